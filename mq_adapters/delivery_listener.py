@@ -1,0 +1,61 @@
+"""What the broker and the queue manager report, inside their open unit of work, to whoever keeps the audit.
+
+The Protocol is owned here; the gateway implements it with its audit notes. An implementation appends to
+`unit.notes` and does nothing else: what it appends is committed with the messages it speaks of.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from mq_adapters.embedded.unit_of_work import UnitOfWork
+from mq_adapters.message import Message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Delivery:
+    """How publications with one header reach one subscription: made once, used for every such publication.
+
+    `input_header` is the publication's header chain as it was put, `output_header` the chain that the subscriber
+    gets. The CodedCharSetId and Encoding are those of the MQMD, which describe the first header.
+    `dropped` names each field that was not copied, with the reason. `conversion` says whether the format changed.
+    """
+
+    queue_name: str
+    correl_id: bytes
+    topics: tuple[str, ...]
+    input_format: bytes
+    input_coded_char_set_id: int
+    input_encoding: int
+    input_header: bytes
+    output_format: bytes
+    output_coded_char_set_id: int
+    output_encoding: int
+    output_header: bytes
+    is_retained: bool
+    dropped: tuple[tuple[str, str], ...]
+
+    @property
+    def conversion(self) -> bool:
+        return self.input_format != self.output_format
+
+
+class DeliveryListener(Protocol):
+    """Told of each fact once, inside the unit of work that makes it true."""
+
+    def copied(self, unit: UnitOfWork, publication: Message, copy: Message, delivery: Delivery) -> None:
+        """A publication was put on a subscriber queue, converted to the subscriber's format where it differs."""
+        ...
+
+    def refused(self, unit: UnitOfWork, command: Message, verb: str, reason_code: int) -> None:
+        """The broker refused a command (completion code 2)."""
+        ...
+
+    def dead_lettered(
+        self, unit: UnitOfWork, message: Message, dead_letter: Message, queue_name: str, reason_code: int
+    ) -> None:
+        """A message that could not be put on `queue_name` went whole to the dead-letter queue."""
+        ...
+
+    def dropped(self, unit: UnitOfWork, message: Message, queue_name: str, reason: str) -> None:
+        """A message ended without being delivered: it expired, or nobody may have it."""
+        ...

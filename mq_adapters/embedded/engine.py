@@ -1,0 +1,506 @@
+"""The embedded queue manager: the one owner of a store, for one thread, with call-backs instead of waiting.
+
+Units of work complete in the order in which they were submitted. All that were submitted during one turn of the event
+loop are one group: one SQLite transaction, one fsync. While a slow commit runs in a thread the next group gathers.
+A group without anything durable completes at once. A failed write stops the queue manager; it never goes on in memory.
+
+    unit = engine.begin()
+    engine.put(unit, queue, message)          # numbered now, visible when the unit is committed
+    engine.submit(unit, on_committed)         # on_committed(unit) is called after the fsync
+
+The gateway's event loop drives it in the daemon; a command without a daemon drives it through embedded/direct.py.
+"""
+
+import heapq
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Final
+
+from mq_adapters.embedded.queue import Queue, ServedHandler, is_queue_name
+from mq_adapters.embedded.store import SEQUENCE_BLOCK, MessageRow, Store, rows_of
+from mq_adapters.embedded.unit_of_work import Note, StateSpace, UnitOfWork
+from mq_adapters.message import (
+    MQCI_NONE,
+    MQMI_NONE,
+    MQPER_NOT_PERSISTENT,
+    MQPER_PERSISTENCE_AS_Q_DEF,
+    MQPER_PERSISTENT,
+    Message,
+    MessageDescriptor,
+)
+from mq_adapters.reasons import QueueManagerError, ReasonCode, StoreError
+
+CONTROL_QUEUE: Final = "SYSTEM.BROKER.CONTROL.QUEUE"
+DEFAULT_STREAM: Final = "SYSTEM.BROKER.DEFAULT.STREAM"
+DEAD_LETTER_QUEUE: Final = "SYSTEM.DEAD.LETTER.QUEUE"
+AUDIT_QUEUE: Final = "SYSTEM.RFHBRIDGE.AUDIT"
+STANDARD_QUEUES: Final = {
+    CONTROL_QUEUE: "commands to the publish/subscribe broker",
+    DEFAULT_STREAM: "publications of the default stream",
+    DEAD_LETTER_QUEUE: "messages that could not be delivered",
+    AUDIT_QUEUE: "audit notes on their way to the trail",
+}
+
+#: Recently used bodies kept in memory, in bytes.
+BODY_CACHE_BYTES: Final = 64 * 1024 * 1024
+#: A commit slower than this on average (seconds) is given to a thread, so that the event loop can go on.
+SLOW_COMMIT_S: Final = 0.004
+#: Weight of the newest commit in the average.
+_AVERAGE_WEIGHT: Final = 0.2
+_TENTH_US: Final = 100_000
+
+Committed = Callable[[UnitOfWork], None]
+#: Runs a blocking call elsewhere and then calls back with its error, or None, in the engine's thread.
+Offload = Callable[[Callable[[], None], Callable[[BaseException | None], None]], None]
+SealNotes = Callable[[int, list[Note]], bytes]
+
+
+def _now_us() -> int:
+    return time.time_ns() // 1000
+
+
+class Engine:
+    """The queue manager of one data folder. Not thread-safe: one thread calls it, and is called back by it."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        name: str = "RFHBRIDGE",
+        call_soon: Callable[[Callable[[], None]], object] | None = None,
+        offload: Offload | None = None,
+        now_us: Callable[[], int] = _now_us,
+    ) -> None:
+        self.name = name
+        self.failed: StoreError | None = None
+        self.on_failure: Callable[[StoreError], None] = lambda _error: None
+        #: Packs the audit notes of a group; without it notes are dropped (a command that opens the store itself).
+        self.seal_notes: SealNotes | None = None
+        #: Told when a message expired: queue, message.
+        self.on_expired: Callable[[UnitOfWork, Queue, Message], None] | None = None
+        self.now_us = now_us
+        self._store = store
+        self._call_soon = call_soon
+        self._offload = offload
+        self._next_sequence = store.next_sequence
+        self._next_batch = store.next_batch
+        self._prefix = store.identifier_prefix
+        self._queues: dict[str, Queue] = {}
+        self._by_identifier: dict[int, Queue] = {}
+        self._memory: dict[int, tuple[Queue, Message]] = {}
+        self._cache: OrderedDict[int, tuple[Queue, Message]] = OrderedDict()
+        self._cache_bytes = 0
+        self._taken: dict[int, Queue] = {}
+        self._expiring: list[tuple[int, int, Queue]] = []
+        self._group: list[UnitOfWork] = []
+        self._committing: list[UnitOfWork] | None = None
+        self._flush_is_due = False
+        self._commit_s = 0.0
+        self._load()
+
+    @classmethod
+    def open(cls, data_dir: Path, *, wait_s: float = 0.0, **options: object) -> "Engine":
+        """Opens or makes the store of a data folder and loads its index; see Store.open for the errors."""
+        return cls(Store.open(data_dir, wait_s=wait_s), **options)  # type: ignore[arg-type]  # passed on as they came
+
+    def _load(self) -> None:
+        for identifier, name, description in self._store.queues():
+            self._add_queue(Queue(identifier, name, description))
+        for sequence, identifier, correl_id, msg_id, expires_us in self._store.index():
+            queue = self._by_identifier[identifier]
+            queue.arrive(correl_id or MQCI_NONE, sequence)
+            queue.depth += 1
+            if msg_id is not None:
+                queue.named[msg_id] = sequence
+            if expires_us:
+                heapq.heappush(self._expiring, (expires_us, sequence, queue))
+        for name, description in STANDARD_QUEUES.items():
+            if name not in self._queues:
+                self.define(name, description=description)
+
+    # -- queues ------------------------------------------------------------------------------------------------------
+
+    def queue(self, name: str) -> Queue:
+        """The queue of that name; 2085 where it is not defined."""
+        queue = self._queues.get(name)
+        if queue is None:
+            raise QueueManagerError(ReasonCode.MQRC_UNKNOWN_OBJECT_NAME, f"open queue {name!r}")
+        return queue
+
+    def queues(self) -> tuple[Queue, ...]:
+        return tuple(self._queues[name] for name in sorted(self._queues))
+
+    def define(self, name: str, *, description: str = "") -> Queue:
+        """Defines a local queue, durably. 2152 for a bad name, 2100 where it is there already."""
+        self._check_alive()
+        if not is_queue_name(name):
+            raise QueueManagerError(ReasonCode.MQRC_OBJECT_NAME_ERROR, f"define queue {name!r}")
+        if name in self._queues:
+            raise QueueManagerError(ReasonCode.MQRC_OBJECT_ALREADY_EXISTS, f"define queue {name!r}")
+        queue = Queue(self._store.add_queue(name, description), name, description)
+        self._add_queue(queue)
+        return queue
+
+    def ensure(self, name: str, description: str) -> Queue:
+        """The queue of that name, defined now where it is missing."""
+        return self._queues.get(name) or self.define(name, description=description)
+
+    def serve(self, queue: Queue, handler: ServedHandler) -> None:
+        """From now on each put on `queue` is handed to `handler` inside the putter's unit of work.
+
+        What waits on the queue (put while nobody served it) is handed over first, each message in a unit of its own.
+        """
+        queue.handler = handler
+        while (message := self.take(queue)) is not None:
+            unit = self.begin()
+            unit.remove(queue, message)
+            handler(unit, queue, message)
+            self.submit(unit)
+
+    # -- units of work -----------------------------------------------------------------------------------------------
+
+    def begin(self) -> UnitOfWork:
+        return UnitOfWork()
+
+    def put(self, unit: UnitOfWork, queue: Queue, message: Message) -> int:
+        """Numbers a message and adds it to the unit. Raises QueueManagerError 2030, 2047, 2013 or 2053."""
+        descriptor = message.descriptor
+        if len(message.body) > queue.maximum_message_bytes:
+            raise QueueManagerError(ReasonCode.MQRC_MSG_TOO_BIG_FOR_Q, f"put on {queue.name}")
+        if queue.depth >= queue.maximum_depth:
+            raise QueueManagerError(ReasonCode.MQRC_Q_FULL, f"put on {queue.name}")
+        if descriptor.persistence != MQPER_PERSISTENT:
+            message.descriptor = _resolved_persistence(descriptor, queue)
+        sequence = self._next_sequence
+        self._next_sequence = sequence + 1
+        message.sequence = sequence
+        message.identifier_prefix = self._prefix
+        message.put_us = self.now_us()
+        if descriptor.expiry != -1:
+            message.expires_us = _expires_us(message, queue)
+        unit.puts.append((queue, message))
+        return sequence
+
+    def take(self, queue: Queue, correl_id: bytes | None = None, msg_id: bytes | None = None) -> Message | None:
+        """Takes the oldest available message that matches, or None.
+
+        It is nobody else's until a unit of work removes it (`UnitOfWork.remove`) or `give_back` returns it.
+        """
+        while True:
+            sequence = self._take_number(queue, correl_id, msg_id)
+            if not sequence:
+                return None
+            message = self._message(sequence)
+            if message.expires_us and message.expires_us <= self.now_us():
+                self._expire(queue, message)
+                continue
+            self._taken[sequence] = queue
+            return message
+
+    def give_back(self, messages: Iterable[tuple[Queue, Message]]) -> None:
+        """Returns messages that were taken to their places and wakes who waits for them."""
+        touched: set[tuple[Queue, bytes]] = set()
+        for queue, message in messages:
+            del self._taken[message.sequence]
+            queue.give_back(message.descriptor.correl_id, message.sequence)
+            touched.add((queue, message.descriptor.correl_id))
+        self._notify(touched)
+
+    def browse(self, queue: Queue, correl_id: bytes | None = None, msg_id: bytes | None = None) -> Iterable[Message]:
+        """The available messages that match when the iteration comes to them, oldest first."""
+        numbers = queue.numbers(correl_id) if msg_id is None else [self._number_of(queue, msg_id)]
+        now_us = self.now_us()
+        for sequence in numbers:
+            found = self._find(sequence)
+            if found is None or found[0] is not queue or sequence in self._taken:
+                continue
+            message = found[1]
+            if correl_id is not None and message.descriptor.correl_id != correl_id:
+                continue
+            if not message.expires_us or message.expires_us > now_us:
+                yield message
+
+    def back_out(self, unit: UnitOfWork) -> None:
+        """Forgets a unit that was not submitted; what it had taken goes back with a higher back-out count."""
+        for _, message in unit.removals:
+            message.backout_count += 1
+        self.give_back(unit.removals)
+        unit.puts.clear()
+        unit.removals.clear()
+
+    def submit(self, unit: UnitOfWork, on_committed: Committed | None = None) -> None:
+        """Makes a unit of work true. `on_committed` is called after its commit, in the order of submission.
+
+        Puts on served queues (the broker's) are carried out here, into the same unit. Raises StoreError once the
+        store has failed.
+        """
+        self._check_alive()
+        unit.on_committed = on_committed
+        if any(queue.handler is not None for queue, _ in unit.puts):
+            self._carry_out(unit)
+        self._group.append(unit)
+        if self._flush_is_due or self._committing is not None:
+            return
+        if self._call_soon is None:
+            self._flush()
+        else:
+            self._flush_is_due = True
+            self._call_soon(self._flush)
+
+    def states(self, space: StateSpace) -> list[tuple[bytes, bytes]]:
+        """Every key and value of a space, as last committed; for loading at the start."""
+        return self._store.states(space)
+
+    @property
+    def is_idle(self) -> bool:
+        """Nothing waits for a commit."""
+        return not self._group and self._committing is None
+
+    @property
+    def pending_units(self) -> int:
+        return len(self._group)
+
+    @property
+    def incarnation(self) -> bytes:
+        """12 random bytes made with the store: two stores never share them."""
+        return self._store.incarnation
+
+    def expire(self) -> None:
+        """Destroys what has expired; to be called every few seconds."""
+        now_us = self.now_us()
+        while self._expiring and self._expiring[0][0] <= now_us:
+            _, sequence, queue = heapq.heappop(self._expiring)
+            found = self._find(sequence)
+            if found is None or found[0] is not queue or sequence in self._taken:
+                continue
+            queue.discard(found[1].descriptor.correl_id, sequence)
+            self._expire(queue, found[1])
+
+    def close(self) -> None:
+        """Commits what waits, then closes the store."""
+        if self.failed is None and self._committing is None:
+            self._flush()
+        self._store.close()
+
+    # -- inside: submitting -------------------------------------------------------------------------------------------
+
+    def _carry_out(self, unit: UnitOfWork) -> None:
+        """Hands each put on a served queue to its handler, which may put on served queues again."""
+        puts, unit.puts = unit.puts, []
+        for queue, message in puts:
+            if queue.handler is None:
+                unit.puts.append((queue, message))
+                continue
+            before = len(unit.puts)
+            queue.handler(unit, queue, message)
+            if any(put_queue.handler is not None for put_queue, _ in unit.puts[before:]):
+                nested = UnitOfWork()
+                nested.puts = unit.puts[before:]
+                del unit.puts[before:]
+                self._carry_out(nested)
+                unit.puts += nested.puts
+                unit.removals += nested.removals
+                unit.states += nested.states
+                unit.notes += nested.notes
+
+    def _flush(self) -> None:
+        self._flush_is_due = False
+        if self._committing is not None or not self._group or self.failed is not None:
+            return
+        group, self._group = self._group, []
+        try:
+            durable = self._write(group)
+            if durable and self._offload is not None and self._commit_s > SLOW_COMMIT_S:
+                self._committing = group
+                self._offload(self._timed_commit, self._commit_ended)
+                return
+            if durable:
+                self._timed_commit()
+        except StoreError as error:
+            self._fail(error)
+            return
+        self._complete(group)
+
+    def _write(self, group: list[UnitOfWork]) -> bool:
+        puts: list[tuple[int, Message]] = []
+        removals: list[tuple[int]] = []
+        states = [state for unit in group for state in unit.states]
+        notes = [note for unit in group for note in unit.notes]
+        for unit in group:
+            puts += [
+                (queue.identifier, message)
+                for queue, message in unit.puts
+                if message.descriptor.persistence == MQPER_PERSISTENT
+            ]
+            removals += [
+                (message.sequence,)
+                for _, message in unit.removals
+                if message.descriptor.persistence == MQPER_PERSISTENT
+            ]
+        reserve = self._next_sequence + SEQUENCE_BLOCK // 2 > self._store.reserved_to
+        if not (puts or removals or states or notes or reserve):
+            return False
+        rows = rows_of(puts)
+        if notes and self.seal_notes is not None:
+            rows.append(self._audit_row(notes, group[-1]))
+        self._store.write(
+            puts=rows,
+            removals=removals,
+            states=states,
+            next_sequence=self._next_sequence,
+            next_batch=self._next_batch,
+        )
+        return True
+
+    def _audit_row(self, notes: list[Note], unit: UnitOfWork) -> MessageRow:
+        """The notes of a whole group as one persistent message on the audit queue, in the group's last unit."""
+        assert self.seal_notes is not None
+        queue = self._queues[AUDIT_QUEUE]
+        message = Message(_AUDIT_DESCRIPTOR, self.seal_notes(self._next_batch, notes))
+        self._next_batch += 1
+        self.put(unit, queue, message)
+        return rows_of([(queue.identifier, message)])[0]
+
+    def _timed_commit(self) -> None:
+        started = time.perf_counter()
+        self._store.commit()
+        self._commit_s += _AVERAGE_WEIGHT * (time.perf_counter() - started - self._commit_s)
+
+    def _commit_ended(self, error: BaseException | None) -> None:
+        group, self._committing = self._committing, None
+        assert group is not None
+        if isinstance(error, StoreError):
+            self._fail(error)
+            return
+        if error is not None:
+            raise error
+        self._complete(group)
+        if self._group and not self._flush_is_due:
+            self._flush()
+
+    def _complete(self, group: list[UnitOfWork]) -> None:
+        touched: set[tuple[Queue, bytes]] = set()
+        for unit in group:
+            for queue, message in unit.puts:
+                self._arrive(queue, message)
+                touched.add((queue, message.descriptor.correl_id))
+            for queue, message in unit.removals:
+                self._forget(queue, message)
+        for unit in group:
+            if unit.on_committed is not None:
+                unit.on_committed(unit)
+        self._notify(touched)
+
+    def _arrive(self, queue: Queue, message: Message) -> None:
+        sequence, descriptor = message.sequence, message.descriptor
+        queue.arrive(descriptor.correl_id, sequence)
+        queue.depth += 1
+        if descriptor.msg_id != MQMI_NONE:
+            queue.named[descriptor.msg_id] = sequence
+        if message.expires_us:
+            heapq.heappush(self._expiring, (message.expires_us, sequence, queue))
+        if descriptor.persistence != MQPER_PERSISTENT:
+            self._memory[sequence] = (queue, message)
+            return
+        self._cache[sequence] = (queue, message)
+        self._cache_bytes += len(message.body)
+        while self._cache_bytes > BODY_CACHE_BYTES:
+            _, (_, oldest) = self._cache.popitem(last=False)
+            self._cache_bytes -= len(oldest.body)
+
+    def _forget(self, queue: Queue, message: Message) -> None:
+        sequence = message.sequence
+        queue.depth -= 1
+        self._taken.pop(sequence, None)
+        if message.descriptor.msg_id != MQMI_NONE:
+            queue.named.pop(message.descriptor.msg_id, None)
+        if self._memory.pop(sequence, None) is None and self._cache.pop(sequence, None) is not None:
+            self._cache_bytes -= len(message.body)
+
+    def _notify(self, touched: set[tuple[Queue, bytes]]) -> None:
+        for queue, correl_id in touched:
+            if not queue.listeners:
+                continue
+            for callback in (*queue.listeners.get(correl_id, ()), *queue.listeners.get(None, ())):
+                callback()
+
+    def _fail(self, error: StoreError) -> None:
+        self.failed = error
+        self.on_failure(error)
+
+    def _check_alive(self) -> None:
+        if self.failed is not None:
+            raise self.failed
+
+    # -- inside: finding ----------------------------------------------------------------------------------------------
+
+    def _take_number(self, queue: Queue, correl_id: bytes | None, msg_id: bytes | None) -> int:
+        if msg_id is None:
+            lane = queue.oldest() if correl_id is None else correl_id
+            return 0 if lane is None else queue.take(lane)
+        sequence = self._number_of(queue, msg_id)
+        found = self._find(sequence)
+        if found is None or found[0] is not queue or sequence in self._taken:
+            return 0
+        actual = found[1].descriptor.correl_id
+        if correl_id is not None and correl_id != actual:
+            return 0
+        queue.discard(actual, sequence)
+        return sequence
+
+    def _number_of(self, queue: Queue, msg_id: bytes) -> int:
+        if msg_id.startswith(self._prefix):
+            return int.from_bytes(msg_id[len(self._prefix) :], "big")
+        return queue.named.get(msg_id, 0)
+
+    def _find(self, sequence: int) -> tuple[Queue, Message] | None:
+        """A committed message by its number, from memory or from the disk."""
+        found = self._memory.get(sequence) or self._cache.get(sequence)
+        if found is None:
+            stored = self._store.message(sequence)
+            found = (self._by_identifier[stored[0]], stored[1]) if stored is not None else None
+        return found
+
+    def _message(self, sequence: int) -> Message:
+        found = self._find(sequence)
+        if found is None:
+            error = StoreError(
+                f"read message {sequence}",
+                "it is in the index but not in the store",
+                "the file was changed by another program",
+            )
+            self._fail(error)
+            raise error
+        return found[1]
+
+    def _expire(self, queue: Queue, message: Message) -> None:
+        unit = self.begin()
+        unit.remove(queue, message)
+        if self.on_expired is not None:
+            self.on_expired(unit, queue, message)
+        self.submit(unit)
+
+    def _add_queue(self, queue: Queue) -> None:
+        self._queues[queue.name] = queue
+        self._by_identifier[queue.identifier] = queue
+
+
+def _resolved_persistence(descriptor: MessageDescriptor, queue: Queue) -> MessageDescriptor:
+    """The descriptor with MQPER_PERSISTENCE_AS_Q_DEF resolved; every queue here has DEFPSIST(YES) except by request."""
+    if descriptor.persistence == MQPER_NOT_PERSISTENT:
+        return descriptor
+    if descriptor.persistence != MQPER_PERSISTENCE_AS_Q_DEF:
+        raise QueueManagerError(ReasonCode.MQRC_PERSISTENCE_ERROR, f"put on {queue.name}")
+    return descriptor.replace(persistence=MQPER_PERSISTENT)
+
+
+def _expires_us(message: Message, queue: Queue) -> int:
+    expiry = message.descriptor.expiry
+    if expiry <= 0:
+        raise QueueManagerError(ReasonCode.MQRC_EXPIRY_ERROR, f"put on {queue.name}")
+    return message.put_us + expiry * _TENTH_US
+
+
+_AUDIT_DESCRIPTOR: Final = MessageDescriptor(persistence=MQPER_PERSISTENT, format=b"RFHBAUD ")

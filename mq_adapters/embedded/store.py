@@ -1,0 +1,334 @@
+"""The file under the queue manager: one SQLite database that one process owns.
+
+Layout version 1 (`application_id` 0x52464842 "RFHB", `user_version` 1):
+
+    queue(id, name, description)                    one row a defined queue
+    message(sequence, queue, correl_id, msg_id, put_us, expires_us, descriptor, origin, body)
+    state(space, key, value)                        sessions, subscriptions, retained publications
+    meta(key, value)                                incarnation, next_sequence, next_batch
+
+`sequence` numbers are handed out by the engine from blocks that are reserved in `meta` before use, so that none is ever used
+twice, not even after a crash. `descriptor` is MessageDescriptor.pack(); `msg_id` is there only where the putter chose it.
+
+To change the layout: raise USER_VERSION, add a step to `_UPGRADES` that brings the previous version here, keep a file of
+the previous version under tests/ with a test that opens it, and say so in CHANGELOG.md. A newer file is refused, never guessed at.
+
+Writes go through one connection: WAL, synchronous FULL, so COMMIT returns after fsync. A second connection reads; a third one,
+in a thread of its own, copies the WAL back when it has grown (safe since SQLite 3.51.3).
+"""
+
+import fcntl
+import os
+import secrets
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+import apsw
+
+from mq_adapters.message import IDENTIFIER_TAG, Message, MessageDescriptor, unpack_descriptor
+from mq_adapters.reasons import QueueManagerError, ReasonCode, StoreError
+
+APPLICATION_ID: Final = 0x52464842
+USER_VERSION: Final = 1
+FILE_NAME: Final = "queue_manager.sqlite"
+LOCK_NAME: Final = "queue_manager.lock"
+#: A WAL of this many 4,096-byte pages is copied back by the checkpoint thread.
+CHECKPOINT_PAGES: Final = 4_000
+#: Numbers reserved at a time: the reservation costs one row, a gap after a restart costs nothing.
+SEQUENCE_BLOCK: Final = 1_000_000
+_LOCK_POLL_S: Final = 0.05
+_DESCRIPTOR_CACHE_ENTRIES: Final = 4_096
+
+_SCHEMA: Final = """
+CREATE TABLE queue(id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, description TEXT NOT NULL);
+CREATE TABLE message(sequence INTEGER PRIMARY KEY, queue INTEGER NOT NULL, correl_id BLOB, msg_id BLOB,
+    put_us INTEGER NOT NULL, expires_us INTEGER NOT NULL, descriptor BLOB NOT NULL, origin BLOB NOT NULL, body BLOB NOT NULL);
+CREATE TABLE state(space INTEGER NOT NULL, key BLOB NOT NULL, value BLOB NOT NULL, PRIMARY KEY(space, key)) WITHOUT ROWID;
+CREATE TABLE meta(key TEXT PRIMARY KEY, value NOT NULL) WITHOUT ROWID;
+"""
+
+MessageRow = tuple[int, int, bytes | None, bytes | None, int, int, bytes, bytes, bytes]
+StateRow = tuple[int, bytes, bytes | None]
+
+
+class Store:
+    """The database of one data folder, opened by its one owner."""
+
+    def __init__(self, data_dir: Path, lock: int) -> None:
+        self._lock = lock
+        self.path = data_dir / FILE_NAME
+        try:
+            self._writer = self._connect(apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
+            self._prepare()
+            self._reader = self._connect(apsw.SQLITE_OPEN_READWRITE)
+        except (apsw.Error, OSError) as error:
+            raise _failure(f"open {self.path.name}", error) from error
+        self._descriptors: dict[bytes, MessageDescriptor] = {}
+        self.incarnation = bytes(self._meta("incarnation"))
+        self.next_sequence = int(self._meta("next_sequence"))
+        self.next_batch = int(self._meta("next_batch"))
+        self.reserved_to = self.next_sequence
+        self.reserve_sequences(self.next_sequence)
+        self._checkpoint = _CheckpointThread(self.path)
+        self._writer.set_wal_hook(self._wal_has_grown)
+
+    @classmethod
+    def open(cls, data_dir: Path, *, wait_s: float = 0.0) -> "Store":
+        """Opens or makes the store of a data folder.
+
+        Waits up to `wait_s` seconds for another owner to leave, then raises QueueManagerError 2042. The lock is the
+        kernel's: it goes with the process, however that ends. Raises StoreError for a file that is damaged or newer.
+        """
+        try:
+            data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+            lock = os.open(data_dir / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise _failure(f"open the data folder {data_dir}", error) from error
+        deadline = time.monotonic() + wait_s
+        while not _lock_now(lock):
+            if time.monotonic() >= deadline:
+                os.close(lock)
+                raise QueueManagerError(ReasonCode.MQRC_OBJECT_IN_USE, f"open the store in {data_dir}")
+            time.sleep(_LOCK_POLL_S)
+        return cls(data_dir, lock)
+
+    # -- reading -----------------------------------------------------------------------------------------------------
+
+    def queues(self) -> list[tuple[int, str, str]]:
+        return self._read("SELECT id, name, description FROM queue ORDER BY id")
+
+    def index(self) -> Iterator[tuple[int, int, bytes | None, bytes | None, int]]:
+        """Number, queue, CorrelId, chosen MsgId and expiry of every message, oldest first."""
+        return iter(
+            self._reader.execute("SELECT sequence, queue, correl_id, msg_id, expires_us FROM message ORDER BY sequence")
+        )
+
+    def states(self, space: int) -> list[tuple[bytes, bytes]]:
+        return self._read("SELECT key, value FROM state WHERE space = ? ORDER BY key", (space,))
+
+    def message(self, sequence: int) -> tuple[int, Message] | None:
+        """One message with the number of its queue; None where there is none."""
+        rows = self._read(
+            "SELECT queue, put_us, expires_us, descriptor, origin, body FROM message WHERE sequence = ?", (sequence,)
+        )
+        if not rows:
+            return None
+        queue, put_us, expires_us, packed, origin, body = rows[0]
+        message = Message(self._descriptor(packed), body, origin)
+        message.sequence, message.put_us, message.expires_us = sequence, put_us, expires_us
+        message.identifier_prefix = self.identifier_prefix
+        return queue, message
+
+    @property
+    def identifier_prefix(self) -> bytes:
+        return IDENTIFIER_TAG + self.incarnation
+
+    # -- writing -----------------------------------------------------------------------------------------------------
+
+    def reserve_sequences(self, up_to: int) -> None:
+        """Makes sure, durably at the next commit, that no number up to a block above `up_to` is handed out after a restart."""
+        self.reserved_to = up_to + SEQUENCE_BLOCK
+        self._writer.execute("UPDATE meta SET value = ? WHERE key = 'next_sequence'", (self.reserved_to,))
+
+    def write(
+        self,
+        *,
+        puts: list[MessageRow],
+        removals: list[tuple[int]],
+        states: list[StateRow],
+        next_sequence: int,
+        next_batch: int,
+    ) -> None:
+        """Writes a group of units of work into one transaction and leaves it open for `commit`."""
+        execute, execute_many = self._writer.execute, self._writer.executemany
+        try:
+            execute("BEGIN IMMEDIATE")
+            if next_sequence + SEQUENCE_BLOCK // 2 > self.reserved_to:
+                self.reserve_sequences(next_sequence)
+            if next_batch != self.next_batch:
+                execute("UPDATE meta SET value = ? WHERE key = 'next_batch'", (next_batch,))
+                self.next_batch = next_batch
+            if puts:
+                execute_many("INSERT INTO message VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?)", puts)
+            if removals:
+                execute_many("DELETE FROM message WHERE sequence = ?", removals)
+            for state in states:
+                self._write_state(state)
+        except apsw.Error as error:
+            raise _failure("write a group of units of work", error) from error
+
+    def commit(self) -> None:
+        """COMMIT, which returns after fsync. After an error nothing of the group is promised: stop."""
+        try:
+            self._writer.execute("COMMIT")
+        except apsw.Error as error:
+            raise _failure("commit a group of units of work", error) from error
+        if self._checkpoint.copied.is_set():
+            self._restart_wal()
+
+    def add_queue(self, name: str, description: str) -> int:
+        try:
+            self._writer.execute("INSERT INTO queue(name, description) VALUES(?, ?)", (name, description))
+            return self._writer.last_insert_rowid()
+        except apsw.Error as error:
+            raise _failure(f"define queue {name}", error) from error
+
+    def close(self) -> None:
+        self._checkpoint.stop()
+        self._reader.close()
+        self._writer.close()
+        os.close(self._lock)
+
+    # -- inside ------------------------------------------------------------------------------------------------------
+
+    def _connect(self, flags: int) -> apsw.Connection:
+        connection = apsw.Connection(str(self.path), flags=flags)
+        connection.set_busy_timeout(10_000)
+        for pragma in ("page_size = 4096", "journal_mode = WAL", "synchronous = FULL", "wal_autocheckpoint = 0"):
+            connection.execute(f"PRAGMA {pragma}")
+        return connection
+
+    def _prepare(self) -> None:
+        application_id = self._writer.pragma("application_id")
+        version = self._writer.pragma("user_version")
+        if (application_id, version) == (APPLICATION_ID, USER_VERSION):
+            return
+        if application_id == 0 and version == 0 and not self._writer.pragma("schema_version"):
+            self._create()
+            return
+        raise StoreError(
+            f"open {self.path.name}",
+            f"it has application_id {application_id:#x} and layout version {version}, this program reads {USER_VERSION}",
+            "use the program that wrote it, or another data folder",
+        )
+
+    def _create(self) -> None:
+        with self._writer:
+            self._writer.execute(_SCHEMA)
+            self._writer.executemany(
+                "INSERT INTO meta VALUES(?, ?)",
+                [("incarnation", secrets.token_bytes(12)), ("next_sequence", 1), ("next_batch", 1)],
+            )
+            self._writer.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            self._writer.execute(f"PRAGMA user_version = {USER_VERSION}")
+        self.path.chmod(0o600)
+
+    def _meta(self, key: str) -> bytes | int:
+        value: bytes | int = self._writer.execute("SELECT value FROM meta WHERE key = ?", (key,)).get
+        return value
+
+    def _read(self, statement: str, bindings: tuple[object, ...] = ()) -> list[tuple]:  # type: ignore[type-arg]  # rows differ by statement
+        try:
+            return list(self._reader.execute(statement, bindings))
+        except apsw.Error as error:
+            raise _failure("read the store", error) from error
+
+    def _descriptor(self, packed: bytes) -> MessageDescriptor:
+        found = self._descriptors.get(packed)
+        if found is None:
+            if len(self._descriptors) >= _DESCRIPTOR_CACHE_ENTRIES:
+                self._descriptors.clear()
+            try:
+                found = self._descriptors[packed] = unpack_descriptor(packed)
+            except (ValueError, TypeError, IndexError) as error:
+                raise _failure("read a message descriptor", error) from error
+        return found
+
+    def _write_state(self, state: StateRow) -> None:
+        space, key, value = state
+        if value is None:
+            self._writer.execute("DELETE FROM state WHERE space = ? AND key = ?", (space, key))
+        else:
+            self._writer.execute("INSERT OR REPLACE INTO state VALUES(?, ?, ?)", (space, key, value))
+
+    def _wal_has_grown(self, _connection: apsw.Connection, _name: str, pages: int) -> int:
+        if pages >= CHECKPOINT_PAGES:
+            self._checkpoint.wanted.set()
+        return apsw.SQLITE_OK
+
+    def _restart_wal(self) -> None:
+        """Most of the WAL has been copied back by the thread: copy the little rest and begin the WAL anew."""
+        self._checkpoint.copied.clear()
+        try:
+            self._writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_RESTART)
+        except apsw.BusyError:
+            return
+        except apsw.Error as error:
+            raise _failure("check-point the store", error) from error
+
+
+class _CheckpointThread(threading.Thread):
+    """Copies the WAL back into the database when it is told that it has grown. Its failures surface at the writer."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(name="store-checkpoint", daemon=True)
+        self._path = path
+        self._stopping = False
+        self.wanted = threading.Event()
+        self.copied = threading.Event()
+        self.start()
+
+    def run(self) -> None:
+        connection = apsw.Connection(str(self._path), flags=apsw.SQLITE_OPEN_READWRITE)
+        while True:
+            self.wanted.wait()
+            self.wanted.clear()
+            if self._stopping:
+                break
+            try:
+                connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+            except apsw.Error:
+                continue
+            self.copied.set()
+        connection.close()
+
+    def stop(self) -> None:
+        self._stopping = True
+        self.wanted.set()
+        self.join()
+
+
+def _lock_now(lock: int) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _failure(operation: str, error: Exception) -> StoreError:
+    if isinstance(error, apsw.FullError):
+        return StoreError(operation, "the disk is full", "make room, then start again; nothing acknowledged was lost")
+    if isinstance(error, apsw.CorruptError | apsw.NotADBError):
+        return StoreError(operation, str(error), "the file is damaged: restore the data folder from a backup")
+    if isinstance(error, apsw.ReadOnlyError | PermissionError):
+        return StoreError(operation, str(error), "the gateway's user must own the data folder")
+    return StoreError(
+        operation,
+        f"{type(error).__name__}: {error}",
+        "look at the disk, then start again; nothing acknowledged was lost",
+    )
+
+
+def rows_of(puts: Iterable[tuple[int, Message]]) -> list[MessageRow]:
+    """The rows of persistent messages, each with the number of its queue."""
+    rows: list[MessageRow] = []
+    for queue, message in puts:
+        descriptor = message.descriptor
+        rows.append(
+            (
+                message.sequence,
+                queue,
+                descriptor.correl_id,
+                descriptor.msg_id if any(descriptor.msg_id) else None,
+                message.put_us,
+                message.expires_us,
+                descriptor.pack(),
+                message.origin,
+                message.body,
+            )
+        )
+    return rows

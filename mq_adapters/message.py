@@ -1,0 +1,162 @@
+"""A message of a queue manager: the MQMD fields in use, the body, and what the store adds.
+
+On the way of a PUBLISH this is what step 3 makes and steps 5 to 8 carry. A body is the complete
+message data: header chain and payload; nothing here looks into it.
+"""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+import ormsgpack
+
+MQMI_NONE: Final = bytes(24)
+MQCI_NONE: Final = bytes(24)
+MQFMT_NONE: Final = b"        "
+
+MQMT_REQUEST: Final = 1
+MQMT_REPLY: Final = 2
+MQMT_REPORT: Final = 4
+MQMT_DATAGRAM: Final = 8
+
+MQPER_NOT_PERSISTENT: Final = 0
+MQPER_PERSISTENT: Final = 1
+MQPER_PERSISTENCE_AS_Q_DEF: Final = 2
+
+MQRO_PAN: Final = 1
+MQRO_NAN: Final = 2
+MQRO_PASS_CORREL_ID: Final = 64
+MQRO_PASS_MSG_ID: Final = 128
+
+MQAT_UNIX: Final = 6
+MQAT_BROKER: Final = 26
+
+MQEI_UNLIMITED: Final = -1
+MQENC_LITTLE_ENDIAN: Final = 546
+UTF_8: Final = 1208
+
+IDENTIFIER_BYTES: Final = 24
+IDENTIFIER_TAG: Final = b"RFHB"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageDescriptor:
+    """MQMD, the fields in use. Many messages may share one descriptor: it never changes.
+
+    `msg_id` is MQMI_NONE where the queue manager makes the identifier (Message.msg_id then gives it);
+    `correl_id` is 24 bytes; `expiry` is in tenths of a second, -1 for ever; `format` is 8 bytes, blank padded.
+    Source: IBM MQ, "MQMD - Message descriptor".
+    """
+
+    report: int = 0
+    msg_type: int = MQMT_DATAGRAM
+    expiry: int = MQEI_UNLIMITED
+    feedback: int = 0
+    encoding: int = MQENC_LITTLE_ENDIAN
+    coded_char_set_id: int = UTF_8
+    format: bytes = MQFMT_NONE
+    priority: int = 0
+    persistence: int = MQPER_PERSISTENCE_AS_Q_DEF
+    msg_id: bytes = MQMI_NONE
+    correl_id: bytes = MQCI_NONE
+    reply_to_q: str = ""
+    reply_to_q_mgr: str = ""
+    user_identifier: str = ""
+    accounting_token: bytes = b""
+    appl_identity_data: str = ""
+    put_appl_type: int = MQAT_UNIX
+    put_appl_name: str = ""
+    appl_origin_data: str = ""
+    _packed: list[bytes] = field(default_factory=list, init=False, repr=False, compare=False)
+
+    def replace(self, **changes: object) -> "MessageDescriptor":
+        """A copy with some fields changed."""
+        kept = {name: getattr(self, name) for name in _STORED_FIELDS}
+        return MessageDescriptor(**{**kept, **changes})
+
+    def pack(self) -> bytes:
+        """The stored form: a version byte, then the fields that differ from their defaults as a msgpack map."""
+        if not self._packed:
+            changed = {
+                index: value
+                for index, name in enumerate(_STORED_FIELDS)
+                if (value := getattr(self, name)) != _STORED_DEFAULTS[index]
+            }
+            self._packed.append(_DESCRIPTOR_VERSION + ormsgpack.packb(changed, option=ormsgpack.OPT_NON_STR_KEYS))
+        return self._packed[0]
+
+
+_DESCRIPTOR_VERSION: Final = b"\x01"
+#: The stored map's keys are positions in this list: append only, never reorder (see embedded/store.py).
+_STORED_FIELDS: Final = (
+    "report",
+    "msg_type",
+    "expiry",
+    "feedback",
+    "encoding",
+    "coded_char_set_id",
+    "format",
+    "priority",
+    "persistence",
+    "msg_id",
+    "correl_id",
+    "reply_to_q",
+    "reply_to_q_mgr",
+    "user_identifier",
+    "accounting_token",
+    "appl_identity_data",
+    "put_appl_type",
+    "put_appl_name",
+    "appl_origin_data",
+)
+_STORED_DEFAULTS: Final = tuple(getattr(MessageDescriptor(), name) for name in _STORED_FIELDS)
+
+
+def unpack_descriptor(packed: bytes) -> MessageDescriptor:
+    """The descriptor of its stored form. Raises ValueError for another version or for damage."""
+    if packed[:1] != _DESCRIPTOR_VERSION:
+        raise ValueError(f"message descriptor has stored version {packed[:1].hex()!r}, this program reads 01")
+    changed = ormsgpack.unpackb(packed[1:], option=ormsgpack.OPT_NON_STR_KEYS)
+    return MessageDescriptor(**{_STORED_FIELDS[index]: value for index, value in changed.items()})
+
+
+class Message:
+    """One message. Written once: after it was put nobody changes it but the queue manager.
+
+    `origin` is private to the gateway: the MQTT exchange the message came from; the broker copies it to every
+    copy and answer. `sequence`, `put_us` (microseconds since 1970, UTC) and `expires_us` (same, or 0 for never)
+    are set by the queue manager when the message is put.
+    """
+
+    __slots__ = (
+        "backout_count",
+        "body",
+        "descriptor",
+        "expires_us",
+        "identifier_prefix",
+        "origin",
+        "put_us",
+        "sequence",
+    )
+
+    def __init__(self, descriptor: MessageDescriptor, body: bytes, origin: bytes = b"") -> None:
+        self.descriptor = descriptor
+        self.body = body
+        self.origin = origin
+        self.sequence = 0
+        self.put_us = 0
+        self.expires_us = 0
+        self.backout_count = 0
+        self.identifier_prefix = b""
+
+    @property
+    def msg_id(self) -> bytes:
+        """The 24-byte MsgId: the one that was given, else tag, store incarnation (12) and sequence (8, big-endian)."""
+        given = self.descriptor.msg_id
+        return given if given != MQMI_NONE else self.identifier_prefix + self.sequence.to_bytes(8, "big")
+
+    @property
+    def is_persistent(self) -> bool:
+        return self.descriptor.persistence == MQPER_PERSISTENT
+
+    def __repr__(self) -> str:
+        return f"Message(sequence={self.sequence}, format={self.descriptor.format!r}, bytes={len(self.body)})"

@@ -1,0 +1,96 @@
+"""Completion and reason codes of the MQI that the adapters raise, with what an operator may do about each.
+
+Numbers and names: IBM MQ, "API completion and reason codes".
+"""
+
+from enum import IntEnum
+from typing import Final
+
+
+class ReasonCode(IntEnum):
+    """MQRC_* values, named as IBM names them."""
+
+    MQRC_NONE = 0
+    MQRC_ALREADY_CONNECTED = 2002
+    MQRC_BACKED_OUT = 2003
+    MQRC_CONNECTION_BROKEN = 2009
+    MQRC_EXPIRY_ERROR = 2013
+    MQRC_GET_INHIBITED = 2016
+    MQRC_HCONN_ERROR = 2018
+    MQRC_MD_ERROR = 2026
+    MQRC_MSG_TOO_BIG_FOR_Q = 2030
+    MQRC_MSG_TYPE_ERROR = 2029
+    MQRC_NO_MSG_AVAILABLE = 2033
+    MQRC_OBJECT_IN_USE = 2042
+    MQRC_PERSISTENCE_ERROR = 2047
+    MQRC_PRIORITY_ERROR = 2050
+    MQRC_PUT_INHIBITED = 2051
+    MQRC_Q_FULL = 2053
+    MQRC_Q_NOT_EMPTY = 2055
+    MQRC_Q_SPACE_NOT_AVAILABLE = 2056
+    MQRC_Q_MGR_NOT_AVAILABLE = 2059
+    MQRC_TRUNCATED_MSG_FAILED = 2080
+    MQRC_UNKNOWN_OBJECT_NAME = 2085
+    MQRC_OBJECT_ALREADY_EXISTS = 2100
+    MQRC_FORMAT_ERROR = 2110
+    MQRC_OBJECT_NAME_ERROR = 2152
+    MQRC_Q_MGR_STOPPING = 2162
+    MQRC_UNEXPECTED_ERROR = 2195
+    MQRC_RFH_ERROR = 2334
+
+
+_HINTS: Final = {
+    ReasonCode.MQRC_NO_MSG_AVAILABLE: "nothing matches now; wait longer with --wait, or look with 'rfhbridge queue depth'",
+    ReasonCode.MQRC_UNKNOWN_OBJECT_NAME: "define the queue first: rfhbridge queue define NAME",
+    ReasonCode.MQRC_OBJECT_NAME_ERROR: "1 to 48 characters: letters, digits and . / _ %",
+    ReasonCode.MQRC_OBJECT_ALREADY_EXISTS: "the queue is there already; nothing was changed",
+    ReasonCode.MQRC_OBJECT_IN_USE: "another process owns this data folder; stop it, or use its socket",
+    ReasonCode.MQRC_MSG_TOO_BIG_FOR_Q: "send a smaller message, or raise the queue's maximum message length",
+    ReasonCode.MQRC_Q_FULL: "take messages off the queue, or raise its maximum depth",
+    ReasonCode.MQRC_CONNECTION_BROKEN: "the gateway went away; an open unit of work was backed out; connect again",
+    ReasonCode.MQRC_Q_MGR_STOPPING: "the queue manager stops; connect again when it is back",
+    ReasonCode.MQRC_Q_MGR_NOT_AVAILABLE: "start the gateway, or name the right data folder with --data",
+    ReasonCode.MQRC_MD_ERROR: "a field of the message descriptor has a value outside its range",
+    ReasonCode.MQRC_PERSISTENCE_ERROR: "persistence is 0 (not persistent), 1 (persistent) or 2 (as the queue says)",
+    ReasonCode.MQRC_EXPIRY_ERROR: "expiry is -1 (never) or 1 and more tenths of a second",
+}
+
+
+class QueueManagerError(Exception):
+    """A call that the queue manager refused: completion code MQCC_FAILED with this reason."""
+
+    def __init__(self, reason_code: int, operation: str) -> None:
+        super().__init__(reason_code, operation)
+        self.reason_code = reason_code
+        self.operation = operation
+
+    @property
+    def reason_name(self) -> str:
+        try:
+            return ReasonCode(self.reason_code).name
+        except ValueError:
+            return f"MQRC_{self.reason_code}"
+
+    @property
+    def hint(self) -> str:
+        try:
+            return _HINTS.get(ReasonCode(self.reason_code), "")
+        except ValueError:
+            return ""
+
+    def __str__(self) -> str:
+        text = f"{self.operation}: {self.reason_code} {self.reason_name}"
+        return f"{text} ({self.hint})" if self.hint else text
+
+
+class StoreError(Exception):
+    """The disk or the store on it failed. The queue manager has stopped; what it had acknowledged is on the disk."""
+
+    def __init__(self, operation: str, cause: str, hint: str) -> None:
+        super().__init__(operation, cause, hint)
+        self.operation = operation
+        self.cause = cause
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.operation}: {self.cause} ({self.hint})"
