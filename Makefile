@@ -1,0 +1,60 @@
+# Every command of the project. Each target does its own set-up in .venv; a second call starts at once.
+#
+# PYTHON=python3.12 names the interpreter for .venv; ARGS="..." goes to the command.
+
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+packages := gateway mappings mq_adapters spark_audit
+environment := deploy/setup/environment.sh
+spark := JAVA_HOME="$$(cat .venv/java-home)"
+
+.PHONY: help run test prove bench lint format audit setup lock clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: ## start the gateway on 127.0.0.1:1883, data in ./var (ARGS="--listen 127.0.0.1:1884")
+	@$(environment) run
+	@exec .venv/bin/rfhbridge run $(ARGS)
+
+test: setup ## run every test, long proofs in a short form (ARGS="tests/mappings -k topic")
+	@$(spark) .venv/bin/python -m pytest $(ARGS)
+
+prove: setup ## run the long proofs in full
+	@$(spark) RFHBRIDGE_PROOF=full .venv/bin/python -m pytest -m proof --timeout 3600 $(ARGS)
+
+bench: ## measure speed (ARGS="--seconds 30")
+	@$(environment) test
+	@.venv/bin/python -m benchmarks $(ARGS)
+
+lint: ## check style, format, types and the floors
+	@$(environment) audit test
+	@.venv/bin/ruff check .
+	@.venv/bin/ruff format --check .
+	@.venv/bin/mypy --strict $(addprefix --package ,$(packages))
+	@.venv/bin/lint-imports
+
+format: ## mend what lint can mend by itself
+	@$(environment) audit test
+	@.venv/bin/ruff check --fix .
+	@.venv/bin/ruff format .
+
+audit: ARGS ?= run
+audit: ## set up Spark and audit the trail (ARGS="run --data var --out report")
+	@$(environment) audit
+	@deploy/setup/java.sh
+	@$(spark) .venv/bin/rfhbridge audit $(ARGS)
+
+setup: ## set up everything for tests and work on the code
+	@$(environment) audit test
+	@deploy/setup/java.sh
+	@deploy/setup/mosquitto-clients.sh
+
+lock: ## make the lock files anew from pyproject.toml and requirements/*.in
+	@$(environment) test
+	@deploy/setup/lock.sh
+
+clean: ## remove the environment and all that tools left, never ./var
+	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .coverage htmlcov build dist
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,72 @@
+"""Fixtures for every room's tests: the scale of proofs, folders, and mosquitto's clients."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+PROOF_VARIABLE = "RFHBRIDGE_PROOF"
+PROOF_SCALES = ("short", "full")
+CASES_IN_FULL = 2_000  # hypothesis cases a property in `make prove`, beside its usual 100
+
+settings.register_profile(
+    "short", derandomize=True, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile(
+    "full",
+    deadline=None,
+    database=None,
+    max_examples=CASES_IN_FULL,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MosquittoClients:
+    """The commands of mosquitto's two clients."""
+
+    publish: Path
+    subscribe: Path
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Choose the hypothesis profile by the scale of proofs."""
+    scale = os.environ.get(PROOF_VARIABLE, "short")
+    if scale not in PROOF_SCALES:
+        raise pytest.UsageError(f"{PROOF_VARIABLE}={scale}: must be one of {', '.join(PROOF_SCALES)}")
+    settings.load_profile(scale)
+
+
+@pytest.fixture(scope="session")
+def proof_scale() -> str:
+    """How far the tests marked `proof` go: "short", or "full" with RFHBRIDGE_PROOF=full (`make prove`)."""
+    return os.environ.get(PROOF_VARIABLE, "short")
+
+
+@pytest.fixture
+def data_folder(tmp_path: Path) -> Path:
+    """A data folder of the test's own, which does not exist yet."""
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def socket_folder() -> Iterator[Path]:
+    """An empty folder whose path is short: a Unix socket's path has at most 107 bytes (sun_path, unix(7))."""
+    folder = Path(tempfile.mkdtemp(prefix="rfh"))
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def mosquitto_clients() -> MosquittoClients:
+    """mosquitto_pub and mosquitto_sub of this machine; the test is skipped where they are not installed."""
+    publish, subscribe = shutil.which("mosquitto_pub"), shutil.which("mosquitto_sub")
+    if publish is None or subscribe is None:
+        pytest.skip("mosquitto's clients are not installed (apt-get install mosquitto-clients)")
+    return MosquittoClients(publish=Path(publish), subscribe=Path(subscribe))
