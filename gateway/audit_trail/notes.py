@@ -1,0 +1,217 @@
+"""Audit notes: what each unit of work says of itself, packed with all others of a group commit into one batch.
+
+Step 9 of the way of a PUBLISH begins here, on the hot path, so a note is a flat tuple and nothing is formatted.
+The exporter (exporter.py) makes records of it later, in a process of its own. A note begins with its NoteKind and the time in
+microseconds; its last item may be a fact sheet (a header translation used by many messages), stored once a batch.
+
+A packed batch is msgpack: [version, batch number, notes as packed bytes, fact sheets]. In a note a fact sheet
+stands as its index. The other items are, by kind:
+
+    PUBLISHED      at, client, epoch, exchange, packet header, payload bytes, payload SHA-256, MsgId number, translation
+    ACCEPTED       at, client, epoch, exchange, packet header, payload bytes, payload SHA-256
+    RELEASED       at, client, epoch, exchange, packet header, payload bytes, payload SHA-256, MsgId number, translation
+    REQUESTED      at, client, epoch, packet type, packet identifier, packet part, payload bytes, payload SHA-256,
+                   MsgId number, translation
+    COPIED         at, MsgId number of the publication, MsgId number of the copy, delivery
+    DELIVERED      at, client, epoch, exchange, MsgId number, packet header, payload bytes, payload SHA-256,
+                   granted QoS, published QoS, arrival
+    ACKNOWLEDGED   at, client, epoch, exchange, packet type, packet identifier, MsgId number
+    CONFIRMED      at, client, epoch, packet type, [[first exchange, last exchange], ...]
+    REFUSED        at, client, epoch, exchange, command, MsgId number, reason code, reason text
+    DEAD_LETTERED  at, client, epoch, exchange, queue, MsgId number, MsgId number of the dead letter, reason code
+    DROPPED        at, client, epoch, exchange, queue, MsgId number, reason text
+    STARTED        at, code version, table version, configuration SHA-256
+    SESSION        at, client, epoch, event, protocol level, clean session
+
+PUBLISHED is one exchange of QoS 0 or 1: an `accepted` and a `put` record. A QoS 2 exchange is ACCEPTED when it is stored and
+RELEASED when its PUBREL makes it a put. A MsgId number is the sequence number that ends a MsgId of this store; 0 is none.
+"""
+
+from collections.abc import Callable
+from enum import IntEnum
+from typing import Final
+
+import ormsgpack
+
+from mq_adapters.delivery_listener import Delivery
+from mq_adapters.embedded.unit_of_work import Note, UnitOfWork
+from mq_adapters.message import Message
+
+BATCH_VERSION: Final = 1
+
+
+class NoteKind(IntEnum):
+    """First item of a note. Stored: never reuse a number."""
+
+    PUBLISHED = 1
+    ACCEPTED = 2
+    RELEASED = 3
+    REQUESTED = 4
+    COPIED = 5
+    DELIVERED = 6
+    ACKNOWLEDGED = 7
+    CONFIRMED = 8
+    REFUSED = 9
+    DEAD_LETTERED = 10
+    DROPPED = 11
+    STARTED = 12
+    SESSION = 13
+
+
+class Translation:
+    """Fact sheet of packet to header: the command, where it is put, and the header that was written."""
+
+    __slots__ = ("coded_char_set_id", "command", "correl_id", "encoding", "format", "header", "persistent", "queue", "topic")
+
+    def __init__(
+        self,
+        *,
+        command: str,
+        topic: str,
+        queue: str,
+        correl_id: bytes,
+        persistent: bool,
+        format: bytes,
+        coded_char_set_id: int,
+        encoding: int,
+        header: bytes,
+    ) -> None:
+        self.command = command
+        self.topic = topic
+        self.queue = queue
+        self.correl_id = correl_id
+        self.persistent = persistent
+        self.format = format
+        self.coded_char_set_id = coded_char_set_id
+        self.encoding = encoding
+        self.header = header
+
+    def facts(self) -> list[object]:
+        return ["translation", *(getattr(self, name) for name in _TRANSLATION_FIELDS)]
+
+
+class Arrival:
+    """Fact sheet of header to packet: the header chain of a publication as it came off the subscriber queue."""
+
+    __slots__ = ("coded_char_set_id", "correl_id", "encoding", "format", "header", "is_retained", "queue", "topic")
+
+    def __init__(
+        self,
+        *,
+        queue: str,
+        correl_id: bytes,
+        topic: str,
+        is_retained: bool,
+        format: bytes,
+        coded_char_set_id: int,
+        encoding: int,
+        header: bytes,
+    ) -> None:
+        self.queue = queue
+        self.correl_id = correl_id
+        self.topic = topic
+        self.is_retained = is_retained
+        self.format = format
+        self.coded_char_set_id = coded_char_set_id
+        self.encoding = encoding
+        self.header = header
+
+    def facts(self) -> list[object]:
+        return ["arrival", *(getattr(self, name) for name in _ARRIVAL_FIELDS)]
+
+
+_TRANSLATION_FIELDS: Final = (
+    "command",
+    "topic",
+    "queue",
+    "correl_id",
+    "persistent",
+    "format",
+    "coded_char_set_id",
+    "encoding",
+    "header",
+)
+_ARRIVAL_FIELDS: Final = (
+    "queue",
+    "correl_id",
+    "topic",
+    "is_retained",
+    "format",
+    "coded_char_set_id",
+    "encoding",
+    "header",
+)
+_DELIVERY_FIELDS: Final = (
+    "queue_name",
+    "correl_id",
+    "topics",
+    "is_retained",
+    "input_format",
+    "input_coded_char_set_id",
+    "input_encoding",
+    "input_header",
+    "output_format",
+    "output_coded_char_set_id",
+    "output_encoding",
+    "output_header",
+    "dropped",
+)
+
+
+def pack_batch(batch: int, notes: list[Note]) -> bytes:
+    """One packed batch of the notes of a group commit."""
+    sheets: list[list[object]] = []
+    index: dict[object, int] = {}
+
+    def place(sheet: object) -> int:
+        found = index.get(sheet)
+        if found is None:
+            found = index[sheet] = len(sheets)
+            sheets.append(_facts(sheet))
+        return found
+
+    packed = ormsgpack.packb(notes, default=place, option=ormsgpack.OPT_PASSTHROUGH_DATACLASS)
+    return ormsgpack.packb([BATCH_VERSION, batch, packed, sheets])
+
+
+def _facts(sheet: object) -> list[object]:
+    if isinstance(sheet, Delivery):
+        return ["delivery", *(getattr(sheet, name) for name in _DELIVERY_FIELDS)]
+    if isinstance(sheet, Translation | Arrival):
+        return sheet.facts()
+    raise TypeError(f"no fact sheet: {type(sheet).__name__}")
+
+
+class BrokerNotes:
+    """DeliveryListener: what the broker does becomes notes. `exchange_of` reads a message's private origin."""
+
+    def __init__(self, now_us: Callable[[], int], exchange_of: Callable[[bytes], tuple[str, int, int]]) -> None:
+        self._now_us = now_us
+        self._exchange_of = exchange_of
+
+    def copied(self, unit: UnitOfWork, publication: Message, copy: Message, delivery: Delivery) -> None:
+        unit.notes.append((NoteKind.COPIED, self._now_us(), publication.sequence, copy.sequence, delivery))
+
+    def refused(self, unit: UnitOfWork, command: Message, verb: str, reason_code: int) -> None:
+        exchange = self._exchange_of(command.origin)
+        unit.notes.append((NoteKind.REFUSED, self._now_us(), *exchange, verb, command.sequence, reason_code, ""))
+
+    def dead_lettered(
+        self, unit: UnitOfWork, message: Message, dead_letter: Message, queue_name: str, reason_code: int
+    ) -> None:
+        exchange = self._exchange_of(message.origin)
+        unit.notes.append(
+            (
+                NoteKind.DEAD_LETTERED,
+                self._now_us(),
+                *exchange,
+                queue_name,
+                message.sequence,
+                dead_letter.sequence,
+                reason_code,
+            )
+        )
+
+    def dropped(self, unit: UnitOfWork, message: Message, queue_name: str, reason: str) -> None:
+        exchange = self._exchange_of(message.origin)
+        unit.notes.append((NoteKind.DROPPED, self._now_us(), *exchange, queue_name, message.sequence, reason))
