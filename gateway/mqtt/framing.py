@@ -1,0 +1,57 @@
+"""The beginning of a packet whose end is still on the network: gathered in linear time, nothing taken in advance."""
+
+from gateway.mqtt.wire import decode_remaining_length
+
+
+class PartialPacket:
+    """Gathers the bytes of one packet; memory follows what has arrived, never a length that is only claimed."""
+
+    __slots__ = ("_bytes", "_wanted_bytes")
+
+    def __init__(self) -> None:
+        self._bytes = bytearray()
+        self._wanted_bytes = 0
+
+    @property
+    def first_byte(self) -> int:
+        """Packet type and flags."""
+        return self._bytes[0]
+
+    @property
+    def has_header(self) -> bool:
+        """Whether the fixed header has arrived, so that the length of the packet is known."""
+        return self._wanted_bytes > 0
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the last byte of the packet has arrived."""
+        return 0 < self._wanted_bytes == len(self._bytes)
+
+    def take_header(self, data: bytes, position: int) -> tuple[int, int]:
+        """Take the fixed header from `data`: the remaining length (-1: not all there), and where the rest begins.
+
+        Raises MalformedPacket for a remaining length of more than four bytes.
+        """
+        header = self._bytes
+        while position < len(data):
+            header.append(data[position])
+            position += 1
+            remaining_length, behind = decode_remaining_length(header, 1)
+            if remaining_length >= 0:
+                self._wanted_bytes = behind + remaining_length
+                return remaining_length, position
+        return -1, position
+
+    def take_body(self, data: bytes, position: int) -> int:
+        """Take what belongs to the packet, and return where the next one begins. Nothing without the fixed header."""
+        if not self._wanted_bytes:
+            return position
+        end = min(position + self._wanted_bytes - len(self._bytes), len(data))
+        self._bytes += data[position:end]
+        return end
+
+    def packet(self) -> bytes:
+        """The packet, whole; to be called once, when it is complete."""
+        packet = bytes(self._bytes)
+        self._bytes = bytearray()
+        return packet

@@ -1,0 +1,95 @@
+"""The protocol levels as a table: what a server may receive at each, and where MQTT 3.1 is more lenient than 3.1.1.
+
+    first byte          level 3 (3.1)                level 4 (3.1.1)
+    3x  PUBLISH         DUP with QoS 0 is tolerated  DUP with QoS 0 is malformed (MQTT-3.3.1-2)
+    62  PUBREL          6A (DUP) too                 62 only (MQTT-3.6.1-1)
+    82  SUBSCRIBE       8A (DUP) too                 82 only (MQTT-3.8.1-1)
+    A2  UNSUBSCRIBE     AA (DUP) too                 A2 only (MQTT-3.10.1-1)
+    40 50 70 C0 E0      PUBACK PUBREC PUBCOMP PINGREQ DISCONNECT, at both
+
+A further level is a further row; what its packets have more is read where `connect`, `subscriptions` and `session` ask
+the row for it.
+"""
+
+from dataclasses import dataclass
+
+from gateway.mqtt.errors import MalformedPacket, PeerError, ProtocolViolation
+from gateway.mqtt.packets import PROTOCOL_NAMES, PacketType
+from gateway.mqtt.wire import MAXIMUM_REMAINING_LENGTH
+
+LONGEST_CONNECT_BYTES = 327_697  # variable header of 12 bytes at level 3, and five fields of 2 + 65,535 bytes
+LONGEST_SUBSCRIBE_BYTES = 1_048_576  # our choice: an entry of 4 bytes costs some 250 in memory
+
+_RECEIVED_AT_BOTH = bytes.fromhex("30 31 32 33 34 35 3A 3B 3C 3D 40 50 62 70 82 A2 C0 E0")
+_RECEIVED_WITH_DUPLICATE = bytes.fromhex("38 39 6A 8A AA")
+
+_LONGEST = {
+    PacketType.PUBLISH: MAXIMUM_REMAINING_LENGTH,
+    PacketType.SUBSCRIBE: LONGEST_SUBSCRIBE_BYTES,
+    PacketType.UNSUBSCRIBE: LONGEST_SUBSCRIBE_BYTES,
+    PacketType.PINGREQ: 0,
+    PacketType.DISCONNECT: 0,
+}
+
+
+def _received(first_bytes: bytes) -> bytes:
+    table = bytearray(256)
+    for first_byte in first_bytes:
+        table[first_byte] = first_byte >> 4
+    return bytes(table)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Level:
+    """One protocol level.
+
+    `received`: for each first byte the packet type, or 0 where a server may not receive it.
+    `longest`: for each packet type the largest remaining length in bytes.
+    """
+
+    number: int
+    protocol_name: bytes
+    received: bytes
+    longest: tuple[int, ...]
+    unused_connect_flags_must_be_clear: bool
+    announced_fields_may_be_missing: bool
+    empty_client_identifier_is_assigned: bool
+
+
+MQTT_3_1 = Level(
+    number=3,
+    protocol_name=PROTOCOL_NAMES[3].encode(),
+    received=_received(_RECEIVED_AT_BOTH + _RECEIVED_WITH_DUPLICATE),
+    longest=tuple(_LONGEST.get(PacketType(number), 2) if 0 < number < 15 else 0 for number in range(16)),
+    unused_connect_flags_must_be_clear=False,
+    announced_fields_may_be_missing=True,
+    empty_client_identifier_is_assigned=False,
+)
+MQTT_3_1_1 = Level(
+    number=4,
+    protocol_name=PROTOCOL_NAMES[4].encode(),
+    received=_received(_RECEIVED_AT_BOTH),
+    longest=MQTT_3_1.longest,
+    unused_connect_flags_must_be_clear=True,
+    announced_fields_may_be_missing=False,
+    empty_client_identifier_is_assigned=True,
+)
+
+LEVELS = {level.number: level for level in (MQTT_3_1, MQTT_3_1_1)}
+
+
+def explain_first_byte(first_byte: int) -> PeerError:
+    """Why a first byte that `Level.received` does not have cannot be accepted on an open connection."""
+    number = first_byte >> 4
+    if number in (0, 15):
+        return MalformedPacket(f"the packet type {number} is reserved")
+    packet_type = PacketType(number)
+    if packet_type is PacketType.CONNECT:
+        return ProtocolViolation("a second CONNECT was sent (MQTT-3.1.0-2)")
+    if packet_type in (PacketType.CONNACK, PacketType.SUBACK, PacketType.UNSUBACK, PacketType.PINGRESP):
+        return ProtocolViolation(f"a server never receives {packet_type.name}")
+    if packet_type is not PacketType.PUBLISH:
+        return MalformedPacket(f"{packet_type.name} has the flags {first_byte & 15:04b} (MQTT-2.2.2-2)")
+    if first_byte & 6 == 6:
+        return MalformedPacket("PUBLISH has QoS 3 (MQTT-3.3.1-4)")
+    return MalformedPacket("PUBLISH of QoS 0 has DUP set (MQTT-3.3.1-2)")

@@ -1,0 +1,156 @@
+"""The half of MQTT that outlives a connection: which packet identifiers are in use, and how far each flow has come.
+
+    incoming QoS 2   PUBLISH -> held -> PUBREL -> held, release under way -> drop(): free
+    outgoing QoS 1   start() -> AWAIT_PUBACK -> PUBACK -> ACKNOWLEDGED -> finish(): free
+    outgoing QoS 2   start() -> AWAIT_PUBREC -> PUBREC -> RECEIVED -> release() -> AWAIT_PUBCOMP -> PUBCOMP
+                     -> ACKNOWLEDGED -> finish(): free
+
+The packet moves a flow to the state in front of a commit, at once and only once, so a repeated packet cannot cause a
+second unit of work; the caller moves it on when the commit has returned. `connection` has the half that ends with the
+network connection (MQTT 3.1.1 sections 4.3 and 4.4).
+"""
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from gateway.mqtt.errors import UsageError
+from gateway.mqtt.events import DeliveryAcknowledged, DeliveryCompleted, DeliveryReceived, ReleaseReceived
+from gateway.mqtt.packets import PacketType
+from gateway.mqtt.wire import MAXIMUM_PACKET_IDENTIFIER
+
+
+class OutgoingState(IntEnum):
+    """How far an outgoing flow has come; the first three are what a restart may find on the disk."""
+
+    AWAIT_PUBACK = 1
+    AWAIT_PUBREC = 2
+    AWAIT_PUBCOMP = 3
+    RECEIVED = 4
+    ACKNOWLEDGED = 5
+
+
+@dataclass(slots=True, kw_only=True)
+class Outgoing:
+    """One PUBLISH of QoS 1 or 2 to the client; `token` is the caller's own name for the message."""
+
+    packet_identifier: int
+    token: object
+    qos: int
+    state: OutgoingState
+
+
+_FIRST_STATES = {1: OutgoingState.AWAIT_PUBACK, 2: OutgoingState.AWAIT_PUBREC}
+_REPEATED_STATES = (OutgoingState.AWAIT_PUBACK, OutgoingState.AWAIT_PUBREC, OutgoingState.AWAIT_PUBCOMP)
+_STATES_OF_QOS = {1: _REPEATED_STATES[:1], 2: _REPEATED_STATES[1:]}
+
+DeliveryEvent = DeliveryAcknowledged | DeliveryReceived | DeliveryCompleted
+
+
+class Session:
+    """The session of one client: no I/O, no clock; what must survive a restart is stored by the caller.
+
+    `held`: packet identifiers of incoming QoS 2 PUBLISHes; the value says that PUBREL arrived and its commit is under
+    way. `outgoing`: flows by packet identifier, in the order in which a reconnect repeats them.
+    """
+
+    __slots__ = ("_last_identifier", "clean_session", "client_identifier", "held", "maximum_in_flight", "outgoing")
+
+    def __init__(self, client_identifier: str, *, clean_session: bool, maximum_in_flight: int = 100) -> None:
+        if not 1 <= maximum_in_flight <= MAXIMUM_PACKET_IDENTIFIER:
+            raise UsageError(f"{maximum_in_flight} messages in flight are not possible, it must be 1..65,535")
+        self.client_identifier = client_identifier
+        self.clean_session = clean_session
+        self.maximum_in_flight = maximum_in_flight
+        self.held: dict[int, bool] = {}
+        self.outgoing: dict[int, Outgoing] = {}
+        self._last_identifier = 0
+
+    def hold(self, packet_identifier: int) -> None:
+        """Hold the identifier of an incoming QoS 2 PUBLISH, after a restart; a decoded PUBLISH is held already."""
+        self.held[packet_identifier] = False
+
+    def drop(self, packet_identifier: int) -> None:
+        """Free the identifier of an incoming QoS 2 PUBLISH: its PUBREL has been committed."""
+        self.held.pop(packet_identifier, None)
+
+    def window(self) -> int:
+        """How many more PUBLISHes of QoS 1 and 2 may be sent now."""
+        return max(0, self.maximum_in_flight - len(self.outgoing))
+
+    def start(self, token: object, qos: int) -> int:
+        """Begin the flow of an outgoing PUBLISH, and return its packet identifier. UsageError with a closed window."""
+        if not self.window():
+            raise UsageError(f"{self.client_identifier}: the window of {self.maximum_in_flight} messages is used up")
+        packet_identifier = self._last_identifier % MAXIMUM_PACKET_IDENTIFIER + 1
+        while packet_identifier in self.outgoing:
+            packet_identifier = packet_identifier % MAXIMUM_PACKET_IDENTIFIER + 1
+        self.restore(packet_identifier, token, qos, _FIRST_STATES[qos])
+        return packet_identifier
+
+    def restore(self, packet_identifier: int, token: object, qos: int, state: OutgoingState) -> None:
+        """Take up a flow after a restart of the gateway; call in the order of sending. UsageError for a bad flow."""
+        if not 1 <= packet_identifier <= MAXIMUM_PACKET_IDENTIFIER or packet_identifier in self.outgoing:
+            raise UsageError(f"{self.client_identifier}: packet identifier {packet_identifier} is not free")
+        if state not in _STATES_OF_QOS[qos]:
+            raise UsageError(f"{self.client_identifier}: a flow of QoS {qos} cannot be taken up in state {state.name}")
+        self.outgoing[packet_identifier] = Outgoing(
+            packet_identifier=packet_identifier, token=token, qos=qos, state=state
+        )
+        self._last_identifier = packet_identifier
+
+    def release(self, packet_identifier: int) -> None:
+        """PUBREC has been committed: send PUBREL now, and await PUBCOMP.
+
+        The flow moves behind the others, for PUBRELs are repeated in the order of their PUBRECs (MQTT-4.6.0-4).
+        """
+        outgoing = self.outgoing.pop(packet_identifier)
+        outgoing.state = OutgoingState.AWAIT_PUBCOMP
+        self.outgoing[packet_identifier] = outgoing
+
+    def finish(self, packet_identifier: int) -> object:
+        """PUBACK or PUBCOMP has been committed: free the identifier, and return the token."""
+        return self.outgoing.pop(packet_identifier).token
+
+    def unfinished(self) -> tuple[Outgoing, ...]:
+        """The flows to repeat on a new connection, in order: PUBLISH with DUP, or PUBREL for AWAIT_PUBCOMP.
+
+        Flows with a commit under way are left out: the commit's own end carries them on, on the connection that the
+        session has by then.
+        """
+        return tuple(outgoing for outgoing in self.outgoing.values() if outgoing.state in _REPEATED_STATES)
+
+    def note_publish(self, packet_identifier: int) -> bool:
+        """Hold the identifier of a QoS 2 PUBLISH that arrived; False when it was held before, so it is a repeat."""
+        if packet_identifier in self.held:
+            return False
+        self.held[packet_identifier] = False
+        return True
+
+    def note_release(self, packet_identifier: int) -> ReleaseReceived | None:
+        """PUBREL arrived; None when the release is under way already."""
+        release_is_under_way = self.held.get(packet_identifier)
+        if release_is_under_way is None:
+            return ReleaseReceived(packet_identifier, False)
+        if release_is_under_way:
+            return None
+        self.held[packet_identifier] = True
+        return ReleaseReceived(packet_identifier, True)
+
+    def note_answer(self, packet_type: int, packet_identifier: int) -> DeliveryEvent | None:
+        """PUBACK, PUBREC or PUBCOMP arrived; None when no flow awaits it."""
+        outgoing = self.outgoing.get(packet_identifier)
+        if outgoing is None:
+            return None
+        state = outgoing.state
+        if packet_type == PacketType.PUBACK and state is OutgoingState.AWAIT_PUBACK:
+            outgoing.state = OutgoingState.ACKNOWLEDGED
+            return DeliveryAcknowledged(packet_identifier, outgoing.token)
+        if packet_type == PacketType.PUBREC and state is OutgoingState.AWAIT_PUBREC:
+            outgoing.state = OutgoingState.RECEIVED
+            return DeliveryReceived(packet_identifier, outgoing.token)
+        if packet_type == PacketType.PUBREC and state is OutgoingState.AWAIT_PUBCOMP:
+            return DeliveryReceived(packet_identifier, outgoing.token, True)
+        if packet_type == PacketType.PUBCOMP and state is OutgoingState.AWAIT_PUBCOMP:
+            outgoing.state = OutgoingState.ACKNOWLEDGED
+            return DeliveryCompleted(packet_identifier, outgoing.token)
+        return None

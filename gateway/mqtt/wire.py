@@ -1,0 +1,120 @@
+"""The primitive fields of MQTT: remaining length, UTF-8 text, binary data (MQTT 3.1.1 sections 1.5 and 2.2.3)."""
+
+from gateway.mqtt.errors import MalformedPacket, UsageError
+
+MAXIMUM_REMAINING_LENGTH = 268_435_455  # FF FF FF 7F, four groups of seven bits (section 2.2.3, table 2.4)
+MAXIMUM_FIELD_BYTES = 65_535  # a text or binary field has a length of two bytes (section 1.5.3)
+MAXIMUM_PACKET_IDENTIFIER = 65_535  # two bytes, 0 excluded (section 2.3.1)
+
+
+def encode_remaining_length(length: int) -> bytes:
+    """Encode in one to four bytes, seven bits each, lowest first; 321 is C1 02. UsageError outside 0..268,435,455."""
+    if not 0 <= length <= MAXIMUM_REMAINING_LENGTH:
+        raise UsageError(f"a remaining length of {length} bytes cannot be encoded, the limit is 268,435,455")
+    encoded = bytearray()
+    while length > 127:
+        encoded.append(length & 127 | 128)
+        length >>= 7
+    encoded.append(length)
+    return bytes(encoded)
+
+
+def decode_remaining_length(data: bytes | bytearray, offset: int) -> tuple[int, int]:
+    """Decode at `offset`: the length, and the offset behind it; (-1, offset) when `data` ends too early.
+
+    A fourth byte that announces a fifth is MalformedPacket, before the fifth has arrived.
+    """
+    length = 0
+    for index, byte in enumerate(data[offset : offset + 4]):
+        length |= (byte & 127) << 7 * index
+        if byte < 128:
+            return length, offset + index + 1
+        if index == 3:
+            raise MalformedPacket("the remaining length is longer than four bytes")
+    return -1, offset
+
+
+def encode_binary(data: bytes) -> bytes:
+    """Two bytes of length, high byte first, and the bytes. UsageError above 65,535 bytes."""
+    if len(data) > MAXIMUM_FIELD_BYTES:
+        raise UsageError(f"a field of {len(data)} bytes cannot be encoded, the limit is 65,535")
+    return len(data).to_bytes(2, "big") + data
+
+
+def encode_text(text: str) -> bytes:
+    """Two bytes of length, and UTF-8. UsageError for U+0000, surrogates and more than 65,535 bytes."""
+    if "\0" in text:
+        raise UsageError("a text with U+0000 cannot be encoded")
+    try:
+        return encode_binary(text.encode())
+    except UnicodeEncodeError as error:
+        raise UsageError(f"a text with a surrogate at index {error.start} cannot be encoded") from error
+
+
+def decode_text(data: bytes) -> str:
+    """Decode the bytes of a text, without its length. MalformedPacket for ill-formed UTF-8, surrogates and U+0000.
+
+    U+FEFF is kept wherever it stands (MQTT-1.5.3-3).
+    """
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        raise MalformedPacket(f"a text is not UTF-8 at its byte {error.start}") from None
+    if "\0" in text:
+        raise MalformedPacket("a text holds U+0000")
+    return text
+
+
+class Fields:
+    """Reads the fields of one packet in their order, and never past its end (`end`: offset behind the packet).
+
+    Every method raises MalformedPacket when the packet ends inside the field.
+    """
+
+    __slots__ = ("data", "end", "position")
+
+    def __init__(self, data: bytes, position: int, end: int) -> None:
+        self.data = data
+        self.position = position
+        self.end = end
+
+    @property
+    def left(self) -> int:
+        """How many bytes are still unread."""
+        return self.end - self.position
+
+    def take(self, length: int) -> bytes:
+        """The next `length` bytes."""
+        start = self.position
+        if length > self.end - start:
+            raise MalformedPacket("the packet ends inside a field")
+        self.position = start + length
+        return self.data[start : self.position]
+
+    def byte(self) -> int:
+        """One byte."""
+        return self.take(1)[0]
+
+    def number(self) -> int:
+        """Two bytes, high byte first."""
+        return int.from_bytes(self.take(2), "big")
+
+    def packet_identifier(self) -> int:
+        """Two bytes, 1..65,535; 0 is MalformedPacket (section 2.3.1)."""
+        packet_identifier = self.number()
+        if packet_identifier == 0:
+            raise MalformedPacket("0 is not a packet identifier")
+        return packet_identifier
+
+    def binary(self) -> bytes:
+        """Bytes behind a length of two bytes."""
+        return self.take(self.number())
+
+    def text(self) -> str:
+        """UTF-8 behind a length of two bytes."""
+        return decode_text(self.binary())
+
+    def finish(self) -> None:
+        """The packet must have been read to its end."""
+        if self.position != self.end:
+            raise MalformedPacket(f"{self.left} bytes stand behind the last field of the packet")
