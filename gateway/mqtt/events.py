@@ -135,6 +135,30 @@ class Violated(NamedTuple):
     error: PeerError
 
 
+class ConnectAnswered(NamedTuple):
+    """CONNACK, as a client gets it; `return_code` is 0 when the connection is accepted (table 3.1)."""
+
+    session_present: bool
+    return_code: int
+
+
+class SubscribeAnswered(NamedTuple):
+    """SUBACK, as a client gets it: one byte for each subscription, the granted QoS or 80 hex."""
+
+    packet_identifier: int
+    return_codes: bytes
+
+
+class UnsubscribeAnswered(NamedTuple):
+    """UNSUBACK, as a client gets it."""
+
+    packet_identifier: int
+
+
+class PingAnswered(NamedTuple):
+    """PINGRESP, as a client gets it."""
+
+
 Event = (
     PublishReceived
     | PublishRepeated
@@ -148,5 +172,9 @@ Event = (
     | DisconnectReceived
     | ConnectReceived
     | ConnectRefused
+    | ConnectAnswered
+    | SubscribeAnswered
+    | UnsubscribeAnswered
+    | PingAnswered
     | Violated
 )

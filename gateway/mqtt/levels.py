@@ -7,8 +7,8 @@
     A2  UNSUBSCRIBE     AA (DUP) too                 A2 only (MQTT-3.10.1-1)
     40 50 70 C0 E0      PUBACK PUBREC PUBCOMP PINGREQ DISCONNECT, at both
 
-A further level is a further row; what its packets have more is read where `connect`, `subscriptions` and `session` ask
-the row for it.
+A further level is a further row; what its packets have more is read where `connect`, `receiver` and `subscriptions`
+ask the row for it.
 """
 
 from dataclasses import dataclass
@@ -20,37 +20,48 @@ from gateway.mqtt.wire import MAXIMUM_REMAINING_LENGTH
 LONGEST_CONNECT_BYTES = 327_697  # variable header of 12 bytes at level 3, and five fields of 2 + 65,535 bytes
 LONGEST_SUBSCRIBE_BYTES = 1_048_576  # our choice: an entry of 4 bytes costs some 250 in memory
 
-_RECEIVED_AT_BOTH = bytes.fromhex("30 31 32 33 34 35 3A 3B 3C 3D 40 50 62 70 82 A2 C0 E0")
-_RECEIVED_WITH_DUPLICATE = bytes.fromhex("38 39 6A 8A AA")
-
 _LONGEST = {
+    PacketType.CONNECT: LONGEST_CONNECT_BYTES,
     PacketType.PUBLISH: MAXIMUM_REMAINING_LENGTH,
     PacketType.SUBSCRIBE: LONGEST_SUBSCRIBE_BYTES,
+    PacketType.SUBACK: LONGEST_SUBSCRIBE_BYTES,
     PacketType.UNSUBSCRIBE: LONGEST_SUBSCRIBE_BYTES,
     PacketType.PINGREQ: 0,
+    PacketType.PINGRESP: 0,
     PacketType.DISCONNECT: 0,
 }
+LONGEST = tuple(_LONGEST.get(PacketType(number), 2) if 0 < number < 15 else 0 for number in range(16))
+"""For each packet type the largest remaining length in bytes; 2 is a packet identifier, or the two bytes of CONNACK."""
+
+_RECEIVED_AT_BOTH = "30 31 32 33 34 35 3A 3B 3C 3D 40 50 62 70 82 A2 C0 E0"
+_RECEIVED_BY_CLIENT = "20 30 31 32 33 34 35 3A 3B 3C 3D 40 50 62 70 90 B0 D0"
 
 
-def _received(first_bytes: bytes) -> bytes:
+_OF_ONE_SIDE = (
+    PacketType.CONNACK,
+    PacketType.SUBACK,
+    PacketType.UNSUBACK,
+    PacketType.PINGREQ,
+    PacketType.PINGRESP,
+    PacketType.DISCONNECT,
+)
+
+
+def _received(first_bytes: str) -> bytes:
     table = bytearray(256)
-    for first_byte in first_bytes:
+    for first_byte in bytes.fromhex(first_bytes):
         table[first_byte] = first_byte >> 4
     return bytes(table)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Level:
-    """One protocol level.
-
-    `received`: for each first byte the packet type, or 0 where a server may not receive it.
-    `longest`: for each packet type the largest remaining length in bytes.
-    """
+    """One protocol level; `received`: for each first byte the packet type, 0 where a server may not receive it."""
 
     number: int
     protocol_name: bytes
     received: bytes
-    longest: tuple[int, ...]
+    received_by_client: bytes
     unused_connect_flags_must_be_clear: bool
     announced_fields_may_be_missing: bool
     empty_client_identifier_is_assigned: bool
@@ -59,8 +70,8 @@ class Level:
 MQTT_3_1 = Level(
     number=3,
     protocol_name=PROTOCOL_NAMES[3].encode(),
-    received=_received(_RECEIVED_AT_BOTH + _RECEIVED_WITH_DUPLICATE),
-    longest=tuple(_LONGEST.get(PacketType(number), 2) if 0 < number < 15 else 0 for number in range(16)),
+    received=_received(_RECEIVED_AT_BOTH + "38 39 6A 8A AA"),
+    received_by_client=_received(_RECEIVED_BY_CLIENT + "38 39 6A"),
     unused_connect_flags_must_be_clear=False,
     announced_fields_may_be_missing=True,
     empty_client_identifier_is_assigned=False,
@@ -69,7 +80,7 @@ MQTT_3_1_1 = Level(
     number=4,
     protocol_name=PROTOCOL_NAMES[4].encode(),
     received=_received(_RECEIVED_AT_BOTH),
-    longest=MQTT_3_1.longest,
+    received_by_client=_received(_RECEIVED_BY_CLIENT),
     unused_connect_flags_must_be_clear=True,
     announced_fields_may_be_missing=False,
     empty_client_identifier_is_assigned=True,
@@ -85,9 +96,9 @@ def explain_first_byte(first_byte: int) -> PeerError:
         return MalformedPacket(f"the packet type {number} is reserved")
     packet_type = PacketType(number)
     if packet_type is PacketType.CONNECT:
-        return ProtocolViolation("a second CONNECT was sent (MQTT-3.1.0-2)")
-    if packet_type in (PacketType.CONNACK, PacketType.SUBACK, PacketType.UNSUBACK, PacketType.PINGRESP):
-        return ProtocolViolation(f"a server never receives {packet_type.name}")
+        return ProtocolViolation("CONNECT was sent on a connection that has one (MQTT-3.1.0-2)")
+    if packet_type in _OF_ONE_SIDE and not first_byte & 15:
+        return ProtocolViolation(f"{packet_type.name} was sent in the wrong direction (table 2.1)")
     if packet_type is not PacketType.PUBLISH:
         return MalformedPacket(f"{packet_type.name} has the flags {first_byte & 15:04b} (MQTT-2.2.2-2)")
     if first_byte & 6 == 6:

@@ -10,6 +10,7 @@ second unit of work; the caller moves it on when the commit has returned. `conne
 network connection (MQTT 3.1.1 sections 4.3 and 4.4).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -44,6 +45,19 @@ _REPEATED_STATES = (OutgoingState.AWAIT_PUBACK, OutgoingState.AWAIT_PUBREC, Outg
 _STATES_OF_QOS = {1: _REPEATED_STATES[:1], 2: _REPEATED_STATES[1:]}
 
 DeliveryEvent = DeliveryAcknowledged | DeliveryReceived | DeliveryCompleted
+
+
+def _received_again(packet_identifier: int, token: object) -> DeliveryReceived:
+    return DeliveryReceived(packet_identifier, token, True)
+
+
+_STEPS: dict[tuple[int, OutgoingState], tuple[OutgoingState, Callable[[int, object], DeliveryEvent]]] = {
+    (PacketType.PUBACK, OutgoingState.AWAIT_PUBACK): (OutgoingState.ACKNOWLEDGED, DeliveryAcknowledged),
+    (PacketType.PUBREC, OutgoingState.AWAIT_PUBREC): (OutgoingState.RECEIVED, DeliveryReceived),
+    (PacketType.PUBREC, OutgoingState.AWAIT_PUBCOMP): (OutgoingState.AWAIT_PUBCOMP, _received_again),
+    (PacketType.PUBCOMP, OutgoingState.AWAIT_PUBCOMP): (OutgoingState.ACKNOWLEDGED, DeliveryCompleted),
+}
+"""An answer and the state it meets, to the next state and the event; any other pair changes nothing."""
 
 
 class Session:
@@ -141,16 +155,8 @@ class Session:
         outgoing = self.outgoing.get(packet_identifier)
         if outgoing is None:
             return None
-        state = outgoing.state
-        if packet_type == PacketType.PUBACK and state is OutgoingState.AWAIT_PUBACK:
-            outgoing.state = OutgoingState.ACKNOWLEDGED
-            return DeliveryAcknowledged(packet_identifier, outgoing.token)
-        if packet_type == PacketType.PUBREC and state is OutgoingState.AWAIT_PUBREC:
-            outgoing.state = OutgoingState.RECEIVED
-            return DeliveryReceived(packet_identifier, outgoing.token)
-        if packet_type == PacketType.PUBREC and state is OutgoingState.AWAIT_PUBCOMP:
-            return DeliveryReceived(packet_identifier, outgoing.token, True)
-        if packet_type == PacketType.PUBCOMP and state is OutgoingState.AWAIT_PUBCOMP:
-            outgoing.state = OutgoingState.ACKNOWLEDGED
-            return DeliveryCompleted(packet_identifier, outgoing.token)
-        return None
+        step = _STEPS.get((packet_type, outgoing.state))
+        if step is None:
+            return None
+        outgoing.state, delivery = step
+        return delivery(packet_identifier, outgoing.token)

@@ -24,13 +24,14 @@ def decode_remaining_length(data: bytes | bytearray, offset: int) -> tuple[int, 
 
     A fourth byte that announces a fifth is MalformedPacket, before the fifth has arrived.
     """
-    length = 0
-    for index, byte in enumerate(data[offset : offset + 4]):
-        length |= (byte & 127) << 7 * index
+    length = shift = 0
+    for byte in data[offset : offset + 4]:
+        length |= (byte & 127) << shift
+        shift += 7
         if byte < 128:
-            return length, offset + index + 1
-        if index == 3:
-            raise MalformedPacket("the remaining length is longer than four bytes")
+            return length, offset + shift // 7
+    if shift == 28:  # four groups of seven bits, and each announced another
+        raise MalformedPacket("the remaining length is longer than four bytes")
     return -1, offset
 
 

@@ -1,0 +1,186 @@
+"""What both sides of a connection have in common: cut bytes into packets, and decode the packets that both receive.
+
+The speed of the gateway hangs on two loops, `_decode_publishes` and `_decode_answers`: each takes a run of its packets
+with int indices over `bytes`, slices and no views, and without a call for each packet. Everything rarer goes through
+`PacketReceiver._decode_one`.
+"""
+
+from abc import ABC, abstractmethod
+
+from gateway.mqtt.errors import MalformedPacket, PeerError
+from gateway.mqtt.events import Event, PublishReceived, PublishRepeated, Violated
+from gateway.mqtt.framing import PartialPacket
+from gateway.mqtt.levels import LONGEST, explain_first_byte
+from gateway.mqtt.packets import PacketType
+from gateway.mqtt.session import Session
+from gateway.mqtt.topics import TOPIC_NAMES
+from gateway.mqtt.wire import Fields, decode_remaining_length
+
+_PUBLISH, _PUBREL, _LAST_ANSWER = int(PacketType.PUBLISH), int(PacketType.PUBREL), int(PacketType.PUBCOMP)
+_PUBLISH_FLAGS = tuple((flags >> 1 & 3, flags & 1 != 0, flags & 8 != 0) for flags in range(16))
+"""QoS, RETAIN and DUP of each value of the flags of a PUBLISH."""
+_new = tuple.__new__  # half the cost of a named tuple's own constructor
+
+
+class PacketReceiver(ABC):
+    """Bytes in, events out. `is_closed`: the last event was given; nothing is decoded any more."""
+
+    __slots__ = ("_maximum_packet_bytes", "_partial", "is_closed")
+
+    def __init__(self, maximum_packet_bytes: int) -> None:
+        self.is_closed = False
+        self._maximum_packet_bytes = maximum_packet_bytes
+        self._partial: PartialPacket | None = None
+
+    def receive_data(self, data: bytes) -> list[Event]:
+        """Decode what the socket gave, cut anywhere; the events in the order of their packets.
+
+        Never raises for a fault of the peer: that is the last event, Violated, and every later call returns [].
+        """
+        events: list[Event] = []
+        try:
+            self._receive(data, events)
+        except PeerError as error:
+            self._close()
+            events.append(Violated(error))
+        return events
+
+    @abstractmethod
+    def _decode(self, data: bytes, position: int, events: list[Event]) -> int:
+        """Decode the packets that are there to their end; returns where the first one that is not begins."""
+
+    @abstractmethod
+    def _read(self, packet_type: int, fields: Fields) -> Event:
+        """Read the body of a packet that only this side receives."""
+
+    def _close(self) -> None:
+        self.is_closed = True
+        self._partial = None
+
+    def _receive(self, data: bytes, events: list[Event]) -> None:
+        position = 0
+        if self._partial is not None:
+            position = self._complete(self._partial, data, events)
+        if not self.is_closed:
+            position = self._decode(data, position, events)
+        if position < len(data) and not self.is_closed:
+            self._keep(data, position)
+
+    def _complete(self, partial: PartialPacket, data: bytes, events: list[Event]) -> int:
+        """Go on with the packet that an earlier call left unfinished; returns where the next one begins."""
+        position = self._extend(partial, data, 0)
+        if partial.is_complete:
+            self._partial = None
+            self._decode(partial.packet(), 0, events)
+        return position
+
+    def _keep(self, data: bytes, position: int) -> None:
+        """Keep what cannot be decoded yet: the beginning of a packet."""
+        self._partial = PartialPacket()
+        self._extend(self._partial, data, position)
+
+    def _extend(self, partial: PartialPacket, data: bytes, position: int) -> int:
+        if not partial.has_header:
+            remaining_length, position = partial.take_header(data, position)
+            if remaining_length >= 0:
+                self._check_length(partial.first_byte, remaining_length)
+        return partial.take_body(data, position)
+
+    def _check_length(self, first_byte: int, remaining_length: int) -> None:
+        """Refuse a packet by its fixed header, before its body is gathered."""
+        longest = min(LONGEST[first_byte >> 4], self._maximum_packet_bytes)
+        if remaining_length > longest:
+            name = PacketType(first_byte >> 4).name
+            raise MalformedPacket(f"{name} has a remaining length of {remaining_length} bytes, the limit is {longest}")
+
+    def _decode_open(self, data: bytes, position: int, events: list[Event], session: Session, received: bytes) -> int:
+        """`_decode` on a connection with a session; `received`: for each first byte its packet type, 0 is illegal."""
+        size = len(data)
+        while position < size and not self.is_closed:
+            start = position
+            packet_type = received[data[start]]
+            if packet_type == _PUBLISH:
+                position = _decode_publishes(data, start, events, session, received, self._maximum_packet_bytes)
+            elif _PUBLISH < packet_type <= _LAST_ANSWER:
+                position = _decode_answers(data, start, events, session, received)
+            elif packet_type:
+                position = self._decode_one(data, start, events)
+            else:
+                raise explain_first_byte(data[start])
+            if position == start:
+                break
+        return position
+
+    def _decode_one(self, data: bytes, position: int, events: list[Event]) -> int:
+        """Decode one packet with `_read`; returns where the next one begins, `position` when it is unfinished."""
+        first_byte = data[position]
+        remaining_length, body = decode_remaining_length(data, position + 1)
+        if remaining_length < 0:
+            return position
+        self._check_length(first_byte, remaining_length)
+        end = body + remaining_length
+        if end > len(data):
+            return position
+        fields = Fields(data, body, end)
+        events.append(self._read(first_byte >> 4, fields))
+        return end
+
+
+def _decode_publishes(
+    data: bytes, position: int, events: list[Event], session: Session, received: bytes, longest: int
+) -> int:
+    """Decode a run of PUBLISH packets; returns where the first other or unfinished packet begins."""
+    size, append, topic_names = len(data), events.append, TOPIC_NAMES
+    while size - position > 1 and received[first_byte := data[position]] == _PUBLISH:
+        length = data[position + 1]
+        body = position + 2
+        if length > 127:
+            length, body = decode_remaining_length(data, position + 1)
+        end = body + length
+        if end > size or length < 0:
+            break
+        if length < 2 or length > longest:
+            raise MalformedPacket(f"PUBLISH has a remaining length of {length} bytes, it must be 2..{longest}")
+        header_end = body + 2 + (data[body] << 8 | data[body + 1])
+        topic_data = data[body + 2 : header_end]
+        qos, retain, duplicate = _PUBLISH_FLAGS[first_byte & 15]
+        packet_identifier = 0
+        if qos:
+            header_end += 2
+            if header_end <= end:
+                packet_identifier = data[header_end - 2] << 8 | data[header_end - 1]
+        if header_end > end or (qos and not packet_identifier):
+            raise MalformedPacket("PUBLISH " + ("ends in its header" if header_end > end else "has the identifier 0"))
+        topic = topic_names[topic_data]  # before the identifier is held: a bad packet must leave no trace
+        if qos == 2 and not session.note_publish(packet_identifier):
+            append(PublishRepeated(packet_identifier))
+        else:
+            payload, header = data[header_end:end], data[position:header_end]
+            append(_new(PublishReceived, (topic, payload, qos, retain, duplicate, packet_identifier, header)))
+        position = end
+    return position
+
+
+def _decode_answers(data: bytes, position: int, events: list[Event], session: Session, received: bytes) -> int:
+    """Decode a run of PUBACK, PUBREC, PUBREL and PUBCOMP; returns where the first other or unfinished packet begins."""
+    size, append, note_answer, note_release = len(data), events.append, session.note_answer, session.note_release
+    while size - position > 1 and _PUBLISH < (packet_type := received[data[position]]) <= _LAST_ANSWER:
+        length = data[position + 1]
+        body = position + 2
+        if length > 127:
+            length, body = decode_remaining_length(data, position + 1)
+        if length >= 0 and length != 2:
+            raise MalformedPacket(f"{PacketType(packet_type).name} has a remaining length of {length}, not 2")
+        if length < 0 or size - body < 2:
+            break
+        packet_identifier = data[body] << 8 | data[body + 1]
+        if not packet_identifier:
+            raise MalformedPacket(f"{PacketType(packet_type).name} has the packet identifier 0")
+        if packet_type == _PUBREL:
+            event: Event | None = note_release(packet_identifier)
+        else:
+            event = note_answer(packet_type, packet_identifier)
+        if event is not None:
+            append(event)
+        position = body + 2
+    return position
