@@ -1,0 +1,153 @@
+"""What a command must and must not say, whichever format it comes in: the rules behind the reason codes.
+
+Sources: IBM MQ documentation, the pages of the queued publish/subscribe commands and of their reason codes.
+"""
+
+import re
+from collections.abc import Callable
+
+from mappings.command_parameters import NAME_VERBS, Parameters
+from mappings.errors import CommandError
+from mappings.options import RegistrationOption, check_option, options_error
+from mappings.reasons import Reason
+from mappings.table import ROWS_BY_NAME, Dialect
+from mappings.topics import TopicError, literal_prefix
+
+MAXIMUM_TOPIC_CHARACTERS = 10_240  # MQ_TOPIC_STR_LENGTH
+MAXIMUM_FILTER_CHARACTERS = 10_240  # MQ_SELECTOR_LENGTH
+MAXIMUM_SUBSCRIPTION_NAME_CHARACTERS = 10_240  # MQ_SUB_NAME_LENGTH
+MAXIMUM_SUBSCRIPTION_IDENTITY_CHARACTERS = 128  # MQ_SUB_IDENTITY_LENGTH
+MAXIMUM_SUBSCRIPTION_POINT_CHARACTERS = 128  # MQ_SUB_POINT_LENGTH
+
+_MQ_NAME = re.compile(r"[A-Za-z0-9._/%]{1,48}")  # MQ_Q_NAME_LENGTH
+_OPTIONAL_MQ_NAME = re.compile(r"[A-Za-z0-9._/%]{0,48}")  # a blank queue manager name: resolve the queue at the broker
+
+
+def check_parameters(parameters: Parameters, dialect: Dialect) -> None:
+    """CommandError with the reason code that a broker would answer with; silent for a valid command."""
+    _check_options(parameters, dialect)
+    _check_option_pairs(parameters)
+    _check_texts(parameters)
+    _check_topics(parameters, dialect)
+
+
+def _check_options(parameters: Parameters, dialect: Dialect) -> None:
+    verb = parameters.verb
+    check_option(parameters.registration_options, verb=verb, dialect=dialect)
+    check_option(parameters.publication_options, verb=verb, dialect=dialect)
+    check_option(parameters.delete_options, verb=verb, dialect=dialect)
+
+
+def _check_option_pairs(parameters: Parameters) -> None:
+    """Options that exclude or need each other, or another parameter."""
+    options = parameters.registration_options
+    if RegistrationOption.JOIN_SHARED in options and RegistrationOption.JOIN_EXCLUSIVE in options:
+        raise options_error(RegistrationOption, "JoinExcl", "cannot stand beside JoinShared")
+    if RegistrationOption.ANONYMOUS in options and RegistrationOption.DIRECT_REQUESTS in options:
+        raise options_error(RegistrationOption, "DirectReq", "cannot stand beside Anon")
+    if RegistrationOption.ADD_NAME in options and "SubName" not in parameters.texts:
+        raise options_error(RegistrationOption, "AddName", "needs SubName")
+    identified = RegistrationOption.JOIN_SHARED | RegistrationOption.JOIN_EXCLUSIVE | RegistrationOption.LEAVE_ONLY
+    if options & identified and "SubIdentity" not in parameters.texts:
+        raise _missing("SubIdentity")
+    _check_full_response(parameters)
+
+
+def _check_full_response(parameters: Parameters) -> None:
+    options = parameters.registration_options
+    if parameters.verb != "DeregSub" or RegistrationOption.FULL_RESPONSE not in options:
+        return
+    if RegistrationOption.DEREGISTER_ALL in options or len(parameters.topics) > 1:
+        raise options_error(RegistrationOption, "FullResp", "works with one topic, and without DeregAll")
+
+
+def _check_topics(parameters: Parameters, dialect: Dialect) -> None:
+    verb, topics = parameters.verb, parameters.topics
+    name = "Topic" if dialect is Dialect.MQRFH2 else "MQPSTopic"
+    everything = RegistrationOption.DEREGISTER_ALL in parameters.registration_options
+    if not topics and not everything:
+        raise _missing(name)
+    if topics and everything and dialect is Dialect.MQRFH:
+        raise CommandError(
+            Reason.MQRC_RFH_PARM_ERROR, f"{name} cannot stand beside DeregAll in MQRFH; leave it out", parameter=name
+        )
+    if verb == "ReqUpdate" and len(topics) > 1:
+        raise CommandError(
+            Reason.MQRC_RFH_DUPLICATE_PARM, f"ReqUpdate takes one {name}; send one for each", parameter=name
+        )
+    for topic in topics:
+        _check_topic(topic)
+        if dialect is Dialect.MQRFH and verb not in NAME_VERBS:
+            literal_prefix(topic)
+
+
+def _check_topic(topic: str) -> None:
+    if not topic or "\0" in topic:
+        raise TopicError(topic, "is empty or holds NUL")
+    if len(topic) > MAXIMUM_TOPIC_CHARACTERS:
+        raise TopicError(topic, f"has {len(topic)} characters, and IBM MQ carries {MAXIMUM_TOPIC_CHARACTERS}")
+
+
+def _check_texts(parameters: Parameters) -> None:
+    for key, value in parameters.texts.items():
+        row_verbs = _VERBS_OF_KEY[key]
+        if parameters.verb not in row_verbs:
+            raise CommandError(
+                Reason.MQRC_RFH_PARM_ERROR,
+                f"{key} is not a parameter of {parameters.verb}; leave it out",
+                parameter=key,
+            )
+        rule = _TEXT_RULES.get(key)
+        if rule is not None and not rule[0](value):
+            raise CommandError(rule[1], f"{key} {value[:200]!a} {rule[2]}", parameter=value)
+    if parameters.data and parameters.verb != "Publish":
+        raise CommandError(
+            Reason.MQRC_RFH_PARM_ERROR, "only Publish carries publication data", parameter=parameters.data[0][0]
+        )
+
+
+def _missing(name: str) -> CommandError:
+    return CommandError(Reason.MQRC_RFH_PARM_MISSING, f"{name} is missing; this command needs it", parameter=name)
+
+
+def _is_mq_name(value: str) -> bool:
+    return _MQ_NAME.fullmatch(value) is not None
+
+
+def _is_optional_mq_name(value: str) -> bool:
+    return _OPTIONAL_MQ_NAME.fullmatch(value) is not None
+
+
+def _has_1_to(maximum: int) -> Callable[[str], bool]:
+    return lambda value: 1 <= len(value) <= maximum
+
+
+_MQ_NAME_RULE = "is not an MQ object name: 1 to 48 letters, digits and . _ / %"
+_TEXT_RULES: dict[str, tuple[Callable[[str], bool], Reason, str]] = {
+    "StreamName": (_is_mq_name, Reason.MQRCCF_STREAM_ERROR, _MQ_NAME_RULE),
+    "QMgrName": (_is_optional_mq_name, Reason.MQRCCF_Q_MGR_NAME_ERROR, _MQ_NAME_RULE),
+    "QName": (_is_mq_name, Reason.MQRCCF_Q_NAME_ERROR, _MQ_NAME_RULE),
+    "Filter": (
+        _has_1_to(MAXIMUM_FILTER_CHARACTERS),
+        Reason.MQRCCF_FILTER_ERROR,
+        "is empty or longer than 10240 characters",
+    ),
+    "SubName": (
+        _has_1_to(MAXIMUM_SUBSCRIPTION_NAME_CHARACTERS),
+        Reason.MQRCCF_SUB_NAME_ERROR,
+        "is empty or longer than 10240 characters",
+    ),
+    "SubIdentity": (
+        _has_1_to(MAXIMUM_SUBSCRIPTION_IDENTITY_CHARACTERS),
+        Reason.MQRCCF_SUB_IDENTITY_ERROR,
+        "is empty or longer than 128 characters",
+    ),
+    "SubPoint": (
+        lambda value: len(value) <= MAXIMUM_SUBSCRIPTION_POINT_CHARACTERS,
+        Reason.MQRC_RFH_PARM_ERROR,
+        "is longer than 128 characters",
+    ),
+}
+_VERBS_OF_KEY: dict[str, frozenset[str]] = {
+    row.key: row.commands for rows in ROWS_BY_NAME.values() for row in rows.values()
+}

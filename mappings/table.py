@@ -1,0 +1,198 @@
+"""Reads and checks the two tables: `fields.toml` (what maps to what) and `options.toml` (tokens and numbers).
+
+Both are packaged with the code and read once, at import. A fault in them is a fault of this project, so it stops the
+import with TableError instead of turning up in somebody's message.
+"""
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from importlib.resources import files
+
+
+class TableError(Exception):
+    """A packaged table contradicts itself: our own fault."""
+
+
+class Dialect(StrEnum):
+    """The two header formats that a command can be said in."""
+
+    MQRFH = "mqrfh"
+    MQRFH2 = "mqrfh2"
+
+
+class Standing(StrEnum):
+    """What happens to a name when a header is converted; the values of `standing` in fields.toml."""
+
+    MAPPED = "mapped"
+    EXTENDED = "extended"
+    RESPONSE = "response"
+    DROPPED = "dropped"
+    REFUSED = "refused"
+
+
+VERBS = ("Publish", "DeletePub", "RegSub", "DeregSub", "ReqUpdate", "RegPub", "DeregPub")
+OPTION_KINDS = ("registration", "publication", "delete")
+MAPPED_NAMES = 9  # the table of the message format page has nine rows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldRow:
+    """One row of fields.toml; a name is None where that format has none."""
+
+    mqrfh: str | None
+    mqrfh2: str | None
+    standing: Standing
+    repeats: bool
+    commands: frozenset[str]
+    reason: str
+    source: str
+
+    @property
+    def key(self) -> str:
+        """The name without a format: that of psc, or else that of MQRFH without MQPS."""
+        return self.mqrfh2 or (self.mqrfh or "").removeprefix("MQPS")
+
+    def name_in(self, dialect: Dialect) -> str | None:
+        """The name of the field in one of the formats."""
+        return self.mqrfh if dialect is Dialect.MQRFH else self.mqrfh2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OptionRow:
+    """One row of options.toml; `member` is the name in the flag class, `number` the value of IBM's constant."""
+
+    kind: str
+    token: str
+    member: str
+    constant: str
+    number: int
+    formats: frozenset[Dialect]
+    commands: frozenset[str]
+    support: str
+    notes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """Why a folder or an unlisted name is not copied."""
+
+    reason: str
+    source: str
+
+
+Row = Mapping[str, object]
+
+
+def _rows(document: Row, key: str) -> list[Row]:
+    rows = document.get(key)
+    if not isinstance(rows, list):
+        raise TableError(f"the table has no [[{key}]] rows")
+    return rows
+
+
+def _text(row: Row, key: str) -> str:
+    value = row.get(key)
+    if not isinstance(value, str) or not value:
+        raise TableError(f"{key} is missing or not a text in {row}")
+    return value
+
+
+def _optional_text(row: Row, key: str) -> str | None:
+    return _text(row, key) if key in row else None
+
+
+def _texts(row: Row, key: str) -> frozenset[str]:
+    values = row.get(key)
+    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+        raise TableError(f"{key} is not a list of texts in {row}")
+    return frozenset(values)
+
+
+def _commands(row: Row) -> frozenset[str]:
+    commands = _texts(row, "commands")
+    if not commands <= set(VERBS):
+        raise TableError(f"unknown command in {row}")
+    return commands
+
+
+def read_field_rows(document: Row) -> tuple[FieldRow, ...]:
+    """The rows of fields.toml, checked: nine mapped names, no name twice."""
+    rows = tuple(
+        FieldRow(
+            mqrfh=_optional_text(row, "mqrfh"),
+            mqrfh2=_optional_text(row, "mqrfh2"),
+            standing=Standing(_text(row, "standing")),
+            repeats=row.get("repeats") is True,
+            commands=_commands(row),
+            reason=_text(row, "reason"),
+            source=_text(row, "source"),
+        )
+        for row in _rows(document, "field")
+    )
+    _refuse_repeats(row.mqrfh for row in rows if row.mqrfh)
+    _refuse_repeats(row.mqrfh2 for row in rows if row.mqrfh2)
+    if sum(row.standing is Standing.MAPPED for row in rows) != MAPPED_NAMES:
+        raise TableError(f"fields.toml must have {MAPPED_NAMES} mapped names")
+    return rows
+
+
+def read_option_rows(document: Row) -> tuple[OptionRow, ...]:
+    """The rows of options.toml, checked: known kinds, one bit a number, no token twice in a kind."""
+    rows = tuple(_option_row(row) for row in _rows(document, "option"))
+    _refuse_repeats(f"{row.kind} {row.token}" for row in rows)
+    _refuse_repeats(f"{row.kind} {row.number}" for row in rows)
+    return rows
+
+
+def _option_row(row: Row) -> OptionRow:
+    number, notes = row.get("number"), row.get("notes")
+    if not isinstance(number, int) or number.bit_count() != 1 or row.get("kind") not in OPTION_KINDS:
+        raise TableError(f"an option needs a known kind and a number of one bit: {row}")
+    if not isinstance(notes, list):
+        raise TableError(f"notes is not a list in {row}")
+    return OptionRow(
+        kind=_text(row, "kind"),
+        token=_text(row, "token"),
+        member=_text(row, "member"),
+        constant=_text(row, "constant"),
+        number=number,
+        formats=frozenset(Dialect(name) for name in _texts(row, "formats")),
+        commands=_commands(row),
+        support=_text(row, "support"),
+        notes=tuple(int(note) for note in notes),
+    )
+
+
+def _refuse_repeats(names: Iterable[str]) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise TableError(f"{name} stands twice in a table")
+        seen.add(name)
+
+
+def _explanations(document: Row, key: str, name: str) -> dict[str, Explanation]:
+    return {
+        _text(row, name): Explanation(reason=_text(row, "reason"), source=_text(row, "source"))
+        for row in _rows(document, key)
+    }
+
+
+def _packaged(name: str) -> Row:
+    return tomllib.loads(files("mappings").joinpath(name).read_text("utf-8"))
+
+
+_FIELDS = _packaged("fields.toml")
+_OPTIONS = _packaged("options.toml")
+
+TABLE_VERSION: str = _text(_FIELDS, "version")
+FIELD_ROWS = read_field_rows(_FIELDS)
+OPTION_ROWS = read_option_rows(_OPTIONS)
+FOLDER_EXPLANATIONS = _explanations(_FIELDS, "folder", "name")
+OTHER_EXPLANATIONS = _explanations(_FIELDS, "other", "kind")
+
+ROWS_BY_NAME: dict[Dialect, dict[str, FieldRow]] = {
+    dialect: {name: row for row in FIELD_ROWS if (name := row.name_in(dialect)) is not None} for dialect in Dialect
+}
