@@ -1,0 +1,49 @@
+"""Connections past their CONNECT, for tests of what comes behind it; the bytes are written by hand."""
+
+from collections.abc import Callable
+
+import pytest
+
+from gateway.mqtt.connection import Connection
+from gateway.mqtt.events import Event
+from gateway.mqtt.session import Session
+
+CONNECT = {
+    3: bytes.fromhex("10 10 0006 4D5149736470 03 02 003C 0002 6331"),  # MQIsdp, clean session, 60 s, "c1"
+    4: bytes.fromhex("10 0E 0004 4D515454 04 02 003C 0002 6331"),  # MQTT, clean session, 60 s, "c1"
+}
+
+OpenConnection = Callable[..., Connection]
+Feed = Callable[[Connection, bytes, int], list[Event]]
+
+
+@pytest.fixture
+def connect_bytes() -> dict[int, bytes]:
+    """A plain CONNECT of client "c1" for each level."""
+    return CONNECT
+
+
+@pytest.fixture
+def open_connection() -> OpenConnection:
+    """Makes a connection of a level that has a session attached."""
+
+    def make(level: int = 4, session: Session | None = None, maximum_packet_bytes: int = 268_435_455) -> Connection:
+        connection = Connection(maximum_packet_bytes=maximum_packet_bytes)
+        connection.receive_data(CONNECT[level])
+        connection.attach(session or Session("c1", clean_session=False))
+        return connection
+
+    return make
+
+
+@pytest.fixture
+def feed() -> Feed:
+    """Hands bytes to a connection in pieces of one size, and gathers the events."""
+
+    def hand_in(connection: Connection, data: bytes, piece_bytes: int) -> list[Event]:
+        events: list[Event] = []
+        for start in range(0, len(data), piece_bytes):
+            events += connection.receive_data(data[start : start + piece_bytes])
+        return events
+
+    return hand_in

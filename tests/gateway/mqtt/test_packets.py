@@ -1,0 +1,82 @@
+"""Encoders against bytes written by hand from the figures of MQTT 3.1.1 chapter 3."""
+
+import pytest
+
+from gateway.mqtt import packets
+from gateway.mqtt.errors import UsageError
+from gateway.mqtt.events import Will
+from gateway.mqtt.packets import ConnectReturnCode, PacketType
+
+WILL = Will("w", b"hi", 1, False)
+
+ENCODED = {
+    "10 0E 0004 4D515454 04 02 003C 0002 6331": packets.connect("c1", keep_alive_s=60),
+    "10 10 0006 4D5149736470 03 00 0000 0002 6331": packets.connect("c1", level=3, clean_session=False),
+    # figure 3.6: user name, password, will of QoS 1 and clean session set, keep alive 10
+    "10 1B 0004 4D515454 04 CE 000A 0002 6331 0001 77 0002 6869 0001 75 0001 70": packets.connect(
+        "c1", keep_alive_s=10, will=WILL, user_name="u", password=b"p"
+    ),
+    "10 13 0004 4D515454 04 34 0000 0000 0001 77 0002 6869": packets.connect(
+        "", clean_session=False, will=Will("w", b"hi", 2, True)
+    ),
+    "20 02 00 00": packets.connack(False, ConnectReturnCode.ACCEPTED),
+    "20 02 01 00": packets.connack(True, ConnectReturnCode.ACCEPTED),
+    "20 02 00 05": packets.connack(False, ConnectReturnCode.NOT_AUTHORIZED),
+    "30 03 0001 61": packets.publish("a", b""),
+    "32 07 0003 612F62 000A": packets.publish("a/b", b"", qos=1, packet_identifier=10),
+    "3D 0B 0003 612F62 FFFF 74657374": packets.publish(
+        "a/b", b"test", qos=2, retain=True, duplicate=True, packet_identifier=65_535
+    ),
+    "40 02 000A": packets.puback(10),
+    "50 02 000A": packets.pubrec(10),
+    "62 02 000A": packets.pubrel(10),
+    "6A 02 000A": packets.pubrel(10, duplicate=True, level=3),
+    "70 02 000A": packets.pubcomp(10),
+    "82 0E 000A 0003 612F62 01 0003 632F64 02": packets.subscribe(10, [("a/b", 1), ("c/d", 2)]),
+    "90 05 000A 00 02 80": packets.suback(10, bytes((0, 2, packets.SUBSCRIPTION_FAILED))),
+    "A2 0C 000A 0003 612F62 0003 632F64": packets.unsubscribe(10, ["a/b", "c/d"]),
+    "B0 02 000A": packets.unsuback(10),
+    "C0 00": packets.PINGREQ,
+    "D0 00": packets.PINGRESP,
+    "E0 00": packets.DISCONNECT,
+}
+
+
+@pytest.mark.parametrize("expected", ENCODED)
+def test_packet_is_encoded_as_in_the_specification(expected: str) -> None:
+    assert ENCODED[expected] == bytes.fromhex(expected)
+
+
+def test_every_packet_type_has_a_vector() -> None:
+    assert {PacketType(bytes.fromhex(expected)[0] >> 4) for expected in ENCODED} == set(PacketType)
+
+
+def test_repeated_pubrel_has_no_duplicate_flag_in_3_1_1() -> None:
+    assert packets.pubrel(10, duplicate=True) == bytes.fromhex("62 02 000A")
+    assert packets.pubrel(10, duplicate=False, level=3) == bytes.fromhex("62 02 000A")
+
+
+def test_header_of_a_publish_counts_the_payload_that_follows() -> None:
+    assert packets.publish_header("a/b", 314, qos=1, packet_identifier=10) == bytes.fromhex("32 C1 02 0003 612F62 000A")
+
+
+@pytest.mark.parametrize("packet_identifier", [0, -1, 65_536])
+def test_packet_identifier_out_of_range_is_our_callers_fault(packet_identifier: int) -> None:
+    for encode in (packets.puback, packets.pubrec, packets.pubrel, packets.pubcomp, packets.unsuback):
+        with pytest.raises(UsageError, match="is not a packet identifier"):
+            encode(packet_identifier)
+    with pytest.raises(UsageError, match="is not a packet identifier"):
+        packets.publish("a", b"", qos=1, packet_identifier=packet_identifier)
+
+
+def test_what_mqtt_cannot_express_is_our_callers_fault() -> None:
+    with pytest.raises(UsageError, match="QoS"):
+        packets.publish("a", b"", qos=3, packet_identifier=1)
+    with pytest.raises(UsageError, match="duplicate"):
+        packets.publish("a", b"", duplicate=True)
+    with pytest.raises(UsageError, match="user name"):
+        packets.connect("c1", password=b"p")
+    with pytest.raises(UsageError, match="keep alive"):
+        packets.connect("c1", keep_alive_s=65_536)
+    with pytest.raises(UsageError, match="no session"):
+        packets.connack(True, ConnectReturnCode.NOT_AUTHORIZED)

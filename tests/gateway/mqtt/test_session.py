@@ -1,0 +1,144 @@
+"""The session: packet identifiers, the window, and what a reconnect and a restart repeat."""
+
+import pytest
+
+from gateway.mqtt.errors import UsageError
+from gateway.mqtt.packets import PacketType
+from gateway.mqtt.session import OutgoingState, Session
+
+
+def _session(maximum_in_flight: int = 100) -> Session:
+    return Session("c1", clean_session=False, maximum_in_flight=maximum_in_flight)
+
+
+def test_packet_identifiers_count_from_1() -> None:
+    session = _session()
+    assert [session.start(f"message {number}", 1) for number in range(3)] == [1, 2, 3]
+
+
+def test_packet_identifier_wraps_from_65535_to_1() -> None:
+    session = _session()
+    session.restore(65_534, "old", 1, OutgoingState.AWAIT_PUBACK)
+    assert [session.start("new", 1) for _ in range(3)] == [65_535, 1, 2]
+
+
+def test_packet_identifier_in_use_is_never_given_again() -> None:
+    session = _session()
+    session.restore(1, "a", 2, OutgoingState.AWAIT_PUBCOMP)
+    session.restore(2, "b", 1, OutgoingState.AWAIT_PUBACK)
+    session.restore(65_535, "c", 1, OutgoingState.AWAIT_PUBACK)
+    assert session.start("new", 1) == 3
+
+
+def test_every_packet_identifier_can_be_in_use_at_once() -> None:
+    session = _session(65_535)
+    assert sorted(session.start(None, 1) for _ in range(65_535)) == list(range(1, 65_536))
+    assert session.window() == 0
+
+
+def test_freed_packet_identifier_is_used_again_last() -> None:
+    session = _session(3)
+    for expected in [1, 2, 3, 4, 5]:
+        assert session.start(None, 1) == expected
+        session.finish(expected)
+
+
+def test_window_closes_and_opens_again() -> None:
+    session = _session(2)
+    assert session.window() == 2
+    session.start("a", 1)
+    session.start("b", 2)
+    assert session.window() == 0
+    with pytest.raises(UsageError, match="window of 2 messages"):
+        session.start("c", 1)
+    assert session.finish(1) == "a"
+    assert session.window() == 1
+
+
+def test_answer_opens_the_window_only_after_its_commit() -> None:
+    session = _session(1)
+    session.start("a", 1)
+    session.note_answer(PacketType.PUBACK, 1)
+    assert session.window() == 0
+    session.finish(1)
+    assert session.window() == 1
+
+
+def test_window_is_not_negative_when_more_was_in_flight_before_a_restart() -> None:
+    session = _session(1)
+    session.restore(5, "a", 1, OutgoingState.AWAIT_PUBACK)
+    session.restore(6, "b", 1, OutgoingState.AWAIT_PUBACK)
+    assert session.window() == 0
+
+
+def test_unfinished_flows_are_repeated_in_the_order_of_sending() -> None:
+    session = _session()
+    session.restore(9, "a", 1, OutgoingState.AWAIT_PUBACK)
+    session.restore(3, "b", 2, OutgoingState.AWAIT_PUBCOMP)
+    session.restore(7, "c", 2, OutgoingState.AWAIT_PUBREC)
+    session.start("d", 1)
+    assert [(flow.packet_identifier, flow.token, flow.qos, flow.state) for flow in session.unfinished()] == [
+        (9, "a", 1, OutgoingState.AWAIT_PUBACK),
+        (3, "b", 2, OutgoingState.AWAIT_PUBCOMP),
+        (7, "c", 2, OutgoingState.AWAIT_PUBREC),
+        (8, "d", 1, OutgoingState.AWAIT_PUBACK),
+    ]
+
+
+def test_releases_are_repeated_in_the_order_of_their_pubrecs() -> None:
+    session = _session()
+    for token in ("a", "b", "c"):
+        session.start(token, 2)
+    for packet_identifier in (2, 1):
+        session.note_answer(PacketType.PUBREC, packet_identifier)
+        session.release(packet_identifier)
+    assert [(flow.token, flow.state) for flow in session.unfinished()] == [
+        ("c", OutgoingState.AWAIT_PUBREC),
+        ("b", OutgoingState.AWAIT_PUBCOMP),
+        ("a", OutgoingState.AWAIT_PUBCOMP),
+    ]
+
+
+def test_flow_with_a_commit_under_way_is_not_repeated() -> None:
+    session = _session()
+    session.start("a", 1)
+    session.start("b", 2)
+    session.note_answer(PacketType.PUBACK, 1)
+    session.note_answer(PacketType.PUBREC, 2)
+    assert session.unfinished() == ()
+    session.release(2)
+    assert [flow.token for flow in session.unfinished()] == ["b"]
+
+
+@pytest.mark.parametrize(
+    ("packet_identifier", "qos", "state"),
+    [
+        (0, 1, OutgoingState.AWAIT_PUBACK),
+        (65_536, 1, OutgoingState.AWAIT_PUBACK),
+        (5, 1, OutgoingState.AWAIT_PUBACK),
+        (6, 1, OutgoingState.AWAIT_PUBREC),
+        (6, 2, OutgoingState.AWAIT_PUBACK),
+        (6, 2, OutgoingState.RECEIVED),
+    ],
+)
+def test_flow_that_cannot_be_is_our_callers_fault(packet_identifier: int, qos: int, state: OutgoingState) -> None:
+    session = _session()
+    session.restore(5, "a", 1, OutgoingState.AWAIT_PUBACK)
+    with pytest.raises(UsageError, match="c1: "):
+        session.restore(packet_identifier, "b", qos, state)
+
+
+@pytest.mark.parametrize("maximum_in_flight", [0, 65_536])
+def test_window_out_of_range_is_our_callers_fault(maximum_in_flight: int) -> None:
+    with pytest.raises(UsageError, match=r"1\.\.65,535"):
+        _session(maximum_in_flight)
+
+
+def test_identifier_held_before_a_restart_makes_a_publish_a_repeat() -> None:
+    session = _session()
+    session.hold(7)
+    assert not session.note_publish(7)
+    assert session.note_publish(8)
+    session.drop(7)
+    session.drop(7)
+    assert session.note_publish(7)
