@@ -6,17 +6,18 @@ MAXIMUM_REMAINING_LENGTH = 268_435_455  # FF FF FF 7F, four groups of seven bits
 MAXIMUM_FIELD_BYTES = 65_535  # a text or binary field has a length of two bytes (section 1.5.3)
 MAXIMUM_PACKET_IDENTIFIER = 65_535  # two bytes, 0 excluded (section 2.3.1)
 
+_BYTES = tuple(bytes((byte,)) for byte in range(256))
+
 
 def encode_remaining_length(length: int) -> bytes:
     """Encode in one to four bytes, seven bits each, lowest first; 321 is C1 02. UsageError outside 0..268,435,455."""
     if not 0 <= length <= MAXIMUM_REMAINING_LENGTH:
         raise UsageError(f"a remaining length of {length} bytes cannot be encoded, the limit is 268,435,455")
-    encoded = bytearray()
+    encoded = b""
     while length > 127:
-        encoded.append(length & 127 | 128)
+        encoded += _BYTES[length & 127 | 128]
         length >>= 7
-    encoded.append(length)
-    return bytes(encoded)
+    return encoded + _BYTES[length]
 
 
 def decode_remaining_length(data: bytes | bytearray, offset: int) -> tuple[int, int]:
@@ -47,9 +48,10 @@ def encode_text(text: str) -> bytes:
     if "\0" in text:
         raise UsageError("a text with U+0000 cannot be encoded")
     try:
-        return encode_binary(text.encode())
+        encoded = text.encode()
     except UnicodeEncodeError as error:
         raise UsageError(f"a text with a surrogate at index {error.start} cannot be encoded") from error
+    return encode_binary(encoded)
 
 
 def decode_text(data: bytes) -> str:
