@@ -7,7 +7,7 @@ MAKEFLAGS += --no-print-directory
 
 packages := gateway mappings mq_adapters spark_audit
 environment := deploy/setup/environment.sh
-spark := JAVA_HOME="$$(cat .venv/java-home)"
+spark := SPARK_LOCAL_IP=127.0.0.1 JAVA_HOME="$$(cat .venv/java-home)"
 
 .PHONY: help run test prove bench lint format audit setup lock clean
 

@@ -1,0 +1,81 @@
+"""The import contracts of pyproject.toml hold for a small house built right, and each is broken by one wrong import."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+# The least that the contracts name: each module with one import that is allowed there.
+ALLOWED = {
+    "gateway/__init__.py": "",
+    "gateway/cli.py": "import spark_audit.verify",
+    "gateway/trail.py": "import spark_audit.record",
+    "gateway/mqtt/__init__.py": "",
+    "gateway/mqtt/wire.py": "import struct",
+    "mappings/__init__.py": "",
+    "mappings/mqrfh2.py": "import lxml.etree",
+    "mq_adapters/__init__.py": "",
+    "mq_adapters/broker.py": "import mappings.mqrfh2",
+    "mq_adapters/embedded/__init__.py": "",
+    "mq_adapters/embedded/store.py": "import apsw",
+    "spark_audit/__init__.py": "",
+    "spark_audit/record.py": "",
+    "spark_audit/verify.py": "import spark_audit.record",
+    "spark_audit/bulk.py": "import mappings.mqrfh2",
+    "spark_audit/read.py": "import pyspark",
+    "spark_audit/reperform/__init__.py": "",
+}
+
+WRONG = [
+    ("mappings/topics.py", "import gateway.cli", "Imports go down the floors only"),
+    ("mappings/topics.py", "import spark_audit.record", "Imports go down the floors only"),
+    ("mq_adapters/channel.py", "import spark_audit.record", "Imports go down the floors only"),
+    ("spark_audit/stream.py", "import mq_adapters.broker", "Imports go down the floors only"),
+    ("mappings/topics.py", "import time", "mappings is pure"),
+    ("mappings/topics.py", "from os import path", "mappings is pure"),
+    ("gateway/mqtt/session.py", "import asyncio", "gateway.mqtt is MQTT alone"),
+    ("gateway/mqtt/session.py", "import mappings.mqrfh2", "gateway.mqtt is MQTT alone"),
+    ("mappings/topics.py", "import lxml.etree", "lxml is named in mappings.mqrfh2 alone"),
+    ("spark_audit/reperform/header.py", "from lxml import etree", "lxml is named in mappings.mqrfh2 alone"),
+    ("mq_adapters/channel.py", "import apsw", "apsw is named in mq_adapters.embedded alone"),
+    ("mq_adapters/channel.py", "import pymqi", "IBM's libraries are named in mq_adapters.ibm_mq.binding alone"),
+    ("gateway/bridge.py", "import pyspark.sql", "never reach Spark"),
+    ("spark_audit/verify.py", "import spark_audit.read", "never reach Spark"),
+    ("gateway/bridge.py", "import spark_audit.read", "takes from spark_audit the record and verify"),
+    ("gateway/bridge.py", "import spark_audit.reperform", "takes from spark_audit the record and verify"),
+    ("spark_audit/reperform/header.py", "import mappings.mqrfh2", "shares no code with what it audits"),
+    ("spark_audit/reperform/header.py", "import spark_audit.bulk", "shares no code with what it audits"),
+    ("spark_audit/stream.py", "import mappings.mqrfh2", "In spark_audit only bulk uses mappings"),
+]
+
+
+@pytest.fixture
+def check_house(tmp_path: Path, root: Path) -> Callable[[dict[str, str]], tuple[bool, str]]:
+    """Builds a house of the given modules under this project's contracts; tells whether they hold, and the report."""
+
+    def check(modules: dict[str, str]) -> tuple[bool, str]:
+        (tmp_path / "pyproject.toml").write_text((root / "pyproject.toml").read_text())
+        for name, source in modules.items():
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).write_text(source + "\n")
+        linter = [sys.executable, "-c", "from importlinter.cli import lint_imports_command as c; c()", "--no-cache"]
+        run = subprocess.run(linter, cwd=tmp_path, capture_output=True, text=True, check=False)
+        return run.returncode == 0, run.stdout + run.stderr
+
+    return check
+
+
+def test_a_house_built_right_keeps_every_contract(check_house: Callable[[dict[str, str]], tuple[bool, str]]) -> None:
+    kept, report = check_house(ALLOWED)
+    assert kept, report
+
+
+@pytest.mark.parametrize(("module", "wrong_import", "contract"), WRONG)
+def test_one_wrong_import_breaks_its_contract(
+    check_house: Callable[[dict[str, str]], tuple[bool, str]], module: str, wrong_import: str, contract: str
+) -> None:
+    kept, report = check_house(ALLOWED | {module: wrong_import})
+    assert not kept, report
+    assert any(contract in line and " BROKEN" in line for line in report.splitlines()), report

@@ -1,0 +1,83 @@
+"""One distribution with the four packages, their tables, what they import, and the command."""
+
+import ast
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from importlib import import_module
+from importlib.metadata import packages_distributions
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+PACKAGES = ["gateway", "mappings", "mq_adapters", "spark_audit"]
+DATA_SUFFIXES = {".toml", ".j2", ".typed"}
+
+
+@pytest.fixture(scope="module")
+def wheel_names(root: Path, tmp_path_factory: pytest.TempPathFactory) -> set[str]:
+    """The names in the wheel that this work tree makes."""
+    folder = tmp_path_factory.mktemp("wheel")
+    source = folder / "source"
+    source.mkdir()
+    for name in ("pyproject.toml", "README.md", "LICENSE", ".gitignore"):
+        shutil.copy(root / name, source)
+    for package in PACKAGES:
+        shutil.copytree(root / package, source / package, ignore=shutil.ignore_patterns("__pycache__"))
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
+    subprocess.run(build, cwd=source, check=True, capture_output=True)
+    (wheel,) = folder.glob("rfhbridge-*.whl")
+    return set(zipfile.ZipFile(wheel).namelist())
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_the_wheel_holds_every_module_table_and_template(wheel_names: set[str], root: Path, package: str) -> None:
+    files = [file for file in (root / package).rglob("*") if file.suffix in DATA_SUFFIXES | {".py"}]
+    assert {str(file.relative_to(root)) for file in files} <= wheel_names
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_each_package_says_that_it_is_typed(wheel_names: set[str], package: str) -> None:
+    assert f"{package}/py.typed" in wheel_names
+
+
+def test_the_wheel_holds_nothing_but_the_four_packages(wheel_names: set[str]) -> None:
+    assert {name.split("/")[0] for name in wheel_names if ".dist-info/" not in name} == set(PACKAGES)
+
+
+def _imported_modules(file: Path) -> Iterator[str]:
+    """The top-level names of the modules that a file imports."""
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (name.name.split(".")[0] for name in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+            yield node.module.split(".")[0]
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_foreign_import_is_a_declared_dependency(root: Path, pyproject: dict[str, Any], package: str) -> None:
+    project = pyproject["project"]
+    texts = chain(project["dependencies"], *project["optional-dependencies"].values())
+    declared = {canonicalize_name(Requirement(text).name) for text in texts}
+    known = {*sys.stdlib_module_names, *PACKAGES, "pymqi", "ibmmq", "pydantic_core", "py4j"}
+    imported = {name for file in (root / package).rglob("*.py") for name in _imported_modules(file)} - known
+    distributions = packages_distributions()
+    foreign = {name: {canonicalize_name(found) for found in distributions.get(name, [name])} for name in imported}
+    assert {name: found for name, found in foreign.items() if found.isdisjoint(declared)} == {}
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_version_that_a_package_tells_is_that_of_pyproject(pyproject: dict[str, Any], package: str) -> None:
+    version = pyproject["project"]["version"]
+    assert getattr(import_module(package), "__version__", version) == version
+
+
+def test_the_command_is_there(pyproject: dict[str, Any]) -> None:
+    module_name, function_name = pyproject["project"]["scripts"]["rfhbridge"].split(":")
+    assert callable(getattr(import_module(module_name), function_name))

@@ -1,0 +1,98 @@
+"""The set-up scripts: which Python and which Java they take, and what they say when there is none."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+TARGETS = ["run", "test", "prove", "bench", "lint", "audit", "clean", "help"]
+
+
+@pytest.fixture
+def clone(root: Path, tmp_path: Path) -> Path:
+    """A folder with the set-up scripts and what they read, and without an environment."""
+    folder = tmp_path / "clone"
+    shutil.copytree(root / "deploy" / "setup", folder / "deploy" / "setup")
+    shutil.copytree(root / "requirements", folder / "requirements")
+    shutil.copy(root / "pyproject.toml", folder)
+    return folder
+
+
+def _run(clone: Path, *command: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    inherited = {name: value for name, value in os.environ.items() if name not in {"JAVA_HOME", "PYTHON"}}
+    return subprocess.run(
+        [str(clone / "deploy" / "setup" / command[0]), *command[1:]],
+        env=inherited | environment,
+        cwd=clone,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def _write_program(path: Path, script: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    return path
+
+
+def _write_java(home: Path, version: str) -> Path:
+    """A stand-in for a Java runtime, which tells its version as the real one does."""
+    script = f"echo '    java.home = {home}' >&2; echo '    java.specification.version = {version}' >&2"
+    _write_program(home / "bin" / "java", script)
+    return home
+
+
+def _chosen_java(clone: Path, on_path: Path, **environment: str) -> str:
+    (clone / ".venv").mkdir(exist_ok=True)
+    run = _run(clone, "java.sh", PATH=f"{on_path / 'bin'}:{os.environ['PATH']}", **environment)
+    assert run.returncode == 0, run.stderr
+    return (clone / ".venv" / "java-home").read_text().strip()
+
+
+def test_a_python_that_does_not_run_is_refused_by_name(clone: Path, tmp_path: Path) -> None:
+    shim = _write_program(tmp_path / "shim", "echo 'command not found' >&2; exit 127")
+    run = _run(clone, "environment.sh", "run", PYTHON=str(shim))
+    assert run.returncode == 1
+    assert run.stderr == f"set-up: PYTHON={shim} does not run or is older than 3.11; name another interpreter\n"
+    assert not (clone / ".venv").exists()
+
+
+def test_an_older_python_is_refused(clone: Path, tmp_path: Path) -> None:
+    older = _write_program(tmp_path / "older", "exit 1")  # what the version question of the script exits with
+    assert _run(clone, "environment.sh", "run", PYTHON=str(older)).returncode == 1
+
+
+def test_java_home_is_taken_first(clone: Path, tmp_path: Path) -> None:
+    asked, on_path = _write_java(tmp_path / "asked", "21"), _write_java(tmp_path / "on_path", "17")
+    assert _chosen_java(clone, on_path, JAVA_HOME=str(asked)) == str(asked)
+
+
+@pytest.mark.parametrize("version", ["1.8", "11", "24", "25"])
+def test_java_that_spark_does_not_run_on_is_passed_over(clone: Path, tmp_path: Path, version: str) -> None:
+    asked, on_path = _write_java(tmp_path / "asked", version), _write_java(tmp_path / "on_path", "17")
+    assert _chosen_java(clone, on_path, JAVA_HOME=str(asked)) == str(on_path)
+
+
+def test_java_is_looked_for_again_when_java_home_changes(clone: Path, tmp_path: Path) -> None:
+    first, second = _write_java(tmp_path / "first", "17"), _write_java(tmp_path / "second", "21")
+    assert _chosen_java(clone, first) == str(first)
+    assert _chosen_java(clone, second) == str(first)
+    assert _chosen_java(clone, first, JAVA_HOME=str(second)) == str(second)
+
+
+@pytest.mark.parametrize("script", ["environment.sh", "java.sh", "mosquitto-clients.sh", "lock.sh", "debian.sh"])
+def test_scripts_are_valid_posix_shell(root: Path, script: str) -> None:
+    run = subprocess.run(["sh", "-n", str(root / "deploy/setup" / script)], capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stderr) == (0, "")
+
+
+def test_plain_make_lists_the_commands(root: Path) -> None:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    run = subprocess.run(["make"], cwd=root, env=environment, capture_output=True, text=True, check=True)
+    listed = {line.split()[1] for line in run.stdout.splitlines()}
+    assert set(TARGETS) <= listed
