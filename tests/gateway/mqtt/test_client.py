@@ -21,7 +21,7 @@ VECTORS: list[tuple[str, Event]] = [
     ("20 02 00 00", ConnectAnswered(False, 0)),
     ("20 02 01 00", ConnectAnswered(True, 0)),
     ("20 02 00 05", ConnectAnswered(False, 5)),
-    ("90 05 000A 00 02 80", SubscribeAnswered(10, b"\x00\x02\x80")),  # figure 3.26
+    ("90 05 000A 00 02 80", SubscribeAnswered(10, b"\x00\x02\x80")),  # section 3.9.3, the example
     ("B0 02 000A", UnsubscribeAnswered(10)),
     ("D0 00", PingAnswered()),
     ("40 02 0001", DeliveryAcknowledged(1, "message")),

@@ -16,7 +16,7 @@ ACCEPTED = {
         f"10 0C {MQTT} 04 02 FFFF 0000",
         ConnectReceived(4, "", True, 65_535, None, None, None),
     ),
-    "3.1.1, figure 3.6": (
+    "3.1.1, example of section 3.1.2": (
         f"10 1B {MQTT} 04 CE 000A 0002 6331 0001 77 0002 6869 0001 75 0001 70",
         ConnectReceived(4, "c1", True, 10, Will("w", b"hi", 1, False), "u", b"p"),
     ),
@@ -140,7 +140,7 @@ def test_will_topic_must_be_a_topic_name(topic: str) -> None:
 
 
 def test_connect_cut_at_every_length_of_its_fields_is_malformed() -> None:
-    whole = bytes.fromhex(ACCEPTED["3.1.1, figure 3.6"][0])[2:]
+    whole = bytes.fromhex(ACCEPTED["3.1.1, example of section 3.1.2"][0])[2:]
     for size in range(len(whole)):
         (violated,) = Connection().receive_data(bytes((0x10, size)) + whole[:size])
         assert isinstance(violated, Violated)

@@ -53,7 +53,7 @@ PUBLISHES = [
 ]
 
 OTHERS: list[tuple[str, Event]] = [
-    # figure 3.23: "a/b" with QoS 1 and "c/d" with QoS 2
+    # section 3.8.3, the example: "a/b" with QoS 1 and "c/d" with QoS 2
     (
         "82 0E 000A 0003 612F62 01 0003 632F64 02",
         SubscribeReceived(
@@ -61,7 +61,7 @@ OTHERS: list[tuple[str, Event]] = [
         ),
     ),
     ("82 06 FFFF 0001 23 00", SubscribeReceived(65_535, (("#", 0),), (bytes.fromhex("0001 23 00"),))),
-    # figure 3.30: "a/b" and "c/d"
+    # section 3.10.3, the example: "a/b" and "c/d"
     (
         "A2 0C 000A 0003 612F62 0003 632F64",
         UnsubscribeReceived(10, ("a/b", "c/d"), (bytes.fromhex("0003 612F62"), bytes.fromhex("0003 632F64"))),

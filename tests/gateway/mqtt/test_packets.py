@@ -1,4 +1,4 @@
-"""Encoders against bytes written by hand from the figures of MQTT 3.1.1 chapter 3."""
+"""Encoders against bytes written by hand from the examples of MQTT 3.1.1 chapter 3."""
 
 import pytest
 
@@ -12,7 +12,7 @@ WILL = Will("w", b"hi", 1, False)
 ENCODED = {
     "10 0E 0004 4D515454 04 02 003C 0002 6331": packets.connect("c1", keep_alive_s=60),
     "10 10 0006 4D5149736470 03 00 0000 0002 6331": packets.connect("c1", level=3, clean_session=False),
-    # figure 3.6: user name, password, will of QoS 1 and clean session set, keep alive 10
+    # section 3.1.2, the example: user name, password, will of QoS 1 and clean session set, keep alive 10
     "10 1B 0004 4D515454 04 CE 000A 0002 6331 0001 77 0002 6869 0001 75 0001 70": packets.connect(
         "c1", keep_alive_s=10, will=WILL, user_name="u", password=b"p"
     ),

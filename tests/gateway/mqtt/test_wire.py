@@ -57,7 +57,7 @@ def test_remaining_length_out_of_range_is_our_callers_fault(length: int) -> None
 
 
 def test_text_of_the_specification_with_a_supplementary_character() -> None:
-    encoded = bytes.fromhex("0005 41 F0AA9B94")  # figure 1.2: "A" and U+2A6D4
+    encoded = bytes.fromhex("0005 41 F0AA9B94")  # section 1.5.3: "A" and U+2A6D4
     assert encode_text("A\U0002a6d4") == encoded
     assert Fields(encoded, 0, 7).text() == "A\U0002a6d4"
 
