@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from mappings.errors import CommandError, ConversionError
 from mappings.mqrfh import Mqrfh
-from mappings.mqrfh2 import Folder
+from mappings.mqrfh2 import Element, Folder
 from mappings.name_value import NameValues, name_positions
 from mappings.options import (
     NO_DELETE_OPTIONS,
@@ -74,18 +74,29 @@ def gather_pairs(verb: str, pairs: NameValues) -> Parameters:
     return gathered.parameters()
 
 
-def gather_elements(folder: Folder) -> Parameters:
-    """The parameters of a psc folder; its elements may stand in any order."""
-    elements = folder.elements
+def verb_of_elements(elements: Iterable[Element]) -> str:
+    """The command of a psc folder: the text of Command, wherever it stands (else 2336)."""
     verb = next((element.text for element in elements if element.name == "Command"), None)
     if verb is None or verb not in VERBS or verb in MQRFH_ONLY_VERBS:
         wrong = "Command" if verb is None else verb
         raise _command_error(f"psc has no Command, or an unknown one: {wrong[:64]!a}", wrong)
-    gathered = _Gathered(verb=verb, dialect=Dialect.MQRFH2)
+    return verb
+
+
+def pairs_of_elements(elements: Iterable[Element]) -> NameValues:
+    """The elements of a psc folder as pairs; a group is an error, because psc is flat."""
     for element in elements:
         if element.children:
             raise _parameter_error(element.name, "is a group, and psc has none")
-        gathered.add(element.name, element.text)
+    return tuple((element.name, element.text) for element in elements)
+
+
+def gather_elements(folder: Folder) -> Parameters:
+    """The parameters of a psc folder; its elements may stand in any order."""
+    elements = folder.elements
+    gathered = _Gathered(verb=verb_of_elements(elements), dialect=Dialect.MQRFH2)
+    for name, value in pairs_of_elements(elements):
+        gathered.add(name, value)
     return gathered.parameters()
 
 

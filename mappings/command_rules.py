@@ -11,7 +11,7 @@ from mappings.errors import CommandError
 from mappings.options import RegistrationOption, check_option, options_error
 from mappings.reasons import Reason
 from mappings.table import ROWS_BY_NAME, Dialect
-from mappings.topics import TopicError, literal_prefix
+from mappings.topics import literal_prefix, topic_error
 
 MAXIMUM_TOPIC_CHARACTERS = 10_240  # MQ_TOPIC_STR_LENGTH
 MAXIMUM_FILTER_CHARACTERS = 10_240  # MQ_SELECTOR_LENGTH
@@ -83,9 +83,9 @@ def _check_topics(parameters: Parameters, dialect: Dialect) -> None:
 
 def _check_topic(topic: str) -> None:
     if not topic or "\0" in topic:
-        raise TopicError(topic, "is empty or holds NUL")
+        raise topic_error(topic, "is empty or holds NUL")
     if len(topic) > MAXIMUM_TOPIC_CHARACTERS:
-        raise TopicError(topic, f"has {len(topic)} characters, and IBM MQ carries {MAXIMUM_TOPIC_CHARACTERS}")
+        raise topic_error(topic, f"has {len(topic)} characters, and IBM MQ carries {MAXIMUM_TOPIC_CHARACTERS}")
 
 
 def _check_texts(parameters: Parameters) -> None:

@@ -73,10 +73,8 @@ def write_mqrfh(
 
     The string is padded with blanks to a multiple of 4 bytes, as IBM advises.
     """
-    string = encode_text(format_name_value_string(pairs), coded_char_set_id)
-    blank = encode_text(" ", coded_char_set_id)
     return write_mqrfh_string(
-        string + blank * (-len(string) % 4),
+        encode_pairs(pairs, coded_char_set_id),
         format=format,
         next_coded_char_set_id=next_coded_char_set_id,
         next_encoding=next_encoding,
@@ -84,6 +82,12 @@ def write_mqrfh(
         encoding=encoding,
         flags=flags,
     )
+
+
+def encode_pairs(pairs: NameValues, coded_char_set_id: int) -> bytes:
+    """The NameValueString of some pairs, encoded and padded with blanks to a multiple of 4 bytes."""
+    string = encode_text(format_name_value_string(pairs), coded_char_set_id)
+    return string + encode_text(" ", coded_char_set_id) * (-len(string) % 4)
 
 
 def write_mqrfh_string(

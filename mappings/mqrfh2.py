@@ -29,7 +29,7 @@ from mappings.charset import (
     encode_text,
     is_big_endian,
 )
-from mappings.errors import CommandError, HeaderError
+from mappings.errors import ConversionError, HeaderError
 from mappings.fixed_part import FixedPart, read_fixed_part, structure_error, write_fixed_part
 from mappings.name_value import NameValues
 from mappings.reasons import Reason
@@ -163,7 +163,7 @@ def psc_folder(fields: NameValues) -> str:
 
 
 def flat_folder(name: str, fields: NameValues) -> str:
-    """A folder of properties without groups; CommandError for a character that no folder can hold."""
+    """A folder of properties without groups; ConversionError for a character that none can hold."""
     return f"<{name}>{elements_text(fields)}</{name}>"
 
 
@@ -176,7 +176,7 @@ def _escape(name: str, value: str) -> str:
     unsuitable = _NOT_XML.search(value)
     if unsuitable:
         topic = name == "Topic"
-        raise CommandError(
+        raise ConversionError(
             Reason.MQRCCF_TOPIC_ERROR if topic else Reason.MQRC_RFH_PARM_ERROR,
             f"{name} holds {unsuitable[0]!a}, which a folder of an MQRFH2 cannot hold; send it without that character",
             parameter=value if topic else name,
@@ -210,7 +210,7 @@ def _folder(padded: bytes, offset: int, coded_char_set_id: int, encoding: int) -
     raw = padded.rstrip(b" \0") if coded_char_set_id == UTF_8 else _without_two_byte_padding(padded, encoding)
     if not raw:
         return
-    start = _FOLDER_START.match(decode_text_leniently(raw[:512], coded_char_set_id, encoding))
+    start = _FOLDER_START.match(_beginning_of(raw[:512], coded_char_set_id, encoding))
     if start is None:
         raise HeaderError(
             Reason.MQRC_RFH_FORMAT_ERROR, "NameValueData does not begin with the tag of a folder", offset=offset
@@ -218,7 +218,7 @@ def _folder(padded: bytes, offset: int, coded_char_set_id: int, encoding: int) -
     yield Folder(name=start[1], raw=raw, coded_char_set_id=coded_char_set_id, encoding=encoding)
 
 
-def decode_text_leniently(data: bytes, coded_char_set_id: int, encoding: int) -> str:
+def _beginning_of(data: bytes, coded_char_set_id: int, encoding: int) -> str:
     """The beginning of a folder for the sake of its name; wrong bytes behind the name are found when it is parsed."""
     if coded_char_set_id == UTF_8:
         return data.decode("utf-8", "replace")

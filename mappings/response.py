@@ -20,7 +20,7 @@ from mappings.reasons import Reason, reason_name
 from mappings.table import ROWS_BY_NAME, Dialect
 
 _WITHOUT_COMMAND = frozenset({Reason.MQRC_RFH_ERROR, Reason.MQRCCF_MSG_LENGTH_ERROR})  # the command is not sent back
-_MQRFH_DETAILS = frozenset({"ErrorId", "ErrorPos", "ParmId"})  # MQRFH2 has no elements for them
+MQRFH_DETAILS = frozenset({"ErrorId", "ErrorPos", "ParmId"})  # MQRFH2 has no elements for them
 _NUMBER = re.compile(r"[0-9]{1,10}")
 _WORDS = ("ok", "warning", "error")
 
@@ -74,7 +74,7 @@ def write_response(
         command = b""
     if dialect is Dialect.MQRFH:
         return _write_mqrfh_response(response, command, coded_char_set_id=coded_char_set_id, encoding=encoding)
-    pscr = f"<pscr>{_pscr_text(response)}</pscr>".encode()
+    pscr = pscr_folder(response).encode()
     return write_mqrfh2(
         (pscr, command) if command else (pscr,),
         format=FORMAT_NONE,
@@ -92,17 +92,26 @@ def read_response(chain: HeaderChain) -> Response:
     """
     for header in chain.headers:
         if isinstance(header, Mqrfh2) and (folder := header.folder("pscr")) is not None:
-            return _read_pscr(folder, header.folder("psc"))
+            return read_pscr(folder, header.folder("psc"))
         if isinstance(header, Mqrfh):
-            return _read_mqrfh_response(header.pairs)
+            return read_response_pairs(header.pairs)
     raise _response_error("no header in this message carries a response")
 
 
-def _write_mqrfh_response(response: Response, command: bytes, *, coded_char_set_id: int, encoding: int) -> bytes:
+def response_string(response: Response, coded_char_set_id: int) -> bytes:
+    """The NameValueString of an answer: encoded, always ended by NUL, filled with NULs to a multiple of 4 bytes."""
     string = encode_text(format_name_value_string(_mqrfh_pairs(response)), coded_char_set_id)
-    padding = bytes(1 + -(len(string) + 1) % 4)  # always ended by NUL, then up to a multiple of 4
+    return string + bytes(1 + -(len(string) + 1) % 4)
+
+
+def pscr_folder(response: Response) -> str:
+    """The folder pscr of an answer."""
+    return f"<pscr>{_pscr_text(response)}</pscr>"
+
+
+def _write_mqrfh_response(response: Response, command: bytes, *, coded_char_set_id: int, encoding: int) -> bytes:
     header = write_mqrfh_string(
-        string + padding,
+        response_string(response, coded_char_set_id),
         format=FORMAT_STRING if command else FORMAT_NONE,
         next_coded_char_set_id=coded_char_set_id,
         next_encoding=encoding,
@@ -121,10 +130,10 @@ def _mqrfh_pairs(response: Response) -> NameValues:
             ("MQPSReason", str(int(reason.reason_code))),
             ("MQPSReasonText", reason_name(reason.reason_code)),
             *verb,
-            *((_mqrfh_name(name), value) for name, value in reason.fields),
+            *((mqrfh_name(name), value) for name, value in reason.fields),
         )
         verb = ()
-    return (*pairs, *((_mqrfh_name(name), value) for name, value in response.fields))
+    return (*pairs, *((mqrfh_name(name), value) for name, value in response.fields))
 
 
 def _pscr_text(response: Response) -> str:
@@ -133,22 +142,25 @@ def _pscr_text(response: Response) -> str:
         verb: NameValues = () if response.verb is None else (("Command", response.verb),)
         text += elements_text((*verb, *response.fields))
     for reason in response.reasons:
-        fields = tuple(pair for pair in reason.fields if pair[0] not in _MQRFH_DETAILS)
+        fields = tuple(pair for pair in reason.fields if pair[0] not in MQRFH_DETAILS)
         text += f"<Response>{elements_text((('Reason', str(int(reason.reason_code))), *fields))}</Response>"
     return text
 
 
-def _mqrfh_name(name: str) -> str:
+def mqrfh_name(name: str) -> str:
+    """The MQRFH name of what psc or pscr calls by another."""
     row = ROWS_BY_NAME[Dialect.MQRFH2].get(name)
     return (row.mqrfh if row is not None else None) or f"MQPS{name}"
 
 
-def _psc_name(name: str) -> str:
+def psc_name(name: str) -> str:
+    """The psc name of what MQRFH calls by another."""
     row = ROWS_BY_NAME[Dialect.MQRFH].get(name)
     return row.key if row is not None else name.removeprefix("MQPS")
 
 
-def _read_pscr(pscr: Folder, psc: Folder | None) -> Response:
+def read_pscr(pscr: Folder, psc: Folder | None = None) -> Response:
+    """The answer in a folder pscr, and the failing command that came with it."""
     completion: Completion | None = None
     verb: str | None = None
     reasons: list[ResponseReason] = []
@@ -179,7 +191,8 @@ def _read_reason(response: Element) -> ResponseReason:
     return ResponseReason(reason_code=_number(code), fields=tuple(pair for pair in pairs if pair[0] != "Reason"))
 
 
-def _read_mqrfh_response(pairs: NameValues) -> Response:
+def read_response_pairs(pairs: NameValues) -> Response:
+    """The answer in the pairs of an MQRFH; each MQPSCompCode begins the group of another reason."""
     if not pairs or pairs[0][0] != "MQPSCompCode":
         raise _response_error("the NameValueString does not begin with MQPSCompCode")
     completion, verb = Completion.OK, None
@@ -194,7 +207,7 @@ def _read_mqrfh_response(pairs: NameValues) -> Response:
         elif name == "MQPSCommand":
             verb = value if verb is None else verb
         elif name != "MQPSReasonText":
-            groups[-1][1].append((_psc_name(name), value))
+            groups[-1][1].append((psc_name(name), value))
     if completion is Completion.OK:
         return Response(completion=completion, verb=verb, fields=tuple(pair for _, group in groups for pair in group))
     reasons = tuple(ResponseReason(reason_code=code, fields=tuple(fields)) for code, fields in groups)

@@ -42,11 +42,10 @@ Value = TypeVar("Value", bound=Hashable)
 class TopicError(CommandError, ValueError):
     """A topic name or a pattern breaks its rules (MQRCCF_TOPIC_ERROR): the fault of the application or the sensor."""
 
-    def __init__(self, topic: str, problem: str) -> None:
-        super().__init__(Reason.MQRCCF_TOPIC_ERROR, f"topic {topic[:200]!a} {problem}", parameter=topic)
 
-    def __reduce__(self) -> tuple[type[CommandError], tuple[int, str]]:
-        return CommandError, (self.reason_code, self.hint)
+def topic_error(topic: str, problem: str) -> TopicError:
+    """The error for a topic, with the text at fault."""
+    return TopicError(Reason.MQRCCF_TOPIC_ERROR, f"topic {topic[:200]!a} {problem}", parameter=topic)
 
 
 def matches(pattern: str, topic: str, scheme: Scheme) -> bool:
@@ -69,7 +68,7 @@ def unescape_topic(text: str) -> str:
         return text
     found = list(_ESCAPED.finditer(text))
     if sum(len(match[0]) for match in found) != len(text):
-        raise TopicError(text, "must be a name: write %*, %? and %% for *, ? and %")
+        raise topic_error(text, "must be a name: write %*, %? and %% for *, ? and %")
     return "".join(match[1] or match[2] for match in found)
 
 
@@ -77,7 +76,7 @@ def check_mqtt_topic_name(text: str) -> None:
     """TopicError unless the text can be the topic name of an MQTT PUBLISH (MQTT 3.1.1 section 4.7)."""
     _check_mqtt_text(text)
     if "+" in text or "#" in text:
-        raise TopicError(text, "is a topic name and must not hold + or #")
+        raise topic_error(text, "is a topic name and must not hold + or #")
 
 
 def check_mqtt_topic_filter(text: str) -> None:
@@ -85,9 +84,9 @@ def check_mqtt_topic_filter(text: str) -> None:
     _check_mqtt_text(text)
     levels = text.split("/")
     if "#" in levels[:-1]:
-        raise TopicError(text, "holds # before the last level")
+        raise topic_error(text, "holds # before the last level")
     if any(len(level) > 1 and ("+" in level or "#" in level) for level in levels):
-        raise TopicError(text, "holds + or # beside other characters of a level")
+        raise topic_error(text, "holds + or # beside other characters of a level")
 
 
 def character_patterns(topic_filter: str) -> tuple[str, ...]:
@@ -96,7 +95,7 @@ def character_patterns(topic_filter: str) -> tuple[str, ...]:
     Where they match more, the receiver checks each topic again with `matches`. `a/#` gives two: `a` and `a/*`.
     """
     if not topic_filter:
-        raise TopicError(topic_filter, "is empty")
+        raise topic_error(topic_filter, "is empty")
     levels = _without_repeated_hashes(topic_filter.split("/"))
     if levels[-1] != "#":
         return (_character_pattern(levels),)
@@ -117,7 +116,7 @@ def topic_filter_for(character_pattern: str) -> str:
     """
     prefix, exact = literal_prefix(character_pattern)
     if "+" in prefix or "#" in prefix:
-        raise TopicError(character_pattern, "holds + or #, which the topic scheme cannot say literally")
+        raise topic_error(character_pattern, "holds + or #, which the topic scheme cannot say literally")
     if exact:
         return prefix
     parent, slash, _ = prefix.rpartition("/")
@@ -153,21 +152,21 @@ def character_expression(pattern: str) -> re.Pattern[str]:
 def _character_tokens(pattern: str) -> list[str]:
     tokens = _CHARACTER_TOKEN.findall(pattern)
     if sum(map(len, tokens)) != len(pattern):
-        raise TopicError(pattern, "holds % before something that is not *, ? or %")
+        raise topic_error(pattern, "holds % before something that is not *, ? or %")
     return tokens
 
 
 def _check_mqtt_text(text: str) -> None:
     if not text:
-        raise TopicError(text, "is empty")
+        raise topic_error(text, "is empty")
     if "\0" in text:
-        raise TopicError(text, "holds U+0000")
+        raise topic_error(text, "holds U+0000")
     try:
         length = len(text.encode())
     except UnicodeEncodeError:
-        raise TopicError(text, "holds half a surrogate pair, which UTF-8 cannot carry") from None
+        raise topic_error(text, "holds half a surrogate pair, which UTF-8 cannot carry") from None
     if length > MAXIMUM_MQTT_BYTES:
-        raise TopicError(text, f"has {length} bytes, and MQTT carries {MAXIMUM_MQTT_BYTES}")
+        raise topic_error(text, f"has {length} bytes, and MQTT carries {MAXIMUM_MQTT_BYTES}")
 
 
 def _levels_match(pattern: list[str], topic: list[str]) -> bool:

@@ -1,0 +1,272 @@
+"""Converts the header of a message to the other format by the table, and reports what became of every field.
+
+Step 7a on the way of a PUBLISH, and the conversion service. The new header takes the place of the old one in the
+chain: the Format in front is rewritten, the description of what follows is copied, and the body is never touched. From
+MQRFH to MQRFH2, headers behind are left as they are; from MQRFH2 to MQRFH, folders have no place and are dropped.
+"""
+
+import struct
+from dataclasses import dataclass
+
+from mappings.charset import INHERIT, UNDEFINED, is_big_endian
+from mappings.command_parameters import pairs_of_elements, verb_of_elements, verb_of_pairs
+from mappings.conversion_report import ConversionReport, FieldOutcome, Mode, Outcome, empty_report
+from mappings.convert_fields import FieldConversion
+from mappings.convert_response import response_to_mqrfh, response_to_mqrfh2
+from mappings.errors import ConversionError, HeaderError
+from mappings.fixed_part import FORMAT_OFFSET_BYTES, format_in
+from mappings.header_chain import (
+    DEAD_LETTER_FORMAT_OFFSET_BYTES,
+    FORMAT_MQRFH,
+    FORMAT_MQRFH2,
+    DeadLetterHeader,
+    HeaderChain,
+    HeaderPlace,
+    read_header_chain,
+)
+from mappings.mqrfh import Mqrfh, encode_pairs, write_mqrfh_string
+from mappings.mqrfh2 import Folder, Mqrfh2, psc_folder, write_mqrfh2
+from mappings.reasons import Reason
+from mappings.table import FOLDER_EXPLANATIONS, OTHER_EXPLANATIONS, Dialect
+
+__all__ = ["Conversion", "ConversionReport", "FieldOutcome", "Mode", "Outcome", "convert"]
+
+_FORMATS = {Dialect.MQRFH: FORMAT_MQRFH, Dialect.MQRFH2: FORMAT_MQRFH2}
+_BYTES_BEFORE_FORMAT = 8  # Encoding and CodedCharSetId stand in front of Format in all three headers
+_COMMAND_FOLDERS = ("psc", "pscr")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conversion:
+    """A converted message: `format` is its new MQMD.Format, `header` all that stands in front of the body.
+
+    The new message is `header` and then the original data from `body_offset` on; nothing else of the MQMD changes.
+    """
+
+    format: bytes
+    header: bytes
+    body_offset: int
+    report: ConversionReport
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Variable:
+    """What follows the fixed part of the new header (a NameValueString, or a folder), and how it came about."""
+
+    content: bytes
+    outcomes: tuple[FieldOutcome, ...]
+
+
+def convert(
+    data: bytes, *, format: bytes, coded_char_set_id: int, encoding: int, to: Dialect, mode: Mode = Mode.STRICT
+) -> Conversion:
+    """Convert the header of a message to the format `to`; the first three arguments describe it as its MQMD does.
+
+    A header that is in that format already is returned unchanged, with an empty report. Raises ConversionError for what
+    the other format cannot say, and HeaderError, NameValueError or CommandError for a header that is wrong.
+    """
+    chain = read_header_chain(data, format=format, coded_char_set_id=coded_char_set_id, encoding=encoding)
+    if _carriers(chain, to):
+        return Conversion(
+            format=format,
+            header=data[: chain.body_offset],
+            body_offset=chain.body_offset,
+            report=empty_report(to, mode),
+        )
+    source = Dialect.MQRFH2 if to is Dialect.MQRFH else Dialect.MQRFH
+    index = _the_carrier(chain, source)
+    new_format, header, outcomes = _rebuilt(data, chain, index, to, mode)
+    return Conversion(
+        format=new_format,
+        header=header,
+        body_offset=chain.body_offset,
+        report=ConversionReport(source_format=source.value, target_format=to.value, mode=mode, fields=outcomes),
+    )
+
+
+def _carriers(chain: HeaderChain, dialect: Dialect) -> list[int]:
+    """Indexes of the headers that carry a command or an answer in that format."""
+    return [index for index, header in enumerate(chain.headers) if _carries(header, dialect)]
+
+
+def _carries(header: Mqrfh | Mqrfh2 | DeadLetterHeader, dialect: Dialect) -> bool:
+    if dialect is Dialect.MQRFH:
+        return isinstance(header, Mqrfh)
+    return isinstance(header, Mqrfh2) and any(folder.name in _COMMAND_FOLDERS for folder in header.folders)
+
+
+def _the_carrier(chain: HeaderChain, dialect: Dialect) -> int:
+    carriers = _carriers(chain, dialect)
+    if len(carriers) == 1:
+        return carriers[0]
+    problem = "more than one header carries" if carriers else "no header carries"
+    raise ConversionError(
+        Reason.MQRC_RFH_ERROR, f"{problem} a publish/subscribe command (MQRFH, or MQRFH2 with psc or pscr)"
+    )
+
+
+def _rebuilt(
+    data: bytes, chain: HeaderChain, index: int, to: Dialect, mode: Mode
+) -> tuple[bytes, bytes, tuple[FieldOutcome, ...]]:
+    """The Format of the MQMD, the new chain, and the outcomes of all fields in the order of the chain."""
+    kept = [each for each, header in enumerate(chain.headers) if each == index or _stays(header, to)]
+    position = kept.index(index)
+    place = chain.places[index] if position else chain.places[0]
+    variable = _converted(chain.headers[index], place, to, mode)
+    parts: list[bytes] = []
+    for number, each in enumerate(kept):
+        following = kept[number + 1] if number + 1 < len(kept) else len(chain.headers)
+        if each == index:
+            parts.append(_new_header(chain, index, following, place, variable.content, to))
+        else:
+            raw = data[chain.places[each].offset : chain.places[each].offset + chain.headers[each].struc_length]
+            parts.append(_described(raw, chain, each, following, index, to))
+    first = chain.places[kept[0]]
+    if position and (first.coded_char_set_id, first.encoding) != _start(chain):
+        raise ConversionError(Reason.MQRC_NOT_CONVERTED, "a header in front is in another code page; convert it first")
+    before = _other_outcomes(chain, range(index), kept, to)
+    behind = _other_outcomes(chain, range(index + 1, len(chain.headers)), kept, to)
+    return first.format if position else _FORMATS[to], b"".join(parts), (*before, *variable.outcomes, *behind)
+
+
+def _stays(header: Mqrfh | Mqrfh2 | DeadLetterHeader, to: Dialect) -> bool:
+    return to is Dialect.MQRFH2 or not isinstance(header, Mqrfh2)
+
+
+def _start(chain: HeaderChain) -> tuple[int, int]:
+    return chain.places[0].coded_char_set_id, chain.places[0].encoding
+
+
+def _place_after(chain: HeaderChain, index: int) -> HeaderPlace:
+    """The description of the header with that index, or of the body."""
+    if index < len(chain.places):
+        return chain.places[index]
+    return HeaderPlace(
+        offset=chain.body_offset,
+        format=chain.body_format,
+        coded_char_set_id=chain.body_coded_char_set_id,
+        encoding=chain.body_encoding,
+    )
+
+
+def _new_header(
+    chain: HeaderChain, index: int, following: int, place: HeaderPlace, content: bytes, to: Dialect
+) -> bytes:
+    """The new header, describing what follows as the old one did; -2 and 0 become numbers where they would mislead."""
+    header, next_place = chain.headers[index], _place_after(chain, following)
+    coded_char_set_id = header.coded_char_set_id
+    inherits = coded_char_set_id in (INHERIT, UNDEFINED)
+    moved = place.coded_char_set_id != chain.places[index].coded_char_set_id
+    if following != index + 1 or (inherits and moved):
+        coded_char_set_id = next_place.coded_char_set_id
+    if to is Dialect.MQRFH2:
+        return write_mqrfh2(
+            (content,),
+            format=next_place.format,
+            next_coded_char_set_id=coded_char_set_id,
+            next_encoding=next_place.encoding,
+            coded_char_set_id=place.coded_char_set_id,
+            encoding=place.encoding,
+        )
+    return write_mqrfh_string(
+        content,
+        format=next_place.format,
+        next_coded_char_set_id=coded_char_set_id,
+        next_encoding=next_place.encoding,
+        coded_char_set_id=place.coded_char_set_id,
+        encoding=place.encoding,
+    )
+
+
+def _described(raw: bytes, chain: HeaderChain, each: int, following: int, index: int, to: Dialect) -> bytes:
+    """A header that stays, byte for byte except that it describes what now follows it."""
+    place, next_place = chain.places[each], _place_after(chain, following)
+    dead_letter = isinstance(chain.headers[each], DeadLetterHeader)
+    at = DEAD_LETTER_FORMAT_OFFSET_BYTES if dead_letter else FORMAT_OFFSET_BYTES
+    name = format_in(_FORMATS[to] if following == index else next_place.format, place.coded_char_set_id)
+    description = raw[at - _BYTES_BEFORE_FORMAT : at]
+    if following != each + 1:
+        layout = ">ii" if is_big_endian(place.encoding) else "<ii"
+        description = struct.pack(layout, next_place.encoding, next_place.coded_char_set_id)
+    return raw[: at - _BYTES_BEFORE_FORMAT] + description + name + raw[at + len(name) :]
+
+
+def _converted(header: Mqrfh | Mqrfh2 | DeadLetterHeader, place: HeaderPlace, to: Dialect, mode: Mode) -> _Variable:
+    if isinstance(header, Mqrfh):
+        return _mqrfh_converted(header, to, mode)
+    assert isinstance(header, Mqrfh2)  # only these two carry commands
+    try:
+        return _mqrfh2_converted(header, place, to, mode)
+    except HeaderError as problem:
+        if problem.reason_code != Reason.MQRC_NOT_CONVERTED:
+            raise
+        raise ConversionError(problem.reason_code, problem.hint, parameter=problem.parameter) from None
+
+
+def _mqrfh_converted(header: Mqrfh, to: Dialect, mode: Mode) -> _Variable:
+    pairs = header.pairs
+    if pairs and pairs[0][0] == "MQPSCompCode":
+        content, outcomes = response_to_mqrfh2(header)
+        return _Variable(content=content, outcomes=outcomes)
+    fields = FieldConversion(verb=verb_of_pairs(header, pairs), source=Dialect.MQRFH, target=to, mode=mode)
+    fields.add_all(pairs)
+    return _Variable(content=psc_folder(tuple(fields.fields)).encode(), outcomes=tuple(fields.outcomes))
+
+
+def _mqrfh2_converted(header: Mqrfh2, place: HeaderPlace, to: Dialect, mode: Mode) -> _Variable:
+    pscr, psc = header.folder("pscr"), header.folder("psc")
+    if pscr is not None:
+        content, outcomes = response_to_mqrfh(pscr, place.coded_char_set_id)
+        return _Variable(content=content, outcomes=(*outcomes, *_dropped_folders(header, pscr)))
+    assert psc is not None  # it carries one of the two
+    elements = psc.elements
+    fields = FieldConversion(verb=verb_of_elements(elements), source=Dialect.MQRFH2, target=to, mode=mode)
+    fields.add_all(pairs_of_elements(elements))
+    pairs = sorted(fields.fields, key=lambda pair: pair[0] != "MQPSCommand")  # first; otherwise the order stays
+    return _Variable(
+        content=encode_pairs(tuple(pairs), place.coded_char_set_id),
+        outcomes=(*fields.outcomes, *_dropped_folders(header, psc)),
+    )
+
+
+def _other_outcomes(chain: HeaderChain, indexes: range, kept: list[int], to: Dialect) -> list[FieldOutcome]:
+    """The folders of MQRFH2 headers beside the converted one: left as they are, or dropped with their header."""
+    found: list[FieldOutcome] = []
+    for index in indexes:
+        header = chain.headers[index]
+        if isinstance(header, Mqrfh2):
+            copied = [_copied_folder(folder) for folder in header.folders]
+            found += copied if index in kept else _dropped_folders(header, None)
+    return found
+
+
+def _copied_folder(folder: Folder) -> FieldOutcome:
+    return FieldOutcome(
+        name=folder.name,
+        value=f"{len(folder.raw)} bytes",
+        outcome=Outcome.COPIED,
+        target=folder.name,
+        reason="the header stands beside the converted one and is left as it is",
+        source="Message formats (aq19780_)",
+    )
+
+
+def _dropped_folders(header: Mqrfh2, converted: Folder | None) -> list[FieldOutcome]:
+    """Every folder but the converted one; a second psc beside it is dropped too, and refused before."""
+    dropped = [folder for folder in header.folders if folder is not converted]
+    if any(folder.name == "psc" and converted is not None and converted.name == "psc" for folder in dropped):
+        raise ConversionError(Reason.MQRC_RFH_ERROR, "the message carries more than one psc folder; send one for each")
+    outcomes = []
+    for folder in dropped:
+        explanation = FOLDER_EXPLANATIONS.get(folder.name, OTHER_EXPLANATIONS["folder"])
+        outcomes.append(
+            FieldOutcome(
+                name=folder.name,
+                value=f"{len(folder.raw)} bytes",
+                outcome=Outcome.DROPPED,
+                target=None,
+                reason=explanation.reason,
+                source=explanation.source,
+            )
+        )
+    return outcomes

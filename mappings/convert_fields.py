@@ -1,0 +1,174 @@
+"""Converts the fields of one command, each by its row of the table, and notes what became of it.
+
+Input order is kept, except that MQRFH wants its command first. Values are literal, with three exceptions: topic names
+are escaped for MQRFH and unescaped from it, patterns change their wildcard scheme, and option numbers become tokens.
+Source: "Message formats" (file aq19780_, WebSphere Message Broker V6), and `fields.toml`.
+"""
+
+from collections.abc import Iterable
+
+from mappings.command_parameters import MQRFH_ONLY_VERBS, NAME_VERBS
+from mappings.conversion_report import FieldOutcome, Mode, Outcome
+from mappings.errors import CommandError, ConversionError
+from mappings.name_value import NameValues
+from mappings.options import (
+    NO_OPTIONS_TOKEN,
+    DeleteOption,
+    OptionClass,
+    PublicationOption,
+    RegistrationOption,
+    option_number,
+    option_rows,
+)
+from mappings.reasons import Reason
+from mappings.table import OTHER_EXPLANATIONS, ROWS_BY_NAME, Dialect, Explanation, FieldRow, Standing
+from mappings.topics import character_patterns, escape_topic, topic_filter_for, unescape_topic
+
+DEFAULT_SUBSCRIPTION_POINTS = frozenset({"", "SYSTEM.BROKER.DEFAULT.SUBPOINT"})
+
+_OPTION_CLASSES: dict[str, OptionClass] = {
+    "RegOpt": RegistrationOption,
+    "PubOpt": PublicationOption,
+    "DelOpt": DeleteOption,
+}
+_LOCAL_FIELD = {Dialect.MQRFH: "RegOpt", Dialect.MQRFH2: "PubOpt"}  # where a Publish has Local
+
+
+class FieldConversion:
+    """Converts the fields of one command one by one; `fields` and `outcomes` grow with each."""
+
+    def __init__(self, *, verb: str, source: Dialect, target: Dialect, mode: Mode) -> None:
+        if verb in MQRFH_ONLY_VERBS and target is Dialect.MQRFH2:
+            raise ConversionError(
+                Reason.MQRC_RFH_COMMAND_ERROR,
+                f"{verb} has no psc form; answer it where it was received",
+                parameter=verb,
+            )
+        self.fields: list[tuple[str, str]] = []
+        self.outcomes: list[FieldOutcome] = []
+        self._verb = verb
+        self._source = source
+        self._target = target
+        self._mode = mode
+        self._seen: set[str] = set()
+        self._topics: set[str] = set()
+
+    def add_all(self, fields: NameValues) -> None:
+        """Convert all fields of the input, in order."""
+        for name, value in fields:
+            row = ROWS_BY_NAME[self._source].get(name)
+            if row is None:
+                self._drop(name, value, self._explanation(name))
+            else:
+                self._add(row, name, value)
+
+    def _add(self, row: FieldRow, name: str, value: str) -> None:
+        if name in self._seen and not row.repeats:
+            raise CommandError(Reason.MQRC_RFH_DUPLICATE_PARM, f"{name} stands twice; give it once", parameter=name)
+        self._seen.add(name)
+        option_class = _OPTION_CLASSES.get(row.key)
+        if option_class is not None:
+            self._add_option(row, option_class, name, value)
+        elif row.key == "Topic":
+            self._add_topic(row, name, value)
+        elif row.standing is Standing.MAPPED or self._extends(row):
+            self._keep(row, name, value, [value], Outcome.RENAMED)
+        else:
+            self._refuse_widening(row, name, value)
+            self._drop(name, value, Explanation(reason=row.reason, source=row.source))
+
+    def _extends(self, row: FieldRow) -> bool:
+        return row.standing is Standing.EXTENDED and self._mode is Mode.EXTENDED
+
+    def _refuse_widening(self, row: FieldRow, name: str, value: str) -> None:
+        """A subscription must not quietly receive more than it asked for."""
+        harmless = row.key == "SubPoint" and value in DEFAULT_SUBSCRIPTION_POINTS
+        if row.standing is Standing.REFUSED and self._verb != "Publish" and not harmless:
+            raise ConversionError(Reason.MQRC_RFH_PARM_ERROR, f"{name} on {self._verb}: {row.reason}", parameter=name)
+
+    def _add_option(self, row: FieldRow, option_class: OptionClass, name: str, value: str) -> None:
+        tokens, foreign = self._tokens(row, option_class, value)
+        for token in foreign:
+            reason = f"the option {token} does not exist in {self._target.value}"
+            self._drop(
+                name, value if token == value else f"{value} ({token})", Explanation(reason=reason, source=row.source)
+            )
+        moved = [token for token in tokens if self._moves(row, token)]
+        kept = [token for token in tokens if token not in moved]
+        for token in moved:
+            target = ROWS_BY_NAME[Dialect.MQRFH2][_LOCAL_FIELD[self._target]]
+            self._keep(target, name, token, [token], Outcome.MOVED)
+        if kept:
+            self._keep(row, name, value, kept, Outcome.RENAMED if kept == [value] else Outcome.EXPANDED)
+
+    def _tokens(self, row: FieldRow, option_class: OptionClass, value: str) -> tuple[list[str], list[str]]:
+        """The tokens of a value that the target format has, and those that it lacks."""
+        if row.key == "PubOpt" and value == "Local":
+            return [value], []
+        options = option_class(option_number(option_class, value))
+        if not options:
+            return [NO_OPTIONS_TOKEN], []
+        rows = option_rows(options)
+        return (
+            [option.token for option in rows if self._target in option.formats],
+            [option.token for option in rows if self._target not in option.formats],
+        )
+
+    def _moves(self, row: FieldRow, token: str) -> bool:
+        """Local of a Publish stands in different fields; the strict mode leaves it where the input has it."""
+        return (
+            self._mode is Mode.EXTENDED
+            and self._verb == "Publish"
+            and token == "Local"
+            and row.key != _LOCAL_FIELD[self._target]
+        )
+
+    def _add_topic(self, row: FieldRow, name: str, value: str) -> None:
+        if self._verb in NAME_VERBS:
+            text = escape_topic(value) if self._target is Dialect.MQRFH else unescape_topic(value)
+            self._keep(row, name, value, [text], Outcome.RENAMED)
+            return
+        patterns = character_patterns(value) if self._target is Dialect.MQRFH else (topic_filter_for(value),)
+        if self._verb == "ReqUpdate" and len(patterns) > 1:
+            raise ConversionError(
+                Reason.MQRCCF_TOPIC_ERROR,
+                f"ReqUpdate takes one topic, and {value[:200]!a} needs two in MQRFH; send two requests",
+                parameter=value,
+            )
+        fresh = [pattern for pattern in patterns if pattern not in self._topics]
+        self._topics.update(fresh)
+        self._keep(row, name, value, fresh, Outcome.RENAMED if patterns == (value,) else Outcome.EXPANDED)
+
+    def _keep(self, row: FieldRow, name: str, value: str, values: Iterable[str], outcome: Outcome) -> None:
+        target = row.name_in(self._target) or name
+        kept = [(target, each) for each in values]
+        self.fields += kept
+        changed = [each for _, each in kept] != [value]
+        described = ", ".join(f"{target} {each}" for _, each in kept) if changed else target
+        self.outcomes.append(
+            FieldOutcome(
+                name=name,
+                value=value,
+                outcome=outcome,
+                target=described or target,
+                reason=row.reason,
+                source=row.source,
+            )
+        )
+
+    def _drop(self, name: str, value: str, explanation: Explanation) -> None:
+        self.outcomes.append(
+            FieldOutcome(
+                name=name,
+                value=value,
+                outcome=Outcome.DROPPED,
+                target=None,
+                reason=explanation.reason,
+                source=explanation.source,
+            )
+        )
+
+    def _explanation(self, name: str) -> Explanation:
+        if self._source is Dialect.MQRFH2:
+            return OTHER_EXPLANATIONS["element"]
+        return OTHER_EXPLANATIONS["reserved_name" if name.startswith("MQ") else "own_pair"]
