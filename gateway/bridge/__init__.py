@@ -1,0 +1,1 @@
+"""The bridge: MQTT events become publish/subscribe commands on queues, publications on queues become packets."""

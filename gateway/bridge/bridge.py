@@ -1,0 +1,438 @@
+"""The bridge between MQTT links and the queue manager: each event to its room, each answer behind its commit.
+
+What one call of `receive` brings is one turn: one unit of work, and after its commit one joined write of every answer,
+in the order of the packets. Units complete in the order of their submission, so PUBACK, PUBREC and PUBCOMP leave in
+packet order.
+"""
+
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from gateway.access import Access
+from gateway.audit_trail.notes import NoteKind
+from gateway.bridge.sessions import ClientSession, Link, Sessions
+from gateway.bridge.subscriptions import FAILURE, Subscriptions
+from gateway.bridge.to_mq import ToMq
+from gateway.bridge.to_mqtt import ToMqtt
+from gateway.log import event_log
+from gateway.mqtt import packets
+from gateway.mqtt.connection import Connection
+from gateway.mqtt.events import (
+    ConnectReceived,
+    ConnectRefused,
+    DeliveryAcknowledged,
+    DeliveryCompleted,
+    DeliveryReceived,
+    DisconnectReceived,
+    Event,
+    PingReceived,
+    PublishReceived,
+    PublishRepeated,
+    ReleaseReceived,
+    SubscribeReceived,
+    UnsubscribeReceived,
+    Violated,
+)
+from gateway.mqtt.packets import PacketType
+from mq_adapters.embedded.engine import Engine
+from mq_adapters.embedded.unit_of_work import UnitOfWork
+
+_log = event_log(__name__)
+
+_PUBACK: Final = b"\x40\x02"
+_PUBREC: Final = b"\x50\x02"
+_PUBREL: Final = b"\x62\x02"
+_PUBCOMP: Final = b"\x70\x02"
+#: Turns of one link that may wait for their commit before its reading pauses.
+_MAXIMUM_OUTSTANDING: Final = 4
+#: MQTT 3.1 has no SUBACK code for failure.
+_FIRST_LEVEL_WITH_FAILURE: Final = 4
+
+#: Events that are carried out in a unit of their own: what came before them is submitted first.
+_APART: Final = frozenset({SubscribeReceived, UnsubscribeReceived, DisconnectReceived, Violated})
+
+Ranges = list[list[int]]
+
+
+class MqttLink(Link, Protocol):
+    """What the bridge needs of a connection's network side (listener.py)."""
+
+    connection: Connection
+    session: ClientSession | None
+    outstanding: int
+    is_open: bool
+
+    def pause_reading(self) -> None: ...
+    def resume_reading(self) -> None: ...
+
+
+class Turn:
+    """What the events of one read ask for, until it is committed."""
+
+    __slots__ = ("acknowledgements", "carried_on", "confirmed", "finished", "link", "session", "unit")
+
+    def __init__(self, link: MqttLink, session: ClientSession, unit: UnitOfWork) -> None:
+        self.link = link
+        self.session = session
+        self.unit = unit
+        #: Packets for the link, in order.
+        self.acknowledgements: list[bytes] = []
+        #: Of these, the ones that the session's next link needs if this one is gone: PUBREL and PUBCOMP.
+        self.carried_on: list[bytes] = []
+        #: What becomes of the session's packet identifiers after the commit.
+        self.finished: list[tuple[Callable[[int], object], int]] = []
+        #: Ranges of exchanges that are acknowledged, by packet type.
+        self.confirmed: dict[int, Ranges] = {}
+
+    def confirm(self, packet_type: int, exchange: int) -> None:
+        ranges = self.confirmed.setdefault(packet_type, [])
+        if ranges and ranges[-1][1] == exchange - 1:
+            ranges[-1][1] = exchange
+        else:
+            ranges.append([exchange, exchange])
+
+
+class Bridge:
+    """Everything between the links and the engine; one for the gateway."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        sessions: Sessions,
+        to_mq: ToMq,
+        to_mqtt: ToMqtt,
+        subscriptions: Subscriptions,
+        access: Access,
+    ) -> None:
+        self._engine = engine
+        self._sessions = sessions
+        self._to_mq = to_mq
+        self._to_mqtt = to_mqtt
+        self._subscriptions = subscriptions
+        self._access = access
+        self._stop_listening: dict[ClientSession, Callable[[], None]] = {}
+        self._confirmed: dict[tuple[ClientSession, int], Ranges] = {}
+        self._handlers: dict[type, Callable[[Turn, Event], None]] = {
+            PublishRepeated: self._publish_repeated,
+            ReleaseReceived: self._release,
+            DeliveryAcknowledged: self._delivery_acknowledged,
+            DeliveryReceived: self._delivery_received,
+            DeliveryCompleted: self._delivery_completed,
+            SubscribeReceived: self._subscribe,
+            UnsubscribeReceived: self._unsubscribe,
+            PingReceived: self._ping,
+            DisconnectReceived: self._disconnect,
+            Violated: self._violated,
+        }
+        self.is_stopping = False
+
+    # -- from the listener ---------------------------------------------------------------------------------------------
+
+    def load(self) -> None:
+        """Takes up every session of the store; connections that died with the gateway end now, wills included."""
+        self._sessions.load()
+        self._to_mq.load(self._sessions)
+        self._to_mqtt.load()
+        for session in self._sessions:
+            self._subscriptions.restore(session)
+            if session.connected or session.mqtt.clean_session:
+                self._connection_ended(session, self._engine.now_us())
+
+    def receive(self, link: MqttLink, data: bytes) -> None:
+        """Bytes of a link. What they ask for is submitted when this returns, and answered after its commit."""
+        events = link.connection.receive_data(data)
+        session = link.session
+        if session is None:
+            self._before_session(link, events)
+            return
+        turn: Turn | None = None
+        now_us = self._engine.now_us()
+        for event in events:
+            if turn is None:
+                turn = Turn(link, session, self._engine.begin())
+            if type(event) is PublishReceived:
+                if not self._publish(turn, event, now_us):
+                    break
+            else:
+                if type(event) in _APART:
+                    self._submit(turn)
+                    turn = Turn(link, session, self._engine.begin())
+                self._handlers[type(event)](turn, event)
+        if turn is not None:
+            self._submit(turn)
+
+    def lost(self, link: MqttLink) -> None:
+        """The connection of a link is gone, and no DISCONNECT came."""
+        session, link.session = link.session, None
+        if session is None or self.is_stopping or self._engine.failed is not None:
+            return
+        if session.link is link or session.pending_link is link:
+            self._connection_ended(session, self._engine.now_us())
+
+    def resumed(self, link: MqttLink) -> None:
+        """A link whose peer read too slowly can send again."""
+        if link.session is not None:
+            self._to_mqtt.deliver(link.session)
+
+    def tick(self) -> None:
+        """Several times a second: late answers, and the audit's notes of what was acknowledged."""
+        now_us = self._engine.now_us()
+        self._subscriptions.tick(now_us)
+        if self._confirmed:
+            unit = self._engine.begin()
+            for (session, packet_type), ranges in self._confirmed.items():
+                unit.notes.append((NoteKind.CONFIRMED, now_us, session.client, session.epoch, packet_type, ranges))
+            self._confirmed = {}
+            self._engine.submit(unit)
+
+    # -- CONNECT -------------------------------------------------------------------------------------------------------
+
+    def _before_session(self, link: MqttLink, events: list[Event]) -> None:
+        for event in events:
+            if isinstance(event, ConnectReceived):
+                self._connect(link, event)
+            elif isinstance(event, ConnectRefused):
+                link.send(packets.connack(False, event.return_code))
+                link.close(event.reason)
+            elif isinstance(event, Violated):
+                link.close(str(event.error))
+
+    def _connect(self, link: MqttLink, event: ConnectReceived) -> None:
+        now_us = self._engine.now_us()
+        unit = self._engine.begin()
+        client = event.client_identifier or f"rfhbridge-{self._engine.number():x}"
+        existing = self._sessions.get(client)
+        if existing is not None:
+            existing = self._take_over(unit, existing, event.clean_session, now_us)
+        session = existing or self._sessions.create(client, level=event.level, clean_session=event.clean_session)
+        session.level, session.will, session.connected = event.level, event.will, True
+        session.pending_link = link
+        link.session = session
+        link.pause_reading()
+        self._sessions.save(unit, session)
+        self._note_session(unit, session, "opened" if existing is None else "resumed", now_us)
+        session_present = existing is not None and event.level >= _FIRST_LEVEL_WITH_FAILURE
+        self._engine.submit(unit, lambda _unit: self._accepted(link, session, session_present))
+
+    def _take_over(
+        self, unit: UnitOfWork, session: ClientSession, clean_session: bool, now_us: int
+    ) -> ClientSession | None:
+        """The client's session from before: its old link is closed; what remains of it, if anything."""
+        old = session.link or session.pending_link
+        if old is not None:
+            self._detach(session)
+            old.close("the client connected again")
+            self._leave_will(unit, session, now_us)
+            self._note_session(unit, session, "taken_over", now_us)
+        if clean_session or session.mqtt.clean_session:
+            self._end(unit, session, PacketType.CONNECT, now_us)
+            return None
+        return session
+
+    def _accepted(self, link: MqttLink, session: ClientSession, session_present: bool) -> None:
+        """The session is on the disk: CONNACK, then what is unfinished, then what waits."""
+        if session.pending_link is not link or not link.is_open:
+            return
+        session.pending_link = None
+        session.link = link
+        link.connection.attach(session.mqtt)
+        link.resume_reading()
+        link.send(packets.connack(session_present, 0))
+        self._stop_listening[session] = self._to_mqtt.listen(session)
+        self._to_mqtt.repeat(session)
+        self.receive(link, b"")
+        self._to_mqtt.deliver(session)
+
+    # -- packets of a session ------------------------------------------------------------------------------------------
+
+    def _publish(self, turn: Turn, event: PublishReceived, now_us: int) -> bool:
+        """False where the client may not publish there: the connection is closed, nothing is acknowledged."""
+        session = turn.session
+        if not (self._access.allows_every_publish or self._access.may_publish(event.topic)):
+            turn.link.close(f"publish to {event.topic!r} is not allowed")
+            return False
+        qos = event.qos
+        if qos == 2:
+            self._to_mq.hold(turn.unit, session, event, now_us)
+            turn.acknowledgements.append(_PUBREC + event.packet_identifier.to_bytes(2, "big"))
+            turn.confirm(PacketType.PUBREC, session.incoming_exchange)
+            return True
+        self._to_mq.publish(turn.unit, session, event, now_us)
+        if qos:
+            turn.acknowledgements.append(_PUBACK + event.packet_identifier.to_bytes(2, "big"))
+            turn.confirm(PacketType.PUBACK, session.incoming_exchange)
+        return True
+
+    def _publish_repeated(self, turn: Turn, event: Event) -> None:
+        assert isinstance(event, PublishRepeated)
+        turn.acknowledgements.append(_PUBREC + event.packet_identifier.to_bytes(2, "big"))
+
+    def _release(self, turn: Turn, event: Event) -> None:
+        assert isinstance(event, ReleaseReceived)
+        pubcomp = _PUBCOMP + event.packet_identifier.to_bytes(2, "big")
+        turn.acknowledgements.append(pubcomp)
+        if event.held:
+            now_us = self._engine.now_us()
+            exchange = self._to_mq.release(turn.unit, turn.session, event.packet_identifier, now_us)
+            turn.confirm(PacketType.PUBCOMP, exchange)
+            turn.carried_on.append(pubcomp)
+            turn.finished.append((turn.session.mqtt.drop, event.packet_identifier))
+
+    def _delivery_acknowledged(self, turn: Turn, event: Event) -> None:
+        assert isinstance(event, DeliveryAcknowledged)
+        self._to_mqtt.acknowledged(turn.unit, turn.session, event, self._engine.now_us())
+        turn.finished.append((turn.session.mqtt.finish, event.packet_identifier))
+
+    def _delivery_received(self, turn: Turn, event: Event) -> None:
+        assert isinstance(event, DeliveryReceived)
+        pubrel = _PUBREL + event.packet_identifier.to_bytes(2, "big")
+        turn.acknowledgements.append(pubrel)
+        if not event.repeated:
+            self._to_mqtt.received(turn.unit, turn.session, event, self._engine.now_us())
+            turn.carried_on.append(pubrel)
+            turn.finished.append((turn.session.mqtt.release, event.packet_identifier))
+
+    def _delivery_completed(self, turn: Turn, event: Event) -> None:
+        assert isinstance(event, DeliveryCompleted)
+        self._to_mqtt.completed(turn.unit, turn.session, event, self._engine.now_us())
+        turn.finished.append((turn.session.mqtt.finish, event.packet_identifier))
+
+    def _subscribe(self, turn: Turn, event: Event) -> None:
+        assert isinstance(event, SubscribeReceived)
+        link = turn.link
+
+        def answered(session: ClientSession, packet_identifier: int, return_codes: bytes) -> None:
+            if session.link is not link:
+                return
+            if FAILURE in return_codes and session.level < _FIRST_LEVEL_WITH_FAILURE:
+                link.close("a subscription was refused, and MQTT 3.1 has no code to say so")
+                return
+            link.send(packets.suback(packet_identifier, return_codes))
+            self._to_mqtt.deliver(session)
+
+        self._subscriptions.subscribe(turn.session, event, answered, self._engine.now_us())
+
+    def _unsubscribe(self, turn: Turn, event: Event) -> None:
+        assert isinstance(event, UnsubscribeReceived)
+        link = turn.link
+
+        def answered(session: ClientSession, packet_identifier: int, _return_codes: bytes) -> None:
+            if session.link is link:
+                link.send(packets.unsuback(packet_identifier))
+                self._to_mqtt.deliver(session)
+
+        self._subscriptions.unsubscribe(turn.session, event, answered, self._engine.now_us())
+
+    def _ping(self, turn: Turn, _event: Event) -> None:
+        turn.link.send(packets.PINGRESP)
+
+    def _disconnect(self, turn: Turn, _event: Event) -> None:
+        session, link = turn.session, turn.link
+        session.will = None
+        self._detach(session)
+        link.session = None
+        session.connected = False
+        now_us = self._engine.now_us()
+        unit = self._engine.begin()
+        if session.mqtt.clean_session:
+            self._end(unit, session, PacketType.DISCONNECT, now_us)
+        else:
+            self._sessions.save(unit, session)
+            self._note_session(unit, session, "disconnected", now_us)
+        self._engine.submit(unit, lambda _unit: link.close(""))
+
+    def _violated(self, turn: Turn, event: Event) -> None:
+        assert isinstance(event, Violated)
+        turn.link.close(str(event.error))
+
+    # -- commit --------------------------------------------------------------------------------------------------------
+
+    def _submit(self, turn: Turn) -> None:
+        unit, link = turn.unit, turn.link
+        if not (unit.puts or unit.states or unit.removals or unit.notes or turn.acknowledgements):
+            return
+        link.outstanding += 1
+        if link.outstanding >= _MAXIMUM_OUTSTANDING:
+            link.pause_reading()
+        self._engine.submit(unit, lambda _unit: self._committed(turn))
+
+    def _committed(self, turn: Turn) -> None:
+        """The fsync has returned: only now may the acknowledgements leave."""
+        session, link = turn.session, turn.link
+        link.outstanding -= 1
+        if link.outstanding == _MAXIMUM_OUTSTANDING - 1:
+            link.resume_reading()
+        for finish, packet_identifier in turn.finished:
+            finish(packet_identifier)
+        if turn.unit.answered:
+            self._subscriptions.refused.update(turn.unit.answered)
+        if session.link is link:
+            if turn.acknowledgements:
+                link.send(b"".join(turn.acknowledgements))
+                self._confirm(turn)
+            if turn.finished:
+                self._to_mqtt.deliver(session)
+        elif session.link is not None and turn.carried_on:
+            session.link.send(b"".join(turn.carried_on))
+
+    def _confirm(self, turn: Turn) -> None:
+        for packet_type, ranges in turn.confirmed.items():
+            known = self._confirmed.setdefault((turn.session, packet_type), [])
+            if known and known[-1][1] == ranges[0][0] - 1:
+                known[-1][1] = ranges[0][1]
+                known += ranges[1:]
+            else:
+                known += ranges
+
+    # -- end of a connection and of a session --------------------------------------------------------------------------
+
+    def _connection_ended(self, session: ClientSession, now_us: int) -> None:
+        unit = self._engine.begin()
+        self._detach(session)
+        self._leave_will(unit, session, now_us)
+        session.connected = False
+        if session.mqtt.clean_session:
+            self._end(unit, session, PacketType.DISCONNECT, now_us)
+        else:
+            self._sessions.save(unit, session)
+            self._note_session(unit, session, "lost", now_us)
+        self._engine.submit(unit, self._refusals)
+
+    def _detach(self, session: ClientSession) -> None:
+        session.link = None
+        session.pending_link = None
+        stop = self._stop_listening.pop(session, None)
+        if stop is not None:
+            stop()
+
+    def _leave_will(self, unit: UnitOfWork, session: ClientSession, now_us: int) -> None:
+        if session.will is not None:
+            if self._access.may_publish(session.will.topic):
+                self._to_mq.publish_will(unit, session, session.will, now_us)
+            session.will = None
+
+    def _end(self, unit: UnitOfWork, session: ClientSession, packet_type: int, now_us: int) -> None:
+        """A clean session ends: DeregSub with DeregAll, and nothing of it stays."""
+        if session.subscriptions or session.pending_answers:
+            self._to_mq.deregister_all(unit, session, packet_type, now_us)
+        self._to_mqtt.discard(unit, session)
+        self._sessions.end(unit, session)
+        self._note_session(unit, session, "ended", now_us)
+
+    def _refusals(self, unit: UnitOfWork) -> None:
+        self._subscriptions.refused.update(unit.answered)
+
+    @staticmethod
+    def _note_session(unit: UnitOfWork, session: ClientSession, event: str, now_us: int) -> None:
+        unit.notes.append(
+            (
+                NoteKind.SESSION,
+                now_us,
+                session.client,
+                session.epoch,
+                event,
+                session.level,
+                session.mqtt.clean_session,
+            )
+        )

@@ -1,0 +1,216 @@
+"""The sessions of the gateway: what a client's session is, and how it survives a restart.
+
+A session is a row of state (space SESSION, key: client identifier), written in the unit of work of whatever changed it:
+
+    msgpack [version, epoch, level, clean session, connected, will or nil, {topic filter: granted QoS}]
+
+`connected` and the will tell a restarted gateway which connections died with it. The CorrelId of a session's
+subscriptions is a tag and a hash of store, client and epoch, so that what is still under way for an ended session
+never reaches the client's next one. Source: MQTT 3.1.1 section 3.1.2.4; IBM MQ, identity of a subscriber.
+"""
+
+import hashlib
+from collections.abc import Iterator
+from typing import Final, NamedTuple, Protocol
+
+import ormsgpack
+
+from gateway.mqtt.events import Will
+from gateway.mqtt.session import Session
+from mappings.topics import Scheme, matches
+from mq_adapters.embedded.engine import Engine
+from mq_adapters.embedded.unit_of_work import StateSpace, UnitOfWork
+
+_STATE_VERSION: Final = 1
+_HELD_VERSION: Final = 1
+_CORREL_ID_TAG: Final = b"RFHS"
+#: Entries of a session's topic cache before it is emptied.
+_GRANTED_CACHE_ENTRIES: Final = 1_000
+
+
+class HeldPublish(NamedTuple):
+    """A QoS 2 PUBLISH between PUBREC and PUBREL; state of the session in SESSION_INCOMING."""
+
+    exchange: int
+    topic: str
+    retain: bool
+    header: bytes
+    payload: bytes
+
+    def pack(self) -> bytes:
+        return ormsgpack.packb([_HELD_VERSION, *self])
+
+    @classmethod
+    def unpack(cls, packed: bytes) -> "HeldPublish":
+        version, *fields = ormsgpack.unpackb(packed)
+        if version != _HELD_VERSION:
+            raise ValueError(f"a held PUBLISH is stored in version {version}, this program reads {_HELD_VERSION}")
+        return cls(*fields)
+
+
+class Link(Protocol):
+    """The network side of a connected session."""
+
+    @property
+    def can_send(self) -> bool:
+        """False while the peer reads too slowly."""
+        ...
+
+    def send(self, data: bytes) -> None: ...
+    def close(self, reason: str) -> None: ...
+
+
+class ClientSession:
+    """One client's session: its MQTT half, its subscriptions, and the link that it has now."""
+
+    __slots__ = (
+        "_granted",
+        "connected",
+        "correl_id",
+        "emitted",
+        "epoch",
+        "held",
+        "incoming_exchange",
+        "level",
+        "link",
+        "mqtt",
+        "newest_filters",
+        "newest_number",
+        "origin_suffix",
+        "pending_answers",
+        "pending_link",
+        "subscriptions",
+        "will",
+    )
+
+    def __init__(self, mqtt: Session, *, epoch: int, level: int, correl_id: bytes, first_exchange: int) -> None:
+        self.mqtt = mqtt
+        self.epoch = epoch
+        self.level = level
+        self.correl_id = correl_id
+        self.connected = False
+        self.will: Will | None = None
+        self.link: Link | None = None
+        #: A link whose CONNECT waits for its commit.
+        self.pending_link: Link | None = None
+        self.subscriptions: dict[str, int] = {}
+        #: QoS 2 PUBLISHes between PUBREC and PUBREL, by packet identifier.
+        self.held: dict[int, HeldPublish] = {}
+        #: How many subscriptions stand behind each pattern that was registered at the broker.
+        self.emitted: dict[str, int] = {}
+        #: Filters of the newest SUBSCRIBE, and the number after which retained copies belong to it.
+        self.newest_filters: frozenset[str] = frozenset()
+        self.newest_number = 0
+        #: SUBSCRIBE and UNSUBSCRIBE packets that wait for the broker; deliveries wait behind them.
+        self.pending_answers = 0
+        self.incoming_exchange = first_exchange
+        self.origin_suffix = mqtt.client_identifier.encode()
+        self._granted: dict[str, int | None] = {}
+
+    @property
+    def client(self) -> str:
+        return self.mqtt.client_identifier
+
+    def granted_qos(self, topic: str) -> int | None:
+        """The highest QoS granted to a subscription that matches the topic; None where none does."""
+        try:
+            return self._granted[topic]
+        except KeyError:
+            if len(self._granted) >= _GRANTED_CACHE_ENTRIES:
+                self._granted.clear()
+            matching = [qos for pattern, qos in self.subscriptions.items() if matches(pattern, topic, Scheme.MQTT)]
+            granted = self._granted[topic] = max(matching, default=None)
+            return granted
+
+    def wants_retained(self, topic: str, number: int) -> bool:
+        """Whether a retained copy is due: after a SUBSCRIBE only for that packet's own filters."""
+        if number < self.newest_number:
+            return True
+        return any(matches(pattern, topic, Scheme.MQTT) for pattern in self.newest_filters)
+
+    def grant(self, topic_filter: str, qos: int) -> None:
+        self.subscriptions[topic_filter] = qos
+        self._granted.clear()
+
+    def revoke(self, topic_filter: str) -> None:
+        self.subscriptions.pop(topic_filter, None)
+        self._granted.clear()
+
+    def pack(self) -> bytes:
+        will = list(self.will) if self.will is not None else None
+        return ormsgpack.packb(
+            [_STATE_VERSION, self.epoch, self.level, self.mqtt.clean_session, self.connected, will, self.subscriptions]
+        )
+
+
+class Sessions:
+    """Every session of the gateway, connected or not, by client identifier."""
+
+    def __init__(self, engine: Engine, *, maximum_in_flight: int) -> None:
+        self._engine = engine
+        self._maximum_in_flight = maximum_in_flight
+        self._by_client: dict[str, ClientSession] = {}
+        self._by_correl_id: dict[bytes, ClientSession] = {}
+
+    def __iter__(self) -> Iterator[ClientSession]:
+        return iter(tuple(self._by_client.values()))
+
+    def get(self, client: str) -> ClientSession | None:
+        return self._by_client.get(client)
+
+    def of_correl_id(self, correl_id: bytes) -> ClientSession | None:
+        return self._by_correl_id.get(correl_id)
+
+    def create(self, client: str, *, level: int, clean_session: bool) -> ClientSession:
+        """A new session; `save` makes it durable."""
+        return self._add(client, self._engine.number(), level=level, clean_session=clean_session)
+
+    def save(self, unit: UnitOfWork, session: ClientSession) -> None:
+        unit.set_state(StateSpace.SESSION, session.client.encode(), session.pack())
+
+    def end(self, unit: UnitOfWork, session: ClientSession) -> None:
+        """Forgets a session and what it held for QoS 2, both ways."""
+        unit.delete_state(StateSpace.SESSION, session.client.encode())
+        for packet_identifier in session.mqtt.held:
+            unit.delete_state(StateSpace.SESSION_INCOMING, flow_key(session, packet_identifier))
+        for packet_identifier in session.mqtt.outgoing:
+            unit.delete_state(StateSpace.SESSION_OUTGOING, flow_key(session, packet_identifier))
+        self._by_correl_id.pop(session.correl_id, None)
+        if self._by_client.get(session.client) is session:
+            del self._by_client[session.client]
+
+    def load(self) -> None:
+        """Every session as it was last committed."""
+        for key, value in self._engine.states(StateSpace.SESSION):
+            version, epoch, level, clean_session, connected, will, subscriptions = ormsgpack.unpackb(value)
+            if version != _STATE_VERSION:
+                raise ValueError(f"a session is stored in version {version}, this program reads {_STATE_VERSION}")
+            session = self._add(key.decode(), epoch, level=level, clean_session=clean_session)
+            session.connected = connected
+            session.will = Will(*will) if will is not None else None
+            session.subscriptions.update(subscriptions)
+
+    def by_epoch(self) -> dict[int, ClientSession]:
+        return {session.epoch: session for session in self._by_client.values()}
+
+    def _add(self, client: str, epoch: int, *, level: int, clean_session: bool) -> ClientSession:
+        session = ClientSession(
+            Session(client, clean_session=clean_session, maximum_in_flight=self._maximum_in_flight),
+            epoch=epoch,
+            level=level,
+            correl_id=_correl_id(self._engine.incarnation, client, epoch),
+            first_exchange=self._engine.number(),
+        )
+        self._by_client[client] = session
+        self._by_correl_id[session.correl_id] = session
+        return session
+
+
+def flow_key(session: ClientSession, packet_identifier: int) -> bytes:
+    """Key of a QoS flow's state: epoch (8 bytes, big-endian) and packet identifier (2)."""
+    return session.epoch.to_bytes(8, "big") + packet_identifier.to_bytes(2, "big")
+
+
+def _correl_id(incarnation: bytes, client: str, epoch: int) -> bytes:
+    digest = hashlib.sha256(b"\0".join((incarnation, client.encode(), epoch.to_bytes(8, "big")))).digest()
+    return _CORREL_ID_TAG + digest[:20]

@@ -1,0 +1,461 @@
+"""Publication to packet: step 8 on the way of a PUBLISH.
+
+Publications for the gateway's subscriptions arrive on one subscriber queue, each session's in the lane of its CorrelId.
+They wait there until the client is connected and its window is open. Then one unit of work says what happens, and
+after its commit the packets leave:
+
+    QoS 0   the message is destroyed, then PUBLISH leaves: at most once
+    QoS 1   the packet identifier is noted, PUBLISH leaves; PUBACK destroys the message
+    QoS 2   the packet identifier is noted, PUBLISH leaves; PUBREC destroys the message and notes the release,
+            PUBREL leaves; PUBCOMP forgets the identifier
+
+A flow is a row of state (space SESSION_OUTGOING, key: epoch and packet identifier), see `_FLOW`; so a restart repeats
+PUBLISH or PUBREL with the same identifier. A publication with several topics is one flow for each topic that the
+session wants; the message is destroyed with the last of them.
+"""
+
+import hashlib
+import struct
+from collections.abc import Callable
+from typing import Final
+
+from gateway.audit_trail.notes import Arrival, NoteKind
+from gateway.bridge.sessions import ClientSession, Link, Sessions, flow_key
+from gateway.bridge.to_mq import published_qos
+from gateway.mqtt import packets
+from gateway.mqtt.events import DeliveryAcknowledged, DeliveryCompleted, DeliveryReceived
+from gateway.mqtt.session import Outgoing, OutgoingState
+from mappings.command import Publish, read_command
+from mappings.errors import MappingError
+from mappings.header_chain import read_header_chain
+from mappings.options import PublicationOption
+from mq_adapters.dead_letter import put_dead_letter
+from mq_adapters.embedded.engine import Engine
+from mq_adapters.embedded.queue import Queue
+from mq_adapters.embedded.unit_of_work import StateSpace, UnitOfWork
+from mq_adapters.message import Message
+from mq_adapters.reasons import ReasonCode
+
+#: Number of the message, exchange, order of sending, QoS, granted QoS, index of the topic, OutgoingState.
+_FLOW: Final = struct.Struct(">QQQBBBB")
+#: Messages taken for one session in one unit of work.
+_BATCH_MESSAGES: Final = 200
+#: Messages destroyed in one unit of work when a session ends.
+_DRAIN_MESSAGES: Final = 1_000
+_ARRIVAL_ENTRIES: Final = 10_000
+#: Topics of one publication that are looked at; the index of a topic is stored in one byte.
+_MAXIMUM_TOPICS: Final = 256
+
+
+class InFlight:
+    """A message that is on its way to a client, and how many flows still need its bytes."""
+
+    __slots__ = ("message", "open_flows")
+
+    def __init__(self, message: Message) -> None:
+        self.message = message
+        self.open_flows = 0
+
+
+class Flow:
+    """Token of an outgoing flow. `in_flight` is None once PUBREC has come: PUBREL is all that may repeat."""
+
+    __slots__ = ("exchange", "granted_qos", "in_flight", "number", "order", "topic_index")
+
+    def __init__(
+        self, in_flight: InFlight | None, number: int, exchange: int, granted_qos: int, topic_index: int
+    ) -> None:
+        self.in_flight = in_flight
+        self.number = number
+        self.exchange = exchange
+        self.order = exchange
+        self.granted_qos = granted_qos
+        self.topic_index = topic_index
+
+    def pack(self, qos: int, state: OutgoingState) -> bytes:
+        return _FLOW.pack(self.number, self.exchange, self.order, qos, self.granted_qos, self.topic_index, state)
+
+
+class Publication:
+    """A publication's header chain, read once for all messages that carry the same bytes."""
+
+    __slots__ = ("body_offset", "is_retained", "sheets", "topics")
+
+    def __init__(self, topics: tuple[str, ...], is_retained: bool, body_offset: int) -> None:
+        self.topics = topics
+        self.is_retained = is_retained
+        self.body_offset = body_offset
+        #: Fact sheets for the audit, by CorrelId.
+        self.sheets: dict[bytes, Arrival] = {}
+
+
+class ToMqtt:
+    """Takes publications off the subscriber queue and sends them to the connected clients."""
+
+    def __init__(
+        self, engine: Engine, sessions: Sessions, queue: Queue, *, call_soon: Callable[[Callable[[], None]], object]
+    ) -> None:
+        self._engine = engine
+        self._sessions = sessions
+        self._queue = queue
+        self._call_soon = call_soon
+        self._publications: dict[bytes, Publication] = {}
+
+    # -- from the queue to the client ----------------------------------------------------------------------------------
+
+    def deliver(self, session: ClientSession) -> None:
+        """Sends what waits, as far as the window and the link allow. Call when any of the three may have changed."""
+        link = session.link
+        if link is None or session.pending_answers or not link.can_send:
+            return
+        queue, correl_id = self._queue, session.correl_id
+        if correl_id not in queue.lanes:
+            return
+        unit = self._engine.begin()
+        out: list[bytes] = []
+        for _ in range(_BATCH_MESSAGES):
+            if not session.mqtt.window():
+                break
+            message = self._engine.take(queue, correl_id)
+            if message is None or not self._send(unit, session, message, out):
+                break
+        if unit.removals or unit.states:
+            self._engine.submit(unit, lambda _unit: self._sent(session, link, out))
+
+    def _sent(self, session: ClientSession, link: Link, out: list[bytes]) -> None:
+        """The unit is committed: the packets may leave. On another link than then, the reconnect has repeated them."""
+        if session.link is link:
+            if out:
+                link.send(b"".join(out))
+            self.deliver(session)
+
+    def _send(self, unit: UnitOfWork, session: ClientSession, message: Message, out: list[bytes]) -> bool:
+        """Adds one message's packets to `out`; False when it must wait for a wider window."""
+        publication = self._publication(message)
+        if publication is None:
+            self._dead_letter(unit, message)
+            return True
+        wanted = _wanted(session, message, publication)
+        if not wanted:
+            self._drop(unit, session, message, "no subscription of the session matches the topic")
+            return True
+        published = published_qos(message)
+        flows = sum(1 for _, granted in wanted if min(granted, published))
+        if flows > session.mqtt.window() and session.mqtt.outgoing:
+            self._engine.give_back([(self._queue, message)])
+            return False
+        in_flight = InFlight(message)
+        for index, granted in wanted:
+            qos = min(granted, published) if session.mqtt.window() else 0
+            flow = Flow(in_flight, message.sequence, message.sequence, granted, index)
+            if in_flight.open_flows:
+                flow.exchange = flow.order = self._engine.number()
+            packet_identifier = _start(unit, session, flow, qos) if qos else 0
+            out.append(self._packet(unit, session, publication, message, flow, qos, packet_identifier))
+        if not in_flight.open_flows:
+            unit.remove(self._queue, message)
+        return True
+
+    def _packet(
+        self,
+        unit: UnitOfWork,
+        session: ClientSession,
+        publication: Publication,
+        message: Message,
+        flow: Flow,
+        qos: int,
+        packet_identifier: int,
+        duplicate: bool = False,
+    ) -> bytes:
+        """One PUBLISH, with its audit note in the unit."""
+        topic = publication.topics[flow.topic_index]
+        payload = message.body[publication.body_offset :]
+        packet_header = packets.publish_header(
+            topic,
+            len(payload),
+            qos=qos,
+            retain=publication.is_retained,
+            duplicate=duplicate,
+            packet_identifier=packet_identifier,
+        )
+        unit.notes.append(
+            (
+                NoteKind.DELIVERED,
+                self._engine.now_us(),
+                session.client,
+                session.epoch,
+                flow.exchange,
+                message.sequence,
+                packet_header,
+                len(payload),
+                hashlib.sha256(payload).digest(),
+                flow.granted_qos,
+                published_qos(message),
+                self._sheet(session, publication, message),
+            )
+        )
+        return packet_header + payload
+
+    def repeat(self, session: ClientSession) -> None:
+        """On a new connection: PUBLISH with DUP, or PUBREL, for every unfinished flow, in order (seed 004)."""
+        assert session.link is not None
+        unit = self._engine.begin()
+        out = [self._repeated(unit, session, outgoing) for outgoing in session.mqtt.unfinished()]
+        if out:
+            session.link.send(b"".join(out))
+            self._engine.submit(unit)
+
+    def _repeated(self, unit: UnitOfWork, session: ClientSession, outgoing: Outgoing) -> bytes:
+        flow = _flow(outgoing.token)
+        in_flight = flow.in_flight
+        if outgoing.state is OutgoingState.AWAIT_PUBCOMP or in_flight is None:
+            return packets.pubrel(outgoing.packet_identifier, duplicate=True, level=session.level)
+        publication = self._publication(in_flight.message)
+        assert publication is not None
+        return self._packet(
+            unit,
+            session,
+            publication,
+            in_flight.message,
+            flow,
+            outgoing.qos,
+            outgoing.packet_identifier,
+            duplicate=True,
+        )
+
+    # -- what the client answers ---------------------------------------------------------------------------------------
+
+    def acknowledged(self, unit: UnitOfWork, session: ClientSession, event: DeliveryAcknowledged, now_us: int) -> None:
+        """PUBACK: the message is destroyed; after the commit call `finished`."""
+        flow = _flow(event.token)
+        self._close(unit, flow)
+        unit.delete_state(StateSpace.SESSION_OUTGOING, flow_key(session, event.packet_identifier))
+        _note_answer(unit, session, flow, packets.PacketType.PUBACK, event.packet_identifier, now_us)
+
+    def received(self, unit: UnitOfWork, session: ClientSession, event: DeliveryReceived, now_us: int) -> None:
+        """PUBREC: the message is destroyed and the release noted; after the commit call `release`, PUBREL may leave."""
+        flow = _flow(event.token)
+        self._close(unit, flow)
+        flow.order = self._engine.number()
+        unit.set_state(
+            StateSpace.SESSION_OUTGOING,
+            flow_key(session, event.packet_identifier),
+            flow.pack(2, OutgoingState.AWAIT_PUBCOMP),
+        )
+        _note_answer(unit, session, flow, packets.PacketType.PUBREC, event.packet_identifier, now_us)
+
+    def completed(self, unit: UnitOfWork, session: ClientSession, event: DeliveryCompleted, now_us: int) -> None:
+        """PUBCOMP: the identifier is free again; after the commit call `finished`."""
+        flow = _flow(event.token)
+        unit.delete_state(StateSpace.SESSION_OUTGOING, flow_key(session, event.packet_identifier))
+        _note_answer(unit, session, flow, packets.PacketType.PUBCOMP, event.packet_identifier, now_us)
+
+    # -- start and end of a session ------------------------------------------------------------------------------------
+
+    def listen(self, session: ClientSession) -> Callable[[], None]:
+        """Wakes `deliver` when publications arrive for a session; returns what undoes it."""
+
+        def arrived() -> None:
+            self.deliver(session)
+
+        self._queue.listen(session.correl_id, arrived)
+        return lambda: self._queue.unlisten(session.correl_id, arrived)
+
+    def load(self) -> None:
+        """Takes up the flows of every session after a restart of the gateway, in the order of sending."""
+        by_epoch = self._sessions.by_epoch()
+        rows = sorted(
+            (_FLOW.unpack(value)[2], key, _FLOW.unpack(value))
+            for key, value in self._engine.states(StateSpace.SESSION_OUTGOING)
+        )
+        shared: dict[tuple[int, int], InFlight] = {}
+        for order, key, (number, exchange, _, qos, granted, topic_index, state) in rows:
+            session = by_epoch.get(int.from_bytes(key[:8], "big"))
+            if session is None:
+                continue
+            in_flight = None
+            if state != OutgoingState.AWAIT_PUBCOMP:
+                in_flight = self._take_up(shared, session, number)
+                if in_flight is None:
+                    continue
+            flow = Flow(in_flight, number, exchange, granted, topic_index)
+            flow.order = order
+            session.mqtt.restore(int.from_bytes(key[8:], "big"), flow, qos, OutgoingState(state))
+
+    def _take_up(self, shared: dict[tuple[int, int], InFlight], session: ClientSession, number: int) -> InFlight | None:
+        in_flight = shared.get((session.epoch, number))
+        if in_flight is None:
+            message = self._engine.take_number(self._queue, number)
+            if message is None:
+                return None
+            in_flight = shared[session.epoch, number] = InFlight(message)
+        in_flight.open_flows += 1
+        return in_flight
+
+    def discard(self, unit: UnitOfWork, session: ClientSession) -> None:
+        """A session ends: what is in flight is destroyed with it, and what waits in its lane little by little after."""
+        for outgoing in session.mqtt.outgoing.values():
+            flow = _flow(outgoing.token)
+            in_flight, flow.in_flight = flow.in_flight, None
+            if in_flight is None:
+                continue
+            in_flight.open_flows -= 1
+            if not in_flight.open_flows:
+                self._drop(unit, session, in_flight.message, "the session ended")
+        self._call_soon(lambda: self.drain(session))
+
+    def drain(self, session: ClientSession) -> None:
+        """Destroys a batch of what waits for an ended session, and comes back for more."""
+        if self._engine.failed is not None:
+            return
+        unit = self._engine.begin()
+        while len(unit.removals) < _DRAIN_MESSAGES:
+            message = self._engine.take(self._queue, session.correl_id)
+            if message is None:
+                break
+            self._drop(unit, session, message, "the session ended")
+        if unit.removals:
+            self._engine.submit(unit, lambda _unit: self.drain(session))
+
+    # -- inside --------------------------------------------------------------------------------------------------------
+
+    def _publication(self, message: Message) -> Publication | None:
+        """The publication in a message; None where no publication can be read."""
+        descriptor, body = message.descriptor, message.body
+        order = "little" if descriptor.encoding & 2 else "big"
+        length = int.from_bytes(body[8:12], order)  # type: ignore[arg-type]  # "little" or "big"
+        key = descriptor.format + body[:length] if 32 <= length <= len(body) else b""
+        found = self._publications.get(key)
+        if found is None:
+            found = _read_publication(message)
+            if found is not None and found.body_offset == length:
+                if len(self._publications) >= _ARRIVAL_ENTRIES:
+                    self._publications.clear()
+                self._publications[key] = found
+        return found
+
+    def _close(self, unit: UnitOfWork, flow: Flow) -> None:
+        """A flow needs its message's bytes no more; the last one destroys the message."""
+        in_flight, flow.in_flight = flow.in_flight, None
+        if in_flight is not None:
+            in_flight.open_flows -= 1
+            if not in_flight.open_flows:
+                unit.remove(self._queue, in_flight.message)
+
+    def _drop(self, unit: UnitOfWork, session: ClientSession, message: Message, reason: str) -> None:
+        unit.remove(self._queue, message)
+        unit.notes.append(
+            (
+                NoteKind.DROPPED,
+                self._engine.now_us(),
+                session.client,
+                session.epoch,
+                message.sequence,
+                self._queue.name,
+                message.sequence,
+                reason,
+            )
+        )
+
+    def _dead_letter(self, unit: UnitOfWork, message: Message) -> None:
+        """What is no publication does not hold up the rest."""
+        unit.remove(self._queue, message)
+        reason_code = ReasonCode.MQRC_RFH_ERROR
+        dead_letter = put_dead_letter(self._engine, unit, message, queue_name=self._queue.name, reason_code=reason_code)
+        unit.notes.append(
+            (
+                NoteKind.DEAD_LETTERED,
+                self._engine.now_us(),
+                "",
+                0,
+                0,
+                self._queue.name,
+                message.sequence,
+                dead_letter.sequence,
+                int(reason_code),
+            )
+        )
+
+    def _sheet(self, session: ClientSession, publication: Publication, message: Message) -> Arrival:
+        """The audit's fact sheet of a publication as this session gets it."""
+        sheet = publication.sheets.get(session.correl_id)
+        if sheet is None:
+            descriptor = message.descriptor
+            if len(publication.sheets) >= _ARRIVAL_ENTRIES:
+                publication.sheets.clear()
+            sheet = publication.sheets[session.correl_id] = Arrival(
+                queue=self._queue.name,
+                correl_id=session.correl_id,
+                topic=publication.topics[0],
+                is_retained=publication.is_retained,
+                format=descriptor.format,
+                coded_char_set_id=descriptor.coded_char_set_id,
+                encoding=descriptor.encoding,
+                header=message.body[: publication.body_offset],
+            )
+        return sheet
+
+
+def _note_answer(
+    unit: UnitOfWork,
+    session: ClientSession,
+    flow: Flow,
+    packet_type: int,
+    packet_identifier: int,
+    now_us: int,
+) -> None:
+    unit.notes.append(
+        (
+            NoteKind.ACKNOWLEDGED,
+            now_us,
+            session.client,
+            session.epoch,
+            flow.exchange,
+            int(packet_type),
+            packet_identifier,
+            flow.number,
+        )
+    )
+
+
+def _wanted(session: ClientSession, message: Message, publication: Publication) -> list[tuple[int, int]]:
+    """Index and granted QoS of each topic of a publication that the session's own filters match."""
+    return [
+        (index, granted)
+        for index, topic in enumerate(publication.topics[:_MAXIMUM_TOPICS])
+        if (granted := session.granted_qos(topic)) is not None
+        and (not publication.is_retained or session.wants_retained(topic, message.sequence))
+    ]
+
+
+def _start(unit: UnitOfWork, session: ClientSession, flow: Flow, qos: int) -> int:
+    """Begins a flow; its row of state goes into the unit."""
+    packet_identifier = session.mqtt.start(flow, qos)
+    assert flow.in_flight is not None
+    flow.in_flight.open_flows += 1
+    state = session.mqtt.outgoing[packet_identifier].state
+    unit.set_state(StateSpace.SESSION_OUTGOING, flow_key(session, packet_identifier), flow.pack(qos, state))
+    return packet_identifier
+
+
+def _flow(token: object) -> Flow:
+    assert isinstance(token, Flow)
+    return token
+
+
+def _read_publication(message: Message) -> Publication | None:
+    descriptor = message.descriptor
+    try:
+        chain = read_header_chain(
+            message.body,
+            format=descriptor.format,
+            coded_char_set_id=descriptor.coded_char_set_id,
+            encoding=descriptor.encoding,
+        )
+        command = read_command(chain)
+    except MappingError:
+        return None
+    if not isinstance(command, Publish):
+        return None
+    is_retained = bool(command.publication_options & PublicationOption.IS_RETAINED_PUBLICATION)
+    return Publication(command.topics, is_retained, chain.body_offset)

@@ -1,0 +1,234 @@
+"""The daemon: builds the parts, starts them, drains them and stops.
+
+Order of start: signal handlers, store, broker, sessions, Unix socket, exporter; the MQTT port opens last, so that a client that
+gets in finds everything there. Order of stop: port and connections, what waits for a commit, the exporter (which closes
+the trail's segment), the Unix socket, the store. A failed store stops the daemon at once, with exit code 1.
+"""
+
+import asyncio
+import importlib.metadata
+import signal
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
+
+import uvloop
+from mq_adapters.broker.broker import Broker
+from mq_adapters.embedded.server import Server
+
+from gateway.access import Access
+from gateway.audit_trail.notes import BrokerNotes, NoteKind, pack_batch
+from gateway.bridge.bridge import Bridge
+from gateway.bridge.sessions import Sessions
+from gateway.bridge.subscriptions import Subscriptions
+from gateway.bridge.to_mq import ToMq, exchange_of
+from gateway.bridge.to_mqtt import ToMqtt
+from gateway.config import Settings
+from gateway.listener import Listener
+from gateway.log import event_log
+from mappings.command import Dialect
+from mappings.table import TABLE_VERSION
+from mq_adapters.embedded.engine import Engine
+from mq_adapters.embedded.queue import Queue
+from mq_adapters.embedded.unit_of_work import UnitOfWork
+from mq_adapters.message import Message
+from mq_adapters.reasons import StoreError
+
+_log = event_log(__name__)
+
+#: How long a starting gateway waits for a command that has the store open, seconds.
+OWNER_WAIT_S: Final = 10.0
+#: How long a stopping gateway waits for the exporter to write what is left, seconds.
+EXPORT_WAIT_S: Final = 30.0
+_TICK_S: Final = 0.1
+_TICKS_PER_LISTENER_TICK: Final = 10
+_RESTART_EXPORTER_S: Final = 5.0
+
+
+class Daemon:
+    """The running gateway."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._stop = asyncio.Event()
+        self._exit_code = 0
+        self._commits = ThreadPoolExecutor(max_workers=1, thread_name_prefix="commit")
+        self._exporter: asyncio.subprocess.Process | None = None
+        self._exporter_task: asyncio.Task[None] | None = None
+
+    async def run(self, ready: Callable[[str, int], None]) -> int:
+        """Serves until SIGTERM or SIGINT; returns the exit code. `ready(host, port)` is called when the port is open."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._stop.set)
+        settings = self._settings
+        engine = Engine.open(
+            settings.data,
+            wait_s=OWNER_WAIT_S,
+            name=settings.queue_manager.name,
+            call_soon=loop.call_soon,
+            offload=self._offload,
+        )
+        engine.on_failure = self._store_failed
+        bridge = self._build(engine)
+        server = Server(engine, settings.data)
+        await server.start()
+        listener = Listener(
+            bridge,
+            maximum_packet_bytes=settings.mqtt.maximum_packet_bytes,
+            maximum_connections=settings.mqtt.maximum_connections,
+            maximum_unsent_bytes=settings.mqtt.maximum_unsent_bytes,
+            connect_timeout_s=settings.mqtt.connect_timeout_s,
+        )
+        if settings.audit.enabled:
+            self._exporter_task = asyncio.create_task(self._keep_exporting())
+        port = await listener.start(settings.address.host, settings.address.port)
+        _log.info("gateway_started", host=settings.address.host, port=port, data=str(settings.data))
+        ready(settings.address.host, port)
+        await self._serve(engine, bridge, listener)
+        await self._drain(engine, bridge, listener)
+        await server.stop()
+        engine.close()
+        _log.info("gateway_stopped", exit_code=self._exit_code)
+        return self._exit_code
+
+    # -- building ------------------------------------------------------------------------------------------------------
+
+    def _build(self, engine: Engine) -> Bridge:
+        settings = self._settings
+        notes = BrokerNotes(engine.now_us, exchange_of)
+        if settings.audit.enabled:
+            engine.seal_notes = pack_batch
+
+        def expired(unit: UnitOfWork, queue: Queue, message: Message) -> None:
+            notes.dropped(unit, message, queue.name, "the message expired")
+
+        engine.on_expired = expired
+        subscriber_queue = engine.ensure(settings.subscribe.queue, "publications for the gateway's MQTT sessions")
+        reply_queue = engine.ensure(settings.subscribe.reply_queue, "the broker's answers to the gateway")
+        engine.ensure(settings.publish.stream, "publications of MQTT clients")
+        self._note_start(engine)
+        broker = Broker(engine, listener=notes, streams=(*settings.broker.streams, settings.publish.stream))
+        broker.attach()
+        sessions = Sessions(engine, maximum_in_flight=settings.mqtt.maximum_in_flight)
+        access = Access(publish=settings.access.publish, subscribe=settings.access.subscribe)
+        to_mq = ToMq(
+            engine,
+            dialect=Dialect(settings.header),
+            stream=settings.publish.stream,
+            subscriber_queue=settings.subscribe.queue,
+            reply_queue=settings.subscribe.reply_queue,
+        )
+        to_mqtt = ToMqtt(engine, sessions, subscriber_queue, call_soon=asyncio.get_running_loop().call_soon)
+        subscriptions = Subscriptions(
+            engine,
+            sessions,
+            to_mq,
+            access,
+            reply_queue=reply_queue,
+            answer_timeout_s=settings.subscribe.answer_timeout_s,
+        )
+        bridge = Bridge(
+            engine, sessions=sessions, to_mq=to_mq, to_mqtt=to_mqtt, subscriptions=subscriptions, access=access
+        )
+        bridge.load()
+        return bridge
+
+    def _note_start(self, engine: Engine) -> None:
+        unit = engine.begin()
+        version = importlib.metadata.version("rfhbridge")
+        configuration = self._settings.configuration_sha256
+        unit.notes.append((NoteKind.STARTED, engine.now_us(), version, TABLE_VERSION, configuration))
+        engine.submit(unit)
+
+    # -- running -------------------------------------------------------------------------------------------------------
+
+    async def _serve(self, engine: Engine, bridge: Bridge, listener: Listener) -> None:
+        ticks = 0
+        while not self._stop.is_set():
+            try:
+                await asyncio.wait_for(self._stop.wait(), _TICK_S)
+            except TimeoutError:
+                ticks += 1
+            if engine.failed is not None:
+                return
+            bridge.tick()
+            engine.tick()
+            if ticks % _TICKS_PER_LISTENER_TICK == 0:
+                listener.tick()
+
+    async def _drain(self, engine: Engine, bridge: Bridge, listener: Listener) -> None:
+        bridge.is_stopping = True
+        await listener.stop()
+        if engine.failed is None:
+            bridge.tick()
+            engine.tick()
+            while not engine.is_idle and engine.failed is None:
+                await asyncio.sleep(0.001)
+        await self._stop_exporter()
+
+    def _offload(self, call: Callable[[], None], done: Callable[[BaseException | None], None]) -> None:
+        """Runs a slow commit in a thread; `done` is called in the event loop."""
+        loop = asyncio.get_running_loop()
+        future = loop.run_in_executor(self._commits, call)
+        future.add_done_callback(lambda finished: done(finished.exception()))
+
+    def _store_failed(self, error: StoreError) -> None:
+        _log.error("store_failed", error=str(error))
+        self._exit_code = 1
+        self._stop.set()
+
+    # -- exporter ------------------------------------------------------------------------------------------------------
+
+    async def _keep_exporting(self) -> None:
+        """Runs the exporter, and starts it again if it dies: what it has not written is still on the audit queue."""
+        while not self._stop.is_set():
+            self._exporter = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-m",
+                "gateway.audit_trail.exporter",
+                "--data",
+                str(self._settings.data),
+                "--segment-bytes",
+                str(self._settings.audit.segment_bytes),
+                "--segment-minutes",
+                str(self._settings.audit.segment_minutes),
+                start_new_session=True,
+            )
+            exit_code = await self._exporter.wait()
+            if self._stop.is_set():
+                return
+            _log.warning("exporter_ended", exit_code=exit_code)
+            try:
+                await asyncio.wait_for(self._stop.wait(), _RESTART_EXPORTER_S)
+            except TimeoutError:
+                continue
+
+    async def _stop_exporter(self) -> None:
+        task, process = self._exporter_task, self._exporter
+        if task is None or process is None:
+            return
+        if process.returncode is None:
+            process.terminate()
+        try:
+            await asyncio.wait_for(asyncio.shield(task), EXPORT_WAIT_S)
+        except TimeoutError:
+            _log.warning("exporter_left_behind", waited_s=EXPORT_WAIT_S)
+            process.kill()
+            await task
+
+
+def run(settings: Settings, *, ready: Callable[[str, int], None] = lambda _host, _port: None) -> int:
+    """Runs the gateway until it is told to stop; returns the exit code.
+
+    Raises QueueManagerError 2042 where another gateway owns the data folder, StoreError for a store that cannot be
+    opened, OSError for an address that cannot be had.
+    """
+
+    async def main() -> int:
+        return await Daemon(settings).run(ready)
+
+    sys.setswitchinterval(0.0005)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(main())
