@@ -1,12 +1,14 @@
 """The daemon: builds the parts, starts them, drains them and stops.
 
-Order of start: signal handlers, store, broker, sessions, Unix socket, exporter; the MQTT port opens last, so that a client that
-gets in finds everything there. Order of stop: port and connections, what waits for a commit, the exporter (which closes
-the trail's segment), the Unix socket, the store. A failed store stops the daemon at once, with exit code 1.
+Order of start: signal handlers, store, broker, sessions, Unix socket; then the MQTT port opens, so that a client that
+gets in finds everything there, and the exporter starts. Order of stop: port and connections, what waits for a commit,
+the exporter (which closes the trail's segment), the Unix socket, the store. A failed store stops the daemon, with exit
+code 1.
 """
 
 import asyncio
 import importlib.metadata
+import logging
 import signal
 import sys
 from collections.abc import Callable
@@ -14,8 +16,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 import uvloop
-from mq_adapters.broker.broker import Broker
-from mq_adapters.embedded.server import Server
 
 from gateway.access import Access
 from gateway.audit_trail.notes import BrokerNotes, NoteKind, pack_batch
@@ -26,16 +26,17 @@ from gateway.bridge.to_mq import ToMq, exchange_of
 from gateway.bridge.to_mqtt import ToMqtt
 from gateway.config import Settings
 from gateway.listener import Listener
-from gateway.log import event_log
 from mappings.command import Dialect
 from mappings.table import TABLE_VERSION
+from mq_adapters.broker.broker import Broker
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.queue import Queue
+from mq_adapters.embedded.server import Server
 from mq_adapters.embedded.unit_of_work import UnitOfWork
 from mq_adapters.message import Message
 from mq_adapters.reasons import StoreError
 
-_log = event_log(__name__)
+_log = logging.getLogger(__name__)
 
 #: How long a starting gateway waits for a command that has the store open, seconds.
 OWNER_WAIT_S: Final = 10.0
@@ -58,7 +59,7 @@ class Daemon:
         self._exporter_task: asyncio.Task[None] | None = None
 
     async def run(self, ready: Callable[[str, int], None]) -> int:
-        """Serves until SIGTERM or SIGINT; returns the exit code. `ready(host, port)` is called when the port is open."""
+        """Serves until SIGTERM or SIGINT; returns the exit code. `ready(host, port)`: the port is open."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop.set)
@@ -71,6 +72,14 @@ class Daemon:
             offload=self._offload,
         )
         engine.on_failure = self._store_failed
+        try:
+            return await self._run_on(engine, ready)
+        finally:
+            engine.close()
+            _log.info("gateway stopped exit_code=%s", self._exit_code)
+
+    async def _run_on(self, engine: Engine, ready: Callable[[str, int], None]) -> int:
+        settings = self._settings
         bridge = self._build(engine)
         server = Server(engine, settings.data)
         await server.start()
@@ -81,16 +90,18 @@ class Daemon:
             maximum_unsent_bytes=settings.mqtt.maximum_unsent_bytes,
             connect_timeout_s=settings.mqtt.connect_timeout_s,
         )
+        try:
+            port = await listener.start(settings.address.host, settings.address.port)
+        except OSError:
+            await server.stop()
+            raise
         if settings.audit.enabled:
             self._exporter_task = asyncio.create_task(self._keep_exporting())
-        port = await listener.start(settings.address.host, settings.address.port)
-        _log.info("gateway_started", host=settings.address.host, port=port, data=str(settings.data))
+        _log.info("gateway started host=%s port=%s data=%s", settings.address.host, port, str(settings.data))
         ready(settings.address.host, port)
         await self._serve(engine, bridge, listener)
         await self._drain(engine, bridge, listener)
         await server.stop()
-        engine.close()
-        _log.info("gateway_stopped", exit_code=self._exit_code)
         return self._exit_code
 
     # -- building ------------------------------------------------------------------------------------------------------
@@ -175,7 +186,7 @@ class Daemon:
         future.add_done_callback(lambda finished: done(finished.exception()))
 
     def _store_failed(self, error: StoreError) -> None:
-        _log.error("store_failed", error=str(error))
+        _log.error("store failed error=%s", str(error))
         self._exit_code = 1
         self._stop.set()
 
@@ -199,7 +210,7 @@ class Daemon:
             exit_code = await self._exporter.wait()
             if self._stop.is_set():
                 return
-            _log.warning("exporter_ended", exit_code=exit_code)
+            _log.warning("exporter ended exit_code=%s", exit_code)
             try:
                 await asyncio.wait_for(self._stop.wait(), _RESTART_EXPORTER_S)
             except TimeoutError:
@@ -214,7 +225,7 @@ class Daemon:
         try:
             await asyncio.wait_for(asyncio.shield(task), EXPORT_WAIT_S)
         except TimeoutError:
-            _log.warning("exporter_left_behind", waited_s=EXPORT_WAIT_S)
+            _log.warning("exporter left behind waited_s=%s", EXPORT_WAIT_S)
             process.kill()
             await task
 

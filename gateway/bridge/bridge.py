@@ -5,6 +5,7 @@ in the order of the packets. Units complete in the order of their submission, so
 packet order.
 """
 
+import logging
 from collections.abc import Callable
 from typing import Final, Protocol
 
@@ -14,7 +15,6 @@ from gateway.bridge.sessions import ClientSession, Link, Sessions
 from gateway.bridge.subscriptions import FAILURE, Subscriptions
 from gateway.bridge.to_mq import ToMq
 from gateway.bridge.to_mqtt import ToMqtt
-from gateway.log import event_log
 from gateway.mqtt import packets
 from gateway.mqtt.connection import Connection
 from gateway.mqtt.events import (
@@ -37,7 +37,7 @@ from gateway.mqtt.packets import PacketType
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.unit_of_work import UnitOfWork
 
-_log = event_log(__name__)
+_log = logging.getLogger(__name__)
 
 _PUBACK: Final = b"\x40\x02"
 _PUBREC: Final = b"\x50\x02"

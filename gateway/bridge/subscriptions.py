@@ -6,6 +6,7 @@ the last one. An answer that comes after SUBACK was given up is undone by a Dere
 publication comes back as a negative notification and goes to the dead-letter queue with the message it speaks of.
 """
 
+import logging
 from collections.abc import Callable
 from typing import Final
 
@@ -13,7 +14,6 @@ from gateway.access import Access
 from gateway.audit_trail.notes import NoteKind
 from gateway.bridge.sessions import ClientSession, Sessions
 from gateway.bridge.to_mq import ToMq, exchange_of
-from gateway.log import event_log
 from gateway.mqtt.events import SubscribeReceived, UnsubscribeReceived
 from gateway.mqtt.packets import PacketType
 from mappings.command import Completion, Response, read_response
@@ -26,7 +26,7 @@ from mq_adapters.embedded.unit_of_work import UnitOfWork
 from mq_adapters.message import Message
 from mq_adapters.reasons import ReasonCode
 
-_log = event_log(__name__)
+_log = logging.getLogger(__name__)
 
 #: SUBACK return code for a subscription that failed (MQTT 3.1.1 section 3.9.3).
 FAILURE: Final = 0x80
@@ -108,7 +108,9 @@ class Subscriptions:
             try:
                 msg_id = self._to_mq.register(unit, session, patterns, message, now_us)
             except MappingError as error:
-                _log.warning("subscription_refused", client=session.client, filter=topic_filter, reason=str(error))
+                _log.warning(
+                    "subscription refused client=%s filter=%s reason=%s", session.client, topic_filter, str(error)
+                )
                 packet.return_codes[index] = FAILURE
                 continue
             packet.waiting[msg_id] = index
@@ -144,7 +146,7 @@ class Subscriptions:
                     packet.return_codes[index] = FAILURE
                     self._given_up[msg_id] = (packet.session, packet.filters[index][0])
             packet.waiting.clear()
-            _log.warning("broker_answer_timed_out", client=packet.session.client)
+            _log.warning("broker answer timed out client=%s", packet.session.client)
             self._finish(packet)
 
     # -- answers -------------------------------------------------------------------------------------------------------
@@ -187,7 +189,9 @@ class Subscriptions:
         if response is None or response.completion is Completion.FAILED:
             packet.return_codes[index] = FAILURE
             reason_code = response.reasons[0].reason_code if response is not None and response.reasons else 0
-            _log.warning("subscription_refused", client=session.client, filter=topic_filter, reason_code=reason_code)
+            _log.warning(
+                "subscription refused client=%s filter=%s reason_code=%s", session.client, topic_filter, reason_code
+            )
             return
         if topic_filter not in session.subscriptions:
             for pattern in self._patterns(topic_filter):
@@ -225,7 +229,7 @@ class Subscriptions:
         if reason_code == _NOT_REGISTERED:
             return
         client, epoch, exchange = exchange_of(message.origin)
-        _log.warning("message_refused", client=client, exchange=exchange, reason_code=reason_code)
+        _log.warning("message refused client=%s exchange=%s reason_code=%s", client, exchange, reason_code)
         kept = refused if refused is not None else message
         queue_name = self._reply_queue.name
         dead_letter = put_dead_letter(self._engine, unit, kept, queue_name=queue_name, reason_code=reason_code)
@@ -249,7 +253,7 @@ class Subscriptions:
         try:
             return self._to_mq.patterns(topic_filter)
         except MappingError as error:
-            _log.warning("topic_filter_not_expressible", filter=topic_filter, reason=str(error))
+            _log.warning("topic filter not expressible filter=%s reason=%s", topic_filter, str(error))
             return ()
 
     def _last_of(self, session: ClientSession, topic_filter: str) -> tuple[str, ...]:
@@ -263,7 +267,7 @@ class Subscriptions:
         return tuple(last)
 
     def _note_refused(self, unit: UnitOfWork, session: ClientSession, topic_filter: str, now_us: int) -> None:
-        _log.warning("subscription_not_allowed", client=session.client, filter=topic_filter)
+        _log.warning("subscription not allowed client=%s filter=%s", session.client, topic_filter)
         unit.notes.append(
             (NoteKind.REFUSED, now_us, session.client, session.epoch, 0, "RegSub", 0, 2035, "access list")
         )
