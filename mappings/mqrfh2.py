@@ -257,9 +257,10 @@ def _flat_elements(text: str, name: str) -> tuple[Element, ...] | None:
     start, end = f"<{name}>", f"</{name}>"
     if not (text.startswith(start) and text.endswith(end)):
         return None
-    pairs = _FLAT_ELEMENT.findall(text)
+    inner_end = len(text) - len(end)
+    pairs = _FLAT_ELEMENT.findall(text, len(start), inner_end)
     accounted = sum(2 * len(element) + len(value) + len("<></>") for element, value in pairs)
-    if accounted != len(text) - len(start) - len(end):
+    if accounted != inner_end - len(start):
         return None
     return tuple(Element(name=element, text=value) for element, value in pairs)
 
