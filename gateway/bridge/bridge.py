@@ -125,6 +125,7 @@ class Bridge:
             DisconnectReceived: self._disconnect,
             Violated: self._violated,
         }
+        self._maximum_payload_bytes = to_mq.maximum_payload_bytes
         self.is_stopping = False
 
     # -- from the listener ---------------------------------------------------------------------------------------------
@@ -141,6 +142,9 @@ class Bridge:
 
     def receive(self, link: MqttLink, data: bytes) -> None:
         """Bytes of a link. What they ask for is submitted when this returns, and answered after its commit."""
+        if self._engine.failed is not None:
+            link.close("the store has failed")
+            return
         events = link.connection.receive_data(data)
         session = link.session
         if session is None:
@@ -252,6 +256,9 @@ class Bridge:
         if not (self._access.allows_every_publish or self._access.may_publish(event.topic)):
             turn.link.close(f"publish to {event.topic!r} is not allowed")
             return False
+        if len(event.payload) > self._maximum_payload_bytes:
+            turn.link.close(f"a payload of {len(event.payload)} bytes is too big for the stream queue")
+            return False
         qos = event.qos
         if qos == 2:
             self._to_mq.hold(turn.unit, session, event, now_us)
@@ -303,12 +310,11 @@ class Bridge:
         link = turn.link
 
         def answered(session: ClientSession, packet_identifier: int, return_codes: bytes) -> None:
-            if session.link is not link:
-                return
-            if FAILURE in return_codes and session.level < _FIRST_LEVEL_WITH_FAILURE:
-                link.close("a subscription was refused, and MQTT 3.1 has no code to say so")
-                return
-            link.send(packets.suback(packet_identifier, return_codes))
+            if session.link is link:
+                if FAILURE in return_codes and session.level < _FIRST_LEVEL_WITH_FAILURE:
+                    link.close("a subscription was refused, and MQTT 3.1 has no code to say so")
+                    return
+                link.send(packets.suback(packet_identifier, return_codes))
             self._to_mqtt.deliver(session)
 
         self._subscriptions.subscribe(turn.session, event, answered, self._engine.now_us())
@@ -320,7 +326,7 @@ class Bridge:
         def answered(session: ClientSession, packet_identifier: int, _return_codes: bytes) -> None:
             if session.link is link:
                 link.send(packets.unsuback(packet_identifier))
-                self._to_mqtt.deliver(session)
+            self._to_mqtt.deliver(session)
 
         self._subscriptions.unsubscribe(turn.session, event, answered, self._engine.now_us())
 
@@ -410,6 +416,8 @@ class Bridge:
         if session.will is not None:
             if self._access.may_publish(session.will.topic):
                 self._to_mq.publish_will(unit, session, session.will, now_us)
+            else:
+                _log.warning("will not allowed client=%s topic=%s", session.client, session.will.topic)
             session.will = None
 
     def _end(self, unit: UnitOfWork, session: ClientSession, packet_type: int, now_us: int) -> None:

@@ -98,8 +98,8 @@ class ClientSession:
         self.held: dict[int, HeldPublish] = {}
         #: How many subscriptions stand behind each pattern that was registered at the broker.
         self.emitted: dict[str, int] = {}
-        #: Filters of the newest SUBSCRIBE, and the number after which retained copies belong to it.
-        self.newest_filters: frozenset[str] = frozenset()
+        #: Filters of the newest SUBSCRIBE in this run, and the number after which retained copies belong to it.
+        self.newest_filters: frozenset[str] | None = None
         self.newest_number = 0
         #: SUBSCRIBE and UNSUBSCRIBE packets that wait for the broker; deliveries wait behind them.
         self.pending_answers = 0
@@ -124,7 +124,7 @@ class ClientSession:
 
     def wants_retained(self, topic: str, number: int) -> bool:
         """Whether a retained copy is due: after a SUBSCRIBE only for that packet's own filters."""
-        if number < self.newest_number:
+        if self.newest_filters is None or number < self.newest_number:
             return True
         return any(matches(pattern, topic, Scheme.MQTT) for pattern in self.newest_filters)
 

@@ -50,6 +50,8 @@ from mq_adapters.message import (
 ORIGIN: Final = struct.Struct(">QQHB")
 #: Translations kept for each kind of PUBLISH; past it the cache is emptied.
 _TRANSLATION_ENTRIES: Final = 10_000
+#: A topic has at most 65,535 bytes; each may become five (an ampersand's escape) in the header.
+LONGEST_HEADER_BYTES: Final = 393_216
 _APPLICATION_NAME: Final = "rfhbridge"
 _NO_PAYLOAD: Final = (0, b"")
 _SUBSCRIBER: Final = RegistrationOption.CORREL_ID_AS_IDENTITY | RegistrationOption.INFORM_IF_RETAINED
@@ -93,6 +95,11 @@ class ToMq:
         self._format = FORMAT_MQRFH2 if dialect is Dialect.MQRFH2 else FORMAT_MQRFH
         #: By QoS and RETAIN as they stand in the low bits of a PUBLISH's first byte.
         self._translations: tuple[dict[str, PublishTranslation], ...] = tuple({} for _ in range(8))
+
+    @property
+    def maximum_payload_bytes(self) -> int:
+        """The longest payload that the stream queue takes with any header in front."""
+        return self._stream.maximum_message_bytes - LONGEST_HEADER_BYTES
 
     # -- publications --------------------------------------------------------------------------------------------------
 
