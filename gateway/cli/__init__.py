@@ -1,0 +1,16 @@
+"""The command line: `rfhbridge`, one module for each command.
+
+A command ends with 0 when it did what was asked, 1 when that failed, 2 when it was asked wrongly; the audit commands
+end with 0 clean, 1 violations, 2 not evaluable, 3 asked wrongly. Errors are one line on standard error.
+"""
+
+import sys
+
+
+def main() -> None:
+    """The entry point `rfhbridge`."""
+    try:
+        from gateway.cli.commands import application
+    except Exception as error:  # a damaged installation: a table that contradicts itself, a missing package
+        sys.exit(f"rfhbridge: cannot start: {error!r} (install rfhbridge again)")
+    application(prog_name="rfhbridge")

@@ -1,0 +1,141 @@
+"""What holds for every command: its exit code, and one line on standard error for whatever goes wrong."""
+
+import contextlib
+import importlib.metadata
+import logging
+import os
+import sys
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import Any, Final, NoReturn
+
+import typer
+from typer.core import TyperGroup
+
+from gateway import log
+from gateway.cli.invocation import invocation_of
+from gateway.config import ConfigurationError
+from mappings.errors import MappingError
+from mappings.table import TableError
+from mq_adapters.reasons import QueueManagerError, StoreError
+
+#: 128 + SIGINT, as shells count.
+_INTERRUPTED: Final = 130
+_log = logging.getLogger(__name__)
+
+
+class ExitCode(IntEnum):
+    """How a command ends, the audit commands excepted."""
+
+    DONE = 0
+    FAILED = 1
+    USAGE = 2
+
+
+class AuditExitCode(IntEnum):
+    """How an audit command ends."""
+
+    CLEAN = 0
+    VIOLATIONS = 1
+    NOT_EVALUABLE = 2
+    USAGE = 3
+
+
+class CommandFailed(Exception):
+    """A command could not do what was asked; the text says why and what to do about it."""
+
+
+#: What may go wrong with a right program: the peer's, the operator's or the disk's fault.
+_EXPECTED: Final = (
+    CommandFailed,
+    ConfigurationError,
+    MappingError,
+    OSError,
+    QueueManagerError,
+    StoreError,
+    TableError,
+)
+
+
+class Application(TyperGroup):
+    """The root of the commands. `main` ends the process with an exit code and never with a traceback."""
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        windows_expand_args: bool = True,
+        **extra: Any,
+    ) -> NoReturn:
+        arguments = sys.argv[1:] if args is None else list(args)
+        is_audit = next((argument for argument in arguments if argument in self.commands), "") == "audit"
+        log.configure()
+        try:
+            code = self._run(prog_name or "rfhbridge", arguments)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            _forget_standard_output()
+            code = ExitCode.FAILED
+        except KeyboardInterrupt:
+            code = _INTERRUPTED
+        except typer.TyperException as error:
+            _tell(error.format_message() + _where_help_is(error))
+            code = AuditExitCode.USAGE if is_audit else ExitCode.USAGE
+        except _EXPECTED as error:
+            _tell(_sentence(error))
+            code = AuditExitCode.NOT_EVALUABLE if is_audit else ExitCode.FAILED
+        except Exception as error:  # a fault of this program; the border where it becomes a line
+            _tell(f"fault of this program: {error!r} (report it, with what --log-level debug shows)")
+            _log.debug("command crashed", exc_info=error)
+            code = AuditExitCode.NOT_EVALUABLE if is_audit else ExitCode.FAILED
+        sys.exit(code)
+
+    def _run(self, prog_name: str, arguments: Sequence[str]) -> int:
+        invocation = invocation_of(arguments)
+        log.configure(invocation.log_level or "info", invocation.log_format or "text")
+        if invocation.shows_version:
+            typer.echo(f"{prog_name} {version()}")
+            return ExitCode.DONE
+        try:
+            with self.make_context(prog_name, list(invocation.arguments), obj=invocation) as context:
+                self.invoke(context)
+        except typer.Exit as ended:
+            return ended.exit_code
+        return ExitCode.DONE
+
+
+def version() -> str:
+    """The version of the installed distribution."""
+    try:
+        return importlib.metadata.version("rfhbridge")
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def _tell(text: str) -> None:
+    """One line on standard error, or one event where the log is JSON."""
+    if log.is_json():
+        _log.error("command failed error=%s", text)
+    else:
+        typer.echo(f"rfhbridge: {text}", err=True)
+
+
+def _sentence(error: Exception) -> str:
+    """What an error says, on one line."""
+    if isinstance(error, OSError) and error.strerror:
+        names = " and ".join(str(name) for name in (error.filename, error.filename2) if name is not None)
+        return f"{names}: {error.strerror}" if names else error.strerror
+    return " ".join(str(error).split())
+
+
+def _where_help_is(error: typer.TyperException) -> str:
+    context = getattr(error, "ctx", None)
+    return "" if context is None else f" (see '{context.command_path} --help')"
+
+
+def _forget_standard_output() -> None:
+    """Who read our output has gone: what is still buffered goes nowhere, in silence."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,40 @@
+"""The tree of commands: names, one-line help, and the example that each one shows."""
+
+import typer
+
+from gateway.cli.application import Application
+from gateway.cli.audit import audit
+from gateway.cli.check import check
+from gateway.cli.convert import convert
+from gateway.cli.examples import epilog
+from gateway.cli.inspect import inspect
+from gateway.cli.queue import queue
+from gateway.cli.run import run
+from gateway.cli.simulate import simulate
+
+application = typer.Typer(
+    name="rfhbridge",
+    cls=Application,
+    help="Edge gateway between MQTT telemetry and IBM MQ publish/subscribe, in MQRFH and MQRFH2.",
+    epilog=epilog(
+        "rfhbridge run", "rfhbridge queue list", "rfhbridge convert --to mqrfh2 message.bin -o converted.bin"
+    ),
+    add_completion=False,
+    rich_markup_mode=None,
+)
+application.command(epilog=epilog("rfhbridge run", "rfhbridge run --listen 127.0.0.1:1884 --data var --header mqrfh"))(
+    run
+)
+application.command(
+    epilog=epilog("rfhbridge check --config rfhbridge.toml", "rfhbridge check --example > rfhbridge.toml")
+)(check)
+application.add_typer(queue, name="queue")
+application.command(
+    epilog=epilog(
+        "rfhbridge convert --to mqrfh2 message.bin -o converted.bin --report report.json",
+        "rfhbridge queue get ORDERS --raw | rfhbridge convert --to mqrfh --ccsid 819 > message.bin",
+    )
+)(convert)
+application.command(epilog=epilog("rfhbridge inspect message.bin", "rfhbridge inspect --json < message.bin"))(inspect)
+application.command(epilog=epilog("rfhbridge simulate --sensors 20 --rate 5 --qos 1 --seconds 10"))(simulate)
+application.add_typer(audit, name="audit")

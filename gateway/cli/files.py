@@ -1,0 +1,70 @@
+"""What commands read and write: files and standard streams; a file that is written appears whole or not at all."""
+
+import os
+import stat
+import sys
+import tempfile
+from pathlib import Path
+from typing import Final
+
+#: As a file name: standard input, or standard output.
+STANDARD_STREAM: Final = "-"
+
+
+def read_input(name: str) -> bytes:
+    """The bytes of a file, or of standard input for `-`. Raises OSError."""
+    if name == STANDARD_STREAM:
+        return sys.stdin.buffer.read()
+    return Path(name).read_bytes()
+
+
+def write_output(data: bytes) -> None:
+    """Bytes to standard output, through to whoever reads it. Raises OSError, BrokenPipeError among them."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """A file with these bytes: a reader sees the old file or the new one, also after a crash. Raises OSError.
+
+    What is there and is no regular file (a device, a pipe) is written to as it stands.
+    """
+    if path.exists() and not path.is_file():
+        path.write_bytes(data)
+        return
+    try:
+        _replace(path.resolve(), data)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from None
+
+
+def _replace(path: Path, data: bytes) -> None:
+    mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else _default_mode()
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:64]}.")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fchmod(file.fileno(), mode)
+            os.fsync(file.fileno())
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+    _synchronize_folder(path.parent)
+
+
+def _default_mode() -> int:
+    """What a new file may be used for: everything that the umask leaves of rw-rw-rw-."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask
+
+
+def _synchronize_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,85 @@
+"""What a simulation counts: each publication sent, acknowledged and received, and the verdict on them."""
+
+import threading
+import time
+from collections import Counter
+from dataclasses import dataclass
+from typing import Final
+
+#: After the last publication nothing more is expected once nothing has come in for this long, seconds.
+QUIET_S: Final = 5.0
+
+#: A publication is known by its sensor and its number.
+Publication = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What became of the publications. At QoS 0 nothing is acknowledged, and a loss is no failure."""
+
+    qos: int
+    sent: int
+    acknowledged: int
+    received: int
+    lost: int
+    doubled: int
+    lost_connections: int
+
+    @property
+    def is_as_promised(self) -> bool:
+        """QoS 1 and 2 lose nothing, QoS 2 doubles nothing."""
+        return (self.qos == 0 or self.lost == 0) and (self.qos < 2 or self.doubled == 0)
+
+
+class Ledger:
+    """Counts; the threads of all clients share it."""
+
+    def __init__(self, qos: int) -> None:
+        self._qos = qos
+        self._lock = threading.Lock()
+        self._sent: set[Publication] = set()
+        self._missing: set[Publication] = set()
+        self._received: Counter[Publication] = Counter()
+        self._acknowledged = 0
+        self._lost_connections = 0
+        self._changed_s = time.monotonic()
+
+    def note_sent(self, publication: Publication) -> None:
+        """To be called before it is sent, so that it cannot come back unknown."""
+        with self._lock:
+            self._sent.add(publication)
+            self._missing.add(publication)
+            self._changed_s = time.monotonic()
+
+    def note_acknowledged(self) -> None:
+        with self._lock:
+            self._acknowledged += 1
+            self._changed_s = time.monotonic()
+
+    def note_received(self, publication: Publication) -> None:
+        with self._lock:
+            self._missing.discard(publication)
+            self._received[publication] += 1
+            self._changed_s = time.monotonic()
+
+    def note_lost_connection(self) -> None:
+        with self._lock:
+            self._lost_connections += 1
+
+    def is_settled(self) -> bool:
+        """Nothing is missing, or nothing has happened for QUIET_S."""
+        with self._lock:
+            is_complete = not self._missing and (self._qos == 0 or self._acknowledged >= len(self._sent))
+            return is_complete or time.monotonic() - self._changed_s >= QUIET_S
+
+    def outcome(self) -> Outcome:
+        with self._lock:
+            return Outcome(
+                qos=self._qos,
+                sent=len(self._sent),
+                acknowledged=self._acknowledged if self._qos else 0,
+                received=len(self._received),
+                lost=len(self._missing),
+                doubled=sum(count - 1 for count in self._received.values()),
+                lost_connections=self._lost_connections,
+            )

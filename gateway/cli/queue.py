@@ -1,0 +1,281 @@
+"""`rfhbridge queue`: the queues of the embedded queue manager, through the gateway where one runs."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from gateway.cli.descriptor_view import descriptor_json, descriptor_lines
+from gateway.cli.detection import Announcement
+from gateway.cli.examples import epilog
+from gateway.cli.files import read_input, write_output
+from gateway.cli.inspection import inspect_message
+from gateway.cli.message_options import (
+    CodedCharSetIdOption,
+    CorrelationIdentifierOption,
+    EncodingOption,
+    FormatOption,
+    MessageIdentifierOption,
+    ReplyTo,
+    expiry,
+    identifier,
+    message_type,
+    persistence,
+    reply_to,
+)
+from gateway.cli.message_view import inspection_json, inspection_lines
+from gateway.cli.settings_options import ConfigOption, DataOption, settings_for
+from gateway.cli.terminal import Json, write_json, write_json_array, write_line, write_table
+from mq_adapters.message import (
+    MQCI_NONE,
+    MQEI_UNLIMITED,
+    MQENC_LITTLE_ENDIAN,
+    MQFMT_NONE,
+    MQMT_DATAGRAM,
+    MQPER_PERSISTENCE_AS_Q_DEF,
+    UTF_8,
+    Message,
+    MessageDescriptor,
+)
+from mq_adapters.queue_manager import QueueManager
+
+#: PutApplName of what is put here.
+_APPLICATION_NAME: Final = "rfhbridge"
+_US: Final = 1_000_000
+
+QueueName = Annotated[str, typer.Argument(metavar="QUEUE", help="Name of the queue.")]
+AsJson = Annotated[bool, typer.Option("--json", help="For a program: JSON.")]
+AsBytes = Annotated[bool, typer.Option("--raw", help="The bytes of the message alone, headers and body.")]
+
+queue = typer.Typer(
+    help="Use the queues of the queue manager. With a gateway running these commands are its clients.",
+    epilog=epilog("rfhbridge queue define ORDERS", "rfhbridge queue put ORDERS message.bin --format MQHRF2"),
+    rich_markup_mode=None,
+)
+
+
+@contextmanager
+def _connected(config: Path | None, data: Path | None) -> Iterator[QueueManager]:
+    """A connection to the queue manager of the data folder, or the queue manager itself where no gateway runs."""
+    from mq_adapters import connect
+
+    with connect(settings_for(config, data).data, application_name=_APPLICATION_NAME) as queue_manager:
+        yield queue_manager
+
+
+@queue.command("list", epilog=epilog("rfhbridge queue list", "rfhbridge queue list --json"))
+def list_queues(data: DataOption = None, config: ConfigOption = None, as_json: AsJson = False) -> None:
+    """List the queues: depth, oldest message, description."""
+    with _connected(config, data) as queue_manager:
+        statuses = queue_manager.queues()
+    if as_json:
+        write_json(
+            [
+                {
+                    "name": status.name,
+                    "depth": status.depth,
+                    "oldest_put_at": _time_of(status.oldest_put_us) or None,
+                    "description": status.description,
+                }
+                for status in statuses
+            ]
+        )
+        return
+    rows = [(status.name, str(status.depth), _time_of(status.oldest_put_us), status.description) for status in statuses]
+    write_table(("queue", "depth", "oldest message", "description"), rows)
+
+
+@queue.command(epilog=epilog("rfhbridge queue define ORDERS --description 'orders of the shop'"))
+def define(
+    name: QueueName,
+    description: Annotated[str, typer.Option("--description", help="What the queue is for.")] = "",
+    data: DataOption = None,
+    config: ConfigOption = None,
+) -> None:
+    """Define a local queue.
+
+    One that is there already is error 2100.
+    """
+    with _connected(config, data) as queue_manager:
+        queue_manager.define(name, description=description)
+    write_line(f"defined {name}")
+
+
+@queue.command(epilog=epilog("rfhbridge queue depth ORDERS"))
+def depth(name: QueueName, data: DataOption = None, config: ConfigOption = None, as_json: AsJson = False) -> None:
+    """Print how many messages a queue holds."""
+    with _connected(config, data) as queue_manager:
+        messages = queue_manager.depth(name)
+    if as_json:
+        write_json({"name": name, "depth": messages})
+    else:
+        write_line(str(messages))
+
+
+@queue.command(epilog=epilog("rfhbridge queue browse ORDERS", "rfhbridge queue browse ORDERS --json"))
+def browse(
+    name: QueueName,
+    msg_id: MessageIdentifierOption = None,
+    correl_id: CorrelationIdentifierOption = None,
+    as_json: AsJson = False,
+    as_bytes: AsBytes = False,
+    data: DataOption = None,
+    config: ConfigOption = None,
+) -> None:
+    """Show the messages of a queue.
+
+    Oldest first; they stay on the queue.
+    """
+    with _connected(config, data) as queue_manager:
+        messages = queue_manager.browse(name, msg_id=msg_id, correl_id=correl_id)
+        if as_bytes:
+            for message in messages:
+                write_output(message.body)
+        elif as_json:
+            write_json_array(_message_json(message) for message in messages)
+        else:
+            for number, message in enumerate(messages, start=1):
+                write_line(f"message {number}")
+                _write_message(message)
+
+
+@queue.command(epilog=epilog("rfhbridge queue get ORDERS --wait 5", "rfhbridge queue get ORDERS --raw > message.bin"))
+def get(
+    name: QueueName,
+    wait_s: Annotated[
+        float, typer.Option("--wait", metavar="SECONDS", min=0.0, help="How long to wait for a message.")
+    ] = 0.0,
+    msg_id: MessageIdentifierOption = None,
+    correl_id: CorrelationIdentifierOption = None,
+    as_json: AsJson = False,
+    as_bytes: AsBytes = False,
+    data: DataOption = None,
+    config: ConfigOption = None,
+) -> None:
+    """Take the oldest message and show it.
+
+    No message that matches is error 2033. The message leaves the queue only after it was written out.
+    """
+    with _connected(config, data) as queue_manager, _unit_of_work(queue_manager):
+        message = queue_manager.get(name, wait_s=wait_s, msg_id=msg_id, correl_id=correl_id)
+        if as_bytes:
+            write_output(message.body)
+        elif as_json:
+            write_json(_message_json(message))
+        else:
+            _write_message(message)
+
+
+@queue.command(
+    epilog=epilog(
+        "rfhbridge queue put ORDERS message.bin --format MQHRF2 --reply-to ANSWERS",
+        "printf hello | rfhbridge queue put ORDERS - --format MQSTR",
+    )
+)
+def put(
+    name: QueueName,
+    message: Annotated[
+        str, typer.Argument(metavar="FILE|-", help="Message data, headers first; - for standard input.")
+    ],
+    format: FormatOption = None,
+    answer_to: Annotated[
+        ReplyTo | None,
+        typer.Option("--reply-to", parser=reply_to, metavar="QUEUE[@QMGR]", help="MQMD.ReplyToQ and ReplyToQMgr."),
+    ] = None,
+    correl_id: Annotated[
+        bytes | None, typer.Option("--correl-id", parser=identifier, metavar="HEX", help="MQMD.CorrelId.")
+    ] = None,
+    msg_type: Annotated[
+        int | None,
+        typer.Option(
+            "--msg-type", parser=message_type, metavar="TYPE", help="datagram, request, reply, report or a number."
+        ),
+    ] = None,
+    persistence_number: Annotated[
+        int | None,
+        typer.Option(
+            "--persistence", parser=persistence, metavar="P", help="persistent, not-persistent, as-queue or 0 to 2."
+        ),
+    ] = None,
+    expiry_tenths: Annotated[
+        int | None,
+        typer.Option("--expiry", parser=expiry, metavar="TENTHS", help="Lifetime in tenths of a second, or unlimited."),
+    ] = None,
+    encoding: EncodingOption = MQENC_LITTLE_ENDIAN,
+    coded_char_set_id: CodedCharSetIdOption = UTF_8,
+    as_json: AsJson = False,
+    data: DataOption = None,
+    config: ConfigOption = None,
+) -> None:
+    """Put one message and print its MsgId."""
+    descriptor = MessageDescriptor(
+        format=MQFMT_NONE if format is None else format,
+        reply_to_q="" if answer_to is None else answer_to.queue,
+        reply_to_q_mgr="" if answer_to is None else answer_to.queue_manager,
+        correl_id=MQCI_NONE if correl_id is None else correl_id,
+        msg_type=MQMT_DATAGRAM if msg_type is None else msg_type,
+        persistence=MQPER_PERSISTENCE_AS_Q_DEF if persistence_number is None else persistence_number,
+        expiry=MQEI_UNLIMITED if expiry_tenths is None else expiry_tenths,
+        encoding=MQENC_LITTLE_ENDIAN if encoding is None else encoding,
+        coded_char_set_id=UTF_8 if coded_char_set_id is None else coded_char_set_id,
+    )
+    body = read_input(message)
+    with _connected(config, data) as queue_manager:
+        msg_id = queue_manager.put(name, Message(descriptor, body))
+    if as_json:
+        write_json({"msg_id": msg_id.hex()})
+    else:
+        write_line(msg_id.hex())
+
+
+@queue.command(epilog=epilog("rfhbridge queue clear ORDERS"))
+def clear(name: QueueName, data: DataOption = None, config: ConfigOption = None, as_json: AsJson = False) -> None:
+    """Remove every message of a queue.
+
+    Prints how many there were.
+    """
+    with _connected(config, data) as queue_manager:
+        messages = queue_manager.clear(name)
+    if as_json:
+        write_json({"name": name, "cleared": messages})
+    else:
+        write_line(f"cleared {messages}")
+
+
+@contextmanager
+def _unit_of_work(queue_manager: QueueManager) -> Iterator[None]:
+    """Commits what was done; backs it out where that, or showing it, failed."""
+    queue_manager.begin()
+    try:
+        yield
+    except BaseException:
+        queue_manager.back_out()
+        raise
+    queue_manager.commit()
+
+
+def _message_json(message: Message) -> dict[str, Json]:
+    inspection = inspect_message(message.body, _announcement_of(message))
+    return {"md": descriptor_json(message), **inspection_json(inspection, message.body)}
+
+
+def _write_message(message: Message) -> None:
+    for line in descriptor_lines(message):
+        write_line(line)
+    for line in inspection_lines(inspect_message(message.body, _announcement_of(message)), message.body):
+        write_line(line)
+
+
+def _announcement_of(message: Message) -> Announcement:
+    descriptor = message.descriptor
+    return Announcement(
+        format=descriptor.format, coded_char_set_id=descriptor.coded_char_set_id, encoding=descriptor.encoding
+    )
+
+
+def _time_of(put_us: int) -> str:
+    """UTC to the second, or nothing for an empty queue."""
+    return datetime.fromtimestamp(put_us // _US, UTC).isoformat() if put_us else ""

@@ -1,0 +1,61 @@
+"""`rfhbridge run`: the gateway."""
+
+import contextlib
+from typing import Annotated
+
+import typer
+
+from gateway import log
+from gateway.cli.invocation import Invocation
+from gateway.cli.settings_options import ConfigOption, DataOption
+from gateway.cli.terminal import write_line
+from gateway.config import Address, Settings
+from mappings.table import Dialect
+
+
+def listen_address(text: str) -> str:
+    """HOST:PORT or [IPV6]:PORT, checked."""
+    try:
+        return str(Address.parse(text))
+    except ValueError as problem:
+        raise typer.BadParameter(str(problem)) from None
+
+
+def run(
+    context: typer.Context,
+    config: ConfigOption = None,
+    listen: Annotated[
+        str | None,
+        typer.Option("--listen", parser=listen_address, metavar="HOST:PORT", help="Address of the MQTT server."),
+    ] = None,
+    data: DataOption = None,
+    header: Annotated[
+        Dialect | None, typer.Option("--header", help="Header of the commands that the gateway writes.")
+    ] = None,
+) -> None:
+    """Run the gateway.
+
+    SIGTERM and Ctrl-C drain it and stop it.
+    """
+    from gateway.daemon import run as run_gateway
+
+    invocation = context.find_root().obj
+    assert isinstance(invocation, Invocation)
+    settings = Settings.load(
+        config,
+        {
+            "listen": listen,
+            "data": data,
+            "header": None if header is None else header.value,
+            "log.level": invocation.log_level,
+            "log.format": invocation.log_format,
+        },
+    )
+    log.configure(settings.log.level, settings.log.format)
+    raise typer.Exit(run_gateway(settings, ready=_announce))
+
+
+def _announce(host: str, port: int) -> None:
+    """Says where the gateway listens, once it does: with port 0 nobody else knows. A reader that has gone is no harm."""
+    with contextlib.suppress(OSError):
+        write_line(f"rfhbridge listens on {Address(host=host, port=port)}")

@@ -1,0 +1,192 @@
+"""Simulated sensors and one subscriber, as unmodified MQTT clients (paho-mqtt) of a running gateway.
+
+Every publication carries its sensor and its number, `{"sensor": 3, "number": 17}`, so each one is told from all others.
+Sessions outlive a broken connection, so a gateway that is killed and started again is part of what can be simulated;
+at the end they are removed from the gateway.
+"""
+
+import json
+import secrets
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from paho.mqtt.client import Client, ConnectFlags, DisconnectFlags, MQTTMessage, MQTTv311
+from paho.mqtt.enums import CallbackAPIVersion, MQTTErrorCode
+from paho.mqtt.properties import Properties
+from paho.mqtt.reasoncodes import ReasonCode
+
+from gateway.cli.application import CommandFailed
+from gateway.cli.ledger import Ledger, Outcome
+
+#: How long a CONNACK or a SUBACK may take, seconds.
+ANSWER_S: Final = 10.0
+_POLL_S: Final = 0.05
+_IN_FLIGHT: Final = 100
+_RECONNECT_S: Final = (1, 5)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What to simulate: `rate` is publications a second of each sensor."""
+
+    host: str
+    port: int
+    sensors: int
+    rate: float
+    qos: int
+    seconds: float
+
+    @property
+    def publications(self) -> int:
+        return max(1, round(self.sensors * self.rate * self.seconds))
+
+
+def simulate(plan: Plan, on_progress: Callable[[int], None]) -> Outcome:
+    """Publishes by the plan, waits for what is on its way, and says what became of it all.
+
+    `on_progress` is told how many publications were sent. CommandFailed when the gateway cannot be reached or refuses.
+    """
+    run = secrets.token_hex(4)
+    ledger = Ledger(plan.qos)
+    subscriber = Station(f"simulate-{run}-subscriber", plan, ledger)
+    sensors = [Station(f"simulate-{run}-{number}", plan, ledger) for number in range(plan.sensors)]
+    stations = [subscriber, *sensors]
+    try:
+        for station in stations:
+            station.join()
+        subscriber.subscribe(f"simulate/{run}/#")
+        _publish(plan, sensors, f"simulate/{run}", ledger, on_progress)
+        while not ledger.is_settled():
+            time.sleep(_POLL_S)
+        return ledger.outcome()
+    finally:
+        for station in stations:
+            station.leave()
+
+
+def _publish(
+    plan: Plan, sensors: list["Station"], topic: str, ledger: Ledger, on_progress: Callable[[int], None]
+) -> None:
+    """Each publication at its time; what is late is sent at once."""
+    began_s = time.monotonic()
+    for count in range(plan.publications):
+        due_s = began_s + count / (plan.sensors * plan.rate)
+        time.sleep(max(0.0, due_s - time.monotonic()))
+        number, sensor = divmod(count, plan.sensors)
+        ledger.note_sent((sensor, number))
+        sensors[sensor].publish(f"{topic}/{sensor}", json.dumps({"sensor": sensor, "number": number}))
+        on_progress(count + 1)
+
+
+class Station:
+    """One client with its thread; it comes back by itself when its connection breaks."""
+
+    def __init__(self, client_identifier: str, plan: Plan, ledger: Ledger) -> None:
+        self._client_identifier = client_identifier
+        self._plan = plan
+        self._ledger = ledger
+        self._answered = threading.Event()
+        self._refusal = ""
+        self._has_joined = False
+        self._is_leaving = False
+        self._client = _client(client_identifier, clean_session=False)
+        self._client.max_inflight_messages_set(_IN_FLIGHT)
+        self._client.reconnect_delay_set(*_RECONNECT_S)
+        self._client.on_connect = self._on_connect
+        self._client.on_disconnect = self._on_disconnect
+        self._client.on_subscribe = self._on_subscribe
+        self._client.on_publish = self._on_publish
+        self._client.on_message = self._on_message
+
+    @property
+    def _gateway(self) -> str:
+        return f"{self._plan.host}:{self._plan.port}"
+
+    def join(self) -> None:
+        """Connects. CommandFailed when nobody answers, or the gateway refuses."""
+        try:
+            self._client.connect(self._plan.host, self._plan.port)
+        except OSError as error:
+            raise CommandFailed(
+                f"no gateway answers on {self._gateway}: {error.strerror or error} (rfhbridge run starts one)"
+            ) from None
+        self._client.loop_start()
+        self._await_answer("the connection")
+        self._has_joined = True
+
+    def subscribe(self, topic_filter: str) -> None:
+        """Subscribes. CommandFailed when the gateway refuses or does not answer."""
+        self._answered.clear()
+        self._client.subscribe(topic_filter, self._plan.qos)
+        self._await_answer("the subscription")
+
+    def publish(self, topic: str, payload: str) -> None:
+        self._client.publish(topic, payload, self._plan.qos)
+
+    def leave(self) -> None:
+        """Disconnects, and removes the session by a clean one of the same name."""
+        self._is_leaving = True
+        self._client.disconnect()
+        self._client.loop_stop()
+        if self._has_joined:
+            _remove_session(self._client_identifier, self._plan)
+
+    def _await_answer(self, what: str) -> None:
+        if not self._answered.wait(ANSWER_S):
+            raise CommandFailed(f"{self._gateway} did not answer {what} within {ANSWER_S:g} s (is it a gateway?)")
+        if self._refusal:
+            raise CommandFailed(f"{self._gateway} refused {what}: {self._refusal} (the gateway's log says why)")
+
+    def _answer(self, reason_code: ReasonCode) -> None:
+        self._refusal = str(reason_code) if reason_code.is_failure else ""
+        self._answered.set()
+
+    # -- called by paho's thread -------------------------------------------------------------------------------------
+
+    def _on_connect(
+        self, _client: Client, _userdata: object, _flags: ConnectFlags, reason: ReasonCode, _more: Properties | None
+    ) -> None:
+        self._answer(reason)
+
+    def _on_disconnect(
+        self, _client: Client, _userdata: object, _flags: DisconnectFlags, _reason: ReasonCode, _more: Properties | None
+    ) -> None:
+        if self._has_joined and not self._is_leaving:
+            self._ledger.note_lost_connection()
+
+    def _on_subscribe(
+        self, _client: Client, _userdata: object, _mid: int, reasons: list[ReasonCode], _more: Properties | None
+    ) -> None:
+        self._answer(reasons[0])
+
+    def _on_publish(
+        self, _client: Client, _userdata: object, _mid: int, _reason: ReasonCode, _more: Properties
+    ) -> None:
+        self._ledger.note_acknowledged()
+
+    def _on_message(self, _client: Client, _userdata: object, message: MQTTMessage) -> None:
+        reading = json.loads(message.payload)
+        self._ledger.note_received((reading["sensor"], reading["number"]))
+
+
+def _client(client_identifier: str, *, clean_session: bool) -> Client:
+    return Client(
+        CallbackAPIVersion.VERSION2, client_id=client_identifier, clean_session=clean_session, protocol=MQTTv311
+    )
+
+
+def _remove_session(client_identifier: str, plan: Plan) -> None:
+    """A clean session of the same name replaces the kept one; a gateway that is gone keeps it."""
+    client = _client(client_identifier, clean_session=True)
+    deadline_s = time.monotonic() + ANSWER_S
+    try:
+        client.connect(plan.host, plan.port)
+    except OSError:
+        return
+    while not client.is_connected() and time.monotonic() < deadline_s:
+        if client.loop(_POLL_S) is not MQTTErrorCode.MQTT_ERR_SUCCESS:
+            return
+    client.disconnect()

@@ -1,0 +1,68 @@
+"""What commands show: rich on a terminal; where it is piped, plain lines that are not wrapped."""
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from gateway.cli.files import write_output
+
+#: JSON as commands write it: text, numbers, lists and objects.
+Json = str | int | float | bool | None | Sequence["Json"] | dict[str, "Json"]
+
+_JSON_INDENT: Final = 2
+
+
+def write_line(text: str = "") -> None:
+    """One line of text; control characters in it, which may come from a message, are shown as escapes."""
+    write_output(f"{printable(text)}\n".encode(sys.stdout.encoding or "utf-8", "backslashreplace"))
+
+
+def json_text(value: Json) -> str:
+    """A value as JSON: indented on a terminal, else on one line."""
+    if sys.stdout.isatty():
+        return json.dumps(value, ensure_ascii=False, indent=_JSON_INDENT)
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def write_json(value: Json) -> None:
+    """A value as JSON in UTF-8, and a line end."""
+    write_output(f"{json_text(value)}\n".encode("utf-8", "backslashreplace"))
+
+
+def write_json_array(values: Iterable[Json]) -> None:
+    """An array whose elements are written as they come."""
+    separator = "["
+    for value in values:
+        write_output(f"{separator}\n{json_text(value)}".encode("utf-8", "backslashreplace"))
+        separator = ","
+    write_output(b"[]\n" if separator == "[" else b"\n]\n")
+
+
+def write_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Rows under headings: a rich table on a terminal, else columns of blanks."""
+    if sys.stdout.isatty():
+        _write_rich_table(columns, rows)
+        return
+    lines = [columns, *rows]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(columns))]
+    for line in lines:
+        write_line("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip())
+
+
+def printable(text: str) -> str:
+    """Text that moves no cursor and rings no bell: what is not printable is written as an escape."""
+    if text.isprintable():
+        return text
+    return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)
+
+
+def _write_rich_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(*columns, box=None, header_style="bold", pad_edge=False)
+    for row in rows:
+        table.add_row(*(Text(printable(text)) for text in row))
+    Console().print(table)
