@@ -37,9 +37,7 @@ EURO_POSITIONS = [
 
 
 @pytest.mark.parametrize(("coded_char_set_id", "text", "vector"), CHART_POSITIONS)
-def test_text_is_encoded_and_decoded_as_in_the_code_page_chart(
-    coded_char_set_id: int, text: str, vector: str
-) -> None:
+def test_text_is_encoded_and_decoded_as_in_the_code_page_chart(coded_char_set_id: int, text: str, vector: str) -> None:
     assert encode_text(text, coded_char_set_id).hex() == vector
     assert decode_text(bytes.fromhex(vector), coded_char_set_id) == text
 

@@ -27,9 +27,7 @@ DEAD_LETTER = (
     + b"2026112006150000"
 )
 MQRFH = b"RFH \0\0\0\x01\0\0\0\x24\0\0\x02\x22\xff\xff\xff\xfeMQHRF2  \0\0\0\0a b "
-MQRFH2 = (
-    b"RFH \x02\0\0\0\x34\0\0\0\x22\x02\0\0\xb8\x04\0\0MQSTR   \0\0\0\0\xb8\x04\0\0\x0c\0\0\0<usr></usr> "
-)
+MQRFH2 = b"RFH \x02\0\0\0\x34\0\0\0\x22\x02\0\0\xb8\x04\0\0MQSTR   \0\0\0\0\xb8\x04\0\0\x0c\0\0\0<usr></usr> "
 
 
 def read(data: bytes, format: bytes, coded_char_set_id: int = 819) -> HeaderChain:
@@ -52,7 +50,11 @@ def test_each_format_names_the_next_header_and_the_last_the_body() -> None:
 
 def test_each_header_is_in_the_character_set_and_encoding_of_the_one_in_front() -> None:
     chain = read(DEAD_LETTER + MQRFH + MQRFH2, FORMAT_DEAD_LETTER)
-    assert [(place.coded_char_set_id, place.encoding) for place in chain.places] == [(819, 546), (1208, 273), (1208, 546)]
+    assert [(place.coded_char_set_id, place.encoding) for place in chain.places] == [
+        (819, 546),
+        (1208, 273),
+        (1208, 546),
+    ]
 
 
 @pytest.mark.parametrize("inherited", [b"\xfe\xff\xff\xff", b"\0\0\0\0"])
@@ -89,7 +91,7 @@ def test_a_dead_letter_header_in_ebcdic_has_its_format_in_ascii() -> None:
         read_dead_letter_header(ebcdic[:116] + b"\x4a\xc0" + ebcdic[118:], coded_char_set_id=37, encoding=273)
 
 
-@pytest.mark.parametrize("length", range(0, 172))
+@pytest.mark.parametrize("length", range(172))
 def test_a_dead_letter_header_cut_at_any_length_is_refused(length: int) -> None:
     with pytest.raises(HeaderError) as caught:
         read(DEAD_LETTER[:length], FORMAT_DEAD_LETTER)

@@ -20,8 +20,22 @@ EBCDIC = bytes.fromhex(  # `a b` in page 37, big-endian, Format MQSTR
 )
 
 VECTORS = [
-    (BIG_ENDIAN, 1208, 273, (("MQPSCommand", "Publish"), ("MQPSPubOpts", "RetainPub"), ("MQPSTopic", "a b")), 1208, 273),
-    (LITTLE_ENDIAN, 819, 546, (("MQPSCommand", "Publish"), ("MQPSPubOpts", "RetainPub"), ("MQPSTopic", "a/b")), 1208, 546),
+    (
+        BIG_ENDIAN,
+        1208,
+        273,
+        (("MQPSCommand", "Publish"), ("MQPSPubOpts", "RetainPub"), ("MQPSTopic", "a b")),
+        1208,
+        273,
+    ),
+    (
+        LITTLE_ENDIAN,
+        819,
+        546,
+        (("MQPSCommand", "Publish"), ("MQPSPubOpts", "RetainPub"), ("MQPSTopic", "a/b")),
+        1208,
+        546,
+    ),
     (EBCDIC, 37, 785, (("a", "b"),), 37, 785),
 ]
 

@@ -29,7 +29,9 @@ def read(data: bytes) -> Mqrfh2:
 
 def around(data: bytes, *, name_value_ccsid: int = 1208) -> bytes:
     """A little-endian MQRFH2 around one padded NameValueData, written field by field."""
-    fixed = struct.pack("<4siiii8siii", b"RFH ", 2, 40 + len(data), 546, 1208, b"MQSTR   ", 0, name_value_ccsid, len(data))
+    fixed = struct.pack(
+        "<4siiii8siii", b"RFH ", 2, 40 + len(data), 546, 1208, b"MQSTR   ", 0, name_value_ccsid, len(data)
+    )
     return fixed + data
 
 
@@ -80,7 +82,9 @@ def test_a_header_cut_at_any_length_is_refused(length: int) -> None:
     assert caught.value.reason_code == 2334
 
 
-@pytest.mark.parametrize("length", [b"\x55\0\0\0", b"\x58\0\0\0", b"\xff\xff\xff\xff", b"\xfc\xff\xff\x7f", b"\xfc\xff\xff\xff"])
+@pytest.mark.parametrize(
+    "length", [b"\x55\0\0\0", b"\x58\0\0\0", b"\xff\xff\xff\xff", b"\xfc\xff\xff\x7f", b"\xfc\xff\xff\xff"]
+)
 def test_a_name_value_length_that_does_not_fit_is_refused(length: bytes) -> None:
     with pytest.raises(HeaderError, match="NameValueLength"):
         read(LITTLE_ENDIAN[:36] + length + LITTLE_ENDIAN[40:])
@@ -121,7 +125,9 @@ def test_folders_in_two_byte_pages_follow_the_byte_order_of_the_header(ccsid: in
     order = "<" if encoding == 546 else ">"
     folder = "<psc><Topic>Straße</Topic></psc>".encode(codec)
     padded = folder + " ".encode(codec) * (len(folder) % 4 // 2)
-    fixed = struct.pack(f"{order}4siiii8siii", b"RFH ", 2, 40 + len(padded), 546, 1208, b"MQSTR   ", 0, ccsid, len(padded))
+    fixed = struct.pack(
+        f"{order}4siiii8siii", b"RFH ", 2, 40 + len(padded), 546, 1208, b"MQSTR   ", 0, ccsid, len(padded)
+    )
     header = read_mqrfh2(fixed + padded, coded_char_set_id=1208, encoding=encoding)
     assert header.folders[0].raw == folder
     assert header.folders[0].elements == (Element(name="Topic", text="Straße"),)
@@ -223,7 +229,9 @@ def test_a_hundred_thousand_elements_take_linear_time() -> None:
     assert len(plain.elements) == len(escaped.elements) == 100_000
 
 
-@pytest.mark.parametrize("text", [b"<psc><a>x</b></psc>", b"<psc><a>x</a>y<b>z</b></psc>", b"<psc><a>1</a></psc><psc></psc>"])
+@pytest.mark.parametrize(
+    "text", [b"<psc><a>x</b></psc>", b"<psc><a>x</a>y<b>z</b></psc>", b"<psc><a>1</a></psc><psc></psc>"]
+)
 def test_the_fast_path_leaves_everything_unusual_to_the_parser(text: bytes) -> None:
     with pytest.raises(HeaderError):
         _ = Folder(name="psc", raw=text).elements

@@ -102,7 +102,9 @@ def test_bit_4_means_local_or_other_subscribers_only() -> None:
 @pytest.mark.parametrize(
     ("option_class", "reason"), [(RegistrationOption, 3083), (PublicationOption, 3084), (DeleteOption, 3087)]
 )
-@pytest.mark.parametrize("value", ["0x1", "correlasid", "PersAsQ", "RetPub", "-1", "1.0", "", " 1", "4194304", "9" * 11, "²"])
+@pytest.mark.parametrize(
+    "value", ["0x1", "correlasid", "PersAsQ", "RetPub", "-1", "1.0", "", " 1", "4194304", "9" * 11, "²"]
+)
 def test_an_unknown_option_is_named(option_class: OptionClass, reason: int, value: str) -> None:
     with pytest.raises(CommandError) as caught:
         option_number(option_class, value)
@@ -195,7 +197,15 @@ def test_a_table_of_two_options_is_read() -> None:
 
 @pytest.mark.parametrize(
     "changes",
-    [{"number": 4}, {"number": 3}, {"number": "8"}, {"kind": "other"}, {"token": "Local"}, {"notes": 5}, {"formats": 1}],
+    [
+        {"number": 4},
+        {"number": 3},
+        {"number": "8"},
+        {"kind": "other"},
+        {"token": "Local"},
+        {"notes": 5},
+        {"formats": 1},
+    ],
 )
 def test_a_table_of_options_that_contradicts_itself_stops_the_import(changes: dict[str, object]) -> None:
     with pytest.raises(TableError):

@@ -236,7 +236,11 @@ PATTERNS = st.tuples(
 )
 
 
-@given(st.lists(PATTERNS, max_size=12), st.lists(PATTERNS, max_size=6), st.sampled_from(["a", "a/b", "b/a/b", "$a/b", "/", "a//b"]))
+@given(
+    st.lists(PATTERNS, max_size=12),
+    st.lists(PATTERNS, max_size=6),
+    st.sampled_from(["a", "a/b", "b/a/b", "$a/b", "/", "a//b"]),
+)
 def test_the_index_agrees_with_matching_one_by_one(
     added: list[tuple[Scheme, str, int]], removed: list[tuple[Scheme, str, int]], topic: str
 ) -> None:
@@ -263,7 +267,12 @@ def test_a_value_under_two_patterns_is_found_once() -> None:
 
 def test_an_empty_index_keeps_nothing_of_what_was_removed() -> None:
     index: PatternIndex[str] = PatternIndex()
-    for scheme, pattern in [(Scheme.MQTT, "a/+/c"), (Scheme.TOPIC, "a/#"), (Scheme.CHARACTER, "a*"), (Scheme.CHARACTER, "b")]:
+    for scheme, pattern in [
+        (Scheme.MQTT, "a/+/c"),
+        (Scheme.TOPIC, "a/#"),
+        (Scheme.CHARACTER, "a*"),
+        (Scheme.CHARACTER, "b"),
+    ]:
         index.add(pattern, scheme, "x")
         index.remove(pattern, scheme, "x")
         index.remove(pattern, scheme, "x")
