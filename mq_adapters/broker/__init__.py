@@ -1,0 +1,1 @@
+"""The queued publish/subscribe engine of the embedded queue manager: both dialects, streams, retained publications."""

@@ -1,0 +1,78 @@
+"""What arrives on SYSTEM.BROKER.CONTROL.QUEUE: every command but Publish and DeletePub.
+
+Publishers need no registration here: RegPub and DeregPub are checked and answered. The commands of subscribers are
+carried out by `subscribers`.
+"""
+
+from mappings.command import (
+    DeregisterPublisher,
+    DeregisterSubscriber,
+    RegisterPublisher,
+    RegisterSubscriber,
+    RequestUpdate,
+)
+from mappings.name_value import NameValues
+from mappings.reasons import Reason
+from mappings.response import Completion, ResponseReason
+from mq_adapters.broker.dead_letters import DeadLetters
+from mq_adapters.broker.received import DIALECT_OF_FORMAT, CommandHeader, UnreadableCommand, read_received
+from mq_adapters.broker.responses import Refusal, Responder, is_wanted, refusal_of
+from mq_adapters.broker.subscribers import Subscribers
+from mq_adapters.embedded.queue import Queue
+from mq_adapters.embedded.unit_of_work import UnitOfWork
+from mq_adapters.message import MQMT_DATAGRAM, MQMT_REQUEST, Message
+from mq_adapters.reasons import ReasonCode
+
+
+class ControlQueue:
+    """The handler of the control queue."""
+
+    def __init__(self, *, subscribers: Subscribers, responder: Responder, dead_letters: DeadLetters) -> None:
+        self._subscribers = subscribers
+        self._responder = responder
+        self._dead_letters = dead_letters
+
+    def receive(self, unit: UnitOfWork, queue: Queue, message: Message) -> None:
+        """Takes a message off the control queue; see embedded.queue.ServedHandler."""
+        if message.descriptor.format not in DIALECT_OF_FORMAT:
+            self._dead_letters.put_or_discard(unit, message, queue.name, ReasonCode.MQRC_FORMAT_ERROR)
+            return
+        received = read_received(message)
+        try:
+            if isinstance(received, UnreadableCommand):
+                raise refusal_of(received.error)
+            self._carry_out(unit, queue, message, received)
+        except Refusal as refusal:
+            self._responder.refuse(unit, message, received, refusal)
+
+    def _carry_out(self, unit: UnitOfWork, queue: Queue, message: Message, received: CommandHeader) -> None:
+        """A command whose answer could not be put is not carried out; it goes to the dead-letter queue."""
+        descriptor = message.descriptor
+        if descriptor.msg_type not in (MQMT_DATAGRAM, MQMT_REQUEST):
+            raise Refusal(Reason.MQRC_MSG_TYPE_ERROR)
+        obstacle = self._responder.obstacle(descriptor) if is_wanted(descriptor, Completion.OK) else 0
+        if obstacle:
+            self._dead_letters.put(unit, message, queue.name, obstacle)
+            return
+        fields, warnings = self._act(unit, message, received)
+        if warnings:
+            self._responder.warn(unit, message, received, warnings)
+        else:
+            self._responder.accept(unit, message, received, fields)
+
+    def _act(
+        self, unit: UnitOfWork, message: Message, received: CommandHeader
+    ) -> tuple[NameValues, tuple[ResponseReason, ...]]:
+        """Carries the command out; returns what a full response says, and the warnings."""
+        command = received.command
+        if isinstance(command, RegisterSubscriber):
+            return self._subscribers.register(unit, message, command, received.dialect), ()
+        if isinstance(command, DeregisterSubscriber):
+            return self._subscribers.deregister(unit, message, command)
+        if isinstance(command, RequestUpdate):
+            self._subscribers.request_update(unit, message, command)
+        elif isinstance(command, RegisterPublisher | DeregisterPublisher):
+            self._subscribers.check_stream(command.stream_name)
+        else:
+            raise Refusal(Reason.MQRCCF_INCORRECT_Q)
+        return (), ()

@@ -1,0 +1,262 @@
+"""The header of a publication as a subscriber gets it.
+
+Not passed on: the publisher's RegOpts, QName and QMgrName (the two names stay with DirectReq), NoReg, a folder pscr,
+and the stream name unless the subscription has InclStreamName. IsRetainedPub stands only in a stored copy for a
+subscription with InformIfRet. Everything else stays as it was published, also other headers and folders; a header in
+which nothing changes stays byte for byte. The other format is reached by the field-mapping table (mappings.convert,
+strict).
+Sources: WebSphere MQ V6 Publish/Subscribe User's Guide, "Publish"; IBM MQ, "MQRFH2 publish/subscribe".
+"""
+
+import struct
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Final
+
+from mappings.charset import INHERIT, encode_text, is_big_endian
+from mappings.command import Publish
+from mappings.convert import convert
+from mappings.header_chain import DeadLetterHeader, Header, HeaderChain, HeaderPlace, read_header_chain
+from mappings.mqrfh import Mqrfh, write_mqrfh
+from mappings.mqrfh2 import Folder, Mqrfh2, psc_folder, write_mqrfh2
+from mappings.name_value import NameValues
+from mappings.options import PublicationOption, RegistrationOption, option_number
+from mappings.table import Dialect
+from mq_adapters.broker.received import CommandHeader
+
+_CODED_CHAR_SET_ID_OFFSET: Final = 16  # of MQRFH and MQRFH2
+
+_IS_RETAINED: Final = "IsRetainedPub"
+_NOT_DELIVERED: Final = PublicationOption.NO_REGISTRATION | PublicationOption.IS_RETAINED_PUBLICATION
+
+_HIDDEN: Final = "the publisher's own; not shown to subscribers"
+_WITHOUT_DIRECT: Final = "shown to subscribers with DirectReq only"
+_STREAM_HIDDEN: Final = "given to subscriptions with InclStreamName only"
+_TOWARDS_BROKER: Final = "valid towards a broker only"
+_RESPONSE_FOLDER: Final = "pscr"
+_IGNORED: Final = "a response; a broker ignores it in a command"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What of a subscription decides the header that it gets; `stream_name` is None without InclStreamName."""
+
+    dialect: Dialect
+    marks_retained: bool
+    stream_name: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class DeliveredHeader:
+    """A header chain in front of a body, with the MQMD fields that describe it, and what was left out and why."""
+
+    format: bytes
+    coded_char_set_id: int
+    encoding: int
+    data: bytes
+    dropped: tuple[tuple[str, str], ...]
+
+
+def delivered_header(published: CommandHeader, wish: Wish) -> DeliveredHeader:
+    """The header of a publication for a subscription. Raises MappingError where its format cannot say it."""
+    published_data, published = published.data, _without_responses(published)
+    edit = _Edit(_NAMES[published.dialect], wish, published)
+    data = _with_fields(published, edit.fields()) if edit.changes else published.data
+    format, dropped = published.format, tuple(edit.dropped)
+    if published.data is not published_data:
+        dropped = ((_RESPONSE_FOLDER, _IGNORED), *dropped)
+    if published.dialect is not wish.dialect:
+        conversion = convert(
+            data,
+            format=format,
+            coded_char_set_id=published.coded_char_set_id,
+            encoding=published.encoding,
+            to=wish.dialect,
+        )
+        data, format = conversion.header, conversion.format
+        dropped += tuple((outcome.name, outcome.reason) for outcome in conversion.report.dropped)
+    chain = _chain(data, format, published)
+    if wish.dialect is Dialect.MQRFH and wish.stream_name is not None:
+        data = _with_stream_name(data, chain, wish.stream_name)
+    return DeliveredHeader(
+        format=format,
+        coded_char_set_id=published.coded_char_set_id,
+        encoding=published.encoding,
+        data=_resolved(data, _chain(data, format, published)),
+        dropped=dropped,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Names:
+    """The parameters that delivery touches, as the two formats call them."""
+
+    command: str
+    publication_option: str
+    registration_option: str
+    queue_manager_name: str
+    queue_name: str
+    stream_name: str | None
+
+
+_NAMES: Final = {
+    Dialect.MQRFH: _Names(
+        command="MQPSCommand",
+        publication_option="MQPSPubOpts",
+        registration_option="MQPSRegOpts",
+        queue_manager_name="MQPSQMgrName",
+        queue_name="MQPSQName",
+        stream_name="MQPSStreamName",
+    ),
+    Dialect.MQRFH2: _Names(
+        command="Command",
+        publication_option="PubOpt",
+        registration_option="RegOpt",
+        queue_manager_name="QMgrName",
+        queue_name="QName",
+        stream_name=None,
+    ),
+}
+
+
+class _Edit:
+    """Goes through the fields of a Publish once and notes what a delivery changes."""
+
+    def __init__(self, names: _Names, wish: Wish, published: CommandHeader) -> None:
+        assert isinstance(published.command, Publish)
+        self._names = names
+        self._wish = wish
+        options = published.command.registration_options
+        self._is_direct = RegistrationOption.DIRECT_REQUESTS in options
+        self.changes = wish.marks_retained
+        self.dropped: list[tuple[str, str]] = []
+        self._kept = [kept for name, value in _fields_of(published) for kept in self._field(name, value)]
+
+    def fields(self) -> NameValues:
+        """The fields that are delivered, IsRetainedPub among them where it is wished."""
+        if not self._wish.marks_retained:
+            return tuple(self._kept)
+        option = self._names.publication_option
+        after = max(place for place, (name, _) in enumerate(self._kept) if name in (self._names.command, option))
+        return (*self._kept[: after + 1], (option, _IS_RETAINED), *self._kept[after + 1 :])
+
+    def _field(self, name: str, value: str) -> Iterable[tuple[str, str]]:
+        names = self._names
+        if name == names.publication_option:
+            return self._publication_option(name, value)
+        if name == names.registration_option:
+            return self._without(name, _HIDDEN)
+        if name in (names.queue_name, names.queue_manager_name) and not self._is_direct:
+            return self._without(name, _WITHOUT_DIRECT)
+        if name == names.stream_name and self._wish.stream_name is None and self._wish.dialect is Dialect.MQRFH:
+            return self._without(name, _STREAM_HIDDEN)
+        return ((name, value),)
+
+    def _publication_option(self, name: str, value: str) -> Iterable[tuple[str, str]]:
+        if value == "Local":
+            return self._without(name, _HIDDEN)
+        number = option_number(PublicationOption, value)
+        left = number & ~_NOT_DELIVERED
+        if left == number:
+            return ((name, value),)
+        remainder = self._without(name, f"{value}: {_TOWARDS_BROKER}")
+        return ((name, str(left)),) if left else remainder
+
+    def _without(self, name: str, reason: str) -> Iterable[tuple[str, str]]:
+        self.changes = True
+        self.dropped.append((name, reason))
+        return ()
+
+
+def _without_responses(published: CommandHeader) -> CommandHeader:
+    """The publication without folders pscr, which mean nothing in it and would make a response of a converted one."""
+    data, chain = published.data, published.chain
+    for index, header in enumerate(published.chain.headers):
+        if isinstance(header, Mqrfh2) and header.folder(_RESPONSE_FOLDER) is not None:
+            folders = tuple(folder for folder in header.folders if folder.name != _RESPONSE_FOLDER)
+            data = _replaced(data, chain, index, _mqrfh2(header, folders, chain.places[index]))
+            chain = _chain(data, published.format, published)
+    return published if data is published.data else replace(published, data=data, chain=chain)
+
+
+def _fields_of(published: CommandHeader) -> NameValues:
+    header = published.chain.headers[published.place]
+    if isinstance(header, Mqrfh):
+        return header.pairs
+    assert isinstance(header, Mqrfh2)
+    folder = header.folder("psc")
+    assert folder is not None
+    return tuple((element.name, element.text) for element in folder.elements)
+
+
+def _with_fields(published: CommandHeader, fields: NameValues) -> bytes:
+    """The header chain with other fields in the header of the command; all else as it was."""
+    chain, index = published.chain, published.place
+    written = _written(chain.headers[index], fields, chain.places[index])
+    return _replaced(published.data, chain, index, written)
+
+
+def _replaced(data: bytes, chain: HeaderChain, index: int, written: bytes) -> bytes:
+    start = chain.places[index].offset
+    return data[:start] + written + data[start + chain.headers[index].struc_length :]
+
+
+def _written(header: Header, fields: NameValues, place: HeaderPlace) -> bytes:
+    if isinstance(header, Mqrfh):
+        return write_mqrfh(
+            fields,
+            format=header.format,
+            next_coded_char_set_id=header.coded_char_set_id,
+            next_encoding=header.encoding,
+            coded_char_set_id=place.coded_char_set_id,
+            encoding=place.encoding,
+            flags=header.flags,
+        )
+    assert isinstance(header, Mqrfh2)
+    psc = encode_text(psc_folder(fields), header.name_value_ccsid, encoding=place.encoding)
+    folders = tuple(replace(folder, raw=psc) if folder.name == "psc" else folder for folder in header.folders)
+    return _mqrfh2(header, folders, place)
+
+
+def _mqrfh2(header: Mqrfh2, folders: tuple[Folder, ...], place: HeaderPlace) -> bytes:
+    """The same MQRFH2 with other folders."""
+    return write_mqrfh2(
+        folders,
+        format=header.format,
+        next_coded_char_set_id=header.coded_char_set_id,
+        next_encoding=header.encoding,
+        coded_char_set_id=place.coded_char_set_id,
+        encoding=place.encoding,
+        flags=header.flags,
+        name_value_ccsid=header.name_value_ccsid,
+    )
+
+
+def _chain(data: bytes, format: bytes, published: CommandHeader) -> HeaderChain:
+    return read_header_chain(
+        data, format=format, coded_char_set_id=published.coded_char_set_id, encoding=published.encoding
+    )
+
+
+def _with_stream_name(data: bytes, chain: HeaderChain, stream_name: str) -> bytes:
+    """The chain with MQPSStreamName in front of the first topic of its MQRFH, where it is not there already."""
+    name = _NAMES[Dialect.MQRFH].stream_name
+    assert name is not None
+    index, header = next((index, found) for index, found in enumerate(chain.headers) if isinstance(found, Mqrfh))
+    pairs = header.pairs
+    if any(pair[0] == name for pair in pairs):
+        return data
+    topic = next(place for place, pair in enumerate(pairs) if pair[0] == "MQPSTopic")
+    fields = (*pairs[:topic], (name, stream_name), *pairs[topic:])
+    return _replaced(data, chain, index, _written(header, fields, chain.places[index]))
+
+
+def _resolved(data: bytes, chain: HeaderChain) -> bytes:
+    """The chain without MQCCSI_INHERIT, which what a broker puts must not have (PutApplType MQAT_BROKER)."""
+    following = [place.coded_char_set_id for place in chain.places[1:]] + [chain.body_coded_char_set_id]
+    for header, place, coded_char_set_id in zip(chain.headers, chain.places, following, strict=True):
+        if header.coded_char_set_id == INHERIT and not isinstance(header, DeadLetterHeader):
+            at = place.offset + _CODED_CHAR_SET_ID_OFFSET
+            layout = struct.Struct(">i" if is_big_endian(place.encoding) else "<i")
+            data = data[:at] + layout.pack(coded_char_set_id) + data[at + layout.size :]
+    return data

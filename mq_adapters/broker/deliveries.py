@@ -1,0 +1,259 @@
+"""Who gets a publication, and what exactly: made once for each published header, used for every publication with it.
+
+Step 7a on the way of a PUBLISH. A `Plan` holds the header as it was read and a ready `Copy` for each recipient; only
+the body differs from one publication to the next. A plan is good until the subscriptions of its stream change.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from typing import Final
+
+from mappings.command import Publish
+from mappings.errors import MappingError
+from mappings.options import PublicationOption, RegistrationOption
+from mappings.table import Dialect
+from mq_adapters.broker.delivered_header import DeliveredHeader, Wish, delivered_header
+from mq_adapters.broker.received import CommandHeader
+from mq_adapters.broker.responses import PUT_APPL_NAME_CHARACTERS
+from mq_adapters.broker.subscriptions import Identity, Subscription
+from mq_adapters.delivery_listener import Delivery
+from mq_adapters.embedded.engine import Engine
+from mq_adapters.embedded.queue import Queue
+from mq_adapters.message import (
+    IDENTIFIER_TAG,
+    MQAT_BROKER,
+    MQPER_NOT_PERSISTENT,
+    MQPER_PERSISTENCE_AS_Q_DEF,
+    MQPER_PERSISTENT,
+    MessageDescriptor,
+)
+from mq_adapters.reasons import QueueManagerError
+
+#: Descriptors kept for sharing; about 1 KiB each.
+_KEPT_DESCRIPTORS: Final = 65_536
+#: Plans and copies that a cache of plans may hold together; about 2 KiB each.
+_KEPT_WEIGHT: Final = 65_536
+#: Headers longer than this (bytes) are read anew for each publication: they would fill the cache.
+LONGEST_KEPT_HEADER: Final = 4_096
+
+_PERSISTENCE_OF_OPTION: Final = (
+    (RegistrationOption.NON_PERSISTENT, MQPER_NOT_PERSISTENT),
+    (RegistrationOption.PERSISTENT, MQPER_PERSISTENT),
+    (RegistrationOption.PERSISTENT_AS_Q, MQPER_PERSISTENCE_AS_Q_DEF),
+)
+
+PlanKey = tuple[bytes, bytes, int, int, int, int, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Copy:
+    """What one recipient gets. `header` replaces the published one; None where it stays byte for byte."""
+
+    identity: Identity
+    queue: Queue
+    descriptor: MessageDescriptor
+    header: bytes | None
+    delivery: Delivery
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Failure:
+    """A recipient that cannot be served: its queue is gone, or its format cannot say the header."""
+
+    queue_name: str
+    reason_code: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Plan:
+    """A publication's header and its recipients.
+
+    Good while the stream's generation is `generation` and the time, microseconds since 1970, is below
+    `valid_until_us` (0: for ever), when the first of the subscriptions ends. `is_correlated`, `excludes_publisher` and
+    `retains` are the publication's CorrelAsId, OtherSubsOnly and RetainPub.
+    """
+
+    published: CommandHeader
+    command: Publish
+    is_correlated: bool
+    excludes_publisher: bool
+    retains: bool
+    copies: tuple[Copy, ...]
+    failures: tuple[Failure, ...]
+    generation: int
+    valid_until_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedAs:
+    """What the MQMD of a publication gives on to its copies; `expiry` is what is left of it."""
+
+    persistence: int
+    priority: int
+    expiry: int
+
+
+class DeliveryMaker:
+    """Makes the deliveries of publications, and shares what they have in common."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._descriptors: dict[tuple[Subscription, PublishedAs, bytes, int, int], MessageDescriptor] = {}
+
+    def plan(
+        self,
+        published: CommandHeader,
+        recipients: tuple[Subscription, ...],
+        *,
+        published_as: PublishedAs,
+        generation: int = 0,
+        is_retained: bool = False,
+    ) -> Plan:
+        """The copies for these recipients; `is_retained` says that they are of a stored publication."""
+        command = published.command
+        assert isinstance(command, Publish)
+        copies: list[Copy] = []
+        failures: list[Failure] = []
+        headers: dict[Wish, DeliveredHeader | MappingError] = {}
+        for subscription in recipients:
+            wish = _wish_of(subscription, is_retained)
+            if wish not in headers:
+                headers[wish] = _header(published, wish)
+            made = self._copy(subscription, published, headers[wish], published_as, is_retained)
+            if isinstance(made, Copy):
+                copies.append(made)
+            else:
+                failures.append(made)
+        options = command.publication_options
+        return Plan(
+            published=published,
+            command=command,
+            is_correlated=PublicationOption.CORREL_ID_AS_IDENTITY in options
+            or RegistrationOption.CORREL_ID_AS_IDENTITY in command.registration_options,
+            excludes_publisher=PublicationOption.OTHER_SUBSCRIBERS_ONLY in options,
+            retains=PublicationOption.RETAIN_PUBLICATION in options,
+            copies=tuple(copies),
+            failures=tuple(failures),
+            generation=generation,
+            valid_until_us=min((found.expires_us for found in recipients if found.expires_us), default=0),
+        )
+
+    def _copy(
+        self,
+        subscription: Subscription,
+        published: CommandHeader,
+        header: DeliveredHeader | MappingError,
+        published_as: PublishedAs,
+        is_retained: bool,
+    ) -> Copy | Failure:
+        queue_name = subscription.identity.queue_name
+        if isinstance(header, MappingError):
+            return Failure(queue_name=queue_name, reason_code=header.reason_code)
+        try:
+            queue = self._engine.queue(queue_name)
+        except QueueManagerError as error:
+            return Failure(queue_name=queue_name, reason_code=error.reason_code)
+        descriptor = self._descriptor(subscription, published_as, header)
+        return Copy(
+            identity=subscription.identity,
+            queue=queue,
+            descriptor=descriptor,
+            header=None if header.data is published.data else header.data,
+            delivery=_delivery(published, header, queue_name, descriptor.correl_id, is_retained),
+        )
+
+    def _descriptor(
+        self, subscription: Subscription, published_as: PublishedAs, header: DeliveredHeader
+    ) -> MessageDescriptor:
+        """MQMD of the copies for a subscription (IBM MQ, "Message descriptor for publications")."""
+        key = (subscription, published_as, header.format, header.coded_char_set_id, header.encoding)
+        found = self._descriptors.get(key)
+        if found is None:
+            if len(self._descriptors) >= _KEPT_DESCRIPTORS:
+                self._descriptors.clear()
+            found = self._descriptors[key] = MessageDescriptor(
+                expiry=published_as.expiry,
+                encoding=header.encoding,
+                coded_char_set_id=header.coded_char_set_id,
+                format=header.format,
+                priority=published_as.priority,
+                persistence=_persistence(subscription, published_as.persistence),
+                correl_id=_correl_id(subscription.identity),
+                reply_to_q_mgr=self._engine.name,
+                user_identifier=subscription.user_identifier,
+                accounting_token=subscription.accounting_token,
+                appl_identity_data=subscription.appl_identity_data,
+                put_appl_type=MQAT_BROKER,
+                put_appl_name=self._engine.name[:PUT_APPL_NAME_CHARACTERS],
+            )
+        return found
+
+
+class PlanCache:
+    """Plans by published header and MQMD, bounded by the number of plans and copies; a full cache begins again."""
+
+    def __init__(self) -> None:
+        self._plans: dict[PlanKey, Plan] = {}
+        self._weight = 0
+        #: Looks a plan up; None where there is none.
+        self.get = self._plans.get
+
+    def put(self, key: PlanKey, plan: Plan) -> None:
+        """Keeps a plan in the place of an earlier one."""
+        weight = 1 + len(plan.copies)
+        if self._weight + weight > _KEPT_WEIGHT:
+            self._plans.clear()
+            self._weight = 0
+        earlier = self._plans.get(key)
+        self._weight += weight - (1 + len(earlier.copies) if earlier is not None else 0)
+        self._plans[key] = plan
+
+
+def _wish_of(subscription: Subscription, is_retained: bool) -> Wish:
+    options = subscription.options
+    named = subscription.dialect is Dialect.MQRFH and RegistrationOption.INCLUDE_STREAM_NAME in options
+    return Wish(
+        dialect=subscription.dialect,
+        marks_retained=is_retained and RegistrationOption.INFORM_IF_RETAINED in options,
+        stream_name=subscription.stream_name if named else None,
+    )
+
+
+def _header(published: CommandHeader, wish: Wish) -> DeliveredHeader | MappingError:
+    try:
+        return delivered_header(published, wish)
+    except MappingError as error:
+        return error
+
+
+def _delivery(
+    published: CommandHeader, header: DeliveredHeader, queue_name: str, correl_id: bytes, is_retained: bool
+) -> Delivery:
+    assert isinstance(published.command, Publish)
+    return Delivery(
+        queue_name=queue_name,
+        correl_id=correl_id,
+        topics=published.command.topics,
+        input_format=published.format,
+        input_coded_char_set_id=published.coded_char_set_id,
+        input_encoding=published.encoding,
+        input_header=published.data,
+        output_format=header.format,
+        output_coded_char_set_id=header.coded_char_set_id,
+        output_encoding=header.encoding,
+        output_header=header.data,
+        is_retained=is_retained,
+        dropped=header.dropped,
+    )
+
+
+def _persistence(subscription: Subscription, published: int) -> int:
+    """As published, unless the subscription says otherwise."""
+    return next((wanted for option, wanted in _PERSISTENCE_OF_OPTION if option in subscription.options), published)
+
+
+def _correl_id(identity: Identity) -> bytes:
+    """The subscriber's CorrelId, or one that the broker chooses: never zero, and the same for all of its copies."""
+    if identity.correl_id is not None:
+        return identity.correl_id
+    return IDENTIFIER_TAG + b"SUBS" + hashlib.blake2b(str(identity).encode(), digest_size=16).digest()

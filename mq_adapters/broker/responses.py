@@ -1,0 +1,196 @@
+"""The broker's answers: whether one is wanted, where it goes, and what stands in it.
+
+MQMD of an answer: MsgType REPLY, Report 0; Persistence, Priority, Expiry and identity of the command; CorrelId is the
+command's MsgId unless MQRO_PASS_CORREL_ID says otherwise. Character set and Encoding are those of the command.
+Source: IBM MQ, "Broker Response message", "Message descriptor for broker responses".
+"""
+
+from typing import Final
+
+from mappings.charset import ENCODING_REVERSED, UTF_8
+from mappings.errors import MappingError
+from mappings.name_value import NameValues
+from mappings.reasons import Reason
+from mappings.response import Completion, Response, ResponseReason, write_response
+from mq_adapters.broker.dead_letters import DeadLetters
+from mq_adapters.broker.received import FORMAT_OF_DIALECT, CommandHeader, UnreadableCommand
+from mq_adapters.delivery_listener import DeliveryListener
+from mq_adapters.embedded.engine import Engine
+from mq_adapters.embedded.queue import Queue
+from mq_adapters.embedded.unit_of_work import UnitOfWork
+from mq_adapters.message import (
+    MQAT_BROKER,
+    MQEI_UNLIMITED,
+    MQMI_NONE,
+    MQMT_REPLY,
+    MQMT_REQUEST,
+    MQRO_NAN,
+    MQRO_PAN,
+    MQRO_PASS_CORREL_ID,
+    MQRO_PASS_MSG_ID,
+    Message,
+    MessageDescriptor,
+)
+from mq_adapters.reasons import QueueManagerError
+
+MQRC_MISSING_REPLY_TO_Q: Final = 2027
+MQRC_UNKNOWN_REMOTE_Q_MGR: Final = 2087
+
+#: MQMD.PutApplName has 28 characters.
+PUT_APPL_NAME_CHARACTERS: Final = 28
+#: A value at fault is repeated up to the length of the longest that is valid, a topic (MQ_TOPIC_STR_LENGTH).
+_OFFENDING_CHARACTERS: Final = 10_240
+#: One unit of MQMD.Expiry, a tenth of a second, in microseconds.
+_EXPIRY_UNIT_US: Final = 100_000
+
+_WANTED_REPORT: Final = {
+    Completion.OK: MQRO_PAN,
+    Completion.WARNING: MQRO_PAN | MQRO_NAN,
+    Completion.FAILED: MQRO_NAN,
+}
+
+#: The field of an answer that holds what a MappingError names as its parameter.
+_FIELD_OF_REASON: Final[dict[int, str]] = {
+    Reason.MQRC_RFH_PARM_ERROR: "ParmId",
+    Reason.MQRC_RFH_DUPLICATE_PARM: "ParmId",
+    Reason.MQRC_RFH_PARM_MISSING: "ParmId",
+    Reason.MQRCCF_STREAM_ERROR: "StreamName",
+    Reason.MQRCCF_TOPIC_ERROR: "Topic",
+    Reason.MQRCCF_Q_MGR_NAME_ERROR: "QMgrName",
+    Reason.MQRCCF_Q_NAME_ERROR: "QName",
+    Reason.MQRCCF_REG_OPTIONS_ERROR: "RegOpt",
+    Reason.MQRCCF_PUB_OPTIONS_ERROR: "PubOpt",
+    Reason.MQRCCF_DEL_OPTIONS_ERROR: "DelOpt",
+    Reason.MQRCCF_FILTER_ERROR: "Filter",
+    Reason.MQRCCF_SUB_NAME_ERROR: "SubName",
+    Reason.MQRCCF_SUB_IDENTITY_ERROR: "SubIdentity",
+}
+
+About = CommandHeader | UnreadableCommand
+
+
+class Refusal(Exception):
+    """The broker does not carry out a command: the fault of the application that sent it.
+
+    `fields` identify the cause under psc names (Topic, QName ...), as an answer gives them.
+    """
+
+    def __init__(self, reason_code: int, *fields: tuple[str, str]) -> None:
+        super().__init__(int(reason_code), fields)
+        self.reason = ResponseReason(reason_code=int(reason_code), fields=fields)
+
+
+def refusal_of(error: MappingError) -> Refusal:
+    """The refusal of a command that cannot be read."""
+    fields: list[tuple[str, str]] = []
+    name = _FIELD_OF_REASON.get(error.reason_code)
+    if name is not None and error.parameter is not None:
+        fields.append((name, error.parameter[:_OFFENDING_CHARACTERS]))
+    if error.error_position is not None:
+        fields.append(("ErrorPos", str(error.error_position)))
+    return Refusal(error.reason_code, *fields)
+
+
+def is_wanted(descriptor: MessageDescriptor, completion: Completion) -> bool:
+    """A REQUEST is always answered, anything else as its Report says."""
+    return descriptor.msg_type == MQMT_REQUEST or bool(descriptor.report & _WANTED_REPORT[completion])
+
+
+def remaining_expiry(message: Message, now_us: int) -> int:
+    """MQMD.Expiry of what is made of a message now: its own, less the time for which it was held; at least 1."""
+    if not message.expires_us:
+        return MQEI_UNLIMITED
+    return max(1, -((now_us - message.expires_us) // _EXPIRY_UNIT_US))
+
+
+class Responder:
+    """Answers commands, in the unit of work that carries them out."""
+
+    def __init__(self, engine: Engine, listener: DeliveryListener, dead_letters: DeadLetters) -> None:
+        self._engine = engine
+        self._listener = listener
+        self._dead_letters = dead_letters
+
+    def obstacle(self, descriptor: MessageDescriptor) -> int:
+        """The reason code why an answer could not be put on the reply queue, or 0."""
+        try:
+            self._reply_queue(descriptor)
+        except QueueManagerError as error:
+            return error.reason_code
+        return 0
+
+    def accept(self, unit: UnitOfWork, message: Message, about: CommandHeader, fields: NameValues = ()) -> None:
+        """The command was carried out."""
+        self._answer(unit, message, about, Response(completion=Completion.OK, verb=about.verb, fields=fields))
+
+    def warn(
+        self, unit: UnitOfWork, message: Message, about: CommandHeader, reasons: tuple[ResponseReason, ...]
+    ) -> None:
+        """The command was carried out in part."""
+        response = Response(completion=Completion.WARNING, reasons=reasons, verb=about.verb)
+        self._answer(unit, message, about, response)
+
+    def refuse(self, unit: UnitOfWork, message: Message, about: About, refusal: Refusal) -> None:
+        """The command was not carried out; the listener hears of it, also where no answer is wanted."""
+        self._listener.refused(unit, message, about.verb, refusal.reason.reason_code)
+        response = Response(completion=Completion.FAILED, reasons=(refusal.reason,), verb=about.verb or None)
+        self._answer(unit, message, about, response)
+
+    def _answer(self, unit: UnitOfWork, message: Message, about: About, response: Response) -> None:
+        if not is_wanted(message.descriptor, response.completion):
+            return
+        if response.completion is Completion.FAILED:
+            unit.answered[message.msg_id] = message
+        answer = self._message(message, about, response)
+        try:
+            self._engine.put(unit, self._reply_queue(message.descriptor), answer)
+        except QueueManagerError as error:
+            self._dead_letters.put(unit, answer, message.descriptor.reply_to_q, error.reason_code)
+
+    def _reply_queue(self, descriptor: MessageDescriptor) -> Queue:
+        name, queue_manager_name = descriptor.reply_to_q.rstrip(), descriptor.reply_to_q_mgr.rstrip()
+        if not name:
+            raise QueueManagerError(MQRC_MISSING_REPLY_TO_Q, "answer a command")
+        if queue_manager_name not in ("", self._engine.name):
+            raise QueueManagerError(MQRC_UNKNOWN_REMOTE_Q_MGR, f"answer a command at {queue_manager_name!r}")
+        return self._engine.queue(name)
+
+    def _message(self, message: Message, about: About, response: Response) -> Message:
+        asked = message.descriptor
+        coded_char_set_id, encoding = asked.coded_char_set_id, asked.encoding
+        try:
+            body = write_response(
+                response,
+                about.dialect,
+                coded_char_set_id=coded_char_set_id,
+                encoding=encoding,
+                failing_command=about.echo,
+            )
+        except MappingError:
+            coded_char_set_id, encoding = UTF_8, ENCODING_REVERSED
+            body = write_response(
+                _without_details(response), about.dialect, coded_char_set_id=UTF_8, encoding=ENCODING_REVERSED
+            )
+        descriptor = MessageDescriptor(
+            msg_type=MQMT_REPLY,
+            expiry=remaining_expiry(message, self._engine.now_us()),
+            encoding=encoding,
+            coded_char_set_id=coded_char_set_id,
+            format=FORMAT_OF_DIALECT[about.dialect],
+            priority=asked.priority,
+            persistence=asked.persistence,
+            msg_id=message.msg_id if asked.report & MQRO_PASS_MSG_ID else MQMI_NONE,
+            correl_id=asked.correl_id if asked.report & MQRO_PASS_CORREL_ID else message.msg_id,
+            user_identifier=asked.user_identifier,
+            accounting_token=asked.accounting_token,
+            appl_identity_data=asked.appl_identity_data,
+            put_appl_type=MQAT_BROKER,
+            put_appl_name=self._engine.name[:PUT_APPL_NAME_CHARACTERS],
+        )
+        return Message(descriptor, body, message.origin)
+
+
+def _without_details(response: Response) -> Response:
+    """An answer of numbers only, for one whose values cannot be said in the format or code page of the command."""
+    reasons = tuple(ResponseReason(reason_code=reason.reason_code) for reason in response.reasons)
+    return Response(completion=response.completion, reasons=reasons)
