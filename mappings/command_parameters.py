@@ -196,7 +196,7 @@ def _mqrfh_options(parameters: Parameters) -> NameValues:
     """MQRFH has Local of a Publish among the registration options, and CorrelAsId among the publication options."""
     registration, publication = parameters.registration_options, parameters.publication_options
     correlated = RegistrationOption.CORREL_ID_AS_IDENTITY
-    if parameters.verb == "Publish" and correlated in registration:
+    if parameters.verb == "Publish" and registration & correlated:
         registration &= ~correlated
         publication |= PublicationOption.CORREL_ID_AS_IDENTITY
     return (
@@ -211,10 +211,10 @@ def _mqrfh2_options(parameters: Parameters) -> NameValues:
     registration, publication = parameters.registration_options, parameters.publication_options
     local: NameValues = ()
     if parameters.verb == "Publish":
-        if RegistrationOption.LOCAL in registration:
+        if registration & RegistrationOption.LOCAL:
             registration &= ~RegistrationOption.LOCAL
             local = (("PubOpt", "Local"),)
-        if PublicationOption.CORREL_ID_AS_IDENTITY in publication:
+        if publication & PublicationOption.CORREL_ID_AS_IDENTITY:
             publication &= ~PublicationOption.CORREL_ID_AS_IDENTITY
             registration |= RegistrationOption.CORREL_ID_AS_IDENTITY
     return (

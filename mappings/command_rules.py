@@ -41,6 +41,8 @@ def _check_options(parameters: Parameters, dialect: Dialect) -> None:
 def _check_option_pairs(parameters: Parameters) -> None:
     """Options that exclude or need each other, or another parameter."""
     options = parameters.registration_options
+    if not options:
+        return
     if RegistrationOption.JOIN_SHARED in options and RegistrationOption.JOIN_EXCLUSIVE in options:
         raise options_error(RegistrationOption, "JoinExcl", "cannot stand beside JoinShared")
     if RegistrationOption.ANONYMOUS in options and RegistrationOption.DIRECT_REQUESTS in options:
@@ -64,7 +66,7 @@ def _check_full_response(parameters: Parameters) -> None:
 def _check_topics(parameters: Parameters, dialect: Dialect) -> None:
     verb, topics = parameters.verb, parameters.topics
     name = "Topic" if dialect is Dialect.MQRFH2 else "MQPSTopic"
-    everything = RegistrationOption.DEREGISTER_ALL in parameters.registration_options
+    everything = bool(parameters.registration_options & RegistrationOption.DEREGISTER_ALL)
     if not topics and not everything:
         raise _missing(name)
     if topics and everything and dialect is Dialect.MQRFH:
@@ -100,10 +102,6 @@ def _check_texts(parameters: Parameters) -> None:
         rule = _TEXT_RULES.get(key)
         if rule is not None and not rule[0](value):
             raise CommandError(rule[1], f"{key} {value[:200]!a} {rule[2]}", parameter=value)
-    if parameters.data and parameters.verb != "Publish":
-        raise CommandError(
-            Reason.MQRC_RFH_PARM_ERROR, "only Publish carries publication data", parameter=parameters.data[0][0]
-        )
 
 
 def _missing(name: str) -> CommandError:

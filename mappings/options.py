@@ -78,23 +78,31 @@ _REASONS: dict[OptionClass, Reason] = {
 }
 
 
-def _rows_of(option_class: OptionClass) -> tuple[OptionRow, ...]:
-    rows = tuple(row for row in OPTION_ROWS if row.kind == _KINDS[option_class])
+def rows_of(option_class: OptionClass, table: tuple[OptionRow, ...]) -> tuple[OptionRow, ...]:
+    """The rows of one kind of options; TableError when they are not those of the flag class."""
+    rows = tuple(row for row in table if row.kind == _KINDS[option_class])
     if {row.member: row.number for row in rows} != {member.name: member.value for member in option_class}:
         raise TableError(f"options.toml and {option_class.__name__} do not agree")
     return rows
 
 
-_ROWS: dict[OptionClass, tuple[OptionRow, ...]] = {option_class: _rows_of(option_class) for option_class in _KINDS}
+_ROWS: dict[OptionClass, tuple[OptionRow, ...]] = {
+    option_class: rows_of(option_class, OPTION_ROWS) for option_class in _KINDS
+}
 _NUMBERS: dict[OptionClass, dict[str, int]] = {
     option_class: {row.token: row.number for row in rows} | {NO_OPTIONS_TOKEN: 0}
     for option_class, rows in _ROWS.items()
 }
 
+_ALL_BITS: dict[OptionClass, int] = {
+    option_class: sum(row.number for row in rows) for option_class, rows in _ROWS.items()
+}
+
 
 def option_rows(option: Option) -> tuple[OptionRow, ...]:
     """The table rows of the options that are set, in table order."""
-    return tuple(row for row in _ROWS[type(option)] if row.number & option)
+    number = int(option)
+    return tuple(row for row in _ROWS[type(option)] if row.number & number) if number else ()
 
 
 def tokens_of(option: Option) -> tuple[str, ...]:
@@ -110,14 +118,14 @@ def option_number(option_class: OptionClass, value: str) -> int:
     number = _NUMBERS[option_class].get(value)
     if number is not None:
         return number
-    if not _DECIMAL.fullmatch(value) or int(value) & ~_all_bits(option_class):
+    if not _DECIMAL.fullmatch(value) or int(value) & ~_ALL_BITS[option_class]:
         raise options_error(option_class, value, "is neither a known token nor a sum of known options")
     return int(value)
 
 
 def check_option(option: Option, *, verb: str, dialect: Dialect) -> None:
     """CommandError for an option that the command or the format does not have."""
-    if option & ~_all_bits(type(option)):
+    if int(option) & ~_ALL_BITS[type(option)]:
         raise options_error(type(option), str(int(option)), "has a bit that stands for no option")
     for row in option_rows(option):
         if dialect not in row.formats:
@@ -130,7 +138,3 @@ def options_error(option_class: OptionClass, value: str, problem: str) -> Comman
     """The error for a wrong option, with the offending value."""
     kind = _KINDS[option_class]
     return CommandError(_REASONS[option_class], f"{kind} option {value[:64]!a} {problem}", parameter=value)
-
-
-def _all_bits(option_class: OptionClass) -> int:
-    return sum(row.number for row in _ROWS[option_class])

@@ -85,7 +85,8 @@ EXAMPLES: list[tuple[Command, str, str]] = [
             queue_name="GW.SUB",
             queue_manager_name="QM1",
         ),
-        "MQPSCommand RegSub MQPSRegOpts CorrelAsId MQPSRegOpts InformIfRet MQPSQName GW.SUB MQPSQMgrName QM1 MQPSTopic a/#",
+        "MQPSCommand RegSub MQPSRegOpts CorrelAsId MQPSRegOpts InformIfRet "
+        "MQPSQName GW.SUB MQPSQMgrName QM1 MQPSTopic a/#",
         "<psc><Command>RegSub</Command><RegOpt>CorrelAsId</RegOpt><RegOpt>InformIfRet</RegOpt>"
         "<QName>GW.SUB</QName><QMgrName>QM1</QMgrName><Topic>a/#</Topic></psc>",
     ),
@@ -364,6 +365,11 @@ def test_a_wrong_psc_folder_has_its_reason_code(folder: str, reason_code: int, p
     with pytest.raises(MappingError) as caught:
         from_psc(folder)
     assert (caught.value.reason_code, caught.value.parameter) == (reason_code, parameter)
+
+
+def test_one_deregistration_may_ask_for_a_full_response() -> None:
+    command = from_string("MQPSCommand DeregSub MQPSRegOpts FullResp MQPSTopic a")
+    assert command == DeregisterSubscriber(topics=("a",), registration_options=RegistrationOption.FULL_RESPONSE)
 
 
 def test_psc_may_name_topics_beside_dereg_all() -> None:

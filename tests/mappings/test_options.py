@@ -11,6 +11,7 @@ from mappings.options import (
     RegistrationOption,
     check_option,
     option_number,
+    rows_of,
     tokens_of,
 )
 from mappings.table import (
@@ -210,3 +211,9 @@ def test_a_table_of_two_options_is_read() -> None:
 def test_a_table_of_options_that_contradicts_itself_stops_the_import(changes: dict[str, object]) -> None:
     with pytest.raises(TableError):
         read_option_rows(options_of(**changes))
+
+
+def test_a_table_that_lacks_an_option_of_the_flag_class_stops_the_import() -> None:
+    assert rows_of(DeleteOption, OPTION_ROWS)
+    with pytest.raises(TableError, match="do not agree"):
+        rows_of(DeleteOption, OPTION_ROWS[:-1])

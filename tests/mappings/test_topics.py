@@ -265,6 +265,18 @@ def test_a_value_under_two_patterns_is_found_once() -> None:
     assert index.match("a") == ("x",)
 
 
+def test_removing_one_pattern_leaves_others_with_the_same_beginning() -> None:
+    index: PatternIndex[str] = PatternIndex()
+    for pattern, value in [("a/*", "x"), ("a/?", "y"), ("b/*", "z"), ("a/*", "v")]:
+        index.add(pattern, Scheme.CHARACTER, value)
+    index.remove("a/*", Scheme.CHARACTER, "x")
+    assert sorted(index.match("a/1")) == ["v", "y"]
+    index.remove("a/*", Scheme.CHARACTER, "v")
+    index.remove("a/?", Scheme.CHARACTER, "y")
+    assert index.match("a/1") == ()
+    assert index.match("b/1") == ("z",)
+
+
 def test_an_empty_index_keeps_nothing_of_what_was_removed() -> None:
     index: PatternIndex[str] = PatternIndex()
     for scheme, pattern in [
