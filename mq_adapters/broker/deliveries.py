@@ -64,13 +64,14 @@ class Failure:
     reason_code: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(slots=True, kw_only=True, eq=False)
 class Plan:
-    """A publication's header and its recipients.
+    """A publication's header, its recipients and their copies.
 
-    Good while the stream's generation is `generation` and the time, microseconds since 1970, is below
-    `valid_until_us` (0: for ever), when the first of the subscriptions ends. `is_correlated`, `excludes_publisher` and
-    `retains` are the publication's CorrelAsId, OtherSubsOnly and RetainPub.
+    Good while the stream's generation is `generation` (it moves on where a change of subscriptions turns out to leave
+    the recipients as they are) and the time, microseconds since 1970, is below `valid_until_us` (0: for ever), when the
+    first of the subscriptions ends. `is_correlated`, `excludes_publisher` and `retains` are the publication's
+    CorrelAsId, OtherSubsOnly and RetainPub.
     """
 
     published: CommandHeader
@@ -78,6 +79,7 @@ class Plan:
     is_correlated: bool
     excludes_publisher: bool
     retains: bool
+    recipients: tuple[Subscription, ...]
     copies: tuple[Copy, ...]
     failures: tuple[Failure, ...]
     generation: int
@@ -132,6 +134,7 @@ class DeliveryMaker:
             or RegistrationOption.CORREL_ID_AS_IDENTITY in command.registration_options,
             excludes_publisher=PublicationOption.OTHER_SUBSCRIBERS_ONLY in options,
             retains=PublicationOption.RETAIN_PUBLICATION in options,
+            recipients=recipients,
             copies=tuple(copies),
             failures=tuple(failures),
             generation=generation,

@@ -113,7 +113,7 @@ class StreamPublisher:
         """Takes a message off the stream queue; see embedded.queue.ServedHandler."""
         key = self._key(message)
         plan = self._plans.get(key)
-        if plan is None or self._is_stale(plan):
+        if plan is None or (self._is_stale(plan) and not self._is_renewed(plan)):
             if not self._is_command(unit, queue, message):
                 return
             received = plan.published if plan is not None else read_received(message)
@@ -154,6 +154,13 @@ class StreamPublisher:
             return True
         return 0 < plan.valid_until_us <= self._engine.now_us()
 
+    def _is_renewed(self, plan: Plan) -> bool:
+        """Whether a stale plan is good again, because its recipients are still the same."""
+        recipients = self._subscriptions.recipients(plan.command.topics, self._engine.now_us())
+        if recipients == plan.recipients:
+            plan.generation = self._subscriptions.generation
+        return recipients == plan.recipients
+
     def _is_command(self, unit: UnitOfWork, queue: Queue, message: Message) -> bool:
         if message.descriptor.format in DIALECT_OF_FORMAT:
             return True
@@ -185,7 +192,7 @@ class StreamPublisher:
             published_as=_published_as(message.descriptor, key[-1]),
             generation=self._subscriptions.generation,
         )
-        if published.data == key[0]:
+        if published.data == key[0] and not plan.failures:
             self._plans.put(key, plan)
         return plan
 

@@ -357,3 +357,10 @@ def test_answer_is_in_the_code_page_and_byte_order_of_the_command(station):
     assert (answer.descriptor.coded_char_set_id, answer.descriptor.encoding) == (500, 273)
     expected = "MQPSCompCode 0 MQPSReason 0 MQPSReasonText MQRC_NONE MQPSCommand RegPub\0"
     assert answer.body[32:] == expected.encode("cp500")
+
+
+def test_listener_hears_where_not_even_the_dead_letter_queue_takes_a_message(station):
+    station.engine.queue("SYSTEM.DEAD.LETTER.QUEUE").maximum_depth = 0
+    station.put(DEFAULT, b"MQSTR   ", b"hello", report=0x0700_0000, reply_to_q="REPLY")
+    assert station.bodies("REPLY") == [b"hello"]
+    assert [name for name, _ in station.listener.drops] == [DEFAULT]

@@ -303,3 +303,26 @@ def test_header_that_the_other_format_cannot_say_goes_to_the_dead_letter_queue(s
     station.put("SYSTEM.BROKER.DEFAULT.STREAM", MQRFH2, station.mqrfh2(header), coded_char_set_id=819)
     assert station.bodies("OLD") == []
     assert [(name, code) for _, name, code in station.listener.dead_letters] == [("OLD", 2119)]
+
+
+def test_descriptors_and_deliveries_are_shared_by_publications_with_the_same_header(station):
+    station.subscribe_new("a")
+    header = "<psc><Command>Publish</Command><Topic>a</Topic></psc>"
+    station.publish(header, b"1")
+    station.subscribe_new("elsewhere")
+    station.publish(header, b"2")
+    (_, first, first_delivery), (_, second, second_delivery) = station.listener.copies
+    assert first.descriptor is second.descriptor
+    assert first_delivery is second_delivery
+    assert (first.body[-1:], second.body[-1:]) == (b"1", b"2")
+
+
+def test_subscriber_queue_that_comes_late_is_served_from_then_on(station):
+    station.subscribe_new("a")
+    header = "<psc><Command>Publish</Command><Topic>a</Topic></psc>"
+    queue = station.engine._queues.pop("NEW")
+    station.publish(header, b"1")
+    assert [(name, code) for _, name, code in station.listener.dead_letters] == [("NEW", 2085)]
+    station.engine._queues["NEW"] = queue
+    station.publish(header, b"2")
+    assert station.bodies("NEW") == [station.mqrfh2(header, body=b"2")]

@@ -1,0 +1,49 @@
+"""What the broker keeps in the store: version 1 as written down here, and nothing else."""
+
+import ormsgpack
+import pytest
+
+from mq_adapters.embedded.unit_of_work import StateSpace
+from mq_adapters.reasons import StoreError
+
+DEFAULT = "SYSTEM.BROKER.DEFAULT.STREAM"
+SUBSCRIPTION = [1, 7, "QM1", "NEW", None, DEFAULT, "a/#", "mqrfh2", 256, "", "", "", "ann", b"", "", 0]
+PACKED_DESCRIPTOR = b"\x01" + ormsgpack.packb({6: b"MQHRF2  ", 8: 1}, option=ormsgpack.OPT_NON_STR_KEYS)
+STORED = "<psc><Command>Publish</Command><PubOpt>RetainPub</PubOpt><Topic>a/b</Topic></psc>"
+
+
+def keep(station, space, key, value):
+    unit = station.engine.begin()
+    unit.set_state(space, key, ormsgpack.packb(value))
+    station.engine.submit(unit)
+
+
+def test_subscription_and_retained_publication_of_version_1_are_read(station):
+    key = f"{DEFAULT}\0QM1:NEW\0\0a/#".encode()
+    keep(station, StateSpace.BROKER_SUBSCRIPTION, key, SUBSCRIPTION)
+    body = station.mqrfh2(STORED, body=b"x")
+    retained = [1, 5, station.now_us, 0, False, PACKED_DESCRIPTOR, b"", body]
+    keep(station, StateSpace.BROKER_RETAINED, f"{DEFAULT}\0a/b".encode(), retained)
+    station.restart()
+    station.control(
+        "<psc><Command>ReqUpdate</Command><QName>NEW</QName><Topic>a/#</Topic></psc>", user_identifier="ann"
+    )
+    marked = STORED.replace("<Topic>", "<PubOpt>IsRetainedPub</PubOpt><Topic>")
+    assert station.bodies("NEW") == [station.mqrfh2(marked, body=b"x")]
+
+
+@pytest.mark.parametrize(
+    ("space", "value"),
+    [
+        (StateSpace.BROKER_SUBSCRIPTION, [2, *SUBSCRIPTION[1:]]),
+        (StateSpace.BROKER_SUBSCRIPTION, [1, 2]),
+        (StateSpace.BROKER_SUBSCRIPTION, "no list"),
+        (StateSpace.BROKER_RETAINED, [2, 5, 0, 0, False, PACKED_DESCRIPTOR, b"", b""]),
+        (StateSpace.BROKER_RETAINED, [1, 5, 0, 0, False, b"\x02", b"", b""]),
+    ],
+)
+def test_other_versions_and_damage_are_refused(station, space, value):
+    keep(station, space, b"k", value)
+    station.engine.close()
+    with pytest.raises(StoreError, match="backup"):
+        station.open()
