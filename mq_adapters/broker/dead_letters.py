@@ -84,7 +84,7 @@ class DeadLetters:
         ).to_bytes(coded_char_set_id=UTF_8, encoding=ENCODING_REVERSED)
 
     def _report(self, unit: UnitOfWork, message: Message, reason_code: int) -> None:
-        """An exception report, with as much of the message as was asked for; if it cannot be put, the listener hears."""
+        """An exception report, with as much of the message as was asked for; the listener hears if it fails."""
         asked = message.descriptor
         body = _reported(message)
         descriptor = MessageDescriptor(
