@@ -43,7 +43,8 @@ OWNER_WAIT_S: Final = 10.0
 #: How long a stopping gateway waits for the exporter to write what is left, seconds.
 EXPORT_WAIT_S: Final = 30.0
 _TICK_S: Final = 0.1
-_TICKS_PER_LISTENER_TICK: Final = 10
+_TICKS_PER_SECOND: Final = 10
+_TICKS_PER_SWEEP: Final = 50
 _RESTART_EXPORTER_S: Final = 5.0
 
 
@@ -55,6 +56,7 @@ class Daemon:
         self._stop = asyncio.Event()
         self._exit_code = 0
         self._commits = ThreadPoolExecutor(max_workers=1, thread_name_prefix="commit")
+        self._broker: Broker | None = None
         self._exporter: asyncio.subprocess.Process | None = None
         self._exporter_task: asyncio.Task[None] | None = None
 
@@ -120,8 +122,8 @@ class Daemon:
         reply_queue = engine.ensure(settings.subscribe.reply_queue, "the broker's answers to the gateway")
         engine.ensure(settings.publish.stream, "publications of MQTT clients")
         self._note_start(engine)
-        broker = Broker(engine, listener=notes, streams=(*settings.broker.streams, settings.publish.stream))
-        broker.attach()
+        self._broker = Broker(engine, listener=notes, streams=(*settings.broker.streams, settings.publish.stream))
+        self._broker.attach()
         sessions = Sessions(engine, maximum_in_flight=settings.mqtt.maximum_in_flight)
         access = Access(publish=settings.access.publish, subscribe=settings.access.subscribe)
         to_mq = ToMq(
@@ -166,8 +168,10 @@ class Daemon:
                 return
             bridge.tick()
             engine.tick()
-            if ticks % _TICKS_PER_LISTENER_TICK == 0:
+            if ticks % _TICKS_PER_SECOND == 0:
                 listener.tick()
+            if ticks % _TICKS_PER_SWEEP == 0 and self._broker is not None:
+                self._broker.expire()
 
     async def _drain(self, engine: Engine, bridge: Bridge, listener: Listener) -> None:
         bridge.is_stopping = True
