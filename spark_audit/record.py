@@ -1,11 +1,12 @@
 """The audit record: one line of the trail, one fact. Fields, units and allowed values; nothing of Spark here.
 
-A line is one JSON object with the fields below in this order; fields that do not apply are left out; `prev` and `hash` are the
-last two keys. `hash` is the SHA-256 (hex) of the line's stored bytes without `,"hash":"..."`, that is up to and without the comma
-before it, with the closing brace put back; `prev` is the hash of the line before (64 zeros for the first line of a trail).
-Bytes are base64, identifiers hex, times microseconds since 1970 UTC.
+A line is one JSON object with the fields below in this order; fields that do not apply are left out; `prev` and `hash`
+are the last two keys. `hash` is the SHA-256 (hex) of the line's stored bytes without `,"hash":"..."`, that is up to and
+without the comma before it, with the closing brace put back; `prev` is the hash of the line before (64 zeros for the
+first line of a trail). Bytes are base64, identifiers hex, times microseconds since 1970 UTC.
 """
 
+import hashlib
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -59,7 +60,9 @@ FIELDS: Final = (
     Field("client", "string", "MQTT client identifier"),
     Field("session_epoch", "long", "number of the session; a client's next clean session has another"),
     Field("exchange", "long", "the session's own number of this exchange in this direction, from 1"),
-    Field("exchanges", "array<array<long>>", "confirmed: ranges [first, last] of exchanges that the gateway acknowledged"),
+    Field(
+        "exchanges", "array<array<long>>", "confirmed: ranges [first, last] of exchanges that the gateway acknowledged"
+    ),
     Field("packet_type", "long", "MQTT packet type, 1 to 14 (1 in a put: the will of that CONNECT)"),
     Field("packet_identifier", "long", "MQTT packet identifier, 1 to 65535"),
     Field("protocol_level", "long", "session: MQTT level, 3 or 4"),
@@ -75,8 +78,13 @@ FIELDS: Final = (
     Field("message_id", "string", "MQMD.MsgId of the message that the record speaks of"),
     Field("correlation_id", "string", "MQMD.CorrelId of that message"),
     Field("source_message_id", "string", "put by the broker: MsgId of the publication that was copied"),
+    Field("dead_letter_id", "string", "dead_lettered: MsgId of the message on the dead-letter queue"),
     Field("persistent", "boolean", "put: whether the message survives a restart"),
-    Field("conversion", "string", "a ConversionKind, where a header was made from a packet or a header, or a packet from a header"),
+    Field(
+        "conversion",
+        "string",
+        "a ConversionKind, where a header was made from a packet or a header, or a packet from a header",
+    ),
     Field("input_format", "string", "'MQTT', 'MQHRF' or 'MQHRF2'"),
     Field("input_ccsid", "long", "CodedCharSetId that describes the first input header"),
     Field("input_encoding", "long", "Encoding that describes the first input header"),
@@ -98,3 +106,16 @@ FIELDS: Final = (
     Field("prev", "string", "hash of the record before"),
     Field("hash", "string", "hash of this record"),
 )
+
+#: A line ends in `,"hash":"`, 64 hex digits and `"}`: 75 bytes.
+HASH_FIELD: Final = b',"hash":"'
+HASH_SUFFIX_BYTES: Final = len(HASH_FIELD) + 64 + len(b'"}')
+
+
+def line_hashes(line: bytes) -> tuple[str, str] | None:
+    """The hash that a line (without its line feed) bears, and the one that its bytes have; None where it bears none."""
+    body, suffix = line[:-HASH_SUFFIX_BYTES], line[-HASH_SUFFIX_BYTES:]
+    if not body or not suffix.startswith(HASH_FIELD) or not suffix.endswith(b'"}'):
+        return None
+    borne = suffix[len(HASH_FIELD) : -2].decode("latin-1")
+    return borne, hashlib.sha256(body + b"}").hexdigest()

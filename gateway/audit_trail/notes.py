@@ -1,8 +1,8 @@
 """Audit notes: what each unit of work says of itself, packed with all others of a group commit into one batch.
 
 Step 9 of the way of a PUBLISH begins here, on the hot path, so a note is a flat tuple and nothing is formatted.
-The exporter (exporter.py) makes records of it later, in a process of its own. A note begins with its NoteKind and the time in
-microseconds; its last item may be a fact sheet (a header translation used by many messages), stored once a batch.
+The exporter (exporter.py) makes records of it later, in a process of its own. A note begins with its NoteKind and the
+time in microseconds; its last item may be a fact sheet (a header translation used by many messages), once a batch.
 
 A packed batch is msgpack: [version, batch number, notes as packed bytes, fact sheets]. In a note a fact sheet
 stands as its index. The other items are, by kind:
@@ -23,8 +23,12 @@ stands as its index. The other items are, by kind:
     STARTED        at, code version, table version, configuration SHA-256
     SESSION        at, client, epoch, event, protocol level, clean session
 
-PUBLISHED is one exchange of QoS 0 or 1: an `accepted` and a `put` record. A QoS 2 exchange is ACCEPTED when it is stored and
-RELEASED when its PUBREL makes it a put. A MsgId number is the sequence number that ends a MsgId of this store; 0 is none.
+PUBLISHED is one exchange of QoS 0 or 1: an `accepted` and a `put` record. A QoS 2 exchange is ACCEPTED when it is
+stored and RELEASED when its PUBREL makes it a put. A MsgId number is the sequence number that ends a MsgId of this
+store; 0 is none. A packet part is what of the packet the command was made from: one entry of a SUBSCRIBE or UNSUBSCRIBE
+(length, filter, requested QoS); of a will its topic (length, text) and a byte with QoS 0x06 and RETAIN 0x01; a PUBLISH's
+header; empty where no packet asked. The exchange of REFUSED, DEAD_LETTERED and DROPPED is the incoming one that the message
+came from; with exchange 0 the client is the one who was to get it.
 """
 
 from collections.abc import Callable
@@ -61,7 +65,17 @@ class NoteKind(IntEnum):
 class Translation:
     """Fact sheet of packet to header: the command, where it is put, and the header that was written."""
 
-    __slots__ = ("coded_char_set_id", "command", "correl_id", "encoding", "format", "header", "persistent", "queue", "topic")
+    __slots__ = (
+        "coded_char_set_id",
+        "command",
+        "correl_id",
+        "encoding",
+        "format",
+        "header",
+        "persistent",
+        "queue",
+        "topic",
+    )
 
     def __init__(
         self,

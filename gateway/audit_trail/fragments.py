@@ -1,0 +1,135 @@
+"""Fragments of trail lines: values of notes as JSON text, and what a fact sheet says, written once for many records."""
+
+import binascii
+from typing import Any, Final
+
+import orjson
+
+from gateway.audit_trail.packet_header import first_byte_fields
+from spark_audit.record import ConversionKind
+
+_NO_IDENTIFIER: Final = bytes(24)
+
+
+def json_text(text: str) -> str:
+    """A JSON string with its quotes; what UTF-8 cannot say (lone surrogates) becomes a question mark."""
+    try:
+        return orjson.dumps(text).decode()
+    except orjson.JSONEncodeError:
+        return orjson.dumps(text.encode(errors="replace").decode()).decode()
+
+
+def truth_text(value: object) -> str:
+    return "true" if value else "false"
+
+
+def base64_text(data: bytes) -> str:
+    return binascii.b2a_base64(data, newline=False).decode()
+
+
+def digest_text(value: bytes | str) -> str:
+    return value if isinstance(value, str) else value.hex()
+
+
+def _format_name(format: bytes) -> str:
+    """MQHRF, MQHRF2: the Format without its blanks, as a JSON string."""
+    return json_text(format.decode("latin-1").rstrip())
+
+
+def _publish_flags(first: int) -> str:
+    qos, retain, duplicate = first_byte_fields(first)
+    return f',"qos":{qos},"retain":{truth_text(retain)},"duplicate":{truth_text(duplicate)}'
+
+
+PUBLISH_FLAGS: Final = tuple(_publish_flags(first) for first in range(256))
+
+
+class Sheet:
+    """The fragments of one fact sheet: `head` stands before the message identifiers, the others behind them."""
+
+    __slots__ = ("conversion", "correlation", "head", "input", "is_retained", "output", "persistent")
+
+    def __init__(self, facts: list[Any]) -> None:
+        kind, *values = facts
+        self.head = self.correlation = self.input = self.output = self.persistent = self.is_retained = ""
+        if kind == "translation":
+            self._translation(*values)
+        elif kind == "arrival":
+            self._arrival(*values)
+        elif kind == "delivery":
+            self._delivery(*values)
+        else:
+            raise ValueError(f"fact sheet {kind!r} is not known")
+
+    def _translation(
+        self,
+        command: str,
+        topic: str,
+        queue: str,
+        correl_id: bytes,
+        persistent: bool,
+        format: bytes,
+        ccsid: int,
+        encoding: int,
+        header: bytes,
+    ) -> None:
+        self.head = f',"topic":{json_text(topic)},"command":{json_text(command)},"queue":{json_text(queue)}'
+        self.correlation = _correlation(correl_id)
+        self.persistent = f',"persistent":{truth_text(persistent)}'
+        self.conversion = f',"conversion":"{ConversionKind.PACKET_TO_HEADER}"'
+        self.output = _side("output", format, ccsid, encoding, header)
+
+    def _arrival(
+        self,
+        queue: str,
+        correl_id: bytes,
+        _first_topic: str,
+        is_retained: bool,
+        format: bytes,
+        ccsid: int,
+        encoding: int,
+        header: bytes,
+    ) -> None:
+        self.head = f',"queue":{json_text(queue)}'
+        self.correlation = _correlation(correl_id)
+        self.conversion = f',"conversion":"{ConversionKind.HEADER_TO_PACKET}"'
+        self.input = _side("input", format, ccsid, encoding, header)
+        self.is_retained = f',"is_retained":{truth_text(is_retained)}'
+
+    def _delivery(
+        self,
+        queue: str,
+        correl_id: bytes,
+        topics: list[str],
+        is_retained: bool,
+        input_format: bytes,
+        input_ccsid: int,
+        input_encoding: int,
+        input_header: bytes,
+        output_format: bytes,
+        output_ccsid: int,
+        output_encoding: int,
+        output_header: bytes,
+        dropped: list[list[str]],
+    ) -> None:
+        topic = json_text(topics[0] if topics else "")
+        self.head = f',"topic":{topic},"command":"Publish","queue":{json_text(queue)}'
+        self.correlation = _correlation(correl_id)
+        self.conversion = f',"conversion":"{ConversionKind.HEADER_TO_HEADER}"'
+        self.input = _side("input", input_format, input_ccsid, input_encoding, input_header)
+        self.output = _side("output", output_format, output_ccsid, output_encoding, output_header)
+        if dropped:
+            pairs = ",".join(f"[{json_text(name)},{json_text(reason)}]" for name, reason in dropped)
+            self.output += f',"dropped_fields":[{pairs}]'
+        self.is_retained = f',"is_retained":{truth_text(is_retained)}'
+
+
+def _correlation(correl_id: bytes) -> str:
+    return "" if correl_id in (b"", _NO_IDENTIFIER) else f',"correlation_id":"{correl_id.hex()}"'
+
+
+def _side(side: str, format: bytes, ccsid: int, encoding: int, header: bytes) -> str:
+    return (
+        f',"{side}_format":{_format_name(format)},"{side}_ccsid":{ccsid},"{side}_encoding":{encoding}'
+        f',"{side}":"{base64_text(header)}"'
+    )

@@ -1,0 +1,107 @@
+"""The audit as a process: python -m spark_audit run --data DIR --out DIR [--json]
+
+Reads DIR/trail, runs every control on Spark, writes result.json and report.html, and prints a summary.
+Exit 0: clean; 1: violations; 2: not evaluable (nothing to read, unreadable, no Java); 3: usage.
+"""
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, NoReturn
+
+import orjson
+from rich.console import Console
+
+from spark_audit.report import print_summary, write_report
+from spark_audit.result import AuditResult
+
+TRAIL_FOLDER: Final = "trail"
+USAGE: Final = 3
+#: Bytes of trail for each shuffle partition beyond the first two.
+_PARTITION_BYTES: Final = 32 * 1024 * 1024
+_PIPE_COLUMNS: Final = 160
+
+
+class _Parser(argparse.ArgumentParser):
+    """Exit code 3 for wrong usage, as every audit command has it."""
+
+    def error(self, message: str) -> NoReturn:
+        self.print_usage(sys.stderr)
+        self.exit(USAGE, f"{self.prog}: {message}\n")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the audit and returns its exit code."""
+    options = _options(arguments)
+    data: Path = options.data
+    if not data.is_dir():
+        print(f"python -m spark_audit: {data} is no folder", file=sys.stderr)
+        return USAGE
+    result = _audited(data / TRAIL_FOLDER)
+    try:
+        files = write_report(result, options.out)
+    except OSError as error:
+        print(f"python -m spark_audit: {options.out} cannot be written: {error.strerror}", file=sys.stderr)
+        return USAGE
+    _tell(f"wrote {files[0]} and {files[1]}")
+    if options.json:
+        sys.stdout.write(orjson.dumps(result.as_dict(), option=orjson.OPT_INDENT_2).decode() + "\n")
+    else:
+        width = None if sys.stdout.isatty() else _PIPE_COLUMNS
+        print_summary(result, Console(width=width, highlight=False))
+    return result.verdict.exit_code
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = _Parser(prog="python -m spark_audit", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True, parser_class=_Parser)
+    run = commands.add_parser("run", help="audit a trail with every control")
+    run.add_argument("--data", type=Path, required=True, metavar="DIR", help="the gateway's data folder")
+    run.add_argument("--out", type=Path, required=True, metavar="DIR", help="where result.json and report.html go")
+    run.add_argument("--json", action="store_true", help="print result.json instead of the summary")
+    return parser.parse_args(arguments)
+
+
+def _audited(trail_dir: Path) -> AuditResult:
+    """The result; what keeps Spark from starting or the trail from being read makes it `not evaluable`."""
+    from pyspark.errors import PySparkException
+
+    from spark_audit.audit import audit, not_evaluable
+    from spark_audit.read import trail_files
+    from spark_audit.session import start_session
+
+    with tempfile.TemporaryDirectory(prefix="rfhbridge-audit-") as name:
+        scratch = Path(name)
+        try:
+            files = trail_files(trail_dir, scratch)
+        except OSError as error:
+            return not_evaluable(f"{trail_dir} cannot be read: {error.strerror}")
+        if not files.size_bytes:
+            return not_evaluable("the trail holds no whole line: it is empty, or this is not a trail")
+        partitions = 2 + files.size_bytes // _PARTITION_BYTES
+        try:
+            _tell("starting Spark")
+            spark = start_session(scratch, shuffle_partitions=partitions)
+        except (PySparkException, OSError) as error:
+            return not_evaluable(f"Spark does not start (it needs Java 17 or 21): {error}")
+        try:
+            return audit(spark, files, _tell)
+        except PySparkException as error:
+            return not_evaluable(f"Spark gave up: {_first_line(error)}")
+        finally:
+            spark.stop()
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0]
+
+
+def _tell(line: str) -> None:
+    """Progress for people, on stderr."""
+    print(f"audit: {line}", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

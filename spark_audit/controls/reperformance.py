@@ -1,0 +1,133 @@
+"""Every conversion is performed again from its raw bytes, by a reading of its own (spark_audit/reperform)."""
+
+import base64
+import binascii
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sf
+
+from spark_audit.controls.control import Control, Scope, Severity, message_subject, violations
+from spark_audit.reperform.facts import Facts
+from spark_audit.reperform.outcome import Outcome, Status
+from spark_audit.reperform.performance import reperform
+
+#: Conversions remembered by a worker: copies to many subscribers, or of many publications, are alike.
+_REMEMBERED: Final = 20_000
+_TEXTS: Final = ("conversion", "command", "topic", "queue", "input_format", "output_format")
+_NUMBERS: Final = (
+    "packet_type",
+    "granted_qos",
+    "published_qos",
+    "payload_bytes",
+    "input_ccsid",
+    "input_encoding",
+    "output_ccsid",
+    "output_encoding",
+)
+_COLUMNS: Final = (*_TEXTS, *_NUMBERS, "is_retained", "dropped_fields", "input", "output")
+_IDENTITY: Final = ("gateway", "sequence", "message_id")
+_OUTCOME: Final = "status string, detail string, same_bytes boolean, byte_offset long, expected string"
+_SCHEMA: Final = (
+    f"gateway string, sequence long, message_id string, conversion string, input string, output string, {_OUTCOME}"
+)
+
+_again = lru_cache(maxsize=_REMEMBERED)(reperform)
+
+
+def reperformed(records: DataFrame) -> DataFrame:
+    """One row for each conversion: its outcome, and where it is not a match the bytes before, after and expected."""
+    conversions = records.where(sf.col("conversion").isNotNull()).select(*_IDENTITY, *_COLUMNS)
+    return conversions.mapInArrow(_judge_batches, _SCHEMA)
+
+
+def _judge_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        columns = [batch.column(name).to_pylist() for name in (*_IDENTITY, *_COLUMNS)]
+        rows = [
+            _judged(dict(zip((*_IDENTITY, *_COLUMNS), values, strict=True))) for values in zip(*columns, strict=True)
+        ]
+        yield pa.RecordBatch.from_pylist(rows, schema=_arrow_schema())
+
+
+def _judged(row: dict[str, Any]) -> dict[str, Any]:
+    outcome = _outcome(row)
+    shown = outcome.status is not Status.MATCH
+    return {
+        "gateway": row["gateway"],
+        "sequence": row["sequence"],
+        "message_id": row["message_id"],
+        "conversion": row["conversion"],
+        "input": row["input"] if shown else None,
+        "output": row["output"] if shown else None,
+        "status": outcome.status.value,
+        "detail": outcome.detail,
+        "same_bytes": outcome.same_bytes,
+        "byte_offset": outcome.offset,
+        "expected": base64.b64encode(outcome.expected).decode() if shown else None,
+    }
+
+
+def _outcome(row: dict[str, Any]) -> Outcome:
+    try:
+        return _again(_facts(row))
+    except (binascii.Error, ValueError, TypeError) as error:
+        return Outcome(status=Status.NOT_REPERFORMABLE, detail=f"the record cannot be read: {error}", same_bytes=False)
+
+
+def _facts(row: dict[str, Any]) -> Facts:
+    texts: dict[str, Any] = {name: row[name] or "" for name in _TEXTS}
+    numbers: dict[str, Any] = {name: -1 if row[name] is None else row[name] for name in _NUMBERS}
+    return Facts(
+        **texts,
+        **numbers,
+        is_retained=bool(row["is_retained"]),
+        dropped_fields=tuple((str(name), str(reason)) for name, reason in row["dropped_fields"] or ()),
+        input=base64.b64decode(row["input"] or "", validate=True),
+        output=base64.b64decode(row["output"] or "", validate=True),
+    )
+
+
+def _arrow_schema() -> pa.Schema:
+    text, number = pa.string(), pa.int64()
+    types = {"sequence": number, "byte_offset": number, "same_bytes": pa.bool_()}
+    return pa.schema([(name, types.get(name, text)) for name in _output_names()])
+
+
+def _output_names() -> list[str]:
+    return [column.split()[0] for column in _SCHEMA.split(", ")]
+
+
+def find(outcomes: DataFrame) -> DataFrame:
+    """Outcomes that differ in meaning."""
+    different = outcomes.where(sf.col("status") == Status.DIFFERENCE.value)
+    detail = sf.concat(sf.col("conversion"), sf.lit(": "), sf.col("detail"))
+    return violations(different, subject=message_subject(), detail=detail)
+
+
+def find_unreadable(outcomes: DataFrame) -> DataFrame:
+    """Outcomes that could not be judged."""
+    unread = outcomes.where(sf.col("status") == Status.NOT_REPERFORMABLE.value)
+    detail = sf.concat(sf.col("conversion"), sf.lit(": "), sf.col("detail"))
+    return violations(unread, subject=message_subject(), detail=detail)
+
+
+CONTROL = Control(
+    identifier="conversion.reperformance",
+    title="Each conversion, performed again, has the same result",
+    severity=Severity.ERROR,
+    source="seed 003: field table; section 'MQTT mapping' of the reference",
+    scope=Scope.CONVERSIONS,
+    find=find,
+)
+UNREADABLE = Control(
+    identifier="conversion.reperformable",
+    title="Each conversion can be performed again",
+    severity=Severity.WARNING,
+    source="seed 003: field table",
+    scope=Scope.CONVERSIONS,
+    find=find_unreadable,
+)

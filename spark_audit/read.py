@@ -1,0 +1,106 @@
+"""The trail as a DataFrame: one row a line, in the order in which it stands; lines that are no records are marked.
+
+Columns: those of a record, and
+
+    segment        name of the file
+    block, place   order of the line within the file: byte offset of the split, then the row's number in it
+    is_record      the line is a JSON object with at least a version, a sequence, a batch, a gateway and a kind
+    actual_hash    SHA-256 of the line's bytes without its hash, as record.py defines it
+    line           the line itself where it is no record, cut at 200 characters
+"""
+
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from spark_audit.record import FIELDS, HASH_SUFFIX_BYTES
+from spark_audit.schema import CORRUPT, line_schema
+
+_CLOSED: Final = re.compile(r"[0-9]{12}-[0-9]{8}T[0-9]{2}\.jsonl")
+_OPEN: Final = re.compile(r"[0-9]{12}-[0-9]{8}T[0-9]{2}\.open")
+_LINE_SHOWN: Final = 200
+_REQUIRED: Final = ("version", "sequence", "batch", "gateway", "kind")
+_GLOB_CHARACTERS: Final = re.compile(r"([\\{}\[\]*?])")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrailFiles:
+    """What an audit reads: closed segments, and a copy of the whole lines of the open one."""
+
+    segments: tuple[Path, ...]
+    torn: tuple[str, ...]
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(path.stat().st_size for path in self.segments)
+
+
+def trail_files(trail_dir: Path, scratch: Path) -> TrailFiles:
+    """The files of a trail. Raises OSError where the folder cannot be read; a segment may be closed meanwhile."""
+    names = sorted(path.name for path in trail_dir.iterdir())
+    segments = [trail_dir / name for name in names if _CLOSED.fullmatch(name)]
+    for name in names:
+        if _OPEN.fullmatch(name):
+            segments.append(_whole_lines(trail_dir / name, scratch))
+    return TrailFiles(
+        segments=tuple(sorted(segments, key=lambda path: path.name)),
+        torn=tuple(name for name in names if name.endswith(".torn")),
+    )
+
+
+def _whole_lines(path: Path, scratch: Path) -> Path:
+    """A copy of an open segment up to its last line feed; the closed one where it was closed in this moment."""
+    copy = scratch / path.name
+    try:
+        shutil.copyfile(path, copy)
+    except FileNotFoundError:
+        return path.with_suffix(".jsonl")
+    data = copy.read_bytes()
+    with copy.open("r+b") as file:
+        file.truncate(data.rfind(b"\n") + 1)
+    return copy
+
+
+def read_lines(spark: SparkSession, files: TrailFiles) -> DataFrame:
+    """Every line of the trail. Nothing in a line makes this fail: what cannot be read is marked."""
+    paths = [_GLOB_CHARACTERS.sub(r"\\\1", str(path)) for path in files.segments]
+    text = spark.read.option("lineSep", "\n").text(paths)
+    placed = text.select(
+        sf.col("value"),
+        sf.col("_metadata.file_name").alias("segment"),
+        sf.col("_metadata.file_block_start").alias("block"),
+        sf.monotonically_increasing_id().alias("place"),
+    )
+    parsed = placed.withColumn(
+        "record",
+        sf.from_json("value", line_schema(), {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}),
+    )
+    return parsed.select(
+        *(sf.col(f"record.{field.name}").alias(field.name) for field in FIELDS),
+        "segment",
+        "block",
+        "place",
+        _is_record().alias("is_record"),
+        _actual_hash().alias("actual_hash"),
+        sf.when(~_is_record(), sf.substring("value", 1, _LINE_SHOWN)).alias("line"),
+    )
+
+
+def _is_record() -> Column:
+    required = sf.col(f"record.{CORRUPT}").isNull()
+    for name in _REQUIRED:
+        required = required & sf.col(f"record.{name}").isNotNull()
+    return sf.coalesce(required, sf.lit(False))
+
+
+def _actual_hash() -> Column:
+    """sha2 of the stored bytes up to and without the hash field, with the closing brace put back."""
+    stored = sf.col("value").cast("binary")
+    length = sf.octet_length("value") - HASH_SUFFIX_BYTES
+    body = sf.substring(stored, sf.lit(1), sf.greatest(length, sf.lit(0)))
+    return sf.sha2(sf.concat(body, sf.lit(b"}")), 256)

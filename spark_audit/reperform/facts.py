@@ -1,0 +1,39 @@
+"""What a record says of one conversion: all that re-performance may use."""
+
+from dataclasses import dataclass
+
+from spark_audit.reperform.header import Surroundings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """The fields of a record that has a `conversion`, with the bytes decoded; -1 and "" where a field is left out."""
+
+    conversion: str
+    command: str
+    topic: str
+    queue: str
+    packet_type: int
+    granted_qos: int
+    published_qos: int
+    is_retained: bool
+    payload_bytes: int
+    dropped_fields: tuple[tuple[str, str], ...]
+    input: bytes
+    input_format: str
+    input_ccsid: int
+    input_encoding: int
+    output: bytes
+    output_format: str
+    output_ccsid: int
+    output_encoding: int
+
+    @property
+    def input_described(self) -> Surroundings:
+        return Surroundings(format=self.input_format, coded_char_set_id=self.input_ccsid, encoding=self.input_encoding)
+
+    @property
+    def output_described(self) -> Surroundings:
+        return Surroundings(
+            format=self.output_format, coded_char_set_id=self.output_ccsid, encoding=self.output_encoding
+        )

@@ -1,0 +1,86 @@
+"""A folder of MQRFH2: one element with elements in it, XML-like text without declaration, comments or namespaces.
+
+Source: IBM MQ, "NameValueData (MQCHARn)": blanks inside a value count, blanks between elements do not.
+"""
+
+import re
+from dataclasses import dataclass
+
+from spark_audit.reperform.outcome import UnreadableBytes
+
+_NAME = r"[^\s<>/='\"]+"
+_TAG = re.compile(rf"<(/?)({_NAME})((?:\s+{_NAME}\s*=\s*(?:'[^'<]*'|\"[^\"<]*\"))*)\s*(/?)>")
+_ENTITY = re.compile(r"&(#x[0-9A-Fa-f]{1,6}|#[0-9]{1,7}|[a-z]+);")
+_ENTITIES = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Folder:
+    """A folder: its name, and its text without the padding."""
+
+    name: str
+    text: str
+
+
+def read_folder(text: str) -> Folder:
+    """Name and text of a folder; blanks and NULs behind its end tag are padding."""
+    stripped = text.strip(" \0\r\n\t")
+    opening = _TAG.match(stripped)
+    if opening is None or opening[1]:
+        raise UnreadableBytes("a folder does not begin with a tag")
+    return Folder(name=opening[2], text=stripped)
+
+
+def read_elements(folder: Folder) -> tuple[tuple[str, str], ...]:
+    """Name and text of each element of a flat folder; UnreadableBytes for a nested one, which psc never is."""
+    opening = _TAG.match(folder.text)
+    assert opening is not None, "read_folder found it"
+    offset = opening.end()
+    if opening[4]:
+        return ()
+    elements: list[tuple[str, str]] = []
+    while True:
+        while folder.text[offset : offset + 1].isspace():
+            offset += 1
+        tag = _TAG.match(folder.text, offset)
+        if tag is None:
+            raise UnreadableBytes(f"folder {folder.name} has text outside of its elements", offset)
+        if tag[1]:
+            break
+        value, offset = _element_text(folder, tag)
+        elements.append((tag[2], value))
+    if tag[2] != folder.name or tag.end() != len(folder.text):
+        raise UnreadableBytes(f"folder {folder.name} does not end with its end tag", offset)
+    return tuple(elements)
+
+
+def written_folder(name: str, elements: tuple[tuple[str, str], ...]) -> str:
+    """The folder's text, without blanks between elements."""
+    inside = "".join(f"<{element}>{_escaped(value)}</{element}>" for element, value in elements)
+    return f"<{name}>{inside}</{name}>"
+
+
+def _element_text(folder: Folder, tag: re.Match[str]) -> tuple[str, int]:
+    if tag[4]:
+        return "", tag.end()
+    end = folder.text.find("<", tag.end())
+    closing = _TAG.match(folder.text, end) if end >= 0 else None
+    if closing is None or not closing[1] or closing[2] != tag[2]:
+        raise UnreadableBytes(f"element {tag[2]} is not closed where its text ends", tag.end())
+    return _ENTITY.sub(_entity, folder.text[tag.end() : end]), closing.end()
+
+
+def _entity(reference: re.Match[str]) -> str:
+    name = reference[1]
+    if not name.startswith("#"):
+        if name not in _ENTITIES:
+            raise UnreadableBytes(f"entity &{name}; is not known", reference.start())
+        return _ENTITIES[name]
+    number = int(name[2:], 16) if name[1] == "x" else int(name[1:])
+    if number > 0x10FFFF or not number:
+        raise UnreadableBytes(f"character reference &{name}; names no character", reference.start())
+    return chr(number)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

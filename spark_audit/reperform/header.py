@@ -1,0 +1,150 @@
+"""MQRFH and MQRFH2 structures and chains of them, as the audit reads and writes them.
+
+    offset  length  field                                 offset  length  field
+    0       4       StrucId "RFH "                        20      8       Format of what follows
+    4       4       Version 1 or 2                        28      4       Flags
+    8       4       StrucLength                           32      -       version 1: NameValueString
+    12      4       Encoding of what follows              32      4       version 2: NameValueCCSID, then pairs of
+    16      4       CodedCharSetId of what follows        36      -       length (4) and folder
+
+The structure itself is in the CodedCharSetId and Encoding of the one in front, which for the first is the MQMD.
+Source: IBM MQ, "MQRFH - Rules and formatting header", "MQRFH2 - Rules and formatting header 2".
+"""
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from spark_audit.reperform.code_page import byte_order, decode, encode
+from spark_audit.reperform.folder import Folder, read_folder, written_folder
+from spark_audit.reperform.name_value import read_pairs, written_pairs
+from spark_audit.reperform.outcome import UnreadableBytes
+
+MQRFH = "MQHRF"
+MQRFH2 = "MQHRF2"
+_FIXED = 32
+_FIXED_2 = 36
+_UTF_8 = 1208
+#: CodedCharSetId values that mean "as in front": MQCCSI_UNDEFINED and MQCCSI_INHERIT.
+_AS_IN_FRONT = frozenset({0, -2})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What a Format field and its neighbours say of the bytes behind them."""
+
+    format: str
+    coded_char_set_id: int
+    encoding: int
+
+    @property
+    def order(self) -> Literal["big", "little"]:
+        return byte_order(self.encoding)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Header:
+    """One structure: `pairs` of version 1, `folders` of version 2, and what it says of what follows."""
+
+    version: int
+    following: Surroundings
+    flags: int = 0
+    pairs: tuple[tuple[str, str], ...] = ()
+    folders: tuple[Folder, ...] = ()
+
+
+def read_chain(data: bytes, described: Surroundings) -> tuple[tuple[Header, ...], Surroundings]:
+    """The headers in `data`, all of it, and what the last says of the body."""
+    headers: list[Header] = []
+    offset = 0
+    while described.format in (MQRFH, MQRFH2):
+        header, offset = _read_header(data, offset, described)
+        headers.append(header)
+        described = header.following
+    if offset != len(data):
+        raise UnreadableBytes(f"{len(data) - offset} bytes behind the last header", offset)
+    if not headers:
+        raise UnreadableBytes(f"Format {described.format!r} is neither MQHRF nor MQHRF2")
+    return tuple(headers), described
+
+
+def write_mqrfh(pairs: tuple[tuple[str, str], ...], described: Surroundings, following: Surroundings) -> bytes:
+    """A version 1 structure, padded with blanks to a multiple of 4."""
+    string = encode(written_pairs(pairs), described.coded_char_set_id, described.order)
+    blank = encode(" ", described.coded_char_set_id, described.order)
+    string += blank * (-len(string) % 4)
+    return _fixed_part(1, _FIXED + len(string), described, following) + string
+
+
+def write_mqrfh2(
+    folders: tuple[tuple[str, tuple[tuple[str, str], ...]], ...], described: Surroundings, following: Surroundings
+) -> bytes:
+    """A version 2 structure in UTF-8, each folder padded with blanks to a multiple of 4."""
+    data = _UTF_8.to_bytes(4, described.order)
+    for name, elements in folders:
+        text = written_folder(name, elements).encode(errors="replace")
+        text += b" " * (-len(text) % 4)
+        data += len(text).to_bytes(4, described.order) + text
+    return _fixed_part(2, _FIXED + len(data), described, following) + data
+
+
+def _fixed_part(version: int, length: int, described: Surroundings, following: Surroundings) -> bytes:
+    def number(value: int) -> bytes:
+        return value.to_bytes(4, described.order, signed=True)
+
+    def text(value: str) -> bytes:
+        return encode(value, described.coded_char_set_id, described.order)
+
+    return b"".join(
+        (
+            text("RFH "),
+            number(version),
+            number(length),
+            number(following.encoding),
+            number(following.coded_char_set_id),
+            text(following.format.ljust(8)),
+            number(0),
+        )
+    )
+
+
+def _read_header(data: bytes, offset: int, described: Surroundings) -> tuple[Header, int]:
+    order = described.order
+
+    def number(at: int) -> int:
+        return int.from_bytes(data[offset + at : offset + at + 4], order, signed=True)
+
+    def text(at: int, length: int) -> str:
+        return decode(data[offset + at : offset + at + length], described.coded_char_set_id, order, offset + at)
+
+    if len(data) - offset < _FIXED:
+        raise UnreadableBytes("a header needs 32 bytes", offset)
+    version, end = number(4), offset + number(8)
+    if text(0, 4) != "RFH " or version != (1 if described.format == MQRFH else 2):
+        raise UnreadableBytes(f"not the structure that Format {described.format} announces", offset)
+    if not offset + (_FIXED if version == 1 else _FIXED_2) <= end <= len(data):
+        raise UnreadableBytes("StrucLength does not fit", offset + 8)
+    ccsid = number(16)
+    following = Surroundings(
+        format=text(20, 8).rstrip(" \0"),
+        coded_char_set_id=described.coded_char_set_id if ccsid in _AS_IN_FRONT else ccsid,
+        encoding=number(12),
+    )
+    header = Header(version=version, following=following, flags=number(28))
+    if version == 1:
+        return replace(header, pairs=read_pairs(text(_FIXED, end - offset - _FIXED))), end
+    return replace(header, folders=_read_folders(data, offset + _FIXED, end, order)), end
+
+
+def _read_folders(data: bytes, offset: int, end: int, order: Literal["big", "little"]) -> tuple[Folder, ...]:
+    name_value_ccsid = int.from_bytes(data[offset : offset + 4], order)
+    offset += 4
+    folders: list[Folder] = []
+    while offset < end:
+        length = int.from_bytes(data[offset : offset + 4], order)
+        if offset + 4 + length > end:
+            raise UnreadableBytes("NameValueLength does not fit", offset)
+        text = decode(data[offset + 4 : offset + 4 + length], name_value_ccsid, order, offset + 4)
+        if text.strip(" \0"):
+            folders.append(read_folder(text))
+        offset += 4 + length
+    return tuple(folders)

@@ -1,0 +1,128 @@
+"""A header became another header: the copy for a subscriber, in its format, by the nine rows of seed 003.
+
+What the broker changes of a publication, whatever the formats: NoReg is gone; IsRetainedPub stands in copies of a
+retained publication and nowhere else; the publisher's RegOpt and Local are its own; QName and QMgrName stay with
+DirectReq alone; a stream name may be added or taken away in MQRFH, SubPoint in MQRFH2. All other fields stay. Into the
+other format only the nine rows pass, and every name that does not is named with a reason.
+Source: seed 003; WebSphere MQ V6 Publish/Subscribe User's Guide, "Publish".
+"""
+
+from typing import Final
+
+from spark_audit.reperform.facts import Facts
+from spark_audit.reperform.header import read_chain, write_mqrfh, write_mqrfh2
+from spark_audit.reperform.meaning import PSC, Meaning, meaning_of
+from spark_audit.reperform.outcome import Outcome, Status, UnreadableBytes, compared
+from spark_audit.reperform.table import ONLY_IN_MQRFH, OPTION_ELEMENTS, TO_NAME
+from spark_audit.reperform.topics import escaped
+
+#: Options of PubOpt that do not say anything of the publication itself: see the module's text.
+_NOT_PASSED_ON: Final = frozenset({"NoReg", "IsRetainedPub", "Local"})
+_RETURN_ADDRESS: Final = frozenset({"QName", "QMgrName"})
+_ADDED_BY_BROKER: Final = frozenset({"MQPSStreamName", "SubPoint"})
+_IS_RETAINED: Final = ("PubOpt", "IsRetainedPub")
+
+Fields = tuple[tuple[str, str], ...]
+
+
+def reperform_copy(facts: Facts) -> Outcome:
+    """Judge the header of a copy that the broker put on a subscriber's queue."""
+    source = meaning_of(*read_chain(facts.input, facts.input_described))
+    marked = (_IS_RETAINED,) if facts.is_retained else ()  # with InformIfRet, which the record does not tell
+    return _judged(facts, source, _delivered_fields(source, marked), may_lack=marked)
+
+
+def reperform_service(facts: Facts) -> Outcome:
+    """Judge a header that the conversion service converted: the nine rows, strictly, and nothing else."""
+    source = meaning_of(*read_chain(facts.input, facts.input_described))
+    return _judged(facts, source, source.fields, may_lack=())
+
+
+def _judged(facts: Facts, source: Meaning, expected: Fields, *, may_lack: Fields) -> Outcome:
+    try:
+        actual = meaning_of(*read_chain(facts.output, facts.output_described))
+    except UnreadableBytes as error:
+        return Outcome(status=Status.DIFFERENCE, detail=f"the output cannot be read: {error}", same_bytes=False)
+    changes_format = source.version != actual.version
+    if changes_format and actual.version == 2:
+        expected = tuple(field for field in expected if field[1] not in ONLY_IN_MQRFH or field[0] == "Topic")
+    differences = _field_differences(expected, actual.fields, may_lack)
+    differences += _rest_differences(source, actual, facts)
+    if actual.body != source.body:
+        differences.append(f"the body is described as {actual.body}, not as {source.body}")
+    unchanged = not changes_format and expected == source.fields
+    predicted = facts.input if unchanged else _written(expected, source, actual, facts)
+    return compared(predicted, facts.output, differences)
+
+
+def _delivered_fields(source: Meaning, marked: Fields) -> Fields:
+    is_direct = "DirectReq" in source.options("RegOpt")
+    kept = [
+        (name, value)
+        for name, value in source.fields
+        if name != "RegOpt"
+        and not (name == "PubOpt" and value in _NOT_PASSED_ON)
+        and (is_direct or name not in _RETURN_ADDRESS)
+    ]
+    after = max(place for place, (name, _) in enumerate(kept) if name in ("Command", "PubOpt"))
+    return (*kept[: after + 1], *marked, *kept[after + 1 :])
+
+
+def _field_differences(expected: Fields, actual: Fields, may_lack: Fields) -> list[str]:
+    missing = [field for field in expected if field not in actual and field not in may_lack]
+    surplus = [field for field in actual if field not in expected]
+    words = [f"{name} {value!r} was lost" for name, value in missing]
+    words += [f"{name} {value!r} was added" for name, value in surplus]
+    if actual[0][0] != "Command":
+        words.append("Command does not come first")
+    in_order = [field for field in actual if field[0] not in OPTION_ELEMENTS]
+    if not words and in_order != [field for field in expected if field[0] not in OPTION_ELEMENTS]:
+        words.append("the fields are in another order, or doubled")
+    return words
+
+
+def _rest_differences(source: Meaning, actual: Meaning, facts: Facts) -> list[str]:
+    """Names without a row in the table, and other folders: kept in the same format, dropped and named in the other."""
+    reported = " ".join(name for name, _ in facts.dropped_fields)
+    changes_format = source.version != actual.version
+    words: list[str] = []
+    for name, value in source.unmapped:
+        if (name, value) in actual.unmapped:
+            if changes_format:
+                words.append(f"{name} was copied, though the table does not know it")
+        elif name not in reported and name not in _ADDED_BY_BROKER:
+            words.append(f"{name} was dropped without being reported")
+    words += [
+        f"{name} {value!r} was added"
+        for name, value in actual.unmapped
+        if (name, value) not in source.unmapped and name not in _ADDED_BY_BROKER
+    ]
+    for folder in source.folders:
+        if folder not in actual.folders and folder.name not in reported:
+            words.append(f"folder {folder.name} was dropped without being reported")
+    words += [f"folder {folder.name} was added" for folder in actual.folders if folder not in source.folders]
+    return words + _unreported_options(source, facts, changes_format and actual.version == 2)
+
+
+def _unreported_options(source: Meaning, facts: Facts, loses_options: bool) -> list[str]:
+    """Options that MQRFH2 does not have must be named among the dropped."""
+    if not loses_options:
+        return []
+    reported = " ".join(name for name, _ in facts.dropped_fields)
+    return [
+        f"option {token} of {name} was dropped without being reported"
+        for name, token in source.fields
+        if name in OPTION_ELEMENTS
+        and token in ONLY_IN_MQRFH
+        and not (name in reported or TO_NAME[name] in reported or token in reported)
+    ]
+
+
+def _written(expected: Fields, source: Meaning, actual: Meaning, facts: Facts) -> bytes:
+    """The bytes of the new header in front; other headers of the chain are not written anew here."""
+    unmapped = source.unmapped if source.version == actual.version else ()
+    if actual.version == 2:
+        return write_mqrfh2(((PSC, (*expected, *unmapped)),), facts.output_described, actual.body)
+    escapes = expected[0] == ("Command", "Publish")
+    pairs = tuple((TO_NAME[name], escaped(value) if escapes and name == "Topic" else value) for name, value in expected)
+    return write_mqrfh((*pairs, *unmapped), facts.output_described, actual.body)

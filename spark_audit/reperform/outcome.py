@@ -1,0 +1,63 @@
+"""What re-performing one conversion says."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Status(StrEnum):
+    """MATCH: the same meaning; DIFFERENCE: another; NOT_REPERFORMABLE: this reading cannot judge it, and says why."""
+
+    MATCH = "match"
+    DIFFERENCE = "difference"
+    NOT_REPERFORMABLE = "not_reperformable"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """The judgement of one conversion.
+
+    `same_bytes` says whether the output is byte for byte what this reading writes; where only the layout differs
+    (padding, order of elements) the status is MATCH and `offset` tells the first differing byte. -1 means none.
+    """
+
+    status: Status
+    detail: str = ""
+    same_bytes: bool = True
+    offset: int = -1
+    expected: bytes = b""
+
+
+class UnreadableBytes(ValueError):
+    """Bytes are not the structure that they should be, at byte `offset`."""
+
+    def __init__(self, what: str, offset: int = 0) -> None:
+        super().__init__(what, offset)
+        self.what = what
+        self.offset = offset
+
+    def __str__(self) -> str:
+        return f"{self.what} at byte {self.offset}"
+
+
+def compared(expected: bytes, actual: bytes, differences: list[str]) -> Outcome:
+    """The outcome from the bytes that were expected, those that were written, and the differences in meaning."""
+    offset = first_difference(expected, actual)
+    if differences:
+        return Outcome(
+            status=Status.DIFFERENCE,
+            detail="; ".join(differences),
+            same_bytes=offset < 0,
+            offset=offset,
+            expected=expected,
+        )
+    if offset < 0:
+        return Outcome(status=Status.MATCH)
+    return Outcome(status=Status.MATCH, detail="the layout differs", same_bytes=False, offset=offset, expected=expected)
+
+
+def first_difference(expected: bytes, actual: bytes) -> int:
+    """Offset of the first byte that differs, -1 where all are equal."""
+    if expected == actual:
+        return -1
+    shorter = min(len(expected), len(actual))
+    return next((offset for offset in range(shorter) if expected[offset] != actual[offset]), shorter)

@@ -1,0 +1,165 @@
+"""A packet became a command: what the header must say, predicted from the packet's own bytes.
+
+    PUBLISH, will       Publish, RetainPub with RETAIN and a payload; NoReg in MQRFH
+    PUBLISH RETAIN=1    without a payload: DeletePub first, then a Publish without RetainPub
+    SUBSCRIBE           RegSub with CorrelAsId and InformIfRet, for the filter (MQRFH: patterns that cover it)
+    UNSUBSCRIBE         DeregSub with CorrelAsId, for the same topics or those of them that nobody else uses
+    end of a session    DeregSub with CorrelAsId and DeregAll, without topics
+
+Source: section "MQTT mapping" of the project's reference; IBM MQ, "Queued publish/subscribe command messages".
+"""
+
+from typing import Final
+
+from spark_audit.reperform.facts import Facts
+from spark_audit.reperform.header import Surroundings, read_chain, write_mqrfh, write_mqrfh2
+from spark_audit.reperform.meaning import PSC, Meaning, meaning_of
+from spark_audit.reperform.mqtt import (
+    CONNECT,
+    DISCONNECT,
+    PUBLISH,
+    SUBSCRIBE,
+    UNSUBSCRIBE,
+    read_filter,
+    read_publish,
+    read_will,
+)
+from spark_audit.reperform.outcome import Outcome, Status, UnreadableBytes, compared
+from spark_audit.reperform.table import TO_NAME
+from spark_audit.reperform.topics import character_patterns, covers, escaped
+
+#: What the gateway writes of the payload behind the header: no format, UTF-8, little-endian.
+PAYLOAD: Final = Surroundings(format="", coded_char_set_id=1208, encoding=546)
+_TEXT_FORMAT: Final = "MQSTR"
+_SUBSCRIBER: Final = (("RegOpt", "CorrelAsId"), ("RegOpt", "InformIfRet"))
+_IDENTITY: Final = (("RegOpt", "CorrelAsId"),)
+_ALL: Final = (("RegOpt", "CorrelAsId"), ("RegOpt", "DeregAll"))
+#: Where the subscriber's queue is, which the packet does not say.
+_PLACES: Final = ("QName", "QMgrName")
+_SUBSCRIPTION_COMMANDS: Final = frozenset({"RegSub", "DeregSub"})
+#: The packets that each command is made from. A session ends by DISCONNECT (14), by the next CONNECT, or by time (0).
+_PACKET_TYPES: Final = {
+    "Publish": (PUBLISH, CONNECT),
+    "DeletePub": (PUBLISH, CONNECT),
+    "RegSub": (SUBSCRIBE,),
+    "DeregSub": (UNSUBSCRIBE, SUBSCRIBE, DISCONNECT, CONNECT, 0),
+}
+
+Fields = tuple[tuple[str, str], ...]
+
+
+def reperform_packet(facts: Facts) -> Outcome:
+    """Judge a header that was made from a packet."""
+    try:
+        actual = meaning_of(*read_chain(facts.output, facts.output_described))
+    except UnreadableBytes as error:
+        return Outcome(status=Status.DIFFERENCE, detail=f"the output cannot be read: {error}", same_bytes=False)
+    if facts.packet_type not in _PACKET_TYPES.get(facts.command, ()):
+        return Outcome(
+            status=Status.DIFFERENCE,
+            detail=f"packet type {facts.packet_type} does not become {facts.command}",
+            same_bytes=False,
+        )
+    if facts.command in _SUBSCRIPTION_COMMANDS:
+        expected, differences = _subscription(facts, actual)
+    else:
+        expected, differences = _publication(facts, actual)
+    if actual.folders:
+        differences.append(f"the header has folder {actual.folders[0].name}, which nothing asked for")
+    differences += _body_differences(actual.body)
+    return compared(_written(expected, facts, actual.version), facts.output, differences)
+
+
+def _publication(facts: Facts, actual: Meaning) -> tuple[Fields, list[str]]:
+    """The fields of Publish and DeletePub, and how the header differs from them."""
+    topic, retain = _topic_and_retain(facts)
+    with_payload = facts.payload_bytes > 0
+    is_delete = facts.command == "DeletePub"
+    expected = [("Command", "DeletePub" if is_delete else "Publish")]
+    if not is_delete and retain and with_payload:
+        expected.append(("PubOpt", "RetainPub"))
+    if not is_delete and actual.version == 1:
+        expected.append(("PubOpt", "NoReg"))
+    expected.append(("Topic", escaped(topic) if is_delete and actual.version == 1 else topic))
+    differences = _field_differences(tuple(expected), actual.fields)
+    if is_delete and not (retain and facts.payload_bytes <= 0):
+        differences.append("DeletePub for a packet that is not a RETAIN without payload")
+    differences += [
+        f"{name} is {value!r}, which nothing asked for"
+        for name, value in actual.unmapped
+        if (name, value) != ("MQPSStreamName", facts.queue)
+    ]
+    return tuple(expected), differences
+
+
+def _topic_and_retain(facts: Facts) -> tuple[str, bool]:
+    if facts.packet_type == CONNECT:
+        return read_will(facts.input)
+    header = read_publish(facts.input)
+    return header.topic, header.retain
+
+
+def _subscription(facts: Facts, actual: Meaning) -> tuple[Fields, list[str]]:
+    """The fields of RegSub and DeregSub; queue names stand as the gateway wrote them, for the packet has none."""
+    places = tuple(field for field in actual.fields if field[0] in _PLACES)
+    topics: tuple[str, ...] = ()
+    options = _SUBSCRIBER if facts.command == "RegSub" else _IDENTITY
+    differences: list[str] = []
+    if facts.input and facts.packet_type in (SUBSCRIBE, UNSUBSCRIBE):
+        topic_filter = read_filter(facts.input, facts.packet_type)
+        topics, differences = _filter_topics(facts.command, topic_filter, actual)
+    elif facts.packet_type in (SUBSCRIBE, UNSUBSCRIBE):
+        topics = actual.values("Topic")  # undone by the gateway itself: no packet says which filter
+    else:
+        options = _ALL
+    expected = (
+        ("Command", facts.command),
+        *options,
+        *places,
+        *(("Topic", topic) for topic in topics),
+    )
+    actual_fields = tuple(field for field in actual.fields if field != ("RegOpt", "PersAsPub"))
+    return expected, differences + _field_differences(expected, actual_fields)
+
+
+def _filter_topics(command: str, topic_filter: str, actual: Meaning) -> tuple[tuple[str, ...], list[str]]:
+    """The topics to be expected for a filter, given those that were written."""
+    predicted = (topic_filter,) if actual.version == 2 else character_patterns(topic_filter)
+    written = actual.values("Topic")
+    if command == "DeregSub" and written and set(written) <= set(predicted):
+        return written, []
+    if actual.version == 1 and set(written) != set(predicted) and covers(written, topic_filter):
+        return written, []
+    return predicted, []
+
+
+def _field_differences(expected: Fields, actual: Fields) -> list[str]:
+    """In words: what is missing, and what is there without having been asked for; Command must come first."""
+    missing = [field for field in expected if field not in actual]
+    surplus = [field for field in actual if field not in expected]
+    words = [f"{name} {value!r} is missing" for name, value in missing]
+    words += [f"{name} is {value!r}, which nothing asked for" for name, value in surplus]
+    if actual and actual[0][0] != "Command":
+        words.append("Command does not come first")
+    topics = [value for name, value in actual if name == "Topic"]
+    if not words and topics != [value for name, value in expected if name == "Topic"]:
+        words.append("the topics are in another order, or doubled")
+    return words
+
+
+def _body_differences(body: Surroundings) -> list[str]:
+    if body.format not in (PAYLOAD.format, _TEXT_FORMAT):
+        return [f"the payload's Format is {body.format!r}"]
+    if (body.coded_char_set_id, body.encoding) != (PAYLOAD.coded_char_set_id, PAYLOAD.encoding):
+        return [f"the payload is described as CodedCharSetId {body.coded_char_set_id}, Encoding {body.encoding}"]
+    return []
+
+
+def _written(fields: Fields, facts: Facts, version: int) -> bytes:
+    if version == 2:
+        return write_mqrfh2(((PSC, fields),), facts.output_described, PAYLOAD)
+    is_publish = facts.command == "Publish"
+    pairs = tuple(
+        (TO_NAME[name], escaped(value) if is_publish and name == "Topic" else value) for name, value in fields
+    )
+    return write_mqrfh(pairs, facts.output_described, PAYLOAD)

@@ -1,0 +1,35 @@
+"""Re-performs any conversion that a record tells of."""
+
+from typing import Final
+
+from spark_audit.record import ConversionKind
+from spark_audit.reperform.code_page import UnknownCodePage
+from spark_audit.reperform.facts import Facts
+from spark_audit.reperform.header_to_header import reperform_copy, reperform_service
+from spark_audit.reperform.header_to_packet import reperform_delivery
+from spark_audit.reperform.outcome import Outcome, Status, UnreadableBytes
+from spark_audit.reperform.packet_to_header import reperform_packet
+
+_PERFORMERS: Final = {
+    ConversionKind.PACKET_TO_HEADER.value: reperform_packet,
+    ConversionKind.HEADER_TO_HEADER.value: reperform_copy,
+    ConversionKind.HEADER_TO_PACKET.value: reperform_delivery,
+    ConversionKind.SERVICE.value: reperform_service,
+}
+
+
+def reperform(facts: Facts) -> Outcome:
+    """The outcome for one conversion; input that this reading cannot read is not re-performable, never an error."""
+    performer = _PERFORMERS.get(facts.conversion)
+    if performer is None:
+        return _not_reperformable(f"conversion {facts.conversion!r} is not known")
+    try:
+        return performer(facts)
+    except UnreadableBytes as error:
+        return _not_reperformable(f"the input cannot be read: {error}")
+    except UnknownCodePage as error:
+        return _not_reperformable(str(error))
+
+
+def _not_reperformable(detail: str) -> Outcome:
+    return Outcome(status=Status.NOT_REPERFORMABLE, detail=detail, same_bytes=False)

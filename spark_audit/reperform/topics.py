@@ -1,0 +1,77 @@
+"""Topic text in the character scheme of MQRFH: escapes, and the patterns that stand for a topic filter.
+
+Source: WebSphere MQ V6 Publish/Subscribe User's Guide, "Wildcard characters"; MQTT 3.1.1 section 4.7.
+"""
+
+import re
+from collections.abc import Iterator
+
+from spark_audit.reperform.outcome import UnreadableBytes
+
+_SPECIAL = "%*?"
+#: What a `+` and the levels of a `#` are tried with, when a set of patterns is checked to cover a filter.
+_LEVEL_SAMPLES = ("x", "", "p%q*r?")
+_TREE_SAMPLES = ("", "/x", "/x/y", "//")
+_SAMPLES_LIMIT = 200
+
+
+def escaped(topic: str) -> str:
+    return "".join(f"%{character}" if character in _SPECIAL else character for character in topic)
+
+
+def unescaped(text: str) -> str:
+    """The topic that an escaped text names; UnreadableBytes for a wildcard or a percent sign that stands alone."""
+    plain: list[str] = []
+    characters = iter(text)
+    for character in characters:
+        if character in "*?":
+            raise UnreadableBytes(f"wildcard {character} in a topic name")
+        meant = next(characters, "") if character == "%" else character
+        if character == "%" and (not meant or meant not in _SPECIAL):
+            raise UnreadableBytes("% escapes nothing in the topic")
+        plain.append(meant)
+    return "".join(plain)
+
+
+def character_patterns(topic_filter: str) -> tuple[str, ...]:
+    """The character patterns that together match at least what the filter matches."""
+    levels = topic_filter.split("/")
+    has_tree = levels[-1] == "#"
+    kept = levels[:-1] if has_tree else levels
+    base = "/".join("*" if level == "+" else escaped(level) for level in kept)
+    if not has_tree:
+        return (base,)
+    if not kept or kept[-1] == "+":
+        return (base or "*",)  # the last `*` matches `/` too
+    return base, f"{base}/*"
+
+
+def covers(patterns: tuple[str, ...], topic_filter: str) -> bool:
+    """Whether every sample of topics that the filter matches is matched by one of the patterns."""
+    expressions = [_expression(pattern) for pattern in patterns]
+    return all(any(expression.fullmatch(topic) for expression in expressions) for topic in _samples(topic_filter))
+
+
+def _expression(pattern: str) -> re.Pattern[str]:
+    parts: list[str] = []
+    characters = iter(pattern)
+    for character in characters:
+        if character == "%":
+            parts.append(re.escape(next(characters, "%")))
+        elif character == "*":
+            parts.append(".*")
+        else:
+            parts.append("." if character == "?" else re.escape(character))
+    return re.compile("".join(parts), re.DOTALL)
+
+
+def _samples(topic_filter: str) -> Iterator[str]:
+    bases = [""]
+    for index, level in enumerate(topic_filter.split("/")):
+        if level == "#":
+            bases = [base + tree for base in bases for tree in _TREE_SAMPLES]
+            break
+        choices = _LEVEL_SAMPLES if level == "+" else (level,)
+        slash = "/" if index else ""
+        bases = [base + slash + choice for base in bases for choice in choices][:_SAMPLES_LIMIT]
+    return (base for base in bases if base)
