@@ -40,6 +40,8 @@ NAME_VALUE_CODED_CHAR_SET_IDS = frozenset({UTF_8, *TWO_BYTE_CODED_CHAR_SET_IDS})
 MAXIMUM_FOLDER_BYTES = 4_194_304  # the default MAXMSGL of a queue manager; a folder beyond it is not parsed
 MAXIMUM_DEPTH = 64  # groups within groups; psc has 1 level, pscr 2
 
+_BIG_ENDIAN = struct.Struct(">i")
+_LITTLE_ENDIAN = struct.Struct("<i")
 _NAME = r"[A-Za-z_][A-Za-z0-9_.\-]*+"
 _FOLDER_START = re.compile(rf"[ \t\r\n]*+<({_NAME})[ \t\r\n/>]")
 _FLAT_ELEMENT = re.compile(rf"<({_NAME})>([^<>&\x00-\x1f\ufffe\uffff]*+)</\1>")
@@ -188,10 +190,6 @@ def _length_layout(encoding: int) -> struct.Struct:
     return _BIG_ENDIAN if is_big_endian(encoding) else _LITTLE_ENDIAN
 
 
-_BIG_ENDIAN = struct.Struct(">i")
-_LITTLE_ENDIAN = struct.Struct("<i")
-
-
 def _name_value_data(data: bytes, position: int, end: int, layout: struct.Struct) -> Iterator[tuple[bytes, int]]:
     """Each NameValueData with its offset; the lengths must add up to StrucLength."""
     while position < end:
@@ -207,7 +205,7 @@ def _name_value_data(data: bytes, position: int, end: int, layout: struct.Struct
 
 def _folder(padded: bytes, offset: int, coded_char_set_id: int, encoding: int) -> Iterator[Folder]:
     """The folder of one NameValueData, or none when it is all padding."""
-    raw = padded.rstrip(b" \0") if coded_char_set_id == UTF_8 else _without_two_byte_padding(padded, encoding)
+    raw = padded.rstrip(b" \0") if coded_char_set_id == UTF_8 else _without_two_byte_padding(padded)
     if not raw:
         return
     start = _FOLDER_START.match(_beginning_of(raw[:512], coded_char_set_id, encoding))
@@ -225,12 +223,10 @@ def _beginning_of(data: bytes, coded_char_set_id: int, encoding: int) -> str:
     return data.decode("utf-16-be" if is_big_endian(encoding) else "utf-16-le", "replace")
 
 
-def _without_two_byte_padding(padded: bytes, encoding: int) -> bytes:
-    blank = b"\0 " if is_big_endian(encoding) else b" \0"
-    end = len(padded)
-    while end and padded[end - 2 : end] in (blank, b"\0\0"):
-        end -= 2
-    return padded[:end]
+def _without_two_byte_padding(padded: bytes) -> bytes:
+    """Without blanks and NULs at the end; half a character is never cut off."""
+    length = len(padded.rstrip(b" \0"))
+    return padded[: length + length % 2]
 
 
 def _recoded(folder: Folder, coded_char_set_id: int, encoding: int) -> bytes:

@@ -290,9 +290,9 @@ def test_an_empty_index_keeps_nothing_of_what_was_removed() -> None:
         index.remove(pattern, scheme, "x")
     assert not index._mqtt_tree._root.children
     assert not index._topic_tree._root.children
-    assert not index._character_buckets._by_prefix
+    assert not index._character_buckets._by_ends
     assert not index._character_buckets._exact
-    assert not index._character_buckets._prefixes_of_length
+    assert not index._character_buckets._ends_of_lengths
 
 
 def test_remembered_answers_are_forgotten_with_each_generation_and_when_they_are_too_many() -> None:
@@ -309,13 +309,14 @@ def test_remembered_answers_are_forgotten_with_each_generation_and_when_they_are
 
 
 @pytest.mark.timeout(20)
-def test_a_look_up_among_a_hundred_thousand_patterns_visits_few_of_them() -> None:
+def test_a_look_up_among_a_hundred_and_fifty_thousand_patterns_visits_few_of_them() -> None:
     index: PatternIndex[int] = PatternIndex()
     for number in range(50_000):
         index.add(f"plant/line{number}/+/temperature", Scheme.MQTT, number)
         index.add(f"plant/line{number}/*", Scheme.CHARACTER, number + 100_000)
+        index.add(f"*/line{number}/oven/temperature", Scheme.CHARACTER, number + 200_000)
     for number in range(1_000):
-        assert index.match(f"plant/line{number}/oven/temperature") == (number, number + 100_000)
+        assert index.match(f"plant/line{number}/oven/temperature") == (number, number + 100_000, number + 200_000)
 
 
 @pytest.mark.timeout(20)
