@@ -1,0 +1,80 @@
+"""`python -m benchmarks`: runs benchmarks, prints their tables, and writes their figures as JSON."""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console
+
+from benchmarks import headers, idle, latency, one_to_one, qos1_offline, queues
+from benchmarks.figures import Report, print_report
+from benchmarks.machine import this_machine
+from benchmarks.wire import BenchmarkError
+
+BENCHMARKS: Final[dict[str, Callable[[float], Report]]] = {
+    module.NAME: module.run for module in (qos1_offline, one_to_one, latency, idle, queues, headers)
+}
+_DEFAULT_SECONDS: Final = 10.0
+#: Columns of the output where it goes to a file.
+_FILE_COLUMNS: Final = 120
+
+_EXAMPLE: Final = """\
+example: python -m benchmarks --seconds 5 --json figures.json qos1_offline latency
+
+Nothing else should run on the machine meanwhile. mosquitto is measured beside the gateway where it is installed.
+"""
+
+
+def seconds_text(text: str) -> float:
+    seconds = float(text)
+    if not 0 < seconds < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} is not a time in seconds above 0")
+    return seconds
+
+
+def parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        description="Measure the gateway, beside mosquitto where it is installed.",
+        epilog=_EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    made.add_argument("names", nargs="*", metavar="NAME", help=f"what to measure, default all: {', '.join(BENCHMARKS)}")
+    made.add_argument(
+        "--seconds", type=seconds_text, default=_DEFAULT_SECONDS, help="length of each single run (default %(default)s)"
+    )
+    made.add_argument("--json", type=Path, metavar="FILE", help="also write the figures there")
+    return made
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Exit 0: measured, 1: a benchmark failed, 2: asked wrongly."""
+    made = parser()
+    asked = made.parse_args(arguments)
+    unknown = [name for name in asked.names if name not in BENCHMARKS]
+    if unknown:
+        made.error(f"unknown benchmark {', '.join(unknown)}; there are {', '.join(BENCHMARKS)}")
+    console = Console() if sys.stdout.isatty() else Console(width=_FILE_COLUMNS)
+    machine = this_machine()
+    console.print(f"{machine}\n", highlight=False)
+    reports: list[Report] = []
+    failed = False
+    for name in asked.names or BENCHMARKS:
+        try:
+            reports.append(BENCHMARKS[name](asked.seconds))
+        except BenchmarkError as error:
+            print(f"{name}: {error}", file=sys.stderr)
+            failed = True
+            continue
+        print_report(reports[-1], console)
+    if asked.json is not None:
+        figures = {"machine": machine.as_dict(), "reports": [report.as_dict() for report in reports]}
+        asked.json.write_text(json.dumps(figures, indent=2) + "\n")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

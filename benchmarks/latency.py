@@ -1,0 +1,60 @@
+"""How long a PUBACK takes: one publisher that waits for each, and 20,000 messages a second over 20 connections.
+
+There is one offline subscriber again, so that the gateway stores every message before it answers.
+"""
+
+from typing import Final
+
+from benchmarks.figures import Measure, Report, Row, ratio_notes
+from benchmarks.load import Task, generate
+from benchmarks.servers import IN_MEMORY, Gateway, Mosquitto, Server, peers
+from benchmarks.wire import connect, disconnect, subscribe
+
+NAME: Final = "latency"
+RATE: Final = 20_000
+CONNECTIONS: Final = 20
+#: Wide enough that the rate holds through a pause of a tenth of a second.
+_WINDOW: Final = 200
+
+_CASES: Final = {
+    "one publisher, window 1": ("window", 1, 1, 0),
+    f"{RATE:,}/s over {CONNECTIONS} connections": ("paced", CONNECTIONS, _WINDOW, RATE),
+}
+
+
+def run(seconds: float) -> Report:
+    """Measures both cases on the gateway and on mosquitto."""
+    rows: list[Row] = []
+    for case in _CASES:
+        with Gateway() as gateway:
+            rows.append(measure(gateway, case, seconds))
+        for persistence in peers(IN_MEMORY):
+            with Mosquitto(persistence) as mosquitto:
+                rows.append(measure(mosquitto, case, seconds))
+    return Report(
+        name=NAME,
+        title="QoS 1, PUBLISH to PUBACK, 64 B, one offline subscriber",
+        rows=tuple(rows),
+        notes=(
+            *ratio_notes(tuple(rows), "PUBACK p50"),
+            "At the fixed rate latency counts from the moment at which a message was due.",
+        ),
+    )
+
+
+def measure(server: Server, case: str, seconds: float) -> Row:
+    generator, connections, window, rate = _CASES[case]
+    subscriber = connect(server.port, "offline-subscriber", clean_session=False)
+    subscribe(subscriber, "bench/#", 1)
+    disconnect(subscriber)
+    task = Task(port=server.port, seconds=seconds, connections=connections, window=window, rate=rate)
+    outcome = generate(generator, task)
+    return Row(
+        subject=server.name,
+        case=case,
+        measures=(
+            Measure(name="PUBACK p50", value=outcome.p50_ms, unit="ms"),
+            Measure(name="PUBACK p99", value=outcome.p99_ms, unit="ms"),
+            Measure(name="rate", value=outcome.rate, unit="messages/s"),
+        ),
+    )

@@ -1,0 +1,69 @@
+"""The machine that the figures were measured on; a figure without it says nothing."""
+
+import os
+import platform
+import tempfile
+import time
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import median
+
+_CPU_INFO = Path("/proc/cpuinfo")
+_MEMORY_INFO = Path("/proc/meminfo")
+_SYNCS = 50
+#: One page of SQLite's write-ahead log, about what a lone commit writes.
+_SYNC_BYTES = 4_096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """Where and when. `sync_ms` is the median of fdatasync after a write of 4,096 bytes in the folder of the data."""
+
+    date: str
+    processor: str
+    cores: int
+    memory_gib: float
+    system: str
+    python: str
+    sync_ms: float
+
+    def as_dict(self) -> dict[str, object]:
+        return asdict(self)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.date}, {self.processor}, {self.cores} cores, {self.memory_gib:.0f} GiB, {self.system}, "
+            f"Python {self.python}, fdatasync {self.sync_ms:.2f} ms"
+        )
+
+
+def this_machine() -> Machine:
+    """Looks at the machine; takes well under a second."""
+    return Machine(
+        date=datetime.now(UTC).date().isoformat(),
+        processor=_field(_CPU_INFO, "model name") or platform.processor() or platform.machine(),
+        cores=len(os.sched_getaffinity(0)),
+        memory_gib=float((_field(_MEMORY_INFO, "MemTotal") or "0 kB").split()[0]) / 1024**2,
+        system=f"{platform.system()} {platform.release()}",
+        python=platform.python_version(),
+        sync_ms=_sync_ms(),
+    )
+
+
+def _field(path: Path, name: str) -> str:
+    if not path.exists():
+        return ""
+    lines = (line.partition(":") for line in path.read_text().splitlines())
+    return next((value.strip() for key, _, value in lines if key.strip() == name), "")
+
+
+def _sync_ms() -> float:
+    took_s: list[float] = []
+    with tempfile.TemporaryFile(buffering=0) as file:
+        for _ in range(_SYNCS):
+            file.write(bytes(_SYNC_BYTES))
+            started = time.perf_counter()
+            os.fdatasync(file.fileno())
+            took_s.append(time.perf_counter() - started)
+    return median(took_s) * 1_000

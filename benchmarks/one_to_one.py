@@ -1,0 +1,48 @@
+"""One publisher and one subscriber, both connected, 100 messages under way, at each QoS.
+
+The gateway stores QoS 1 and 2 durably on the way, in and out; mosquitto passes them on in memory.
+"""
+
+from typing import Final
+
+from benchmarks.figures import Measure, Report, Row, ratio_notes
+from benchmarks.load import Task, generate
+from benchmarks.servers import IN_MEMORY, Gateway, Mosquitto, Server, cpu_s, peers
+
+NAME: Final = "one_to_one"
+WINDOW: Final = 100
+PAYLOAD_BYTES: Final = 64
+
+
+def run(seconds: float) -> Report:
+    """Measures the gateway and mosquitto at QoS 0, 1 and 2, each time afresh."""
+    rows: list[Row] = []
+    for qos in (0, 1, 2):
+        with Gateway() as gateway:
+            rows.append(measure(gateway, qos, seconds))
+        for persistence in peers(IN_MEMORY):
+            with Mosquitto(persistence) as mosquitto:
+                rows.append(measure(mosquitto, qos, seconds))
+    return Report(
+        name=NAME,
+        title=f"publisher to subscriber, both connected, {WINDOW} under way, {PAYLOAD_BYTES} B",
+        rows=tuple(rows),
+        notes=tuple(ratio_notes(tuple(rows), "rate")),
+    )
+
+
+def measure(server: Server, qos: int, seconds: float) -> Row:
+    before_s = cpu_s(server.process_id)
+    task = Task(port=server.port, seconds=seconds, window=WINDOW, payload_bytes=PAYLOAD_BYTES, qos=qos)
+    outcome = generate("pair", task)
+    used_s = cpu_s(server.process_id) - before_s
+    return Row(
+        subject=server.name,
+        case=f"QoS {qos}",
+        measures=(
+            Measure(name="rate", value=outcome.rate, unit="messages/s"),
+            Measure(name="way p50", value=outcome.p50_ms, unit="ms"),
+            Measure(name="way p99", value=outcome.p99_ms, unit="ms"),
+            Measure(name="CPU", value=used_s / outcome.messages * 1e6, unit="us/message"),
+        ),
+    )

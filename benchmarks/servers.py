@@ -1,0 +1,224 @@
+"""What is measured: the gateway and mosquitto as processes of their own, a free port and a temporary folder for each.
+
+CPU time and memory are read from /proc, so this part needs Linux.
+"""
+
+import getpass
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Protocol, Self
+
+from benchmarks.wire import BenchmarkError
+
+_READY: Final = re.compile(r"listens on \S+:(\d+)")
+_START_WAIT_S: Final = 15.0
+_STOP_WAIT_S: Final = 60.0
+_POLL_S: Final = 0.02
+_CLOCK_TICKS_A_SECOND: Final = os.sysconf("SC_CLK_TCK")
+#: Where utime and stime stand in /proc/PID/stat behind the command's closing parenthesis (proc(5), fields 14 and 15).
+_TIMES: Final = slice(11, 13)
+
+
+class Server(Protocol):
+    """A running MQTT server; leaving the `with` statement stops it and removes its folder."""
+
+    name: str
+    port: int
+    process_id: int
+
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+def cpu_s(process_id: int) -> float:
+    """CPU seconds that a process has used so far, user and system, in steps of the kernel's clock tick (10 ms)."""
+    fields = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()
+    return sum(map(int, fields[_TIMES])) / _CLOCK_TICKS_A_SECOND
+
+
+def resident_mib(process_id: int) -> float:
+    """Memory of a process that is in RAM, MiB."""
+    lines = Path(f"/proc/{process_id}/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS:")) / 1_024
+
+
+class Gateway:
+    """`rfhbridge run` with its defaults: MQRFH2, audit on."""
+
+    def __init__(self) -> None:
+        self.name = "rfhbridge"
+        self.folder = Path(tempfile.mkdtemp(prefix="rfhbench"))
+        self.data = self.folder / "data"
+        self._log = self.folder / "log"
+        command = [sys.executable, "-m", "gateway.cli", "run", "--listen", "127.0.0.1:0", "--data", str(self.data)]
+        with self._log.open("w") as log:
+            self._process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, text=True)
+        self.process_id = self._process.pid
+        try:
+            self.port = self._announced_port()
+        except BaseException:
+            self.stop()
+            self.remove()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+        self.remove()
+
+    @property
+    def exporter(self) -> int | None:
+        """The process that writes the audit trail; None before it runs."""
+        children = Path(f"/proc/{self.process_id}/task/{self.process_id}/children").read_text().split()
+        return int(children[0]) if children else None
+
+    def stop(self) -> None:
+        """SIGTERM, and waits until it has drained; kills it only if that takes very long."""
+        if self._process.poll() is None:
+            self._process.terminate()
+        try:
+            self._process.wait(_STOP_WAIT_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def remove(self) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _announced_port(self) -> int:
+        deadline = time.monotonic() + _START_WAIT_S
+        while time.monotonic() < deadline and self._process.poll() is None:
+            found = _READY.search(self._log.read_text())
+            if found:
+                return int(found[1])
+            time.sleep(_POLL_S)
+        raise BenchmarkError(f"the gateway did not start: {self._log.read_text()[-2_000:]}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Persistence:
+    """A way to run mosquitto: lines of its configuration; `{folder}` stands for its temporary folder."""
+
+    name: str
+    lines: tuple[str, ...]
+
+
+IN_MEMORY: Final = Persistence(name="in memory", lines=("persistence false",))
+#: mosquitto never syncs a message; this writes its whole database every so often, where the default is 1,800 s.
+AUTOSAVE_S: Final = 5
+AUTOSAVED: Final = Persistence(
+    name=f"autosave every {AUTOSAVE_S} s",
+    lines=("persistence true", "persistence_location {folder}/", f"autosave_interval {AUTOSAVE_S}"),
+)
+
+_MOSQUITTO_CONFIGURATION: Final = """\
+listener {port} 127.0.0.1
+allow_anonymous true
+user {user}
+log_type error
+set_tcp_nodelay true
+max_queued_messages 0
+max_inflight_messages 100
+{persistence}
+"""
+
+
+class Mosquitto:
+    """mosquitto with no limit on queued messages and the gateway's window of 100 in flight to a client."""
+
+    def __init__(self, persistence: Persistence) -> None:
+        program = mosquitto_program()
+        assert program is not None
+        self.name = f"mosquitto {mosquitto_version(program)}, {persistence.name}"
+        self.port = free_port()
+        self._folder = Path(tempfile.mkdtemp(prefix="rfhbench"))
+        configuration = self._folder / "mosquitto.conf"
+        lines = "\n".join(persistence.lines).format(folder=self._folder)
+        configuration.write_text(
+            _MOSQUITTO_CONFIGURATION.format(port=self.port, user=getpass.getuser(), persistence=lines)
+        )
+        self._process = subprocess.Popen([program, "-c", str(configuration)], stderr=subprocess.DEVNULL)
+        self.process_id = self._process.pid
+        wait_for_port(self.port, self._process)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._process.kill()
+        self._process.wait()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+class Sink:
+    """benchmarks/sink.py for packets of one length."""
+
+    def __init__(self, packet_bytes: int, window: int) -> None:
+        self.name = "sink"
+        command = [sys.executable, "-m", "benchmarks.sink", str(packet_bytes), str(window)]
+        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        self.process_id = self._process.pid
+        assert self._process.stdout is not None
+        self.port = int(self._process.stdout.readline())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._process.send_signal(signal.SIGKILL)
+        self._process.communicate()
+
+
+def mosquitto_program() -> str | None:
+    """The mosquitto broker of this machine, where Debian puts it too; None where it is not installed."""
+    return shutil.which("mosquitto") or shutil.which("mosquitto", path="/usr/sbin:/usr/local/sbin")
+
+
+def mosquitto_version(program: str) -> str:
+    first_line = subprocess.run([program, "-h"], capture_output=True, text=True, check=False).stdout.partition("\n")[0]
+    return first_line.rpartition(" ")[2]
+
+
+def peers(*ways: Persistence) -> list[Persistence]:
+    """The ways to run mosquitto, or none where it is not installed."""
+    return list(ways) if mosquitto_program() else []
+
+
+def free_port() -> int:
+    """A port that was free just now, for a server that cannot choose one itself."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port: int = probe.getsockname()[1]
+    return port
+
+
+def wait_for_port(port: int, process: subprocess.Popen[bytes]) -> None:
+    """Returns when somebody listens there. BenchmarkError when the process ends, or it takes too long."""
+    deadline = time.monotonic() + _START_WAIT_S
+    while time.monotonic() < deadline and process.poll() is None:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=_START_WAIT_S).close()
+        except ConnectionRefusedError:
+            time.sleep(_POLL_S)
+            continue
+        return
+    raise BenchmarkError("mosquitto did not start")

@@ -1,0 +1,87 @@
+"""What the load generators share: a blocking handshake, and packets made once and sent from a ring of bytes."""
+
+import socket
+from typing import Final
+
+from gateway.mqtt import packets
+
+_CONNACK_ACCEPTED: Final = b"\x20\x02\x00\x00"
+_CONNACK_BYTES: Final = 4
+#: A server that does not answer for this long has failed, seconds.
+ANSWER_WAIT_S: Final = 30.0
+
+
+class BenchmarkError(Exception):
+    """A server did not behave as the benchmark needs; the figures of that run would mean nothing."""
+
+
+def connect(port: int, client_identifier: str, *, clean_session: bool = True) -> socket.socket:
+    """A connected MQTT 3.1.1 client on 127.0.0.1. BenchmarkError unless it is accepted as a new session."""
+    client = socket.create_connection(("127.0.0.1", port), timeout=ANSWER_WAIT_S)
+    client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    client.sendall(packets.connect(client_identifier, clean_session=clean_session))
+    answer = receive_exactly(client, _CONNACK_BYTES)
+    if answer != _CONNACK_ACCEPTED:
+        raise BenchmarkError(f"CONNECT of {client_identifier!r} was answered with {answer.hex()}")
+    return client
+
+
+def subscribe(client: socket.socket, topic_filter: str, qos: int) -> None:
+    """One subscription, granted as asked for."""
+    client.sendall(packets.subscribe(1, [(topic_filter, qos)]))
+    wanted = packets.suback(1, bytes((qos,)))
+    answer = receive_exactly(client, len(wanted))
+    if answer != wanted:
+        raise BenchmarkError(f"SUBSCRIBE of {topic_filter!r} was answered with {answer.hex()}")
+
+
+def disconnect(client: socket.socket) -> None:
+    """DISCONNECT, and wait until the server has closed the connection too."""
+    client.sendall(packets.DISCONNECT)
+    while client.recv(4_096):
+        pass
+    client.close()
+
+
+def receive_exactly(client: socket.socket, size: int) -> bytes:
+    """That many bytes. BenchmarkError when the server closes before."""
+    data = b""
+    while len(data) < size:
+        more = client.recv(size - len(data))
+        if not more:
+            raise BenchmarkError(f"the server closed the connection after {len(data)} of {size} bytes")
+        data += more
+    return data
+
+
+class Ring:
+    """Equally long packets with the identifiers 1..window, over and over.
+
+    A server acknowledges in packet order (MQTT 3.1.1 section 4.6), so the identifiers of a window can go round: the
+    next packets to send, or the next acknowledgements to expect, are one slice.
+    """
+
+    __slots__ = ("_packets", "_place", "_window", "packet_bytes")
+
+    def __init__(self, one_of_each: list[bytes]) -> None:
+        self._window = len(one_of_each)
+        self._packets = b"".join(one_of_each) * 2
+        self.packet_bytes = len(one_of_each[0])
+        self._place = 0
+
+    def take(self, count: int) -> bytes:
+        """The next packets, at most a window of them."""
+        start, size = self._place, self.packet_bytes
+        self._place = (start + count) % self._window
+        return self._packets[start * size : (start + count) * size]
+
+
+def publish_ring(topic: str, payload_bytes: int, qos: int, window: int) -> Ring:
+    """PUBLISH packets; at QoS 0 they have no identifier and are all the same."""
+    payload = b"x" * payload_bytes
+    identifiers = range(1, window + 1) if qos else [0] * window
+    return Ring([packets.publish(topic, payload, qos=qos, packet_identifier=number) for number in identifiers])
+
+
+def puback_ring(window: int) -> Ring:
+    return Ring([packets.puback(number) for number in range(1, window + 1)])

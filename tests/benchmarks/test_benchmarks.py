@@ -1,0 +1,137 @@
+"""The benchmarks run, count right, and fail loudly when a server does not answer as it must; no speed is asserted."""
+
+import json
+import os
+import socket
+from pathlib import Path
+
+import pytest
+
+from benchmarks import headers, qos1_offline
+from benchmarks.__main__ import BENCHMARKS, main
+from benchmarks.figures import Measure, Row, ratio_notes
+from benchmarks.latencies import Latencies, percentiles_ms
+from benchmarks.load import Task, generate
+from benchmarks.servers import Gateway, Sink, cpu_s, resident_mib
+from benchmarks.window import WindowPublisher
+from benchmarks.wire import BenchmarkError, Ring, publish_ring
+
+needs_linux = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads CPU time and memory from /proc")
+
+
+def test_help_names_every_benchmark_and_shows_an_example(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit_of:
+        main(["--help"])
+    text = capsys.readouterr().out
+    assert exit_of.value.code == 0
+    assert all(name in text for name in BENCHMARKS)
+    assert "example: python -m benchmarks" in text
+
+
+@pytest.mark.parametrize("arguments", [["qos1"], ["--seconds", "0"], ["--seconds", "soon"]])
+def test_a_wrong_argument_exits_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit_of:
+        main(arguments)
+    assert exit_of.value.code == 2
+    assert "error:" in capsys.readouterr().err
+
+
+def test_figures_are_printed_and_written_with_the_machine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--seconds", "0.05", "--json", str(tmp_path / "figures.json"), headers.NAME]) == 0
+    figures = json.loads((tmp_path / "figures.json").read_text())
+    assert figures["machine"]["cores"] == len(os.sched_getaffinity(0))
+    (report,) = figures["reports"]
+    assert [row["subject"] for row in report["rows"]] == ["mqrfh2", "mqrfh"]
+    assert all(measure["value"] > 0 for row in report["rows"] for measure in row["measures"])
+    assert "write_command (calls/s)" in capsys.readouterr().out.replace("\n", " ")
+
+
+def test_a_ring_goes_round_with_its_identifiers() -> None:
+    ring = Ring([b"a1", b"b2", b"c3"])
+    assert [ring.take(2), ring.take(2), ring.take(3)] == [b"a1b2", b"c3a1", b"b2c3a1"]
+
+
+def test_a_publish_of_the_ring_is_the_one_of_the_specification() -> None:
+    ring = publish_ring("a/b", 2, 1, 2)
+    assert ring.take(1) == bytes.fromhex("32 09 0003 612f62 0001 7878")
+    assert ring.take(1) == bytes.fromhex("32 09 0003 612f62 0002 7878")
+
+
+def test_percentiles_weigh_each_latency_by_its_messages() -> None:
+    samples = [(0.004, 1), (0.001, 98), (0.002, 1)]
+    assert percentiles_ms(samples, (0.5, 0.99, 1.0)) == pytest.approx([1, 2, 4])
+    assert percentiles_ms([], (0.5,)) == [0]
+
+
+def test_latencies_are_taken_in_the_order_of_sending() -> None:
+    latencies = Latencies()
+    latencies.sent(10.0, 2)
+    latencies.sent(11.0, 2)
+    latencies.answered(12.0, 3)
+    latencies.answered(15.0, 1)
+    assert latencies.samples == [(2.0, 2), (1.0, 1), (4.0, 1)]
+
+
+def test_ratios_compare_the_first_subject_of_a_case_with_the_others() -> None:
+    rows = tuple(
+        Row(subject=subject, measures=(Measure(name="rate", value=rate, unit="messages/s"),))
+        for subject, rate in (("ours", 30.0), ("theirs", 20.0))
+    )
+    assert list(ratio_notes(rows, "rate")) == ["ours has 1.50 times the rate of theirs."]
+
+
+@pytest.mark.parametrize("answer", [b"\x40\x02\x00\x02", b"\x50\x02\x00\x01", b""])
+def test_an_answer_that_is_not_the_next_puback_fails(answer: bytes) -> None:
+    ours, servers = socket.socketpair()
+    with ours, servers:
+        publisher = WindowPublisher(ours, "t", Task(port=0, seconds=1, window=2))
+        publisher.publish(2, 0.0)
+        servers.sendall(answer)
+        servers.shutdown(socket.SHUT_WR)
+        with pytest.raises(BenchmarkError):
+            publisher.receive()
+
+
+def test_a_puback_that_comes_in_two_pieces_counts_once() -> None:
+    ours, servers = socket.socketpair()
+    with ours, servers:
+        publisher = WindowPublisher(ours, "t", Task(port=0, seconds=1, window=2))
+        publisher.publish(2, 0.0)
+        servers.sendall(b"\x40\x02\x00\x01\x40\x02")
+        first = publisher.receive()
+        servers.sendall(b"\x00\x02")
+        assert (first, publisher.receive(), publisher.in_flight) == (1, 1, 0)
+
+
+def test_the_load_generator_counts_what_a_sink_acknowledges() -> None:
+    packet_bytes = publish_ring("bench/sensor/0", 64, 1, 10).packet_bytes
+    with Sink(packet_bytes, 10) as sink:
+        outcome = generate("window", Task(port=sink.port, seconds=0.1, connections=2, window=10))
+    assert outcome.messages >= 2 * 10
+    assert 0 < outcome.p50_ms <= outcome.p99_ms
+
+
+def test_a_generator_without_a_server_says_so() -> None:
+    with pytest.raises(BenchmarkError, match=r"window failed: .*refused"):
+        generate("window", Task(port=1, seconds=0.1))
+
+
+@needs_linux
+def test_cpu_time_and_memory_of_a_process_are_read() -> None:
+    assert cpu_s(os.getpid()) > 0
+    assert 1 < resident_mib(os.getpid()) < 10_000
+
+
+@needs_linux
+def test_everything_that_the_gateway_acknowledges_is_on_the_queue() -> None:
+    row, note = qos1_offline.measure_gateway(0.2)
+    assert row.value("rate") > 0
+    assert "all are there" in note
+
+
+@needs_linux
+@pytest.mark.parametrize("qos", [0, 1, 2])
+def test_a_pair_gets_every_message_through_the_gateway(qos: int) -> None:
+    with Gateway() as gateway:
+        outcome = generate("pair", Task(port=gateway.port, seconds=0.1, window=10, qos=qos))
+    assert outcome.messages >= 10
