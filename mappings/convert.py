@@ -5,34 +5,22 @@ chain: the Format in front is rewritten, the description of what follows is copi
 MQRFH to MQRFH2, headers behind are left as they are; from MQRFH2 to MQRFH, folders have no place and are dropped.
 """
 
-import struct
 from dataclasses import dataclass
 
-from mappings.charset import INHERIT, UNDEFINED, is_big_endian
 from mappings.command_parameters import pairs_of_elements, verb_of_elements, verb_of_pairs
 from mappings.conversion_report import ConversionReport, FieldOutcome, Mode, Outcome, empty_report
 from mappings.convert_fields import FieldConversion
 from mappings.convert_response import response_to_mqrfh, response_to_mqrfh2
 from mappings.errors import ConversionError, HeaderError
-from mappings.fixed_part import FORMAT_OFFSET_BYTES, format_in
-from mappings.header_chain import (
-    DEAD_LETTER_FORMAT_OFFSET_BYTES,
-    FORMAT_MQRFH,
-    FORMAT_MQRFH2,
-    DeadLetterHeader,
-    HeaderChain,
-    HeaderPlace,
-    read_header_chain,
-)
-from mappings.mqrfh import Mqrfh, encode_pairs, write_mqrfh_string
-from mappings.mqrfh2 import Folder, Mqrfh2, psc_folder, write_mqrfh2
+from mappings.header_chain import DeadLetterHeader, HeaderChain, HeaderPlace, read_header_chain
+from mappings.header_replacement import Replacement
+from mappings.mqrfh import Mqrfh, encode_pairs
+from mappings.mqrfh2 import Folder, Mqrfh2, psc_folder
 from mappings.reasons import Reason
 from mappings.table import FOLDER_EXPLANATIONS, OTHER_EXPLANATIONS, Dialect
 
 __all__ = ["Conversion", "ConversionReport", "FieldOutcome", "Mode", "Outcome", "convert"]
 
-_FORMATS = {Dialect.MQRFH: FORMAT_MQRFH, Dialect.MQRFH2: FORMAT_MQRFH2}
-_BYTES_BEFORE_FORMAT = 8  # Encoding and CodedCharSetId stand in front of Format in all three headers
 _COMMAND_FOLDERS = ("psc", "pscr")
 
 
@@ -75,10 +63,17 @@ def convert(
         )
     source = Dialect.MQRFH2 if to is Dialect.MQRFH else Dialect.MQRFH
     index = _the_carrier(chain, source)
-    new_format, header, outcomes = _rebuilt(data, chain, index, to, mode)
+    kept = tuple(each for each, header in enumerate(chain.headers) if each == index or _stays(header, to))
+    replacement = Replacement(chain=chain, index=index, kept=kept, to=to)
+    variable = _converted(chain.headers[index], replacement.place, to, mode)
+    outcomes = (
+        *_other_outcomes(chain, range(index), kept),
+        *variable.outcomes,
+        *_other_outcomes(chain, range(index + 1, len(chain.headers)), kept),
+    )
     return Conversion(
-        format=new_format,
-        header=header,
+        format=replacement.first_format(),
+        header=replacement.headers(data, variable.content),
         body_offset=chain.body_offset,
         report=ConversionReport(source_format=source.value, target_format=to.value, mode=mode, fields=outcomes),
     )
@@ -105,90 +100,8 @@ def _the_carrier(chain: HeaderChain, dialect: Dialect) -> int:
     )
 
 
-def _rebuilt(
-    data: bytes, chain: HeaderChain, index: int, to: Dialect, mode: Mode
-) -> tuple[bytes, bytes, tuple[FieldOutcome, ...]]:
-    """The Format of the MQMD, the new chain, and the outcomes of all fields in the order of the chain."""
-    kept = [each for each, header in enumerate(chain.headers) if each == index or _stays(header, to)]
-    position = kept.index(index)
-    place = chain.places[index] if position else chain.places[0]
-    variable = _converted(chain.headers[index], place, to, mode)
-    parts: list[bytes] = []
-    for number, each in enumerate(kept):
-        following = kept[number + 1] if number + 1 < len(kept) else len(chain.headers)
-        if each == index:
-            parts.append(_new_header(chain, index, following, place, variable.content, to))
-        else:
-            raw = data[chain.places[each].offset : chain.places[each].offset + chain.headers[each].struc_length]
-            parts.append(_described(raw, chain, each, following, index, to))
-    first = chain.places[kept[0]]
-    if position and (first.coded_char_set_id, first.encoding) != _start(chain):
-        raise ConversionError(Reason.MQRC_NOT_CONVERTED, "a header in front is in another code page; convert it first")
-    before = _other_outcomes(chain, range(index), kept, to)
-    behind = _other_outcomes(chain, range(index + 1, len(chain.headers)), kept, to)
-    return first.format if position else _FORMATS[to], b"".join(parts), (*before, *variable.outcomes, *behind)
-
-
 def _stays(header: Mqrfh | Mqrfh2 | DeadLetterHeader, to: Dialect) -> bool:
     return to is Dialect.MQRFH2 or not isinstance(header, Mqrfh2)
-
-
-def _start(chain: HeaderChain) -> tuple[int, int]:
-    return chain.places[0].coded_char_set_id, chain.places[0].encoding
-
-
-def _place_after(chain: HeaderChain, index: int) -> HeaderPlace:
-    """The description of the header with that index, or of the body."""
-    if index < len(chain.places):
-        return chain.places[index]
-    return HeaderPlace(
-        offset=chain.body_offset,
-        format=chain.body_format,
-        coded_char_set_id=chain.body_coded_char_set_id,
-        encoding=chain.body_encoding,
-    )
-
-
-def _new_header(
-    chain: HeaderChain, index: int, following: int, place: HeaderPlace, content: bytes, to: Dialect
-) -> bytes:
-    """The new header, describing what follows as the old one did; -2 and 0 become numbers where they would mislead."""
-    header, next_place = chain.headers[index], _place_after(chain, following)
-    coded_char_set_id = header.coded_char_set_id
-    inherits = coded_char_set_id in (INHERIT, UNDEFINED)
-    moved = place.coded_char_set_id != chain.places[index].coded_char_set_id
-    if following != index + 1 or (inherits and moved):
-        coded_char_set_id = next_place.coded_char_set_id
-    if to is Dialect.MQRFH2:
-        return write_mqrfh2(
-            (content,),
-            format=next_place.format,
-            next_coded_char_set_id=coded_char_set_id,
-            next_encoding=next_place.encoding,
-            coded_char_set_id=place.coded_char_set_id,
-            encoding=place.encoding,
-        )
-    return write_mqrfh_string(
-        content,
-        format=next_place.format,
-        next_coded_char_set_id=coded_char_set_id,
-        next_encoding=next_place.encoding,
-        coded_char_set_id=place.coded_char_set_id,
-        encoding=place.encoding,
-    )
-
-
-def _described(raw: bytes, chain: HeaderChain, each: int, following: int, index: int, to: Dialect) -> bytes:
-    """A header that stays, byte for byte except that it describes what now follows it."""
-    place, next_place = chain.places[each], _place_after(chain, following)
-    dead_letter = isinstance(chain.headers[each], DeadLetterHeader)
-    at = DEAD_LETTER_FORMAT_OFFSET_BYTES if dead_letter else FORMAT_OFFSET_BYTES
-    name = format_in(_FORMATS[to] if following == index else next_place.format, place.coded_char_set_id)
-    description = raw[at - _BYTES_BEFORE_FORMAT : at]
-    if following != each + 1:
-        layout = ">ii" if is_big_endian(place.encoding) else "<ii"
-        description = struct.pack(layout, next_place.encoding, next_place.coded_char_set_id)
-    return raw[: at - _BYTES_BEFORE_FORMAT] + description + name + raw[at + len(name) :]
 
 
 def _converted(header: Mqrfh | Mqrfh2 | DeadLetterHeader, place: HeaderPlace, to: Dialect, mode: Mode) -> _Variable:
@@ -229,7 +142,7 @@ def _mqrfh2_converted(header: Mqrfh2, place: HeaderPlace, to: Dialect, mode: Mod
     )
 
 
-def _other_outcomes(chain: HeaderChain, indexes: range, kept: list[int], to: Dialect) -> list[FieldOutcome]:
+def _other_outcomes(chain: HeaderChain, indexes: range, kept: tuple[int, ...]) -> list[FieldOutcome]:
     """The folders of MQRFH2 headers beside the converted one: left as they are, or dropped with their header."""
     found: list[FieldOutcome] = []
     for index in indexes:

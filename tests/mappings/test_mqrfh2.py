@@ -3,7 +3,10 @@
 import struct
 
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
+from mappings import mqrfh2
 from mappings.errors import ConversionError, HeaderError
 from mappings.mqrfh2 import Element, Folder, Mqrfh2, psc_folder, read_mqrfh2, write_mqrfh2
 
@@ -235,6 +238,30 @@ def test_a_hundred_thousand_elements_take_linear_time() -> None:
 def test_the_fast_path_leaves_everything_unusual_to_the_parser(text: bytes) -> None:
     with pytest.raises(HeaderError):
         _ = Folder(name="psc", raw=text).elements
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["a", "b1", "psc"]), st.text(alphabet="<>/ab&;\x01\r\n\t é\ufffe\U0001f600", max_size=6)
+        ),
+        max_size=4,
+    )
+)
+def test_the_fast_path_reads_what_the_parser_reads(fields: list[tuple[str, str]]) -> None:
+    text = "<psc>" + "".join(f"<{name}>{value}</{name}>" for name, value in fields) + "</psc>"
+    fast = mqrfh2._flat_elements(text, "psc")
+    assume(fast is not None)
+    assert mqrfh2._parsed_elements(text) == fast
+
+
+@pytest.mark.parametrize(("encoding", "codec"), [(546, "utf-16-le"), (273, "utf-16-be")])
+def test_padding_of_a_two_byte_folder_may_be_long_and_mixed(encoding: int, codec: str) -> None:
+    order = "<" if encoding == 546 else ">"
+    data = "<a>Ā</a>".encode(codec) + (" ".encode(codec) + b"\0\0") * 100_000
+    fixed = struct.pack(f"{order}4siiii8siii", b"RFH ", 2, 40 + len(data), 546, 1208, b"MQSTR   ", 0, 1200, len(data))
+    header = read_mqrfh2(fixed + data, coded_char_set_id=1208, encoding=encoding)
+    assert header.folders[0].text == "<a>Ā</a>"
 
 
 def test_psc_is_written_on_one_line_with_its_text_escaped() -> None:
