@@ -81,7 +81,7 @@ class Application(TyperGroup):
         except KeyboardInterrupt:
             code = _INTERRUPTED
         except typer.TyperException as error:
-            _tell(error.format_message() + _where_help_is(error))
+            _tell(" ".join(error.format_message().split()) + _where_help_is(error))
             code = AuditExitCode.USAGE if is_audit else ExitCode.USAGE
         except _EXPECTED as error:
             _tell(_sentence(error))

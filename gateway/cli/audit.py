@@ -110,7 +110,7 @@ def _spark_environment() -> dict[str, str]:
 
 
 def _audited(command: list[str], environment: dict[str, str], result: Path) -> int:
-    """Runs the Spark process. Its exit code counts only with a new result: an interpreter that fails ends with 1 too."""
+    """Runs the Spark process. Its exit code counts only with a new result: a Python that fails ends with 1 too."""
     before_ns = result.stat().st_mtime_ns if result.exists() else 0
     return_code = subprocess.run(command, env=environment, check=False).returncode
     after_ns = result.stat().st_mtime_ns if result.exists() else 0

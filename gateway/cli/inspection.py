@@ -73,12 +73,10 @@ class Inspection:
 def inspect_message(data: bytes, announcement: Announcement) -> Inspection:
     """Every header of a message, its body, and what is wrong with it."""
     walk = _Walk(data, announcement)
-    problems = list(walk.problems)
-    for structure in walk.structures:
-        problems += structure.contents.problems
-    command = None
-    if not problems:
-        command = _command_of(walk, problems)
+    # What is wrong within a header that ends too soon, or is none, is a consequence of that.
+    whole = walk.structures[:-1] if walk.is_damaged else walk.structures
+    problems = [problem for structure in whole for problem in structure.contents.problems] + walk.problems
+    command = None if problems else _command_of(walk, problems)
     return Inspection(
         structures=tuple(walk.structures),
         body=None if walk.is_damaged else walk.body(),

@@ -56,6 +56,6 @@ def run(
 
 
 def _announce(host: str, port: int) -> None:
-    """Says where the gateway listens, once it does: with port 0 nobody else knows. A reader that has gone is no harm."""
+    """Says where the gateway listens, once it does: with port 0 nobody else knows. Nobody has to read it."""
     with contextlib.suppress(OSError):
         write_line(f"rfhbridge listens on {Address(host=host, port=port)}")

@@ -1,0 +1,142 @@
+"""What holds for every command: options that may stand anywhere, exit codes, and one line for an error."""
+
+import json
+import logging
+import os
+import subprocess
+import sys
+
+import pytest
+
+from gateway.cli import application as application_module
+from gateway.cli.invocation import Invocation, invocation_of
+from mappings.errors import HeaderError
+from mq_adapters.reasons import QueueManagerError, StoreError
+
+
+def test_options_for_every_command_may_stand_before_and_after_it():
+    expected = Invocation(arguments=("queue", "list"), log_level="debug", log_format="json")
+    assert invocation_of(["--log-level", "debug", "queue", "--log-format=json", "list"]) == expected
+    assert invocation_of(["queue", "list", "--log-level=debug", "--log-format", "json"]) == expected
+
+
+def test_what_stands_behind_two_hyphens_is_not_an_option():
+    assert invocation_of(["inspect", "--", "--version"]) == Invocation(arguments=("inspect", "--", "--version"))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("--version",), ("queue", "--version"), ("queue", "list", "--version"), ("--log-format", "json", "--version")],
+)
+def test_version_is_printed_wherever_it_is_asked_for(rfhbridge, arguments):
+    ended = rfhbridge(*arguments)
+    assert ended.exit_code == 0
+    assert ended.text == f"rfhbridge {application_module.version()}\n"
+
+
+@pytest.mark.parametrize("place", ["before", "after"])
+@pytest.mark.parametrize("option", ["--log-level", "--log-format"])
+def test_wrong_value_of_an_option_for_every_command_is_a_usage_error(rfhbridge, option, place):
+    arguments = [option, "loud", "queue", "list"] if place == "before" else ["queue", "list", option]
+    ended = rfhbridge(*arguments)
+    assert (ended.exit_code, ended.stdout) == (2, b"")
+    assert option in ended.stderr
+    assert ended.stderr.count("\n") == 1
+
+
+def test_wrong_value_for_an_audit_command_is_exit_code_3(rfhbridge):
+    assert rfhbridge("audit", "verify", "--log-level", "loud").exit_code == 3
+    assert rfhbridge("--log-level", "loud", "audit", "verify").exit_code == 3
+
+
+def test_unknown_command_names_the_nearest(rfhbridge):
+    ended = rfhbridge("quue")
+    assert ended.exit_code == 2
+    assert "'queue'" in ended.stderr
+
+
+def test_errors_are_json_where_the_log_is_json(rfhbridge):
+    ended = rfhbridge("--log-format", "json", "convert", "--to", "mqrfh", stdin=b"")
+    assert ended.exit_code == 1
+    line = json.loads(ended.stderr)
+    assert (line["level"], line["event"]) == ("error", "command failed")
+    assert "2334" in line["error"]
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (QueueManagerError(2085, "open queue 'A'"), "2085 MQRC_UNKNOWN_OBJECT_NAME (define the queue first"),
+        (StoreError("write", "No space left on device", "make room"), "write: No space left on device (make room)"),
+        (HeaderError(2334, "wrong", offset=8), "MQRC_RFH_ERROR (2334) at byte 8: wrong"),
+        (PermissionError(13, "Permission denied", "file"), "rfhbridge: file: Permission denied"),
+        (ZeroDivisionError("a fault of ours"), "fault of this program: ZeroDivisionError('a fault of ours')"),
+    ],
+)
+def test_any_error_is_one_line_and_exit_code_1(rfhbridge, monkeypatch, error, text):
+    def fail(_name):
+        raise error
+
+    monkeypatch.setattr("gateway.cli.inspect.read_input", fail)
+    ended = rfhbridge("inspect")
+    assert (ended.exit_code, ended.stdout) == (1, b"")
+    assert text in ended.stderr
+    assert ended.stderr.count("\n") == 1
+
+
+def test_traceback_of_our_own_fault_is_shown_at_debug_level_only(rfhbridge, monkeypatch):
+    monkeypatch.setattr("gateway.cli.inspect.read_input", lambda _name: 1 / 0)
+    assert "Traceback" not in rfhbridge("inspect").stderr
+    assert "Traceback" in rfhbridge("inspect", "--log-level", "debug").stderr
+
+
+def test_interruption_is_exit_code_130_without_a_word(rfhbridge, monkeypatch):
+    def interrupt(_name):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("gateway.cli.inspect.read_input", interrupt)
+    ended = rfhbridge("inspect")
+    assert (ended.exit_code, ended.stdout, ended.stderr) == (130, b"", "")
+
+
+def test_reader_that_has_gone_is_no_noise(vectors):
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        ended = subprocess.run(
+            [sys.executable, "-m", "gateway.cli", "inspect"],
+            input=vectors.mqrfh,
+            stdout=writing,
+            stderr=subprocess.PIPE,
+            timeout=60,
+            check=False,
+        )
+    finally:
+        os.close(writing)
+    assert (ended.returncode, ended.stderr) == (1, b"")
+
+
+def test_installation_that_cannot_start_is_one_line(tmp_path):
+    program = "import sys; sys.modules['mappings.table'] = None; from gateway.cli import main; main()"
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("rfhbridge: cannot start: ")
+    assert ended.stderr.count("\n") == 1
+
+
+def test_help_does_not_load_spark_nor_the_store_nor_paho():
+    program = (
+        "import sys\nfrom gateway.cli.commands import application\n"
+        "print([name for name in ('pyspark', 'apsw', 'paho', 'uvloop', 'rich.console') if name in sys.modules])"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert ended.stdout == "[]\n"
+
+
+@pytest.fixture(autouse=True)
+def quiet_logs():
+    """Commands configure the log of this process; the other tests get it back as it was."""
+    yield
+    for room in ("gateway", "mq_adapters", "mappings", "spark_audit", "asyncio"):
+        logging.getLogger(room).handlers.clear()
+        logging.getLogger(room).setLevel(logging.NOTSET)

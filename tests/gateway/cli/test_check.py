@@ -1,0 +1,59 @@
+"""`rfhbridge check`: the configuration, the tables, and the example of every key."""
+
+import json
+
+import pytest
+
+from gateway.config import Settings
+
+
+def test_defaults_are_valid(rfhbridge):
+    ended = rfhbridge("check")
+    assert (ended.exit_code, ended.stderr) == (0, "")
+    assert Settings().configuration_sha256 in ended.text
+    assert "mapping tables: version" in ended.text
+
+
+def test_example_is_a_configuration_that_means_the_defaults(rfhbridge, tmp_path):
+    example = tmp_path / "example.toml"
+    example.write_bytes(rfhbridge("check", "--example").stdout)
+    assert Settings.load(example) == Settings()
+    assert rfhbridge("check", "--config", example).exit_code == 0
+
+
+def test_settings_are_given_as_json(rfhbridge, tmp_path):
+    config = tmp_path / "rfhbridge.toml"
+    config.write_text('listen = "[::1]:0"\n[audit]\nenabled = false\n')
+    told = json.loads(rfhbridge("check", "--config", config, "--json").stdout)
+    assert told["settings"]["listen"] == "[::1]:0"
+    assert told["settings"]["audit"]["enabled"] is False
+    assert told["configuration_sha256"] == Settings.load(config).configuration_sha256
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("[mqtt]\nmax_in_flight = 3\n", "unknown key 'mqtt.max_in_flight', the nearest known key is "
+         "'mqtt.maximum_in_flight'"),
+        ("listen = 1883\n", "listen: "),
+        ("listen = \n", "is not TOML"),
+    ],
+)  # fmt: skip
+def test_wrong_configuration_is_one_line_and_exit_code_1(rfhbridge, tmp_path, text, complaint):
+    config = tmp_path / "rfhbridge.toml"
+    config.write_text(text)
+    ended = rfhbridge("check", "--config", config)
+    assert (ended.exit_code, ended.stdout) == (1, b"")
+    assert ended.stderr.startswith(f"rfhbridge: {config}: ")
+    assert complaint in ended.stderr
+    assert ended.stderr.count("\n") == 1
+
+
+def test_missing_configuration_is_one_line(rfhbridge, tmp_path):
+    ended = rfhbridge("check", "--config", tmp_path / "none.toml")
+    assert ended.exit_code == 1
+    assert "No such file or directory" in ended.stderr
+
+
+def test_wrong_use_is_exit_code_2(rfhbridge):
+    assert rfhbridge("check", "extra").exit_code == 2

@@ -1,0 +1,126 @@
+"""`rfhbridge simulate`: the counting, the exit code, and a run against a real gateway."""
+
+import json
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from gateway.cli.ledger import Ledger, Outcome
+
+PLAN = ("--sensors", "2", "--rate", "20", "--seconds", "0.2")
+
+
+def outcome(**changes):
+    kept = {"qos": 1, "sent": 4, "acknowledged": 4, "received": 4, "lost": 0, "doubled": 0, "lost_connections": 0}
+    return Outcome(**{**kept, **changes})
+
+
+@pytest.mark.parametrize(
+    ("what", "as_promised"),
+    [
+        (outcome(), True),
+        (outcome(qos=0, received=3, lost=1), True),
+        (outcome(qos=1, received=3, lost=1), False),
+        (outcome(qos=1, doubled=1), True),
+        (outcome(qos=2, received=3, lost=1), False),
+        (outcome(qos=2, doubled=1), False),
+        (outcome(qos=2, lost_connections=3), True),
+    ],
+)
+def test_promise_of_each_qos_decides_the_exit_code(rfhbridge, monkeypatch, what, as_promised):
+    monkeypatch.setattr("gateway.cli.sensors.simulate", lambda _plan, _on_progress: what)
+    ended = rfhbridge("simulate", *PLAN, "--qos", str(what.qos), "--json")
+    assert ended.exit_code == (0 if as_promised else 1)
+    assert json.loads(ended.stdout)["as_promised"] is as_promised
+
+
+def test_ledger_tells_lost_from_doubled():
+    ledger = Ledger(2)
+    for number in range(4):
+        ledger.note_sent((0, number))
+        ledger.note_acknowledged()
+    for number in (0, 1, 1, 3, 1):
+        ledger.note_received((0, number))
+    ledger.note_lost_connection()
+    assert ledger.outcome() == outcome(qos=2, received=3, lost=1, doubled=2, lost_connections=1)
+
+
+def test_ledger_is_settled_when_nothing_is_missing():
+    ledger = Ledger(1)
+    ledger.note_sent((0, 0))
+    assert not ledger.is_settled()
+    ledger.note_received((0, 0))
+    assert not ledger.is_settled()
+    ledger.note_acknowledged()
+    assert ledger.is_settled()
+
+
+def test_ledger_waits_for_no_acknowledgement_at_qos_0():
+    ledger = Ledger(0)
+    ledger.note_sent((0, 0))
+    ledger.note_received((0, 0))
+    assert ledger.is_settled()
+
+
+@pytest.fixture(scope="module")
+def gateway_port(tmp_path_factory):
+    """The port of a real gateway."""
+    data = tmp_path_factory.mktemp("data")
+    command = [sys.executable, "-m", "gateway.cli", "run", "--listen", "127.0.0.1:0", "--data", str(data)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as gateway:
+        try:
+            yield gateway.stdout.readline().strip().rpartition(":")[2]
+        finally:
+            gateway.terminate()
+
+
+@pytest.mark.parametrize("qos", [0, 1, 2])
+def test_simulation_against_a_gateway_loses_and_doubles_nothing(rfhbridge_process, gateway_port, qos):
+    ended = rfhbridge_process("simulate", *PLAN, "--qos", str(qos), "--port", gateway_port, "--json")
+    assert (ended.exit_code, ended.stderr) == (0, "")
+    told = json.loads(ended.stdout)
+    assert (told["sent"], told["received"], told["lost"], told["doubled"]) == (8, 8, 0, 0)
+    assert told["acknowledged"] == (0 if qos == 0 else 8)
+
+
+def test_outcome_is_shown_without_a_progress_bar_where_it_is_piped(rfhbridge_process, gateway_port):
+    ended = rfhbridge_process("simulate", *PLAN, "--qos", "1", "--port", gateway_port)
+    assert [line.rsplit(maxsplit=1) for line in ended.text.splitlines()] == [
+        ["sent", "8"],
+        ["acknowledged", "8"],
+        ["received", "8"],
+        ["lost", "0"],
+        ["doubled", "0"],
+        ["lost connections", "0"],
+    ]
+    assert ended.stderr == ""
+
+
+def test_gateway_that_does_not_answer_is_one_line(rfhbridge):
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        port = closed.getsockname()[1]
+    ended = rfhbridge("simulate", *PLAN, "--qos", "1", "--port", str(port))
+    assert (ended.exit_code, ended.stdout) == (1, b"")
+    assert f"no gateway answers on 127.0.0.1:{port}: Connection refused" in ended.stderr
+    assert ended.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["--sensors", "0", "--rate", "1", "--qos", "1", "--seconds", "1"],
+        ["--sensors", "1", "--rate", "0", "--qos", "1", "--seconds", "1"],
+        ["--sensors", "1", "--rate", "1", "--qos", "3", "--seconds", "1"],
+        ["--sensors", "1", "--rate", "1", "--qos", "1", "--seconds", "x"],
+        ["--sensors", "1", "--rate", "1", "--qos", "1", "--seconds", "1", "--port", "70000"],
+    ],
+    ids=" ".join,
+)
+def test_wrong_use_is_exit_code_2_in_one_line(rfhbridge, arguments):
+    ended = rfhbridge("simulate", *arguments)
+    assert (ended.exit_code, ended.stdout) == (2, b"")
+    assert ended.stderr.count("\n") == 1

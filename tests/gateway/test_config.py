@@ -1,0 +1,162 @@
+"""The settings: one TOML file, every key checked, every wrong one named."""
+
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from gateway.config import Address, ConfigurationError, Settings, example_toml, known_keys
+
+
+@pytest.fixture
+def load(tmp_path):
+    """Loads the settings of a text."""
+
+    def load_text(text, overrides=None):
+        path = tmp_path / "rfhbridge.toml"
+        path.write_text(text, encoding="utf-8")
+        return Settings.load(path, overrides)
+
+    return load_text
+
+
+def test_defaults_hold_without_a_file():
+    settings = Settings.load()
+    assert (settings.listen, settings.data, settings.header) == ("127.0.0.1:1883", Path("var"), "mqrfh2")
+    assert settings.queue_manager.name == "RFHBRIDGE"
+    assert settings.publish.stream == "SYSTEM.BROKER.DEFAULT.STREAM"
+    assert settings.broker.streams == ()
+    assert (settings.subscribe.queue, settings.subscribe.reply_queue) == ("RFHBRIDGE.SUBSCRIBER", "RFHBRIDGE.REPLY")
+    assert settings.mqtt.maximum_packet_bytes == 268_435_455
+    assert (settings.access.publish, settings.access.subscribe) == (("#",), ("#",))
+    assert (settings.audit.enabled, settings.audit.segment_bytes) == (True, 67_108_864)
+    assert (settings.log.level, settings.log.format) == ("info", "text")
+
+
+def test_file_changes_what_it_names_and_nothing_else(load):
+    settings = load('[mqtt]\nmaximum_in_flight = 7\nconnect_timeout_s = 3\n[broker]\nstreams = ["A", "B"]\n')
+    assert (settings.mqtt.maximum_in_flight, settings.mqtt.connect_timeout_s) == (7, 3.0)
+    assert settings.broker.streams == ("A", "B")
+    assert settings.access == Settings().access
+
+
+def test_overrides_go_before_the_file_and_none_is_no_override(load):
+    settings = load(
+        'listen = "h:1"\n[log]\nlevel = "error"\n', {"listen": "h:2", "log.level": None, "log.format": "json"}
+    )
+    assert (settings.listen, settings.log.level, settings.log.format) == ("h:2", "error", "json")
+
+
+def test_settings_cannot_be_changed():
+    with pytest.raises(ValidationError):
+        Settings().listen = "h:1"
+
+
+@pytest.mark.parametrize(
+    ("text", "unknown", "nearest"),
+    [
+        ('listn = "h:1"', "listn", "listen"),
+        ("[mqtt]\nmax_in_flight = 3", "mqtt.max_in_flight", "mqtt.maximum_in_flight"),
+        ("maximum_in_flight = 3", "maximum_in_flight", "mqtt.maximum_in_flight"),
+        ("[mqtt]\nsegment_bytes = 3", "mqtt.segment_bytes", "audit.segment_bytes"),
+        ("[mqt]\nx = 1", "mqt", "mqtt"),
+        ("[subscribe]\nanswer_timeout = 1", "subscribe.answer_timeout", "subscribe.answer_timeout_s"),
+        ("[acess]\npublish = []", "acess", "access"),
+    ],
+)
+def test_unknown_key_is_an_error_that_names_the_nearest_with_its_full_path(load, text, unknown, nearest):
+    with pytest.raises(ConfigurationError) as raised:
+        load(text)
+    assert raised.value.problems == (f"unknown key {unknown!r}, the nearest known key is {nearest!r}",)
+
+
+@pytest.mark.parametrize("key", known_keys())
+def test_key_with_a_letter_too_much_names_the_right_one(load, key):
+    table, _, name = key.rpartition(".")
+    text = f"[{table}]\n{name}x = 1\n" if table else f"{name}x = 1\n"
+    with pytest.raises(ConfigurationError, match=f"the nearest known key is '{key}'"):
+        load(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ('listen = "1883"', "listen: '1883' is not HOST:PORT"),
+        ('listen = "h:65536"', "port from 0 to 65535"),
+        ('listen = "::1:1883"', "is not HOST:PORT or [IPV6]:PORT"),
+        ("listen = 1883", "listen: "),
+        ('data = ""', "data: the name of the folder is empty"),
+        ('header = "mqrfh3"', "header: must be 'mqrfh2' or 'mqrfh', not 'mqrfh3'"),
+        ('[queue_manager]\nname = ""', "queue_manager.name: '' is not an MQ name"),
+        (f'[queue_manager]\nname = "{"Q" * 49}"', "1 to 48 characters"),
+        ('[publish]\nstream = "A B"', "publish.stream: 'A B' is not an MQ name"),
+        ('[broker]\nstreams = "A"', "broker.streams: must be an array, not 'A'"),
+        ('[broker]\nstreams = ["A", "é"]', "broker.streams.1: 'é' is not an MQ name"),
+        ("[subscribe]\nanswer_timeout_s = 0", "subscribe.answer_timeout_s: "),
+        ("[subscribe]\nanswer_timeout_s = nan", "subscribe.answer_timeout_s: "),
+        ("[mqtt]\nmaximum_in_flight = 65536", "mqtt.maximum_in_flight: "),
+        ("[mqtt]\nmaximum_packet_bytes = 268435456", "mqtt.maximum_packet_bytes: "),
+        ("[mqtt]\nmaximum_in_flight = true", "mqtt.maximum_in_flight: "),
+        ('[access]\npublish = ["a/#/b"]', "access.publish.0: topic 'a/#/b' holds # before the last level"),
+        ('[access]\nsubscribe = [""]', "access.subscribe.0: "),
+        ("[audit]\nenabled = 1", "audit.enabled: "),
+        ('[log]\nlevel = "loud"', "log.level: "),
+        ("mqtt = 3", "mqtt: must be a table, not 3"),
+    ],
+)
+def test_wrong_value_is_an_error_that_names_the_key(load, text, complaint):
+    with pytest.raises(ConfigurationError) as raised:
+        load(text)
+    assert complaint in str(raised.value)
+    assert "rfhbridge check --example" in raised.value.hint
+
+
+def test_all_problems_of_a_file_are_named_at_once(load):
+    with pytest.raises(ConfigurationError) as raised:
+        load('listen = "x"\nhedder = "mqrfh"\n')
+    assert len(raised.value.problems) == 2
+
+
+def test_file_that_is_no_toml_or_no_text_or_not_there_is_an_error_of_ours(load, tmp_path):
+    with pytest.raises(ConfigurationError, match="is not TOML"):
+        load("listen = ")
+    (tmp_path / "binary.toml").write_bytes(b"\xff\xfe")
+    with pytest.raises(ConfigurationError, match="is not TOML"):
+        Settings.load(tmp_path / "binary.toml")
+    with pytest.raises(ConfigurationError, match="No such file or directory"):
+        Settings.load(tmp_path / "none.toml")
+    with pytest.raises(ConfigurationError, match="Is a directory"):
+        Settings.load(tmp_path)
+
+
+def test_example_means_the_defaults_and_explains_every_key(load):
+    example = example_toml()
+    assert load(example) == Settings()
+    lines = example.splitlines()
+    for key in known_keys():
+        name = key.rpartition(".")[2]
+        values = [index for index, line in enumerate(lines) if line.startswith(f"{name} = ")]
+        assert values or f"[{name}]" in lines, key
+        assert all(lines[index - 1].startswith("# ") for index in values), key
+
+
+def test_configuration_sha256_depends_on_every_setting_and_on_nothing_else(load):
+    assert load(example_toml()).configuration_sha256 == Settings().configuration_sha256
+    assert load("[audit]\nenabled = false").configuration_sha256 != Settings().configuration_sha256
+    assert len(bytes.fromhex(Settings().configuration_sha256)) == 32
+
+
+@pytest.mark.parametrize(
+    ("text", "host", "port"),
+    [("127.0.0.1:1883", "127.0.0.1", 1883), ("[::1]:1883", "::1", 1883), ("localhost:0", "localhost", 0)],
+)
+def test_address_is_read_and_written_alike(text, host, port):
+    address = Address.parse(text)
+    assert (address.host, address.port, str(address)) == (host, port, text)
+    assert Settings.load(None, {"listen": text}).address == address
+
+
+@pytest.mark.parametrize("text", ["", ":", "h", "h:", ":1", "h:x", "h:-1", "[::1]", "::1:1", "[h]:1", "h:1:2", "h :1"])
+def test_wrong_address_is_an_error(text):
+    with pytest.raises(ValueError, match="is not HOST:PORT"):
+        Address.parse(text)
