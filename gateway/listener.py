@@ -7,6 +7,7 @@ commits is not read.
 
 import asyncio
 import logging
+import math
 import socket
 import time
 from typing import Final, cast
@@ -19,6 +20,8 @@ _log = logging.getLogger(__name__)
 
 #: One read of the socket, in bytes: larger reads cost page faults (measured: 256 KiB is 1.4 times slower).
 READ_BYTES: Final = 65_536
+#: How long a closed connection may go on sending what was written before it is cut off, seconds.
+_LINGER_S: Final = 2.0
 
 
 class TcpLink(asyncio.Protocol):
@@ -29,6 +32,7 @@ class TcpLink(asyncio.Protocol):
         "_paused_writing",
         "_transport",
         "accepted_s",
+        "closed_s",
         "connection",
         "is_open",
         "last_received_s",
@@ -45,6 +49,7 @@ class TcpLink(asyncio.Protocol):
         self.outstanding = 0
         self.is_open = False
         self.accepted_s = self.last_received_s = time.monotonic()
+        self.closed_s = math.inf
 
     # -- asyncio.Protocol ----------------------------------------------------------------------------------------------
 
@@ -91,6 +96,7 @@ class TcpLink(asyncio.Protocol):
         if self._transport is None or not self.is_open:
             return
         self.is_open = False
+        self.closed_s = time.monotonic()
         client = self.session.client if self.session is not None else ""
         if reason:
             _log.warning("connection closed client=%s peer=%s reason=%s", client, self.peer, reason)
@@ -151,9 +157,15 @@ class Listener:
         self._links.discard(link)
 
     def tick(self) -> None:
-        """Once a second: closes connections that are silent past their keep-alive, or that never sent CONNECT."""
+        """Once a second: closes connections that are silent past their keep-alive, or that never sent CONNECT.
+
+        A closed one whose peer does not take what was written for it would never end: it is cut off.
+        """
         now_s = time.monotonic()
         for link in tuple(self._links):
+            if now_s > link.closed_s + _LINGER_S:
+                link.abort()
+                continue
             deadline_s = link.connection.keep_alive_deadline(link.last_received_s)
             if deadline_s is not None and now_s > deadline_s:
                 link.close("nothing was received for one and a half times the keep-alive time")

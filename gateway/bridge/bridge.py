@@ -373,7 +373,7 @@ class Bridge:
             finish(packet_identifier)
         if turn.unit.answered:
             self._subscriptions.refused.update(turn.unit.answered)
-        if session.link is link:
+        if link.is_open:  # the session's link, or one that the client's DISCONNECT closes after this
             if turn.acknowledgements:
                 link.send(b"".join(turn.acknowledgements))
                 self._confirm(turn)

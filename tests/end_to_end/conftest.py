@@ -1,0 +1,59 @@
+"""A running gateway for each test, or one for those that leave it running, and raw sockets to it."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.gateway_process import Gateway
+from tests.end_to_end.wire import WireClient
+
+StartGateway = Callable[..., Gateway]
+Connect = Callable[..., WireClient]
+
+
+@pytest.fixture
+def new_gateway(tmp_path: Path) -> Iterator[StartGateway]:
+    """Makes gateways that are not yet started; what still runs at the end of the test is killed."""
+    made: list[Gateway] = []
+
+    def make(*arguments: str, data: Path | None = None) -> Gateway:
+        gateway = Gateway(data or tmp_path / "data", *arguments)
+        made.append(gateway)
+        return gateway
+
+    yield make
+    for gateway in made:
+        gateway.clean_up()
+
+
+@pytest.fixture
+def gateway(new_gateway: StartGateway) -> Gateway:
+    """A gateway of the test's own, running."""
+    return new_gateway().start()
+
+
+@pytest.fixture(scope="session")
+def _running_gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    gateway = Gateway(tmp_path_factory.mktemp("shared") / "data").start()
+    yield gateway
+    gateway.clean_up()
+
+
+@pytest.fixture
+def shared_gateway(_running_gateway: Gateway) -> Gateway:
+    """A gateway that many tests use: they neither stop it nor use the topics and client identifiers of another."""
+    assert _running_gateway.is_running, _running_gateway.log
+    return _running_gateway
+
+
+@pytest.fixture
+def connect() -> Iterator[Connect]:
+    """Opens raw sockets to a gateway; they are dropped at the end of the test."""
+    with ExitStack() as stack:
+
+        def open_socket(gateway: Gateway, name: str = "the client") -> WireClient:
+            return stack.enter_context(WireClient(gateway.port, name))
+
+        yield open_socket

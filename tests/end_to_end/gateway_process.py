@@ -1,0 +1,156 @@
+"""The real gateway as a process of its own: started, watched by its log, stopped, killed, started again."""
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import IO, Any, Self
+
+#: Far above what a start or a stop takes, for machines that are busy with something else.
+PATIENCE_S = 40.0
+
+LogLine = dict[str, Any]
+
+
+class Gateway:
+    """One gateway on one data folder. Every start after the first is on the port of the first."""
+
+    def __init__(self, data: Path, *arguments: str) -> None:
+        self.data = data
+        self.port = 0
+        self.lines: list[str] = []
+        self._arguments = arguments
+        self._process: subprocess.Popen[str] | None = None
+        self._reader: threading.Thread | None = None
+        self._changed = threading.Condition()
+
+    # -- starting and stopping -----------------------------------------------------------------------------------------
+
+    def launch(self) -> Self:
+        """Starts the process and does not wait for it."""
+        command = [sys.executable, "-m", "gateway.cli", "run", "--log-format", "json", "--data", str(self.data)]
+        command += ["--listen", f"127.0.0.1:{self.port}", *self._arguments]
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+        )
+        assert self._process.stderr is not None
+        self._reader = threading.Thread(target=self._read, args=(self._process.stderr,), daemon=True)
+        self._reader.start()
+        return self
+
+    def start(self) -> Self:
+        """Starts the process and waits until its port is open."""
+        already = len(self.logged("gateway started"))
+        self.launch()
+        started = self.wait_for_log("gateway started", count=already + 1)
+        self.port = started["port"]
+        return self
+
+    def signal(self, number: signal.Signals) -> None:
+        assert self._process is not None
+        self._process.send_signal(number)
+
+    def wait(self) -> int:
+        """Waits for the process to end; returns the exit code."""
+        assert self._process is not None
+        return self._process.wait(PATIENCE_S)
+
+    def stop(self) -> int:
+        """SIGTERM; returns the exit code, when the gateway and all that it had started have ended."""
+        self.signal(signal.SIGTERM)
+        exit_code = self.wait()
+        assert self._reader is not None
+        self._reader.join(PATIENCE_S)
+        assert not self._reader.is_alive(), f"something outlived the gateway:\n{self.log}"
+        return exit_code
+
+    def kill(self) -> None:
+        """kill -9. The exporter, which is not killed, sees the gateway go and ends in its own time."""
+        self.signal(signal.SIGKILL)
+        self.wait()
+
+    def restart(self) -> Self:
+        assert self.stop() == 0, self.log
+        return self.start()
+
+    def kill_and_restart(self) -> Self:
+        self.kill()
+        return self.start()
+
+    def clean_up(self) -> None:
+        """Leaves nothing running, whatever state the test left the gateway in."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.kill()
+            self.wait()
+
+    @property
+    def process_identifier(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    # -- the log -------------------------------------------------------------------------------------------------------
+
+    @property
+    def log(self) -> str:
+        with self._changed:
+            return "".join(self.lines)
+
+    def logged(self, event: str) -> list[LogLine]:
+        """The events of that name, oldest first."""
+        with self._changed:
+            return self._logged(event)
+
+    def wait_for_log(self, event: str, *, count: int = 1, **fields: str) -> LogLine:
+        """Waits until `count` such events have been logged, whose fields match the patterns; returns the last."""
+        deadline = time.monotonic() + PATIENCE_S
+        with self._changed:
+            while True:
+                found = [line for line in self._logged(event) if _matches(line, fields)]
+                if len(found) >= count:
+                    return found[count - 1]
+                left_s = deadline - time.monotonic()
+                assert left_s > 0, f"{event!r} {fields} was not logged in time:\n{''.join(self.lines)}"
+                assert not self._has_ended(), f"the gateway ended before {event!r} {fields}:\n{''.join(self.lines)}"
+                self._changed.wait(min(left_s, 0.5))
+
+    def _has_ended(self) -> bool:
+        """Whether nothing more can come. The exporter may hold the log open a little longer than the gateway."""
+        assert self._process is not None
+        if self._process.poll() is None:
+            return False
+        return not self._changed.wait(0.5)
+
+    def _logged(self, event: str) -> list[LogLine]:
+        return [line for line in map(_event, self.lines) if line.get("event") == event]
+
+    def _read(self, stream: IO[str]) -> None:
+        for line in stream:
+            with self._changed:
+                self.lines.append(line)
+                self._changed.notify_all()
+        stream.close()
+
+
+def _event(line: str) -> LogLine:
+    try:
+        event = json.loads(line)
+    except ValueError:
+        return {}
+    return event if isinstance(event, dict) else {}
+
+
+def _matches(line: LogLine, fields: dict[str, str]) -> bool:
+    return all(re.search(pattern, str(line.get(name, ""))) for name, pattern in fields.items())
