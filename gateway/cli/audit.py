@@ -37,6 +37,7 @@ def run(
         typer.Option("--out", metavar="DIR", help="Folder for result.json and report.html. Without it: DATA/report."),
     ] = None,
     config: ConfigOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print result.json instead of the summary.")] = False,
 ) -> None:
     """Re-perform every conversion on Spark.
 
@@ -48,6 +49,8 @@ def run(
     _export_pending(data_folder)
     report_folder = data_folder / _REPORT_FOLDER if out is None else out
     command = [sys.executable, "-m", "spark_audit", "run", "--data", str(data_folder), "--out", str(report_folder)]
+    if as_json:
+        command.append("--json")
     raise typer.Exit(_audited(command, environment, report_folder / _RESULT))
 
 

@@ -76,6 +76,12 @@ def test_audit_runs_in_a_process_of_its_own(rfhbridge, spark, data_folder, tmp_p
     assert spark.java_home == str(java)
 
 
+def test_json_is_asked_of_the_process(rfhbridge, spark, data_folder):
+    data_folder.mkdir()
+    rfhbridge("audit", "run", "--data", data_folder, "--json")
+    assert spark.command[-1] == "--json"
+
+
 def test_report_goes_into_the_data_folder_by_default(rfhbridge, spark, data_folder):
     data_folder.mkdir()
     rfhbridge("audit", "run", "--data", data_folder)

@@ -1,0 +1,63 @@
+"""`rfhbridge queue` as a client of a running gateway: other processes use the queues at the same time."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from mq_adapters import connect
+from mq_adapters.message import Message, MessageDescriptor
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """The data folder of a real gateway, with queue ORDERS defined."""
+    folder = tmp_path_factory.mktemp("data")
+    command = [sys.executable, "-m", "gateway.cli", "run", "--listen", "127.0.0.1:0", "--data", str(folder)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as gateway:
+        try:
+            assert gateway.stdout.readline()
+            with connect(folder) as queue_manager:
+                queue_manager.define("ORDERS")
+            yield folder
+        finally:
+            gateway.terminate()
+
+
+def test_message_goes_through_the_gateway_whole(rfhbridge, data, vectors):
+    put = rfhbridge("queue", "put", "ORDERS", "-", "--format", "MQHRF", "--data", data, stdin=vectors.mqrfh + b"\x00")
+    assert put.exit_code == 0
+    assert rfhbridge("queue", "depth", "ORDERS", "--data", data).text == "1\n"
+    (told,) = json.loads(rfhbridge("queue", "browse", "ORDERS", "--json", "--data", data).stdout)
+    assert told["md"]["msg_id"] == put.text.strip()
+    assert rfhbridge("queue", "get", "ORDERS", "--raw", "--data", data).stdout == vectors.mqrfh + b"\x00"
+
+
+def test_get_waits_for_a_message_that_somebody_else_puts(data):
+    command = [sys.executable, "-m", "gateway.cli", "queue", "get", "ORDERS", "--wait", "60", "--raw", "--data", data]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as getter:
+        try:
+            with connect(data) as queue_manager:
+                queue_manager.put("ORDERS", Message(MessageDescriptor(), b"late"))
+            assert getter.communicate(timeout=60)[0] == b"late"
+        finally:
+            getter.kill()
+    assert getter.returncode == 0
+
+
+def test_get_that_waited_in_vain_is_2033(rfhbridge, data):
+    ended = rfhbridge("queue", "get", "ORDERS", "--wait", "0.1", "--data", data)
+    assert (ended.exit_code, ended.stdout) == (1, b"")
+    assert "2033" in ended.stderr
+
+
+def test_undefined_queue_is_2085(rfhbridge, data):
+    ended = rfhbridge("queue", "get", "NOWHERE", "--data", data)
+    assert ended.exit_code == 1
+    assert "2085" in ended.stderr
+
+
+def test_clear_empties_a_queue_of_the_gateway(rfhbridge, data):
+    rfhbridge("queue", "put", "ORDERS", "-", "--data", data, stdin=b"x")
+    assert rfhbridge("queue", "clear", "ORDERS", "--data", data).text == "cleared 1\n"
