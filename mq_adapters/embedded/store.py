@@ -273,6 +273,7 @@ class _CheckpointThread(threading.Thread):
 
     def run(self) -> None:
         connection = apsw.Connection(str(self._path), flags=apsw.SQLITE_OPEN_READWRITE)
+        connection.pragma("schema_version")  # before it has read, it knows of no WAL and copies nothing
         while True:
             self.wanted.wait()
             self.wanted.clear()
