@@ -28,7 +28,7 @@ from typing import Final
 
 import apsw
 
-from mq_adapters.message import IDENTIFIER_TAG, Message, MessageDescriptor, unpack_descriptor
+from mq_adapters.message import IDENTIFIER_TAG, MQMI_NONE, Message, MessageDescriptor, unpack_descriptor
 from mq_adapters.reasons import QueueManagerError, ReasonCode, StoreError
 
 APPLICATION_ID: Final = 0x52464842
@@ -324,7 +324,7 @@ def rows_of(puts: Iterable[tuple[int, Message]]) -> list[MessageRow]:
                 message.sequence,
                 queue,
                 descriptor.correl_id,
-                descriptor.msg_id if any(descriptor.msg_id) else None,
+                None if descriptor.msg_id == MQMI_NONE else descriptor.msg_id,
                 message.put_us,
                 message.expires_us,
                 descriptor.pack(),
