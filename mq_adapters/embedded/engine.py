@@ -288,22 +288,16 @@ class Engine:
 
     def _carry_out(self, unit: UnitOfWork) -> None:
         """Hands each put on a served queue to its handler, which may put on served queues again."""
-        puts, unit.puts = unit.puts, []
-        for queue, message in puts:
-            if queue.handler is None:
-                unit.puts.append((queue, message))
-                continue
-            before = len(unit.puts)
-            queue.handler(unit, queue, message)
-            if any(put_queue.handler is not None for put_queue, _ in unit.puts[before:]):
-                nested = UnitOfWork()
-                nested.puts = unit.puts[before:]
-                del unit.puts[before:]
-                self._carry_out(nested)
-                unit.puts += nested.puts
-                unit.removals += nested.removals
-                unit.states += nested.states
-                unit.notes += nested.notes
+        kept: list[tuple[Queue, Message]] = []
+        while unit.puts:
+            puts, unit.puts = unit.puts, []
+            for put in puts:
+                queue, message = put
+                if queue.handler is None:
+                    kept.append(put)
+                else:
+                    queue.handler(unit, queue, message)
+        unit.puts = kept
 
     def _flush(self) -> None:
         self._flush_is_due = False
