@@ -383,8 +383,10 @@ class Engine:
             for queue, message in unit.removals:
                 self._forget(queue, message)
         for unit in group:
-            if unit.on_committed is not None:
-                unit.on_committed(unit)
+            # The call-back often holds the unit: a unit that held it too would wait for the garbage collector.
+            on_committed, unit.on_committed = unit.on_committed, None
+            if on_committed is not None:
+                on_committed(unit)
         self._notify(touched)
 
     def _arrive(self, queue: Queue, message: Message) -> None:
