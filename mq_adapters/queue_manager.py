@@ -5,7 +5,9 @@ Contract, the same for every adapter:
 * `put` outside a unit of work returns when the message is safe (persistent) or available (not persistent).
 * After `begin`, `put` and `get` belong to the unit of work until `commit` or `back_out`; others see nothing of it.
   A message that was got and backed out is back at its place with its back-out count one higher.
-* `get` takes the oldest message that matches; `browse` looks without taking. Identifiers are 24 bytes; None matches all.
+* `get` takes the oldest message that matches; `browse` looks without taking. Identifiers are 24 bytes, None matches
+  all.
+* `begin` inside a unit of work is 2128; `commit` and `back_out` outside of one do nothing.
 * `wait_s` is how long `get` may wait for a message, in seconds; then QueueManagerError 2033.
 * Every refusal is a QueueManagerError with an MQRC_* reason code; a queue that is not defined is 2085.
 * A lost connection is 2009, and the open unit of work has been backed out.

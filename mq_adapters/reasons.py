@@ -16,11 +16,15 @@ class ReasonCode(IntEnum):
     MQRC_CONNECTION_BROKEN = 2009
     MQRC_EXPIRY_ERROR = 2013
     MQRC_GET_INHIBITED = 2016
+    MQRC_HANDLE_NOT_AVAILABLE = 2017
     MQRC_HCONN_ERROR = 2018
+    MQRC_HOBJ_ERROR = 2019
+    MQRC_SYNCPOINT_LIMIT_REACHED = 2024
     MQRC_MD_ERROR = 2026
     MQRC_MSG_TOO_BIG_FOR_Q = 2030
     MQRC_MSG_TYPE_ERROR = 2029
     MQRC_NO_MSG_AVAILABLE = 2033
+    MQRC_NOT_AUTHORIZED = 2035
     MQRC_OBJECT_IN_USE = 2042
     MQRC_PERSISTENCE_ERROR = 2047
     MQRC_PRIORITY_ERROR = 2050
@@ -33,14 +37,17 @@ class ReasonCode(IntEnum):
     MQRC_UNKNOWN_OBJECT_NAME = 2085
     MQRC_OBJECT_ALREADY_EXISTS = 2100
     MQRC_FORMAT_ERROR = 2110
+    MQRC_UOW_IN_PROGRESS = 2128
     MQRC_OBJECT_NAME_ERROR = 2152
     MQRC_Q_MGR_STOPPING = 2162
     MQRC_UNEXPECTED_ERROR = 2195
+    MQRC_CALL_IN_PROGRESS = 2219
+    MQRC_UOW_NOT_AVAILABLE = 2255
     MQRC_RFH_ERROR = 2334
 
 
 _HINTS: Final = {
-    ReasonCode.MQRC_NO_MSG_AVAILABLE: "nothing matches now; wait longer with --wait, or look with 'rfhbridge queue depth'",
+    ReasonCode.MQRC_NO_MSG_AVAILABLE: "nothing matches now; wait longer with --wait, or see 'rfhbridge queue depth'",
     ReasonCode.MQRC_UNKNOWN_OBJECT_NAME: "define the queue first: rfhbridge queue define NAME",
     ReasonCode.MQRC_OBJECT_NAME_ERROR: "1 to 48 characters: letters, digits and . / _ %",
     ReasonCode.MQRC_OBJECT_ALREADY_EXISTS: "the queue is there already; nothing was changed",
@@ -49,6 +56,12 @@ _HINTS: Final = {
     ReasonCode.MQRC_Q_FULL: "take messages off the queue, or raise its maximum depth",
     ReasonCode.MQRC_CONNECTION_BROKEN: "the gateway went away; an open unit of work was backed out; connect again",
     ReasonCode.MQRC_Q_MGR_STOPPING: "the queue manager stops; connect again when it is back",
+    ReasonCode.MQRC_HANDLE_NOT_AVAILABLE: "read the open browses to their end, or close them",
+    ReasonCode.MQRC_HCONN_ERROR: "the connection was closed; connect again",
+    ReasonCode.MQRC_SYNCPOINT_LIMIT_REACHED: "commit in smaller units of work",
+    ReasonCode.MQRC_NOT_AUTHORIZED: "only the gateway's own user may open its socket",
+    ReasonCode.MQRC_UOW_IN_PROGRESS: "commit or back out the open unit of work first",
+    ReasonCode.MQRC_UOW_NOT_AVAILABLE: "begin a unit of work first",
     ReasonCode.MQRC_Q_MGR_NOT_AVAILABLE: "start the gateway, or name the right data folder with --data",
     ReasonCode.MQRC_MD_ERROR: "a field of the message descriptor has a value outside its range",
     ReasonCode.MQRC_PERSISTENCE_ERROR: "persistence is 0 (not persistent), 1 (persistent) or 2 (as the queue says)",

@@ -2,7 +2,8 @@
 
 Units of work complete in the order in which they were submitted. All that were submitted during one turn of the event
 loop are one group: one SQLite transaction, one fsync. While a slow commit runs in a thread the next group gathers.
-A group without anything durable completes at once. A failed write stops the queue manager; it never goes on in memory.
+A group without anything durable completes at once; its audit notes join the next group or `tick`. A failed write stops
+the queue manager; it never goes on in memory.
 
     unit = engine.begin()
     engine.put(unit, queue, message)          # numbered now, visible when the unit is committed
@@ -47,6 +48,8 @@ STANDARD_QUEUES: Final = {
 BODY_CACHE_BYTES: Final = 64 * 1024 * 1024
 #: A commit slower than this on average (seconds) is given to a thread, so that the event loop can go on.
 SLOW_COMMIT_S: Final = 0.004
+#: Notes of units without anything durable wait for a group to join; not more of them than this.
+MAXIMUM_LATER_NOTES: Final = 10_000
 #: Weight of the newest commit in the average.
 _AVERAGE_WEIGHT: Final = 0.2
 _TENTH_US: Final = 100_000
@@ -93,8 +96,12 @@ class Engine:
         self._cache: OrderedDict[int, tuple[Queue, Message]] = OrderedDict()
         self._cache_bytes = 0
         self._taken: dict[int, Queue] = {}
+        #: Back-out counts, for messages that leave the cache.
+        self._backed_out: dict[int, int] = {}
         self._expiring: list[tuple[int, int, Queue]] = []
         self._group: list[UnitOfWork] = []
+        self._later_notes: list[Note] = []
+        self._notes_are_due = False
         self._committing: list[UnitOfWork] | None = None
         self._flush_is_due = False
         self._commit_s = 0.0
@@ -103,7 +110,12 @@ class Engine:
     @classmethod
     def open(cls, data_dir: Path, *, wait_s: float = 0.0, **options: object) -> "Engine":
         """Opens or makes the store of a data folder and loads its index; see Store.open for the errors."""
-        return cls(Store.open(data_dir, wait_s=wait_s), **options)  # type: ignore[arg-type]  # passed on as they came
+        store = Store.open(data_dir, wait_s=wait_s)
+        try:
+            return cls(store, **options)  # type: ignore[arg-type]  # passed on as they came
+        except BaseException:
+            store.close()
+            raise
 
     def _load(self) -> None:
         for identifier, name, description in self._store.queues():
@@ -113,7 +125,7 @@ class Engine:
             queue.arrive(correl_id or MQCI_NONE, sequence)
             queue.depth += 1
             if msg_id is not None:
-                queue.named[msg_id] = sequence
+                queue.add_name(msg_id, sequence)
             if expires_us:
                 heapq.heappush(self._expiring, (expires_us, sequence, queue))
         for name, description in STANDARD_QUEUES.items():
@@ -192,32 +204,37 @@ class Engine:
             sequence = self._take_number(queue, correl_id, msg_id)
             if not sequence:
                 return None
-            message = self._message(sequence)
-            if message.expires_us and message.expires_us <= self.now_us():
-                self._expire(queue, message)
-                continue
-            self._taken[sequence] = queue
-            return message
+            message = self._hand_over(queue, sequence)
+            if message is not None:
+                return message
+
+    def take_number(self, queue: Queue, sequence: int) -> Message | None:
+        """Takes the available message with that number off `queue`, or None; as `take`."""
+        message = self._available(queue, sequence)
+        if message is None:
+            return None
+        queue.discard(message.descriptor.correl_id, sequence)
+        return self._hand_over(queue, sequence)
 
     def give_back(self, messages: Iterable[tuple[Queue, Message]]) -> None:
         """Returns messages that were taken to their places and wakes who waits for them."""
-        touched: set[tuple[Queue, bytes]] = set()
+        returned: dict[tuple[Queue, bytes], list[int]] = {}
         for queue, message in messages:
             del self._taken[message.sequence]
-            queue.give_back(message.descriptor.correl_id, message.sequence)
-            touched.add((queue, message.descriptor.correl_id))
-        self._notify(touched)
+            returned.setdefault((queue, message.descriptor.correl_id), []).append(message.sequence)
+            if message.expires_us:
+                heapq.heappush(self._expiring, (message.expires_us, message.sequence, queue))
+        for (queue, correl_id), numbers in returned.items():
+            queue.give_back(correl_id, numbers)
+        self._notify(set(returned))
 
     def browse(self, queue: Queue, correl_id: bytes | None = None, msg_id: bytes | None = None) -> Iterable[Message]:
         """The available messages that match when the iteration comes to them, oldest first."""
-        numbers = queue.numbers(correl_id) if msg_id is None else [self._number_of(queue, msg_id)]
+        numbers = queue.numbers(correl_id) if msg_id is None else self._numbers_of(queue, msg_id)
         now_us = self.now_us()
         for sequence in numbers:
-            found = self._find(sequence)
-            if found is None or found[0] is not queue or sequence in self._taken:
-                continue
-            message = found[1]
-            if correl_id is not None and message.descriptor.correl_id != correl_id:
+            message = self._available(queue, sequence)
+            if message is None or not _matches(message, correl_id, msg_id):
                 continue
             if not message.expires_us or message.expires_us > now_us:
                 yield message
@@ -226,6 +243,7 @@ class Engine:
         """Forgets a unit that was not submitted; what it had taken goes back with a higher back-out count."""
         for _, message in unit.removals:
             message.backout_count += 1
+            self._backed_out[message.sequence] = message.backout_count
         self.give_back(unit.removals)
         unit.puts.clear()
         unit.removals.clear()
@@ -267,8 +285,19 @@ class Engine:
         """12 random bytes made with the store: two stores never share them."""
         return self._store.incarnation
 
-    def expire(self) -> None:
-        """Destroys what has expired; to be called every few seconds."""
+    def number(self) -> int:
+        """A number from the sequence of the messages, for whatever else must never be used twice."""
+        self._next_sequence += 1
+        return self._next_sequence - 1
+
+    def tick(self) -> None:
+        """Destroys what has expired, and writes notes that waited for a group to join; call several times a second."""
+        self._expire_due()
+        if self._later_notes and self.failed is None:
+            self._notes_are_due = True
+            self.submit(self.begin())
+
+    def _expire_due(self) -> None:
         now_us = self.now_us()
         while self._expiring and self._expiring[0][0] <= now_us:
             _, sequence, queue = heapq.heappop(self._expiring)
@@ -281,6 +310,8 @@ class Engine:
     def close(self) -> None:
         """Commits what waits, then closes the store."""
         if self.failed is None and self._committing is None:
+            self._notes_are_due = bool(self._later_notes)
+            self._group.append(self.begin())
             self._flush()
         self._store.close()
 
@@ -333,9 +364,12 @@ class Engine:
                 for _, message in unit.removals
                 if message.descriptor.persistence == MQPER_PERSISTENT
             ]
+        self._later_notes += notes
         reserve = self._next_sequence + SEQUENCE_BLOCK // 2 > self._store.reserved_to
-        if not (puts or removals or states or notes or reserve):
+        crowded = self._notes_are_due or len(self._later_notes) > MAXIMUM_LATER_NOTES
+        if not (puts or removals or states or reserve or crowded):
             return False
+        notes, self._later_notes, self._notes_are_due = self._later_notes, [], False
         rows = rows_of(puts)
         if notes and self.seal_notes is not None:
             rows.append(self._audit_row(notes, group[-1]))
@@ -394,7 +428,7 @@ class Engine:
         queue.arrive(descriptor.correl_id, sequence)
         queue.depth += 1
         if descriptor.msg_id != MQMI_NONE:
-            queue.named[descriptor.msg_id] = sequence
+            queue.add_name(descriptor.msg_id, sequence)
         if message.expires_us:
             heapq.heappush(self._expiring, (message.expires_us, sequence, queue))
         if descriptor.persistence != MQPER_PERSISTENT:
@@ -410,8 +444,9 @@ class Engine:
         sequence = message.sequence
         queue.depth -= 1
         self._taken.pop(sequence, None)
+        self._backed_out.pop(sequence, None)
         if message.descriptor.msg_id != MQMI_NONE:
-            queue.named.pop(message.descriptor.msg_id, None)
+            queue.drop_name(message.descriptor.msg_id, sequence)
         if self._memory.pop(sequence, None) is None and self._cache.pop(sequence, None) is not None:
             self._cache_bytes -= len(message.body)
 
@@ -436,28 +471,47 @@ class Engine:
         if msg_id is None:
             lane = queue.oldest() if correl_id is None else correl_id
             return 0 if lane is None else queue.take(lane)
-        sequence = self._number_of(queue, msg_id)
-        found = self._find(sequence)
-        if found is None or found[0] is not queue or sequence in self._taken:
-            return 0
-        actual = found[1].descriptor.correl_id
-        if correl_id is not None and correl_id != actual:
-            return 0
-        queue.discard(actual, sequence)
-        return sequence
+        for sequence in self._numbers_of(queue, msg_id):
+            message = self._available(queue, sequence)
+            if message is not None and _matches(message, correl_id, msg_id):
+                queue.discard(message.descriptor.correl_id, sequence)
+                return sequence
+        return 0
 
-    def _number_of(self, queue: Queue, msg_id: bytes) -> int:
-        if msg_id.startswith(self._prefix):
-            return int.from_bytes(msg_id[len(self._prefix) :], "big")
-        return queue.named.get(msg_id, 0)
+    def _numbers_of(self, queue: Queue, msg_id: bytes) -> list[int]:
+        """Where a message with that MsgId may be. A putter may have chosen a MsgId that this queue manager made."""
+        chosen = queue.named.get(msg_id, [])
+        made = int.from_bytes(msg_id[len(self._prefix) :], "big") if msg_id.startswith(self._prefix) else 0
+        return sorted({*chosen, made}) if 0 < made < self._next_sequence else list(chosen)
+
+    def _available(self, queue: Queue, sequence: int) -> Message | None:
+        """A committed message of that queue that nobody has taken."""
+        found = None if sequence in self._taken else self._find(sequence)
+        return found[1] if found is not None and found[0] is queue else None
+
+    def _hand_over(self, queue: Queue, sequence: int) -> Message | None:
+        """A message that was just taken off its lane; None where it had expired."""
+        message = self._message(sequence)
+        if message.expires_us and message.expires_us <= self.now_us():
+            self._expire(queue, message)
+            return None
+        self._taken[sequence] = queue
+        return message
 
     def _find(self, sequence: int) -> tuple[Queue, Message] | None:
         """A committed message by its number, from memory or from the disk."""
         found = self._memory.get(sequence) or self._cache.get(sequence)
         if found is None:
-            stored = self._store.message(sequence)
-            found = (self._by_identifier[stored[0]], stored[1]) if stored is not None else None
+            stored = None if self._is_committing(sequence) else self._store.message(sequence)
+            if stored is None:
+                return None
+            found = (self._by_identifier[stored[0]], stored[1])
+            found[1].backout_count = self._backed_out.get(sequence, 0)
         return found
+
+    def _is_committing(self, sequence: int) -> bool:
+        """Whether a thread is just committing that message: it may be on the disk already, but has not arrived."""
+        return any(message.sequence == sequence for unit in self._committing or () for _, message in unit.puts)
 
     def _message(self, sequence: int) -> Message:
         found = self._find(sequence)
@@ -472,6 +526,7 @@ class Engine:
         return found[1]
 
     def _expire(self, queue: Queue, message: Message) -> None:
+        self._taken[message.sequence] = queue
         unit = self.begin()
         unit.remove(queue, message)
         if self.on_expired is not None:
@@ -490,6 +545,12 @@ def _resolved_persistence(descriptor: MessageDescriptor, queue: Queue) -> Messag
     if descriptor.persistence != MQPER_PERSISTENCE_AS_Q_DEF:
         raise QueueManagerError(ReasonCode.MQRC_PERSISTENCE_ERROR, f"put on {queue.name}")
     return descriptor.replace(persistence=MQPER_PERSISTENT)
+
+
+def _matches(message: Message, correl_id: bytes | None, msg_id: bytes | None) -> bool:
+    return (msg_id is None or message.msg_id == msg_id) and (
+        correl_id is None or message.descriptor.correl_id == correl_id
+    )
 
 
 def _expires_us(message: Message, queue: Queue) -> int:

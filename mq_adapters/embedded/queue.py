@@ -4,9 +4,10 @@ Only numbers are kept (about 40 bytes a message): bodies are in the engine's bou
 A get by CorrelId looks at one lane; a get without one takes the lane whose head is oldest.
 """
 
+from bisect import insort
 from collections import deque
-from collections.abc import Callable, Iterator
-from heapq import heappop, heappush, merge
+from collections.abc import Callable, Collection, Iterator
+from heapq import heapify, heappop, heappush, merge
 from typing import Final
 
 from mq_adapters.embedded.unit_of_work import UnitOfWork
@@ -17,8 +18,10 @@ MAXIMUM_NAME_CHARACTERS: Final = 48
 _NAME_CHARACTERS: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789./_%")
 
 DEFAULT_MAXIMUM_DEPTH: Final = 999_999_999
-#: IBM MQ's ceiling for a message.
-DEFAULT_MAXIMUM_MESSAGE_BYTES: Final = 100 * 1024 * 1024
+#: The longest MQTT packet (268,435,455 bytes) with its header; IBM MQ's own ceiling is 100 MiB.
+DEFAULT_MAXIMUM_MESSAGE_BYTES: Final = 257 * 1024 * 1024
+#: The heap of lane heads is made anew when it has twice as many entries as there are lanes, and this many more.
+_STALE_HEADS: Final = 64
 
 ServedHandler = Callable[[UnitOfWork, "Queue", Message], None]
 
@@ -44,7 +47,11 @@ class Lane:
         return (number for number in self._numbers if number not in self._gone) if self._gone else iter(self._numbers)
 
     def append(self, number: int) -> None:
-        self._numbers.append(number)
+        """Adds a number at its place: the end, except where its unit of work was open for longer than others."""
+        if self._numbers and number < self._numbers[-1]:
+            insort(self._numbers, number)
+        else:
+            self._numbers.append(number)
 
     def head(self) -> int:
         """The oldest number, or 0 for an empty lane."""
@@ -69,17 +76,14 @@ class Lane:
         else:
             self._gone.add(number)
 
-    def give_back(self, number: int) -> None:
-        """Puts a number that was taken back at its place."""
-        if number in self._gone:
-            self._gone.discard(number)
-            return
-        younger: list[int] = []
-        numbers = self._numbers
-        while numbers and numbers[0] < number:
-            younger.append(numbers.popleft())
-        numbers.appendleft(number)
-        numbers.extendleft(reversed(younger))
+    def give_back(self, numbers: Collection[int]) -> None:
+        """Puts numbers that were taken back at their places."""
+        back = sorted(number for number in numbers if number not in self._gone)
+        self._gone.difference_update(numbers)
+        older: list[int] = []
+        while back and self._numbers and self._numbers[0] < back[-1]:
+            older.append(self._numbers.popleft())
+        self._numbers.extendleft(reversed(list(merge(older, back))))
 
 
 class Queue:
@@ -109,26 +113,41 @@ class Queue:
         self.lanes: dict[bytes, Lane] = {}
         #: A heap of lane heads; an entry may be stale, `oldest` mends it.
         self._heads: list[tuple[int, bytes]] = []
-        #: Sequence by MsgId, for messages whose putter chose the MsgId.
-        self.named: dict[bytes, int] = {}
+        #: Sequences by MsgId, oldest first, for messages whose putter chose the MsgId; several may have the same.
+        self.named: dict[bytes, list[int]] = {}
         #: Called after messages arrived: by CorrelId, or None for any.
         self.listeners: dict[bytes | None, list[Callable[[], None]]] = {}
         #: Takes each put in the putter's own unit of work (the broker); None for an ordinary queue.
         self.handler: ServedHandler | None = None
 
     def arrive(self, correl_id: bytes, number: int) -> None:
-        """A committed message becomes available at the end of its lane."""
+        """A committed message becomes available in its lane."""
         lane = self.lanes.get(correl_id)
         if lane is None:
             lane = self.lanes[correl_id] = Lane()
-            heappush(self._heads, (number, correl_id))
+            lane.append(number)
+            self._add_head(number, correl_id)
+            return
         lane.append(number)
+        if lane.head() == number:
+            self._add_head(number, correl_id)
 
-    def give_back(self, correl_id: bytes, number: int) -> None:
-        """A message that was taken becomes available again, at its old place."""
+    def give_back(self, correl_id: bytes, numbers: Collection[int]) -> None:
+        """Messages that were taken become available again, at their old places."""
         lane = self.lanes.setdefault(correl_id, Lane())
-        lane.give_back(number)
-        heappush(self._heads, (lane.head(), correl_id))
+        lane.give_back(numbers)
+        self._add_head(lane.head(), correl_id)
+
+    def add_name(self, msg_id: bytes, number: int) -> None:
+        """A committed message has a MsgId that its putter chose."""
+        insort(self.named.setdefault(msg_id, []), number)
+
+    def drop_name(self, msg_id: bytes, number: int) -> None:
+        numbers = self.named.get(msg_id, [])
+        if number in numbers:
+            numbers.remove(number)
+        if not numbers:
+            self.named.pop(msg_id, None)
 
     def take(self, correl_id: bytes) -> int:
         """Takes the oldest message of a lane; 0 where there is none."""
@@ -161,11 +180,18 @@ class Queue:
                 heappush(heads, (head, correl_id))
         return None
 
+    def _add_head(self, number: int, correl_id: bytes) -> None:
+        """Notes a lane's head. Gets by CorrelId leave stale entries, which must not pile up."""
+        heappush(self._heads, (number, correl_id))
+        if len(self._heads) > 2 * len(self.lanes) + _STALE_HEADS:
+            self._heads = [(lane.head(), correl_id) for correl_id, lane in self.lanes.items()]
+            heapify(self._heads)
+
     def numbers(self, correl_id: bytes | None = None) -> list[int]:
         """The available messages, oldest first: a snapshot for browsing."""
         if correl_id is not None:
             return list(self.lanes.get(correl_id, ()))
-        return list(merge(*self.lanes.values()))
+        return sorted(number for lane in self.lanes.values() for number in lane)
 
     def listen(self, correl_id: bytes | None, callback: Callable[[], None]) -> None:
         self.listeners.setdefault(correl_id, []).append(callback)

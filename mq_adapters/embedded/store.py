@@ -7,14 +7,16 @@ Layout version 1 (`application_id` 0x52464842 "RFHB", `user_version` 1):
     state(space, key, value)                        sessions, subscriptions, retained publications
     meta(key, value)                                incarnation, next_sequence, next_batch
 
-`sequence` numbers are handed out by the engine from blocks that are reserved in `meta` before use, so that none is ever used
-twice, not even after a crash. `descriptor` is MessageDescriptor.pack(); `msg_id` is there only where the putter chose it.
+`sequence` numbers are handed out by the engine from blocks that are reserved in `meta` before use, so that none is ever
+used twice, not even after a crash. `descriptor` is MessageDescriptor.pack(); `msg_id` is there only where the putter
+chose it.
 
-To change the layout: raise USER_VERSION, add a step to `_UPGRADES` that brings the previous version here, keep a file of
-the previous version under tests/ with a test that opens it, and say so in CHANGELOG.md. A newer file is refused, never guessed at.
+To change the layout: raise USER_VERSION, add a step to `Store._prepare` that brings the previous version here, keep a
+file of the previous version under tests/ with a test that opens it, and say so in CHANGELOG.md. A newer file is
+refused, never guessed at.
 
-Writes go through one connection: WAL, synchronous FULL, so COMMIT returns after fsync. A second connection reads; a third one,
-in a thread of its own, copies the WAL back when it has grown (safe since SQLite 3.51.3).
+Writes go through one connection: WAL, synchronous FULL, so COMMIT returns after fsync. A second connection reads and
+defines queues; a third one, in a thread of its own, copies the WAL back when it has grown (safe since SQLite 3.51.3).
 """
 
 import fcntl
@@ -45,8 +47,10 @@ _DESCRIPTOR_CACHE_ENTRIES: Final = 4_096
 _SCHEMA: Final = """
 CREATE TABLE queue(id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, description TEXT NOT NULL);
 CREATE TABLE message(sequence INTEGER PRIMARY KEY, queue INTEGER NOT NULL, correl_id BLOB, msg_id BLOB,
-    put_us INTEGER NOT NULL, expires_us INTEGER NOT NULL, descriptor BLOB NOT NULL, origin BLOB NOT NULL, body BLOB NOT NULL);
-CREATE TABLE state(space INTEGER NOT NULL, key BLOB NOT NULL, value BLOB NOT NULL, PRIMARY KEY(space, key)) WITHOUT ROWID;
+    put_us INTEGER NOT NULL, expires_us INTEGER NOT NULL, descriptor BLOB NOT NULL, origin BLOB NOT NULL,
+    body BLOB NOT NULL);
+CREATE TABLE state(space INTEGER NOT NULL, key BLOB NOT NULL, value BLOB NOT NULL,
+    PRIMARY KEY(space, key)) WITHOUT ROWID;
 CREATE TABLE meta(key TEXT PRIMARY KEY, value NOT NULL) WITHOUT ROWID;
 """
 
@@ -60,18 +64,18 @@ class Store:
     def __init__(self, data_dir: Path, lock: int) -> None:
         self._lock = lock
         self.path = data_dir / FILE_NAME
+        self._descriptors: dict[bytes, MessageDescriptor] = {}
         try:
             self._writer = self._connect(apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
             self._prepare()
             self._reader = self._connect(apsw.SQLITE_OPEN_READWRITE)
-        except (apsw.Error, OSError) as error:
+            self.incarnation = bytes(self._meta("incarnation"))
+            self.next_sequence = int(self._meta("next_sequence"))
+            self.next_batch = int(self._meta("next_batch"))
+            self.reserved_to = self.next_sequence
+            self.reserve_sequences(self.next_sequence)
+        except (apsw.Error, OSError, TypeError, ValueError) as error:
             raise _failure(f"open {self.path.name}", error) from error
-        self._descriptors: dict[bytes, MessageDescriptor] = {}
-        self.incarnation = bytes(self._meta("incarnation"))
-        self.next_sequence = int(self._meta("next_sequence"))
-        self.next_batch = int(self._meta("next_batch"))
-        self.reserved_to = self.next_sequence
-        self.reserve_sequences(self.next_sequence)
         self._checkpoint = _CheckpointThread(self.path)
         self._writer.set_wal_hook(self._wal_has_grown)
 
@@ -93,7 +97,11 @@ class Store:
                 os.close(lock)
                 raise QueueManagerError(ReasonCode.MQRC_OBJECT_IN_USE, f"open the store in {data_dir}")
             time.sleep(_LOCK_POLL_S)
-        return cls(data_dir, lock)
+        try:
+            return cls(data_dir, lock)
+        except BaseException:
+            os.close(lock)
+            raise
 
     # -- reading -----------------------------------------------------------------------------------------------------
 
@@ -102,9 +110,11 @@ class Store:
 
     def index(self) -> Iterator[tuple[int, int, bytes | None, bytes | None, int]]:
         """Number, queue, CorrelId, chosen MsgId and expiry of every message, oldest first."""
-        return iter(
-            self._reader.execute("SELECT sequence, queue, correl_id, msg_id, expires_us FROM message ORDER BY sequence")
-        )
+        statement = "SELECT sequence, queue, correl_id, msg_id, expires_us FROM message ORDER BY sequence"
+        try:
+            yield from self._reader.execute(statement)
+        except apsw.Error as error:
+            raise _failure("read the index", error) from error
 
     def states(self, space: int) -> list[tuple[bytes, bytes]]:
         return self._read("SELECT key, value FROM state WHERE space = ? ORDER BY key", (space,))
@@ -129,7 +139,7 @@ class Store:
     # -- writing -----------------------------------------------------------------------------------------------------
 
     def reserve_sequences(self, up_to: int) -> None:
-        """Makes sure, durably at the next commit, that no number up to a block above `up_to` is handed out after a restart."""
+        """Makes sure, from the next commit on, that a restart hands out no number up to a block above `up_to`."""
         self.reserved_to = up_to + SEQUENCE_BLOCK
         self._writer.execute("UPDATE meta SET value = ? WHERE key = 'next_sequence'", (self.reserved_to,))
 
@@ -170,9 +180,10 @@ class Store:
             self._restart_wal()
 
     def add_queue(self, name: str, description: str) -> int:
+        """Adds a queue in a transaction of its own: a thread may be committing on the other connection."""
         try:
-            self._writer.execute("INSERT INTO queue(name, description) VALUES(?, ?)", (name, description))
-            return self._writer.last_insert_rowid()
+            self._reader.execute("INSERT INTO queue(name, description) VALUES(?, ?)", (name, description))
+            return self._reader.last_insert_rowid()
         except apsw.Error as error:
             raise _failure(f"define queue {name}", error) from error
 
@@ -201,7 +212,7 @@ class Store:
             return
         raise StoreError(
             f"open {self.path.name}",
-            f"it has application_id {application_id:#x} and layout version {version}, this program reads {USER_VERSION}",
+            f"application_id {application_id:#x} and layout version {version}; this program reads {USER_VERSION}",
             "use the program that wrote it, or another data folder",
         )
 
@@ -233,7 +244,7 @@ class Store:
                 self._descriptors.clear()
             try:
                 found = self._descriptors[packed] = unpack_descriptor(packed)
-            except (ValueError, TypeError, IndexError) as error:
+            except (ValueError, TypeError, IndexError, AttributeError) as error:
                 raise _failure("read a message descriptor", error) from error
         return found
 
