@@ -1,1 +1,64 @@
-"""Queue managers behind one port: the embedded one with its publish/subscribe broker."""
+"""Queue managers behind one port: the embedded one with its publish/subscribe broker.
+
+An MQ application beside the gateway registers as a subscriber with MQRFH, and gets what a sensor publishes:
+
+    from mappings.command import Dialect, RegisterSubscriber, write_command
+    from mq_adapters import connect
+    from mq_adapters.message import MQMT_DATAGRAM, Message, MessageDescriptor
+
+    with connect("var") as queue_manager:
+        queue_manager.define("BOILER.ALARMS")
+        command = RegisterSubscriber(topics=("boiler/*",), queue_name="BOILER.ALARMS")
+        header = write_command(command, Dialect.MQRFH)
+        request = MessageDescriptor(msg_type=MQMT_DATAGRAM, format=b"MQHRF   ")
+        queue_manager.put("SYSTEM.BROKER.CONTROL.QUEUE", Message(request, header))
+        publication = queue_manager.get("BOILER.ALARMS", wait_s=60)
+        print(publication.descriptor.format, publication.body)
+
+Importing this package loads nothing else; `connect` loads what it needs.
+"""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from mq_adapters.queue_manager import QueueManager
+
+#: How long `connect` tries while a gateway owns the store and has not opened its socket yet, in seconds.
+STARTING_GATEWAY_WAIT_S = 10.0
+_RETRY_S = 0.05
+
+
+def connect(data_dir: "str | Path", *, application_name: str = "") -> "QueueManager":
+    """A connection to the queue manager of a data folder, for one thread; close it, or use it in a `with` statement.
+
+    With a gateway running it is the gateway's client. Without one it owns the store until it is closed: then it never
+    waits, and a starting gateway waits for it. `application_name` becomes PutApplName; by default the program's name.
+    Raises QueueManagerError 2042 where somebody owns the store and opens no socket, 2035 where the gateway is another
+    user's, and StoreError where the store cannot be opened.
+    """
+    import sys
+    import time
+    from pathlib import Path
+
+    from mq_adapters.embedded.client import Client
+    from mq_adapters.reasons import QueueManagerError, ReasonCode
+
+    folder = Path(data_dir)
+    name = application_name or Path(sys.argv[0]).name
+    deadline = time.monotonic() + STARTING_GATEWAY_WAIT_S
+    while True:
+        try:
+            return Client(folder, application_name=name)
+        except QueueManagerError as error:
+            if error.reason_code != ReasonCode.MQRC_Q_MGR_NOT_AVAILABLE:
+                raise
+        from mq_adapters.embedded.direct import Direct
+
+        try:
+            return Direct(folder, application_name=name)
+        except QueueManagerError as error:
+            if error.reason_code != ReasonCode.MQRC_OBJECT_IN_USE or time.monotonic() >= deadline:
+                raise
+        time.sleep(_RETRY_S)

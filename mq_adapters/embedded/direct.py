@@ -1,0 +1,137 @@
+"""The port without a gateway: a command that owns the store itself for as long as it runs.
+
+There is no broker here and nobody else: what is put on the control queue waits there for the gateway, and a get never
+waits, because nothing can arrive. Audit notes are not written: nothing is converted here.
+"""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Self
+
+from mq_adapters.embedded.application import CLEAR_MESSAGES, Application
+from mq_adapters.embedded.engine import Engine
+from mq_adapters.message import Message
+from mq_adapters.mqmd import checked_identifier, read_mqmd, write_mqmd
+from mq_adapters.queue_manager import QueueStatus
+from mq_adapters.reasons import QueueManagerError, ReasonCode
+
+
+class Direct:
+    """The queue manager of a data folder, owned. Implements mq_adapters.queue_manager.QueueManager.
+
+    Raises StoreError where the disk fails; what was acknowledged is safe then.
+    """
+
+    def __init__(self, data_dir: Path, *, application_name: str = "", wait_s: float = 0.0) -> None:
+        """Opens or makes the store. QueueManagerError 2042 where somebody else owns it for longer than `wait_s`."""
+        self._engine: Engine | None = Engine.open(data_dir, wait_s=wait_s)
+        self.name = self._engine.name
+        self.incarnation = self._engine.incarnation
+        self._application = Application(self._engine, application_name)
+
+    # -- messages ----------------------------------------------------------------------------------------------------
+
+    def put(self, queue_name: str, message: Message) -> bytes:
+        engine = self._open()
+        own = read_mqmd(write_mqmd(message), message.body)
+        own.backout_count = 0
+        self._now(lambda done: self._application.put(queue_name, own, done))
+        return own.msg_id if engine.failed is None else b""
+
+    def get(
+        self, queue_name: str, *, wait_s: float = 0.0, msg_id: bytes | None = None, correl_id: bytes | None = None
+    ) -> Message:
+        queue = self._open().queue(queue_name)
+        message = self._application.take(queue, checked_identifier(correl_id), checked_identifier(msg_id))
+        if message is None:
+            raise QueueManagerError(ReasonCode.MQRC_NO_MSG_AVAILABLE, f"get from {queue_name}")
+        delivered = self._delivered(message)
+        self._now(lambda done: self._application.remove(queue, message, done))
+        return delivered
+
+    def browse(
+        self, queue_name: str, *, msg_id: bytes | None = None, correl_id: bytes | None = None
+    ) -> Iterator[Message]:
+        self._open()
+        found = self._application.browse(queue_name, checked_identifier(correl_id), checked_identifier(msg_id))
+        return map(self._delivered, found)
+
+    def take_batch(self, queue_name: str, *, most_messages: int, most_bytes: int) -> tuple[Message, ...]:
+        """The oldest messages into the open unit of work, at least one where there is one; 2255 without a unit."""
+        self._open()
+        batch = self._application.take_batch(queue_name, most_messages=most_messages, most_bytes=most_bytes)
+        return tuple(map(self._delivered, batch))
+
+    # -- units of work -----------------------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        self._open()
+        self._application.begin()
+
+    def commit(self) -> None:
+        self._open()
+        self._now(self._application.commit)
+
+    def back_out(self) -> None:
+        self._open()
+        self._application.back_out()
+
+    # -- queues ------------------------------------------------------------------------------------------------------
+
+    def define(self, queue_name: str, *, description: str = "") -> None:
+        self._open().define(queue_name, description=description)
+
+    def clear(self, queue_name: str) -> int:
+        self._open()
+        counts: list[int] = []
+        while not counts or counts[-1] == CLEAR_MESSAGES:
+            self._application.clear_some(queue_name, counts.append)
+            self._check_store()
+        return sum(counts)
+
+    def depth(self, queue_name: str) -> int:
+        return self._open().queue(queue_name).depth
+
+    def queues(self) -> tuple[QueueStatus, ...]:
+        self._open()
+        return self._application.queues()
+
+    # -- the connection ----------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Gives the store up; what was not committed is backed out."""
+        engine, self._engine = self._engine, None
+        if engine is not None:
+            self._application.back_out()
+            engine.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    # -- inside ------------------------------------------------------------------------------------------------------
+
+    def _open(self) -> Engine:
+        if self._engine is None:
+            raise QueueManagerError(ReasonCode.MQRC_HCONN_ERROR, "use the queue manager")
+        return self._engine
+
+    def _now(self, call: Callable[[Callable[[], None]], None]) -> None:
+        """A call whose commit happens before it returns: this engine has no loop to wait for."""
+        call(_committed)
+        self._check_store()
+
+    def _check_store(self) -> None:
+        failed = self._open().failed
+        if failed is not None:
+            raise failed
+
+    def _delivered(self, message: Message) -> Message:
+        """The application's own copy, as it would come over the socket: with MsgId and what is left of its expiry."""
+        return read_mqmd(write_mqmd(message, now_us=self._open().now_us()), message.body)
+
+
+def _committed() -> None:
+    """The engine has committed; `_check_store` tells whether it could."""

@@ -1,0 +1,436 @@
+"""The engine: units of work, groups, slow and failing commits, sequences, expiry. The loop is a list of calls."""
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import apsw
+import pytest
+
+from mq_adapters.embedded import engine as engine_module
+from mq_adapters.embedded.engine import Engine
+from mq_adapters.embedded.queue import Queue
+from mq_adapters.embedded.unit_of_work import StateSpace, UnitOfWork
+from mq_adapters.message import MQPER_NOT_PERSISTENT, Message, MessageDescriptor
+from mq_adapters.reasons import QueueManagerError, StoreError
+
+PUMP = b"pump".ljust(24, b"\0")
+
+
+class Loop:
+    """call_soon and offload as a test wants them: nothing runs before it is told to."""
+
+    def __init__(self) -> None:
+        self.soon: list[Callable[[], object]] = []
+        self.threads: list[Callable[[], None]] = []
+
+    def call_soon(self, callback: Callable[[], None]) -> None:
+        self.soon.append(callback)
+
+    def offload(self, call: Callable[[], None], ended: Callable[[BaseException | None], None]) -> None:
+        """Runs the call in a thread of its own, and hands its end to the loop."""
+
+        def run() -> None:
+            error: BaseException | None = None
+
+            def work() -> None:
+                nonlocal error
+                try:
+                    call()
+                except StoreError as failure:
+                    error = failure
+
+            thread = threading.Thread(target=work)
+            thread.start()
+            thread.join()
+            ended(error)
+
+        self.threads.append(run)
+
+    def turn(self) -> None:
+        """One turn of the loop: what was due when it began."""
+        due, self.soon = self.soon, []
+        for callback in due:
+            callback()
+
+    def end_commit(self) -> None:
+        self.threads.pop(0)()
+
+
+@pytest.fixture
+def loop() -> Loop:
+    return Loop()
+
+
+def open_engine(data_folder: Path, **options: object) -> Engine:
+    engine = Engine.open(data_folder, **options)
+    if "ORDERS" not in {queue.name for queue in engine.queues()}:
+        engine.define("ORDERS")
+    return engine
+
+
+def message(body: bytes, **fields: object) -> Message:
+    return Message(MessageDescriptor(**fields), body)
+
+
+def put(engine: Engine, body: bytes, done: Callable[[UnitOfWork], None] | None = None, **fields: object) -> Message:
+    put_message = message(body, **fields)
+    unit = engine.begin()
+    engine.put(unit, engine.queue("ORDERS"), put_message)
+    engine.submit(unit, done)
+    return put_message
+
+
+def bodies(engine: Engine, queue: str = "ORDERS") -> list[bytes]:
+    return [found.body for found in engine.browse(engine.queue(queue))]
+
+
+# -- sequences -------------------------------------------------------------------------------------------------------
+
+
+def test_a_sequence_is_not_used_again_after_the_queue_ran_empty(engine):
+    first = put(engine, b"one")
+    queue = engine.queue("ORDERS")
+    unit = engine.begin()
+    unit.remove(queue, engine.take(queue))
+    engine.submit(unit)
+    assert put(engine, b"two").sequence > first.sequence
+
+
+def test_a_sequence_is_not_used_again_after_a_restart_with_an_empty_store(data_folder):
+    used = 0
+    for _ in range(3):
+        engine = open_engine(data_folder)
+        taken = put(engine, b"one")
+        assert taken.sequence > used
+        used = put(engine, b"fleeting", persistence=MQPER_NOT_PERSISTENT).sequence
+        queue = engine.queue("ORDERS")
+        unit = engine.begin()
+        while (found := engine.take(queue)) is not None:
+            unit.remove(queue, found)
+        engine.submit(unit)
+        engine.close()
+
+
+def test_a_sequence_is_not_used_again_beyond_a_reserved_block(data_folder, monkeypatch):
+    monkeypatch.setattr(engine_module, "SEQUENCE_BLOCK", 10)
+    monkeypatch.setattr("mq_adapters.embedded.store.SEQUENCE_BLOCK", 10)
+    engine = open_engine(data_folder)
+    used = [put(engine, b"x", persistence=MQPER_NOT_PERSISTENT).sequence for _ in range(100)]
+    engine.close()
+    again = open_engine(data_folder)
+    assert used == sorted(set(used))
+    assert put(again, b"x").sequence > used[-1]
+    again.close()
+
+
+def test_a_number_for_other_things_is_not_a_message_s(engine):
+    number = engine.number()
+    assert put(engine, b"one").sequence > number
+
+
+# -- groups ----------------------------------------------------------------------------------------------------------
+
+
+def test_units_of_one_turn_are_one_transaction_and_complete_in_order(data_folder, loop, monkeypatch):
+    engine = open_engine(data_folder, call_soon=loop.call_soon)
+    commits, completed = [], []
+    commit = engine._store.commit
+    monkeypatch.setattr(engine._store, "commit", lambda: (commits.append(1), commit()))
+    for body in (b"one", b"two", b"three"):
+        put(engine, body, lambda unit: completed.append(unit.puts[0][1].body))
+    assert (completed, bodies(engine)) == ([], [])
+    loop.turn()
+    assert completed == [b"one", b"two", b"three"] == bodies(engine)
+    assert len(commits) == 1
+    engine.close()
+
+
+def test_a_put_that_is_refused_does_not_fail_its_neighbours_in_the_group(data_folder, loop):
+    engine = open_engine(data_folder, call_soon=loop.call_soon)
+    put(engine, b"one")
+    for refused in ({"persistence": 7}, {"expiry": 0}):
+        with pytest.raises(QueueManagerError):
+            put(engine, b"refused", **refused)
+    put(engine, b"two")
+    loop.turn()
+    assert bodies(engine) == [b"one", b"two"]
+    engine.close()
+
+
+def test_a_unit_that_the_broker_refuses_does_not_fail_its_neighbours_in_the_group(data_folder, loop):
+    engine = open_engine(data_folder, call_soon=loop.call_soon)
+    served = engine.define("SERVED")
+
+    def refuse(_unit: UnitOfWork, queue: Queue, _message: Message) -> None:
+        raise QueueManagerError(2053, f"put on {queue.name}")
+
+    engine.serve(served, refuse)
+    put(engine, b"one")
+    unit = engine.begin()
+    engine.put(unit, served, message(b"refused"))
+    with pytest.raises(QueueManagerError, match="2053"):
+        engine.submit(unit)
+    put(engine, b"two")
+    loop.turn()
+    assert bodies(engine) == [b"one", b"two"]
+    engine.close()
+
+
+def test_a_slow_commit_runs_elsewhere_and_the_next_group_gathers(data_folder, loop, monkeypatch):
+    monkeypatch.setattr(engine_module, "SLOW_COMMIT_S", -1.0)
+    engine = open_engine(data_folder, call_soon=loop.call_soon, offload=loop.offload)
+    completed = []
+
+    def done(unit: UnitOfWork) -> None:
+        completed.append(unit.puts[0][1].body)
+
+    put(engine, b"one", done)
+    loop.turn()
+    put(engine, b"two", done)
+    put(engine, b"fleeting", done, persistence=MQPER_NOT_PERSISTENT)
+    loop.turn()
+    assert completed == [] == bodies(engine)
+    assert not engine.is_idle
+    loop.end_commit()
+    assert completed == [b"one"] == bodies(engine)
+    loop.end_commit()
+    assert completed == [b"one", b"two", b"fleeting"] == bodies(engine)
+    assert engine.is_idle
+    engine.close()
+
+
+def test_a_message_that_a_thread_is_committing_is_nobodys_yet(data_folder, loop, monkeypatch):
+    monkeypatch.setattr(engine_module, "SLOW_COMMIT_S", -1.0)
+    engine = open_engine(data_folder, call_soon=loop.call_soon, offload=lambda call, _ended: call())
+    queue = engine.queue("ORDERS")
+    sent = put(engine, b"one", msg_id=b"m" * 24)
+    loop.turn()  # it is on the disk now, and the engine has not been told
+    assert engine.take(queue, msg_id=sent.msg_id) is None
+    assert engine.take_number(queue, sent.sequence) is None
+    engine._commit_ended(None)
+    assert engine.take(queue, msg_id=sent.msg_id) is sent
+    engine.close()
+
+
+def test_a_queue_may_be_defined_while_a_thread_commits(data_folder, loop, monkeypatch):
+    monkeypatch.setattr(engine_module, "SLOW_COMMIT_S", -1.0)
+    engine = open_engine(data_folder, call_soon=loop.call_soon, offload=loop.offload)
+    is_in_commit, may_go_on = threading.Event(), threading.Event()
+    commit = engine._store.commit
+
+    def slow_commit() -> None:
+        is_in_commit.set()
+        assert may_go_on.wait(10)
+        commit()
+
+    monkeypatch.setattr(engine._store, "commit", slow_commit)
+    put(engine, b"one")
+    loop.turn()
+    committing = threading.Thread(target=loop.end_commit)
+    committing.start()
+    assert is_in_commit.wait(10)
+    threading.Timer(0.01, may_go_on.set).start()
+    engine.define("NEXT")
+    committing.join()
+    engine.close()
+    again = open_engine(data_folder)
+    assert again.queue("NEXT").depth == 0
+    assert bodies(again) == [b"one"]
+    again.close()
+
+
+def test_a_group_without_anything_durable_completes_without_a_commit(data_folder, loop, monkeypatch):
+    engine = open_engine(data_folder, call_soon=loop.call_soon)
+    monkeypatch.setattr(engine._store, "commit", lambda: pytest.fail("nothing is durable here"))
+    put(engine, b"fleeting", persistence=MQPER_NOT_PERSISTENT)
+    loop.turn()
+    assert bodies(engine) == [b"fleeting"]
+
+
+def test_states_are_committed_with_the_messages_of_their_unit(data_folder):
+    engine = open_engine(data_folder)
+    unit = engine.begin()
+    unit.set_state(StateSpace.SESSION, b"one", b"1")
+    unit.set_state(StateSpace.SESSION, b"two", b"2")
+    unit.set_state(StateSpace.SESSION_INCOMING, b"one", b"3")
+    engine.submit(unit)
+    unit = engine.begin()
+    unit.set_state(StateSpace.SESSION, b"one", b"4")
+    unit.delete_state(StateSpace.SESSION, b"two")
+    engine.submit(unit)
+    engine.close()
+    again = open_engine(data_folder)
+    assert again.states(StateSpace.SESSION) == [(b"one", b"4")]
+    assert again.states(StateSpace.SESSION_INCOMING) == [(b"one", b"3")]
+    again.close()
+
+
+# -- taking and giving back --------------------------------------------------------------------------------------------
+
+
+def test_the_back_out_count_stays_when_the_message_leaves_the_cache(data_folder, monkeypatch):
+    monkeypatch.setattr(engine_module, "BODY_CACHE_BYTES", 0)
+    engine = open_engine(data_folder)
+    put(engine, b"one")
+    queue = engine.queue("ORDERS")
+    for count in (0, 1, 2):
+        unit = engine.begin()
+        taken = engine.take(queue)
+        assert taken.backout_count == count
+        unit.remove(queue, taken)
+        engine.back_out(unit)
+    engine.close()
+
+
+def test_a_back_out_of_many_messages_is_not_quadratic(engine):
+    queue = engine.queue("ORDERS")
+    unit = engine.begin()
+    for _ in range(20_000):
+        engine.put(unit, queue, message(b"", persistence=MQPER_NOT_PERSISTENT))
+    engine.submit(unit)
+    unit = engine.begin()
+    while (taken := engine.take(queue)) is not None:
+        unit.remove(queue, taken)
+    engine.back_out(unit)
+    assert len(bodies(engine)) == queue.depth == 20_000
+
+
+@pytest.mark.parametrize("others", [0, 1])
+def test_an_expired_message_is_looked_for_by_msg_id_before_its_removal_is_committed(data_folder, loop, others):
+    engine = open_engine(data_folder, call_soon=loop.call_soon, now_us=lambda: now_us)
+    queue = engine.queue("ORDERS")
+    now_us = 1_000_000
+    for _ in range(others):
+        put(engine, b"lasting")
+    expired = put(engine, b"expired", expiry=1)
+    loop.turn()
+    now_us += 200_000
+    assert engine.take(queue, msg_id=expired.msg_id) is None
+    assert engine.take(queue, msg_id=expired.msg_id) is None
+    engine.tick()
+    loop.turn()
+    assert queue.depth == others == len(bodies(engine))
+    engine.close()
+
+
+def test_a_message_that_expired_while_it_was_taken_is_destroyed_after_the_back_out(data_folder):
+    expired = []
+    engine = open_engine(data_folder, now_us=lambda: now_us)
+    engine.on_expired = lambda _unit, queue, message: expired.append((queue.name, message.body))
+    now_us = 1_000_000
+    put(engine, b"one", expiry=1)
+    queue = engine.queue("ORDERS")
+    unit = engine.begin()
+    unit.remove(queue, engine.take(queue))
+    now_us += 200_000
+    engine.tick()
+    assert expired == []
+    engine.back_out(unit)
+    engine.tick()
+    assert (expired, queue.depth) == ([("ORDERS", b"one")], 0)
+    engine.close()
+
+
+def test_expired_messages_are_destroyed_after_a_restart(data_folder):
+    engine = open_engine(data_folder, now_us=lambda: 1_000_000)
+    put(engine, b"one", expiry=1)
+    engine.close()
+    again = open_engine(data_folder, now_us=lambda: 2_000_000)
+    again.tick()
+    assert again.queue("ORDERS").depth == 0
+    again.close()
+
+
+def test_serving_a_queue_drains_what_waited_on_it(data_folder):
+    engine = open_engine(data_folder)
+    put(engine, b"one")
+    put(engine, b"two")
+    served = []
+    engine.serve(engine.queue("ORDERS"), lambda _unit, _queue, message: served.append(message.body))
+    put(engine, b"three")
+    assert (served, engine.queue("ORDERS").depth) == ([b"one", b"two", b"three"], 0)
+    engine.close()
+
+
+# -- failures ----------------------------------------------------------------------------------------------------------
+
+
+def fail_at(engine: Engine, step: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_arguments: object, **_fields: object) -> None:
+        raise StoreError("write", "the disk is full", "make room")
+
+    monkeypatch.setattr(engine._store, step, fail)
+
+
+@pytest.mark.parametrize("step", ["write", "commit"])
+@pytest.mark.parametrize("offloaded", [False, True])
+def test_a_failed_write_stops_the_engine_and_acknowledges_nothing(data_folder, loop, monkeypatch, step, offloaded):
+    monkeypatch.setattr(engine_module, "SLOW_COMMIT_S", -1.0 if offloaded else 60.0)
+    engine = open_engine(data_folder, call_soon=loop.call_soon, offload=loop.offload)
+    failures, completed = [], []
+    engine.on_failure = failures.append
+    put(engine, b"kept")
+    loop.turn()
+    if offloaded:
+        loop.end_commit()
+    fail_at(engine, step, monkeypatch)
+    put(engine, b"lost", completed.append)
+    loop.turn()
+    if offloaded and step == "commit":
+        put(engine, b"behind it", completed.append)
+        loop.end_commit()
+    loop.turn()
+    assert [str(error) for error in failures] == ["write: the disk is full (make room)"]
+    assert engine.failed is failures[0]
+    assert completed == []
+    with pytest.raises(StoreError):
+        put(engine, b"later")
+    with pytest.raises(StoreError):
+        engine.define("NEXT")
+    engine.close()
+    again = open_engine(data_folder)
+    assert bodies(again) == [b"kept"]
+    again.close()
+
+
+def test_a_full_disk_stops_the_engine_and_loses_nothing_acknowledged(data_folder):
+    engine = open_engine(data_folder)
+    engine._store._writer.pragma("max_page_count", 60)
+    acknowledged: list[bytes] = []
+    number = 0
+    while engine.failed is None:
+        number += 1
+        put(engine, b"%d" % number + bytes(5_000), lambda unit: acknowledged.append(unit.puts[0][1].body))
+    assert "the disk is full" in str(engine.failed)
+    assert 0 < len(acknowledged) < 100
+    engine.close()
+    again = open_engine(data_folder)
+    assert bodies(again) == acknowledged
+    again.close()
+
+
+def test_a_store_that_turns_read_only_stops_the_engine(data_folder):
+    engine = open_engine(data_folder)
+    put(engine, b"kept")
+    engine._store._writer.pragma("query_only", True)
+    put(engine, b"lost")
+    assert engine.failed is not None
+    assert "own the data folder" in str(engine.failed)
+    engine.close()
+    again = open_engine(data_folder)
+    assert bodies(again) == [b"kept"]
+    again.close()
+
+
+def test_an_index_that_names_a_missing_message_stops_the_engine(data_folder):
+    engine = open_engine(data_folder)
+    put(engine, b"one")
+    engine.close()
+    engine = open_engine(data_folder)
+    with apsw.Connection(str(data_folder / "queue_manager.sqlite")) as other:
+        other.execute("DELETE FROM message")
+    with pytest.raises(StoreError, match="changed by another program"):
+        engine.take(engine.queue("ORDERS"))
+    assert engine.failed is not None
+    engine.close()

@@ -1,0 +1,144 @@
+"""Lanes and the heap of their heads: order, holes, and cost with very many CorrelIds."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mq_adapters.embedded.queue import Lane, Queue
+
+
+def lane_of(*numbers: int) -> Lane:
+    lane = Lane()
+    for number in numbers:
+        lane.append(number)
+    return lane
+
+
+def correl_id(number: int) -> bytes:
+    return number.to_bytes(24, "big")
+
+
+def drain(queue: Queue) -> list[int]:
+    taken = []
+    while (oldest := queue.oldest()) is not None:
+        taken.append(queue.take(oldest))
+    return taken
+
+
+def test_a_lane_gives_the_oldest_first():
+    lane = lane_of(1, 2, 3)
+    assert [lane.pop(), lane.pop(), lane.pop(), lane.pop()] == [1, 2, 3, 0]
+
+
+def test_a_number_of_a_unit_of_work_that_was_open_for_long_takes_its_place():
+    assert list(lane_of(2, 5, 9, 3, 1, 7)) == [1, 2, 3, 5, 7, 9]
+
+
+def test_a_lane_has_no_number_that_was_discarded():
+    lane = lane_of(1, 2, 3, 4)
+    lane.discard(1)
+    lane.discard(3)
+    assert (list(lane), len(lane), lane.head()) == ([2, 4], 2, 2)
+
+
+def test_numbers_given_back_are_at_their_old_places():
+    lane = lane_of(1, 2, 3, 4, 5, 6)
+    assert [lane.pop(), lane.pop(), lane.pop()] == [1, 2, 3]
+    lane.discard(5)
+    lane.give_back([3, 1, 5])
+    assert (list(lane), len(lane)) == ([1, 3, 4, 5, 6], 5)
+
+
+def test_two_takers_give_back_in_turns():
+    lane = lane_of(*range(1, 9))
+    taken = [lane.pop() for _ in range(6)]
+    lane.give_back(taken[::2])
+    lane.give_back(taken[1::2])
+    assert list(lane) == [1, 2, 3, 4, 5, 6, 7, 8]
+
+
+@given(st.permutations(range(1, 31)), st.data())
+def test_a_lane_is_a_sorted_list(arrivals, data):
+    lane, model, taken = Lane(), [], []
+    for number in arrivals:
+        lane.append(number)
+        model = sorted([*model, number])
+        action = data.draw(st.sampled_from(("nothing", "pop", "discard", "give back")))
+        if action == "pop":
+            taken.append(model.pop(0))
+            assert lane.pop() == taken[-1]
+        elif action == "discard":
+            taken.append(model.pop(data.draw(st.integers(0, len(model) - 1))))
+            lane.discard(taken[-1])
+        elif action == "give back":
+            back, taken = taken[::2], taken[1::2]
+            lane.give_back(back)
+            model = sorted([*model, *back])
+        assert (list(lane), len(lane), lane.head()) == (model, len(model), model[0] if model else 0)
+
+
+def test_the_oldest_message_of_all_lanes_comes_first():
+    queue = Queue(1, "Q")
+    for number, lane in ((1, 7), (2, 8), (3, 7), (4, 9), (5, 8)):
+        queue.arrive(correl_id(lane), number)
+    assert drain(queue) == [1, 2, 3, 4, 5]
+    assert queue.lanes == {}
+
+
+def test_a_late_number_becomes_the_head_of_its_lane_and_of_the_queue():
+    queue = Queue(1, "Q")
+    queue.arrive(correl_id(7), 5)
+    queue.arrive(correl_id(8), 4)
+    queue.arrive(correl_id(7), 3)
+    assert drain(queue) == [3, 4, 5]
+
+
+def test_lanes_that_are_taken_by_correl_id_leave_no_heads_behind():
+    queue = Queue(1, "Q")
+    for number in range(1, 10_000):
+        queue.arrive(correl_id(7), number)
+        assert queue.take(correl_id(7)) == number
+    assert len(queue._heads) < 100
+
+
+def test_a_hundred_thousand_correl_ids_are_taken_in_order():
+    queue = Queue(1, "Q")
+    for number in range(1, 100_001):
+        queue.arrive(correl_id(number), number)
+    assert queue.numbers() == list(range(1, 100_001))
+    for number in range(1, 100_001, 2):
+        assert queue.take(correl_id(number)) == number
+    assert drain(queue) == list(range(2, 100_001, 2))
+
+
+def test_a_hundred_thousand_messages_of_one_lane_are_given_back_at_once():
+    queue = Queue(1, "Q")
+    numbers = range(1, 100_001)
+    for number in numbers:
+        queue.arrive(correl_id(7), number)
+    taken = [queue.take(correl_id(7)) for _ in range(50_000)]
+    queue.give_back(correl_id(7), taken)
+    assert queue.numbers() == list(numbers)
+    assert queue.oldest() == correl_id(7)
+
+
+def test_many_messages_may_have_one_msg_id():
+    queue = Queue(1, "Q")
+    for number in (3, 1, 2):
+        queue.add_name(b"m" * 24, number)
+    assert queue.named == {b"m" * 24: [1, 2, 3]}
+    for number in (2, 1, 3, 3):
+        queue.drop_name(b"m" * 24, number)
+    assert queue.named == {}
+
+
+def test_listeners_are_forgotten_when_they_leave():
+    queue = Queue(1, "Q")
+
+    def callback() -> None:
+        """Never called here."""
+
+    queue.listen(None, callback)
+    queue.listen(correl_id(7), callback)
+    queue.unlisten(correl_id(7), callback)
+    queue.unlisten(correl_id(8), callback)
+    assert queue.listeners == {None: [callback]}

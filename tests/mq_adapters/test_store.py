@@ -1,0 +1,199 @@
+"""The file: who owns it, what is refused, and what a damaged, foreign or newer one comes to."""
+
+import contextlib
+import os
+import signal
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import apsw
+import pytest
+
+from mq_adapters.embedded.direct import Direct
+from mq_adapters.embedded.store import APPLICATION_ID, FILE_NAME, LOCK_NAME, Store
+from mq_adapters.message import Message, MessageDescriptor
+from mq_adapters.reasons import QueueManagerError, StoreError
+
+HOLD_THE_STORE = """
+import sys
+from pathlib import Path
+from mq_adapters.embedded.store import Store
+store = Store.open(Path(sys.argv[1]))
+print("owned", flush=True)
+sys.stdin.read()
+"""
+FILL_THE_DISK = """
+import resource, sys
+from pathlib import Path
+from mq_adapters.embedded.direct import Direct
+from mq_adapters.message import Message, MessageDescriptor
+from mq_adapters.reasons import StoreError
+queue_manager = Direct(Path(sys.argv[1]))
+queue_manager.define("ORDERS")
+resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
+try:
+    while True:
+        print(queue_manager.put("ORDERS", Message(MessageDescriptor(), bytes(3_000))).hex(), flush=True)
+except StoreError as error:
+    print(error, file=sys.stderr)
+"""
+
+
+@pytest.fixture
+def filled(data_folder: Path) -> Path:
+    """A data folder with 200 messages on the queue ORDERS, closed."""
+    with Direct(data_folder) as queue_manager:
+        queue_manager.define("ORDERS")
+        queue_manager.begin()
+        for number in range(200):
+            queue_manager.put("ORDERS", Message(MessageDescriptor(), b"%d" % number + bytes(500)))
+        queue_manager.commit()
+    return data_folder
+
+
+def change(data_folder: Path, statement: str) -> None:
+    connection = apsw.Connection(str(data_folder / FILE_NAME))
+    connection.execute(statement)
+    connection.close()
+
+
+def test_the_file_and_the_folder_are_their_owners_alone(data_folder):
+    Store.open(data_folder).close()
+    assert stat.S_IMODE(data_folder.stat().st_mode) == 0o700
+    for name in (FILE_NAME, LOCK_NAME):
+        assert stat.S_IMODE((data_folder / name).stat().st_mode) == 0o600
+
+
+def test_the_file_says_whose_it_is_and_which_layout_it_has(filled):
+    connection = apsw.Connection(str(filled / FILE_NAME))
+    assert connection.pragma("application_id") == APPLICATION_ID == int.from_bytes(b"RFHB", "big")
+    assert connection.pragma("user_version") == 1
+    connection.close()
+
+
+def test_two_stores_have_different_incarnations_and_one_keeps_its_own(tmp_path):
+    seen = []
+    for name in ("one", "two", "one"):
+        store = Store.open(tmp_path / name)
+        seen.append(store.incarnation)
+        store.close()
+    assert seen[0] == seen[2] != seen[1]
+
+
+def test_a_second_owner_is_refused_with_2042(data_folder):
+    with Direct(data_folder), pytest.raises(QueueManagerError, match="2042"):
+        Direct(data_folder)
+    Direct(data_folder).close()
+
+
+def test_a_second_owner_may_wait(data_folder, monkeypatch):
+    first = Direct(data_folder)
+    monkeypatch.setattr("time.sleep", lambda _seconds: first.close())
+    with Direct(data_folder, wait_s=10) as second:
+        assert second.depth("SYSTEM.DEAD.LETTER.QUEUE") == 0
+
+
+def test_the_lock_goes_with_its_process_however_it_ends(data_folder):
+    owner = subprocess.Popen(
+        [sys.executable, "-c", HOLD_THE_STORE, str(data_folder)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    with owner:
+        assert owner.stdout.readline() == b"owned\n"
+        with pytest.raises(QueueManagerError, match="2042"):
+            Direct(data_folder)
+        owner.send_signal(signal.SIGKILL)
+        owner.wait(10)
+        Direct(data_folder).close()
+
+
+@pytest.mark.parametrize("statement", ["PRAGMA user_version = 2", "PRAGMA application_id = 1"])
+def test_a_newer_or_foreign_file_is_refused_and_left_alone(filled, statement):
+    change(filled, statement)
+    before = (filled / FILE_NAME).read_bytes()
+    with pytest.raises(StoreError, match="use the program that wrote it"):
+        Direct(filled)
+    assert (filled / FILE_NAME).read_bytes() == before
+
+
+def test_a_refused_file_is_not_locked_any_more(filled):
+    change(filled, "PRAGMA user_version = 2")
+    for _ in range(2):
+        with pytest.raises(StoreError):
+            Direct(filled)
+    change(filled, "PRAGMA user_version = 1")
+    with Direct(filled) as queue_manager:
+        assert queue_manager.depth("ORDERS") == 200
+
+
+@pytest.mark.parametrize("content", [b"not a database" * 1000, b"SQLite format 3\0" + b"\xff" * 8000])
+def test_a_file_that_is_no_database_is_refused(data_folder, content):
+    data_folder.mkdir()
+    (data_folder / FILE_NAME).write_bytes(content)
+    with pytest.raises(StoreError):
+        Direct(data_folder)
+    assert (data_folder / FILE_NAME).read_bytes() == content
+
+
+@pytest.mark.parametrize("page", range(1, 8))
+def test_a_damaged_page_ends_in_a_store_error_or_is_never_read(filled, page):
+    path = filled / FILE_NAME
+    data = bytearray(path.read_bytes())
+    data[page * 4096 : page * 4096 + 4096] = b"\xff" * 4096
+    path.write_bytes(data)
+    read: list[bytes] = []
+    with contextlib.suppress(StoreError), Direct(filled) as queue_manager:
+        read += [message.body for message in queue_manager.browse("ORDERS")]
+    assert set(read) <= {b"%d" % number + bytes(500) for number in range(200)}
+
+
+def test_a_file_that_was_cut_is_refused(filled):
+    with (filled / FILE_NAME).open("r+b") as file:
+        file.truncate(20_000)
+    with pytest.raises(StoreError, match="damaged"), Direct(filled) as queue_manager:
+        list(queue_manager.browse("ORDERS"))
+
+
+@pytest.mark.parametrize("damage", ["x'02'", "x'01c1'", "x'0193'", "x'0181ff01'", "x''"])
+def test_a_damaged_descriptor_ends_in_a_store_error(filled, damage):
+    change(filled, f"UPDATE message SET descriptor = {damage}")
+    with pytest.raises(StoreError, match="message descriptor"), Direct(filled) as queue_manager:
+        list(queue_manager.browse("ORDERS"))
+
+
+def test_a_store_without_its_incarnation_is_refused(filled):
+    change(filled, "DELETE FROM meta WHERE key = 'incarnation'")
+    with pytest.raises(StoreError):
+        Direct(filled)
+
+
+def test_a_data_folder_that_cannot_be_made_is_a_store_error(tmp_path):
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(StoreError, match="open the data folder"):
+        Direct(tmp_path / "file" / "data")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everything")
+def test_a_read_only_folder_is_refused(filled):
+    for path in (filled / FILE_NAME, filled):
+        path.chmod(0o500)
+    try:
+        with pytest.raises(StoreError):
+            Direct(filled)
+    finally:
+        filled.chmod(0o700)
+
+
+def test_a_disk_that_is_full_stops_the_program_and_every_put_that_returned_is_there(data_folder):
+    program = subprocess.run(
+        [sys.executable, "-c", FILL_THE_DISK, str(data_folder)], capture_output=True, text=True, check=True, timeout=60
+    )
+    put = program.stdout.split()
+    assert "nothing acknowledged was lost" in program.stderr
+    with Direct(data_folder) as queue_manager:
+        found = [message.msg_id.hex() for message in queue_manager.browse("ORDERS")]
+    assert len(put) > 10
+    assert found == put
