@@ -165,8 +165,8 @@ class Store:
                 execute_many("INSERT INTO message VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?)", puts)
             if removals:
                 execute_many("DELETE FROM message WHERE sequence = ?", removals)
-            for state in states:
-                self._write_state(state)
+            if states:
+                self._write_states(states)
         except apsw.Error as error:
             raise _failure("write a group of units of work", error) from error
 
@@ -248,12 +248,15 @@ class Store:
                 raise _failure("read a message descriptor", error) from error
         return found
 
-    def _write_state(self, state: StateRow) -> None:
-        space, key, value = state
-        if value is None:
-            self._writer.execute("DELETE FROM state WHERE space = ? AND key = ?", (space, key))
-        else:
-            self._writer.execute("INSERT OR REPLACE INTO state VALUES(?, ?, ?)", (space, key, value))
+    def _write_states(self, states: list[StateRow]) -> None:
+        """What each key is at the end: of several changes in one group only the last is written."""
+        latest = {(space, key): value for space, key, value in states}
+        deleted = [place for place, value in latest.items() if value is None]
+        kept = [(space, key, value) for (space, key), value in latest.items() if value is not None]
+        if deleted:
+            self._writer.executemany("DELETE FROM state WHERE space = ? AND key = ?", deleted)
+        if kept:
+            self._writer.executemany("INSERT OR REPLACE INTO state VALUES(?, ?, ?)", kept)
 
     def _wal_has_grown(self, _connection: apsw.Connection, _name: str, pages: int) -> int:
         if pages >= CHECKPOINT_PAGES:
