@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
+import uvloop
 
 from mq_adapters.embedded.client import Client
 from mq_adapters.embedded.direct import Direct
@@ -20,7 +21,7 @@ STEP_S = 10.0  # no step of a test takes longer; a lock that never comes ends th
 
 
 class GatewayThread:
-    """An engine and its socket server in an event loop of their own, as in the daemon."""
+    """An engine and its socket server in an event loop of their own, the daemon's kind."""
 
     def __init__(self, data_dir: Path) -> None:
         self.data_dir = data_dir
@@ -39,7 +40,8 @@ class GatewayThread:
 
     def _run(self) -> None:
         try:
-            asyncio.run(self._serve())
+            with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+                runner.run(self._serve())
         except BaseException as error:
             self._error = error
         finally:

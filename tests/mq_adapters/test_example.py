@@ -1,0 +1,40 @@
+"""The example in the package's docstring is run as it stands, against a gateway with its broker."""
+
+import textwrap
+
+import mq_adapters
+from mappings.command import FORMAT_MQRFH2, Dialect, Publish, write_command
+from mappings.options import PublicationOption
+from mq_adapters.broker.broker import Broker
+from mq_adapters.delivery_listener import Delivery
+from mq_adapters.embedded.client import Client
+from mq_adapters.embedded.unit_of_work import UnitOfWork
+from mq_adapters.message import Message, MessageDescriptor
+
+
+class NothingIsNoted:
+    """A DeliveryListener without an audit."""
+
+    def copied(self, unit: UnitOfWork, publication: Message, copy: Message, delivery: Delivery) -> None: ...
+    def refused(self, unit: UnitOfWork, command: Message, verb: str, reason_code: int) -> None: ...
+    def dead_lettered(
+        self, unit: UnitOfWork, message: Message, dead_letter: Message, queue_name: str, reason_code: int
+    ) -> None: ...
+    def dropped(self, unit: UnitOfWork, message: Message, queue_name: str, reason: str) -> None: ...
+
+
+def test_the_example_of_an_mq_application_gets_what_was_published(gateway_class, tmp_path, monkeypatch, capsys):
+    gateway = gateway_class(tmp_path / "var")
+    gateway.call(lambda: Broker(gateway.engine, listener=NothingIsNoted()).attach())
+    publish = Publish(topics=("boiler/7",), publication_options=PublicationOption.RETAIN_PUBLICATION)
+    with Client(tmp_path / "var") as sensor:
+        header = write_command(publish, Dialect.MQRFH2)
+        sensor.put("SYSTEM.BROKER.DEFAULT.STREAM", Message(MessageDescriptor(format=FORMAT_MQRFH2), header + b"97.5"))
+    monkeypatch.chdir(tmp_path)
+    lines = mq_adapters.__doc__.splitlines(keepends=True)
+    exec(textwrap.dedent("".join(line for line in lines if line.startswith("    ") or line == "\n")))
+    shown = capsys.readouterr().out
+    gateway.stop()
+    assert shown.startswith("b'MQHRF   ' b'RFH ")
+    assert "boiler/7" in shown
+    assert shown.endswith("97.5'\n")
