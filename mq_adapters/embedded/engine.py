@@ -47,9 +47,17 @@ STANDARD_QUEUES: Final = {
 #: Recently used messages kept in memory, in bytes: their bodies, and what each costs beside its body (measured).
 BODY_CACHE_BYTES: Final = 64 * 1024 * 1024
 MESSAGE_OVERHEAD_BYTES: Final = 500
+#: A commit slower than this on average (seconds) is given to a thread, so that the event loop can go on.
+SLOW_COMMIT_S: Final = 0.004
+#: Notes of units without anything durable wait for a group to join; not more of them than this.
+MAXIMUM_LATER_NOTES: Final = 10_000
+#: Weight of the newest commit in the average.
+_AVERAGE_WEIGHT: Final = 0.2
 _TENTH_US: Final = 100_000
 
 Committed = Callable[[UnitOfWork], None]
+#: Runs a blocking call elsewhere and then calls back with its error, or None, in the engine's thread.
+Offload = Callable[[Callable[[], None], Callable[[BaseException | None], None]], None]
 SealNotes = Callable[[int, list[Note]], bytes]
 
 
@@ -322,6 +330,84 @@ class Engine:
                 else:
                     queue.handler(unit, queue, message)
         unit.puts = kept
+
+    def _flush(self) -> None:
+        self._flush_is_due = False
+        if self._committing is not None or not self._group or self.failed is not None:
+            return
+        group, self._group = self._group, []
+        try:
+            durable = self._write(group)
+            if durable and self._offload is not None and self._commit_s > SLOW_COMMIT_S:
+                self._committing = group
+                self._offload(self._timed_commit, self._commit_ended)
+                return
+            if durable:
+                self._timed_commit()
+        except StoreError as error:
+            self._fail(error)
+            return
+        self._complete(group)
+
+    def _write(self, group: list[UnitOfWork]) -> bool:
+        puts: list[tuple[int, Message]] = []
+        removals: list[tuple[int]] = []
+        states = [state for unit in group for state in unit.states]
+        notes = [note for unit in group for note in unit.notes]
+        for unit in group:
+            puts += [
+                (queue.identifier, message)
+                for queue, message in unit.puts
+                if message.descriptor.persistence == MQPER_PERSISTENT
+            ]
+            removals += [
+                (message.sequence,)
+                for _, message in unit.removals
+                if message.descriptor.persistence == MQPER_PERSISTENT
+            ]
+        self._later_notes += notes
+        reserve = self._next_sequence + SEQUENCE_BLOCK // 2 > self._store.reserved_to
+        crowded = self._notes_are_due or len(self._later_notes) > MAXIMUM_LATER_NOTES
+        if not (puts or removals or states or reserve or crowded):
+            return False
+        notes, self._later_notes, self._notes_are_due = self._later_notes, [], False
+        rows = rows_of(puts)
+        if notes and self.seal_notes is not None:
+            rows.append(self._audit_row(notes, group[-1]))
+        self._store.write(
+            puts=rows,
+            removals=removals,
+            states=states,
+            next_sequence=self._next_sequence,
+            next_batch=self._next_batch,
+        )
+        return True
+
+    def _audit_row(self, notes: list[Note], unit: UnitOfWork) -> MessageRow:
+        """The notes of a whole group as one persistent message on the audit queue, in the group's last unit."""
+        assert self.seal_notes is not None
+        queue = self._queues[AUDIT_QUEUE]
+        message = Message(_AUDIT_DESCRIPTOR, self.seal_notes(self._next_batch, notes))
+        self._next_batch += 1
+        self.put(unit, queue, message)
+        return rows_of([(queue.identifier, message)])[0]
+
+    def _timed_commit(self) -> None:
+        started = time.perf_counter()
+        self._store.commit()
+        self._commit_s += _AVERAGE_WEIGHT * (time.perf_counter() - started - self._commit_s)
+
+    def _commit_ended(self, error: BaseException | None) -> None:
+        group, self._committing = self._committing, None
+        assert group is not None
+        if isinstance(error, StoreError):
+            self._fail(error)
+            return
+        if error is not None:
+            raise error
+        self._complete(group)
+        if self._group and not self._flush_is_due:
+            self._flush()
 
     def _complete(self, group: list[UnitOfWork]) -> None:
         touched: set[tuple[Queue, bytes]] = set()
