@@ -14,13 +14,14 @@ The gateway's event loop drives it in the daemon; a command without a daemon dri
 
 import heapq
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
 
+from mq_adapters.embedded.group_commit import GroupCommit, Offload
+from mq_adapters.embedded.holdings import Holdings
 from mq_adapters.embedded.queue import Queue, ServedHandler, is_queue_name
-from mq_adapters.embedded.store import SEQUENCE_BLOCK, MessageRow, Store, rows_of
+from mq_adapters.embedded.store import Store
 from mq_adapters.embedded.unit_of_work import Note, StateSpace, UnitOfWork
 from mq_adapters.message import (
     MQCI_NONE,
@@ -44,20 +45,9 @@ STANDARD_QUEUES: Final = {
     AUDIT_QUEUE: "audit notes on their way to the trail",
 }
 
-#: Recently used messages kept in memory, in bytes: their bodies, and what each costs beside its body (measured).
-BODY_CACHE_BYTES: Final = 64 * 1024 * 1024
-MESSAGE_OVERHEAD_BYTES: Final = 500
-#: A commit slower than this on average (seconds) is given to a thread, so that the event loop can go on.
-SLOW_COMMIT_S: Final = 0.004
-#: Notes of units without anything durable wait for a group to join; not more of them than this.
-MAXIMUM_LATER_NOTES: Final = 10_000
-#: Weight of the newest commit in the average.
-_AVERAGE_WEIGHT: Final = 0.2
 _TENTH_US: Final = 100_000
 
 Committed = Callable[[UnitOfWork], None]
-#: Runs a blocking call elsewhere and then calls back with its error, or None, in the engine's thread.
-Offload = Callable[[Callable[[], None], Callable[[BaseException | None], None]], None]
 SealNotes = Callable[[int, list[Note]], bytes]
 
 
@@ -86,26 +76,21 @@ class Engine:
         self.on_expired: Callable[[UnitOfWork, Queue, Message], None] | None = None
         self.now_us = now_us
         self._store = store
-        self._call_soon = call_soon
-        self._offload = offload
         self._next_sequence = store.next_sequence
-        self._next_batch = store.next_batch
         self._prefix = store.identifier_prefix
         self._queues: dict[str, Queue] = {}
-        self._by_identifier: dict[int, Queue] = {}
-        self._memory: dict[int, tuple[Queue, Message]] = {}
-        self._cache: OrderedDict[int, tuple[Queue, Message]] = OrderedDict()
-        self._cache_bytes = 0
+        self._holdings = Holdings(store)
         self._taken: dict[int, Queue] = {}
-        #: Back-out counts, for messages that leave the cache.
-        self._backed_out: dict[int, int] = {}
         self._expiring: list[tuple[int, int, Queue]] = []
-        self._group: list[UnitOfWork] = []
-        self._later_notes: list[Note] = []
-        self._notes_are_due = False
-        self._committing: list[UnitOfWork] | None = None
-        self._flush_is_due = False
-        self._commit_s = 0.0
+        self._commits = GroupCommit(
+            store,
+            call_soon=call_soon,
+            offload=offload,
+            next_sequence=lambda: self._next_sequence,
+            audit_message=self._audit_message,
+            complete=self._complete,
+            fail=self._fail,
+        )
         self._load()
 
     @classmethod
@@ -122,7 +107,7 @@ class Engine:
         for identifier, name, description in self._store.queues():
             self._add_queue(Queue(identifier, name, description))
         for sequence, identifier, correl_id, msg_id, expires_us in self._store.index():
-            queue = self._by_identifier[identifier]
+            queue = self._holdings.queue(identifier)
             queue.arrive(correl_id or MQCI_NONE, sequence)
             queue.depth += 1
             if msg_id is not None:
@@ -243,8 +228,7 @@ class Engine:
     def back_out(self, unit: UnitOfWork) -> None:
         """Forgets a unit that was not submitted; what it had taken goes back with a higher back-out count."""
         for _, message in unit.removals:
-            message.backout_count += 1
-            self._backed_out[message.sequence] = message.backout_count
+            self._holdings.back_out(message)
         self.give_back(unit.removals)
         unit.puts.clear()
         unit.removals.clear()
@@ -259,14 +243,7 @@ class Engine:
         unit.on_committed = on_committed
         if any(queue.handler is not None for queue, _ in unit.puts):
             self._carry_out(unit)
-        self._group.append(unit)
-        if self._flush_is_due or self._committing is not None:
-            return
-        if self._call_soon is None:
-            self._flush()
-        else:
-            self._flush_is_due = True
-            self._call_soon(self._flush)
+        self._commits.add(unit)
 
     def states(self, space: StateSpace) -> list[tuple[bytes, bytes]]:
         """Every key and value of a space, as last committed; for loading at the start."""
@@ -275,11 +252,7 @@ class Engine:
     @property
     def is_idle(self) -> bool:
         """Nothing waits for a commit."""
-        return not self._group and self._committing is None
-
-    @property
-    def pending_units(self) -> int:
-        return len(self._group)
+        return self._commits.is_idle
 
     @property
     def incarnation(self) -> bytes:
@@ -294,8 +267,8 @@ class Engine:
     def tick(self) -> None:
         """Destroys what has expired, and writes notes that waited for a group to join; call several times a second."""
         self._expire_due()
-        if self._later_notes and self.failed is None:
-            self._notes_are_due = True
+        if self._commits.has_later_notes and self.failed is None:
+            self._commits.want_notes()
             self.submit(self.begin())
 
     def _expire_due(self) -> None:
@@ -309,11 +282,11 @@ class Engine:
             self._expire(queue, found[1])
 
     def close(self) -> None:
-        """Commits what waits, then closes the store."""
-        if self.failed is None and self._committing is None:
-            self._notes_are_due = bool(self._later_notes)
-            self._group.append(self.begin())
-            self._flush()
+        """Commits what waits, then closes the store. With commits in a thread, wait for `is_idle` first."""
+        if self.failed is None and self.is_idle:
+            self._commits.want_notes()
+            self._commits.add(self.begin())
+            self._commits.flush()
         self._store.close()
 
     # -- inside: submitting -------------------------------------------------------------------------------------------
@@ -331,83 +304,14 @@ class Engine:
                     queue.handler(unit, queue, message)
         unit.puts = kept
 
-    def _flush(self) -> None:
-        self._flush_is_due = False
-        if self._committing is not None or not self._group or self.failed is not None:
-            return
-        group, self._group = self._group, []
-        try:
-            durable = self._write(group)
-            if durable and self._offload is not None and self._commit_s > SLOW_COMMIT_S:
-                self._committing = group
-                self._offload(self._timed_commit, self._commit_ended)
-                return
-            if durable:
-                self._timed_commit()
-        except StoreError as error:
-            self._fail(error)
-            return
-        self._complete(group)
-
-    def _write(self, group: list[UnitOfWork]) -> bool:
-        puts: list[tuple[int, Message]] = []
-        removals: list[tuple[int]] = []
-        states = [state for unit in group for state in unit.states]
-        notes = [note for unit in group for note in unit.notes]
-        for unit in group:
-            puts += [
-                (queue.identifier, message)
-                for queue, message in unit.puts
-                if message.descriptor.persistence == MQPER_PERSISTENT
-            ]
-            removals += [
-                (message.sequence,)
-                for _, message in unit.removals
-                if message.descriptor.persistence == MQPER_PERSISTENT
-            ]
-        self._later_notes += notes
-        reserve = self._next_sequence + SEQUENCE_BLOCK // 2 > self._store.reserved_to
-        crowded = self._notes_are_due or len(self._later_notes) > MAXIMUM_LATER_NOTES
-        if not (puts or removals or states or reserve or crowded):
-            return False
-        notes, self._later_notes, self._notes_are_due = self._later_notes, [], False
-        rows = rows_of(puts)
-        if notes and self.seal_notes is not None:
-            rows.append(self._audit_row(notes, group[-1]))
-        self._store.write(
-            puts=rows,
-            removals=removals,
-            states=states,
-            next_sequence=self._next_sequence,
-            next_batch=self._next_batch,
-        )
-        return True
-
-    def _audit_row(self, notes: list[Note], unit: UnitOfWork) -> MessageRow:
-        """The notes of a whole group as one persistent message on the audit queue, in the group's last unit."""
-        assert self.seal_notes is not None
+    def _audit_message(self, batch: int, notes: list[Note], unit: UnitOfWork) -> tuple[int, Message] | None:
+        """The notes of a group as one persistent message on the audit queue, put in the group's last unit."""
+        if self.seal_notes is None:
+            return None
         queue = self._queues[AUDIT_QUEUE]
-        message = Message(_AUDIT_DESCRIPTOR, self.seal_notes(self._next_batch, notes))
-        self._next_batch += 1
+        message = Message(_AUDIT_DESCRIPTOR, self.seal_notes(batch, notes))
         self.put(unit, queue, message)
-        return rows_of([(queue.identifier, message)])[0]
-
-    def _timed_commit(self) -> None:
-        started = time.perf_counter()
-        self._store.commit()
-        self._commit_s += _AVERAGE_WEIGHT * (time.perf_counter() - started - self._commit_s)
-
-    def _commit_ended(self, error: BaseException | None) -> None:
-        group, self._committing = self._committing, None
-        assert group is not None
-        if isinstance(error, StoreError):
-            self._fail(error)
-            return
-        if error is not None:
-            raise error
-        self._complete(group)
-        if self._group and not self._flush_is_due:
-            self._flush()
+        return queue.identifier, message
 
     def _complete(self, group: list[UnitOfWork]) -> None:
         touched: set[tuple[Queue, bytes]] = set()
@@ -432,24 +336,15 @@ class Engine:
             queue.add_name(descriptor.msg_id, sequence)
         if message.expires_us:
             heapq.heappush(self._expiring, (message.expires_us, sequence, queue))
-        if descriptor.persistence != MQPER_PERSISTENT:
-            self._memory[sequence] = (queue, message)
-            return
-        self._cache[sequence] = (queue, message)
-        self._cache_bytes += len(message.body) + MESSAGE_OVERHEAD_BYTES
-        while self._cache_bytes > BODY_CACHE_BYTES:
-            _, (_, oldest) = self._cache.popitem(last=False)
-            self._cache_bytes -= len(oldest.body) + MESSAGE_OVERHEAD_BYTES
+        self._holdings.add(queue, message)
 
     def _forget(self, queue: Queue, message: Message) -> None:
         sequence = message.sequence
         queue.depth -= 1
         self._taken.pop(sequence, None)
-        self._backed_out.pop(sequence, None)
         if message.descriptor.msg_id != MQMI_NONE:
             queue.drop_name(message.descriptor.msg_id, sequence)
-        if self._memory.pop(sequence, None) is None and self._cache.pop(sequence, None) is not None:
-            self._cache_bytes -= len(message.body) + MESSAGE_OVERHEAD_BYTES
+        self._holdings.remove(message)
 
     def _notify(self, touched: set[tuple[Queue, bytes]]) -> None:
         for queue, correl_id in touched:
@@ -501,18 +396,10 @@ class Engine:
 
     def _find(self, sequence: int) -> tuple[Queue, Message] | None:
         """A committed message by its number, from memory or from the disk."""
-        found = self._memory.get(sequence) or self._cache.get(sequence)
-        if found is None:
-            stored = None if self._is_committing(sequence) else self._store.message(sequence)
-            if stored is None:
-                return None
-            found = (self._by_identifier[stored[0]], stored[1])
-            found[1].backout_count = self._backed_out.get(sequence, 0)
+        found = self._holdings.in_memory(sequence)
+        if found is None and not self._commits.is_committing(sequence):
+            found = self._holdings.on_disk(sequence)
         return found
-
-    def _is_committing(self, sequence: int) -> bool:
-        """Whether a thread is just committing that message: it may be on the disk already, but has not arrived."""
-        return any(message.sequence == sequence for unit in self._committing or () for _, message in unit.puts)
 
     def _message(self, sequence: int) -> Message:
         found = self._find(sequence)
@@ -536,7 +423,7 @@ class Engine:
 
     def _add_queue(self, queue: Queue) -> None:
         self._queues[queue.name] = queue
-        self._by_identifier[queue.identifier] = queue
+        self._holdings.add_queue(queue)
 
 
 def _resolved_persistence(descriptor: MessageDescriptor, queue: Queue) -> MessageDescriptor:

@@ -7,7 +7,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from mq_adapters.embedded import engine as engine_module
+from mq_adapters.embedded import group_commit, holdings
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.unit_of_work import StateSpace, UnitOfWork
@@ -113,7 +113,7 @@ def test_a_sequence_is_not_used_again_after_a_restart_with_an_empty_store(data_f
 
 
 def test_a_sequence_is_not_used_again_beyond_a_reserved_block(data_folder, monkeypatch):
-    monkeypatch.setattr(engine_module, "SEQUENCE_BLOCK", 10)
+    monkeypatch.setattr(group_commit, "SEQUENCE_BLOCK", 10)
     monkeypatch.setattr("mq_adapters.embedded.store.SEQUENCE_BLOCK", 10)
     engine = open_engine(data_folder)
     used = [put(engine, b"x", persistence=MQPER_NOT_PERSISTENT).sequence for _ in range(100)]
@@ -178,7 +178,7 @@ def test_a_unit_that_the_broker_refuses_does_not_fail_its_neighbours_in_the_grou
 
 
 def test_a_slow_commit_runs_elsewhere_and_the_next_group_gathers(data_folder, loop, monkeypatch):
-    monkeypatch.setattr(engine_module, "SLOW_COMMIT_S", -1.0)
+    monkeypatch.setattr(group_commit, "SLOW_COMMIT_S", -1.0)
     engine = open_engine(data_folder, call_soon=loop.call_soon, offload=loop.offload)
     completed = []
 
@@ -201,20 +201,46 @@ def test_a_slow_commit_runs_elsewhere_and_the_next_group_gathers(data_folder, lo
 
 
 def test_a_message_that_a_thread_is_committing_is_nobodys_yet(data_folder, loop, monkeypatch):
-    monkeypatch.setattr(engine_module, "SLOW_COMMIT_S", -1.0)
-    engine = open_engine(data_folder, call_soon=loop.call_soon, offload=lambda call, _ended: call())
+    monkeypatch.setattr(group_commit, "SLOW_COMMIT_S", -1.0)
+    told: list[Callable[[BaseException | None], None]] = []
+
+    def commit_now_and_tell_later(call: Callable[[], None], ended: Callable[[BaseException | None], None]) -> None:
+        call()
+        told.append(ended)
+
+    engine = open_engine(data_folder, call_soon=loop.call_soon, offload=commit_now_and_tell_later)
     queue = engine.queue("ORDERS")
     sent = put(engine, b"one", msg_id=b"m" * 24)
     loop.turn()  # it is on the disk now, and the engine has not been told
     assert engine.take(queue, msg_id=sent.msg_id) is None
     assert engine.take_number(queue, sent.sequence) is None
-    engine._commit_ended(None)
+    told.pop()(None)
     assert engine.take(queue, msg_id=sent.msg_id) is sent
     engine.close()
 
 
+def test_an_error_that_nobody_expected_stops_the_engine_too(data_folder):
+    engine = open_engine(data_folder)
+    failures: list[StoreError] = []
+    engine.on_failure = failures.append
+
+    def seal(_batch: int, _notes: list[tuple[object, ...]]) -> bytes:
+        raise TypeError("a note that cannot be packed")
+
+    engine.seal_notes = seal
+    unit = engine.begin()
+    unit.notes.append((1,))
+    committed: list[UnitOfWork] = []
+    engine.put(unit, engine.queue("ORDERS"), Message(MessageDescriptor(), b"one"))
+    engine.submit(unit, committed.append)
+    assert committed == []
+    assert "a note that cannot be packed" in str(failures[0])
+    with pytest.raises(StoreError):
+        engine.submit(engine.begin())
+
+
 def test_a_queue_may_be_defined_while_a_thread_commits(data_folder, loop, monkeypatch):
-    monkeypatch.setattr(engine_module, "SLOW_COMMIT_S", -1.0)
+    monkeypatch.setattr(group_commit, "SLOW_COMMIT_S", -1.0)
     engine = open_engine(data_folder, call_soon=loop.call_soon, offload=loop.offload)
     is_in_commit, may_go_on = threading.Event(), threading.Event()
     commit = engine._store.commit
@@ -270,7 +296,7 @@ def test_states_are_committed_with_the_messages_of_their_unit(data_folder):
 
 
 def test_the_back_out_count_stays_when_the_message_leaves_the_cache(data_folder, monkeypatch):
-    monkeypatch.setattr(engine_module, "BODY_CACHE_BYTES", 0)
+    monkeypatch.setattr(holdings, "BODY_CACHE_BYTES", 0)
     engine = open_engine(data_folder)
     put(engine, b"one")
     queue = engine.queue("ORDERS")
@@ -366,7 +392,7 @@ def fail_at(engine: Engine, step: str, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("step", ["write", "commit"])
 @pytest.mark.parametrize("offloaded", [False, True])
 def test_a_failed_write_stops_the_engine_and_acknowledges_nothing(data_folder, loop, monkeypatch, step, offloaded):
-    monkeypatch.setattr(engine_module, "SLOW_COMMIT_S", -1.0 if offloaded else 60.0)
+    monkeypatch.setattr(group_commit, "SLOW_COMMIT_S", -1.0 if offloaded else 60.0)
     engine = open_engine(data_folder, call_soon=loop.call_soon, offload=loop.offload)
     failures, completed = [], []
     engine.on_failure = failures.append

@@ -1,0 +1,168 @@
+"""Group commit: all units of work of one turn of the event loop become one SQLite transaction, one fsync.
+
+One commit is in flight at a time. A quick one is done at once; where commits are slow the fsync runs in a thread and
+the next group gathers meanwhile. Groups complete in order. A group without anything durable completes at once, and its
+audit notes wait for the next group, or for `want_notes`.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+from mq_adapters.embedded.store import SEQUENCE_BLOCK, MessageRow, Store, rows_of
+from mq_adapters.embedded.unit_of_work import Note, UnitOfWork
+from mq_adapters.message import MQPER_PERSISTENT, Message
+from mq_adapters.reasons import StoreError
+
+#: A commit slower than this on average (seconds) is given to a thread, so that the event loop can go on.
+SLOW_COMMIT_S: Final = 0.004
+#: Notes of units without anything durable wait for a group to join; not more of them than this.
+MAXIMUM_LATER_NOTES: Final = 10_000
+#: Weight of the newest commit in the average.
+_AVERAGE_WEIGHT: Final = 0.2
+
+Group = list[UnitOfWork]
+#: Runs a blocking call elsewhere and then calls back with its error, or None, in the engine's thread.
+Offload = Callable[[Callable[[], None], Callable[[BaseException | None], None]], None]
+
+
+class GroupCommit:
+    """Gathers units of work and commits them. `complete` is called for each group after its commit, `fail` once."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        call_soon: Callable[[Callable[[], None]], object] | None,
+        offload: Offload | None,
+        next_sequence: Callable[[], int],
+        audit_message: Callable[[int, list[Note], UnitOfWork], tuple[int, Message] | None],
+        complete: Callable[[Group], None],
+        fail: Callable[[StoreError], None],
+    ) -> None:
+        self._store = store
+        self._call_soon = call_soon
+        self._offload = offload
+        self._next_sequence = next_sequence
+        self._audit_message = audit_message
+        self._complete = complete
+        self._fail = fail
+        self._has_failed = False
+        self._next_batch = store.next_batch
+        self._group: Group = []
+        self._committing: Group | None = None
+        self._flush_is_due = False
+        self._later_notes: list[Note] = []
+        self._notes_are_wanted = False
+        self._commit_s = 0.0
+
+    @property
+    def is_idle(self) -> bool:
+        """Nothing waits for a commit."""
+        return not self._group and self._committing is None
+
+    @property
+    def has_later_notes(self) -> bool:
+        return bool(self._later_notes)
+
+    def add(self, unit: UnitOfWork) -> None:
+        """Adds a unit to the group that gathers; it is committed at once, or in the event loop's next turn."""
+        self._group.append(unit)
+        if self._flush_is_due or self._committing is not None:
+            return
+        if self._call_soon is None:
+            self.flush()
+        else:
+            self._flush_is_due = True
+            self._call_soon(self.flush)
+
+    def want_notes(self) -> None:
+        """The next group is written even if notes are all that it has."""
+        self._notes_are_wanted = True
+
+    def is_committing(self, sequence: int) -> bool:
+        """Whether a thread is just committing that message: it may be on the disk already, but has not arrived."""
+        return any(message.sequence == sequence for unit in self._committing or () for _, message in unit.puts)
+
+    def flush(self) -> None:
+        """Commits what has gathered, unless a commit is in flight."""
+        self._flush_is_due = False
+        if self._committing is not None or not self._group or self._has_failed:
+            return
+        group, self._group = self._group, []
+        try:
+            durable = self._write(group)
+            if durable and self._offload is not None and self._commit_s > SLOW_COMMIT_S:
+                self._committing = group
+                self._offload(self._timed_commit, self._commit_ended)
+                return
+            if durable:
+                self._timed_commit()
+        except Exception as error:
+            self._stop(error)
+            return
+        self._complete(group)
+
+    def _write(self, group: Group) -> bool:
+        """Writes a group into an open transaction; False where nothing of it is durable."""
+        puts = [
+            (queue.identifier, message)
+            for unit in group
+            for queue, message in unit.puts
+            if message.descriptor.persistence == MQPER_PERSISTENT
+        ]
+        removals = [
+            (message.sequence,)
+            for unit in group
+            for _, message in unit.removals
+            if message.descriptor.persistence == MQPER_PERSISTENT
+        ]
+        states = [state for unit in group for state in unit.states]
+        for unit in group:
+            self._later_notes += unit.notes
+        reserve = self._next_sequence() + SEQUENCE_BLOCK // 2 > self._store.reserved_to
+        crowded = self._notes_are_wanted or len(self._later_notes) > MAXIMUM_LATER_NOTES
+        if not (puts or removals or states or reserve or crowded):
+            return False
+        rows = rows_of(puts) + self._audit_rows(group[-1])
+        self._store.write(
+            puts=rows,
+            removals=removals,
+            states=states,
+            next_sequence=self._next_sequence(),
+            next_batch=self._next_batch,
+        )
+        return True
+
+    def _audit_rows(self, unit: UnitOfWork) -> list[MessageRow]:
+        """The notes of the group, and of those before it that had nothing durable, as one message in its last unit."""
+        notes, self._later_notes, self._notes_are_wanted = self._later_notes, [], False
+        put = self._audit_message(self._next_batch, notes, unit) if notes else None
+        if put is None:
+            return []
+        self._next_batch += 1
+        return rows_of([put])
+
+    def _timed_commit(self) -> None:
+        started = time.perf_counter()
+        self._store.commit()
+        self._commit_s += _AVERAGE_WEIGHT * (time.perf_counter() - started - self._commit_s)
+
+    def _commit_ended(self, error: BaseException | None) -> None:
+        group, self._committing = self._committing, None
+        assert group is not None
+        if error is not None:
+            self._stop(error)
+            return
+        self._complete(group)
+        if self._group and not self._flush_is_due:
+            self.flush()
+
+    def _stop(self, error: BaseException) -> None:
+        """Nothing of the group is promised, so nothing goes on: also an error that nobody expected stops here."""
+        self._has_failed = True
+        if isinstance(error, StoreError):
+            self._fail(error)
+            return
+        hint = "this is a defect of the program: report it; nothing acknowledged was lost"
+        self._fail(StoreError("commit a group of units of work", repr(error), hint))
