@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-from gateway.cli.detection import announcement_of
 from gateway.cli.files import STANDARD_STREAM, read_input, write_output, write_whole
 from gateway.cli.message_options import CodedCharSetIdOption, EncodingOption, FormatOption
 from mappings.convert import Conversion, Mode
 from mappings.convert import convert as convert_header
+from mappings.detection import announcement_of
 from mappings.table import Dialect
 
 _log = logging.getLogger(__name__)

@@ -5,12 +5,12 @@ from typing import Annotated
 import typer
 
 from gateway.cli.application import ExitCode
-from gateway.cli.detection import announcement_of
 from gateway.cli.files import STANDARD_STREAM, read_input
 from gateway.cli.inspection import inspect_message, unreadable_message
 from gateway.cli.message_options import CodedCharSetIdOption, EncodingOption, FormatOption
 from gateway.cli.message_view import inspection_json, inspection_lines
 from gateway.cli.terminal import write_json, write_line
+from mappings.detection import announcement_of
 from mappings.errors import MappingError
 
 

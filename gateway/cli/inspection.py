@@ -7,11 +7,11 @@ answer. Pure: bytes in, a value out.
 from dataclasses import dataclass
 from typing import Final
 
-from gateway.cli.detection import Announcement
 from gateway.cli.header_contents import Contents, Problem, problem_of, read_folders, read_name_value_string
 from gateway.cli.header_fields import Field, name_value_extent, read_fields, structure_name
 from mappings.charset import INHERIT, UNDEFINED, UTF_8
 from mappings.command import read_command
+from mappings.detection import Announcement
 from mappings.errors import MappingError
 from mappings.header_chain import (
     FORMAT_MQRFH,

@@ -9,7 +9,6 @@ from typing import Annotated, Final
 import typer
 
 from gateway.cli.descriptor_view import descriptor_json, descriptor_lines
-from gateway.cli.detection import Announcement
 from gateway.cli.examples import epilog
 from gateway.cli.files import read_input, write_output
 from gateway.cli.inspection import inspect_message
@@ -29,6 +28,7 @@ from gateway.cli.message_options import (
 from gateway.cli.message_view import inspection_json, inspection_lines
 from gateway.cli.settings_options import ConfigOption, DataOption, settings_for
 from gateway.cli.terminal import Json, write_json, write_json_array, write_line, write_table
+from mappings.detection import Announcement
 from mq_adapters.message import (
     MQCI_NONE,
     MQEI_UNLIMITED,

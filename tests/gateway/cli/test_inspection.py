@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.cli.detection import Announcement, announcement_of
 from gateway.cli.inspection import inspect_message
 from gateway.cli.message_view import inspection_json, inspection_lines
+from mappings.detection import Announcement, announcement_of
 from mappings.errors import MappingError
 
 FORMATS = (b"MQHRF   ", b"MQHRF2  ", b"MQDEAD  ", b"MQSTR   ")

@@ -2,29 +2,34 @@
 
 import pytest
 
-from gateway.cli.detection import Announcement, announcement_of
+from mappings.detection import Announcement, announcement_of
 from mappings.errors import HeaderError
 
-
-def test_byte_order_and_format_come_from_the_version(vectors):
-    assert announcement_of(vectors.mqrfh) == Announcement(format=b"MQHRF   ", coded_char_set_id=1208, encoding=546)
-    assert announcement_of(vectors.mqrfh_big_endian).encoding == 273
-    assert announcement_of(vectors.mqrfh2).format == b"MQHRF2  "
-    assert announcement_of(vectors.mqrfh2_two_folders) == Announcement(
-        format=b"MQHRF2  ", coded_char_set_id=1208, encoding=273
-    )
+#: Fixed parts by IBM's layout: StrucId, Version, StrucLength 32 (36), Encoding, CodedCharSetId, Format, Flags.
+MQRFH = bytes.fromhex("52464820 01000000 20000000 22020000 b8040000 4d51535452202020 00000000")
+MQRFH_BIG_ENDIAN = bytes.fromhex("52464820 00000001 00000020 00000111 000004b8 4d51535452202020 00000000")
+MQRFH_EBCDIC = bytes.fromhex("d9c6c840 00000001 00000020 00000111 000001f4 d4d8e2e3d9404040 00000000")
+MQRFH2 = bytes.fromhex("52464820 02000000 24000000 22020000 b8040000 4d51535452202020 00000000 b8040000")
+MQRFH2_BIG_ENDIAN = bytes.fromhex("52464820 00000002 00000024 00000111 000004b8 4d51535452202020 00000000 000004b8")
 
 
-def test_ebcdic_page_is_that_of_what_follows_where_it_is_ebcdic(vectors):
-    header = vectors.mqrfh_ebcdic
+def test_byte_order_and_format_come_from_the_version():
+    assert announcement_of(MQRFH) == Announcement(format=b"MQHRF   ", coded_char_set_id=1208, encoding=546)
+    assert announcement_of(MQRFH_BIG_ENDIAN).encoding == 273
+    assert announcement_of(MQRFH2).format == b"MQHRF2  "
+    assert announcement_of(MQRFH2_BIG_ENDIAN) == Announcement(format=b"MQHRF2  ", coded_char_set_id=1208, encoding=273)
+
+
+def test_ebcdic_page_is_that_of_what_follows_where_it_is_ebcdic():
+    header = MQRFH_EBCDIC
     for page in (500, 1047, 37, 1140):
         following = header[:16] + page.to_bytes(4, "big") + header[20:]
         assert announcement_of(following).coded_char_set_id == page
 
 
 @pytest.mark.parametrize("following", [1208, 0, -2, 999_999])
-def test_ebcdic_page_is_500_where_what_follows_is_not_ebcdic(vectors, following):
-    header = vectors.mqrfh_ebcdic
+def test_ebcdic_page_is_500_where_what_follows_is_not_ebcdic(following):
+    header = MQRFH_EBCDIC
     other = header[:16] + following.to_bytes(4, "big", signed=True) + header[20:]
     assert announcement_of(other).coded_char_set_id == 500
 
@@ -36,8 +41,8 @@ def test_dead_letter_header_is_found_in_both_alphabets():
     assert announcement_of(ebcdic) == Announcement(format=b"MQDEAD  ", coded_char_set_id=1047, encoding=273)
 
 
-def test_what_the_caller_knows_goes_before_what_is_found(vectors):
-    found = announcement_of(vectors.mqrfh, coded_char_set_id=819)
+def test_what_the_caller_knows_goes_before_what_is_found():
+    found = announcement_of(MQRFH, coded_char_set_id=819)
     assert found == Announcement(format=b"MQHRF   ", coded_char_set_id=819, encoding=546)
     known = announcement_of(b"anything", format=b"MQSTR   ", coded_char_set_id=37, encoding=273)
     assert known == Announcement(format=b"MQSTR   ", coded_char_set_id=37, encoding=273)
