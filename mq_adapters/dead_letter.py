@@ -1,53 +1,52 @@
 """Dead letters: a message that cannot go on, kept whole behind an MQDLH that says why and where it was going.
 
-Source: IBM MQ, "MQDLH - Dead-letter header"; the header is in the character set and encoding of the message itself.
+The MQDLH is written in UTF-8 and little-endian integers, as the dead letter's MQMD says; its own CodedCharSetId,
+Encoding and Format are those of the message. Source: IBM MQ, "MQDLH - Dead-letter header".
 """
 
-import time
+from datetime import UTC, datetime
+from typing import Final
 
 from mappings.header_chain import FORMAT_DEAD_LETTER, DeadLetterHeader
-from mq_adapters.embedded.engine import DEAD_LETTER_QUEUE, Engine
-from mq_adapters.embedded.unit_of_work import UnitOfWork
-from mq_adapters.message import MQEI_UNLIMITED, MQMI_NONE, MQPER_PERSISTENT, UTF_8, Message
+from mq_adapters.message import MQAT_BROKER, MQEI_UNLIMITED, MQENC_LITTLE_ENDIAN, UTF_8, Message
 
-_APPLICATION_NAME_CHARACTERS = 28
+_Q_NAME_BYTES: Final = 48
+_PUT_APPL_NAME_BYTES: Final = 28
+_INT32_MAXIMUM: Final = 2**31 - 1
 
 
-def put_dead_letter(
-    engine: Engine, unit: UnitOfWork, message: Message, *, queue_name: str, reason_code: int
+def dead_letter(
+    message: Message, *, queue_name: str, reason_code: int, queue_manager_name: str, now_us: int
 ) -> Message:
-    """Puts `message`, which was going to `queue_name`, on the dead-letter queue in the unit of work; returns the copy.
+    """The dead letter of a message that was going to `queue_name`; put it on the dead-letter queue.
 
-    The copy is persistent and never expires. Its MsgId is new where the queue manager chose the old one.
+    It never expires, and has a new MsgId unless the putter had chosen the old one. `now_us` (microseconds since 1970)
+    becomes PutDate and PutTime.
     """
-    put_at = time.gmtime((message.put_us or engine.now_us()) // 1_000_000)
-    hundredths = (message.put_us or engine.now_us()) % 1_000_000 // 10_000
     descriptor = message.descriptor
+    now = datetime.fromtimestamp(now_us / 1_000_000, UTC)
     header = DeadLetterHeader(
         reason=reason_code,
-        dest_q_name=queue_name,
-        dest_q_mgr_name=engine.name,
-        encoding=descriptor.encoding,
-        coded_char_set_id=descriptor.coded_char_set_id,
+        dest_q_name=_plain(queue_name, _Q_NAME_BYTES),
+        dest_q_mgr_name=_plain(queue_manager_name, _Q_NAME_BYTES),
+        encoding=_int32(descriptor.encoding),
+        coded_char_set_id=_int32(descriptor.coded_char_set_id),
         format=descriptor.format,
-        put_appl_type=descriptor.put_appl_type,
-        put_appl_name=descriptor.put_appl_name[:_APPLICATION_NAME_CHARACTERS],
-        put_date=time.strftime("%Y%m%d", put_at),
-        put_time=time.strftime("%H%M%S", put_at) + f"{hundredths:02d}",
+        put_appl_type=MQAT_BROKER,
+        put_appl_name=_plain(queue_manager_name, _PUT_APPL_NAME_BYTES),
+        put_date=now.strftime("%Y%m%d"),
+        put_time=now.strftime("%H%M%S") + f"{now.microsecond // 10_000:02}",
+    ).to_bytes(coded_char_set_id=UTF_8, encoding=MQENC_LITTLE_ENDIAN)
+    behind = descriptor.replace(
+        format=FORMAT_DEAD_LETTER, coded_char_set_id=UTF_8, encoding=MQENC_LITTLE_ENDIAN, expiry=MQEI_UNLIMITED
     )
-    encoding = descriptor.encoding if descriptor.encoding & 0xF in (1, 2) else 546
-    ccsid = descriptor.coded_char_set_id if descriptor.coded_char_set_id > 0 else UTF_8
-    dead_letter = Message(
-        descriptor.replace(
-            format=FORMAT_DEAD_LETTER,
-            encoding=encoding,
-            coded_char_set_id=ccsid,
-            persistence=MQPER_PERSISTENT,
-            expiry=MQEI_UNLIMITED,
-            msg_id=MQMI_NONE,
-        ),
-        header.to_bytes(coded_char_set_id=ccsid, encoding=encoding) + message.body,
-        message.origin,
-    )
-    engine.put(unit, engine.queue(DEAD_LETTER_QUEUE), dead_letter)
-    return dead_letter
+    return Message(behind, header + message.body, message.origin)
+
+
+def _plain(name: str, length_bytes: int) -> str:
+    """A name that a hostile MQMD may have given, as it fits into an MQDLH."""
+    return name.encode("ascii", "replace").decode().replace("\0", "?")[:length_bytes]
+
+
+def _int32(value: int) -> int:
+    return value if -_INT32_MAXIMUM <= value <= _INT32_MAXIMUM else 0

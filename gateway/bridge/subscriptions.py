@@ -12,6 +12,7 @@ from typing import Final
 
 from gateway.access import Access
 from gateway.audit_trail.notes import NoteKind
+from gateway.bridge.dead_letters import put_dead_letter
 from gateway.bridge.sessions import ClientSession, Sessions
 from gateway.bridge.to_mq import ToMq, exchange_of
 from gateway.mqtt.events import SubscribeReceived, UnsubscribeReceived
@@ -19,7 +20,6 @@ from gateway.mqtt.packets import PacketType
 from mappings.command import Completion, Response, read_response
 from mappings.errors import MappingError
 from mappings.header_chain import read_header_chain
-from mq_adapters.dead_letter import put_dead_letter
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.unit_of_work import UnitOfWork
@@ -228,23 +228,15 @@ class Subscriptions:
         reason_code = reasons[0].reason_code if reasons else int(ReasonCode.MQRC_UNEXPECTED_ERROR)
         if reason_code == _NOT_REGISTERED:
             return
-        client, epoch, exchange = exchange_of(message.origin)
-        _log.warning("message refused client=%s exchange=%s reason_code=%s", client, exchange, reason_code)
-        kept = refused if refused is not None else message
-        queue_name = self._reply_queue.name
-        dead_letter = put_dead_letter(self._engine, unit, kept, queue_name=queue_name, reason_code=reason_code)
-        unit.notes.append(
-            (
-                NoteKind.DEAD_LETTERED,
-                self._engine.now_us(),
-                client,
-                epoch,
-                exchange,
-                queue_name,
-                kept.sequence,
-                dead_letter.sequence,
-                reason_code,
-            )
+        exchange = exchange_of(message.origin)
+        _log.warning("message refused client=%s exchange=%s reason_code=%s", exchange[0], exchange[2], reason_code)
+        put_dead_letter(
+            self._engine,
+            unit,
+            refused if refused is not None else message,
+            queue_name=self._to_mq.stream_name if refused is not None else self._reply_queue.name,
+            reason_code=reason_code,
+            exchange=exchange,
         )
 
     # -- inside --------------------------------------------------------------------------------------------------------

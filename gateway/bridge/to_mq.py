@@ -16,6 +16,7 @@ import struct
 from typing import Final, NamedTuple
 
 from gateway.audit_trail.notes import NoteKind, Translation
+from gateway.bridge.dead_letters import put_dead_letter
 from gateway.bridge.sessions import ClientSession, HeldPublish, Sessions, flow_key
 from gateway.mqtt.events import PublishReceived, Will
 from gateway.mqtt.packets import PacketType
@@ -32,7 +33,6 @@ from mappings.errors import MappingError
 from mappings.header_chain import FORMAT_MQRFH, FORMAT_MQRFH2
 from mappings.options import PublicationOption, RegistrationOption
 from mappings.topics import character_patterns
-from mq_adapters.dead_letter import put_dead_letter
 from mq_adapters.embedded.engine import CONTROL_QUEUE, Engine
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.unit_of_work import StateSpace, UnitOfWork
@@ -95,6 +95,10 @@ class ToMq:
         self._format = FORMAT_MQRFH2 if dialect is Dialect.MQRFH2 else FORMAT_MQRFH
         #: By QoS and RETAIN as they stand in the low bits of a PUBLISH's first byte.
         self._translations: tuple[dict[str, PublishTranslation], ...] = tuple({} for _ in range(8))
+
+    @property
+    def stream_name(self) -> str:
+        return self._stream.name
 
     @property
     def maximum_payload_bytes(self) -> int:
@@ -338,20 +342,14 @@ class ToMq:
         message = Message(
             MessageDescriptor(persistence=MQPER_PERSISTENT, put_appl_name=_APPLICATION_NAME), payload, origin
         )
-        dead_letter = put_dead_letter(
-            self._engine, unit, message, queue_name=self._stream.name, reason_code=error.reason_code
-        )
         unit.notes.append((NoteKind.REFUSED, now_us, *identity, Publish.verb, 0, error.reason_code, str(error)))
-        unit.notes.append(
-            (
-                NoteKind.DEAD_LETTERED,
-                now_us,
-                *identity,
-                self._stream.name,
-                0,
-                dead_letter.sequence,
-                error.reason_code,
-            )
+        put_dead_letter(
+            self._engine,
+            unit,
+            message,
+            queue_name=self._stream.name,
+            reason_code=error.reason_code,
+            exchange=identity,
         )
 
     def _note_request(

@@ -20,8 +20,9 @@ from collections.abc import Callable
 from typing import Final
 
 from gateway.audit_trail.notes import Arrival, NoteKind
+from gateway.bridge.dead_letters import put_dead_letter
 from gateway.bridge.sessions import ClientSession, Link, Sessions, flow_key
-from gateway.bridge.to_mq import published_qos
+from gateway.bridge.to_mq import exchange_of, published_qos
 from gateway.mqtt import packets
 from gateway.mqtt.events import DeliveryAcknowledged, DeliveryCompleted, DeliveryReceived
 from gateway.mqtt.session import Outgoing, OutgoingState
@@ -29,7 +30,7 @@ from mappings.command import Publish, read_command
 from mappings.errors import MappingError
 from mappings.header_chain import read_header_chain
 from mappings.options import PublicationOption
-from mq_adapters.dead_letter import put_dead_letter
+from mappings.topics import TopicError, check_mqtt_topic_name
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.unit_of_work import StateSpace, UnitOfWork
@@ -77,7 +78,10 @@ class Flow:
 
 
 class Publication:
-    """A publication's header chain, read once for all messages that carry the same bytes."""
+    """A publication's header chain, read once for all messages that carry the same bytes.
+
+    `topics` are those that MQTT can name.
+    """
 
     __slots__ = ("body_offset", "is_retained", "sheets", "topics")
 
@@ -137,7 +141,7 @@ class ToMqtt:
             return True
         wanted = _wanted(session, message, publication)
         if not wanted:
-            self._drop(unit, session, message, "no subscription of the session matches the topic")
+            self._drop(unit, session, message, _why_unwanted(publication))
             return True
         published = published_qos(message)
         flows = sum(1 for _, granted in wanted if min(granted, published))
@@ -360,20 +364,13 @@ class ToMqtt:
     def _dead_letter(self, unit: UnitOfWork, message: Message) -> None:
         """What is no publication does not hold up the rest."""
         unit.remove(self._queue, message)
-        reason_code = ReasonCode.MQRC_RFH_ERROR
-        dead_letter = put_dead_letter(self._engine, unit, message, queue_name=self._queue.name, reason_code=reason_code)
-        unit.notes.append(
-            (
-                NoteKind.DEAD_LETTERED,
-                self._engine.now_us(),
-                "",
-                0,
-                0,
-                self._queue.name,
-                message.sequence,
-                dead_letter.sequence,
-                int(reason_code),
-            )
+        put_dead_letter(
+            self._engine,
+            unit,
+            message,
+            queue_name=self._queue.name,
+            reason_code=ReasonCode.MQRC_RFH_ERROR,
+            exchange=exchange_of(message.origin),
         )
 
     def _sheet(self, session: ClientSession, publication: Publication, message: Message) -> Arrival:
@@ -428,6 +425,12 @@ def _wanted(session: ClientSession, message: Message, publication: Publication) 
     ]
 
 
+def _why_unwanted(publication: Publication) -> str:
+    if not publication.topics:
+        return "the topic is no topic name of MQTT"
+    return "no subscription of the session matches the topic"
+
+
 def _start(unit: UnitOfWork, session: ClientSession, flow: Flow, qos: int) -> int:
     """Begins a flow; its row of state goes into the unit."""
     packet_identifier = session.mqtt.start(flow, qos)
@@ -458,4 +461,14 @@ def _read_publication(message: Message) -> Publication | None:
     if not isinstance(command, Publish):
         return None
     is_retained = bool(command.publication_options & PublicationOption.IS_RETAINED_PUBLICATION)
-    return Publication(command.topics, is_retained, chain.body_offset)
+    topics = tuple(topic for topic in command.topics if _is_topic_name(topic))
+    return Publication(topics, is_retained, chain.body_offset)
+
+
+def _is_topic_name(topic: str) -> bool:
+    """In MQ `+` and `#` may stand in a topic; MQTT has no such topic name, so nobody can be sent it."""
+    try:
+        check_mqtt_topic_name(topic)
+    except TopicError:
+        return False
+    return True

@@ -4,17 +4,15 @@ Sources: IBM MQ, "MQDLH - Dead-letter header"; WebSphere MQ V6 Publish/Subscribe
 command goes to the dead-letter queue, or is discarded with an exception report, as its Report field says).
 """
 
-from datetime import UTC, datetime
 from typing import Final
 
-from mappings.charset import ENCODING_REVERSED, UTF_8
-from mappings.header_chain import FORMAT_DEAD_LETTER, FORMAT_NONE, DeadLetterHeader
+from mappings.header_chain import FORMAT_NONE
+from mq_adapters.dead_letter import dead_letter
 from mq_adapters.delivery_listener import DeliveryListener
 from mq_adapters.embedded.engine import DEAD_LETTER_QUEUE, Engine
 from mq_adapters.embedded.unit_of_work import UnitOfWork
 from mq_adapters.message import (
     MQAT_BROKER,
-    MQEI_UNLIMITED,
     MQMT_REPORT,
     MQRO_PASS_CORREL_ID,
     Message,
@@ -46,16 +44,19 @@ class DeadLetters:
 
         Where even that is impossible the message ends here, and the listener is told so.
         """
-        descriptor = message.descriptor.replace(
-            format=FORMAT_DEAD_LETTER, coded_char_set_id=UTF_8, encoding=ENCODING_REVERSED, expiry=MQEI_UNLIMITED
+        letter = dead_letter(
+            message,
+            queue_name=queue_name,
+            reason_code=reason_code,
+            queue_manager_name=self._engine.name,
+            now_us=self._engine.now_us(),
         )
-        dead_letter = Message(descriptor, self._header(message, queue_name, reason_code) + message.body, message.origin)
         try:
-            self._engine.put(unit, self._engine.queue(DEAD_LETTER_QUEUE), dead_letter)
+            self._engine.put(unit, self._engine.queue(DEAD_LETTER_QUEUE), letter)
         except QueueManagerError as error:
             self._listener.dropped(unit, message, queue_name, f"not even the dead-letter queue took it: {error}")
             return
-        self._listener.dead_lettered(unit, message, dead_letter, queue_name, reason_code)
+        self._listener.dead_lettered(unit, message, letter, queue_name, reason_code)
 
     def put_or_discard(self, unit: UnitOfWork, message: Message, queue_name: str, reason_code: int) -> None:
         """The same, except that MQRO_DISCARD_MSG discards; an exception report goes out where one was asked for."""
@@ -66,22 +67,6 @@ class DeadLetters:
             self._listener.dropped(unit, message, queue_name, f"discarded as its Report asks, reason {reason_code}")
             return
         self.put(unit, message, queue_name, reason_code)
-
-    def _header(self, message: Message, queue_name: str, reason_code: int) -> bytes:
-        descriptor = message.descriptor
-        now = datetime.fromtimestamp(self._engine.now_us() / 1_000_000, UTC)
-        return DeadLetterHeader(
-            reason=reason_code,
-            dest_q_name=_plain(queue_name, _Q_NAME_BYTES),
-            dest_q_mgr_name=_plain(self._engine.name, _Q_NAME_BYTES),
-            encoding=_int32(descriptor.encoding),
-            coded_char_set_id=_int32(descriptor.coded_char_set_id),
-            format=descriptor.format,
-            put_appl_type=MQAT_BROKER,
-            put_appl_name=_plain(self._engine.name, _PUT_APPL_NAME_BYTES),
-            put_date=now.strftime("%Y%m%d"),
-            put_time=now.strftime("%H%M%S") + f"{now.microsecond // 10_000:02}",
-        ).to_bytes(coded_char_set_id=UTF_8, encoding=ENCODING_REVERSED)
 
     def _report(self, unit: UnitOfWork, message: Message, reason_code: int) -> None:
         """An exception report, with as much of the message as was asked for; the listener hears if it fails."""
@@ -113,12 +98,3 @@ def _reported(message: Message) -> bytes:
     if report & MQRO_EXCEPTION_WITH_DATA == MQRO_EXCEPTION_WITH_DATA:
         return message.body[:_REPORTED_BYTES]
     return b""
-
-
-def _plain(name: str, length_bytes: int) -> str:
-    """A name that a hostile MQMD may have given, as it fits into an MQDLH."""
-    return name.encode("ascii", "replace").decode().replace("\0", "?")[:length_bytes]
-
-
-def _int32(value: int) -> int:
-    return value if -_INT32_MAXIMUM <= value <= _INT32_MAXIMUM else 0

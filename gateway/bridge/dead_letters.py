@@ -1,0 +1,30 @@
+"""What the gateway cannot deliver: whole on the dead-letter queue, and in the audit, in one unit of work."""
+
+from gateway.audit_trail.notes import NoteKind
+from mq_adapters.dead_letter import dead_letter
+from mq_adapters.embedded.engine import DEAD_LETTER_QUEUE, Engine
+from mq_adapters.embedded.unit_of_work import UnitOfWork
+from mq_adapters.message import Message
+
+
+def put_dead_letter(
+    engine: Engine,
+    unit: UnitOfWork,
+    message: Message,
+    *,
+    queue_name: str,
+    reason_code: int,
+    exchange: tuple[str, int, int],
+) -> None:
+    """Puts a message that was going to `queue_name` on the dead-letter queue.
+
+    `exchange` is the client identifier, session epoch and exchange of the PUBLISH that it came from.
+    """
+    now_us = engine.now_us()
+    letter = dead_letter(
+        message, queue_name=queue_name, reason_code=reason_code, queue_manager_name=engine.name, now_us=now_us
+    )
+    engine.put(unit, engine.queue(DEAD_LETTER_QUEUE), letter)
+    unit.notes.append(
+        (NoteKind.DEAD_LETTERED, now_us, *exchange, queue_name, message.sequence, letter.sequence, int(reason_code))
+    )
