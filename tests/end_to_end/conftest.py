@@ -1,16 +1,19 @@
 """A running gateway for each test, or one for those that leave it running, and raw sockets to it."""
 
+import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
+from tests.conftest import MosquittoClients
 from tests.end_to_end.gateway_process import Gateway
 from tests.end_to_end.wire import WireClient
 
 StartGateway = Callable[..., Gateway]
 Connect = Callable[..., WireClient]
+MosquittoPublish = Callable[..., None]
 
 
 @pytest.fixture
@@ -57,3 +60,15 @@ def connect() -> Iterator[Connect]:
             return stack.enter_context(WireClient(gateway.port, name))
 
         yield open_socket
+
+
+@pytest.fixture
+def mosquitto_publish(mosquitto_clients: MosquittoClients) -> MosquittoPublish:
+    """Runs mosquitto_pub to its end."""
+
+    def run(gateway: Gateway, *arguments: str, text: str | None = None) -> None:
+        command = [str(mosquitto_clients.publish), "-h", "127.0.0.1", "-p", str(gateway.port), *arguments]
+        done = subprocess.run(command, input=text, capture_output=True, timeout=30, check=False, encoding="utf-8")
+        assert done.returncode == 0, f"{command}: {done.stderr}\n{gateway.log}"
+
+    return run
