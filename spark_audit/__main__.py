@@ -19,8 +19,6 @@ from spark_audit.result import AuditResult
 
 TRAIL_FOLDER: Final = "trail"
 USAGE: Final = 3
-#: Bytes of trail for each shuffle partition beyond the first two.
-_PARTITION_BYTES: Final = 32 * 1024 * 1024
 _PIPE_COLUMNS: Final = 160
 
 
@@ -80,10 +78,9 @@ def _audited(trail_dir: Path) -> AuditResult:
             return not_evaluable(f"{trail_dir} cannot be read: {error.strerror}")
         if not files.size_bytes:
             return not_evaluable("the trail holds no whole line: it is empty, or this is not a trail")
-        partitions = 2 + files.size_bytes // _PARTITION_BYTES
         try:
             _tell("starting Spark")
-            spark = start_session(scratch, shuffle_partitions=partitions)
+            spark = start_session(scratch, trail_bytes=files.size_bytes)
         except (PySparkException, OSError) as error:
             return not_evaluable(f"Spark does not start (it needs Java 17 or 21): {error}")
         try:

@@ -179,9 +179,9 @@ class TerminationSignal:
 
     def __init__(self) -> None:
         self._asked = False
-        self._read, write = os.pipe()
-        os.set_blocking(write, False)
-        signal.set_wakeup_fd(write)
+        self._read, self._write = os.pipe()
+        os.set_blocking(self._write, False)
+        signal.set_wakeup_fd(self._write)
         signal.signal(signal.SIGTERM, self._on_signal)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
 
@@ -189,6 +189,12 @@ class TerminationSignal:
         if not self._asked:
             select.select([self._read], [], [], seconds)
         return self._asked
+
+    def close(self) -> None:
+        """Lets go of the pipe; signals do not wake `wait` any more."""
+        signal.set_wakeup_fd(-1)
+        os.close(self._read)
+        os.close(self._write)
 
     def _on_signal(self, _number: int, _frame: object) -> None:
         self._asked = True

@@ -26,9 +26,9 @@ stands as its index. The other items are, by kind:
 PUBLISHED is one exchange of QoS 0 or 1: an `accepted` and a `put` record. A QoS 2 exchange is ACCEPTED when it is
 stored and RELEASED when its PUBREL makes it a put. A MsgId number is the sequence number that ends a MsgId of this
 store; 0 is none. A packet part is what of the packet the command was made from: one entry of a SUBSCRIBE or UNSUBSCRIBE
-(length, filter, requested QoS); of a will its topic (length, text) and a byte with QoS 0x06 and RETAIN 0x01; a PUBLISH's
-header; empty where no packet asked. The exchange of REFUSED, DEAD_LETTERED and DROPPED is the incoming one that the message
-came from; with exchange 0 the client is the one who was to get it.
+(length, filter, requested QoS); of a will its topic (length, text) and a byte with QoS 0x06 and RETAIN 0x01; the header
+of a PUBLISH; empty where no packet asked. The exchange of REFUSED, DEAD_LETTERED and DROPPED is the incoming one that
+the message came from; with exchange 0 the client is the one who was to get it.
 """
 
 from collections.abc import Callable

@@ -4,8 +4,8 @@
     NNNNNNNNNNNN-YYYYMMDDTHH.jsonl    closed: synced, renamed, the folder synced; never written again
     NNNNNNNNNNNN-YYYYMMDDTHH-N.torn   bytes from offset N that a crash left without a whole, valid line
 
-A segment is closed at 64 MiB, after 15 minutes (SegmentLimits), or when the UTC hour ends, always between two batches. What was cut off
-as torn had not been committed, so its batch is still on the audit queue and is written again.
+A segment is closed at 64 MiB, after 15 minutes (SegmentLimits), or when the UTC hour ends, always between two batches.
+What was cut off as torn had not been committed, so its batch is still on the audit queue and is written again.
 """
 
 import fcntl

@@ -90,7 +90,7 @@ def _rest_differences(source: Meaning, actual: Meaning, facts: Facts) -> list[st
         if (name, value) in actual.unmapped:
             if changes_format:
                 words.append(f"{name} was copied, though the table does not know it")
-        elif name not in reported and name not in _ADDED_BY_BROKER:
+        elif name not in reported and (changes_format or name not in _ADDED_BY_BROKER):
             words.append(f"{name} was dropped without being reported")
     words += [
         f"{name} {value!r} was added"

@@ -1,0 +1,51 @@
+"""A store with batches on its audit queue, as a gateway leaves it, and what reads the trail back."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import orjson
+import pytest
+
+from gateway.audit_trail.notes import pack_batch
+from mq_adapters.embedded.direct import Direct
+from mq_adapters.message import MQPER_PERSISTENT, Message, MessageDescriptor
+
+AUDIT_QUEUE = "SYSTEM.RFHBRIDGE.AUDIT"
+
+
+class Store:
+    """A queue manager without a gateway, and batches put on its audit queue by hand."""
+
+    def __init__(self, queue_manager: Direct, trail: Path) -> None:
+        self.queue_manager = queue_manager
+        self.trail = trail
+        self._batch = 0
+
+    @property
+    def gateway(self) -> str:
+        return self.queue_manager.incarnation.hex()
+
+    def commit(self, *notes: tuple[object, ...]) -> None:
+        """One group commit: its notes become the next batch."""
+        self._batch += 1
+        self.put(pack_batch(self._batch, list(notes)))
+
+    def put(self, body: bytes) -> None:
+        descriptor = MessageDescriptor(persistence=MQPER_PERSISTENT, format=b"RFHBAUD ")
+        self.queue_manager.put(AUDIT_QUEUE, Message(descriptor, body))
+
+    def records(self) -> list[dict[str, object]]:
+        """Every record of the trail in the order in which it stands."""
+        paths = sorted(path for path in self.trail.iterdir() if path.suffix in (".jsonl", ".open"))
+        return [orjson.loads(line) for path in paths for line in path.read_bytes().splitlines()]
+
+    def names(self) -> list[str]:
+        """Names of the trail's files."""
+        return sorted(path.name for path in self.trail.iterdir())
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    """An empty store with an empty trail beside it."""
+    with Direct(tmp_path / "data") as queue_manager:
+        yield Store(queue_manager, tmp_path / "data" / "trail")

@@ -1,0 +1,186 @@
+"""Each record is written exactly once, whatever dies in between, and nothing stops the ones behind it."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from gateway.audit_trail.exporter import AUDIT_QUEUE, Exporter, TerminationSignal, export_pending, run
+from gateway.audit_trail.notes import NoteKind
+from gateway.audit_trail.segment import Trail
+from mq_adapters.embedded.direct import Direct
+from mq_adapters.message import Message
+from mq_adapters.reasons import QueueManagerError, ReasonCode, StoreError
+from spark_audit.verify import Verdict, verify
+
+AT = 1_795_158_000_000_000
+
+
+class Power:
+    """A queue manager whose commit fails once: the moment between the written lines and the commit of the get."""
+
+    def __init__(self, queue_manager: Direct) -> None:
+        self._queue_manager = queue_manager
+        self.name = queue_manager.name
+        self.is_on = False
+
+    def commit(self) -> None:
+        if not self.is_on:
+            self._queue_manager.back_out()
+            raise QueueManagerError(ReasonCode.MQRC_CONNECTION_BROKEN, "commit")
+        self._queue_manager.commit()
+
+    def begin(self) -> None:
+        self._queue_manager.begin()
+
+    def back_out(self) -> None:
+        self._queue_manager.back_out()
+
+    def put(self, queue_name: str, message: Message) -> bytes:
+        return self._queue_manager.put(queue_name, message)
+
+    def take_batch(self, queue_name: str, *, most_messages: int, most_bytes: int) -> tuple[Message, ...]:
+        return self._queue_manager.take_batch(queue_name, most_messages=most_messages, most_bytes=most_bytes)
+
+
+def _session(client: str) -> tuple[object, ...]:
+    return (NoteKind.SESSION, AT, client, 1, "opened", 4, True)
+
+
+def _clients(store) -> list[object]:
+    return [record["client"] for record in store.records()]
+
+
+def test_what_waits_is_written_and_leaves_the_queue(store) -> None:
+    store.commit(_session("a"), _session("b"))
+    store.commit(_session("c"))
+    assert export_pending(store.queue_manager, store.trail, close_segment=True) == 2
+    assert _clients(store) == ["a", "b", "c"]
+    assert store.queue_manager.depth(AUDIT_QUEUE) == 0
+    assert [Path(name).suffix for name in store.names()] == [".jsonl"]
+    assert verify(store.trail).verdict is Verdict.INTACT
+
+
+def test_an_empty_queue_leaves_no_segment(store) -> None:
+    assert export_pending(store.queue_manager, store.trail, close_segment=True) == 0
+    assert store.names() == []
+
+
+def test_the_gateway_of_a_record_is_the_store_that_its_message_came_from(store) -> None:
+    store.commit(_session("a"))
+    export_pending(store.queue_manager, store.trail, close_segment=True)
+    assert store.records()[0]["gateway"] == store.gateway
+
+
+def test_lines_whose_commit_was_lost_are_not_written_again(store) -> None:
+    store.commit(_session("a"), _session("b"))
+    power = Power(store.queue_manager)
+    with pytest.raises(QueueManagerError):
+        export_pending(power, store.trail, close_segment=True)
+    assert _clients(store) == ["a", "b"]
+    power.is_on = True
+    store.commit(_session("c"))
+    export_pending(power, store.trail, close_segment=True)
+    assert _clients(store) == ["a", "b", "c"]
+    assert verify(store.trail).verdict is Verdict.INTACT
+
+
+@pytest.mark.parametrize("lost_bytes", [1, 40, 400])
+def test_a_batch_cut_anywhere_is_completed_and_its_torn_bytes_are_kept(store, lost_bytes: int) -> None:
+    store.commit(_session("a"), _session("b"), _session("c"))
+    power = Power(store.queue_manager)
+    with pytest.raises(QueueManagerError):
+        export_pending(power, store.trail, close_segment=True)
+    (segment,) = store.trail.iterdir()
+    whole = segment.read_bytes()
+    os.truncate(segment, len(whole) - lost_bytes)
+    power.is_on = True
+    export_pending(power, store.trail, close_segment=True)
+    assert b"".join(path.read_bytes() for path in store.trail.glob("*.jsonl")) == whole
+    (torn,) = store.trail.glob("*.torn")
+    assert whole.find(torn.read_bytes()) > 0
+    assert verify(store.trail).verdict is Verdict.INTACT
+
+
+def test_a_batch_that_came_again_later_in_one_life_is_skipped(store) -> None:
+    store.commit(_session("a"))
+    power = Power(store.queue_manager)
+    with Trail.open(store.trail) as trail:
+        exporter = Exporter(power, trail)
+        with pytest.raises(QueueManagerError):
+            exporter.step()
+        power.is_on = True
+        assert exporter.drain() == 1
+    assert _clients(store) == ["a"]
+
+
+def test_what_is_no_batch_goes_to_the_dead_letter_queue_whole(store) -> None:
+    store.put(b"no batch")
+    store.commit(_session("a"))
+    export_pending(store.queue_manager, store.trail, close_segment=True)
+    assert _clients(store) == ["a"]
+    dead = store.queue_manager.get("SYSTEM.DEAD.LETTER.QUEUE")
+    assert dead.descriptor.format == b"MQDEAD  "
+    assert dead.body[:12] == b"DLH \x01\x00\x00\x00" + (2110).to_bytes(4, "little")
+    assert dead.body[12:60].rstrip() == b"SYSTEM.RFHBRIDGE.AUDIT"
+    assert dead.body[172:] == b"no batch"
+
+
+def test_another_store_continues_the_chain_with_its_own_numbers(store, tmp_path: Path) -> None:
+    store.commit(_session("a"))
+    export_pending(store.queue_manager, store.trail, close_segment=True)
+    with Direct(tmp_path / "other") as other:
+        type(store)(other, store.trail).commit(_session("b"))
+        export_pending(other, store.trail, close_segment=True)
+    store.commit(_session("c"))
+    export_pending(store.queue_manager, store.trail, close_segment=True)
+    assert [(record["client"], record["sequence"], record["batch"]) for record in store.records()] == [
+        ("a", 1, 1),
+        ("b", 1, 1),
+        ("c", 2, 2),
+    ]
+    assert verify(store.trail).verdict is Verdict.INTACT
+
+
+def test_two_exporters_do_not_write_one_trail(store) -> None:
+    with Trail.open(store.trail), pytest.raises(StoreError, match="another process writes it"):
+        export_pending(store.queue_manager, store.trail, close_segment=True)
+
+
+class Stop:
+    """Asks for the end at the n-th look; commits another batch before that, as a draining gateway does."""
+
+    def __init__(self, store, looks: int) -> None:
+        self._store = store
+        self._looks = looks
+
+    def wait(self, seconds: float) -> bool:
+        self._looks -= 1
+        if self._looks == 0:
+            self._store.commit(_session("last"))
+        return self._looks < 0
+
+
+def test_told_to_stop_it_writes_what_waits_and_closes_the_segment(store) -> None:
+    store.commit(_session("first"))
+    with Trail.open(store.trail) as trail:
+        run(store.queue_manager, trail, Stop(store, 4))
+    assert _clients(store) == ["first", "last"]
+    assert [Path(name).suffix for name in store.names()] == [".jsonl"]
+
+
+def test_sigterm_ends_the_wait_at_once_and_sigint_is_ignored() -> None:
+    terminate, interrupt = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
+    stop = TerminationSignal()
+    try:
+        assert not stop.wait(0)
+        os.kill(os.getpid(), signal.SIGINT)
+        assert not stop.wait(0)
+        os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert stop.wait(60)
+    finally:
+        signal.signal(signal.SIGTERM, terminate)
+        signal.signal(signal.SIGINT, interrupt)
+        stop.close()

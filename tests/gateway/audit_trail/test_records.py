@@ -1,0 +1,250 @@
+"""Notes become records: fields by the definition, packet fields from the raw bytes of the specification's packets."""
+
+import base64
+import hashlib
+
+import orjson
+import pytest
+
+from gateway.audit_trail.notes import Arrival, NoteKind, Translation, pack_batch
+from gateway.audit_trail.records import Chain, Expander, MalformedBatch
+from mq_adapters.delivery_listener import Delivery
+from spark_audit.record import FIELDS, Kind
+
+GATEWAY = "0102030405060708090a0b0c"
+AT = 1_795_158_000_000_000
+#: PUBLISH QoS 1, RETAIN, topic a/b, packet identifier 10, payload of 2 bytes: MQTT 3.1.1 figure 3.9 with other flags.
+PUBLISH = bytes.fromhex("33 09 0003 612f62 000a")
+DIGEST = hashlib.sha256(b"21").digest()
+HEADER = b"RFH \x02\x00\x00\x00"
+CORREL_ID = b"RFHB" + bytes(19) + b"\x07"
+
+
+@pytest.fixture
+def translation() -> Translation:
+    return Translation(
+        command="Publish",
+        topic="a/b",
+        queue="SYSTEM.BROKER.DEFAULT.STREAM",
+        correl_id=bytes(24),
+        persistent=True,
+        format=b"MQHRF2  ",
+        coded_char_set_id=1208,
+        encoding=546,
+        header=HEADER,
+    )
+
+
+@pytest.fixture
+def arrival() -> Arrival:
+    return Arrival(
+        queue="RFHBRIDGE.SUBSCRIBER",
+        correl_id=CORREL_ID,
+        topic="a/b",
+        is_retained=True,
+        format=b"MQHRF2  ",
+        coded_char_set_id=1208,
+        encoding=546,
+        header=HEADER,
+    )
+
+
+@pytest.fixture
+def delivery() -> Delivery:
+    return Delivery(
+        queue_name="BOILER.ALARMS",
+        correl_id=CORREL_ID,
+        topics=("a/b",),
+        input_format=b"MQHRF2  ",
+        input_coded_char_set_id=1208,
+        input_encoding=546,
+        input_header=HEADER,
+        output_format=b"MQHRF   ",
+        output_coded_char_set_id=819,
+        output_encoding=273,
+        output_header=b"RFH \x00\x00\x00\x01",
+        is_retained=False,
+        dropped=(("usr", "folders have no place"),),
+    )
+
+
+def _expanded(*notes: tuple[object, ...]) -> list[dict[str, object]]:
+    batch, records = Expander(GATEWAY).expand(pack_batch(7, list(notes)))
+    assert batch == 7
+    return [orjson.loads(line) for line in Chain(sequence=0, head="0" * 64).seal(records).splitlines()]
+
+
+def _message_id(number: int) -> str:
+    return "52464842" + GATEWAY + f"{number:016x}"
+
+
+def test_a_publish_becomes_accepted_and_put(translation) -> None:
+    accepted, put = _expanded((NoteKind.PUBLISHED, AT, "boiler", 5, 2, PUBLISH, 2, DIGEST, 300, translation))
+    common = {
+        "version": 1,
+        "batch": 7,
+        "gateway": GATEWAY,
+        "at_us": AT,
+        "direction": "in",
+        "client": "boiler",
+        "session_epoch": 5,
+        "exchange": 2,
+        "packet_type": 3,
+        "packet_identifier": 10,
+        "qos": 1,
+        "retain": True,
+        "duplicate": False,
+        "topic": "a/b",
+        "payload_bytes": 2,
+        "payload_sha256": "6f4b6612125fb3a0daecd2799dfd6c9c299424fd920f9b308110a2c1fbd8f443",
+    }
+    links = {"prev", "hash"}
+    assert {name: value for name, value in accepted.items() if name not in links} == common | {
+        "sequence": 1,
+        "kind": "accepted",
+    }
+    assert {name: value for name, value in put.items() if name not in links} == common | {
+        "sequence": 2,
+        "kind": "put",
+        "command": "Publish",
+        "queue": "SYSTEM.BROKER.DEFAULT.STREAM",
+        "message_id": _message_id(300),
+        "persistent": True,
+        "conversion": "packet_to_header",
+        "input_format": "MQTT",
+        "input": base64.b64encode(PUBLISH).decode(),
+        "output_format": "MQHRF2",
+        "output_ccsid": 1208,
+        "output_encoding": 546,
+        "output": base64.b64encode(HEADER).decode(),
+    }
+
+
+def test_a_held_publish_is_accepted_first_and_put_when_released(translation) -> None:
+    header = bytes.fromhex("34 09 0003 612f62 000a")
+    note = (AT, "boiler", 5, 3, header, 2, DIGEST)
+    accepted, put = _expanded((NoteKind.ACCEPTED, *note), (NoteKind.RELEASED, *note, 301, translation))
+    assert (accepted["kind"], put["kind"]) == ("accepted", "put")
+    assert accepted["qos"] == put["qos"] == 2
+    assert put["message_id"] == _message_id(301)
+
+
+def test_a_publish_with_qos_0_has_no_packet_identifier(translation) -> None:
+    header = bytes.fromhex("30 07 0003 612f62")
+    accepted, _ = _expanded((NoteKind.PUBLISHED, AT, "boiler", 5, 2, header, 2, DIGEST, 300, translation))
+    assert "packet_identifier" not in accepted
+    assert (accepted["qos"], accepted["topic"]) == (0, "a/b")
+
+
+def test_a_remaining_length_of_four_bytes_is_passed_over(translation) -> None:
+    header = bytes.fromhex("30 ffffff7f 0003 612f62")
+    accepted, _ = _expanded((NoteKind.PUBLISHED, AT, "boiler", 5, 2, header, 2, DIGEST, 300, translation))
+    assert accepted["topic"] == "a/b"
+
+
+def test_a_subscription_has_a_packet_type_and_no_exchange(translation) -> None:
+    translation.command, translation.topic, translation.correl_id = "RegSub", "a/#", CORREL_ID
+    entry = bytes.fromhex("0003 612f23 01")
+    (put,) = _expanded((NoteKind.REQUESTED, AT, "boiler", 5, 8, 11, entry, 0, b"", 302, translation))
+    assert (put["packet_type"], put["packet_identifier"], put["command"], put["topic"]) == (8, 11, "RegSub", "a/#")
+    assert (put["payload_bytes"], put["correlation_id"]) == (0, CORREL_ID.hex())
+    assert not {"exchange", "qos", "payload_sha256"} & put.keys()
+
+
+def test_a_copy_names_its_publication_and_what_was_dropped(delivery) -> None:
+    (put,) = _expanded((NoteKind.COPIED, AT, 300, 303, delivery))
+    assert (put["message_id"], put["source_message_id"]) == (_message_id(303), _message_id(300))
+    assert (put["input_format"], put["output_format"], put["output_ccsid"]) == ("MQHRF2", "MQHRF", 819)
+    assert put["dropped_fields"] == [["usr", "folders have no place"]]
+    assert (put["conversion"], put["is_retained"], put["queue"]) == ("header_to_header", False, "BOILER.ALARMS")
+    assert not {"direction", "client", "payload_sha256"} & put.keys()
+
+
+def test_a_delivery_has_both_qualities_of_service_and_the_packets_own_topic(arrival) -> None:
+    header = bytes.fromhex("3b 09 0003 612f63 0001")
+    (delivered,) = _expanded((NoteKind.DELIVERED, AT, "screen", 6, 1, 303, header, 2, DIGEST, 1, 2, arrival))
+    assert (delivered["direction"], delivered["qos"], delivered["granted_qos"], delivered["published_qos"]) == (
+        "out",
+        1,
+        1,
+        2,
+    )
+    assert (delivered["retain"], delivered["duplicate"], delivered["is_retained"]) == (True, True, True)
+    assert (delivered["topic"], delivered["output"]) == ("a/c", base64.b64encode(header).decode())
+
+
+def test_what_ended_says_why() -> None:
+    refused, dead, dropped = _expanded(
+        (NoteKind.REFUSED, AT, "boiler", 5, 2, "Publish", 300, 3072, "topic error"),
+        (NoteKind.DEAD_LETTERED, AT, "boiler", 5, 2, "BOILER.ALARMS", 303, 304, 2053),
+        (NoteKind.DROPPED, AT, "screen", 6, 0, "RFHBRIDGE.SUBSCRIBER", 305, "the session ended"),
+    )
+    assert (refused["reason_code"], refused["reason"], refused["exchange"]) == (3072, "topic error", 2)
+    assert (dead["message_id"], dead["dead_letter_id"]) == (_message_id(303), _message_id(304))
+    assert (dropped["direction"], dropped["reason"]) == ("out", "the session ended")
+    assert "exchange" not in dropped
+
+
+def test_a_message_of_no_client_has_no_exchange() -> None:
+    (dead,) = _expanded((NoteKind.DEAD_LETTERED, AT, "", 0, 0, "BOILER.ALARMS", 303, 304, 2053))
+    assert not {"direction", "client", "session_epoch", "exchange"} & dead.keys()
+
+
+def test_sessions_starts_and_acknowledgements_are_told() -> None:
+    started, session, acknowledged, confirmed = _expanded(
+        (NoteKind.STARTED, AT, "0.1.0", "1", bytes(32)),
+        (NoteKind.SESSION, AT, "boiler", 5, "opened", 4, True),
+        (NoteKind.ACKNOWLEDGED, AT, "screen", 6, 1, 4, 1, 303),
+        (NoteKind.CONFIRMED, AT, "boiler", 5, 4, [[1, 3], [5, 5]]),
+    )
+    assert (started["code_version"], started["table_version"], started["configuration_sha256"]) == (
+        "0.1.0",
+        "1",
+        "0" * 64,
+    )
+    assert (session["event"], session["protocol_level"], session["clean_session"]) == ("opened", 4, True)
+    assert (acknowledged["direction"], acknowledged["packet_type"], acknowledged["exchange"]) == ("out", 4, 1)
+    assert (confirmed["exchanges"], confirmed["packet_type"]) == ([[1, 3], [5, 5]], 4)
+
+
+def test_every_record_has_its_fields_in_the_order_of_the_definition(translation, arrival, delivery) -> None:
+    records = _expanded(
+        (NoteKind.PUBLISHED, AT, "boiler", 5, 2, PUBLISH, 2, DIGEST, 300, translation),
+        (NoteKind.REQUESTED, AT, "boiler", 5, 8, 11, b"\x00\x03a/#\x01", 0, b"", 302, translation),
+        (NoteKind.COPIED, AT, 300, 303, delivery),
+        (NoteKind.DELIVERED, AT, "screen", 6, 1, 303, PUBLISH, 2, DIGEST, 1, 1, arrival),
+        (NoteKind.ACKNOWLEDGED, AT, "screen", 6, 1, 4, 1, 303),
+        (NoteKind.CONFIRMED, AT, "boiler", 5, 4, [[1, 3]]),
+        (NoteKind.REFUSED, AT, "boiler", 5, 2, "Publish", 300, 3072, "why"),
+        (NoteKind.DEAD_LETTERED, AT, "boiler", 5, 2, "Q", 303, 304, 2053),
+        (NoteKind.DROPPED, AT, "boiler", 5, 2, "Q", 303, "why"),
+        (NoteKind.STARTED, AT, "0.1.0", "1", bytes(32)),
+        (NoteKind.SESSION, AT, "boiler", 5, "opened", 4, True),
+    )
+    order = [field.name for field in FIELDS]
+    for record in records:
+        assert list(record) == sorted(record, key=order.index), record["kind"]
+    assert {record["kind"] for record in records} == set(Kind)
+
+
+@pytest.mark.parametrize("client", ['a"b', "a\\b", "a\nb", "ä€𝄞", "</script>", "\x00\x1f"])
+def test_hostile_identifiers_stay_within_their_line(client: str) -> None:
+    (record,) = _expanded((NoteKind.SESSION, AT, client, 5, "opened", 4, True))
+    assert record["client"] == client
+
+
+def test_the_hash_is_of_the_stored_bytes_and_names_the_record_before() -> None:
+    _, records = Expander(GATEWAY).expand(pack_batch(1, [(NoteKind.STARTED, AT, "0.1.0", "1", bytes(32))] * 2))
+    first, second = Chain(sequence=0, head="0" * 64).seal(records).splitlines()
+    marker = b',"hash":"'
+    digest = hashlib.sha256(first[: first.rindex(marker)] + b"}").hexdigest()
+    assert first.endswith(marker + digest.encode() + b'"}')
+    assert b'"prev":"' + digest.encode() + b'"' in second
+
+
+@pytest.mark.parametrize(
+    "packed", [b"", b"\xc1", b"\x93", pack_batch(1, [(99, AT)]), pack_batch(1, [(1, AT, "boiler")])]
+)
+def test_what_is_no_batch_is_named_as_such(packed: bytes) -> None:
+    with pytest.raises(MalformedBatch):
+        Expander(GATEWAY).expand(packed)

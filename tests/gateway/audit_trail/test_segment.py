@@ -1,0 +1,163 @@
+"""Segments grow, are closed by a rename at their size, age and hour, and are continued after a crash."""
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from gateway.audit_trail.records import Chain
+from gateway.audit_trail.segment import SegmentLimits, Trail
+from spark_audit.verify import Verdict, verify
+
+NOON = datetime(2026, 11, 20, 12, 50, tzinfo=UTC)
+
+
+class Clock:
+    """A clock that stands until it is moved."""
+
+    def __init__(self) -> None:
+        self.now = NOON
+
+    def __call__(self) -> datetime:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def batches() -> Callable[[], tuple[bytes, str]]:
+    """Batches of two records each: their lines, and the hash of the last."""
+
+    def numbers() -> Iterator[tuple[bytes, str]]:
+        chain = Chain(sequence=0, head="0" * 64)
+        batch = 0
+        while True:
+            batch += 1
+            at = int(NOON.timestamp()) * 1_000_000
+            record = f',"batch":{batch},"gateway":"{"a" * 24}","kind":"session","at_us":{at}'
+            yield chain.seal([record, record]), chain.head
+
+    source = numbers()
+    return lambda: next(source)
+
+
+def _names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_an_open_segment_is_named_by_number_and_hour_and_closed_by_a_rename(tmp_path, clock, batches) -> None:
+    with Trail.open(tmp_path, now=clock) as trail:
+        trail.append(*batches())
+        trail.sync()
+        assert _names(tmp_path) == ["000000000001-20261120T12.open"]
+        trail.close_segment()
+    assert _names(tmp_path) == ["000000000001-20261120T12.jsonl"]
+    assert verify(tmp_path).verdict is Verdict.INTACT
+
+
+@pytest.mark.parametrize(
+    ("later", "names"),
+    [
+        (timedelta(minutes=9, seconds=59), ["000000000001-20261120T12.open"]),
+        (timedelta(minutes=10), ["000000000001-20261120T12.jsonl", "000000000002-20261120T13.open"]),
+    ],
+    ids=["within the hour", "in the next hour"],
+)
+def test_a_segment_ends_with_the_utc_hour(tmp_path, clock, batches, later: timedelta, names: list[str]) -> None:
+    with Trail.open(tmp_path, now=clock) as trail:
+        trail.append(*batches())
+        clock.now = NOON + later
+        trail.append(*batches())
+    assert _names(tmp_path) == names
+    assert verify(tmp_path).records == 4
+
+
+def test_a_segment_ends_after_its_age_without_any_traffic(tmp_path, clock, batches) -> None:
+    clock.now = NOON.replace(minute=0)
+    with Trail.open(tmp_path, now=clock) as trail:
+        trail.append(*batches())
+        clock.now += timedelta(minutes=14, seconds=59)
+        trail.roll_if_due()
+        assert _names(tmp_path) == ["000000000001-20261120T12.open"]
+        clock.now += timedelta(seconds=1)
+        trail.roll_if_due()
+    assert _names(tmp_path) == ["000000000001-20261120T12.jsonl"]
+
+
+def test_a_segment_ends_before_the_batch_that_would_be_too_much_and_never_within_one(tmp_path, clock, batches) -> None:
+    first, second = batches(), batches()
+    limits = SegmentLimits(size_bytes=len(first[0]) + 10)
+    with Trail.open(tmp_path, limits=limits, now=clock) as trail:
+        trail.append(*first)
+        trail.append(*second)
+    assert (tmp_path / "000000000001-20261120T12.jsonl").read_bytes() == first[0]
+    assert (tmp_path / "000000000002-20261120T12.open").read_bytes() == second[0]
+
+
+def test_the_next_life_continues_an_open_segment(tmp_path, clock, batches) -> None:
+    first = batches()
+    with Trail.open(tmp_path, now=clock) as trail:
+        trail.append(*first)
+    with Trail.open(tmp_path, now=clock) as trail:
+        assert trail.head == first[1]
+        trail.append(*batches())
+    assert _names(tmp_path) == ["000000000001-20261120T12.open"]
+    assert verify(tmp_path).records == 4
+
+
+def test_a_segment_of_an_hour_ago_is_closed_by_the_next_life(tmp_path, clock, batches) -> None:
+    with Trail.open(tmp_path, now=clock) as trail:
+        trail.append(*batches())
+    clock.now = NOON + timedelta(hours=1)
+    with Trail.open(tmp_path, now=clock) as trail:
+        assert trail.head != "0" * 64
+    assert _names(tmp_path) == ["000000000001-20261120T12.jsonl"]
+
+
+@pytest.mark.parametrize("kept", range(0, 900, 37))
+def test_cut_anywhere_whole_lines_are_kept_and_the_rest_is_set_aside(tmp_path, clock, batches, kept: int) -> None:
+    lines, _ = batches()
+    with Trail.open(tmp_path, now=clock) as trail:
+        trail.append(lines, "")
+    path = tmp_path / "000000000001-20261120T12.open"
+    path.write_bytes(lines[:kept])
+    whole = lines[: lines.rfind(b"\n", 0, kept) + 1]
+    with Trail.open(tmp_path, now=clock):
+        pass
+    assert (path.read_bytes() if path.exists() else b"") == whole
+    torn = [file.read_bytes() for file in tmp_path.glob("*.torn")]
+    assert torn == ([lines[:kept][len(whole) :]] if len(lines[:kept]) > len(whole) else [])
+
+
+def test_bytes_that_the_disk_lost_in_the_middle_end_what_is_kept(tmp_path, clock, batches) -> None:
+    lines, _ = batches()
+    with Trail.open(tmp_path, now=clock) as trail:
+        trail.append(lines, "")
+    path = tmp_path / "000000000001-20261120T12.open"
+    end = lines.index(b"\n") + 1
+    path.write_bytes(lines[:end] + bytes(64) + lines[end + 64 :])
+    with Trail.open(tmp_path, now=clock):
+        pass
+    assert path.read_bytes() == lines[:end]
+
+
+def test_where_a_gateways_records_end_is_found_over_segments(tmp_path, clock, batches) -> None:
+    with Trail.open(tmp_path, now=clock) as trail:
+        for _ in range(3):
+            trail.append(*batches())
+            trail.close_segment()
+        end = trail.end_of("a" * 24)
+        assert (end.sequence, end.batch, end.records_of_batch) == (6, 3, 2)
+        nothing = trail.end_of("b" * 24)
+        assert (nothing.sequence, nothing.batch, nothing.records_of_batch) == (0, 0, 0)
+
+
+def test_a_foreign_file_in_the_folder_is_left_alone(tmp_path, clock, batches) -> None:
+    (tmp_path / "notes.jsonl").write_text("not ours")
+    with Trail.open(tmp_path, now=clock) as trail:
+        trail.append(*batches())
+    assert (tmp_path / "notes.jsonl").read_text() == "not ours"

@@ -1,0 +1,217 @@
+"""The whole audit: from the gateway's notes over the exporter's lines to verdict, files and exit code."""
+
+import base64
+import hashlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from gateway.audit_trail.exporter import export_pending
+from gateway.audit_trail.notes import Arrival, NoteKind, Translation, pack_batch
+from mq_adapters.delivery_listener import Delivery
+from mq_adapters.embedded.direct import Direct
+from mq_adapters.message import MQPER_PERSISTENT, Message, MessageDescriptor
+from spark_audit.__main__ import main
+from spark_audit.audit import audit
+from spark_audit.read import trail_files
+from spark_audit.report import html
+from spark_audit.result import AuditResult, Verdict
+
+AT = 1_795_158_000_000_000
+PUBLISH = bytes.fromhex("32 09 0003 612f62 000a")
+DIGEST = hashlib.sha256(b"21").digest()
+#: A Publish of topic a/b in both formats, by their byte layouts: little-endian, UTF-8, Format of the body blank.
+MQRFH2 = bytes.fromhex(
+    "52464820 02000000 60000000 22020000 b8040000 2020202020202020 00000000 b8040000 38000000"
+) + b"<psc><Command>Publish</Command><Topic>a/b</Topic></psc>".ljust(0x38)
+MQRFH = bytes.fromhex("52464820 01000000 44000000 22020000 b8040000 2020202020202020 00000000") + (
+    b"MQPSCommand Publish MQPSTopic a/b".ljust(0x24)
+)
+SUBSCRIBER = b"RFHB" + bytes(19) + b"\x01"
+
+
+def _notes() -> list[tuple[object, ...]]:
+    """A sensor's PUBLISH, put, copied for two subscribers, delivered to one and acknowledged at both ends."""
+    translation = Translation(
+        command="Publish",
+        topic="a/b",
+        queue="SYSTEM.BROKER.DEFAULT.STREAM",
+        correl_id=bytes(24),
+        persistent=True,
+        format=b"MQHRF2  ",
+        coded_char_set_id=1208,
+        encoding=546,
+        header=MQRFH2,
+    )
+    arrival = Arrival(
+        queue="RFHBRIDGE.SUBSCRIBER",
+        correl_id=SUBSCRIBER,
+        topic="a/b",
+        is_retained=False,
+        format=b"MQHRF2  ",
+        coded_char_set_id=1208,
+        encoding=546,
+        header=MQRFH2,
+    )
+    return [
+        (NoteKind.STARTED, AT, "0.1.0", "1", bytes(32)),
+        (NoteKind.SESSION, AT, "boiler", 1, "opened", 4, True),
+        (NoteKind.PUBLISHED, AT, "boiler", 1, 1, PUBLISH, 2, DIGEST, 100, translation),
+        (NoteKind.COPIED, AT, 100, 101, _copy("RFHBRIDGE.SUBSCRIBER", b"MQHRF2  ", MQRFH2)),
+        (NoteKind.COPIED, AT, 100, 102, _copy("BOILER.ALARMS", b"MQHRF   ", MQRFH)),
+        (NoteKind.DELIVERED, AT, "screen", 2, 1, 101, PUBLISH, 2, DIGEST, 1, 1, arrival),
+        (NoteKind.ACKNOWLEDGED, AT, "screen", 2, 1, 4, 10, 101),
+        (NoteKind.CONFIRMED, AT, "boiler", 1, 4, [[1, 1]]),
+    ]
+
+
+def _copy(queue: str, format: bytes, header: bytes) -> Delivery:
+    return Delivery(
+        queue_name=queue,
+        correl_id=SUBSCRIBER,
+        topics=("a/b",),
+        input_format=b"MQHRF2  ",
+        input_coded_char_set_id=1208,
+        input_encoding=546,
+        input_header=MQRFH2,
+        output_format=format,
+        output_coded_char_set_id=1208,
+        output_encoding=546,
+        output_header=header,
+        is_retained=False,
+        dropped=(),
+    )
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """A data folder whose trail the exporter wrote from hand-made notes."""
+    folder = tmp_path / "data"
+    with Direct(folder) as queue_manager:
+        descriptor = MessageDescriptor(persistence=MQPER_PERSISTENT)
+        queue_manager.put("SYSTEM.RFHBRIDGE.AUDIT", Message(descriptor, pack_batch(1, _notes())))
+        export_pending(queue_manager, folder / "trail", close_segment=True)
+    return folder
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_clean_trail_ends_with_0_and_leaves_result_and_report(data: Path, tmp_path: Path) -> None:
+    out = tmp_path / "report"
+    command = [sys.executable, "-m", "spark_audit", "run", "--data", str(data), "--out", str(out)]
+    run = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.startswith("clean: 9 records, 4 conversions performed again, no violation\n")
+    assert "\x1b" not in run.stdout
+    assert "audit: starting Spark" in run.stderr
+    result = json.loads((out / "result.json").read_text())
+    assert (result["result_version"], result["verdict"]) == (1, "clean")
+    assert {(row["conversion"], row["status"], row["same_bytes"]) for row in result["conversions"]} == {
+        ("packet_to_header", "match", True),
+        ("header_to_header", "match", True),
+        ("header_to_packet", "match", True),
+    }
+    assert [control["violations"] for control in result["controls"]] == [0] * 13
+    assert result["volumes"]["exchanges"] == [{"group": "1", "what": "put", "count": 1}]
+    assert "no violation" in (out / "report.html").read_text()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "report"]
+
+
+def _audited(spark: SparkSession, trail, tmp_path: Path) -> AuditResult:
+    return audit(spark, trail_files(trail.write(), tmp_path), lambda _line: None)
+
+
+def _put(trail, **changes: object) -> int:
+    fields = {
+        "direction": "in",
+        "client": "boiler",
+        "session_epoch": 1,
+        "exchange": 1,
+        "packet_type": 3,
+        "qos": 1,
+        "topic": "a/b",
+        "command": "Publish",
+        "queue": "SYSTEM.BROKER.DEFAULT.STREAM",
+        "message_id": "01" * 24,
+        "conversion": "packet_to_header",
+        "input_format": "MQTT",
+        "input": base64.b64encode(PUBLISH).decode(),
+        "output_format": "MQHRF2",
+        "output_ccsid": 1208,
+        "output_encoding": 546,
+        "output": base64.b64encode(MQRFH2).decode(),
+        "payload_bytes": 2,
+    }
+    trail.add("accepted", **{name: fields[name] for name in list(fields)[:7]})
+    return trail.add("put", **fields | changes)
+
+
+def test_a_wrong_conversion_is_shown_with_its_bytes_and_a_hostile_one_without_markup(spark, trail, tmp_path) -> None:
+    wrong = MQRFH2.replace(b"a/b", b"a/c")
+    sequence = _put(trail, output=base64.b64encode(wrong).decode())
+    _put(trail, client="<script>alert(1)</script>", exchange=2, output="not base64", dropped_fields=[["<b>", ""]])
+    result = _audited(spark, trail, tmp_path)
+    assert (result.verdict, result.verdict.exit_code) == (Verdict.VIOLATIONS, 1)
+    (difference,) = result.differences
+    assert (difference.sequence, difference.byte_offset) == (sequence, MQRFH2.index(b"a/b") + 2)
+    assert base64.b64decode(difference.output) == wrong
+    assert base64.b64decode(difference.expected) == MQRFH2
+    found = {control.identifier: control.violations for control in result.controls if control.violations}
+    assert found == {
+        "conversion.reperformance": 1,
+        "conversion.reperformable": 1,
+        "conservation": 1,
+        "reasons": 1,
+    }
+    page = html(result)
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
+    assert "<script" not in page
+    assert "<b>" not in page
+
+
+def test_conversions_of_which_none_can_be_judged_are_not_evaluable(spark, trail, tmp_path: Path) -> None:
+    _put(trail, input=base64.b64encode(b"\x36").decode())
+    result = _audited(spark, trail, tmp_path)
+    assert (result.verdict, result.verdict.exit_code) == (Verdict.NOT_EVALUABLE, 2)
+
+
+def test_records_of_another_version_are_not_evaluable(spark, trail, tmp_path: Path) -> None:
+    trail.add("started", version=2)
+    result = _audited(spark, trail, tmp_path)
+    assert result.verdict is Verdict.NOT_EVALUABLE
+    assert "another version" in result.reason
+
+
+@pytest.mark.parametrize("content", [b"text\n", b"\xff\n", b'{"temperature":21}\n'], ids=["text", "binary", "foreign"])
+def test_a_trail_without_a_record_is_not_evaluable(spark, trail, tmp_path: Path, content: bytes) -> None:
+    trail.lines.append(content)
+    assert _audited(spark, trail, tmp_path).verdict is Verdict.NOT_EVALUABLE
+
+
+@pytest.mark.parametrize("content", [None, b"", b'{"version":1'], ids=["no trail", "empty", "half a line"])
+def test_nothing_to_read_is_not_evaluable_before_spark_starts(tmp_path: Path, content: bytes | None, capsys) -> None:
+    trail = tmp_path / "data" / "trail"
+    trail.parent.mkdir()
+    if content is not None:
+        trail.mkdir()
+        (trail / "000000000001-20261120T07.open").write_bytes(content)
+    assert main(["run", "--data", str(trail.parent), "--out", str(tmp_path / "report"), "--json"]) == 2
+    told = capsys.readouterr()
+    assert json.loads(told.out)["verdict"] == "not evaluable"
+    assert "Spark" not in told.err
+    assert json.loads((tmp_path / "report" / "result.json").read_text())["verdict"] == "not evaluable"
+
+
+@pytest.mark.parametrize("arguments", [[], ["run"], ["run", "--data", "x"], ["walk"]], ids=str)
+def test_wrong_usage_ends_with_3(arguments: list[str], capsys) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 3
+    assert "usage: " in capsys.readouterr().err
+
+
+def test_a_data_folder_that_is_not_there_is_wrong_usage(tmp_path: Path) -> None:
+    assert main(["run", "--data", str(tmp_path / "nowhere"), "--out", str(tmp_path)]) == 3

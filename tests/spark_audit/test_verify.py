@@ -1,0 +1,142 @@
+"""Integrity without Spark: whole trails are intact, and each way to touch one is found at the first bad line."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from spark_audit.verify import Verdict, verify
+
+SEGMENT = "000000000001-20261120T07.jsonl"
+NEXT_SEGMENT = "000000000002-20261120T08.jsonl"
+OPEN_SEGMENT = "000000000002-20261120T08.open"
+
+
+@pytest.fixture
+def lines(trail) -> list[bytes]:
+    for exchange in range(1, 7):
+        trail.add("accepted", client="boiler", session_epoch=1, exchange=exchange)
+    return trail.lines
+
+
+def _verify(folder: Path, lines: list[bytes], name: str = SEGMENT):
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_bytes(b"".join(lines))
+    return verify(folder)
+
+
+def test_a_whole_trail_is_intact(trail, lines) -> None:
+    result = _verify(trail.folder, lines)
+    assert (result.verdict, result.records, result.head) == (Verdict.INTACT, 6, trail.head)
+    assert result.verdict.exit_code == 0
+
+
+def test_a_trail_over_two_segments_is_intact(trail, lines) -> None:
+    _verify(trail.folder, lines[:4])
+    result = _verify(trail.folder, lines[4:], NEXT_SEGMENT)
+    assert (result.verdict, result.segments, result.records) == (Verdict.INTACT, 2, 6)
+
+
+def test_a_line_that_is_being_written_does_not_spoil_an_open_segment(trail, lines) -> None:
+    _verify(trail.folder, lines[:4])
+    result = _verify(trail.folder, [*lines[4:5], lines[5][:100]], OPEN_SEGMENT)
+    assert (result.verdict, result.records) == (Verdict.INTACT, 5)
+
+
+def test_torn_bytes_are_named_and_are_no_violation(trail, lines) -> None:
+    trail.folder.mkdir(parents=True)
+    (trail.folder / "000000000001-20261120T07-4711.torn").write_bytes(b'{"version":1,"seq')
+    result = _verify(trail.folder, lines)
+    assert (result.verdict, result.torn_files) == (Verdict.INTACT, ("000000000001-20261120T07-4711.torn",))
+
+
+TOUCHES: dict[str, tuple[Callable[[list[bytes]], list[bytes]], int, str]] = {
+    "edit": (lambda lines: [*lines[:2], lines[2].replace(b"boiler", b"cooler"), *lines[3:]], 3, "was changed"),
+    "delete": (lambda lines: lines[:2] + lines[3:], 3, "prev is not the hash"),
+    "delete the first": (lambda lines: lines[1:], 1, "prev is not the hash"),
+    "double": (lambda lines: [*lines[:3], lines[2], *lines[3:]], 4, "prev is not the hash"),
+    "swap": (lambda lines: [lines[0], lines[2], lines[1], *lines[3:]], 2, "prev is not the hash"),
+    "cut inside a line": (lambda lines: [*lines[:5], lines[5][:-7]], 6, "the segment was cut"),
+    "insert another's line": (
+        lambda lines: [*lines[:2], b'{"temperature":21}\n', *lines[2:]],
+        3,
+        "not an audit record",
+    ),
+}
+
+
+@pytest.mark.parametrize("touch", TOUCHES)
+def test_whoever_touches_the_trail_is_found_at_the_first_bad_line(trail, lines, touch: str) -> None:
+    change, line, words = TOUCHES[touch]
+    result = _verify(trail.folder, change(lines))
+    assert result.verdict is Verdict.VIOLATED
+    assert result.verdict.exit_code == 1
+    assert (result.problems[0].segment, result.problems[0].line) == (SEGMENT, line)
+    assert words in result.reason
+
+
+def test_an_edit_with_a_new_hash_breaks_the_next_link(trail, lines) -> None:
+    trail.lines, trail.sequence, trail.head = lines[:2], 2, lines[1].split(b'"')[-2].decode()
+    trail.add("accepted", client="cooler", session_epoch=1, exchange=3)
+    result = _verify(trail.folder, trail.lines + lines[3:])
+    assert (result.verdict, result.problems[0].line, result.problem_count) == (Verdict.VIOLATED, 4, 1)
+
+
+def test_a_missing_segment_is_found_by_its_number(trail, lines) -> None:
+    result = _verify(trail.folder, lines, NEXT_SEGMENT)
+    assert result.verdict is Verdict.VIOLATED
+    assert "segment 1 was expected" in result.reason
+
+
+def test_a_missing_group_commit_is_found(trail) -> None:
+    trail.add("accepted", batch=1)
+    trail.add("accepted", batch=3)
+    result = _verify(trail.folder, trail.lines)
+    assert (result.verdict, result.problems[0].what) == (Verdict.VIOLATED, "batch 3 follows batch 1")
+
+
+def test_records_of_one_group_commit_share_its_number(trail) -> None:
+    for _ in range(3):
+        trail.add("accepted", batch=1)
+    assert _verify(trail.folder, trail.lines).verdict is Verdict.INTACT
+
+
+def test_another_store_begins_its_own_numbers_in_the_same_chain(trail, lines) -> None:
+    trail.sequence = 0
+    trail.add("started", gateway="f" * 24)
+    result = _verify(trail.folder, trail.lines)
+    assert (result.verdict, len(result.gateways)) == (Verdict.INTACT, 2)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"\n", b"no trail\n", b'{"temperature":21}\n'], ids=["empty", "blank", "text", "foreign"]
+)
+def test_what_holds_no_record_is_not_evaluable(trail, content: bytes) -> None:
+    result = _verify(trail.folder, [content])
+    assert result.verdict is Verdict.NOT_EVALUABLE
+    assert result.verdict.exit_code == 2
+
+
+def test_a_folder_that_is_not_there_is_not_evaluable(tmp_path: Path) -> None:
+    result = verify(tmp_path / "nowhere")
+    assert result.verdict is Verdict.NOT_EVALUABLE
+    assert "nowhere cannot be read" in result.reason
+
+
+def test_records_of_an_unknown_version_are_not_evaluable(trail) -> None:
+    trail.add("accepted", version=2)
+    result = _verify(trail.folder, trail.lines)
+    assert result.verdict is Verdict.NOT_EVALUABLE
+
+
+def test_problems_are_told_up_to_a_limit_and_all_counted(trail) -> None:
+    result = _verify(trail.folder, [b"broken\n"] * 250 + [b""])
+    assert (len(result.problems), result.problem_count) == (100, 250)
+
+
+def test_verify_loads_no_spark() -> None:
+    code = "import sys, spark_audit.verify; print([m for m in ('pyspark', 'pyarrow', 'mappings') if m in sys.modules])"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert loaded.stdout == "[]\n"
