@@ -51,6 +51,7 @@ _DIFFERENCES_FROM_37 = {
 }
 _EURO_PAGES = {1141: 273, 1142: 277, 1143: 278, 1144: 280, 1145: 284, 1146: 285, 1147: 297, 1148: 500, 1149: 871}
 _EBCDIC = frozenset({37, 1140, *_DIFFERENCES_FROM_37, *_EURO_PAGES})
+_ASCII_BASED = {number: codec for number, codec in _PYTHON_CODECS.items() if number not in _EBCDIC}
 
 CODED_CHAR_SET_IDS = frozenset({*_PYTHON_CODECS, *_EBCDIC, *TWO_BYTE_CODED_CHAR_SET_IDS})
 
@@ -101,6 +102,11 @@ def is_big_endian(encoding: int) -> bool:
         f"Encoding {encoding} names no integer byte order; use 273 (big-endian) or 546 (little-endian)",
         parameter=str(encoding),
     )
+
+
+def ascii_based_codec(coded_char_set_id: int) -> str | None:
+    """Python's name of a page in which the first 128 characters are those of ASCII; None for any other page."""
+    return _ASCII_BASED.get(coded_char_set_id)
 
 
 def is_ebcdic(coded_char_set_id: int) -> bool:

@@ -12,15 +12,26 @@ from mappings.conversion_report import ConversionReport, FieldOutcome, Mode, Out
 from mappings.convert_fields import FieldConversion
 from mappings.convert_response import response_to_mqrfh, response_to_mqrfh2
 from mappings.errors import ConversionError, HeaderError
-from mappings.header_chain import DeadLetterHeader, HeaderChain, HeaderPlace, read_header_chain
+from mappings.header_chain import (
+    FORMAT_MQRFH,
+    FORMAT_MQRFH2,
+    DeadLetterHeader,
+    HeaderChain,
+    HeaderPlace,
+    announces_header,
+    read_header_chain,
+)
 from mappings.header_replacement import Replacement
 from mappings.mqrfh import Mqrfh, encode_pairs
 from mappings.mqrfh2 import Folder, Mqrfh2, psc_folder
+from mappings.plain_conversion import plain_to_mqrfh, plain_to_mqrfh2
+from mappings.plain_header import read_plain_mqrfh, read_plain_mqrfh2
 from mappings.reasons import Reason
 from mappings.table import FOLDER_EXPLANATIONS, OTHER_EXPLANATIONS, Dialect
 
 __all__ = ["Conversion", "ConversionReport", "FieldOutcome", "Mode", "Outcome", "convert"]
 
+_FORMAT_NAMES = {FORMAT_MQRFH: Dialect.MQRFH.value, FORMAT_MQRFH2: Dialect.MQRFH2.value}
 _COMMAND_FOLDERS = ("psc", "pscr")
 
 
@@ -53,6 +64,16 @@ def convert(
     A header that is in that format already is returned unchanged, with an empty report. Raises ConversionError for what
     the other format cannot say, and HeaderError, NameValueError or CommandError for a header that is wrong.
     """
+    plain = _plain_conversion(data, format, coded_char_set_id, encoding, to, mode)
+    if plain is not None:
+        return plain
+    return convert_chain(data, format=format, coded_char_set_id=coded_char_set_id, encoding=encoding, to=to, mode=mode)
+
+
+def convert_chain(
+    data: bytes, *, format: bytes, coded_char_set_id: int, encoding: int, to: Dialect, mode: Mode = Mode.STRICT
+) -> Conversion:
+    """What `convert` does with any chain of headers, field by field."""
     chain = read_header_chain(data, format=format, coded_char_set_id=coded_char_set_id, encoding=encoding)
     if _carriers(chain, to):
         return Conversion(
@@ -76,6 +97,35 @@ def convert(
         header=replacement.headers(data, variable.content),
         body_offset=chain.body_offset,
         report=ConversionReport(source_format=source.value, target_format=to.value, mode=mode, fields=outcomes),
+    )
+
+
+def _plain_conversion(
+    data: bytes, format: bytes, coded_char_set_id: int, encoding: int, to: Dialect, mode: Mode
+) -> Conversion | None:
+    """The conversion of a single plain header to the other format; None where it takes more than that."""
+    if format == FORMAT_MQRFH and to is Dialect.MQRFH2:
+        header = read_plain_mqrfh(data, coded_char_set_id, encoding)
+        plain = None if header is None else plain_to_mqrfh2(header, encoding)
+        new_format = FORMAT_MQRFH2
+    elif format == FORMAT_MQRFH2 and to is Dialect.MQRFH:
+        header = read_plain_mqrfh2(data, coded_char_set_id, encoding)
+        plain = None if header is None else plain_to_mqrfh(header, coded_char_set_id, encoding)
+        new_format = FORMAT_MQRFH
+    else:
+        return None
+    if header is None or plain is None or announces_header(header.format):
+        return None
+    return Conversion(
+        format=new_format,
+        header=plain.header,
+        body_offset=header.struc_length,
+        report=ConversionReport(
+            source_format=_FORMAT_NAMES[format],
+            target_format=_FORMAT_NAMES[new_format],
+            mode=mode,
+            fields=plain.outcomes,
+        ),
     )
 
 

@@ -18,7 +18,7 @@ MINIMUM_STRUC_LENGTH = {1: 32, 2: 36}  # MQRFH_STRUC_LENGTH_FIXED, MQRFH_STRUC_L
 
 _BIG_ENDIAN = struct.Struct(">4siiii8sI")
 _LITTLE_ENDIAN = struct.Struct("<4siiii8sI")
-_STRUC_ID = b"RFH "
+STRUC_ID = b"RFH "
 _STRUC_ID_EBCDIC = b"\xd9\xc6\xc8\x40"
 
 
@@ -39,7 +39,7 @@ def read_fixed_part(data: bytes, offset: int, *, version: int, coded_char_set_id
     if len(data) - offset < FIXED_PART_BYTES:
         raise structure_error(f"an MQRFH needs 32 bytes and {max(len(data) - offset, 0)} are left", offset)
     struc_id, found_version, struc_length, next_encoding, next_ccsid, format, flags = layout.unpack_from(data, offset)
-    if struc_id != (_STRUC_ID_EBCDIC if is_ebcdic(coded_char_set_id) else _STRUC_ID):
+    if struc_id != (_STRUC_ID_EBCDIC if is_ebcdic(coded_char_set_id) else STRUC_ID):
         raise structure_error(f"StrucId is {struc_id!r}, not 'RFH ' in code page {coded_char_set_id}", offset)
     if found_version != version:
         raise structure_error(f"Version is {found_version}, and the Format in front announces {version}", offset + 4)
@@ -58,7 +58,7 @@ def write_fixed_part(fixed: FixedPart, *, version: int, coded_char_set_id: int, 
     """The 32 bytes of the fixed part, in the character set and encoding of the structure in front."""
     layout = _layout(coded_char_set_id, encoding)
     return layout.pack(
-        _STRUC_ID_EBCDIC if is_ebcdic(coded_char_set_id) else _STRUC_ID,
+        _STRUC_ID_EBCDIC if is_ebcdic(coded_char_set_id) else STRUC_ID,
         version,
         fixed.struc_length,
         fixed.encoding,

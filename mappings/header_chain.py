@@ -117,6 +117,11 @@ class HeaderChain:
         return tuple(place.offset for place in self.places)
 
 
+def announces_header(format: bytes) -> bool:
+    """Whether a Format says that a header follows, and not the body."""
+    return format[:3] == b"MQH" or format == FORMAT_DEAD_LETTER
+
+
 def read_header_chain(data: bytes, *, format: bytes, coded_char_set_id: int, encoding: int) -> HeaderChain:
     """Walk the headers of a message; `format`, character set and encoding are those of its MQMD.
 

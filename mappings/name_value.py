@@ -23,10 +23,42 @@ def parse_name_value_string(text: str) -> NameValues:
     Raises NameValueError (MQRC_RFH_STRING_ERROR) with `error_position` where a quote is wrong or a value is missing.
     """
     significant = text.partition("\0")[0]
-    items = _unquoted_items(significant) if '"' in significant else [item for item in significant.split(" ") if item]
+    items = unambiguous_items(significant)
+    if items is None:
+        items = _unquoted_items(significant)
     if len(items) % 2:
         raise _string_error(f"the name {items[-1]!a} has no value", position=len(significant))
     return tuple(zip(items[::2], items[1::2], strict=True))
+
+
+def unambiguous_items(text: str) -> list[str] | None:
+    """The items of a string by cutting it at its quotes and blanks alone, each once.
+
+    None where that does not account for every character: a NUL, a doubled quote, a quote that does not stand between
+    blanks or is not closed. Whether that is an error is for `parse_name_value_string` to say.
+    """
+    if '"' not in text:
+        return None if "\0" in text else [item for item in text.split(" ") if item]
+    segments = text.split('"')  # outside, quoted, outside, quoted, ... outside
+    last = len(segments) - 1
+    if last % 2 or "\0" in text:
+        return None
+    items: list[str] = []
+    for index, segment in enumerate(segments):
+        if index % 2:
+            items.append(segment)
+        elif _stands_between(segment, first=index == 0, last=index == last):
+            items += [item for item in segment.split(" ") if item]
+        else:
+            return None
+    return items
+
+
+def _stands_between(segment: str, *, first: bool, last: bool) -> bool:
+    """Whether blanks separate what stands outside quotes from the quotes beside it."""
+    if not segment:
+        return first or last
+    return (first or segment[0] == " ") and (last or segment[-1] == " ")
 
 
 def name_positions(text: str) -> tuple[int, ...]:

@@ -64,6 +64,7 @@ Option = RegistrationOption | PublicationOption | DeleteOption
 OptionClass = type[RegistrationOption] | type[PublicationOption] | type[DeleteOption]
 
 NO_OPTIONS_TOKEN = "None"
+OPTION_FIELDS = {"RegOpt": "registration", "PubOpt": "publication", "DelOpt": "delete"}  # field, and kind of option
 _DECIMAL = re.compile(r"[0-9]{1,10}")
 
 _KINDS: dict[OptionClass, str] = {
