@@ -7,13 +7,15 @@ code 1.
 """
 
 import asyncio
+import contextlib
 import importlib.metadata
 import logging
+import os
 import signal
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Final
+from typing import Any, Final
 
 import uvloop
 
@@ -25,6 +27,7 @@ from gateway.bridge.subscriptions import Subscriptions
 from gateway.bridge.to_mq import ToMq, exchange_of
 from gateway.bridge.to_mqtt import ToMqtt
 from gateway.config import Settings
+from gateway.conversion import ConversionService
 from gateway.listener import Listener
 from mappings.command import Dialect
 from mappings.table import TABLE_VERSION
@@ -57,6 +60,7 @@ class Daemon:
         self._exit_code = 0
         self._commits = ThreadPoolExecutor(max_workers=1, thread_name_prefix="commit")
         self._broker: Broker | None = None
+        self._conversion: ConversionService | None = None
         self._exporter: asyncio.subprocess.Process | None = None
         self._exporter_task: asyncio.Task[None] | None = None
 
@@ -124,6 +128,8 @@ class Daemon:
         self._note_start(engine)
         self._broker = Broker(engine, listener=notes, streams=(*settings.broker.streams, settings.publish.stream))
         self._broker.attach()
+        call_soon = asyncio.get_running_loop().call_soon
+        self._conversion = ConversionService(engine, settings.conversion, notes, call_soon=call_soon)
         sessions = Sessions(engine, maximum_in_flight=settings.mqtt.maximum_in_flight)
         access = Access(publish=settings.access.publish, subscribe=settings.access.subscribe)
         to_mq = ToMq(
@@ -133,7 +139,7 @@ class Daemon:
             subscriber_queue=settings.subscribe.queue,
             reply_queue=settings.subscribe.reply_queue,
         )
-        to_mqtt = ToMqtt(engine, sessions, subscriber_queue, call_soon=asyncio.get_running_loop().call_soon)
+        to_mqtt = ToMqtt(engine, sessions, subscriber_queue, call_soon=call_soon)
         subscriptions = Subscriptions(
             engine,
             sessions,
@@ -178,10 +184,10 @@ class Daemon:
         await listener.stop()
         if engine.failed is None:
             bridge.tick()
-            engine.tick()
-            while not engine.is_idle and engine.failed is None:
-                await asyncio.sleep(0.001)
-        await self._stop_exporter()
+            await _until_idle(engine)
+            engine.tick()  # writes the audit notes of all that
+            await _until_idle(engine)
+        await self._stop_exporter(engine)
 
     def _offload(self, call: Callable[[], None], done: Callable[[BaseException | None], None]) -> None:
         """Runs a slow commit in a thread; `done` is called in the event loop."""
@@ -199,18 +205,9 @@ class Daemon:
     async def _keep_exporting(self) -> None:
         """Runs the exporter, and starts it again if it dies: what it has not written is still on the audit queue."""
         while not self._stop.is_set():
-            self._exporter = await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-m",
-                "gateway.audit_trail.exporter",
-                "--data",
-                str(self._settings.data),
-                "--segment-bytes",
-                str(self._settings.audit.segment_bytes),
-                "--segment-minutes",
-                str(self._settings.audit.segment_minutes),
-                start_new_session=True,
-            )
+            self._exporter = await self._start_exporter()
+            if self._stop.is_set():
+                self._terminate_exporter()
             exit_code = await self._exporter.wait()
             if self._stop.is_set():
                 return
@@ -220,18 +217,53 @@ class Daemon:
             except TimeoutError:
                 continue
 
-    async def _stop_exporter(self) -> None:
-        task, process = self._exporter_task, self._exporter
-        if task is None or process is None:
+    async def _start_exporter(self, *options: str) -> asyncio.subprocess.Process:
+        audit = self._settings.audit
+        return await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "gateway.audit_trail.exporter",
+            "--data",
+            str(self._settings.data),
+            "--segment-bytes",
+            str(audit.segment_bytes),
+            "--segment-minutes",
+            str(audit.segment_minutes),
+            "--parent",
+            str(os.getpid()),
+            *options,
+            start_new_session=True,
+        )
+
+    async def _stop_exporter(self, engine: Engine) -> None:
+        """Returns when the trail is complete and its segment closed, or that is impossible."""
+        if self._exporter_task is None:
             return
-        if process.returncode is None:
-            process.terminate()
+        self._terminate_exporter()
+        await self._wait_for_exporter(self._exporter_task)
+        has_finished = self._exporter is not None and self._exporter.returncode == 0
+        if not has_finished and engine.failed is None:  # it was not up yet, or had died: another does its work
+            self._exporter = await self._start_exporter("--once")
+            await self._wait_for_exporter(asyncio.create_task(self._exporter.wait()))
+
+    def _terminate_exporter(self) -> None:
+        if self._exporter is not None and self._exporter.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                self._exporter.terminate()
+
+    async def _wait_for_exporter(self, end: "asyncio.Task[Any]") -> None:
         try:
-            await asyncio.wait_for(asyncio.shield(task), EXPORT_WAIT_S)
+            await asyncio.wait_for(asyncio.shield(end), EXPORT_WAIT_S)
         except TimeoutError:
             _log.warning("exporter left behind waited_s=%s", EXPORT_WAIT_S)
-            process.kill()
-            await task
+            if self._exporter is not None:
+                self._exporter.kill()
+            await end
+
+
+async def _until_idle(engine: Engine) -> None:
+    while not engine.is_idle and engine.failed is None:
+        await asyncio.sleep(0.001)
 
 
 def run(settings: Settings, *, ready: Callable[[str, int], None] = lambda _host, _port: None) -> int:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from gateway.audit_trail.records import Chain, Expander, MalformedBatch
-from gateway.audit_trail.segment import STANDARD_LIMITS, SegmentLimits, Trail
+from gateway.audit_trail.segment import STANDARD_LIMITS, SegmentLimits, Trail, TrailInUse
 from mappings.header_chain import FORMAT_DEAD_LETTER, DeadLetterHeader
 from mq_adapters.embedded.client import Client
 from mq_adapters.embedded.engine import AUDIT_QUEUE, DEAD_LETTER_QUEUE
@@ -177,8 +177,8 @@ class StopRequest(Protocol):
 class TerminationSignal:
     """SIGTERM as something to wait for. SIGINT is ignored: a terminal sends it to the gateway too, which stops us."""
 
-    def __init__(self) -> None:
-        self._asked = False
+    def __init__(self, *, asked: bool = False) -> None:
+        self._asked = asked
         self._read, self._write = os.pipe()
         os.set_blocking(self._write, False)
         signal.set_wakeup_fd(self._write)
@@ -214,10 +214,11 @@ def run(queue_manager: AuditQueue, trail: Trail, stop: StopRequest) -> None:
     trail.close_segment()
 
 
-def connect_patiently(data: Path, stop: StopRequest) -> Client:
+def connect_patiently(data: Path, stop: StopRequest, parent: int = 0) -> Client:
     """Connects to a gateway that may still be starting. QueueManagerError 2059 when it does not come up."""
     deadline = time.monotonic() + CONNECT_WAIT_S
     while True:
+        check_parent(parent)
         try:
             return Client(data, application_name=_APPLICATION_NAME)
         except QueueManagerError as error:
@@ -226,17 +227,37 @@ def connect_patiently(data: Path, stop: StopRequest) -> Client:
                 raise
 
 
+def open_patiently(folder: Path, limits: SegmentLimits, parent: int = 0) -> Trail:
+    """Opens the trail; the exporter of a gateway that was killed may still be letting go of it. TrailInUse at last."""
+    deadline = time.monotonic() + CONNECT_WAIT_S
+    while True:
+        check_parent(parent)
+        try:
+            return Trail.open(folder, limits=limits)
+        except TrailInUse:
+            if time.monotonic() >= deadline:
+                raise
+            time.sleep(_CONNECT_PAUSE_S)
+
+
+def check_parent(parent: int) -> None:
+    """QueueManagerError 2009 where the gateway that started this exporter is gone: the next one starts its own."""
+    if parent and os.getppid() != parent:
+        raise QueueManagerError(ReasonCode.MQRC_CONNECTION_BROKEN, "stay with the gateway that started the exporter")
+
+
 def main(arguments: list[str] | None = None) -> int:
     """The process. Exit 0: stopped as asked; 1: the gateway went away or the disk failed (one line says which)."""
     options = _options(arguments)
     limits = SegmentLimits(size_bytes=options.segment_bytes, age=timedelta(minutes=options.segment_minutes))
-    stop = TerminationSignal()
+    stop = TerminationSignal(asked=options.once)
     os.nice(_NICENESS)
     try:
         with (
-            connect_patiently(options.data, stop) as queue_manager,
-            Trail.open(options.data / TRAIL_FOLDER, limits=limits) as trail,
+            connect_patiently(options.data, stop, options.parent) as queue_manager,
+            open_patiently(options.data / TRAIL_FOLDER, limits, options.parent) as trail,
         ):
+            check_parent(options.parent)
             run(queue_manager, trail, stop)
     except (QueueManagerError, StoreError) as error:
         print(f"rfhbridge exporter: {error}", file=sys.stderr)
@@ -250,6 +271,8 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--segment-bytes", type=int, default=STANDARD_LIMITS.size_bytes, metavar="N")
     minutes = STANDARD_LIMITS.age / timedelta(minutes=1)
     parser.add_argument("--segment-minutes", type=float, default=minutes, metavar="N")
+    parser.add_argument("--parent", type=int, default=0, metavar="PID", help="end when this process is gone")
+    parser.add_argument("--once", action="store_true", help="write what waits, close the segment and end")
     return parser.parse_args(arguments)
 
 

@@ -49,6 +49,10 @@ class TrailEnd:
     records_of_batch: int = 0
 
 
+class TrailInUse(StoreError):
+    """Another process writes the trail."""
+
+
 def _utc_now() -> datetime:
     return datetime.now(UTC)
 
@@ -74,7 +78,7 @@ class Trail:
     def open(
         cls, folder: Path, *, limits: SegmentLimits = STANDARD_LIMITS, now: Callable[[], datetime] = _utc_now
     ) -> Self:
-        """Opens or makes the folder, continues an open segment, sets torn bytes aside. StoreError when it is in use."""
+        """Opens or makes the folder, continues an open segment, sets torn bytes aside. Raises TrailInUse."""
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
@@ -85,7 +89,7 @@ class Trail:
                 os.close(lock)
                 raise
         except BlockingIOError as error:
-            raise StoreError(
+            raise TrailInUse(
                 f"open the trail in {folder}", "another process writes it", "stop it, or let it finish"
             ) from error
         except OSError as error:
