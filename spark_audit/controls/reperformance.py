@@ -119,7 +119,7 @@ CONTROL = Control(
     identifier="conversion.reperformance",
     title="Each conversion, performed again, has the same result",
     severity=Severity.ERROR,
-    source="seed 003: field table; section 'MQTT mapping' of the reference",
+    source="seed 003: field table; MQTT 3.1.1 section 3.3",
     scope=Scope.CONVERSIONS,
     find=find,
 )

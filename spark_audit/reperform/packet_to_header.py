@@ -6,7 +6,7 @@
     UNSUBSCRIBE         DeregSub with CorrelAsId, for the same topics or those of them that nobody else uses
     end of a session    DeregSub with CorrelAsId and DeregAll, without topics
 
-Source: section "MQTT mapping" of the project's reference; IBM MQ, "Queued publish/subscribe command messages".
+Source: MQTT 3.1.1 sections 3.1, 3.3, 3.8 and 3.10; IBM MQ, "Queued publish/subscribe command messages".
 """
 
 from typing import Final
