@@ -13,7 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
 from pydantic_core import ErrorDetails
 
 from mappings.topics import TopicError, check_mqtt_topic_filter
@@ -178,6 +186,39 @@ class AuditSettings(_Table):
     segment_minutes: int = Field(default=15, ge=1, description="minutes after which a file of the trail is closed")
 
 
+class ConversionSettings(_Table):
+    """A queue whose messages are converted and moved to another; one [[conversion]] each."""
+
+    source: MqName = Field(alias="from", description="queue whose messages are converted; it is emptied")
+    target: MqName = Field(alias="to", description="queue that the converted messages are put on")
+    header: Literal["mqrfh2", "mqrfh"] = Field(description='header that the messages get: "mqrfh2" or "mqrfh"')
+    mode: Literal["strict", "extended"] = Field(
+        default="strict",
+        description='"strict": the nine mapped fields; "extended": the names of the subscription too',
+    )
+    description: str = Field(default="", description="what the conversion is for")
+
+
+class HttpSettings(_Table):
+    """Conversion over HTTP. It has no passwords: whoever reaches the port may use it."""
+
+    enabled: bool = Field(default=False, description="whether messages can be converted over HTTP")
+    listen: ListenText = Field(
+        default="127.0.0.1:8080", description="address of the HTTP server, HOST:PORT or [IPV6]:PORT"
+    )
+    maximum_request_bytes: int = Field(
+        default=4_194_304,
+        ge=1,
+        le=104_857_600,
+        description="bytes of the largest message that is taken; IBM MQ's own default is 4 MiB, its ceiling 100 MiB",
+    )
+
+    @property
+    def address(self) -> Address:
+        """`listen` as host and port."""
+        return Address.parse(self.listen)
+
+
 class LogSettings(_Table):
     """The log, on standard error."""
 
@@ -187,6 +228,9 @@ class LogSettings(_Table):
     format: Literal["text", "json"] = Field(
         default="text", description='"text": key=value; "json": one JSON object a line'
     )
+
+
+Conversions = Annotated[tuple[ConversionSettings, ...], BeforeValidator(_listed)]
 
 
 class Settings(_Table):
@@ -208,8 +252,17 @@ class Settings(_Table):
     subscribe: SubscribeSettings = SubscribeSettings()
     mqtt: MqttSettings = MqttSettings()
     access: AccessSettings = AccessSettings()
+    conversion: Conversions = Field(default=(), description="queues whose messages are converted, one table for each")
+    http: HttpSettings = HttpSettings()
     audit: AuditSettings = AuditSettings()
     log: LogSettings = LogSettings()
+
+    @model_validator(mode="after")
+    def _checked_conversions(self) -> Self:
+        problems = tuple(_conversion_problems(self))
+        if problems:
+            raise ValueError("; ".join(problems))
+        return self
 
     @property
     def address(self) -> Address:
@@ -219,7 +272,7 @@ class Settings(_Table):
     @property
     def configuration_sha256(self) -> str:
         """SHA-256 (hex) of the effective settings as canonical JSON: sorted keys, no blanks, UTF-8."""
-        settings = self.model_dump(mode="json")
+        settings = self.model_dump(mode="json", by_alias=True)
         canonical = json.dumps(settings, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
         return hashlib.sha256(canonical.encode()).hexdigest()
 
@@ -243,16 +296,62 @@ class Settings(_Table):
             ) from None
 
 
+def _conversion_problems(settings: Settings) -> Iterator[str]:
+    """What is wrong with the conversions together: sources that are somebody else's, and ways that lead back."""
+    from mq_adapters.embedded.engine import AUDIT_QUEUE, CONTROL_QUEUE, DEAD_LETTER_QUEUE, DEFAULT_STREAM
+
+    streams = (DEFAULT_STREAM, settings.publish.stream, *settings.broker.streams)
+    taken = {
+        CONTROL_QUEUE: "the broker takes its commands off it",
+        AUDIT_QUEUE: "the audit trail is written from it",
+        DEAD_LETTER_QUEUE: "what cannot be converted is put there",
+        settings.subscribe.queue: "the gateway receives its publications on it",
+        settings.subscribe.reply_queue: "the gateway receives its answers on it",
+        **dict.fromkeys(streams, "it is a stream, whose messages the broker takes"),
+    }
+    targets: dict[str, str] = {}
+    for index, conversion in enumerate(settings.conversion):
+        source, target = conversion.source, conversion.target
+        if source in taken:
+            yield f"conversion.{index}.from: {source!r} cannot be converted: {taken[source]}"
+        if target in (AUDIT_QUEUE, DEAD_LETTER_QUEUE):
+            yield f"conversion.{index}.to: {target!r} takes nothing but what the gateway itself puts there"
+        if source in targets:
+            yield f"conversion.{index}.from: {source!r} has a conversion already; one queue, one conversion"
+        targets.setdefault(source, target)
+        if _leads_back(targets, source):
+            yield f"conversion.{index}: what leaves {source!r} comes back to it; messages would go round for ever"
+
+
+def _leads_back(targets: Mapping[str, str], source: str) -> bool:
+    """Whether the way that starts at a queue comes to it again."""
+    queue = source
+    for _ in targets:
+        queue = targets.get(queue, "")
+        if queue == source:
+            return True
+    return False
+
+
 def example_toml() -> str:
     """A configuration file with every key, its default, and what it is."""
     lines = ["# rfhbridge: every key with its default"]
+    tables = {name: field for name, field in Settings.model_fields.items() if isinstance(field.default, _Table)}
     for name, field in Settings.model_fields.items():
-        if not isinstance(field.default, _Table):
+        if name not in (*tables, *_TABLE_ARRAYS):
             lines += ["", f"# {field.description}", f"{name} = {_toml_value(field.default)}"]
-    for name, field in Settings.model_fields.items():
-        if isinstance(field.default, _Table):
-            lines += ["", f"[{name}]", *_example_table(field.default)]
+    for name, field in tables.items():
+        lines += ["", f"[{name}]", *_example_table(type(field.default))]
+    for name, table in _TABLE_ARRAYS.items():
+        lines += ["", f"# {Settings.model_fields[name].description}; remove the first # of each line", f"# [[{name}]]"]
+        lines += [f"# {line}" for line in _example_table(table)]
     return "\n".join(lines) + "\n"
+
+
+#: Tables of which a file may have any number, by their key.
+_TABLE_ARRAYS: Final[dict[str, type[_Table]]] = {"conversion": ConversionSettings}
+#: What the example says where a key has no default.
+_EXAMPLE_VALUES: Final = {"from": "ORDERS.MQRFH", "to": "ORDERS.MQRFH2", "header": "mqrfh2"}
 
 
 def known_keys() -> tuple[str, ...]:
@@ -263,8 +362,9 @@ def known_keys() -> tuple[str, ...]:
 def _known_keys() -> Iterator[str]:
     for name, field in Settings.model_fields.items():
         yield name
-        if isinstance(field.default, _Table):
-            yield from (f"{name}.{key}" for key in type(field.default).model_fields)
+        table = _TABLE_ARRAYS.get(name) or type(field.default)
+        if issubclass(table, _Table):
+            yield from (f"{name}.{inner.alias or key}" for key, inner in table.model_fields.items())
 
 
 def _read_toml(path: Path) -> dict[str, object]:
@@ -300,9 +400,12 @@ _IN_TOML_TERMS: Final = {
 def _sentence(problem: ErrorDetails) -> str:
     path = ".".join(str(part) for part in problem["loc"])
     if problem["type"] == "extra_forbidden":
-        return f"unknown key {path!r}{_nearest(path)}"
+        return f"unknown key {path!r}{_nearest('.'.join(part for part in problem['loc'] if isinstance(part, str)))}"
     if problem["type"] == "value_error":
-        return f"{path}: {problem['msg'].removeprefix('Value error, ')}"
+        words = problem["msg"].removeprefix("Value error, ")
+        return f"{path}: {words}" if path else words
+    if problem["type"] == "missing":
+        return f"{path}: is missing"
     message = _IN_TOML_TERMS.get(problem["type"]) or problem["msg"].replace("Input should be", "must be")
     return f"{path}: {message}, not {problem['input']!r}"
 
@@ -318,10 +421,11 @@ def _nearest(path: str) -> str:
     return f", the nearest known key is {close[0]!r}"
 
 
-def _example_table(table: _Table) -> Iterator[str]:
-    for name, field in type(table).model_fields.items():
+def _example_table(table: type[_Table]) -> Iterator[str]:
+    for key, field in table.model_fields.items():
+        name = field.alias or key
         yield f"# {field.description}"
-        yield f"{name} = {_toml_value(field.default)}"
+        yield f"{name} = {_toml_value(_EXAMPLE_VALUES[name] if field.is_required() else field.default)}"
 
 
 def _toml_value(value: object) -> str:

@@ -47,17 +47,20 @@ PUBLISH_FLAGS: Final = tuple(_publish_flags(first) for first in range(256))
 class Sheet:
     """The fragments of one fact sheet: `head` stands before the message identifiers, the others behind them."""
 
-    __slots__ = ("conversion", "correlation", "head", "input", "is_retained", "output", "persistent")
+    __slots__ = ("conversion", "correlation", "head", "input", "is_retained", "output", "persistent", "table_version")
 
     def __init__(self, facts: list[Any]) -> None:
         kind, *values = facts
-        self.head = self.correlation = self.input = self.output = self.persistent = self.is_retained = ""
+        self.head = self.correlation = self.input = self.output = ""
+        self.persistent = self.is_retained = self.table_version = ""
         if kind == "translation":
             self._translation(*values)
         elif kind == "arrival":
             self._arrival(*values)
         elif kind == "delivery":
             self._delivery(*values)
+        elif kind == "service":
+            self._service(*values)
         else:
             raise ValueError(f"fact sheet {kind!r} is not known")
 
@@ -117,11 +120,34 @@ class Sheet:
         self.correlation = _correlation(correl_id)
         self.conversion = f',"conversion":"{ConversionKind.HEADER_TO_HEADER}"'
         self.input = _side("input", input_format, input_ccsid, input_encoding, input_header)
-        self.output = _side("output", output_format, output_ccsid, output_encoding, output_header)
-        if dropped:
-            pairs = ",".join(f"[{json_text(name)},{json_text(reason)}]" for name, reason in dropped)
-            self.output += f',"dropped_fields":[{pairs}]'
+        self.output = _side("output", output_format, output_ccsid, output_encoding, output_header) + _dropped(dropped)
         self.is_retained = f',"is_retained":{truth_text(is_retained)}'
+
+    def _service(
+        self,
+        queue: str,
+        mode: str,
+        table_version: str,
+        ccsid: int,
+        encoding: int,
+        input_format: bytes,
+        input_header: bytes,
+        output_format: bytes,
+        output_header: bytes,
+        dropped: list[list[str]],
+    ) -> None:
+        self.head = f',"queue":{json_text(queue)}'
+        self.conversion = f',"conversion":"{ConversionKind.SERVICE}","mode":{json_text(mode)}'
+        self.input = _side("input", input_format, ccsid, encoding, input_header)
+        self.output = _side("output", output_format, ccsid, encoding, output_header) + _dropped(dropped)
+        self.table_version = f',"table_version":{json_text(table_version)}'
+
+
+def _dropped(fields: list[list[str]]) -> str:
+    if not fields:
+        return ""
+    pairs = ",".join(f"[{json_text(name)},{json_text(reason)}]" for name, reason in fields)
+    return f',"dropped_fields":[{pairs}]'
 
 
 def _correlation(correl_id: bytes) -> str:

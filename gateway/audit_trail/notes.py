@@ -22,13 +22,16 @@ stands as its index. The other items are, by kind:
     DROPPED        at, client, epoch, exchange, queue, MsgId number, reason text
     STARTED        at, code version, table version, configuration SHA-256
     SESSION        at, client, epoch, event, protocol level, clean session
+    SERVED         at, MsgId number of the message taken, MsgId number of the one put, persistent, payload bytes,
+                   payload SHA-256, service
 
 PUBLISHED is one exchange of QoS 0 or 1: an `accepted` and a `put` record. A QoS 2 exchange is ACCEPTED when it is
 stored and RELEASED when its PUBREL makes it a put. A MsgId number is the sequence number that ends a MsgId of this
 store; 0 is none. A packet part is what of the packet the command was made from: one entry of a SUBSCRIBE or UNSUBSCRIBE
 (length, filter, requested QoS); of a will its topic (length, text) and a byte with QoS 0x06 and RETAIN 0x01; the header
 of a PUBLISH; empty where no packet asked. The exchange of REFUSED, DEAD_LETTERED and DROPPED is the incoming one that
-the message came from; with exchange 0 the client is the one who was to get it.
+the message came from; with exchange 0 the client is the one who was to get it. A message that the conversion service
+put keeps the MsgId of the one it took; their numbers differ.
 """
 
 from collections.abc import Callable
@@ -60,6 +63,7 @@ class NoteKind(IntEnum):
     DROPPED = 11
     STARTED = 12
     SESSION = 13
+    SERVED = 14
 
 
 class Translation:
@@ -134,6 +138,55 @@ class Arrival:
         return ["arrival", *(getattr(self, name) for name in _ARRIVAL_FIELDS)]
 
 
+class Service:
+    """Fact sheet of the conversion service: to which queue, how, and the header chain before and after.
+
+    CodedCharSetId and Encoding are those of the MQMD, which the service leaves as they are. `dropped` names each field
+    that was not copied, with the reason.
+    """
+
+    __slots__ = (
+        "coded_char_set_id",
+        "dropped",
+        "encoding",
+        "input_format",
+        "input_header",
+        "mode",
+        "output_format",
+        "output_header",
+        "queue",
+        "table_version",
+    )
+
+    def __init__(
+        self,
+        *,
+        queue: str,
+        mode: str,
+        table_version: str,
+        coded_char_set_id: int,
+        encoding: int,
+        input_format: bytes,
+        input_header: bytes,
+        output_format: bytes,
+        output_header: bytes,
+        dropped: tuple[tuple[str, str], ...],
+    ) -> None:
+        self.queue = queue
+        self.mode = mode
+        self.table_version = table_version
+        self.coded_char_set_id = coded_char_set_id
+        self.encoding = encoding
+        self.input_format = input_format
+        self.input_header = input_header
+        self.output_format = output_format
+        self.output_header = output_header
+        self.dropped = dropped
+
+    def facts(self) -> list[object]:
+        return ["service", *(getattr(self, name) for name in _SERVICE_FIELDS)]
+
+
 _TRANSLATION_FIELDS: Final = (
     "command",
     "topic",
@@ -154,6 +207,18 @@ _ARRIVAL_FIELDS: Final = (
     "coded_char_set_id",
     "encoding",
     "header",
+)
+_SERVICE_FIELDS: Final = (
+    "queue",
+    "mode",
+    "table_version",
+    "coded_char_set_id",
+    "encoding",
+    "input_format",
+    "input_header",
+    "output_format",
+    "output_header",
+    "dropped",
 )
 _DELIVERY_FIELDS: Final = (
     "queue_name",
@@ -191,7 +256,7 @@ def pack_batch(batch: int, notes: list[Note]) -> bytes:
 def _facts(sheet: object) -> list[object]:
     if isinstance(sheet, Delivery):
         return ["delivery", *(getattr(sheet, name) for name in _DELIVERY_FIELDS)]
-    if isinstance(sheet, Translation | Arrival):
+    if isinstance(sheet, Translation | Arrival | Service):
         return sheet.facts()
     raise TypeError(f"no fact sheet: {type(sheet).__name__}")
 
@@ -204,7 +269,7 @@ class BrokerNotes:
         self._exchange_of = exchange_of
 
     def copied(self, unit: UnitOfWork, publication: Message, copy: Message, delivery: Delivery) -> None:
-        unit.notes.append((NoteKind.COPIED, self._now_us(), publication.sequence, copy.sequence, delivery))
+        unit.notes.append((NoteKind.COPIED, copy.put_us, publication.sequence, copy.sequence, delivery))
 
     def refused(self, unit: UnitOfWork, command: Message, verb: str, reason_code: int) -> None:
         exchange = self._exchange_of(command.origin)

@@ -48,6 +48,7 @@ class Expander:
             NoteKind.DROPPED: self._dropped,
             NoteKind.STARTED: self._started,
             NoteKind.SESSION: self._session,
+            NoteKind.SERVED: self._served,
         }
 
     def expand(self, packed: bytes) -> tuple[int, list[str]]:
@@ -293,6 +294,16 @@ class Expander:
         return (
             f'{self._start(Kind.SESSION, at)},"client":{self._text(client)},"session_epoch":{epoch}'
             f',"protocol_level":{protocol_level},"clean_session":{truth_text(clean_session)},"event":{json_text(event)}',
+        )
+
+    def _served(
+        self, at: int, taken: int, put: int, persistent: bool, length: int, digest: bytes, service: int
+    ) -> tuple[str, ...]:
+        sheet = self._sheets[service]
+        return (
+            f"{self._start(Kind.PUT, at)}{sheet.head}{self._message(put)}{self._message(taken, 'source_message_id')}"
+            f',"persistent":{truth_text(persistent)}{sheet.conversion}{sheet.input}{sheet.output}'
+            f',"payload_bytes":{length},"payload_sha256":"{digest_text(digest)}"{sheet.table_version}',
         )
 
 

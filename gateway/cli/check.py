@@ -28,7 +28,7 @@ def check(
     if as_json:
         write_json(
             {
-                "settings": settings.model_dump(mode="json"),
+                "settings": settings.model_dump(mode="json", by_alias=True),
                 "configuration_sha256": settings.configuration_sha256,
                 "table_version": TABLE_VERSION,
             }

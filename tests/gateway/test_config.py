@@ -7,6 +7,10 @@ from pydantic import ValidationError
 
 from gateway.config import Address, ConfigurationError, Settings, example_toml, known_keys
 
+#: Keys whose tables stand in [[ ]], as many as one likes.
+ARRAYS = ("conversion",)
+CONVERSION = '[[conversion]]\nfrom = "{}"\nto = "{}"\nheader = "mqrfh2"\n'
+
 
 @pytest.fixture
 def load(tmp_path):
@@ -73,7 +77,8 @@ def test_unknown_key_is_an_error_that_names_the_nearest_with_its_full_path(load,
 @pytest.mark.parametrize("key", known_keys())
 def test_key_with_a_letter_too_much_names_the_right_one(load, key):
     table, _, name = key.rpartition(".")
-    text = f"[{table}]\n{name}x = 1\n" if table else f"{name}x = 1\n"
+    heading = f"[[{table}]]" if table in ARRAYS else f"[{table}]"
+    text = f"{heading}\n{name}x = 1\n" if table else f"{name}x = 1\n"
     with pytest.raises(ConfigurationError, match=f"the nearest known key is '{key}'"):
         load(text)
 
@@ -111,6 +116,75 @@ def test_wrong_value_is_an_error_that_names_the_key(load, text, complaint):
     assert "rfhbridge check --example" in raised.value.hint
 
 
+def test_conversions_are_read_with_their_defaults(load):
+    settings = load(CONVERSION.format("IN", "OUT") + CONVERSION.format("A", "IN") + 'mode = "extended"\n')
+    first, second = settings.conversion
+    assert (first.source, first.target, first.header, first.mode, first.description) == (
+        "IN",
+        "OUT",
+        "mqrfh2",
+        "strict",
+        "",
+    )
+    assert (second.target, second.mode) == ("IN", "extended")
+    assert Settings().conversion == ()
+
+
+@pytest.mark.parametrize(
+    ("ways", "complaint"),
+    [
+        ([("A", "A")], "conversion.0: what leaves 'A' comes back to it"),
+        ([("A", "B"), ("B", "C"), ("C", "A")], "conversion.2: what leaves 'C' comes back to it"),
+        ([("A", "B"), ("B", "A"), ("C", "A")], "conversion.1: what leaves 'B' comes back to it"),
+        ([("A", "B"), ("A", "C")], "conversion.1.from: 'A' has a conversion already"),
+        (
+            [("SYSTEM.BROKER.CONTROL.QUEUE", "A")],
+            "conversion.0.from: 'SYSTEM.BROKER.CONTROL.QUEUE' cannot be converted",
+        ),
+        ([("SYSTEM.BROKER.DEFAULT.STREAM", "A")], "it is a stream"),
+        ([("STOCK", "A")], "it is a stream"),
+        ([("SYSTEM.RFHBRIDGE.AUDIT", "A")], "the audit trail is written from it"),
+        ([("SYSTEM.DEAD.LETTER.QUEUE", "A")], "what cannot be converted is put there"),
+        ([("RFHBRIDGE.SUBSCRIBER", "A")], "the gateway receives its publications on it"),
+        ([("RFHBRIDGE.REPLY", "A")], "the gateway receives its answers on it"),
+        ([("A", "SYSTEM.RFHBRIDGE.AUDIT")], "conversion.0.to: 'SYSTEM.RFHBRIDGE.AUDIT' takes nothing"),
+        ([("A", "SYSTEM.DEAD.LETTER.QUEUE")], "conversion.0.to: 'SYSTEM.DEAD.LETTER.QUEUE' takes nothing"),
+        ([("A B", "A")], "conversion.0.from: 'A B' is not an MQ name"),
+    ],
+)
+def test_conversion_that_cannot_work_is_an_error_before_anything_starts(load, ways, complaint):
+    with pytest.raises(ConfigurationError) as raised:
+        load('broker.streams = ["STOCK"]\n' + "".join(CONVERSION.format(*way) for way in ways))
+    assert complaint in str(raised.value)
+
+
+@pytest.mark.parametrize("target", ["SYSTEM.BROKER.CONTROL.QUEUE", "SYSTEM.BROKER.DEFAULT.STREAM", "A.NEW.QUEUE"])
+def test_conversion_may_put_on_the_brokers_queues(load, target):
+    assert load(CONVERSION.format("IN", target)).conversion[0].target == target
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ('[[conversion]]\nfrom = "A"\nto = "B"\n', "conversion.0.header: is missing"),
+        (CONVERSION.format("A", "B") + 'form = "C"\n', "unknown key 'conversion.0.form', the nearest known key is"),
+        (CONVERSION.format("A", "B") + 'mode = "loose"\n', "conversion.0.mode: must be 'strict' or 'extended'"),
+        ('[conversion]\nfrom = "A"\n', "conversion: must be an array"),
+        ('[http]\nlisten = "8080"\n', "http.listen: '8080' is not HOST:PORT"),
+        ("[http]\nmaximum_request_bytes = 104857601\n", "http.maximum_request_bytes: "),
+    ],
+)
+def test_wrong_conversion_or_http_table_is_an_error_that_names_the_key(load, text, complaint):
+    with pytest.raises(ConfigurationError) as raised:
+        load(text)
+    assert complaint in str(raised.value)
+
+
+def test_http_is_off_and_on_loopback_unless_it_is_configured():
+    http = Settings().http
+    assert (http.enabled, http.address.host, http.address.port) == (False, "127.0.0.1", 8080)
+
+
 def test_all_problems_of_a_file_are_named_at_once(load):
     with pytest.raises(ConfigurationError) as raised:
         load('listen = "x"\nhedder = "mqrfh"\n')
@@ -132,7 +206,8 @@ def test_file_that_is_no_toml_or_no_text_or_not_there_is_an_error_of_ours(load, 
 def test_example_means_the_defaults_and_explains_every_key(load):
     example = example_toml()
     assert load(example) == Settings()
-    lines = example.splitlines()
+    lines = [line.replace("[[", "[").replace("]]", "]") for line in example.splitlines()]
+    lines += [line.removeprefix("# ") for line in lines[lines.index("# [conversion]") :]]
     for key in known_keys():
         name = key.rpartition(".")[2]
         values = [index for index, line in enumerate(lines) if line.startswith(f"{name} = ")]

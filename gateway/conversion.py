@@ -1,0 +1,337 @@
+"""The conversion service: messages move from queue to queue, each with its header in the other format.
+
+One unit of work takes a batch off the source queue, puts it on the target queue and notes each conversion, so that no
+crash loses or doubles a message. MsgId, CorrelId, context, persistence and what is left of the expiry stay; only
+Format changes. A message in the wanted format passes unchanged. What cannot be converted goes whole to the dead-letter
+queue and holds up nothing. While the target queue is full the messages stay where they are.
+
+    service = ConversionService(engine, settings.conversion, notes, call_soon=loop.call_soon)
+    service.start()            # moves what waits, and from then on what arrives
+    service.tick()             # several times a second: tries again what a full queue refused
+    service.stop()             # takes nothing more; what is under way commits with the engine
+"""
+
+import hashlib
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from gateway.audit_trail.notes import NoteKind, Service
+from gateway.config import ConversionSettings
+from mappings.charset import is_big_endian
+from mappings.convert import Mode, convert
+from mappings.errors import MappingError
+from mappings.header_chain import DEAD_LETTER_HEADER_BYTES, FORMAT_MQRFH, FORMAT_MQRFH2
+from mappings.reasons import reason_name
+from mappings.table import TABLE_VERSION, Dialect
+from mq_adapters.broker.dead_letters import DeadLetters
+from mq_adapters.delivery_listener import DeliveryListener
+from mq_adapters.embedded.engine import DEAD_LETTER_QUEUE, Engine
+from mq_adapters.embedded.queue import Queue
+from mq_adapters.embedded.unit_of_work import UnitOfWork
+from mq_adapters.message import Message
+from mq_adapters.reasons import QueueManagerError, ReasonCode, StoreError
+
+_log = logging.getLogger(__name__)
+
+#: A unit of work ends with this many messages or bytes, so that one route does not hold up the others.
+BATCH_MESSAGES: Final = 256
+BATCH_BYTES: Final = 8 * 1024 * 1024
+#: Messages that the dead-letter queue has no place for wait beside the others, up to this many.
+MAXIMUM_ASIDE: Final = 256
+#: Headers remembered by their bytes: at most this many, none longer than that; past it the memory is emptied.
+REMEMBERED_HEADERS: Final = 4_096
+REMEMBERED_HEADER_BYTES: Final = 4_096
+#: StrucLength of MQRFH and MQRFH2: bytes 8 to 11.
+_STRUC_LENGTH: Final = slice(8, 12)
+_US_OF_A_TENTH: Final = 100_000
+
+CallSoon = Callable[[Callable[[], None]], object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Converted:
+    """A converted header, where the body began in the old message, and what the audit notes of it."""
+
+    format: bytes
+    header: bytes
+    body_offset: int
+    service: Service
+
+
+class Converter:
+    """Converts the headers of one route. Messages with the same header, which are many, are converted once."""
+
+    def __init__(self, *, queue_name: str, to: Dialect, mode: Mode) -> None:
+        self._queue_name = queue_name
+        self._to = to
+        self._mode = mode
+        self._remembered: dict[tuple[bytes, bytes, int, int], Converted] = {}
+
+    def converted(self, message: Message) -> Converted:
+        """The new header of a message. Raises MappingError where the other format cannot say it, or nothing can."""
+        descriptor = message.descriptor
+        header = _only_header(message)
+        key = (header, descriptor.format, descriptor.coded_char_set_id, descriptor.encoding)
+        found = self._remembered.get(key) if header else None
+        if found is not None:
+            return found
+        converted = self._convert(message)
+        if header and converted.body_offset == len(header):
+            if len(self._remembered) >= REMEMBERED_HEADERS:
+                self._remembered.clear()
+            self._remembered[key] = converted
+        return converted
+
+    def _convert(self, message: Message) -> Converted:
+        descriptor = message.descriptor
+        conversion = convert(
+            message.body,
+            format=descriptor.format,
+            coded_char_set_id=descriptor.coded_char_set_id,
+            encoding=descriptor.encoding,
+            to=self._to,
+            mode=self._mode,
+        )
+        service = Service(
+            queue=self._queue_name,
+            mode=self._mode.value,
+            table_version=TABLE_VERSION,
+            coded_char_set_id=descriptor.coded_char_set_id,
+            encoding=descriptor.encoding,
+            input_format=descriptor.format,
+            input_header=message.body[: conversion.body_offset],
+            output_format=conversion.format,
+            output_header=conversion.header,
+            dropped=tuple((field.name, field.reason) for field in conversion.report.dropped),
+        )
+        return Converted(
+            format=conversion.format, header=conversion.header, body_offset=conversion.body_offset, service=service
+        )
+
+
+def _only_header(message: Message) -> bytes:
+    """The first header as its StrucLength cuts it, where it is short enough to be remembered; else nothing.
+
+    The header tells what follows it. Where no other header does, its bytes decide the conversion.
+    """
+    descriptor = message.descriptor
+    if descriptor.format not in (FORMAT_MQRFH, FORMAT_MQRFH2):
+        return b""
+    try:
+        is_big = is_big_endian(descriptor.encoding)
+    except MappingError:
+        return b""  # the conversion says what is wrong
+    length = int.from_bytes(message.body[_STRUC_LENGTH], "big" if is_big else "little")
+    return message.body[:length] if length <= min(REMEMBERED_HEADER_BYTES, len(message.body)) else b""
+
+
+class Route:
+    """One source queue and its target. One batch at a time is on its way to the disk."""
+
+    def __init__(
+        self, engine: Engine, source: Queue, target: Queue, *, converter: Converter, dead_letters: DeadLetters
+    ) -> None:
+        self._engine = engine
+        self._source = source
+        self._target = target
+        self._converter = converter
+        self._dead_letters = dead_letters
+        self._dead_letter_queue = engine.queue(DEAD_LETTER_QUEUE)
+        self._aside: list[tuple[Queue, Message]] = []
+        self._call_soon: CallSoon = lambda call: call()
+        self._is_due = False
+        self._is_committing = False
+        self._is_waiting = False
+        self._is_stopped = False
+        self._is_complaining = False
+
+    def start(self, call_soon: CallSoon) -> None:
+        """Moves what waits, and from now on what arrives."""
+        self._call_soon = call_soon
+        self._source.listen(None, self._wake)
+        self._wake()
+
+    def stop(self) -> None:
+        self._is_stopped = True
+        self._source.unlisten(None, self._wake)
+
+    def try_again(self) -> None:
+        """Takes up what waits for room."""
+        if self._aside:
+            aside, self._aside = self._aside, []
+            self._engine.give_back(aside)
+        if self._is_waiting:
+            self._is_waiting = False
+            self._wake()
+
+    # -- moving --------------------------------------------------------------------------------------------------------
+
+    def _wake(self) -> None:
+        if not (self._is_due or self._is_committing or self._is_waiting or self._is_stopped):
+            self._is_due = True
+            self._call_soon(self._move)
+
+    def _move(self) -> None:
+        """One batch, in one unit of work."""
+        self._is_due = False
+        if self._is_stopped or self._engine.failed is not None:
+            return
+        unit = self._engine.begin()
+        try:
+            self._gather(unit)
+            if unit.removals:
+                self._is_committing = True
+                self._engine.submit(unit, self._committed)
+        except StoreError:
+            return  # the engine has told the daemon, which stops; what was taken is still on the disk
+
+    def _gather(self, unit: UnitOfWork) -> None:
+        left_bytes = BATCH_BYTES
+        for _ in range(min(BATCH_MESSAGES, self._room())):
+            message = self._engine.take(self._source) if left_bytes > 0 else None
+            if message is None:
+                return
+            left_bytes -= len(message.body)
+            self._carry(unit, message)
+            if self._is_waiting:
+                return
+
+    def _committed(self, _unit: UnitOfWork) -> None:
+        self._is_committing = False
+        if self._is_complaining and not (self._is_waiting or self._aside):
+            self._is_complaining = False
+            _log.info("conversion resumed from=%s to=%s", self._source.name, self._target.name)
+        self._wake()
+
+    def _room(self) -> int:
+        """How many messages the target takes now; where it takes none, the route waits. The broker takes any number."""
+        if self._target.handler is not None:
+            return BATCH_MESSAGES
+        room = self._target.maximum_depth - self._target.depth
+        if room <= 0 and self._source.depth:
+            self._is_waiting = True
+            self._complain(self._target)
+        return max(room, 0)
+
+    def _complain(self, full: Queue) -> None:
+        """Says once that messages wait for room, not at every attempt."""
+        if not self._is_complaining:
+            self._is_complaining = True
+            _log.warning("conversion waits for room from=%s full=%s", self._source.name, full.name)
+
+    def _carry(self, unit: UnitOfWork, message: Message) -> None:
+        """Adds a message to the unit: converted to the target, or whole to the dead-letter queue."""
+        try:
+            converted = self._converter.converted(message)
+        except MappingError as error:
+            self._give_up(unit, message, error.reason_code)
+        except Exception:  # a fault of this program; the message is kept, and those behind it go on
+            _log.exception("conversion crashed from=%s", self._source.name)
+            self._give_up(unit, message, ReasonCode.MQRC_UNEXPECTED_ERROR)
+        else:
+            self._put(unit, message, converted)
+
+    def _put(self, unit: UnitOfWork, message: Message, converted: Converted) -> None:
+        put = self._converted_message(message, converted)
+        try:
+            self._engine.put(unit, self._target, put)
+        except QueueManagerError as error:
+            if error.reason_code == ReasonCode.MQRC_Q_FULL:
+                self._set_aside(message, self._target)
+            else:
+                self._give_up(unit, message, error.reason_code)
+            return
+        unit.remove(self._source, message)
+        body_bytes = len(message.body) - converted.body_offset
+        digest = hashlib.sha256(memoryview(message.body)[converted.body_offset :]).digest()
+        unit.notes.append(
+            (
+                NoteKind.SERVED,
+                self._engine.now_us(),
+                message.sequence,
+                put.sequence,
+                put.is_persistent,
+                body_bytes,
+                digest,
+                converted.service,
+            )
+        )
+
+    def _converted_message(self, message: Message, converted: Converted) -> Message:
+        descriptor = message.descriptor.replace(
+            format=converted.format, msg_id=message.msg_id, expiry=self._remaining_expiry(message)
+        )
+        return Message(descriptor, converted.header + message.body[converted.body_offset :], message.origin)
+
+    def _remaining_expiry(self, message: Message) -> int:
+        """What is left, in tenths of a second, rounded up as for an application that gets the message."""
+        if not message.expires_us:
+            return message.descriptor.expiry
+        left = -((self._engine.now_us() - message.expires_us) // _US_OF_A_TENTH)
+        return max(1, min(left, message.descriptor.expiry))
+
+    # -- what does not go on -------------------------------------------------------------------------------------------
+
+    def _give_up(self, unit: UnitOfWork, message: Message, reason_code: int) -> None:
+        """Sends a message to the dead-letter queue as its Report asks; where that is full, it waits aside."""
+        queue = self._dead_letter_queue
+        length = len(message.body) + DEAD_LETTER_HEADER_BYTES
+        if queue.depth + len(unit.puts) >= queue.maximum_depth or length > queue.maximum_message_bytes:
+            self._set_aside(message, queue)
+            return
+        kept = Message(message.descriptor.replace(msg_id=message.msg_id), message.body, message.origin)
+        kept.sequence, kept.put_us = message.sequence, message.put_us
+        self._dead_letters.put_or_discard(unit, kept, self._target.name, reason_code)
+        unit.remove(self._source, message)
+        _log.warning(
+            "message not converted from=%s to=%s msg_id=%s reason=%s",
+            self._source.name,
+            self._target.name,
+            message.msg_id.hex(),
+            reason_name(reason_code),
+        )
+
+    def _set_aside(self, message: Message, full: Queue) -> None:
+        """Keeps a message that finds no place out of the way of those behind it; a full target stops them all."""
+        self._aside.append((self._source, message))
+        self._complain(full)
+        self._is_waiting |= full is self._target or len(self._aside) >= MAXIMUM_ASIDE
+
+
+class ConversionService:
+    """All routes of the configuration."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        conversions: Iterable[ConversionSettings],
+        listener: DeliveryListener,
+        *,
+        call_soon: CallSoon,
+    ) -> None:
+        self._call_soon = call_soon
+        dead_letters = DeadLetters(engine, listener)
+        self._routes = [_route(engine, conversion, dead_letters) for conversion in conversions]
+
+    def start(self) -> None:
+        for route in self._routes:
+            route.start(self._call_soon)
+
+    def tick(self) -> None:
+        for route in self._routes:
+            route.try_again()
+
+    def stop(self) -> None:
+        for route in self._routes:
+            route.stop()
+
+
+def _route(engine: Engine, conversion: ConversionSettings, dead_letters: DeadLetters) -> Route:
+    description = conversion.description
+    source = engine.ensure(conversion.source, description or f"messages to convert to {conversion.header}")
+    target = engine.ensure(conversion.target, description or f"messages of {conversion.source} in {conversion.header}")
+    converter = Converter(queue_name=target.name, to=Dialect(conversion.header), mode=Mode(conversion.mode))
+    _log.info("conversion ready from=%s to=%s header=%s", source.name, target.name, conversion.header)
+    return Route(engine, source, target, converter=converter, dead_letters=dead_letters)
