@@ -21,7 +21,7 @@ from spark_audit.controls.control import (
     message_subject,
     violations,
 )
-from spark_audit.record import Kind
+from spark_audit.record import ConversionKind, Kind
 
 _PUBLISH = 3
 _COPY = ["gateway", "message_id"]
@@ -67,7 +67,8 @@ def copy_balance(records: DataFrame) -> DataFrame:
     """For each queue: how many copies were put for subscribers, and how many of them have each end."""
     told = records.where(sf.col("kind").isin(Kind.DELIVERED, Kind.DROPPED, Kind.DEAD_LETTERED))
     ends = told.groupBy(*_COPY).agg(_has(Kind.DELIVERED), _has(Kind.DROPPED), _has(Kind.DEAD_LETTERED))
-    copies = records.where(sf.col("source_message_id").isNotNull()).groupBy(*_COPY).agg(sf.max("queue").alias("queue"))
+    made = records.where(sf.col("conversion") == ConversionKind.HEADER_TO_HEADER)
+    copies = made.groupBy(*_COPY).agg(sf.max("queue").alias("queue"))
     return _balance(copies.join(ends, _COPY, "left"), (Kind.DELIVERED, Kind.DEAD_LETTERED, Kind.DROPPED), "queue")
 
 

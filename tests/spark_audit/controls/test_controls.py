@@ -8,6 +8,7 @@ from spark_audit.controls import conservation, delivery, payload, qos1, qos2, re
 from spark_audit.controls.control import Control
 
 PUBLISH = {"packet_type": 3, "direction": "in", "client": "boiler", "session_epoch": 1}
+COPY = {"conversion": "header_to_header"}
 SUM, OTHER_SUM = "ab" * 32, "cd" * 32
 
 
@@ -45,7 +46,7 @@ def _acknowledged(trail, exchange: int, **fields: object) -> int:
 
 
 def _copied(trail, publication: int, copy: int) -> int:
-    return trail.add("put", message_id=f"{copy:048x}", source_message_id=f"{publication:048x}", queue="Q")
+    return trail.add("put", message_id=f"{copy:048x}", source_message_id=f"{publication:048x}", queue="Q", **COPY)
 
 
 def _qos1(trail) -> set[int]:
@@ -153,6 +154,7 @@ def test_the_balances_count_every_exchange_and_every_copy_once(trail, read) -> N
     _copied(trail, 1, 50), _copied(trail, 1, 51), _copied(trail, 1, 52)
     _delivered(trail, 1, 1, 50), _delivered(trail, 2, 1, 50)
     trail.add("dropped", message_id=f"{51:048x}", reason="expired")
+    trail.add("put", message_id=f"{60:048x}", source_message_id=f"{50:048x}", queue="Q", conversion="service")
     records = read(trail.write())
     exchanges = {(row["qos"], row["end"]): row["count"] for row in conservation.exchange_balance(records).collect()}
     copies = {(row["queue"], row["end"]): row["count"] for row in conservation.copy_balance(records).collect()}
