@@ -7,8 +7,8 @@ code 1.
 """
 
 import asyncio
-import gc
 import contextlib
+import gc
 import importlib.metadata
 import logging
 import os
