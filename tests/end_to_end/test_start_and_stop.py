@@ -111,6 +111,9 @@ def test_sigterm_drains_what_was_sent_before_it(gateway: Gateway, connect: Conne
 
 def test_nothing_stale_prevents_a_start_after_kill_9(gateway: Gateway, connect: Connect) -> None:
     for _ in range(3):
+        client = _connected(connect, gateway, "work")
+        client.send("publishes", "32 08 0003 'a/b' 0001 'A'")
+        client.expect("gets PUBACK", "40 02 0001")
         with connect_queue_manager(gateway.data) as application:
             application.depth("SYSTEM.DEAD.LETTER.QUEUE")
             gateway.kill()
@@ -171,7 +174,7 @@ def test_a_full_disk_stops_the_gateway_and_loses_nothing_acknowledged(gateway: G
     payload = bytes(10_000)
     for number in range(1, 2_001):
         try:
-            client.send("publishes", f"32 99 4E 0003 'a/b' {number:04X}", payload)
+            client.send("publishes", f"32 97 4E 0003 'a/b' {number:04X}", payload)
         except AssertionError:
             break
         if client.receive_packet() != b"\x40\x02" + number.to_bytes(2, "big"):
