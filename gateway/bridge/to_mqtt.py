@@ -354,7 +354,7 @@ class ToMqtt:
                 self._engine.now_us(),
                 session.client,
                 session.epoch,
-                message.sequence,
+                0,
                 self._queue.name,
                 message.sequence,
                 reason,
