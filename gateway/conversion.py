@@ -14,17 +14,16 @@ queue and holds up nothing. While the target queue is full the messages stay whe
 import hashlib
 import logging
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Final
 
-from gateway.audit_trail.notes import NoteKind, Service
+from gateway.audit_trail.notes import NoteKind
 from gateway.config import ConversionSettings
-from mappings.charset import is_big_endian
-from mappings.convert import Mode, convert
+from gateway.converter import Converted, Converter
+from mappings.convert import Mode
 from mappings.errors import MappingError
-from mappings.header_chain import DEAD_LETTER_HEADER_BYTES, FORMAT_MQRFH, FORMAT_MQRFH2
+from mappings.header_chain import DEAD_LETTER_HEADER_BYTES
 from mappings.reasons import reason_name
-from mappings.table import TABLE_VERSION, Dialect
+from mappings.table import Dialect
 from mq_adapters.broker.dead_letters import DeadLetters
 from mq_adapters.delivery_listener import DeliveryListener
 from mq_adapters.embedded.engine import DEAD_LETTER_QUEUE, Engine
@@ -40,91 +39,9 @@ BATCH_MESSAGES: Final = 256
 BATCH_BYTES: Final = 8 * 1024 * 1024
 #: Messages that the dead-letter queue has no place for wait beside the others, up to this many.
 MAXIMUM_ASIDE: Final = 256
-#: Headers remembered by their bytes: at most this many, none longer than that; past it the memory is emptied.
-REMEMBERED_HEADERS: Final = 4_096
-REMEMBERED_HEADER_BYTES: Final = 4_096
-#: StrucLength of MQRFH and MQRFH2: bytes 8 to 11.
-_STRUC_LENGTH: Final = slice(8, 12)
 _US_OF_A_TENTH: Final = 100_000
 
 CallSoon = Callable[[Callable[[], None]], object]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Converted:
-    """A converted header, where the body began in the old message, and what the audit notes of it."""
-
-    format: bytes
-    header: bytes
-    body_offset: int
-    service: Service
-
-
-class Converter:
-    """Converts the headers of one route. Messages with the same header, which are many, are converted once."""
-
-    def __init__(self, *, queue_name: str, to: Dialect, mode: Mode) -> None:
-        self._queue_name = queue_name
-        self._to = to
-        self._mode = mode
-        self._remembered: dict[tuple[bytes, bytes, int, int], Converted] = {}
-
-    def converted(self, message: Message) -> Converted:
-        """The new header of a message. Raises MappingError where the other format cannot say it, or nothing can."""
-        descriptor = message.descriptor
-        header = _only_header(message)
-        key = (header, descriptor.format, descriptor.coded_char_set_id, descriptor.encoding)
-        found = self._remembered.get(key) if header else None
-        if found is not None:
-            return found
-        converted = self._convert(message)
-        if header and converted.body_offset == len(header):
-            if len(self._remembered) >= REMEMBERED_HEADERS:
-                self._remembered.clear()
-            self._remembered[key] = converted
-        return converted
-
-    def _convert(self, message: Message) -> Converted:
-        descriptor = message.descriptor
-        conversion = convert(
-            message.body,
-            format=descriptor.format,
-            coded_char_set_id=descriptor.coded_char_set_id,
-            encoding=descriptor.encoding,
-            to=self._to,
-            mode=self._mode,
-        )
-        service = Service(
-            queue=self._queue_name,
-            mode=self._mode.value,
-            table_version=TABLE_VERSION,
-            coded_char_set_id=descriptor.coded_char_set_id,
-            encoding=descriptor.encoding,
-            input_format=descriptor.format,
-            input_header=message.body[: conversion.body_offset],
-            output_format=conversion.format,
-            output_header=conversion.header,
-            dropped=tuple((field.name, field.reason) for field in conversion.report.dropped),
-        )
-        return Converted(
-            format=conversion.format, header=conversion.header, body_offset=conversion.body_offset, service=service
-        )
-
-
-def _only_header(message: Message) -> bytes:
-    """The first header as its StrucLength cuts it, where it is short enough to be remembered; else nothing.
-
-    The header tells what follows it. Where no other header does, its bytes decide the conversion.
-    """
-    descriptor = message.descriptor
-    if descriptor.format not in (FORMAT_MQRFH, FORMAT_MQRFH2):
-        return b""
-    try:
-        is_big = is_big_endian(descriptor.encoding)
-    except MappingError:
-        return b""  # the conversion says what is wrong
-    length = int.from_bytes(message.body[_STRUC_LENGTH], "big" if is_big else "little")
-    return message.body[:length] if length <= min(REMEMBERED_HEADER_BYTES, len(message.body)) else b""
 
 
 class Route:

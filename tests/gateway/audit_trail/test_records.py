@@ -6,7 +6,7 @@ import hashlib
 import orjson
 import pytest
 
-from gateway.audit_trail.notes import Arrival, NoteKind, Translation, pack_batch
+from gateway.audit_trail.notes import Arrival, NoteKind, Service, Translation, pack_batch
 from gateway.audit_trail.records import Chain, Expander, MalformedBatch
 from mq_adapters.delivery_listener import Delivery
 from spark_audit.record import FIELDS, Kind
@@ -248,3 +248,46 @@ def test_the_hash_is_of_the_stored_bytes_and_names_the_record_before() -> None:
 def test_what_is_no_batch_is_named_as_such(packed: bytes) -> None:
     with pytest.raises(MalformedBatch):
         Expander(GATEWAY).expand(packed)
+
+
+def test_a_message_of_the_conversion_service_becomes_a_put_with_both_headers_mode_and_table() -> None:
+    service = Service(
+        queue="ORDERS.MQRFH2",
+        mode="extended",
+        table_version="7",
+        coded_char_set_id=819,
+        encoding=273,
+        input_format=b"MQHRF   ",
+        input_header=b"RFH \x00\x00\x00\x01",
+        output_format=b"MQHRF2  ",
+        output_header=HEADER,
+        dropped=(("MQPSStreamName", "psc names no stream"),),
+    )
+    (put,) = _expanded((NoteKind.SERVED, AT, 300, 301, True, 2, DIGEST, service))
+    assert {name: value for name, value in put.items() if name not in {"prev", "hash"}} == {
+        "version": 1,
+        "sequence": 1,
+        "batch": 7,
+        "gateway": GATEWAY,
+        "kind": "put",
+        "at_us": AT,
+        "queue": "ORDERS.MQRFH2",
+        "message_id": _message_id(301),
+        "source_message_id": _message_id(300),
+        "persistent": True,
+        "conversion": "service",
+        "mode": "extended",
+        "input_format": "MQHRF",
+        "input_ccsid": 819,
+        "input_encoding": 273,
+        "input": base64.b64encode(b"RFH \x00\x00\x00\x01").decode(),
+        "output_format": "MQHRF2",
+        "output_ccsid": 819,
+        "output_encoding": 273,
+        "output": base64.b64encode(HEADER).decode(),
+        "dropped_fields": [["MQPSStreamName", "psc names no stream"]],
+        "payload_bytes": 2,
+        "payload_sha256": DIGEST.hex(),
+        "table_version": "7",
+    }
+    assert list(put) == [field.name for field in FIELDS if field.name in put]
