@@ -38,7 +38,12 @@ class Access:
 
 
 def _covers(allowed: list[str], asked: list[str]) -> bool:
-    """Whether every topic that `asked` matches is matched by `allowed`, level by level."""
+    """Whether every topic that `asked` matches is matched by `allowed`, level by level.
+
+    A wildcard at the start does not match topics that start with `$` (MQTT 3.1.1 section 4.7.2).
+    """
+    if asked[0].startswith("$") and allowed[0] in ("+", "#"):
+        return False
     for index, level in enumerate(allowed):
         if level == "#":
             return True

@@ -301,6 +301,7 @@ class Engine:
                 if queue.handler is None:
                     kept.append(put)
                 else:
+                    unit.notes_are_due = unit.notes_are_due or message.is_persistent
                     queue.handler(unit, queue, message)
         unit.puts = kept
 

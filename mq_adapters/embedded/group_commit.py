@@ -120,6 +120,7 @@ class GroupCommit:
         states = [state for unit in group for state in unit.states]
         for unit in group:
             self._later_notes += unit.notes
+            self._notes_are_wanted = self._notes_are_wanted or unit.notes_are_due
         reserve = self._next_sequence() + SEQUENCE_BLOCK // 2 > self._store.reserved_to
         crowded = self._notes_are_wanted or len(self._later_notes) > MAXIMUM_LATER_NOTES
         if not (puts or removals or states or reserve or crowded):

@@ -32,13 +32,16 @@ Note = tuple[object, ...]
 class UnitOfWork:
     """Collects; `Engine.submit` makes it true, and then calls `on_committed`."""
 
-    __slots__ = ("answered", "notes", "on_committed", "puts", "removals", "states")
+    __slots__ = ("answered", "notes", "notes_are_due", "on_committed", "puts", "removals", "states")
 
     def __init__(self) -> None:
         self.puts: list[tuple[Queue, Message]] = []
         self.removals: list[tuple[Queue, Message]] = []
         self.states: list[tuple[int, bytes, bytes | None]] = []
         self.notes: list[Note] = []
+        #: The notes are committed with this unit even where nothing else in it is durable: a persistent publication
+        #: that nobody subscribes to is acknowledged as every other, so its record must stay as well.
+        self.notes_are_due = False
         #: Commands of this unit that the broker answered with a failure: the message as it was put, by its MsgId.
         self.answered: dict[bytes, Message] = {}
         self.on_committed: Callable[[UnitOfWork], None] | None = None

@@ -1,0 +1,196 @@
+"""The bridge on a real engine and broker, with links and an event loop that are lists; bytes are written by hand."""
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from gateway.access import Access
+from gateway.audit_trail.notes import BrokerNotes
+from gateway.bridge.bridge import Bridge
+from gateway.bridge.sessions import ClientSession, Sessions
+from gateway.bridge.subscriptions import Subscriptions
+from gateway.bridge.to_mq import ToMq, exchange_of
+from gateway.bridge.to_mqtt import ToMqtt
+from gateway.mqtt.connection import Connection
+from mappings.command import Dialect
+from mq_adapters.broker.broker import Broker
+from mq_adapters.embedded.engine import Engine
+from mq_adapters.embedded.unit_of_work import Note
+from mq_adapters.message import Message
+
+DEFAULT_STREAM = "SYSTEM.BROKER.DEFAULT.STREAM"
+SUBSCRIBER_QUEUE, REPLY_QUEUE = "RFHBRIDGE.SUBSCRIBER", "RFHBRIDGE.REPLY"
+NOW_US = 1_800_000_000_000_000
+
+
+def written(text: str) -> bytes:
+    """Hexadecimal digits, with ASCII text between single quotes."""
+    parts = text.split("'")
+    return b"".join(part.encode() if place % 2 else bytes.fromhex(part) for place, part in enumerate(parts))
+
+
+class FakeLink:
+    """A connection without a network; `sent` is what the client would have received."""
+
+    def __init__(self) -> None:
+        self.connection = Connection()
+        self.session: ClientSession | None = None
+        self.outstanding = 0
+        self.is_open = True
+        self._is_reading = True
+        self.can_send = True
+        self.sent = b""
+        self.reason: str | None = None
+
+    def send(self, data: bytes) -> None:
+        assert self.is_open
+        self.sent += data
+
+    def close(self, reason: str) -> None:
+        if self.is_open:
+            self.is_open, self.reason = False, reason
+
+    def pause_reading(self) -> None:
+        self._is_reading = False
+
+    def resume_reading(self) -> None:
+        self._is_reading = True
+
+    def is_read(self) -> bool:
+        return self._is_reading
+
+    def taken(self) -> bytes:
+        """What was sent since the last call."""
+        sent, self.sent = self.sent, b""
+        return sent
+
+
+class World:
+    """One gateway without its process. `commits_are_held`: a group commit waits until `commit` lets it through."""
+
+    def __init__(
+        self,
+        data: Path,
+        *,
+        dialect: Dialect = Dialect.MQRFH2,
+        has_broker: bool = True,
+        publish: tuple[str, ...] = ("#",),
+        subscribe: tuple[str, ...] = ("#",),
+    ) -> None:
+        self.now_us = NOW_US
+        self.notes: list[Note] = []
+        self.commits_are_held = False
+        self._calls: deque[Callable[[], None]] = deque()
+        self._held: deque[tuple[Callable[[], None], Callable[[BaseException | None], None]]] = deque()
+        self.engine = Engine.open(data, call_soon=self._calls.append, offload=self._offload, now_us=lambda: self.now_us)
+        self.engine.seal_notes = self._seal
+        subscriber_queue = self.engine.ensure(SUBSCRIBER_QUEUE, "")
+        reply_queue = self.engine.ensure(REPLY_QUEUE, "")
+        if has_broker:
+            Broker(self.engine, listener=BrokerNotes(lambda: self.now_us, exchange_of)).attach()
+        self.sessions = Sessions(self.engine, maximum_in_flight=10)
+        access = Access(publish=publish, subscribe=subscribe)
+        to_mq = ToMq(
+            self.engine,
+            dialect=dialect,
+            stream=DEFAULT_STREAM,
+            subscriber_queue=SUBSCRIBER_QUEUE,
+            reply_queue=REPLY_QUEUE,
+        )
+        to_mqtt = ToMqtt(self.engine, self.sessions, subscriber_queue, call_soon=self._calls.append)
+        subscriptions = Subscriptions(
+            self.engine, self.sessions, to_mq, access, reply_queue=reply_queue, answer_timeout_s=10.0
+        )
+        self.bridge = Bridge(
+            self.engine,
+            sessions=self.sessions,
+            to_mq=to_mq,
+            to_mqtt=to_mqtt,
+            subscriptions=subscriptions,
+            access=access,
+        )
+        self.bridge.load()
+        self.run()
+
+    def run(self) -> None:
+        """Turns of the event loop until nothing is left to do but held commits."""
+        while self._calls or (self._held and not self.commits_are_held):
+            if self._calls:
+                self._calls.popleft()()
+            else:
+                self.commit()
+
+    def commit(self) -> None:
+        """Lets one held group commit through."""
+        call, done = self._held.popleft()
+        call()
+        done(None)
+
+    @property
+    def waiting_commits(self) -> int:
+        return len(self._held)
+
+    def receive(self, link: FakeLink, *packets: str) -> None:
+        """Packets arrive in one read."""
+        self.bridge.receive(link, b"".join(written(packet) for packet in packets))
+        self.run()
+
+    def connect(self, name: str, *, flags: str = "02", level: int = 4) -> FakeLink:
+        """A link whose CONNECT has been accepted; the client identifier has four characters."""
+        link = FakeLink()
+        protocol = "10 0004 'MQTT' 04" if level == 4 else "12 0006 'MQIsdp' 03"
+        self.receive(link, f"10 {protocol} {flags} 0000 0004 '{name}'")
+        assert link.taken()[:2] == b"\x20\x02"
+        return link
+
+    def lose(self, link: FakeLink) -> None:
+        """The connection is gone."""
+        link.is_open = False
+        self.bridge.lost(link)
+        self.run()
+
+    def messages(self, queue_name: str) -> list[Message]:
+        return list(self.engine.browse(self.engine.queue(queue_name)))
+
+    def depth(self, queue_name: str) -> int:
+        """Messages of a queue, those included that are on their way to a client."""
+        return self.engine.queue(queue_name).depth
+
+    def close(self) -> None:
+        self.commits_are_held = False
+        self.run()
+        self.engine.close()
+
+    def _offload(self, call: Callable[[], None], done: Callable[[BaseException | None], None]) -> None:
+        self._held.append((call, done))
+
+    def _seal(self, _batch: int, notes: list[Note]) -> bytes:
+        self.notes += notes
+        return b"notes"
+
+
+NewWorld = Callable[..., World]
+
+
+@pytest.fixture
+def new_world(data_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[NewWorld]:
+    """Makes worlds on the test's data folder, one after the other; every commit may be held back."""
+    monkeypatch.setattr("mq_adapters.embedded.group_commit.SLOW_COMMIT_S", -1.0)
+    made: list[World] = []
+
+    def make(**options: object) -> World:
+        for world in made:
+            world.close()
+        made[:] = [World(data_folder, **options)]  # type: ignore[arg-type]  # passed on as they came
+        return made[0]
+
+    yield make
+    for world in made:
+        world.close()
+
+
+@pytest.fixture
+def world(new_world: NewWorld) -> World:
+    return new_world()

@@ -1,0 +1,137 @@
+"""SUBSCRIBE and UNSUBSCRIBE: waiting for the broker, counting patterns, and answers that come too late."""
+
+from gateway.audit_trail.notes import NoteKind
+from mappings.command import Dialect
+from mq_adapters.message import MQMT_REPLY, Message, MessageDescriptor
+from tests.gateway.bridge.conftest import NewWorld, World, written
+
+CONTROL_QUEUE = "SYSTEM.BROKER.CONTROL.QUEUE"
+REPLY_OK = written(
+    "'RFH ' 02000000 54000000 22020000 B8040000 '        ' 00000000 B8040000 2C000000"
+    "'<pscr><Completion>ok</Completion></pscr>    '"
+)
+
+
+def _topics(world: World, command: str) -> list[str]:
+    """The last topic of each command of that name on the control queue."""
+    bodies = [message.body.decode("latin-1") for message in world.messages(CONTROL_QUEUE)]
+    return [body.rsplit("MQPSTopic ", 1)[1].rstrip() for body in bodies if f"MQPSCommand {command} " in body]
+
+
+def _answer(world: World, msg_id: bytes, body: bytes = REPLY_OK) -> None:
+    """Puts what a broker answers to the command with that MsgId."""
+    unit = world.engine.begin()
+    descriptor = MessageDescriptor(msg_type=MQMT_REPLY, format=b"MQHRF2  ", correl_id=msg_id)
+    world.engine.put(unit, world.engine.queue("RFHBRIDGE.REPLY"), Message(descriptor, body))
+    world.engine.submit(unit)
+    world.run()
+
+
+def test_suback_waits_for_every_answer_and_keeps_their_order(new_world: NewWorld) -> None:
+    world = new_world(has_broker=False)
+    link = world.connect("self")
+    world.receive(link, "82 0E 0007 0003 'a/+' 01 0003 'b/+' 02")
+    first, second = (message.msg_id for message in world.messages(CONTROL_QUEUE))
+    _answer(world, second)
+    assert link.sent == b""
+    _answer(world, first)
+    assert link.taken() == written("90 04 0007 01 02")
+    assert world.depth("RFHBRIDGE.REPLY") == 0
+
+
+def test_a_broker_that_does_not_answer_in_time_fails_the_subscription_and_a_late_answer_is_undone(
+    new_world: NewWorld,
+) -> None:
+    world = new_world(has_broker=False)
+    link = world.connect("self")
+    world.receive(link, "82 08 0001 0003 'a/+' 01")
+    (register,) = world.messages(CONTROL_QUEUE)
+    world.now_us += 9_000_000
+    world.bridge.tick()
+    world.run()
+    assert link.sent == b""
+    world.now_us += 2_000_000
+    world.bridge.tick()
+    world.run()
+    assert link.taken() == written("90 03 0001 80")
+    _answer(world, register.msg_id)
+    deregister = world.messages(CONTROL_QUEUE)[-1]
+    assert b"<Command>DeregSub</Command>" in deregister.body
+    assert b"<Topic>a/+</Topic>" in deregister.body
+
+
+def test_an_answer_that_is_none_fails_the_subscription(new_world: NewWorld) -> None:
+    world = new_world(has_broker=False)
+    link = world.connect("self")
+    world.receive(link, "82 08 0001 0003 'a/+' 01")
+    _answer(world, world.messages(CONTROL_QUEUE)[0].msg_id, b"no header at all")
+    assert link.taken() == written("90 03 0001 80")
+
+
+def test_deliveries_wait_until_the_suback_has_left(world: World) -> None:
+    publisher, link = world.connect("tell"), world.connect("self")
+    world.receive(publisher, "33 08 0003 'a/b' 0001 'A'")
+    world.receive(link, "82 08 0001 0003 'a/b' 01")
+    assert link.taken() == written("90 03 0001 01 33 08 0003 'a/b' 0001 'A'")
+
+
+def test_patterns_are_counted_and_the_last_one_deregisters(new_world: NewWorld) -> None:
+    """In MQRFH `a/+` and `a/+/#` are both registered as `a/*`."""
+    world = new_world(dialect=Dialect.MQRFH, has_broker=False)
+    link = world.connect("self")
+    world.receive(link, "82 10 0001 0003 'a/+' 01 0005 'a/+/#' 01")
+    for message in world.messages(CONTROL_QUEUE):
+        _answer(world, message.msg_id)
+    assert link.taken() == written("90 04 0001 01 01")
+    world.receive(link, "A2 07 0002 0003 'a/+'")
+    assert link.taken() == written("B0 02 0002")
+    assert _topics(world, "DeregSub") == []
+    world.receive(link, "A2 09 0003 0005 'a/+/#'")
+    assert _topics(world, "DeregSub") == ["a/*"]
+    assert link.sent == b""
+    _answer(world, world.messages(CONTROL_QUEUE)[-1].msg_id)
+    assert link.taken() == written("B0 02 0003")
+
+
+def test_patterns_are_counted_again_after_a_restart(new_world: NewWorld) -> None:
+    world = new_world(dialect=Dialect.MQRFH)
+    link = world.connect("self", flags="00")
+    world.receive(link, "82 10 0001 0003 'a/+' 01 0005 'a/+/#' 01")
+    assert link.taken() == written("90 04 0001 01 01")
+    world = new_world(dialect=Dialect.MQRFH)
+    link, publisher = world.connect("self", flags="00"), world.connect("tell")
+    world.receive(link, "A2 07 0002 0003 'a/+'")
+    world.receive(publisher, "30 06 0003 'a/1' 'A'")
+    assert link.taken() == written("B0 02 0002 30 06 0003 'a/1' 'A'")
+    world.receive(link, "A2 09 0003 0005 'a/+/#'")
+    world.receive(publisher, "30 06 0003 'a/1' 'B'")
+    assert link.taken() == written("B0 02 0003")
+    assert world.depth("RFHBRIDGE.SUBSCRIBER") == 0
+
+
+def test_what_the_wider_pattern_brought_in_vain_is_dropped_and_noted(new_world: NewWorld) -> None:
+    """`a/+` is `a/*` in MQRFH, which also brings a/b/c: the client's own filter decides."""
+    world = new_world(dialect=Dialect.MQRFH)
+    link, publisher = world.connect("self"), world.connect("tell")
+    world.receive(link, "82 08 0001 0003 'a/+' 01")
+    link.taken()
+    world.receive(publisher, "32 0A 0005 'a/b/c' 0001 'A'", "32 08 0003 'a/b' 0002 'B'")
+    assert link.taken() == written("32 08 0003 'a/b' 0001 'B'")
+    assert world.depth("RFHBRIDGE.SUBSCRIBER") == 1
+    world.receive(link, "40 02 0001")
+    assert world.depth("RFHBRIDGE.SUBSCRIBER") == 0
+    dropped = [note for note in world.notes if note[0] == NoteKind.DROPPED]
+    assert [note[-1] for note in dropped] == ["no subscription of the session matches the topic"]
+
+
+def test_a_session_that_ended_while_the_broker_thought_leaves_nothing(new_world: NewWorld) -> None:
+    world = new_world(has_broker=False)
+    link = world.connect("self")
+    world.receive(link, "82 08 0001 0003 'a/+' 01")
+    register = world.messages(CONTROL_QUEUE)[0]
+    world.receive(link, "E0 00")
+    _answer(world, register.msg_id)
+    assert link.sent == b""
+    assert world.sessions.get("self") is None
+    again = world.connect("self", flags="00")
+    assert again.is_open
