@@ -1,9 +1,9 @@
 """The daemon: builds the parts, starts them, drains them and stops.
 
 Order of start: signal handlers, store, broker, sessions, Unix socket; then the MQTT port opens, so that a client that
-gets in finds everything there, and the exporter starts. Order of stop: port and connections, what waits for a commit,
-the exporter (which closes the trail's segment), the Unix socket, the store. A failed store stops the daemon, with exit
-code 1.
+gets in finds everything there, then the HTTP port; the exporter and the conversion service start. Order of stop: ports
+and connections, what waits for a commit, the exporter (which closes the trail's segment), the Unix socket, the store. A
+failed store stops the daemon, with exit code 1.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ import signal
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import uvloop
 
@@ -39,6 +39,9 @@ from mq_adapters.embedded.server import Server
 from mq_adapters.embedded.unit_of_work import UnitOfWork
 from mq_adapters.message import Message
 from mq_adapters.reasons import StoreError
+
+if TYPE_CHECKING:
+    from gateway.operations.http import HttpServer
 
 _log = logging.getLogger(__name__)
 
@@ -104,7 +107,9 @@ class Daemon:
         )
         try:
             port = await listener.start(settings.address.host, settings.address.port)
+            http = await self._start_http(engine)
         except OSError:
+            await listener.stop()
             await server.stop()
             raise
         if settings.audit.enabled:
@@ -114,9 +119,24 @@ class Daemon:
             self._conversion.start()
         ready(settings.address.host, port)
         await self._serve(engine, bridge, listener)
+        if http is not None:
+            await http.stop()
         await self._drain(engine, bridge, listener)
         await server.stop()
         return self._exit_code
+
+    async def _start_http(self, engine: Engine) -> "HttpServer | None":
+        settings = self._settings.http
+        if not settings.enabled:
+            return None
+        from gateway.operations.http import HttpServer  # a gateway without HTTP does not load aiohttp
+
+        server = HttpServer(
+            maximum_request_bytes=settings.maximum_request_bytes,
+            is_ready=lambda: engine.failed is None and not self._stop.is_set(),
+        )
+        await server.start(settings.address.host, settings.address.port)
+        return server
 
     # -- building ------------------------------------------------------------------------------------------------------
 

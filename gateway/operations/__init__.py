@@ -1,0 +1,1 @@
+"""How the gateway is operated, and what it does for operators: conversion and health over HTTP."""
