@@ -13,6 +13,13 @@ class Mode(StrEnum):
     EXTENDED = "extended"
 
 
+class Folders(StrEnum):
+    """What becomes of the folders beside psc (mcd, usr, jms, ...) on the way to MQRFH, which has no place for them."""
+
+    DROPPED = "dropped"
+    KEPT = "kept"  # they follow the MQRFH in an MQRFH2 of their own
+
+
 class Outcome(StrEnum):
     """What became of one field."""
 

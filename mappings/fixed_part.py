@@ -95,10 +95,18 @@ def _layout(coded_char_set_id: int, encoding: int) -> struct.Struct:
     return _BIG_ENDIAN if is_big_endian(encoding) else _LITTLE_ENDIAN
 
 
-def _ascii_format(format: bytes, coded_char_set_id: int, offset: int) -> bytes:
+def format_from(format: bytes, coded_char_set_id: int) -> bytes | None:
+    """A Format name of a structure of that code page in its ASCII form; None where it is none in any page."""
     if not is_ebcdic(coded_char_set_id):
         return format
     try:
         return decode_text(format, coded_char_set_id).encode("ascii")
     except UnicodeEncodeError:
-        raise structure_error(f"Format {format!r} is not a format name", offset + FORMAT_OFFSET_BYTES) from None
+        return None
+
+
+def _ascii_format(format: bytes, coded_char_set_id: int, offset: int) -> bytes:
+    name = format_from(format, coded_char_set_id)
+    if name is None:
+        raise structure_error(f"Format {format!r} is not a format name", offset + FORMAT_OFFSET_BYTES)
+    return name

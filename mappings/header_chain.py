@@ -1,6 +1,7 @@
 """The headers in front of a body: the Format of each names the next, and the last describes the body.
 
-MQDLH, MQRFH and MQRFH2 are walked; any other Format is the body. Layout of MQDLH (172 bytes), in the character set and
+MQDLH, MQRFH and MQRFH2 are read, other headers of IBM MQ are walked over (`opaque_header`); any other Format is the
+body. Layout of MQDLH (172 bytes), in the character set and
 encoding of the structure in front:
 
     offset  length  field                       offset  length  field
@@ -22,6 +23,7 @@ from mappings.errors import HeaderError
 from mappings.fixed_part import format_in
 from mappings.mqrfh import Mqrfh, read_mqrfh
 from mappings.mqrfh2 import Mqrfh2, read_mqrfh2
+from mappings.opaque_header import OpaqueHeader, announces_opaque_header, read_opaque_header
 from mappings.reasons import Reason
 
 FORMAT_MQRFH = b"MQHRF   "  # MQFMT_RF_HEADER_1
@@ -84,7 +86,7 @@ class DeadLetterHeader:
         )
 
 
-Header = Mqrfh | Mqrfh2 | DeadLetterHeader
+Header = Mqrfh | Mqrfh2 | DeadLetterHeader | OpaqueHeader
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +121,7 @@ class HeaderChain:
 
 def announces_header(format: bytes) -> bool:
     """Whether a Format says that a header follows, and not the body."""
-    return format[:3] == b"MQH" or format == FORMAT_DEAD_LETTER
+    return format == FORMAT_DEAD_LETTER or announces_opaque_header(format)
 
 
 def read_header_chain(data: bytes, *, format: bytes, coded_char_set_id: int, encoding: int) -> HeaderChain:
@@ -174,6 +176,10 @@ def _read_header(data: bytes, place: HeaderPlace) -> Header | None:
         return read_mqrfh(data, place.offset, coded_char_set_id=place.coded_char_set_id, encoding=place.encoding)
     if place.format == FORMAT_DEAD_LETTER:
         return read_dead_letter_header(
+            data, place.offset, coded_char_set_id=place.coded_char_set_id, encoding=place.encoding
+        )
+    if announces_opaque_header(place.format):
+        return read_opaque_header(
             data, place.offset, coded_char_set_id=place.coded_char_set_id, encoding=place.encoding
         )
     return None

@@ -21,7 +21,7 @@ from mappings.header_chain import (
     HeaderPlace,
 )
 from mappings.mqrfh import write_mqrfh_string
-from mappings.mqrfh2 import write_mqrfh2
+from mappings.mqrfh2 import Folder, Mqrfh2, write_mqrfh2
 from mappings.reasons import Reason
 from mappings.table import Dialect
 
@@ -31,12 +31,16 @@ _BYTES_BEFORE_FORMAT = 8  # Encoding and CodedCharSetId stand in front of Format
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replacement:
-    """The header at `index` is replaced by one of the format `to`, and only the headers in `kept` remain."""
+    """The header at `index` is replaced by one of the format `to`, and only the headers in `kept` remain.
+
+    `left_folders` of it follow a new MQRFH in an MQRFH2 of their own.
+    """
 
     chain: HeaderChain
     index: int
     kept: tuple[int, ...]
     to: Dialect
+    left_folders: tuple[Folder, ...] = ()
 
     @property
     def place(self) -> HeaderPlace:
@@ -75,13 +79,31 @@ class Replacement:
                 coded_char_set_id=place.coded_char_set_id,
                 encoding=place.encoding,
             )
-        return write_mqrfh_string(
+        left = self._left_header(next_place, next_coded_char_set_id)
+        string = write_mqrfh_string(
             content,
+            format=FORMAT_MQRFH2 if left else next_place.format,
+            next_coded_char_set_id=place.coded_char_set_id if left else next_coded_char_set_id,
+            next_encoding=place.encoding if left else next_place.encoding,
+            coded_char_set_id=place.coded_char_set_id,
+            encoding=place.encoding,
+        )
+        return string + left
+
+    def _left_header(self, next_place: HeaderPlace, next_coded_char_set_id: int) -> bytes:
+        """The MQRFH2 of the folders that are left, in the page of the new header; nothing when there are none."""
+        header = self.chain.headers[self.index]
+        if not self.left_folders or not isinstance(header, Mqrfh2):
+            return b""
+        return write_mqrfh2(
+            self.left_folders,
             format=next_place.format,
             next_coded_char_set_id=next_coded_char_set_id,
             next_encoding=next_place.encoding,
-            coded_char_set_id=place.coded_char_set_id,
-            encoding=place.encoding,
+            coded_char_set_id=self.place.coded_char_set_id,
+            encoding=self.place.encoding,
+            flags=header.flags,
+            name_value_ccsid=header.name_value_ccsid,
         )
 
     def _next_coded_char_set_id(self, following: int) -> int:

@@ -1,0 +1,96 @@
+"""Patterns in another scheme: the table of translations, and the verdict held to what really matches."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mappings.pattern_translation import Verdict, translate_pattern, translate_topic_name
+from mappings.topics import Scheme, TopicError, matches
+
+TABLE = [
+    # MQTT and topic scheme to character scheme.
+    ("a/b", Scheme.MQTT, Scheme.CHARACTER, ("a/b",), Verdict.EXACT),
+    ("a/50%", Scheme.TOPIC, Scheme.CHARACTER, ("a/50%%",), Verdict.EXACT),
+    ("#", Scheme.TOPIC, Scheme.CHARACTER, ("*",), Verdict.EXACT),
+    ("#", Scheme.MQTT, Scheme.CHARACTER, ("*",), Verdict.SUPERSET),
+    ("a/#", Scheme.MQTT, Scheme.CHARACTER, ("a", "a/*"), Verdict.EXACT),
+    ("+", Scheme.TOPIC, Scheme.CHARACTER, ("*",), Verdict.SUPERSET),
+    ("a/+", Scheme.MQTT, Scheme.CHARACTER, ("a/*",), Verdict.SUPERSET),
+    ("a/+/#", Scheme.MQTT, Scheme.CHARACTER, ("a/*",), Verdict.SUPERSET),
+    ("a/+/c", Scheme.MQTT, Scheme.CHARACTER, ("a/*/c",), Verdict.SUPERSET),
+    ("+/b", Scheme.MQTT, Scheme.CHARACTER, ("*/b",), Verdict.SUPERSET),
+    ("+/b/#", Scheme.MQTT, Scheme.CHARACTER, ("*/b", "*/b/*"), Verdict.SUPERSET),
+    ("a/#/b", Scheme.TOPIC, Scheme.CHARACTER, ("a/*b",), Verdict.SUPERSET),
+    # Character scheme to MQTT and topic scheme.
+    ("a/b", Scheme.CHARACTER, Scheme.MQTT, ("a/b",), Verdict.EXACT),
+    ("a%*b", Scheme.CHARACTER, Scheme.TOPIC, ("a*b",), Verdict.EXACT),
+    ("a+b", Scheme.CHARACTER, Scheme.TOPIC, (), Verdict.CANNOT_BE_EXPRESSED),
+    ("a/#", Scheme.CHARACTER, Scheme.MQTT, (), Verdict.CANNOT_BE_EXPRESSED),
+    ("*", Scheme.CHARACTER, Scheme.TOPIC, ("#",), Verdict.EXACT),
+    ("*", Scheme.CHARACTER, Scheme.MQTT, (), Verdict.CANNOT_BE_EXPRESSED),
+    ("p/*", Scheme.CHARACTER, Scheme.MQTT, ("p/#",), Verdict.SUPERSET),
+    ("p/x*", Scheme.CHARACTER, Scheme.TOPIC, ("p/#",), Verdict.SUPERSET),
+    ("/aaa/bbb/c*d", Scheme.CHARACTER, Scheme.TOPIC, ("/aaa/bbb/#",), Verdict.SUPERSET),
+    ("?x", Scheme.CHARACTER, Scheme.TOPIC, ("#",), Verdict.SUPERSET),
+    # Between MQTT and the topic scheme.
+    ("a/#", Scheme.MQTT, Scheme.TOPIC, ("a/#",), Verdict.EXACT),
+    ("#", Scheme.MQTT, Scheme.TOPIC, ("#",), Verdict.SUPERSET),
+    ("a/#/b", Scheme.TOPIC, Scheme.MQTT, ("a/#",), Verdict.SUPERSET),
+    ("a/+", Scheme.TOPIC, Scheme.MQTT, ("a/+",), Verdict.EXACT),
+    ("+/a", Scheme.TOPIC, Scheme.MQTT, (), Verdict.CANNOT_BE_EXPRESSED),
+    ("a/b+", Scheme.TOPIC, Scheme.MQTT, (), Verdict.CANNOT_BE_EXPRESSED),
+    ("a/#", Scheme.MQTT, Scheme.MQTT, ("a/#",), Verdict.EXACT),
+]
+
+
+@pytest.mark.parametrize(("pattern", "source", "target", "patterns", "verdict"), TABLE)
+def test_a_pattern_is_translated_with_a_verdict(
+    pattern: str, source: Scheme, target: Scheme, patterns: tuple[str, ...], verdict: Verdict
+) -> None:
+    translation = translate_pattern(pattern, source, target)
+    assert (translation.patterns, translation.verdict) == (patterns, verdict)
+    assert translation.reason
+
+
+@pytest.mark.parametrize(
+    ("pattern", "source"), [("a%b", Scheme.CHARACTER), ("a/#/b", Scheme.MQTT), ("", Scheme.MQTT), ("a+", Scheme.MQTT)]
+)
+def test_a_pattern_that_is_wrong_in_its_own_scheme_is_refused(pattern: str, source: Scheme) -> None:
+    with pytest.raises(TopicError):
+        translate_pattern(pattern, source, Scheme.TOPIC)
+
+
+@pytest.mark.parametrize(
+    ("topic", "target", "verdict"),
+    [
+        ("a/b", Scheme.MQTT, Verdict.EXACT),
+        ("a+b", Scheme.MQTT, Verdict.CANNOT_BE_EXPRESSED),
+        ("a/#", Scheme.MQTT, Verdict.CANNOT_BE_EXPRESSED),
+        ("", Scheme.MQTT, Verdict.CANNOT_BE_EXPRESSED),
+        ("a+b", Scheme.TOPIC, Verdict.EXACT),
+    ],
+)
+def test_a_topic_name_of_mqrfh_may_not_be_one_of_mqtt(topic: str, target: Scheme, verdict: Verdict) -> None:
+    assert translate_topic_name(topic, target).verdict is verdict
+
+
+LEVEL = st.sampled_from(["a", "b", "", "$", "ab", "+", "#", "a+", "*", "?", "%*", "%"])
+PATTERNS = st.lists(LEVEL, min_size=1, max_size=4).map("/".join).filter(bool)
+TOPICS = st.lists(st.sampled_from(["a", "b", "", "$", "ab", "a+", "*", "#"]), min_size=1, max_size=5).map("/".join)
+
+
+@given(PATTERNS, st.sampled_from(list(Scheme)), st.sampled_from(list(Scheme)), st.lists(TOPICS, max_size=8))
+def test_a_verdict_holds_for_every_topic(pattern: str, source: Scheme, target: Scheme, topics: list[str]) -> None:
+    try:
+        translation = translate_pattern(pattern, source, target)
+    except TopicError:
+        return
+    if translation.verdict is Verdict.CANNOT_BE_EXPRESSED:
+        assert translation.patterns == ()
+        return
+    for topic in filter(None, topics):
+        original = matches(pattern, topic, source)
+        translated = any(matches(each, topic, target) for each in translation.patterns)
+        assert translated or not original
+        if translation.verdict is Verdict.EXACT:
+            assert translated == original

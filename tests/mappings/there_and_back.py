@@ -1,0 +1,106 @@
+"""A message converted to the other format and back, held against the law of `mappings.round_trip`."""
+
+from mappings.command_parameters import verb_of_elements, verb_of_pairs
+from mappings.convert import Conversion, Folders, Mode, convert
+from mappings.errors import ConversionError, MappingError
+from mappings.header_chain import HeaderChain, read_header_chain
+from mappings.mqrfh import Mqrfh
+from mappings.mqrfh2 import Mqrfh2
+from mappings.name_value import NameValues
+from mappings.opaque_header import OpaqueHeader
+from mappings.response import read_response
+from mappings.round_trip import Meaning, meaning_of, surviving_meaning, surviving_response
+from mappings.table import Dialect
+
+
+def assert_law_holds(
+    data: bytes, *, format: bytes, coded_char_set_id: int, encoding: int, mode: Mode, folders: Folders = Folders.DROPPED
+) -> bool:
+    """Convert there and back and compare by the law; False when the message cannot be converted at all."""
+
+    def chain_of(message: bytes, its_format: bytes) -> HeaderChain:
+        return read_header_chain(message, format=its_format, coded_char_set_id=coded_char_set_id, encoding=encoding)
+
+    def converted(message: bytes, its_format: bytes, to: Dialect) -> tuple[Conversion, bytes]:
+        conversion = convert(
+            message,
+            format=its_format,
+            coded_char_set_id=coded_char_set_id,
+            encoding=encoding,
+            to=to,
+            mode=mode,
+            folders=folders,
+        )
+        return conversion, conversion.header + message[conversion.body_offset :]
+
+    try:
+        chain = chain_of(data, format)
+        dialect = dialect_of(chain)
+        other = Dialect.MQRFH if dialect is Dialect.MQRFH2 else Dialect.MQRFH2
+        there, message = converted(data, format, other)
+    except MappingError:
+        return False
+    assert dialect_of(chain_of(message, there.format)) is other
+    try:
+        back, returned = converted(message, there.format, dialect)
+    except ConversionError:
+        raise
+    except MappingError as problem:
+        assert problem.reason_code == 3072, "only a pattern with + or # as ordinary characters stays there"  # noqa: PT017
+        return True
+    after = chain_of(returned, back.format)
+    assert returned[after.body_offset :] == data[chain.body_offset :]
+    assert body_description(after) == body_description(chain)
+    assert others(after, returned) == others(chain, data)
+    if is_response(chain):
+        assert read_response(after) == surviving_response(read_response(chain))
+    else:
+        verb, fields = command_fields(chain, dialect)
+        assert meaning(after, dialect, mode) == surviving_meaning(verb, fields, dialect, mode)
+        again, _ = converted(returned, back.format, other)
+        third, _ = converted(again.header + returned[again.body_offset :], again.format, dialect)
+        assert third.header == back.header, "what came back stays as it is"
+    return True
+
+
+def dialect_of(chain: HeaderChain) -> Dialect:
+    """The format of the header that carries the command."""
+    return Dialect.MQRFH if any(isinstance(header, Mqrfh) for header in chain.headers) else Dialect.MQRFH2
+
+
+def body_description(chain: HeaderChain) -> tuple[bytes, int, int]:
+    return chain.body_format, chain.body_coded_char_set_id, chain.body_encoding
+
+
+def others(chain: HeaderChain, data: bytes) -> list[bytes]:
+    """The headers that are walked over, without their description of what follows."""
+    found = []
+    for header, place in zip(chain.headers, chain.places, strict=True):
+        if isinstance(header, OpaqueHeader):
+            raw = data[place.offset : place.offset + header.struc_length]
+            found.append(raw[:12] + raw[28:])
+    return found
+
+
+def is_response(chain: HeaderChain) -> bool:
+    for header in chain.headers:
+        if isinstance(header, Mqrfh2) and header.folder("pscr") is not None:
+            return True
+        if isinstance(header, Mqrfh):
+            return header.pairs[:1] != () and header.pairs[0][0] == "MQPSCompCode"
+    return False
+
+
+def command_fields(chain: HeaderChain, dialect: Dialect) -> tuple[str, NameValues]:
+    """The verb and the fields of the command in a chain."""
+    if dialect is Dialect.MQRFH:
+        (header,) = (header for header in chain.headers if isinstance(header, Mqrfh))
+        return verb_of_pairs(header, header.pairs), header.pairs
+    folders = [folder for header in chain.headers if isinstance(header, Mqrfh2) for folder in header.folders]
+    (psc,) = (folder for folder in folders if folder.name == "psc")
+    return verb_of_elements(psc.elements), tuple((element.name, element.text) for element in psc.elements)
+
+
+def meaning(chain: HeaderChain, dialect: Dialect, mode: Mode) -> Meaning:
+    verb, fields = command_fields(chain, dialect)
+    return meaning_of(verb, fields, dialect, mode)
