@@ -1,0 +1,94 @@
+"""The daemon in this process: what its run gives back, and what it leaves behind where it cannot start."""
+
+import gc
+import os
+import signal
+import socket
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gateway import daemon
+from gateway.config import Settings
+from mq_adapters.embedded.store import Store
+from mq_adapters.reasons import QueueManagerError, ReasonCode
+
+
+@pytest.fixture(autouse=True)
+def _the_interpreter_as_it_was(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A daemon changes settings of its interpreter, which here is that of the tests."""
+    monkeypatch.setattr(daemon, "OWNER_WAIT_S", 0.0)
+    interval, threshold = sys.getswitchinterval(), gc.get_threshold()
+    yield
+    sys.setswitchinterval(interval)
+    gc.set_threshold(*threshold)
+    gc.unfreeze()
+
+
+def _settings(data: Path, **overrides: object) -> Settings:
+    dotted = {name.replace("__", "."): value for name, value in overrides.items()}
+    return Settings.load(None, {"listen": "127.0.0.1:0", "data": str(data), **dotted})
+
+
+def _terminate(*_address: object) -> None:
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _owner_is_gone(data: Path) -> bool:
+    Store.open(data).close()
+    return True
+
+
+def test_a_daemon_that_is_told_to_stop_gives_zero_and_lets_go_of_its_store(data_folder: Path) -> None:
+    ports: list[int] = []
+
+    def ready(host: str, port: int) -> None:
+        assert host == "127.0.0.1"
+        ports.append(port)
+        with socket.create_connection((host, port), 10):
+            _terminate()
+
+    assert daemon.run(_settings(data_folder), ready=ready) == 0
+    assert ports[0] > 0
+    assert [path.suffix for path in (data_folder / "trail").iterdir()] == [".jsonl"]
+    assert _owner_is_gone(data_folder)
+
+
+def test_without_an_audit_there_is_no_trail(data_folder: Path) -> None:
+    assert daemon.run(_settings(data_folder, audit__enabled=False), ready=_terminate) == 0
+    assert not (data_folder / "trail").exists()
+
+
+def test_a_data_folder_that_another_owns_is_refused(data_folder: Path) -> None:
+    owner = Store.open(data_folder)
+    try:
+        with pytest.raises(QueueManagerError) as refused:
+            daemon.run(_settings(data_folder))
+    finally:
+        owner.close()
+    assert refused.value.reason_code == ReasonCode.MQRC_OBJECT_IN_USE
+
+
+def test_an_address_in_use_leaves_nothing_behind(data_folder: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        with pytest.raises(OSError, match="in use"):
+            daemon.run(_settings(data_folder, listen=address))
+    assert not (data_folder / "queue_manager.socket").exists()
+    assert _owner_is_gone(data_folder)
+
+
+def test_every_start_makes_the_queues_it_needs(data_folder: Path) -> None:
+    names = {
+        "publish__stream": "PLANT.STREAM",
+        "subscribe__queue": "PLANT.SUB",
+        "subscribe__reply_queue": "PLANT.REPLY",
+    }
+    for _ in range(2):
+        assert daemon.run(_settings(data_folder, **names), ready=_terminate) == 0
+    store = Store.open(data_folder)
+    defined = {name for _, name, _ in store.queues()}
+    store.close()
+    assert {*names.values(), "SYSTEM.BROKER.CONTROL.QUEUE"} <= defined

@@ -1,0 +1,247 @@
+"""The listener on a real socket of the loopback, with a bridge that only writes down what it is told."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import cast
+
+import pytest
+import uvloop
+
+from gateway.bridge.bridge import Bridge
+from gateway.listener import Listener, TcpLink
+
+PATIENCE_S = 20.0
+
+
+class RecordingBridge:
+    """Takes what the listener brings."""
+
+    def __init__(self) -> None:
+        self.links: list[TcpLink] = []
+        self.received = b""
+        self.calls = 0
+        self.lost_links: list[TcpLink] = []
+        self.resumed_links: list[TcpLink] = []
+        self.happened = asyncio.Event()
+
+    def receive(self, link: TcpLink, data: bytes) -> None:
+        if link not in self.links:
+            self.links.append(link)
+        self.received += data
+        self.calls += 1
+        self.happened.set()
+
+    def lost(self, link: TcpLink) -> None:
+        self.lost_links.append(link)
+        self.happened.set()
+
+    def resumed(self, link: TcpLink) -> None:
+        self.resumed_links.append(link)
+        self.happened.set()
+
+    async def until(self, is_true: Callable[[], bool]) -> None:
+        async def wait() -> None:
+            while not is_true():
+                self.happened.clear()
+                await self.happened.wait()
+
+        await asyncio.wait_for(wait(), PATIENCE_S)
+
+
+Scenario = Callable[[Listener, RecordingBridge, int], Awaitable[None]]
+
+
+def _run(scenario: Scenario, *, maximum_connections: int = 10, maximum_unsent_bytes: int = 65_536) -> None:
+    """Plays a scenario against a listener on a free port, on the event loop that the gateway uses."""
+
+    async def main() -> None:
+        bridge = RecordingBridge()
+        listener = Listener(
+            cast(Bridge, bridge),
+            maximum_packet_bytes=1_000,
+            maximum_connections=maximum_connections,
+            maximum_unsent_bytes=maximum_unsent_bytes,
+            connect_timeout_s=10.0,
+        )
+        port = await listener.start("127.0.0.1", 0)
+        assert port > 0
+        try:
+            await scenario(listener, bridge, port)
+        finally:
+            await listener.stop()
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(main())
+
+
+async def _link(bridge: RecordingBridge, port: int) -> tuple[TcpLink, asyncio.StreamReader, asyncio.StreamWriter]:
+    """A connected client, and the link that the listener made for it."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    known = len(bridge.links)
+    writer.write(b"x")
+    await bridge.until(lambda: len(bridge.links) > known)
+    return bridge.links[-1], reader, writer
+
+
+def test_bytes_go_to_the_bridge_and_answers_to_the_client() -> None:
+    async def scenario(_listener: Listener, bridge: RecordingBridge, port: int) -> None:
+        link, reader, writer = await _link(bridge, port)
+        writer.write(b"yz")
+        await bridge.until(lambda: bridge.received == b"xyz")
+        assert bridge.calls <= 2
+        assert link.peer.startswith("127.0.0.1:")
+        link.send(b"answer")
+        assert await reader.readexactly(6) == b"answer"
+        writer.close()
+        await bridge.until(lambda: bridge.lost_links == [link])
+        assert not link.is_open
+        link.send(b"too late, and no error")
+
+    _run(scenario)
+
+
+def test_what_was_sent_before_a_close_arrives() -> None:
+    async def scenario(_listener: Listener, bridge: RecordingBridge, port: int) -> None:
+        link, reader, writer = await _link(bridge, port)
+        link.send(b"last words")
+        link.close("because")
+        link.close("because again")
+        assert await reader.read() == b"last words"
+        writer.close()
+        await bridge.until(lambda: bridge.lost_links == [link])
+
+    _run(scenario)
+
+
+def test_a_connection_too_many_is_closed() -> None:
+    async def scenario(_listener: Listener, bridge: RecordingBridge, port: int) -> None:
+        link, _, writer = await _link(bridge, port)
+        refused, second = await asyncio.open_connection("127.0.0.1", port)
+        assert await refused.read() == b""
+        second.close()
+        writer.close()
+        await bridge.until(lambda: link in bridge.lost_links)
+        third, _, writer = await _link(bridge, port)
+        assert third.is_open
+        writer.close()
+
+    _run(scenario, maximum_connections=1)
+
+
+def test_a_paused_link_is_not_read() -> None:
+    async def scenario(_listener: Listener, bridge: RecordingBridge, port: int) -> None:
+        link, reader, writer = await _link(bridge, port)
+        link.pause_reading()
+        link.pause_reading()
+        writer.write(b"later")
+        await writer.drain()
+        link.send(b"still here")
+        await reader.readexactly(10)
+        assert bridge.received == b"x"
+        link.resume_reading()
+        link.resume_reading()
+        await bridge.until(lambda: bridge.received == b"xlater")
+        writer.close()
+
+    _run(scenario)
+
+
+def test_a_peer_that_does_not_read_cannot_be_sent_more_until_it_does() -> None:
+    async def scenario(_listener: Listener, bridge: RecordingBridge, port: int) -> None:
+        link, reader, writer = await _link(bridge, port)
+        sent = 0
+        while link.can_send:
+            link.send(bytes(65_536))
+            sent += 65_536
+            await asyncio.sleep(0)
+        assert bridge.resumed_links == []
+        assert len(await reader.readexactly(sent)) == sent
+        await bridge.until(lambda: bridge.resumed_links == [link])
+        assert bridge.resumed_links[0].can_send
+        writer.close()
+
+    _run(scenario)
+
+
+def test_silence_is_measured_by_the_keep_alive_of_the_connect(monkeypatch: pytest.MonkeyPatch) -> None:
+    """CONNECT with a keep-alive of 60 s: 90 s later the link is still open, a moment after that it is closed."""
+
+    async def scenario(listener: Listener, bridge: RecordingBridge, port: int) -> None:
+        link, reader, writer = await _link(bridge, port)
+        link.connection.receive_data(bytes.fromhex("10 0E 0004 4D515454 04 02 003C 0002 6331"))
+        link.accepted_s = 1e9
+        began_s = link.last_received_s
+        monkeypatch.setattr(time, "monotonic", lambda: began_s + 90.0)
+        listener.tick()
+        assert link.is_open
+        monkeypatch.setattr(time, "monotonic", lambda: began_s + 90.1)
+        listener.tick()
+        monkeypatch.undo()
+        assert await reader.read() == b""
+        writer.close()
+
+    _run(scenario)
+
+
+def test_a_link_without_connect_is_closed_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(listener: Listener, bridge: RecordingBridge, port: int) -> None:
+        link, reader, writer = await _link(bridge, port)
+        began_s = link.accepted_s
+        monkeypatch.setattr(time, "monotonic", lambda: began_s + 9.9)
+        listener.tick()
+        assert link.is_open
+        monkeypatch.setattr(time, "monotonic", lambda: began_s + 10.1)
+        listener.tick()
+        monkeypatch.undo()
+        assert await reader.read() == b""
+        writer.close()
+
+    _run(scenario)
+
+
+def test_a_closed_link_whose_peer_takes_nothing_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(listener: Listener, bridge: RecordingBridge, port: int) -> None:
+        link, _, writer = await _link(bridge, port)
+        while link.can_send:
+            link.send(bytes(65_536))
+            await asyncio.sleep(0)
+        link.close("because")
+        listener.tick()
+        assert bridge.lost_links == []
+        closed_s = link.closed_s
+        monkeypatch.setattr(time, "monotonic", lambda: closed_s + 2.1)
+        listener.tick()
+        monkeypatch.undo()
+        await bridge.until(lambda: bridge.lost_links == [link])
+        writer.transport.abort()
+
+    _run(scenario)
+
+
+def test_stopping_closes_the_port_and_every_link() -> None:
+    async def scenario(listener: Listener, bridge: RecordingBridge, port: int) -> None:
+        links = [await _link(bridge, port) for _ in range(3)]
+        await listener.stop()
+        for _, reader, writer in links:
+            assert await reader.read() == b""
+            writer.close()
+        with pytest.raises(OSError, match=r"[Rr]efused|[Cc]onnect"):
+            await asyncio.open_connection("127.0.0.1", port)
+
+    _run(scenario)
+
+
+def test_an_address_in_use_is_an_oserror() -> None:
+    async def scenario(_listener: Listener, bridge: RecordingBridge, port: int) -> None:
+        second = Listener(
+            cast(Bridge, bridge),
+            maximum_packet_bytes=1,
+            maximum_connections=1,
+            maximum_unsent_bytes=1,
+            connect_timeout_s=1.0,
+        )
+        with pytest.raises(OSError, match="in use"):
+            await second.start("127.0.0.1", port)
+
+    _run(scenario)
