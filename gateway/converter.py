@@ -67,6 +67,7 @@ class Converter:
         )
         service = Service(
             queue=self._queue_name,
+            target=self._to.value,
             mode=self._mode.value,
             table_version=TABLE_VERSION,
             coded_char_set_id=descriptor.coded_char_set_id,

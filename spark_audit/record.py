@@ -89,6 +89,7 @@ FIELDS: Final = (
         "string",
         "a ConversionKind, where a header was made from a packet or a header, or a packet from a header",
     ),
+    Field("target", "string", "service: the header that was asked for, 'mqrfh' or 'mqrfh2'"),
     Field("mode", "string", "service: 'strict' or 'extended'"),
     Field("input_format", "string", "'MQTT', 'MQHRF' or 'MQHRF2'"),
     Field("input_ccsid", "long", "CodedCharSetId that describes the first input header"),

@@ -126,6 +126,7 @@ class Sheet:
     def _service(
         self,
         queue: str,
+        target: str,
         mode: str,
         table_version: str,
         ccsid: int,
@@ -137,7 +138,9 @@ class Sheet:
         dropped: list[list[str]],
     ) -> None:
         self.head = f',"queue":{json_text(queue)}'
-        self.conversion = f',"conversion":"{ConversionKind.SERVICE}","mode":{json_text(mode)}'
+        self.conversion = (
+            f',"conversion":"{ConversionKind.SERVICE}","target":{json_text(target)},"mode":{json_text(mode)}'
+        )
         self.input = _side("input", input_format, ccsid, encoding, input_header)
         self.output = _side("output", output_format, ccsid, encoding, output_header) + _dropped(dropped)
         self.table_version = f',"table_version":{json_text(table_version)}'

@@ -139,7 +139,7 @@ class Arrival:
 
 
 class Service:
-    """Fact sheet of the conversion service: to which queue, how, and the header chain before and after.
+    """Fact sheet of the conversion service: queue, wanted format, mode, and the header chain before and after.
 
     CodedCharSetId and Encoding are those of the MQMD, which the service leaves as they are. `dropped` names each field
     that was not copied, with the reason.
@@ -156,12 +156,14 @@ class Service:
         "output_header",
         "queue",
         "table_version",
+        "target",
     )
 
     def __init__(
         self,
         *,
         queue: str,
+        target: str,
         mode: str,
         table_version: str,
         coded_char_set_id: int,
@@ -173,6 +175,7 @@ class Service:
         dropped: tuple[tuple[str, str], ...],
     ) -> None:
         self.queue = queue
+        self.target = target
         self.mode = mode
         self.table_version = table_version
         self.coded_char_set_id = coded_char_set_id
@@ -210,6 +213,7 @@ _ARRIVAL_FIELDS: Final = (
 )
 _SERVICE_FIELDS: Final = (
     "queue",
+    "target",
     "mode",
     "table_version",
     "coded_char_set_id",

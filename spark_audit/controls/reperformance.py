@@ -17,7 +17,7 @@ from spark_audit.reperform.performance import reperform
 
 #: Conversions remembered by a worker: copies to many subscribers, or of many publications, are alike.
 _REMEMBERED: Final = 20_000
-_TEXTS: Final = ("conversion", "command", "topic", "queue", "input_format", "output_format")
+_TEXTS: Final = ("conversion", "command", "topic", "queue", "input_format", "output_format", "target", "mode")
 _NUMBERS: Final = (
     "packet_type",
     "granted_qos",

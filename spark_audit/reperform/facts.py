@@ -27,6 +27,8 @@ class Facts:
     output_format: str
     output_ccsid: int
     output_encoding: int
+    target: str = ""
+    mode: str = ""
 
     @property
     def input_described(self) -> Surroundings:

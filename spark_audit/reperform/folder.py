@@ -10,6 +10,7 @@ from spark_audit.reperform.outcome import UnreadableBytes
 
 _NAME = r"[^\s<>/='\"]+"
 _TAG = re.compile(rf"<(/?)({_NAME})((?:\s+{_NAME}\s*=\s*(?:'[^'<]*'|\"[^\"<]*\"))*)\s*(/?)>")
+_LEAF = re.compile(rf"<({_NAME})(?:\s[^<>]*)?>([^<]*)</\1\s*>")
 _ENTITY = re.compile(r"&(#x[0-9A-Fa-f]{1,6}|#[0-9]{1,7}|[a-z]+);")
 _ENTITIES = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 
@@ -52,6 +53,11 @@ def read_elements(folder: Folder) -> tuple[tuple[str, str], ...]:
     if tag[2] != folder.name or tag.end() != len(folder.text):
         raise UnreadableBytes(f"folder {folder.name} does not end with its end tag", offset)
     return tuple(elements)
+
+
+def read_leaves(folder: Folder) -> tuple[tuple[str, str], ...]:
+    """Name and text of every element without elements in it, at any depth: what a folder such as pscr says."""
+    return tuple((found[1], _ENTITY.sub(_entity, found[2])) for found in _LEAF.finditer(folder.text))
 
 
 def written_folder(name: str, elements: tuple[tuple[str, str], ...]) -> str:

@@ -7,6 +7,8 @@
     12      4       Encoding of what follows              32      4       version 2: NameValueCCSID, then pairs of
     16      4       CodedCharSetId of what follows        36      -       length (4) and folder
 
+An MQDLH (172 bytes) has Encoding at 108, CodedCharSetId at 112 and Format at 116; it names what follows and no command.
+
 The structure itself is in the CodedCharSetId and Encoding of the one in front, which for the first is the MQMD.
 Source: IBM MQ, "MQRFH - Rules and formatting header", "MQRFH2 - Rules and formatting header 2".
 """
@@ -21,8 +23,10 @@ from spark_audit.reperform.outcome import UnreadableBytes
 
 MQRFH = "MQHRF"
 MQRFH2 = "MQHRF2"
+MQDLH = "MQDEAD"
 _FIXED = 32
 _FIXED_2 = 36
+_DEAD_LETTER = 172
 _UTF_8 = 1208
 #: CodedCharSetId values that mean "as in front": MQCCSI_UNDEFINED and MQCCSI_INHERIT.
 _AS_IN_FRONT = frozenset({0, -2})
@@ -43,7 +47,7 @@ class Surroundings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Header:
-    """One structure: `pairs` of version 1, `folders` of version 2, and what it says of what follows."""
+    """One structure: `pairs` of version 1, `folders` of version 2, nothing of an MQDLH (0), and what follows it."""
 
     version: int
     following: Surroundings
@@ -56,8 +60,9 @@ def read_chain(data: bytes, described: Surroundings) -> tuple[tuple[Header, ...]
     """The headers in `data`, all of it, and what the last says of the body."""
     headers: list[Header] = []
     offset = 0
-    while described.format in (MQRFH, MQRFH2):
-        header, offset = _read_header(data, offset, described)
+    while described.format in (MQRFH, MQRFH2, MQDLH):
+        reader = _read_dead_letter_header if described.format == MQDLH else _read_header
+        header, offset = reader(data, offset, described)
         headers.append(header)
         described = header.following
     if offset != len(data):
@@ -133,6 +138,29 @@ def _read_header(data: bytes, offset: int, described: Surroundings) -> tuple[Hea
     if version == 1:
         return replace(header, pairs=read_pairs(text(_FIXED, end - offset - _FIXED))), end
     return replace(header, folders=_read_folders(data, offset + _FIXED, end, order)), end
+
+
+def _read_dead_letter_header(data: bytes, offset: int, described: Surroundings) -> tuple[Header, int]:
+    end = offset + _DEAD_LETTER
+    if len(data) < end:
+        raise UnreadableBytes("an MQDLH needs 172 bytes", offset)
+
+    def number(at: int) -> int:
+        return int.from_bytes(data[offset + at : offset + at + 4], described.order, signed=True)
+
+    def text(at: int, length: int) -> str:
+        part = data[offset + at : offset + at + length]
+        return decode(part, described.coded_char_set_id, described.order, offset + at)
+
+    if text(0, 4) != "DLH " or number(4) != 1:
+        raise UnreadableBytes("not the structure that Format MQDEAD announces", offset)
+    ccsid = number(112)
+    following = Surroundings(
+        format=text(116, 8).rstrip(" \0"),
+        coded_char_set_id=described.coded_char_set_id if ccsid in _AS_IN_FRONT else ccsid,
+        encoding=number(108),
+    )
+    return Header(version=0, following=following), end
 
 
 def _read_folders(data: bytes, offset: int, end: int, order: Literal["big", "little"]) -> tuple[Folder, ...]:

@@ -32,12 +32,6 @@ def reperform_copy(facts: Facts) -> Outcome:
     return _judged(facts, source, _delivered_fields(source, marked), may_lack=marked)
 
 
-def reperform_service(facts: Facts) -> Outcome:
-    """Judge a header that the conversion service converted: the nine rows, strictly, and nothing else."""
-    source = meaning_of(*read_chain(facts.input, facts.input_described))
-    return _judged(facts, source, source.fields, may_lack=())
-
-
 def _judged(facts: Facts, source: Meaning, expected: Fields, *, may_lack: Fields) -> Outcome:
     try:
         actual = meaning_of(*read_chain(facts.output, facts.output_described))

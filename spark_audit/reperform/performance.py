@@ -5,10 +5,11 @@ from typing import Final
 from spark_audit.record import ConversionKind
 from spark_audit.reperform.code_page import UnknownCodePage
 from spark_audit.reperform.facts import Facts
-from spark_audit.reperform.header_to_header import reperform_copy, reperform_service
+from spark_audit.reperform.header_to_header import reperform_copy
 from spark_audit.reperform.header_to_packet import reperform_delivery
 from spark_audit.reperform.outcome import Outcome, Status, UnreadableBytes
 from spark_audit.reperform.packet_to_header import reperform_packet
+from spark_audit.reperform.service import reperform_service
 
 _PERFORMERS: Final = {
     ConversionKind.PACKET_TO_HEADER.value: reperform_packet,

@@ -46,6 +46,21 @@ def character_patterns(topic_filter: str) -> tuple[str, ...]:
     return base, f"{base}/*"
 
 
+def topic_filter_of(pattern: str) -> str:
+    """The narrowest filter of the topic scheme that matches what a character pattern matches.
+
+    `*` and `?` match `/` too, so everything from the level of the first of them on becomes `#`.
+    """
+    plain: list[str] = []
+    characters = iter(pattern)
+    for character in characters:
+        if character in "*?":
+            parents = "".join(plain).rpartition("/")
+            return f"{parents[0]}/#" if parents[1] else "#"
+        plain.append(next(characters, "") if character == "%" else character)
+    return "".join(plain)
+
+
 def covers(patterns: tuple[str, ...], topic_filter: str) -> bool:
     """Whether every sample of topics that the filter matches is matched by one of the patterns."""
     expressions = [_expression(pattern) for pattern in patterns]

@@ -192,7 +192,7 @@ def test_conversion_is_noted_with_its_input_output_and_what_was_dropped(service:
     assert (kind, taken_number, put_number, persistent) == (NoteKind.SERVED, taken.sequence, put.sequence, True)
     assert (length, len(digest)) == (len(BODY), 32)
     *facts, dropped = sheet
-    assert facts == ["service", "OUT", "strict", TABLE_VERSION, 1208, 546, MQRFH, STREAM, MQRFH2, STREAM_2]
+    assert facts == ["service", "OUT", "mqrfh2", "strict", TABLE_VERSION, 1208, 546, MQRFH, STREAM, MQRFH2, STREAM_2]
     ((name, reason),) = dropped
     assert name == "MQPSStreamName"
     assert "psc names no stream" in reason

@@ -253,6 +253,7 @@ def test_what_is_no_batch_is_named_as_such(packed: bytes) -> None:
 def test_a_message_of_the_conversion_service_becomes_a_put_with_both_headers_mode_and_table() -> None:
     service = Service(
         queue="ORDERS.MQRFH2",
+        target="mqrfh2",
         mode="extended",
         table_version="7",
         coded_char_set_id=819,
@@ -276,6 +277,7 @@ def test_a_message_of_the_conversion_service_becomes_a_put_with_both_headers_mod
         "source_message_id": _message_id(300),
         "persistent": True,
         "conversion": "service",
+        "target": "mqrfh2",
         "mode": "extended",
         "input_format": "MQHRF",
         "input_ccsid": 819,

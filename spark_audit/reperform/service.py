@@ -1,0 +1,183 @@
+"""The conversion service gave a message the header that was asked for: the nine rows of seed 003, and nothing else.
+
+A message that has such a header already passes unchanged. Topics of Publish are names: escaped in MQRFH, plain in
+MQRFH2. Topics of the other commands are patterns: `a/#` is `a` and `a/*` in the character scheme of MQRFH, and there
+everything from a wildcard's level on becomes `#`. The extended mode also copies SubName, SubIdentity and SubUserData,
+and moves Local of a Publish between RegOpt and PubOpt.
+Source: seed 003; "Message formats" (file aq19780_); IBM MQ, "Wildcard schemes".
+"""
+
+from typing import Final
+
+from spark_audit.reperform.answer import PSCR, answer_differences, answer_of
+from spark_audit.reperform.facts import Facts
+from spark_audit.reperform.header import Header, Surroundings, read_chain, write_mqrfh, write_mqrfh2
+from spark_audit.reperform.meaning import PSC, Meaning, meaning_of
+from spark_audit.reperform.outcome import Outcome, Status, UnreadableBytes, compared, first_difference
+from spark_audit.reperform.table import ONLY_IN_MQRFH, OPTION_ELEMENTS, TO_NAME
+from spark_audit.reperform.topics import character_patterns, escaped, topic_filter_of
+
+_VERSIONS: Final = {"mqrfh": 1, "mqrfh2": 2}
+_EXTENDED: Final = frozenset({"SubName", "SubIdentity", "SubUserData"})
+_PREFIX: Final = "MQPS"
+#: A subscription that depends on these is not to be converted, since it would receive more; a default is none.
+_NARROWING: Final = frozenset({"Filter", "SubPoint"})
+_DEFAULT_POINTS: Final = frozenset({"", "SYSTEM.BROKER.DEFAULT.SUBPOINT"})
+_ONLY_MQRFH_COMMANDS: Final = frozenset({"RegPub", "DeregPub"})
+_LOCAL_FIELD: Final = {1: "RegOpt", 2: "PubOpt"}
+
+Fields = tuple[tuple[str, str], ...]
+
+
+def reperform_service(facts: Facts) -> Outcome:
+    """Judge a message that the conversion service moved."""
+    headers, body = read_chain(facts.input, facts.input_described)
+    version = _VERSIONS.get(facts.target, 1 if facts.output_format == "MQHRF" else 2)
+    if _has_header_of(version, headers):
+        return _unchanged(facts)
+    answer = answer_of(headers)
+    source = meaning_of(headers, body) if answer is None else None
+    try:
+        made, made_body = read_chain(facts.output, facts.output_described)
+        if answer is not None:
+            reported = " ".join(name for name, _ in facts.dropped_fields)
+            words = answer_differences(answer, answer_of(made), reported) + _body_differences(body, made_body)
+            return _without_bytes(words)
+        actual = meaning_of(made, made_body)
+    except UnreadableBytes as error:
+        return Outcome(status=Status.DIFFERENCE, detail=f"the output cannot be read: {error}", same_bytes=False)
+    assert source is not None  # a message without an answer has a command
+    return _judged(facts, source, actual, version, is_alone=len(headers) == 1)
+
+
+def _has_header_of(version: int, headers: tuple[Header, ...]) -> bool:
+    """Whether a chain needs no conversion: it has an MQRFH; it has a psc or pscr, or an MQRFH2 and no MQRFH."""
+    if version == 1:
+        return any(header.version == 1 for header in headers)
+    if any(folder.name in (PSC, PSCR) for header in headers for folder in header.folders):
+        return True
+    versions = {header.version for header in headers}
+    return 2 in versions and 1 not in versions
+
+
+def _unchanged(facts: Facts) -> Outcome:
+    is_same = facts.input == facts.output and facts.input_described == facts.output_described
+    differences = [] if is_same else ["a message in the wanted format was changed"]
+    return compared(facts.input, facts.output, differences)
+
+
+def _without_bytes(differences: list[str]) -> Outcome:
+    """An answer is judged by its meaning; this reading does not write one."""
+    status = Status.DIFFERENCE if differences else Status.MATCH
+    return Outcome(status=status, detail="; ".join(differences), same_bytes=False)
+
+
+def _judged(facts: Facts, source: Meaning, actual: Meaning, version: int, *, is_alone: bool) -> Outcome:
+    is_extended = facts.mode == "extended"
+    expected = _expected_fields(source, version, is_extended)
+    extended = _extended_fields(source) if is_extended else ()
+    words = [] if actual.version == version else [f"the output is no {facts.target} header"]
+    words += _refusals(source, version)
+    words += _field_differences(expected, actual.fields)
+    words += _rest_differences(source, actual, extended, facts)
+    words += _body_differences(source.body, actual.body)
+    predicted = _written(expected, extended, version, facts, actual.body)
+    if not is_alone and not words:  # this reading writes one header, not those in front of it and behind it
+        offset = first_difference(predicted, facts.output)
+        return Outcome(status=Status.MATCH, detail="the layout differs", same_bytes=False, offset=offset)
+    return compared(predicted, facts.output, words)
+
+
+def _expected_fields(source: Meaning, version: int, is_extended: bool) -> Fields:
+    moves_local = is_extended and source.command == "Publish"
+    fields: list[tuple[str, str]] = []
+    for name, value in source.fields:
+        if name == "Topic" and source.command != "Publish":
+            patterns = (topic_filter_of(value),) if version == 2 else _character_patterns(value)
+            fields += [(name, pattern) for pattern in patterns if (name, pattern) not in fields]
+        elif name in OPTION_ELEMENTS and moves_local and value == "Local":
+            fields.append((_LOCAL_FIELD[version], value))
+        elif not (name in OPTION_ELEMENTS and version == 2 and value in ONLY_IN_MQRFH):
+            fields.append((name, value))
+    return tuple(fields)
+
+
+def _character_patterns(topic_filter: str) -> tuple[str, ...]:
+    if "#" in topic_filter.split("/")[:-1]:
+        raise UnreadableBytes(
+            f"pattern {topic_filter!r} has # before its last level, which this reading does not judge"
+        )
+    return character_patterns(topic_filter)
+
+
+def _extended_fields(source: Meaning) -> Fields:
+    named = [(name.removeprefix(_PREFIX), value) for name, value in source.unmapped]
+    return tuple(field for field in named if field[0] in _EXTENDED)
+
+
+def _refusals(source: Meaning, version: int) -> list[str]:
+    """What should have gone to the dead-letter queue."""
+    if version == 2 and source.command in _ONLY_MQRFH_COMMANDS:
+        return [f"{source.command} was converted, though MQRFH2 does not have it"]
+    if source.command == "Publish" or version == 2:
+        return []
+    return [
+        f"{source.command} was converted without its {name}, and receives more than was asked for"
+        for name, value in source.unmapped
+        if name in _NARROWING and not (name == "SubPoint" and value in _DEFAULT_POINTS)
+    ]
+
+
+def _field_differences(expected: Fields, actual: Fields) -> list[str]:
+    words = [f"{name} {value!r} was lost" for name, value in expected if (name, value) not in actual]
+    words += [f"{name} {value!r} was added" for name, value in actual if (name, value) not in expected]
+    if actual[0][0] != "Command":
+        words.append("Command does not come first")
+    plain = [
+        [field for field in fields if field[0] not in (*OPTION_ELEMENTS, "Command")] for fields in (expected, actual)
+    ]
+    if not words and plain[0] != plain[1]:
+        words.append("the fields are in another order, or doubled")
+    return words
+
+
+def _rest_differences(source: Meaning, actual: Meaning, extended: Fields, facts: Facts) -> list[str]:
+    """Names without a row, options of MQRFH alone and folders: each is dropped and named, or kept as it was."""
+    reported = " ".join(name for name, _ in facts.dropped_fields)
+    made = [(name.removeprefix(_PREFIX), value) for name, value in actual.unmapped]
+    words = [f"{name} {value!r} was lost" for name, value in extended if (name, value) not in made]
+    words += [f"{name} {value!r} was added" for name, value in made if (name, value) not in extended]
+    kept = {name for name, _ in extended}
+    words += [
+        f"{name} was dropped without being reported"
+        for name, _ in source.unmapped
+        if name.removeprefix(_PREFIX) not in kept and name not in reported
+    ]
+    words += [
+        f"folder {folder.name} was dropped without being reported"
+        for folder in source.folders
+        if folder not in actual.folders and folder.name not in reported
+    ]
+    words += [f"folder {folder.name} was added" for folder in actual.folders if folder not in source.folders]
+    if actual.version == 2:
+        words += [
+            f"option {token} of {name} was dropped without being reported"
+            for name, token in source.fields
+            if name in OPTION_ELEMENTS and token in ONLY_IN_MQRFH and TO_NAME[name] not in reported
+        ]
+    return words
+
+
+def _body_differences(before: Surroundings, after: Surroundings) -> list[str]:
+    return [] if before == after else [f"the body is described as {after}, not as {before}"]
+
+
+def _written(expected: Fields, extended: Fields, version: int, facts: Facts, body: Surroundings) -> bytes:
+    """The bytes of the new header, where it stands alone."""
+    if version == 2:
+        return write_mqrfh2(((PSC, (*expected, *extended)),), facts.output_described, body)
+    is_publish = ("Command", "Publish") in expected
+    first = sorted(expected, key=lambda field: field[0] != "Command")
+    pairs = tuple((TO_NAME[name], escaped(value) if is_publish and name == "Topic" else value) for name, value in first)
+    own = tuple((f"{_PREFIX}{name}", value) for name, value in extended)
+    return write_mqrfh((*pairs, *own), facts.output_described, body)
