@@ -1,4 +1,4 @@
-"""Bad input over queues: each ends in the documented reason code or whole on the dead-letter queue, never in silence."""
+"""Bad input over queues: each ends in its reason code or whole on the dead-letter queue, never in silence."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,5 +1,6 @@
 """Start, stop and accidents of the daemon: SIGTERM, kill -9, a second gateway, a full disk."""
 
+import os
 import resource
 import signal
 import socket
@@ -126,6 +127,37 @@ def test_nothing_stale_prevents_a_start_after_kill_9(gateway: Gateway, connect: 
     assert _trail_files(gateway) == [".jsonl"]
     assert verify(gateway.data / "trail").verdict is Verdict.INTACT
     assert [record["kind"] for record in _records(gateway)].count("started") == 4
+
+
+def test_an_exporter_that_was_killed_leaves_no_gap_in_the_trail(gateway: Gateway, connect: Connect) -> None:
+    _until_trail_exists(gateway)
+    children = Path(f"/proc/{gateway.process_identifier}/task/{gateway.process_identifier}/children")
+    if not children.exists():
+        pytest.skip("the kernel does not tell the children of a process")
+    (exporter,) = children.read_text().split()
+    os.kill(int(exporter), signal.SIGKILL)
+    gateway.wait_for_log("exporter ended")
+    client = _connected(connect, gateway, "work")
+    client.send("publishes", "32 08 0003 'a/b' 0001 'A'")
+    client.expect("gets PUBACK", "40 02 0001")
+    assert gateway.stop() == 0
+    assert _trail_files(gateway) == [".jsonl"]
+    assert verify(gateway.data / "trail").verdict is Verdict.INTACT
+    assert [record["kind"] for record in _records(gateway)].count("accepted") == 1
+
+
+def test_what_was_acknowledged_without_a_subscriber_is_in_the_trail_after_a_kill(
+    gateway: Gateway, connect: Connect
+) -> None:
+    """Nobody gets the message, so its record is all that there is of it."""
+    client = _connected(connect, gateway, "work")
+    for number in range(1, 51):
+        client.send("publishes", f"32 08 0003 'a/b' {number:04X} 'A'")
+        client.expect("gets PUBACK", f"40 02 {number:04X}")
+    gateway.kill_and_restart()
+    assert gateway.stop() == 0
+    assert verify(gateway.data / "trail").verdict is Verdict.INTACT
+    assert [record["kind"] for record in _records(gateway)].count("accepted") == 50
 
 
 def test_a_second_gateway_on_the_same_data_folder_is_refused(

@@ -2,6 +2,8 @@
 
 from gateway.audit_trail.notes import NoteKind
 from mappings.command import Dialect
+from mq_adapters.embedded.queue import Queue
+from mq_adapters.embedded.unit_of_work import UnitOfWork
 from mq_adapters.message import MQMT_REPLY, Message, MessageDescriptor
 from tests.gateway.bridge.conftest import NewWorld, World, written
 
@@ -9,6 +11,11 @@ CONTROL_QUEUE = "SYSTEM.BROKER.CONTROL.QUEUE"
 REPLY_OK = written(
     "'RFH ' 02000000 54000000 22020000 B8040000 '        ' 00000000 B8040000 2C000000"
     "'<pscr><Completion>ok</Completion></pscr>    '"
+)
+
+REPLY_TOPIC_ERROR = written(
+    "'RFH ' 02000000 80000000 22020000 B8040000 '        ' 00000000 B8040000 58000000"
+    "'<pscr><Completion>error</Completion><Response><Reason>3072</Reason></Response></pscr>   '"
 )
 
 
@@ -135,3 +142,26 @@ def test_a_session_that_ended_while_the_broker_thought_leaves_nothing(new_world:
     assert world.sessions.get("self") is None
     again = world.connect("self", flags="00")
     assert again.is_open
+
+
+def test_a_publication_that_the_broker_refuses_goes_whole_to_the_dead_letter_queue(new_world: NewWorld) -> None:
+    """It was acknowledged, so it must be somewhere: behind an MQDLH with the reason of the negative notification."""
+    world = new_world(has_broker=False)
+    stream, replies = world.engine.queue("SYSTEM.BROKER.DEFAULT.STREAM"), world.engine.queue("RFHBRIDGE.REPLY")
+
+    def refuse(unit: UnitOfWork, _queue: Queue, message: Message) -> None:
+        descriptor = MessageDescriptor(msg_type=MQMT_REPLY, format=b"MQHRF2  ", correl_id=message.msg_id)
+        unit.answered[message.msg_id] = message
+        world.engine.put(unit, replies, Message(descriptor, REPLY_TOPIC_ERROR, message.origin))
+
+    world.engine.serve(stream, refuse)
+    link = world.connect("self")
+    world.receive(link, "32 0F 0003 'a/b' 0001 'precious'")
+    assert link.taken() == written("40 02 0001")
+    (dead,) = world.messages("SYSTEM.DEAD.LETTER.QUEUE")
+    assert dead.body[:12] == written("'DLH ' 01000000 000C0000")
+    assert dead.body[172:].startswith(b"RFH \x02")
+    assert dead.body.endswith(b"precious")
+    assert world.depth("RFHBRIDGE.REPLY") == 0
+    (note,) = [note for note in world.notes if note[0] == NoteKind.DEAD_LETTERED]
+    assert (note[2], note[-1]) == ("self", 3072)
