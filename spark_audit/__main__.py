@@ -1,7 +1,12 @@
-"""The audit as a process: python -m spark_audit run --data DIR --out DIR [--json]
+"""What runs on Spark, as processes.
 
-Reads DIR/trail, runs every control on Spark, writes result.json and report.html, and prints a summary.
-Exit 0: clean; 1: violations; 2: not evaluable (nothing to read, unreadable, no Java); 3: usage.
+python -m spark_audit run --data DIR --out DIR [--json]
+    Reads DIR/trail, runs every control, writes result.json and report.html, and prints a summary.
+    Exit 0: clean; 1: violations; 2: not evaluable (nothing to read, unreadable, no Java); 3: usage.
+
+python -m spark_audit convert --to mqrfh|mqrfh2 --in DIR --out DIR [--mode strict|extended]
+    Converts an archive of messages (Parquet, or one message a file) and writes Parquet.
+    Exit 0: all converted; 1: some could not be, and have an error; 2: Spark could not do it; 3: usage.
 """
 
 import argparse
@@ -18,6 +23,8 @@ from spark_audit.report import print_summary, write_report
 from spark_audit.result import AuditResult
 
 TRAIL_FOLDER: Final = "trail"
+SOME_FAILED: Final = 1
+NOT_DONE: Final = 2
 USAGE: Final = 3
 _PIPE_COLUMNS: Final = 160
 
@@ -31,8 +38,12 @@ class _Parser(argparse.ArgumentParser):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the audit and returns its exit code."""
+    """Runs the audit, or converts an archive; returns the exit code."""
     options = _options(arguments)
+    return _convert(options) if options.command == "convert" else _run(options)
+
+
+def _run(options: argparse.Namespace) -> int:
     data: Path = options.data
     if not data.is_dir():
         print(f"python -m spark_audit: {data} is no folder", file=sys.stderr)
@@ -59,7 +70,50 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     run.add_argument("--data", type=Path, required=True, metavar="DIR", help="the gateway's data folder")
     run.add_argument("--out", type=Path, required=True, metavar="DIR", help="where result.json and report.html go")
     run.add_argument("--json", action="store_true", help="print result.json instead of the summary")
+    convert = commands.add_parser("convert", help="convert an archive of messages")
+    convert.add_argument("--to", required=True, choices=("mqrfh", "mqrfh2"), help="format of the new headers")
+    convert.add_argument(
+        "--in",
+        dest="source",
+        type=Path,
+        required=True,
+        metavar="DIR",
+        help="Parquet with the columns path or id, data, and where known format, ccsid, encoding; or a file a message",
+    )
+    convert.add_argument("--out", type=Path, required=True, metavar="DIR", help="new folder for the result, Parquet")
+    convert.add_argument("--mode", default="strict", choices=("strict", "extended"), help="strict: the nine fields")
     return parser.parse_args(arguments)
+
+
+def _convert(options: argparse.Namespace) -> int:
+    source: Path = options.source
+    target: Path = options.out
+    if not source.is_dir() or target.exists():
+        problem = f"{target} is there already" if source.is_dir() else f"{source} is no folder"
+        print(f"python -m spark_audit: {problem}", file=sys.stderr)
+        return USAGE
+    from pyspark.errors import PySparkException
+
+    from spark_audit.bulk import ArchiveError, convert_archive
+    from spark_audit.session import start_session
+
+    size_bytes = sum(path.stat().st_size for path in source.rglob("*") if path.is_file())
+    with tempfile.TemporaryDirectory(prefix="rfhbridge-convert-") as name:
+        try:
+            _tell("starting Spark")
+            spark = start_session(Path(name), trail_bytes=size_bytes)
+            try:
+                archive = convert_archive(spark, source, target, to=options.to, mode=options.mode)
+            finally:
+                spark.stop()
+        except ArchiveError as error:
+            print(f"python -m spark_audit: {error}", file=sys.stderr)
+            return USAGE
+        except (PySparkException, OSError) as error:
+            print(f"python -m spark_audit: Spark gave up: {_first_line(error)}", file=sys.stderr)
+            return NOT_DONE
+    print(f"{archive.messages} messages, {archive.failed} could not be converted, {target}")
+    return SOME_FAILED if archive.failed else 0
 
 
 def _audited(trail_dir: Path) -> AuditResult:
