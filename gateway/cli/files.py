@@ -4,6 +4,7 @@ import os
 import stat
 import sys
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -34,17 +35,18 @@ def write_whole(path: Path, data: bytes) -> None:
         path.write_bytes(data)
         return
     try:
-        _replace(path.resolve(), data)
+        replace_whole(path.resolve(), (data,))
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path)) from None
 
 
-def _replace(path: Path, data: bytes) -> None:
+def replace_whole(path: Path, pieces: Iterable[bytes]) -> None:
+    """The same for a file that is written piece by piece; it appears when the last one is on the disk."""
     mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else _default_mode()
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:64]}.")
     try:
         with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
+            file.writelines(pieces)
             file.flush()
             os.fchmod(file.fileno(), mode)
             os.fsync(file.fileno())

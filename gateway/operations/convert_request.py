@@ -1,12 +1,11 @@
-"""What a request for conversion asks for, read from its query, and the answer. Nothing of HTTP but the names."""
+"""What a request for conversion asks for, read from its query. Nothing of HTTP but the names."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, Self, TypeVar
+from typing import Final, TypeVar
 
-from mappings.convert import ConversionReport, Mode, convert
-from mappings.detection import announcement_of
+from gateway.message_conversion import Wish
+from mappings.convert import Mode
 from mappings.table import Dialect
 
 _FORMAT_CHARACTERS: Final = 8
@@ -25,60 +24,20 @@ class BadRequest(Exception):
         self.hint = hint
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConvertRequest:
-    """To which format, how, and what the client knows of the message; what it does not know is found in the bytes."""
-
-    to: Dialect
-    mode: Mode
-    format: bytes | None
-    coded_char_set_id: int | None
-    encoding: int | None
-
-    @classmethod
-    def of_query(cls, query: Mapping[str, str]) -> Self:
-        """The request of a query; an empty value is none. Raises BadRequest."""
-        for name in query:
-            if name not in _KNOWN:
-                raise BadRequest(name, f"{name!r} is not known; there are {', '.join(_KNOWN)}")
-        to = _choice(Dialect, "to", query.get("to", ""))
-        if to is None:
-            raise BadRequest("to", f"say the wanted format: to={' or to='.join(Dialect)}")
-        return cls(
-            to=to,
-            mode=_choice(Mode, "mode", query.get("mode", "")) or Mode.STRICT,
-            format=_format(query.get("format", "")),
-            coded_char_set_id=_number("ccsid", query.get("ccsid", "")),
-            encoding=_number("encoding", query.get("encoding", "")),
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """The whole new message, the Format that its MQMD must say, and what became of every field."""
-
-    message: bytes
-    format: str
-    report: ConversionReport
-
-
-def converted(data: bytes, request: ConvertRequest) -> Answer:
-    """The message with its header in the wanted format. Raises MappingError."""
-    announcement = announcement_of(
-        data, format=request.format, coded_char_set_id=request.coded_char_set_id, encoding=request.encoding
-    )
-    conversion = convert(
-        data,
-        format=announcement.format,
-        coded_char_set_id=announcement.coded_char_set_id,
-        encoding=announcement.encoding,
-        to=request.to,
-        mode=request.mode,
-    )
-    return Answer(
-        message=conversion.header + data[conversion.body_offset :],
-        format=conversion.format.decode("ascii").rstrip(),
-        report=conversion.report,
+def wish_of_query(query: Mapping[str, str]) -> Wish:
+    """What the query of a request asks for; an empty value is none. Raises BadRequest."""
+    for name in query:
+        if name not in _KNOWN:
+            raise BadRequest(name, f"{name!r} is not known; there are {', '.join(_KNOWN)}")
+    to = _choice(Dialect, "to", query.get("to", ""))
+    if to is None:
+        raise BadRequest("to", f"say the wanted format: to={' or to='.join(Dialect)}")
+    return Wish(
+        to=to,
+        mode=_choice(Mode, "mode", query.get("mode", "")) or Mode.STRICT,
+        format=_format(query.get("format", "")),
+        coded_char_set_id=_number("ccsid", query.get("ccsid", "")),
+        encoding=_number("encoding", query.get("encoding", "")),
     )
 
 

@@ -19,7 +19,8 @@ from typing import Final
 
 from aiohttp import web
 
-from gateway.operations.convert_request import Answer, BadRequest, ConvertRequest, converted
+from gateway.message_conversion import ConvertedMessage, converted_message
+from gateway.operations.convert_request import BadRequest, wish_of_query
 from mappings.errors import MappingError
 from mappings.table import TABLE_VERSION
 
@@ -73,14 +74,15 @@ class HttpServer:
     # -- requests ------------------------------------------------------------------------------------------------------
 
     async def _convert(self, request: web.Request) -> web.StreamResponse:
-        wish = ConvertRequest.of_query(request.query)
+        wish = wish_of_query(request.query)
         wants_json = _wants_json(request.headers.get("Accept", ""))
         data = await request.read()
         if len(data) <= INLINE_BYTES:
-            answer = converted(data, wish)
+            converted = converted_message(data, wish)
         else:
-            answer = await asyncio.get_running_loop().run_in_executor(self._large, converted, data, wish)
-        return _json_response(answer) if wants_json else _bytes_response(answer)
+            loop = asyncio.get_running_loop()
+            converted = await loop.run_in_executor(self._large, converted_message, data, wish)
+        return _json_response(converted) if wants_json else _bytes_response(converted)
 
     async def _health(self, _request: web.Request) -> web.StreamResponse:
         ready = self._is_ready()
@@ -96,19 +98,19 @@ def _wants_json(accept: str) -> bool:
     return _JSON in types and (_BYTES not in types or types.index(_JSON) < types.index(_BYTES))
 
 
-def _bytes_response(answer: Answer) -> web.Response:
-    headers = {"X-RFH-Format": answer.format, "X-RFH-Table-Version": TABLE_VERSION}
-    return web.Response(body=answer.message, content_type=_BYTES, headers=headers)
+def _bytes_response(converted: ConvertedMessage) -> web.Response:
+    headers = {"X-RFH-Format": converted.format, "X-RFH-Table-Version": TABLE_VERSION}
+    return web.Response(body=converted.data, content_type=_BYTES, headers=headers)
 
 
-def _json_response(answer: Answer) -> web.Response:
+def _json_response(converted: ConvertedMessage) -> web.Response:
     return web.json_response(
         {
-            "format": answer.format,
-            "body": base64.b64encode(answer.message).decode("ascii"),
-            "report": answer.report.as_dict(),
+            "format": converted.format,
+            "body": base64.b64encode(converted.data).decode("ascii"),
+            "report": converted.report.as_dict(),
         },
-        headers={"X-RFH-Format": answer.format, "X-RFH-Table-Version": TABLE_VERSION},
+        headers={"X-RFH-Format": converted.format, "X-RFH-Table-Version": TABLE_VERSION},
         dumps=_dumps,
     )
 

@@ -1,0 +1,123 @@
+"""A folder of messages, one a file, converted into another folder under the same names.
+
+The originals are only read, and nothing is written outside of the new folder and the report: symbolic links are not
+followed, neither where messages are read nor where they are written. A new file appears whole or not at all.
+"""
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import typer
+
+from gateway.cli.files import STANDARD_STREAM, replace_whole, write_whole
+from gateway.message_conversion import Wish, converted_message
+from mappings.errors import MappingError
+
+REPORT_NAME: Final = "report.jsonl"
+
+
+@dataclass(slots=True, kw_only=True)
+class Counts:
+    """What became of the files; `unchanged` were in the wanted format already."""
+
+    converted: int = 0
+    unchanged: int = 0
+    failed: int = 0
+
+
+class FolderConversion:
+    """The conversion of one folder. Raises typer.BadParameter for folders that would get into each other's way."""
+
+    def __init__(self, source: Path, target: Path, report: Path | None, wish: Wish) -> None:
+        self._source = source.resolve()
+        self._target = target.resolve()
+        self._wish = wish
+        self.report = (report or target / REPORT_NAME).absolute()
+        self.counts = Counts()
+        self._check_folders(target)
+        self.files = tuple(sorted(self._found(self._source)))
+        place = self.report.parent.resolve() / self.report.name
+        if str(report) == STANDARD_STREAM or any(place in (self._source / n, self._target / n) for n in self.files):
+            raise typer.BadParameter("the report needs a file of its own", param_hint="'--report'")
+
+    def run(self, advance: Callable[[], object]) -> None:
+        """Converts every file; `advance` is called after each. Raises OSError where the report cannot be written."""
+        self._target.mkdir(parents=True, exist_ok=True)
+        replace_whole(self.report, self._lines(advance))
+
+    # -- finding files -------------------------------------------------------------------------------------------------
+
+    def _check_folders(self, target: Path) -> None:
+        if self._target == self._source or self._target in self._source.parents:
+            raise typer.BadParameter(
+                f"{target} holds the messages themselves; name a folder of its own", param_hint="'--out'"
+            )
+        if self._target.exists() and not self._target.is_dir():
+            raise typer.BadParameter(f"{target} is no folder", param_hint="'--out'")
+
+    def _found(self, folder: Path) -> Iterator[Path]:
+        """Everything under the source but folders and the target, by its name from the source on."""
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                path = Path(entry.path)
+                if path == self._target:
+                    continue
+                if entry.is_dir(follow_symlinks=False):
+                    yield from self._found(path)
+                else:
+                    yield path.relative_to(self._source)
+
+    # -- converting ----------------------------------------------------------------------------------------------------
+
+    def _lines(self, advance: Callable[[], object]) -> Iterator[bytes]:
+        """Converts file by file; each gives its line of the report."""
+        for name in self.files:
+            told = {"path": str(name), **self._outcome(name)}
+            yield json.dumps(told).encode("ascii") + b"\n"
+            advance()
+
+    def _outcome(self, name: Path) -> dict[str, object]:
+        try:
+            return self._converted(name)
+        except MappingError as error:
+            known = {"reason_code": error.reason_code, "reason_name": error.reason_name, "offset": error.offset}
+            told = {**known, "parameter": error.parameter, "hint": error.hint}
+        except OSError as error:
+            told = {"reason_code": None, "reason_name": None, "offset": None, "parameter": None}
+            told["hint"] = error.strerror or str(error)
+        self.counts.failed += 1
+        return {"error": told}
+
+    def _converted(self, name: Path) -> dict[str, object]:
+        data = _read_plain(self._source / name)
+        message = converted_message(data, self._wish)
+        write_whole(self._place(name), message.data)
+        if message.data == data:
+            self.counts.unchanged += 1
+        else:
+            self.counts.converted += 1
+        return {"format": message.format, "report": message.report.as_dict()}
+
+    def _place(self, name: Path) -> Path:
+        """Where the new file goes; its folders are made. OSError where a link or something else stands in the way."""
+        folder = self._target
+        for part in name.parts[:-1]:
+            folder /= part
+            if folder.is_symlink():
+                raise OSError(f"{folder} is a symbolic link, which would lead out of the folder; remove it")
+            folder.mkdir(exist_ok=True)
+        path = folder / name.name
+        if path.is_symlink() or (path.exists() and not path.is_file()):
+            raise OSError(f"{path} is there and no plain file; remove it")
+        return path
+
+
+def _read_plain(path: Path) -> bytes:
+    """The bytes of a plain file; a link is not followed, and what would make the reader wait is not opened."""
+    if path.is_symlink() or not path.is_file():
+        raise OSError("no plain file; symbolic links are not followed")
+    return path.read_bytes()
