@@ -225,6 +225,7 @@ class Trail:
         os.fsync(self._lock)
         if not kept:
             path.unlink()
+            self._number -= 1  # the last segment there is: without a line it never was, and its number is free
             return
         self._path, self._size = path, kept
         self._file = os.open(path, os.O_WRONLY | os.O_APPEND)

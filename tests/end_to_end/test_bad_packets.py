@@ -73,12 +73,11 @@ MALFORMED = [
 def test_a_bad_packet_closes_its_connection_with_a_reason_in_the_log(
     shared_gateway: Gateway, connect: Connect, neighbour: WireClient, written: str, reason: str
 ) -> None:
-    already = len(shared_gateway.logged("connection closed"))
     client = connect(shared_gateway)
     client.send("connects, and goes wrong", CONNECT_4.format("bad1"), written)
     client.expect("is accepted", ACCEPTED)
     client.expect_end("is disconnected")
-    closed = shared_gateway.wait_for_log("connection closed", count=already + 1)
+    closed = shared_gateway.wait_for_log("connection closed", peer=client.peer)
     assert closed["client"] == "bad1"
     assert reason in closed["reason"]
     _is_unharmed(neighbour)

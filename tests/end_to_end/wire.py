@@ -10,7 +10,7 @@ import re
 import socket
 import time
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
 
 PATIENCE_S = 30.0
 
@@ -31,6 +31,8 @@ class WireClient:
         self._socket = socket.create_connection(("127.0.0.1", port), PATIENCE_S)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._received = bytearray()
+        #: This end of the connection as a pattern for the field `peer` of the log.
+        self.peer: Final = f"^127[.]0[.]0[.]1:{self._socket.getsockname()[1]}$"
 
     def __enter__(self) -> Self:
         return self

@@ -109,6 +109,21 @@ def test_the_next_life_continues_an_open_segment(tmp_path, clock, batches) -> No
     assert verify(tmp_path).records == 4
 
 
+@pytest.mark.parametrize("torn", [b"", b'{"version":1,'], ids=["empty", "torn"])
+def test_a_segment_that_a_crash_left_without_a_line_leaves_no_gap(tmp_path, clock, batches, torn: bytes) -> None:
+    with Trail.open(tmp_path, now=clock) as trail:
+        trail.append(*batches())
+        trail.close_segment()
+    (tmp_path / "000000000002-20261120T12.open").write_bytes(torn)
+    clock.now += timedelta(hours=1)
+    with Trail.open(tmp_path, now=clock) as trail:
+        trail.append(*batches())
+        trail.close_segment()
+    segments = [name for name in _names(tmp_path) if name.endswith(".jsonl")]
+    assert segments == ["000000000001-20261120T12.jsonl", "000000000002-20261120T13.jsonl"]
+    assert verify(tmp_path).verdict == "intact"
+
+
 def test_a_segment_of_an_hour_ago_is_closed_by_the_next_life(tmp_path, clock, batches) -> None:
     with Trail.open(tmp_path, now=clock) as trail:
         trail.append(*batches())
