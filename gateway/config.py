@@ -298,6 +298,8 @@ class Settings(_Table):
 
 def _conversion_problems(settings: Settings) -> Iterator[str]:
     """What is wrong with the conversions together: sources that are somebody else's, and ways that lead back."""
+    if not settings.conversion:
+        return
     from mq_adapters.embedded.engine import AUDIT_QUEUE, CONTROL_QUEUE, DEAD_LETTER_QUEUE, DEFAULT_STREAM
 
     streams = (DEFAULT_STREAM, settings.publish.stream, *settings.broker.streams)
