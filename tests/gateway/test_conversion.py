@@ -173,6 +173,20 @@ def test_message_in_the_wanted_format_passes_unchanged(service: Service) -> None
     assert (message.body, message.descriptor.format) == (PUBLISH_2 + BODY, MQRFH2)
 
 
+def test_mqrfh2_without_a_command_has_the_wanted_format_already(service: Service) -> None:
+    for folder in ("<usr><a>1</a></usr>", "<jms><Dst>queue:///Q</Dst></jms>"):
+        service.put("IN", mqrfh2(folder) + BODY, MQRFH2)
+        assert service.messages("OUT")[-1].body == mqrfh2(folder) + BODY
+    assert service.depth(DEAD_LETTERS) == 0
+
+
+def test_mqrfh2_without_a_command_cannot_become_an_mqrfh(new_service: Callable[..., Service]) -> None:
+    service = new_service(("IN", "OUT", "mqrfh"))
+    service.start()
+    service.put("IN", mqrfh2("<usr><a>1</a></usr>") + BODY, MQRFH2)
+    assert (service.depth("OUT"), service.depth(DEAD_LETTERS)) == (0, 1)
+
+
 def test_what_waited_before_the_start_is_moved_in_order_over_several_batches(
     new_service: Callable[..., Service],
 ) -> None:
@@ -300,7 +314,7 @@ def test_fault_of_the_program_costs_no_message_and_holds_up_none(
     service: Service, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr("gateway.converter.convert", lambda *_, **__: 1 // 0)
+        patched.setattr("gateway.converter.convert_or_pass", lambda *_, **__: 1 // 0)
         service.put("IN", PUBLISH)
     service.put("IN", PUBLISH)
     (letter,) = service.messages(DEAD_LETTERS)

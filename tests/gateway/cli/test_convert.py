@@ -76,6 +76,21 @@ def test_message_in_the_target_format_passes_unchanged(rfhbridge, vectors, targe
     assert (ended.exit_code, ended.stdout, ended.stderr) == (0, message, "")
 
 
+def test_mqrfh2_without_psc_is_mqrfh2_already(rfhbridge, vectors):
+    folder = b"<usr><a>1</a></usr>\x20"
+    message = vectors.mqrfh2[:8] + (60).to_bytes(4, "little") + vectors.mqrfh2[12:36]
+    message += len(folder).to_bytes(4, "little") + folder + BODY
+    ended = rfhbridge("convert", "--to", "mqrfh2", stdin=message)
+    assert (ended.exit_code, ended.stdout, ended.stderr) == (0, message, "")
+    assert rfhbridge("convert", "--to", "mqrfh", stdin=message).exit_code == 1
+
+
+def test_dead_letter_without_a_message_with_a_header_is_an_error(rfhbridge):
+    header = b"DLH \x01\x00\x00\x00" + bytes(4) + b" " * 96 + bytes.fromhex("22020000b8040000") + b"MQSTR   "
+    ended = rfhbridge("convert", "--to", "mqrfh2", stdin=header + bytes(4) + b" " * 44 + BODY)
+    assert (ended.exit_code, ended.stdout) == (1, b"")
+
+
 @pytest.mark.parametrize("stdin", [b"", b"hello", b"RFH ", b"RFH \x07\x00\x00\x00" + bytes(60)])
 @pytest.mark.parametrize("target", ["mqrfh", "mqrfh2"])
 def test_input_without_a_header_is_an_error_in_one_line_and_no_output(rfhbridge, stdin, target):
