@@ -271,7 +271,11 @@ class Daemon:
         """Returns when the trail is complete and its segment closed, or that is impossible."""
         if self._exporter_task is None:
             return
-        self._terminate_exporter()
+        if engine.failed is None:
+            self._terminate_exporter()
+        elif self._exporter is not None and self._exporter.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                self._exporter.kill()  # it may wait for an answer that a failed store never gives
         await self._wait_for_exporter(self._exporter_task)
         has_finished = self._exporter is not None and self._exporter.returncode == 0
         if not has_finished and engine.failed is None:  # it was not up yet, or had died: another does its work
