@@ -162,6 +162,9 @@ class MqttSettings(_Table):
     maximum_connections: int = Field(
         default=10_000, ge=1, description="connections at one time; further ones are closed"
     )
+    maximum_subscriptions: int = Field(
+        default=2_000, ge=1, description="topic filters of one session; further ones are refused in the SUBACK"
+    )
     maximum_unsent_bytes: int = Field(
         default=8_388_608, ge=1, description="bytes that may wait for one slow client before its deliveries pause"
     )

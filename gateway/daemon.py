@@ -38,7 +38,7 @@ from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.server import Server
 from mq_adapters.embedded.unit_of_work import UnitOfWork
 from mq_adapters.message import Message
-from mq_adapters.reasons import StoreError
+from mq_adapters.reasons import QueueManagerError, ReasonCode, StoreError
 
 if TYPE_CHECKING:
     from gateway.operations.http import HttpServer
@@ -78,20 +78,38 @@ class Daemon:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop.set)
-        settings = self._settings
-        engine = Engine.open(
-            settings.data,
-            wait_s=OWNER_WAIT_S,
-            name=settings.queue_manager.name,
-            call_soon=loop.call_soon,
-            offload=self._offload,
-        )
+        engine = await self._open_engine()
+        if engine is None:
+            return self._exit_code
         engine.on_failure = self._store_failed
         try:
             return await self._run_on(engine, ready)
         finally:
             engine.close()
             _log.info("gateway stopped exit_code=%s", self._exit_code)
+
+    async def _open_engine(self) -> Engine | None:
+        """Opens the store; waits for a command that has it open. None when the gateway is told to stop meanwhile."""
+        loop = asyncio.get_running_loop()
+        deadline_s = loop.time() + OWNER_WAIT_S
+        is_told = False
+        while not self._stop.is_set():
+            try:
+                return Engine.open(
+                    self._settings.data,
+                    name=self._settings.queue_manager.name,
+                    call_soon=loop.call_soon,
+                    offload=self._offload,
+                )
+            except QueueManagerError as error:
+                if error.reason_code != ReasonCode.MQRC_OBJECT_IN_USE or loop.time() >= deadline_s:
+                    raise
+            if not is_told:
+                _log.warning("store found in use data=%s waits_s=%s", self._settings.data, OWNER_WAIT_S)
+                is_told = True
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._stop.wait(), _TICK_S)
+        return None
 
     async def _run_on(self, engine: Engine, ready: Callable[[str, int], None]) -> int:
         settings = self._settings
@@ -175,6 +193,7 @@ class Daemon:
             access,
             reply_queue=reply_queue,
             answer_timeout_s=settings.subscribe.answer_timeout_s,
+            maximum_subscriptions=settings.mqtt.maximum_subscriptions,
         )
         bridge = Bridge(
             engine, sessions=sessions, to_mq=to_mq, to_mqtt=to_mqtt, subscriptions=subscriptions, access=access

@@ -71,12 +71,14 @@ class Subscriptions:
         *,
         reply_queue: Queue,
         answer_timeout_s: float,
+        maximum_subscriptions: int,
     ) -> None:
         self._engine = engine
         self._sessions = sessions
         self._to_mq = to_mq
         self._access = access
         self._reply_queue = reply_queue
+        self._maximum_subscriptions = maximum_subscriptions
         self._answer_timeout_us = int(answer_timeout_s * 1_000_000)
         self._packets: dict[bytes, _Packet] = {}
         #: Sessions whose RegSub was given up: an answer that comes later is undone.
@@ -96,6 +98,12 @@ class Subscriptions:
         session.newest_filters = frozenset(topic_filter for topic_filter, _ in event.subscriptions)
         session.newest_number = self._engine.number()
         for index, (topic_filter, _) in enumerate(event.subscriptions):
+            if len(session.subscriptions) + len(packet.waiting) >= self._maximum_subscriptions:
+                packet.return_codes[index:] = bytes((FAILURE,)) * (len(event.subscriptions) - index)
+                _log.warning(
+                    "subscription limit reached client=%s limit=%s", session.client, self._maximum_subscriptions
+                )
+                break
             if not self._access.may_subscribe(topic_filter):
                 packet.return_codes[index] = FAILURE
                 self._note_refused(unit, session, topic_filter, now_us)

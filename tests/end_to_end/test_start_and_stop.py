@@ -173,6 +173,18 @@ def test_a_second_gateway_on_the_same_data_folder_is_refused(
     client.expect("is still served", "D0 00")
 
 
+def test_a_gateway_that_waits_for_the_data_folder_stops_when_told_to(
+    gateway: Gateway, new_gateway: StartGateway
+) -> None:
+    second = new_gateway(data=gateway.data).launch()
+    second.wait_for_log("store found in use")
+    started_s = time.monotonic()
+    second.signal(signal.SIGTERM)
+    assert second.wait() == 0
+    assert time.monotonic() - started_s < STOP_S * BUSY_MACHINE_FACTOR
+    assert gateway.is_running
+
+
 def test_an_address_in_use_is_refused_with_one_clear_line(
     gateway: Gateway, new_gateway: StartGateway, tmp_path: Path
 ) -> None:

@@ -101,7 +101,13 @@ class World:
         )
         to_mqtt = ToMqtt(self.engine, self.sessions, subscriber_queue, call_soon=self._calls.append)
         subscriptions = Subscriptions(
-            self.engine, self.sessions, to_mq, access, reply_queue=reply_queue, answer_timeout_s=10.0
+            self.engine,
+            self.sessions,
+            to_mq,
+            access,
+            reply_queue=reply_queue,
+            answer_timeout_s=10.0,
+            maximum_subscriptions=3,
         )
         self.bridge = Bridge(
             self.engine,

@@ -165,3 +165,14 @@ def test_a_publication_that_the_broker_refuses_goes_whole_to_the_dead_letter_que
     assert world.depth("RFHBRIDGE.REPLY") == 0
     (note,) = [note for note in world.notes if note[0] == NoteKind.DEAD_LETTERED]
     assert (note[2], note[-1]) == ("self", 3072)
+
+
+def test_filters_past_the_limit_of_a_session_are_refused_in_the_suback(new_world: NewWorld) -> None:
+    world = new_world()
+    link = world.connect("self")
+    world.receive(link, "82 16 0001 0001 'a' 00 0001 'b' 01 0001 'c' 02 0001 'd' 01 0001 'e' 01")
+    assert link.taken() == written("90 07 0001 00 01 02 80 80")
+    world.receive(link, "A2 05 0002 0001 'a'")
+    assert link.taken() == written("B0 02 0002")
+    world.receive(link, "82 06 0003 0001 'd' 01")
+    assert link.taken() == written("90 03 0003 01")
