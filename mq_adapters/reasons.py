@@ -11,9 +11,11 @@ class ReasonCode(IntEnum):
     """MQRC_* values, named as IBM names them."""
 
     MQRC_NONE = 0
+    MQRC_ALIAS_BASE_Q_TYPE_ERROR = 2001
     MQRC_ALREADY_CONNECTED = 2002
     MQRC_BACKED_OUT = 2003
     MQRC_CONNECTION_BROKEN = 2009
+    MQRC_DYNAMIC_Q_NAME_ERROR = 2011
     MQRC_EXPIRY_ERROR = 2013
     MQRC_GET_INHIBITED = 2016
     MQRC_HANDLE_NOT_AVAILABLE = 2017
@@ -22,31 +24,58 @@ class ReasonCode(IntEnum):
     MQRC_SYNCPOINT_LIMIT_REACHED = 2024
     MQRC_MD_ERROR = 2026
     MQRC_MSG_TOO_BIG_FOR_Q = 2030
+    MQRC_MISSING_REPLY_TO_Q = 2027
     MQRC_MSG_TYPE_ERROR = 2029
+    MQRC_MSG_TOO_BIG_FOR_Q_MGR = 2031
     MQRC_NO_MSG_AVAILABLE = 2033
+    MQRC_NO_MSG_UNDER_CURSOR = 2034
     MQRC_NOT_AUTHORIZED = 2035
     MQRC_OBJECT_IN_USE = 2042
+    MQRC_OPTION_NOT_VALID_FOR_TYPE = 2045
     MQRC_PERSISTENCE_ERROR = 2047
+    MQRC_PERSISTENT_NOT_ALLOWED = 2048
     MQRC_PRIORITY_ERROR = 2050
     MQRC_PUT_INHIBITED = 2051
+    MQRC_Q_DELETED = 2052
     MQRC_Q_FULL = 2053
     MQRC_Q_NOT_EMPTY = 2055
     MQRC_Q_SPACE_NOT_AVAILABLE = 2056
+    MQRC_Q_TYPE_ERROR = 2057
     MQRC_Q_MGR_NOT_AVAILABLE = 2059
     MQRC_TRUNCATED_MSG_FAILED = 2080
+    MQRC_UNKNOWN_ALIAS_BASE_Q = 2082
     MQRC_UNKNOWN_OBJECT_NAME = 2085
+    MQRC_UNKNOWN_REMOTE_Q_MGR = 2087
+    MQRC_XMIT_Q_TYPE_ERROR = 2091
+    MQRC_XMIT_Q_USAGE_ERROR = 2092
     MQRC_OBJECT_ALREADY_EXISTS = 2100
     MQRC_FORMAT_ERROR = 2110
     MQRC_UOW_IN_PROGRESS = 2128
     MQRC_OBJECT_NAME_ERROR = 2152
     MQRC_Q_MGR_STOPPING = 2162
     MQRC_UNEXPECTED_ERROR = 2195
+    MQRC_UNKNOWN_XMIT_Q = 2196
     MQRC_CALL_IN_PROGRESS = 2219
     MQRC_UOW_NOT_AVAILABLE = 2255
     MQRC_RFH_ERROR = 2334
 
 
 _HINTS: Final = {
+    ReasonCode.MQRC_ALIAS_BASE_Q_TYPE_ERROR: "an alias must lead to a local queue or a remote queue definition",
+    ReasonCode.MQRC_UNKNOWN_ALIAS_BASE_Q: "define the queue that the alias leads to (its TARGET)",
+    ReasonCode.MQRC_UNKNOWN_REMOTE_Q_MGR: "define a transmission queue with that queue manager's name, or set XMITQ",
+    ReasonCode.MQRC_DYNAMIC_Q_NAME_ERROR: "a queue name, or at most 32 characters of one and *",
+    ReasonCode.MQRC_Q_TYPE_ERROR: "name a model queue",
+    ReasonCode.MQRC_UNKNOWN_XMIT_Q: "define the transmission queue: DEFINE QLOCAL(...) USAGE(XMITQ)",
+    ReasonCode.MQRC_XMIT_Q_TYPE_ERROR: "a transmission queue is a local queue",
+    ReasonCode.MQRC_XMIT_Q_USAGE_ERROR: "alter the transmission queue: USAGE(XMITQ)",
+    ReasonCode.MQRC_OPTION_NOT_VALID_FOR_TYPE: "open the local queue that the messages are on",
+    ReasonCode.MQRC_MISSING_REPLY_TO_Q: "a request, and a message that asks for reports, must name its ReplyToQ",
+    ReasonCode.MQRC_NO_MSG_UNDER_CURSOR: "another program took the message; browse on",
+    ReasonCode.MQRC_PERSISTENT_NOT_ALLOWED: "a temporary dynamic queue holds only messages that are not persistent",
+    ReasonCode.MQRC_PUT_INHIBITED: "ALTER the queue: PUT(ENABLED)",
+    ReasonCode.MQRC_GET_INHIBITED: "ALTER the queue: GET(ENABLED)",
+    ReasonCode.MQRC_Q_DELETED: "the queue was deleted after it was opened",
     ReasonCode.MQRC_NO_MSG_AVAILABLE: "nothing matches now; wait longer with --wait, or see 'rfhbridge queue depth'",
     ReasonCode.MQRC_UNKNOWN_OBJECT_NAME: "define the queue first: rfhbridge queue define NAME",
     ReasonCode.MQRC_OBJECT_NAME_ERROR: "1 to 48 characters: letters, digits and . / _ %",

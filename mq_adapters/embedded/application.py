@@ -8,21 +8,24 @@ work, after the commit outside of one, and never if the store fails (Engine.fail
 from collections.abc import Callable, Iterator
 from typing import Final
 
+from mq_adapters.attributes import Definition, ObjectType
 from mq_adapters.embedded.engine import Engine
+from mq_adapters.embedded.objects import PutTarget
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.unit_of_work import UnitOfWork
-from mq_adapters.message import Message
+from mq_adapters.message import MQMT_REQUEST, MQPER_PERSISTENCE_AS_Q_DEF, Message
 from mq_adapters.queue_manager import QueueStatus
 from mq_adapters.reasons import QueueManagerError, ReasonCode
+from mq_adapters.reports import ANY_REPORT, MQFB_COA, MQFB_COD, ReportOption
 
-#: Puts and gets in one unit of work: IBM MQ's default of MAXUMSGS.
-MAXIMUM_UNIT_MESSAGES: Final = 10_000
 #: Bytes of bodies in one unit of work, which is a list in memory until it commits; one larger message may be alone.
 MAXIMUM_UNIT_BYTES: Final = 256 * 1024 * 1024
 #: Messages that `clear_some` removes in one unit of work.
 CLEAR_MESSAGES: Final = 1_000
 #: PutApplName has 28 bytes (MQMD).
 _APPLICATION_NAME_BYTES: Final = 28
+
+_CONFIRMATIONS: Final = int(ReportOption.CONFIRM_ON_ARRIVAL | ReportOption.CONFIRM_ON_DELIVERY)
 
 Done = Callable[[], None]
 
@@ -35,6 +38,8 @@ class Application:
         self._engine = engine
         self._unit: UnitOfWork | None = None
         self._unit_bytes = 0
+        self._dynamic_queues: list[Queue] = []
+        engine.objects.users.add(self)
 
     @property
     def has_unit(self) -> bool:
@@ -63,16 +68,30 @@ class Application:
         if unit is not None and self._engine.failed is None:
             self._engine.back_out(unit)
 
+    def has_uncommitted(self, queue: Queue) -> bool:
+        """Whether the open unit of work puts on the queue or gets from it."""
+        unit = self._unit
+        return unit is not None and any(found is queue for found, _ in (*unit.puts, *unit.removals))
+
+    def close(self) -> None:
+        """The application has gone: backs out, and deletes the temporary dynamic queues that it made."""
+        self.back_out()
+        queues, self._dynamic_queues = self._dynamic_queues, []
+        for queue in queues:
+            if not queue.is_deleted and self._engine.failed is None:
+                self._engine.objects.delete_queue(queue)
+
     # -- messages ----------------------------------------------------------------------------------------------------
 
     def put(self, queue_name: str, message: Message, done: Done) -> None:
         """Puts a message that nobody else holds; its `msg_id` is known on return."""
-        queue = self._engine.queue(queue_name)
-        if self.name and not message.descriptor.put_appl_name:
-            message.descriptor = message.descriptor.replace(put_appl_name=self.name)
+        target = self._engine.objects.putting(queue_name)
+        self._complete_descriptor(message, target, f"put on {queue_name}")
         self._check_limit(len(message.body), f"put on {queue_name}")
         unit = self._unit if self._unit is not None else self._engine.begin()
-        self._engine.put(unit, queue, message)
+        self._engine.reporter.put(unit, target, message)
+        if message.descriptor.report & _CONFIRMATIONS and not target.remote_queue:
+            self._confirm_arrival(unit, target.queue, message)
         if unit is self._unit:
             self._unit_bytes += len(message.body)
             done()
@@ -80,14 +99,24 @@ class Application:
             self._submit(unit, done)
 
     def take(self, queue: Queue, correl_id: bytes | None, msg_id: bytes | None) -> Message | None:
-        """The oldest message that matches, taken and not yet removed: `remove` or `give_back` must follow."""
-        self._check_limit(0, f"get from {queue.name}")
+        """The first message that matches, taken and not yet removed: `remove` or `give_back` must follow."""
+        self._check_getting(queue)
         return self._engine.take(queue, correl_id, msg_id)
+
+    def take_number(self, queue: Queue, sequence: int) -> Message:
+        """The message with that sequence number, as `take`; 2034 where it has gone."""
+        self._check_getting(queue)
+        message = self._engine.take_number(queue, sequence)
+        if message is None:
+            raise QueueManagerError(ReasonCode.MQRC_NO_MSG_UNDER_CURSOR, f"get from {queue.name}")
+        return message
 
     def remove(self, queue: Queue, message: Message, done: Done) -> None:
         """Destroys a message that was taken: with the open unit of work, else now."""
         unit = self._unit if self._unit is not None else self._engine.begin()
         unit.remove(queue, message)
+        if message.descriptor.report & ReportOption.CONFIRM_ON_DELIVERY:
+            self._engine.reporter.send(unit, message, ReportOption.CONFIRM_ON_DELIVERY, MQFB_COD)
         if unit is self._unit:
             self._unit_bytes += len(message.body)
             done()
@@ -96,7 +125,7 @@ class Application:
 
     def take_batch(self, queue_name: str, *, most_messages: int, most_bytes: int) -> list[Message]:
         """The oldest messages, at least one where there is one, into the open unit of work; 2255 without one."""
-        queue = self._engine.queue(queue_name)
+        queue = self._engine.objects.getting(queue_name)
         if self._unit is None:
             raise QueueManagerError(ReasonCode.MQRC_UOW_NOT_AVAILABLE, f"take a batch from {queue_name}")
         self._check_limit(0, f"take a batch from {queue_name}")
@@ -112,9 +141,25 @@ class Application:
         return batch
 
     def browse(self, queue_name: str, correl_id: bytes | None, msg_id: bytes | None) -> Iterator[Message]:
-        return iter(self._engine.browse(self._engine.queue(queue_name), correl_id, msg_id))
+        return iter(self._engine.browse(self._engine.objects.getting(queue_name), correl_id, msg_id))
 
     # -- queues ------------------------------------------------------------------------------------------------------
+
+    def create_dynamic(self, model_name: str, name: str) -> str:
+        """Makes a temporary dynamic queue, which lives as long as this application; returns its full name."""
+        queue = self._engine.objects.create_dynamic(model_name, name)
+        self._dynamic_queues.append(queue)
+        return queue.name
+
+    def inquire(self, name: str) -> Definition:
+        """The attributes of a queue, those of the local queue behind an alias; of the queue manager for ''."""
+        objects = self._engine.objects
+        if not name:
+            return objects.queue_manager
+        found = objects.find_queue(name)
+        if found is None or found.object_type == ObjectType.QALIAS:
+            return self._engine.queue(name).definition
+        return found
 
     def clear_some(self, queue_name: str, done: Callable[[int], None]) -> None:
         """Removes the oldest CLEAR_MESSAGES, in a unit of their own; `done` is called with how many there were."""
@@ -137,6 +182,40 @@ class Application:
 
     # -- inside ------------------------------------------------------------------------------------------------------
 
+    def _complete_descriptor(self, message: Message, target: PutTarget, operation: str) -> None:
+        """Fills in what the putter left open: defaults of the queue, and the context fields that are blank."""
+        descriptor = message.descriptor
+        if len(message.body) > self._engine.objects.maximum_message_bytes:
+            raise QueueManagerError(ReasonCode.MQRC_MSG_TOO_BIG_FOR_Q_MGR, operation)
+        changes: dict[str, object] = {}
+        if descriptor.priority < 0:
+            changes["priority"] = target.default_priority
+        if descriptor.persistence == MQPER_PERSISTENCE_AS_Q_DEF:
+            changes["persistence"] = target.default_persistence
+        if self.name and not descriptor.put_appl_name:
+            changes["put_appl_name"] = self.name
+        if descriptor.reply_to_q and not descriptor.reply_to_q_mgr:
+            changes["reply_to_q_mgr"] = self._engine.name
+        if not descriptor.reply_to_q and (descriptor.msg_type == MQMT_REQUEST or descriptor.report & ANY_REPORT):
+            raise QueueManagerError(ReasonCode.MQRC_MISSING_REPLY_TO_Q, operation)
+        if changes:
+            message.descriptor = descriptor.replace(**changes)
+
+    def _confirm_arrival(self, unit: UnitOfWork, queue: Queue, message: Message) -> None:
+        """COA; and COD where the queue is served, because the message is got in this very unit of work."""
+        if message.descriptor.report & ReportOption.CONFIRM_ON_ARRIVAL:
+            self._engine.reporter.send(unit, message, ReportOption.CONFIRM_ON_ARRIVAL, MQFB_COA)
+        if message.descriptor.report & ReportOption.CONFIRM_ON_DELIVERY and queue.handler is not None:
+            self._engine.reporter.send(unit, message, ReportOption.CONFIRM_ON_DELIVERY, MQFB_COD)
+
+    def _check_getting(self, queue: Queue) -> None:
+        operation = f"get from {queue.name}"
+        if queue.is_deleted:
+            raise QueueManagerError(ReasonCode.MQRC_Q_DELETED, operation)
+        if queue.is_get_inhibited:
+            raise QueueManagerError(ReasonCode.MQRC_GET_INHIBITED, operation)
+        self._check_limit(0, operation)
+
     def _oldest(self, queue: Queue) -> Iterator[Message]:
         lane = queue.oldest()
         return iter(()) if lane is None else iter(self._engine.browse(queue, lane))
@@ -158,7 +237,7 @@ class Application:
         if unit is None:
             return False
         messages = len(unit.puts) + len(unit.removals)
-        return messages >= MAXIMUM_UNIT_MESSAGES or (
+        return messages >= self._engine.objects.maximum_unit_messages or (
             self._unit_bytes > 0 and self._unit_bytes + body_bytes > MAXIMUM_UNIT_BYTES
         )
 

@@ -10,9 +10,9 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Final, Self
 
+from mq_adapters.attributes import DEFAULT_MAXIMUM_MESSAGE_BYTES
 from mq_adapters.embedded import frames
 from mq_adapters.embedded.frames import Fields, FrameError, Verb, name_field, request_frame, u32
-from mq_adapters.embedded.queue import DEFAULT_MAXIMUM_MESSAGE_BYTES
 from mq_adapters.embedded.socket_file import connected_socket
 from mq_adapters.message import Message
 from mq_adapters.mqmd import write_mqmd

@@ -96,7 +96,7 @@ class Connection(asyncio.Protocol):
             self._waiting.end()
             self._waiting = None
         if self._application is not None:
-            self._application.back_out()
+            self._application.close()
 
     # -- what the server calls -----------------------------------------------------------------------------------------
 
@@ -111,7 +111,7 @@ class Connection(asyncio.Protocol):
         """Sends what has been answered, then closes; the open unit of work is backed out."""
         self._is_closed = True
         if self._application is not None:
-            self._application.back_out()
+            self._application.close()
         self._transport.close()
 
     # -- requests and answers ------------------------------------------------------------------------------------------
@@ -212,7 +212,7 @@ class Connection(asyncio.Protocol):
         msg_id, correl_id = fields.match()
         wait_ms = fields.u32()
         fields.end()
-        queue = self._engine.queue(queue_name)
+        queue = self._engine.objects.getting(queue_name)
         if self._get_now(number, queue, correl_id, msg_id):
             return
         if not wait_ms:

@@ -41,7 +41,7 @@ class Direct:
     def get(
         self, queue_name: str, *, wait_s: float = 0.0, msg_id: bytes | None = None, correl_id: bytes | None = None
     ) -> Message:
-        queue = self._open().queue(queue_name)
+        queue = self._open().objects.getting(queue_name)
         message = self._application.take(queue, checked_identifier(correl_id), checked_identifier(msg_id))
         if message is None:
             raise QueueManagerError(ReasonCode.MQRC_NO_MSG_AVAILABLE, f"get from {queue_name}")
@@ -102,7 +102,7 @@ class Direct:
         """Gives the store up; what was not committed is backed out."""
         engine, self._engine = self._engine, None
         if engine is not None:
-            self._application.back_out()
+            self._application.close()
             engine.close()
 
     def __enter__(self) -> Self:

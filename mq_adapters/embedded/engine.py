@@ -18,25 +18,28 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
 
+from mq_adapters.attributes import DEFAULT_DEAD_LETTER_QUEUE, Definition, ObjectType, Value
 from mq_adapters.embedded.group_commit import GroupCommit, Offload
-from mq_adapters.embedded.holdings import Holdings
-from mq_adapters.embedded.queue import Queue, ServedHandler, is_queue_name
+from mq_adapters.embedded.holdings import READ_AHEAD_MESSAGES, Holdings
+from mq_adapters.embedded.objects import Objects
+from mq_adapters.embedded.put_rules import check_put, expiry_time, resolved_persistence
+from mq_adapters.embedded.queue import Queue, ServedHandler
+from mq_adapters.embedded.reporting import Reporter
 from mq_adapters.embedded.store import Store
-from mq_adapters.embedded.unit_of_work import Note, StateSpace, UnitOfWork
+from mq_adapters.embedded.unit_of_work import Note, StateSpace, UnitOfWork, back_out_key
 from mq_adapters.message import (
     MQCI_NONE,
     MQMI_NONE,
-    MQPER_NOT_PERSISTENT,
-    MQPER_PERSISTENCE_AS_Q_DEF,
     MQPER_PERSISTENT,
     Message,
     MessageDescriptor,
 )
 from mq_adapters.reasons import QueueManagerError, ReasonCode, StoreError
+from mq_adapters.reports import MQFB_EXPIRATION, ReportOption
 
 CONTROL_QUEUE: Final = "SYSTEM.BROKER.CONTROL.QUEUE"
 DEFAULT_STREAM: Final = "SYSTEM.BROKER.DEFAULT.STREAM"
-DEAD_LETTER_QUEUE: Final = "SYSTEM.DEAD.LETTER.QUEUE"
+DEAD_LETTER_QUEUE: Final = DEFAULT_DEAD_LETTER_QUEUE
 AUDIT_QUEUE: Final = "SYSTEM.RFHBRIDGE.AUDIT"
 STANDARD_QUEUES: Final = {
     CONTROL_QUEUE: "commands to the publish/subscribe broker",
@@ -45,7 +48,8 @@ STANDARD_QUEUES: Final = {
     AUDIT_QUEUE: "audit notes on their way to the trail",
 }
 
-_TENTH_US: Final = 100_000
+#: A back-out count that survives a restart is kept in one byte, as on z/OS.
+_HIGHEST_KEPT_COUNT: Final = 255
 
 Committed = Callable[[UnitOfWork], None]
 SealNotes = Callable[[int, list[Note]], bytes]
@@ -62,12 +66,13 @@ class Engine:
         self,
         store: Store,
         *,
-        name: str = "RFHBRIDGE",
+        name: str | None = None,
         call_soon: Callable[[Callable[[], None]], object] | None = None,
         offload: Offload | None = None,
         now_us: Callable[[], int] = _now_us,
     ) -> None:
-        self.name = name
+        #: As given, which is kept in the store; without one as it was kept.
+        self.name = store.settled_name(name)
         self.failed: StoreError | None = None
         self.on_failure: Callable[[StoreError], None] = lambda _error: None
         #: Packs the audit notes of a group; without it notes are dropped (a command that opens the store itself).
@@ -78,8 +83,10 @@ class Engine:
         self._store = store
         self._next_sequence = store.next_sequence
         self._prefix = store.identifier_prefix
-        self._queues: dict[str, Queue] = {}
         self._holdings = Holdings(store)
+        self.objects = Objects(store, self._holdings, name=self.name, number=self.number)
+        self._queues = self.objects.queues
+        self.reporter = Reporter(self.objects, put=self.put, now_us=self._time_us)
         self._taken: dict[int, Queue] = {}
         self._expiring: list[tuple[int, int, Queue]] = []
         self._commits = GroupCommit(
@@ -104,52 +111,79 @@ class Engine:
             raise
 
     def _load(self) -> None:
-        for identifier, name, description in self._store.queues():
-            self._add_queue(Queue(identifier, name, description))
-        for sequence, identifier, correl_id, msg_id, expires_us in self._store.index():
+        self.objects.load()
+        counts = self._store.states(StateSpace.BACK_OUT_COUNT)
+        self._holdings.load_back_outs({int.from_bytes(key, "big"): value[0] for key, value in counts})
+        for sequence, identifier, correl_id, msg_id, expires_us, priority in self._store.index():
             queue = self._holdings.queue(identifier)
-            queue.arrive(correl_id or MQCI_NONE, sequence)
+            queue.arrive(correl_id or MQCI_NONE, queue.place(sequence, priority))
             queue.depth += 1
             if msg_id is not None:
                 queue.add_name(msg_id, sequence)
             if expires_us:
                 heapq.heappush(self._expiring, (expires_us, sequence, queue))
         for name, description in STANDARD_QUEUES.items():
-            if name not in self._queues:
-                self.define(name, description=description)
+            self.ensure(name, description)
 
     # -- queues ------------------------------------------------------------------------------------------------------
 
     def queue(self, name: str) -> Queue:
-        """The queue of that name; 2085 where it is not defined."""
-        queue = self._queues.get(name)
-        if queue is None:
-            raise QueueManagerError(ReasonCode.MQRC_UNKNOWN_OBJECT_NAME, f"open queue {name!r}")
-        return queue
+        """The local queue of that name, or behind an alias; 2085 where there is none."""
+        return self._queues.get(name) or self.objects.base_queue(name)
 
     def queues(self) -> tuple[Queue, ...]:
         return tuple(self._queues[name] for name in sorted(self._queues))
 
     def define(self, name: str, *, description: str = "") -> Queue:
         """Defines a local queue, durably. 2152 for a bad name, 2100 where it is there already."""
-        self._check_alive()
-        if not is_queue_name(name):
-            raise QueueManagerError(ReasonCode.MQRC_OBJECT_NAME_ERROR, f"define queue {name!r}")
-        if name in self._queues:
-            raise QueueManagerError(ReasonCode.MQRC_OBJECT_ALREADY_EXISTS, f"define queue {name!r}")
-        queue = Queue(self._store.add_queue(name, description), name, description)
-        self._add_queue(queue)
-        return queue
+        return self._define(name, {"DESCR": description} if description else {})
 
     def ensure(self, name: str, description: str) -> Queue:
-        """The queue of that name, defined now where it is missing."""
-        return self._queues.get(name) or self.define(name, description=description)
+        """The queue of that name; where it is missing it is defined now, first in, first out."""
+        return self._queues.get(name) or self._define(name, {"DESCR": description, "MSGDLVSQ": "FIFO"})
+
+    def _define(self, name: str, said: dict[str, Value]) -> Queue:
+        self._check_alive()
+        self.objects.define(Definition(object_type=ObjectType.QLOCAL, name=name, said=said))
+        return self._queues[name]
+
+    def alter(self, definition: Definition) -> None:
+        """Replaces what was said of an object that is there. A served queue whose gets are inhibited keeps its puts."""
+        self._check_alive()
+        self.objects.alter(definition)
+        queue = self._queues.get(definition.name) if definition.object_type == ObjectType.QLOCAL else None
+        if queue is None:
+            return
+        if queue.is_get_inhibited and queue.handler is not None:
+            queue.handler, queue.resting_handler = None, queue.handler
+        elif not queue.is_get_inhibited and queue.resting_handler is not None:
+            handler, queue.resting_handler = queue.resting_handler, None
+            self.serve(queue, handler)
+
+    def delete(self, queue: Queue, *, purge: bool = False) -> None:
+        """Deletes a local queue; 2055 where it is not empty and is not to be purged, 2042 where somebody uses it."""
+        self._check_alive()
+        operation = f"delete queue {queue.name}"
+        is_served = queue.handler is not None or queue.resting_handler is not None or queue.name in STANDARD_QUEUES
+        is_awaited = bool(queue.listeners) and not queue.is_temporary
+        is_uncommitted = self._commits.mentions(queue) or any(
+            user.has_uncommitted(queue) for user in self.objects.users
+        )
+        if is_served or is_awaited or is_uncommitted:
+            raise QueueManagerError(ReasonCode.MQRC_OBJECT_IN_USE, operation)
+        if queue.depth and not purge:
+            raise QueueManagerError(ReasonCode.MQRC_Q_NOT_EMPTY, operation)
+        self.objects.delete_queue(queue)
 
     def serve(self, queue: Queue, handler: ServedHandler) -> None:
         """From now on each put on `queue` is handed to `handler` inside the putter's unit of work.
 
         What waits on the queue (put while nobody served it) is handed over first, each message in a unit of its own.
+        With GET(DISABLED) messages wait until that is altered.
         """
+        if queue.is_get_inhibited:
+            queue.resting_handler = handler
+            return
         queue.handler = handler
         while (message := self.take(queue)) is not None:
             unit = self.begin()
@@ -163,21 +197,22 @@ class Engine:
         return UnitOfWork()
 
     def put(self, unit: UnitOfWork, queue: Queue, message: Message) -> int:
-        """Numbers a message and adds it to the unit. Raises QueueManagerError 2030, 2047, 2013 or 2053."""
+        """Numbers a message and adds it to the unit.
+
+        Raises QueueManagerError 2013, 2030, 2047, 2048, 2051, 2052 or 2053.
+        """
         descriptor = message.descriptor
-        if len(message.body) > queue.maximum_message_bytes:
-            raise QueueManagerError(ReasonCode.MQRC_MSG_TOO_BIG_FOR_Q, f"put on {queue.name}")
-        if queue.depth >= queue.maximum_depth:
-            raise QueueManagerError(ReasonCode.MQRC_Q_FULL, f"put on {queue.name}")
+        if len(message.body) > queue.maximum_message_bytes or queue.depth >= queue.maximum_depth:
+            check_put(queue, message)
         if descriptor.persistence != MQPER_PERSISTENT:
-            message.descriptor = _resolved_persistence(descriptor, queue)
+            message.descriptor = resolved_persistence(descriptor, queue)
         sequence = self._next_sequence
         self._next_sequence = sequence + 1
         message.sequence = sequence
         message.identifier_prefix = self._prefix
         message.put_us = self.now_us()
         if descriptor.expiry != -1:
-            message.expires_us = _expires_us(message, queue)
+            message.expires_us = expiry_time(message, queue)
         unit.puts.append((queue, message))
         return sequence
 
@@ -187,10 +222,15 @@ class Engine:
         It is nobody else's until a unit of work removes it (`UnitOfWork.remove`) or `give_back` returns it.
         """
         while True:
-            sequence = self._take_number(queue, correl_id, msg_id)
+            lane: bytes | None = None
+            if msg_id is not None:
+                sequence = self._take_named(queue, correl_id, msg_id)
+            else:
+                lane = queue.oldest() if correl_id is None else correl_id
+                sequence = 0 if lane is None else queue.take(lane)
             if not sequence:
                 return None
-            message = self._hand_over(queue, sequence)
+            message = self._hand_over(queue, sequence, lane)
             if message is not None:
                 return message
 
@@ -199,7 +239,7 @@ class Engine:
         message = self._available(queue, sequence)
         if message is None:
             return None
-        queue.discard(message.descriptor.correl_id, sequence)
+        queue.discard(message.descriptor.correl_id, queue.place(sequence, message.descriptor.priority))
         return self._hand_over(queue, sequence)
 
     def give_back(self, messages: Iterable[tuple[Queue, Message]]) -> None:
@@ -207,7 +247,8 @@ class Engine:
         returned: dict[tuple[Queue, bytes], list[int]] = {}
         for queue, message in messages:
             del self._taken[message.sequence]
-            returned.setdefault((queue, message.descriptor.correl_id), []).append(message.sequence)
+            place = queue.place(message.sequence, message.descriptor.priority)
+            returned.setdefault((queue, message.descriptor.correl_id), []).append(place)
             if message.expires_us:
                 heapq.heappush(self._expiring, (message.expires_us, message.sequence, queue))
         for (queue, correl_id), numbers in returned.items():
@@ -227,8 +268,14 @@ class Engine:
 
     def back_out(self, unit: UnitOfWork) -> None:
         """Forgets a unit that was not submitted; what it had taken goes back with a higher back-out count."""
-        for _, message in unit.removals:
+        counts = self.begin()
+        for queue, message in unit.removals:
             self._holdings.back_out(message)
+            if message.is_persistent and queue.definition["HARDENBO"] == "HARDENBO":
+                count = bytes((min(message.backout_count, _HIGHEST_KEPT_COUNT),))
+                counts.set_state(StateSpace.BACK_OUT_COUNT, back_out_key(message.sequence), count)
+        if counts.states and self.failed is None:
+            self.submit(counts)
         self.give_back(unit.removals)
         unit.puts.clear()
         unit.removals.clear()
@@ -259,6 +306,9 @@ class Engine:
         """12 random bytes made with the store: two stores never share them."""
         return self._store.incarnation
 
+    def _time_us(self) -> int:
+        return self.now_us()
+
     def number(self) -> int:
         """A number from the sequence of the messages, for whatever else must never be used twice."""
         self._next_sequence += 1
@@ -278,8 +328,9 @@ class Engine:
             found = self._find(sequence)
             if found is None or found[0] is not queue or sequence in self._taken:
                 continue
-            queue.discard(found[1].descriptor.correl_id, sequence)
-            self._expire(queue, found[1])
+            message = found[1]
+            queue.discard(message.descriptor.correl_id, queue.place(sequence, message.descriptor.priority))
+            self._expire(queue, message)
 
     def close(self) -> None:
         """Commits what waits, then closes the store. With commits in a thread, wait for `is_idle` first."""
@@ -331,7 +382,7 @@ class Engine:
 
     def _arrive(self, queue: Queue, message: Message) -> None:
         sequence, descriptor = message.sequence, message.descriptor
-        queue.arrive(descriptor.correl_id, sequence)
+        queue.arrive(descriptor.correl_id, sequence if queue.is_fifo else queue.place(sequence, descriptor.priority))
         queue.depth += 1
         if descriptor.msg_id != MQMI_NONE:
             queue.add_name(descriptor.msg_id, sequence)
@@ -364,14 +415,11 @@ class Engine:
 
     # -- inside: finding ----------------------------------------------------------------------------------------------
 
-    def _take_number(self, queue: Queue, correl_id: bytes | None, msg_id: bytes | None) -> int:
-        if msg_id is None:
-            lane = queue.oldest() if correl_id is None else correl_id
-            return 0 if lane is None else queue.take(lane)
+    def _take_named(self, queue: Queue, correl_id: bytes | None, msg_id: bytes) -> int:
         for sequence in self._numbers_of(queue, msg_id):
             message = self._available(queue, sequence)
             if message is not None and _matches(message, correl_id, msg_id):
-                queue.discard(message.descriptor.correl_id, sequence)
+                queue.discard(message.descriptor.correl_id, queue.place(sequence, message.descriptor.priority))
                 return sequence
         return 0
 
@@ -386,9 +434,9 @@ class Engine:
         found = None if sequence in self._taken else self._find(sequence)
         return found[1] if found is not None and found[0] is queue else None
 
-    def _hand_over(self, queue: Queue, sequence: int) -> Message | None:
-        """A message that was just taken off its lane; None where it had expired."""
-        message = self._message(sequence)
+    def _hand_over(self, queue: Queue, sequence: int, lane: bytes | None = None) -> Message | None:
+        """A message that was just taken off its lane, whose next ones are read with it; None where it had expired."""
+        message = self._message(queue, sequence, lane)
         if message.expires_us and message.expires_us <= self.now_us():
             self._expire(queue, message)
             return None
@@ -402,8 +450,11 @@ class Engine:
             found = self._holdings.on_disk(sequence)
         return found
 
-    def _message(self, sequence: int) -> Message:
-        found = self._find(sequence)
+    def _message(self, queue: Queue, sequence: int, lane: bytes | None) -> Message:
+        found = self._holdings.in_memory(sequence)
+        if found is None:
+            upcoming = [] if lane is None else queue.upcoming(lane, READ_AHEAD_MESSAGES)
+            found = self._holdings.read_ahead(sequence, upcoming)
         if found is None:
             error = StoreError(
                 f"read message {sequence}",
@@ -418,35 +469,17 @@ class Engine:
         self._taken[message.sequence] = queue
         unit = self.begin()
         unit.remove(queue, message)
+        if message.descriptor.report & ReportOption.EXPIRATION:
+            self.reporter.send(unit, message, ReportOption.EXPIRATION, MQFB_EXPIRATION)
         if self.on_expired is not None:
             self.on_expired(unit, queue, message)
         self.submit(unit)
-
-    def _add_queue(self, queue: Queue) -> None:
-        self._queues[queue.name] = queue
-        self._holdings.add_queue(queue)
-
-
-def _resolved_persistence(descriptor: MessageDescriptor, queue: Queue) -> MessageDescriptor:
-    """The descriptor with MQPER_PERSISTENCE_AS_Q_DEF resolved; every queue here has DEFPSIST(YES) except by request."""
-    if descriptor.persistence == MQPER_NOT_PERSISTENT:
-        return descriptor
-    if descriptor.persistence != MQPER_PERSISTENCE_AS_Q_DEF:
-        raise QueueManagerError(ReasonCode.MQRC_PERSISTENCE_ERROR, f"put on {queue.name}")
-    return descriptor.replace(persistence=MQPER_PERSISTENT)
 
 
 def _matches(message: Message, correl_id: bytes | None, msg_id: bytes | None) -> bool:
     return (msg_id is None or message.msg_id == msg_id) and (
         correl_id is None or message.descriptor.correl_id == correl_id
     )
-
-
-def _expires_us(message: Message, queue: Queue) -> int:
-    expiry = message.descriptor.expiry
-    if expiry <= 0:
-        raise QueueManagerError(ReasonCode.MQRC_EXPIRY_ERROR, f"put on {queue.name}")
-    return message.put_us + expiry * _TENTH_US
 
 
 _AUDIT_DESCRIPTOR: Final = MessageDescriptor(persistence=MQPER_PERSISTENT, format=b"RFHBAUD ")

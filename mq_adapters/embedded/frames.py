@@ -44,7 +44,7 @@ from collections.abc import Iterator
 from enum import IntEnum
 from typing import Final
 
-from mq_adapters.embedded.queue import DEFAULT_MAXIMUM_MESSAGE_BYTES, MAXIMUM_NAME_CHARACTERS
+from mq_adapters.attributes import DEFAULT_MAXIMUM_MESSAGE_BYTES, MAXIMUM_NAME_CHARACTERS
 from mq_adapters.message import IDENTIFIER_BYTES, Message
 from mq_adapters.mqmd import MQMD_BYTES, checked_identifier, read_mqmd
 from mq_adapters.reasons import QueueManagerError, ReasonCode

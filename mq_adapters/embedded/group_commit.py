@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.store import SEQUENCE_BLOCK, MessageRow, Store, rows_of
 from mq_adapters.embedded.unit_of_work import Note, UnitOfWork
 from mq_adapters.message import MQPER_PERSISTENT, Message
@@ -83,6 +84,11 @@ class GroupCommit:
     def is_committing(self, sequence: int) -> bool:
         """Whether a thread is just committing that message: it may be on the disk already, but has not arrived."""
         return any(message.sequence == sequence for unit in self._committing or () for _, message in unit.puts)
+
+    def mentions(self, queue: Queue) -> bool:
+        """Whether a unit that is not yet committed puts on the queue or gets from it."""
+        units = (*self._group, *(self._committing or ()))
+        return any(found is queue for unit in units for found, _ in (*unit.puts, *unit.removals))
 
     def flush(self) -> None:
         """Commits what has gathered, unless a commit is in flight."""

@@ -10,6 +10,9 @@ from mq_adapters.message import MQPER_PERSISTENT, Message
 #: Recently used persistent messages kept in memory, in bytes: their bodies, and what each costs beside it (measured).
 BODY_CACHE_BYTES: Final = 64 * 1024 * 1024
 MESSAGE_OVERHEAD_BYTES: Final = 500
+#: Messages that are read from the disk at a time while they are taken one after another, and bytes of their bodies.
+READ_AHEAD_MESSAGES: Final = 100
+READ_AHEAD_BYTES: Final = 1024 * 1024
 
 
 class Holdings:
@@ -24,11 +27,31 @@ class Holdings:
         #: Back-out counts, for messages that leave the cache.
         self._backed_out: dict[int, int] = {}
 
+    def load_back_outs(self, counts: dict[int, int]) -> None:
+        """Takes over the back-out counts that the store has."""
+        self._backed_out = counts
+
     def add_queue(self, queue: Queue) -> None:
         self._queues[queue.identifier] = queue
 
     def queue(self, identifier: int) -> Queue:
         return self._queues[identifier]
+
+    def remove_queue(self, queue: Queue) -> None:
+        """A queue was deleted with what was on it."""
+        del self._queues[queue.identifier]
+        for sequence in [number for number, (found, _) in self._not_persistent.items() if found is queue]:
+            del self._not_persistent[sequence]
+        for message in [message for found, message in self._cache.values() if found is queue]:
+            self.remove(message)
+
+    def priorities(self, queue: Queue) -> dict[int, int]:
+        """The priority of every message of a queue, by its number."""
+        in_memory = (message for found, message in self._not_persistent.values() if found is queue)
+        return {
+            **self._store.priorities(queue.identifier),
+            **{message.sequence: message.descriptor.priority for message in in_memory},
+        }
 
     def add(self, queue: Queue, message: Message) -> None:
         """A message was committed."""
@@ -52,14 +75,29 @@ class Holdings:
         """A get of the message was backed out."""
         message.backout_count += 1
         self._backed_out[message.sequence] = message.backout_count
+        cached = self._cache.get(message.sequence)
+        if cached is not None:  # another reading of it from the disk
+            cached[1].backout_count = message.backout_count
 
     def in_memory(self, sequence: int) -> tuple[Queue, Message] | None:
         return self._not_persistent.get(sequence) or self._cache.get(sequence)
 
     def on_disk(self, sequence: int) -> tuple[Queue, Message] | None:
-        stored = self._store.message(sequence)
-        if stored is None:
-            return None
-        queue, message = self._queues[stored[0]], stored[1]
-        message.backout_count = self._backed_out.get(sequence, 0)
-        return queue, message
+        """One message; it is not kept in memory."""
+        for identifier, message in self._store.messages((sequence,), 0):
+            message.backout_count = self._backed_out.get(sequence, 0)
+            return self._queues[identifier], message
+        return None
+
+    def read_ahead(self, sequence: int, upcoming: list[int]) -> tuple[Queue, Message] | None:
+        """One message from the disk; `upcoming` ones are read with it and kept for those who will ask for them."""
+        wanted = [number for number in upcoming if number not in self._cache and number not in self._not_persistent]
+        found: tuple[Queue, Message] | None = None
+        for identifier, message in self._store.messages((sequence, *wanted), READ_AHEAD_BYTES):
+            queue = self._queues[identifier]
+            message.backout_count = self._backed_out.get(message.sequence, 0)
+            if message.sequence == sequence:
+                found = queue, message
+            else:
+                self.add(queue, message)
+        return found or self.on_disk(sequence)

@@ -1,38 +1,35 @@
-"""A queue in memory: the sequence numbers of its messages, in first-in-first-out lanes, one for each CorrelId.
+"""A queue in memory: the places of its messages, in lanes, one for each CorrelId.
 
-Only numbers are kept (about 40 bytes a message): bodies are in the engine's bounded cache or on the disk.
-A get by CorrelId looks at one lane; a get without one takes the lane whose head is oldest.
+A place is a number that orders the messages of a queue: with MSGDLVSQ(FIFO) the message's sequence number, with
+MSGDLVSQ(PRIORITY) that number below the band of its priority, 9 - priority. Only places are kept (about 40 bytes a
+message): bodies are in the engine's bounded cache or on the disk. A get by CorrelId looks at one lane; a get without
+one takes the lane whose head comes first.
 """
 
 from bisect import insort
 from collections import deque
 from collections.abc import Callable, Collection, Iterator
 from heapq import heapify, heappop, heappush, merge
+from itertools import islice
 from typing import Final
 
+from mq_adapters.attributes import Definition, ObjectType
 from mq_adapters.embedded.unit_of_work import UnitOfWork
-from mq_adapters.message import Message
+from mq_adapters.message import MQPER_NOT_PERSISTENT, MQPER_PERSISTENT, Message
+from mq_adapters.reasons import QueueManagerError, ReasonCode
 
-#: 48 characters: IBM MQ, "Rules for naming IBM MQ objects".
-MAXIMUM_NAME_CHARACTERS: Final = 48
-_NAME_CHARACTERS: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789./_%")
-
-DEFAULT_MAXIMUM_DEPTH: Final = 999_999_999
-#: The longest MQTT packet (268,435,455 bytes) with its header; IBM MQ's own ceiling is 100 MiB.
-DEFAULT_MAXIMUM_MESSAGE_BYTES: Final = 257 * 1024 * 1024
+#: A place is (9 - priority) << BAND_BITS, and the sequence number: 89 years at 100,000 messages a second.
+BAND_BITS: Final = 48
+_SEQUENCE_MASK: Final = (1 << BAND_BITS) - 1
+_HIGHEST_PRIORITY: Final = 9
 #: The heap of lane heads is made anew when it has twice as many entries as there are lanes, and this many more.
 _STALE_HEADS: Final = 64
 
 ServedHandler = Callable[[UnitOfWork, "Queue", Message], None]
 
 
-def is_queue_name(name: str) -> bool:
-    """Whether a name keeps to MQ's rules for object names."""
-    return 0 < len(name) <= MAXIMUM_NAME_CHARACTERS and _NAME_CHARACTERS.issuperset(name)
-
-
 class Lane:
-    """The available messages of a queue with one CorrelId, by sequence number, oldest first."""
+    """The available messages of a queue with one CorrelId, by their places, first one first."""
 
     __slots__ = ("_gone", "_numbers")
 
@@ -86,31 +83,94 @@ class Lane:
         self._numbers.extendleft(reversed(list(merge(older, back))))
 
 
+class PriorityLane:
+    """A lane of a queue with MSGDLVSQ(PRIORITY): a Lane for each priority that occurs."""
+
+    __slots__ = ("_bands",)
+
+    def __init__(self) -> None:
+        self._bands: dict[int, Lane] = {}
+
+    def __len__(self) -> int:
+        return sum(map(len, self._bands.values()))
+
+    def __iter__(self) -> Iterator[int]:
+        for band in sorted(self._bands):
+            yield from self._bands[band]
+
+    def append(self, number: int) -> None:
+        band = number >> BAND_BITS
+        lane = self._bands.get(band)
+        if lane is None:
+            lane = self._bands[band] = Lane()
+        lane.append(number)
+
+    def head(self) -> int:
+        """The first number, or 0 for an empty lane."""
+        bands = self._bands
+        for band in bands if len(bands) == 1 else sorted(bands):
+            number = bands[band].head()
+            if number:
+                return number
+        return 0
+
+    def pop(self) -> int:
+        """Takes the first number off, or returns 0."""
+        number = self.head()
+        if number:
+            band = number >> BAND_BITS
+            lane = self._bands[band]
+            lane.pop()
+            if not lane.head():
+                del self._bands[band]
+        return number
+
+    def discard(self, number: int) -> None:
+        """Takes a number out of the middle."""
+        self._bands[number >> BAND_BITS].discard(number)
+
+    def give_back(self, numbers: Collection[int]) -> None:
+        """Puts numbers that were taken back at their places."""
+        for band in {number >> BAND_BITS for number in numbers}:
+            back = [number for number in numbers if number >> BAND_BITS == band]
+            self._bands.setdefault(band, Lane()).give_back(back)
+
+
 class Queue:
-    """A local queue. `depth` counts committed messages, also those that an open unit of work has taken."""
+    """A local queue. `depth` counts committed messages, also those that an open unit of work has taken.
+
+    Its attributes are resolved once, when they are set, into what puts and gets look at. `maximum_depth` is the depth
+    from which on a put needs a closer look (Engine.put): MAXDEPTH, or 0 where every put does.
+    """
 
     __slots__ = (
+        "__weakref__",
         "_heads",
+        "default_persistence",
+        "definition",
         "depth",
-        "description",
         "handler",
         "identifier",
+        "is_deleted",
+        "is_fifo",
+        "is_get_inhibited",
+        "is_temporary",
         "lanes",
         "listeners",
         "maximum_depth",
         "maximum_message_bytes",
         "name",
         "named",
+        "resting_handler",
     )
 
-    def __init__(self, identifier: int, name: str, description: str = "") -> None:
+    def __init__(self, identifier: int, name: str, *, is_temporary: bool = False) -> None:
         self.identifier = identifier
         self.name = name
-        self.description = description
+        self.is_temporary = is_temporary
+        self.is_deleted = False
         self.depth = 0
-        self.maximum_depth = DEFAULT_MAXIMUM_DEPTH
-        self.maximum_message_bytes = DEFAULT_MAXIMUM_MESSAGE_BYTES
-        self.lanes: dict[bytes, Lane] = {}
+        self.lanes: dict[bytes, Lane | PriorityLane] = {}
         #: A heap of lane heads; an entry may be stale, `oldest` mends it.
         self._heads: list[tuple[int, bytes]] = []
         #: Sequences by MsgId, oldest first, for messages whose putter chose the MsgId; several may have the same.
@@ -119,12 +179,55 @@ class Queue:
         self.listeners: dict[bytes | None, list[Callable[[], None]]] = {}
         #: Takes each put in the putter's own unit of work (the broker); None for an ordinary queue.
         self.handler: ServedHandler | None = None
+        #: The handler while gets are inhibited: messages wait meanwhile.
+        self.resting_handler: ServedHandler | None = None
+        self.set_attributes(Definition(object_type=ObjectType.QLOCAL, name=name))
+
+    def set_attributes(self, definition: Definition) -> None:
+        """Takes over what was said of the queue. A queue that changes its delivery sequence must be empty."""
+        self.definition = definition
+        self.is_fifo = definition["MSGDLVSQ"] == "FIFO"
+        self.is_get_inhibited = definition["GET"] == "DISABLED"
+        persistent = definition["DEFPSIST"] == "YES" and not self.is_temporary
+        self.default_persistence = MQPER_PERSISTENT if persistent else MQPER_NOT_PERSISTENT
+        self.maximum_message_bytes = definition.number("MAXMSGL")
+        needs_a_closer_look = self.is_put_inhibited or self.is_temporary
+        self.maximum_depth = 0 if needs_a_closer_look else definition.number("MAXDEPTH")
+
+    @property
+    def description(self) -> str:
+        return self.definition.text("DESCR")
+
+    @property
+    def is_put_inhibited(self) -> bool:
+        return self.definition["PUT"] == "DISABLED"
+
+    def place(self, sequence: int, priority: int) -> int:
+        """Where a message comes among the others."""
+        if self.is_fifo:
+            return sequence
+        return _HIGHEST_PRIORITY - min(max(priority, 0), _HIGHEST_PRIORITY) << BAND_BITS | sequence
+
+    def end(self) -> None:
+        """The queue is deleted: who still holds it is refused each put, also those that are not yet committed."""
+        self.is_deleted = True
+        self.maximum_message_bytes = -1
+        self.handler = _refuse
+        self.depth = 0
+        self.named.clear()
+        self.empty()
+
+    def revive(self, identifier: int) -> None:
+        """The queue is defined again: who still holds it goes on."""
+        self.identifier = identifier
+        self.is_deleted = False
+        self.handler = None
 
     def arrive(self, correl_id: bytes, number: int) -> None:
-        """A committed message becomes available in its lane."""
+        """A committed message becomes available at its place in its lane."""
         lane = self.lanes.get(correl_id)
         if lane is None:
-            lane = self.lanes[correl_id] = Lane()
+            lane = self.lanes[correl_id] = self._new_lane()
             lane.append(number)
             self._add_head(number, correl_id)
             return
@@ -134,9 +237,16 @@ class Queue:
 
     def give_back(self, correl_id: bytes, numbers: Collection[int]) -> None:
         """Messages that were taken become available again, at their old places."""
-        lane = self.lanes.setdefault(correl_id, Lane())
+        lane = self.lanes.get(correl_id)
+        if lane is None:
+            lane = self.lanes[correl_id] = self._new_lane()
         lane.give_back(numbers)
         self._add_head(lane.head(), correl_id)
+
+    def empty(self) -> None:
+        """Forgets the places of all messages."""
+        self.lanes.clear()
+        self._heads.clear()
 
     def add_name(self, msg_id: bytes, number: int) -> None:
         """A committed message has a MsgId that its putter chose."""
@@ -150,14 +260,14 @@ class Queue:
             self.named.pop(msg_id, None)
 
     def take(self, correl_id: bytes) -> int:
-        """Takes the oldest message of a lane; 0 where there is none."""
+        """Takes the first message of a lane; returns its sequence number, 0 where there is none."""
         lane = self.lanes.get(correl_id)
         if lane is None:
             return 0
         number = lane.pop()
         if not lane.head():
             del self.lanes[correl_id]
-        return number
+        return number & _SEQUENCE_MASK
 
     def discard(self, correl_id: bytes, number: int) -> None:
         """Takes one named message out of its lane."""
@@ -167,7 +277,7 @@ class Queue:
             del self.lanes[correl_id]
 
     def oldest(self) -> bytes | None:
-        """The CorrelId of the lane whose head is the oldest available message; None for an empty queue."""
+        """The CorrelId of the lane whose head comes first of all available messages; None for an empty queue."""
         heads = self._heads
         while heads:
             number, correl_id = heads[0]
@@ -188,10 +298,22 @@ class Queue:
             heapify(self._heads)
 
     def numbers(self, correl_id: bytes | None = None) -> list[int]:
-        """The available messages, oldest first: a snapshot for browsing."""
+        """The available messages by their sequence numbers, in the order of delivery: a snapshot for browsing."""
         if correl_id is not None:
-            return list(self.lanes.get(correl_id, ()))
-        return sorted(number for lane in self.lanes.values() for number in lane)
+            places = list(self.lanes.get(correl_id, ()))
+        else:
+            places = sorted(number for lane in self.lanes.values() for number in lane)
+        return places if self.is_fifo else [place & _SEQUENCE_MASK for place in places]
+
+    def upcoming(self, correl_id: bytes, count: int) -> list[int]:
+        """Sequence numbers that gets will likely ask for next; some may have been taken already."""
+        places = list(islice(self.lanes.get(correl_id, ()), count))
+        if len(places) < count:
+            places += [place for place, _ in self._heads[: count - len(places)]]
+        return [place & _SEQUENCE_MASK for place in places]
+
+    def _new_lane(self) -> Lane | PriorityLane:
+        return Lane() if self.is_fifo else PriorityLane()
 
     def listen(self, correl_id: bytes | None, callback: Callable[[], None]) -> None:
         self.listeners.setdefault(correl_id, []).append(callback)
@@ -202,3 +324,7 @@ class Queue:
             callbacks.remove(callback)
         if not callbacks:
             self.listeners.pop(correl_id, None)
+
+
+def _refuse(_unit: UnitOfWork, queue: Queue, _message: Message) -> None:
+    raise QueueManagerError(ReasonCode.MQRC_Q_DELETED, f"put on {queue.name}")

@@ -1,19 +1,6 @@
 """The file under the queue manager: one SQLite database that one process owns.
 
-Layout version 1 (`application_id` 0x52464842 "RFHB", `user_version` 1):
-
-    queue(id, name, description)                    one row a defined queue
-    message(sequence, queue, correl_id, msg_id, put_us, expires_us, descriptor, origin, body)
-    state(space, key, value)                        sessions, subscriptions, retained publications
-    meta(key, value)                                incarnation, next_sequence, next_batch
-
-`sequence` numbers are handed out by the engine from blocks that are reserved in `meta` before use, so that none is ever
-used twice, not even after a crash. `descriptor` is MessageDescriptor.pack(); `msg_id` is there only where the putter
-chose it.
-
-To change the layout: raise USER_VERSION, add a step to `Store._prepare` that brings the previous version here, keep a
-file of the previous version under tests/ with a test that opens it, and say so in CHANGELOG.md. A newer file is
-refused, never guessed at.
+Its tables and their version: embedded/layout.py.
 
 Writes go through one connection: WAL, synchronous FULL, so COMMIT returns after fsync. A second connection reads and
 defines queues; a third one, in a thread of its own, copies the WAL back when it has grown (safe since SQLite 3.51.3).
@@ -21,20 +8,20 @@ defines queues; a third one, in a thread of its own, copies the WAL back when it
 
 import fcntl
 import os
-import secrets
-import threading
 import time
-from collections.abc import Iterable, Iterator
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
 import apsw
 
+from mq_adapters.attributes import Definition, ObjectType, unpack_definition
+from mq_adapters.embedded.checkpoint import CheckpointThread
+from mq_adapters.embedded.layout import prepare
 from mq_adapters.message import IDENTIFIER_TAG, MQMI_NONE, Message, MessageDescriptor, unpack_descriptor
 from mq_adapters.reasons import QueueManagerError, ReasonCode, StoreError
 
-APPLICATION_ID: Final = 0x52464842
-USER_VERSION: Final = 1
 FILE_NAME: Final = "queue_manager.sqlite"
 LOCK_NAME: Final = "queue_manager.lock"
 #: A WAL of this many 4,096-byte pages is copied back by the checkpoint thread.
@@ -43,19 +30,16 @@ CHECKPOINT_PAGES: Final = 4_000
 SEQUENCE_BLOCK: Final = 1_000_000
 _LOCK_POLL_S: Final = 0.05
 _DESCRIPTOR_CACHE_ENTRIES: Final = 4_096
+#: Name of a queue manager that nobody named.
+DEFAULT_NAME: Final = "RFHBRIDGE"
+_READ: Final = (
+    "SELECT queue, sequence, put_us, expires_us, descriptor, origin, body FROM message"
+    " WHERE sequence IN carray(?) ORDER BY sequence"
+)
 
-_SCHEMA: Final = """
-CREATE TABLE queue(id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, description TEXT NOT NULL);
-CREATE TABLE message(sequence INTEGER PRIMARY KEY, queue INTEGER NOT NULL, correl_id BLOB, msg_id BLOB,
-    put_us INTEGER NOT NULL, expires_us INTEGER NOT NULL, descriptor BLOB NOT NULL, origin BLOB NOT NULL,
-    body BLOB NOT NULL);
-CREATE TABLE state(space INTEGER NOT NULL, key BLOB NOT NULL, value BLOB NOT NULL,
-    PRIMARY KEY(space, key)) WITHOUT ROWID;
-CREATE TABLE meta(key TEXT PRIMARY KEY, value NOT NULL) WITHOUT ROWID;
-"""
-
-MessageRow = tuple[int, int, bytes | None, bytes | None, int, int, bytes, bytes, bytes]
+MessageRow = tuple[int, int, bytes | None, bytes | None, int, int, bytes, bytes, bytes, int]
 StateRow = tuple[int, bytes, bytes | None]
+Change = tuple[str, tuple[int | str | bytes, ...]]
 
 
 class Store:
@@ -67,7 +51,7 @@ class Store:
         self._descriptors: dict[bytes, MessageDescriptor] = {}
         try:
             self._writer = self._connect(apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
-            self._prepare()
+            prepare(self._writer, self.path)
             self._reader = self._connect(apsw.SQLITE_OPEN_READWRITE)
             self.incarnation = bytes(self._meta("incarnation"))
             self.next_sequence = int(self._meta("next_sequence"))
@@ -76,7 +60,7 @@ class Store:
             self.reserve_sequences(self.next_sequence)
         except (apsw.Error, OSError, TypeError, ValueError) as error:
             raise _failure(f"open {self.path.name}", error) from error
-        self._checkpoint = _CheckpointThread(self.path)
+        self._checkpoint = CheckpointThread(self.path)
         self._writer.set_wal_hook(self._wal_has_grown)
 
     @classmethod
@@ -108,29 +92,55 @@ class Store:
     def queues(self) -> list[tuple[int, str, str]]:
         return self._read("SELECT id, name, description FROM queue ORDER BY id")
 
-    def index(self) -> Iterator[tuple[int, int, bytes | None, bytes | None, int]]:
-        """Number, queue, CorrelId, chosen MsgId and expiry of every message, oldest first."""
-        statement = "SELECT sequence, queue, correl_id, msg_id, expires_us FROM message ORDER BY sequence"
+    def definitions(self) -> list[Definition]:
+        """Every object, with what was said of it."""
+        rows = self._read("SELECT type, name, attributes FROM object ORDER BY type, name")
+        try:
+            return [unpack_definition(*row) for row in rows]
+        except (ValueError, TypeError, AttributeError) as error:
+            raise _failure("read the objects", error) from error
+
+    def index(self) -> Iterator[tuple[int, int, bytes | None, bytes | None, int, int]]:
+        """Number, queue, CorrelId, chosen MsgId, expiry and priority of every message, oldest first."""
+        statement = "SELECT sequence, queue, correl_id, msg_id, expires_us, priority FROM message ORDER BY sequence"
         try:
             yield from self._reader.execute(statement)
         except apsw.Error as error:
             raise _failure("read the index", error) from error
 
+    def priorities(self, queue: int) -> dict[int, int]:
+        """The priority of each message of a queue, by its number."""
+        return dict(self._read("SELECT sequence, priority FROM message WHERE queue = ?", (queue,)))
+
     def states(self, space: int) -> list[tuple[bytes, bytes]]:
         return self._read("SELECT key, value FROM state WHERE space = ? ORDER BY key", (space,))
 
-    def message(self, sequence: int) -> tuple[int, Message] | None:
-        """One message with the number of its queue; None where there is none."""
-        rows = self._read(
-            "SELECT queue, put_us, expires_us, descriptor, origin, body FROM message WHERE sequence = ?", (sequence,)
-        )
-        if not rows:
-            return None
-        queue, put_us, expires_us, packed, origin, body = rows[0]
-        message = Message(self._descriptor(packed), body, origin)
-        message.sequence, message.put_us, message.expires_us = sequence, put_us, expires_us
-        message.identifier_prefix = self.identifier_prefix
-        return queue, message
+    def messages(self, sequences: Sequence[int], most_bytes: int) -> Iterator[tuple[int, Message]]:
+        """Those of the messages that are here, each with the number of its queue, oldest first.
+
+        Ends after the one with which their bodies have more than `most_bytes`.
+        """
+        wanted = apsw.carray(array("q", sequences))
+        left = most_bytes
+        try:
+            for queue, sequence, put_us, expires_us, packed, origin, body in self._reader.execute(_READ, (wanted,)):
+                message = Message(self._descriptor(packed), body, origin)
+                message.sequence, message.put_us, message.expires_us = sequence, put_us, expires_us
+                message.identifier_prefix = self.identifier_prefix
+                yield queue, message
+                left -= len(body)
+                if left < 0:
+                    return
+        except apsw.Error as error:
+            raise _failure("read the store", error) from error
+
+    def settled_name(self, name: str | None) -> str:
+        """The queue manager's name: `name`, which is kept from now on, or the one that was kept."""
+        kept = self._read("SELECT value FROM meta WHERE key = 'name'")
+        if name is None or (kept and kept[0][0] == name):
+            return str(kept[0][0]) if kept else DEFAULT_NAME
+        self._change("name the queue manager", [("INSERT OR REPLACE INTO meta VALUES('name', ?)", (name,))])
+        return name
 
     @property
     def identifier_prefix(self) -> bytes:
@@ -162,7 +172,7 @@ class Store:
                 execute("UPDATE meta SET value = ? WHERE key = 'next_batch'", (next_batch,))
                 self.next_batch = next_batch
             if puts:
-                execute_many("INSERT INTO message VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?)", puts)
+                execute_many("INSERT INTO message VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", puts)
             if removals:
                 execute_many("DELETE FROM message WHERE sequence = ?", removals)
             if states:
@@ -179,13 +189,35 @@ class Store:
         if self._checkpoint.copied.is_set():
             self._restart_wal()
 
-    def add_queue(self, name: str, description: str) -> int:
-        """Adds a queue in a transaction of its own: a thread may be committing on the other connection."""
-        try:
-            self._reader.execute("INSERT INTO queue(name, description) VALUES(?, ?)", (name, description))
-            return self._reader.last_insert_rowid()
-        except apsw.Error as error:
-            raise _failure(f"define queue {name}", error) from error
+    def add_queue(self, definition: Definition) -> int:
+        """Adds a queue; returns its number."""
+        name, description = definition.name, definition.text("DESCR")
+        added = ("INSERT INTO queue(name, description) VALUES(?, ?)", (name, description))
+        self._change(f"define queue {name}", [added, _kept(definition)])
+        return self._reader.last_insert_rowid()
+
+    def remove_queue(self, identifier: int, name: str) -> None:
+        """Removes a queue and the messages on it."""
+        self._change(
+            f"delete queue {name}",
+            [
+                ("DELETE FROM message WHERE queue = ?", (identifier,)),
+                ("DELETE FROM queue WHERE id = ?", (identifier,)),
+                ("DELETE FROM object WHERE type = ? AND name = ?", (int(ObjectType.QLOCAL), name)),
+            ],
+        )
+
+    def set_definition(self, definition: Definition) -> None:
+        """Adds or replaces an object."""
+        changes = [_kept(definition)]
+        if definition.object_type == ObjectType.QLOCAL:
+            described = (definition.text("DESCR"), definition.name)
+            changes.append(("UPDATE queue SET description = ? WHERE name = ?", described))
+        self._change(f"define {definition.name}", changes)
+
+    def remove_definition(self, definition: Definition) -> None:
+        place = (int(definition.object_type), definition.name)
+        self._change(f"delete {definition.name}", [("DELETE FROM object WHERE type = ? AND name = ?", place)])
 
     def close(self) -> None:
         self._checkpoint.stop()
@@ -202,30 +234,14 @@ class Store:
             connection.execute(f"PRAGMA {pragma}")
         return connection
 
-    def _prepare(self) -> None:
-        application_id = self._writer.pragma("application_id")
-        version = self._writer.pragma("user_version")
-        if (application_id, version) == (APPLICATION_ID, USER_VERSION):
-            return
-        if application_id == 0 and version == 0 and not self._writer.pragma("schema_version"):
-            self._create()
-            return
-        raise StoreError(
-            f"open {self.path.name}",
-            f"application_id {application_id:#x} and layout version {version}; this program reads {USER_VERSION}",
-            "use the program that wrote it, or another data folder",
-        )
-
-    def _create(self) -> None:
-        with self._writer:
-            self._writer.execute(_SCHEMA)
-            self._writer.executemany(
-                "INSERT INTO meta VALUES(?, ?)",
-                [("incarnation", secrets.token_bytes(12)), ("next_sequence", 1), ("next_batch", 1)],
-            )
-            self._writer.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-            self._writer.execute(f"PRAGMA user_version = {USER_VERSION}")
-        self.path.chmod(0o600)
+    def _change(self, operation: str, changes: "list[Change]") -> None:
+        """Statements in a transaction of their own: a thread may be committing on the other connection."""
+        try:
+            with self._reader:
+                for statement, bindings in changes:
+                    self._reader.execute(statement, bindings)
+        except apsw.Error as error:
+            raise _failure(operation, error) from error
 
     def _meta(self, key: str) -> bytes | int:
         value: bytes | int = self._writer.execute("SELECT value FROM meta WHERE key = ?", (key,)).get
@@ -274,44 +290,17 @@ class Store:
             raise _failure("check-point the store", error) from error
 
 
-class _CheckpointThread(threading.Thread):
-    """Copies the WAL back into the database when it is told that it has grown. Its failures surface at the writer."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(name="store-checkpoint", daemon=True)
-        self._path = path
-        self._stopping = False
-        self.wanted = threading.Event()
-        self.copied = threading.Event()
-        self.start()
-
-    def run(self) -> None:
-        connection = apsw.Connection(str(self._path), flags=apsw.SQLITE_OPEN_READWRITE)
-        connection.pragma("schema_version")  # before it has read, it knows of no WAL and copies nothing
-        while True:
-            self.wanted.wait()
-            self.wanted.clear()
-            if self._stopping:
-                break
-            try:
-                connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
-            except apsw.Error:
-                continue
-            self.copied.set()
-        connection.close()
-
-    def stop(self) -> None:
-        self._stopping = True
-        self.wanted.set()
-        self.join()
-
-
 def _lock_now(lock: int) -> bool:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True
+
+
+def _kept(definition: Definition) -> Change:
+    row = (int(definition.object_type), definition.name, definition.pack())
+    return "INSERT OR REPLACE INTO object VALUES(?, ?, ?)", row
 
 
 def _failure(operation: str, error: Exception) -> StoreError:
@@ -344,6 +333,7 @@ def rows_of(puts: Iterable[tuple[int, Message]]) -> list[MessageRow]:
                 descriptor.pack(),
                 message.origin,
                 message.body,
+                descriptor.priority,
             )
         )
     return rows

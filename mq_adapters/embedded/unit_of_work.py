@@ -23,6 +23,7 @@ class StateSpace(IntEnum):
     SESSION_INCOMING = 4
     SESSION_OUTGOING = 5
     GATEWAY = 6
+    BACK_OUT_COUNT = 7
 
 
 #: An audit note: a kind and its values, packed as it stands (see gateway/audit_trail/notes.py).
@@ -53,9 +54,16 @@ class UnitOfWork:
     def remove(self, queue: "Queue", message: Message) -> None:
         """Destroy a message that was taken off its lane."""
         self.removals.append((queue, message))
+        if message.backout_count and message.is_persistent:
+            self.delete_state(StateSpace.BACK_OUT_COUNT, back_out_key(message.sequence))
 
     def set_state(self, space: StateSpace, key: bytes, value: bytes) -> None:
         self.states.append((space, key, value))
 
     def delete_state(self, space: StateSpace, key: bytes) -> None:
         self.states.append((space, key, None))
+
+
+def back_out_key(sequence: int) -> bytes:
+    """The key of a message's back-out count."""
+    return sequence.to_bytes(8, "big")

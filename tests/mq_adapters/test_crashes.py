@@ -149,6 +149,8 @@ class QueueManagerModel(RuleBasedStateMachine):
     def restart(self) -> None:
         for application in self.applications:
             application.back_out()
+        for kept in self.kept:
+            kept.backout_count += kept.taker is not None
         self.engine.close()
         self.forget_what_is_in_memory()
         self.open()
@@ -185,7 +187,7 @@ class QueueManagerModel(RuleBasedStateMachine):
     def forget_what_is_in_memory(self) -> None:
         self.kept = [kept for kept in self.kept if kept.is_persistent]
         for kept in self.kept:
-            kept.taker, kept.backout_count = None, 0
+            kept.taker = None
         self.puts = {0: [], 1: []}
         self.is_open = {0: False, 1: False}
 

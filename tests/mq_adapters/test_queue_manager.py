@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from mq_adapters.embedded.application import MAXIMUM_UNIT_MESSAGES
+from mq_adapters.attributes import DEFAULT_MAXIMUM_UNIT_MESSAGES
 from mq_adapters.message import MQPER_NOT_PERSISTENT, MQPER_PERSISTENT, Message, MessageDescriptor
 from mq_adapters.queue_manager import QueueManager
 from mq_adapters.reasons import QueueManagerError
@@ -293,9 +293,9 @@ def test_commit_and_back_out_without_a_unit_of_work_do_nothing(queue_manager):
     assert drain(queue_manager) == [b"one"]
 
 
-def test_a_unit_of_work_has_a_largest_size(queue_manager, monkeypatch):
-    assert MAXIMUM_UNIT_MESSAGES == 10_000
-    monkeypatch.setattr("mq_adapters.embedded.application.MAXIMUM_UNIT_MESSAGES", 3)
+def test_a_unit_of_work_has_a_largest_size(adapter, queue_manager):
+    assert DEFAULT_MAXIMUM_UNIT_MESSAGES == 10_000
+    adapter.engine.objects.alter_queue_manager({"MAXUMSGS": 3})
     queue_manager.begin()
     for _ in range(3):
         put(queue_manager, b"one")
@@ -327,8 +327,8 @@ def test_a_batch_is_taken_in_the_open_unit_of_work(queue_manager):
     assert drain(queue_manager) == [b"one", b"two", b"three", b"four"]
 
 
-def test_a_batch_that_fills_the_unit_of_work_ends_early(queue_manager, monkeypatch):
-    monkeypatch.setattr("mq_adapters.embedded.application.MAXIMUM_UNIT_MESSAGES", 3)
+def test_a_batch_that_fills_the_unit_of_work_ends_early(adapter, queue_manager):
+    adapter.engine.objects.alter_queue_manager({"MAXUMSGS": 3})
     for body in (b"one", b"two", b"three", b"four"):
         put(queue_manager, body)
     queue_manager.begin()

@@ -12,7 +12,10 @@ import apsw
 import pytest
 
 from mq_adapters.embedded.direct import Direct
-from mq_adapters.embedded.store import APPLICATION_ID, FILE_NAME, LOCK_NAME, Store
+from mq_adapters.embedded.engine import Engine
+from mq_adapters.embedded.layout import APPLICATION_ID, USER_VERSION
+from mq_adapters.embedded.store import FILE_NAME, LOCK_NAME, Store
+from mq_adapters.embedded.unit_of_work import StateSpace
 from mq_adapters.message import Message, MessageDescriptor
 from mq_adapters.reasons import QueueManagerError, StoreError
 
@@ -28,6 +31,7 @@ FILL_THE_DISK = """
 import resource, sys
 from pathlib import Path
 from mq_adapters.embedded.direct import Direct
+from mq_adapters.embedded.unit_of_work import StateSpace
 from mq_adapters.message import Message, MessageDescriptor
 from mq_adapters.reasons import StoreError
 queue_manager = Direct(Path(sys.argv[1]))
@@ -69,7 +73,7 @@ def test_the_file_and_the_folder_are_their_owners_alone(data_folder):
 def test_the_file_says_whose_it_is_and_which_layout_it_has(filled):
     connection = apsw.Connection(str(filled / FILE_NAME))
     assert connection.pragma("application_id") == APPLICATION_ID == int.from_bytes(b"RFHB", "big")
-    assert connection.pragma("user_version") == 1
+    assert connection.pragma("user_version") == USER_VERSION == 2
     connection.close()
 
 
@@ -110,7 +114,7 @@ def test_the_lock_goes_with_its_process_however_it_ends(data_folder):
         Direct(data_folder).close()
 
 
-@pytest.mark.parametrize("statement", ["PRAGMA user_version = 2", "PRAGMA application_id = 1"])
+@pytest.mark.parametrize("statement", ["PRAGMA user_version = 3", "PRAGMA application_id = 1"])
 def test_a_newer_or_foreign_file_is_refused_and_left_alone(filled, statement):
     change(filled, statement)
     before = (filled / FILE_NAME).read_bytes()
@@ -120,11 +124,11 @@ def test_a_newer_or_foreign_file_is_refused_and_left_alone(filled, statement):
 
 
 def test_a_refused_file_is_not_locked_any_more(filled):
-    change(filled, "PRAGMA user_version = 2")
+    change(filled, "PRAGMA user_version = 3")
     for _ in range(2):
         with pytest.raises(StoreError):
             Direct(filled)
-    change(filled, "PRAGMA user_version = 1")
+    change(filled, "PRAGMA user_version = 2")
     with Direct(filled) as queue_manager:
         assert queue_manager.depth("ORDERS") == 200
 
@@ -197,3 +201,53 @@ def test_a_disk_that_is_full_stops_the_program_and_every_put_that_returned_is_th
         found = [message.msg_id.hex() for message in queue_manager.browse("ORDERS")]
     assert len(put) > 10
     assert found == put
+
+
+# -- a file of the version before --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def of_version_1(data_folder: Path) -> Path:
+    """A data folder that the program wrote before it knew priorities and attributes."""
+    data_folder.mkdir()
+    (data_folder / FILE_NAME).write_bytes((Path(__file__).parent / "stores" / "version_1.sqlite").read_bytes())
+    return data_folder
+
+
+def test_a_file_of_version_1_is_read_with_all_that_is_in_it(of_version_1):
+    with Direct(of_version_1) as queue_manager:
+        found = list(queue_manager.browse("ORDERS"))
+        described = {status.name: status.description for status in queue_manager.queues()}
+    assert [(message.body, message.descriptor.priority) for message in found] == [
+        (b"one", 0),
+        (b"two", 9),
+        (b"three", 5),
+    ]
+    assert found[1].descriptor.correl_id == b"pump".ljust(24, b"\0")
+    assert found[2].msg_id == b"m" * 24
+    assert described["ORDERS"] == "orders of the shop"
+    store = Store.open(of_version_1)
+    assert store.states(StateSpace.SESSION) == [(b"client", b"value")]
+    assert store.priorities(5) == {1: 0, 2: 9, 3: 5}
+    store.close()
+
+
+def test_an_upgraded_file_is_of_this_version_and_its_queues_stay_first_in_first_out(of_version_1):
+    engine = Engine.open(of_version_1)
+    assert engine.queue("ORDERS").definition["MSGDLVSQ"] == "FIFO"
+    engine.alter(engine.queue("ORDERS").definition.altered({"MSGDLVSQ": "PRIORITY"}))
+    assert [message.body for message in engine.browse(engine.queue("ORDERS"))] == [b"two", b"three", b"one"]
+    engine.close()
+    connection = apsw.Connection(str(of_version_1 / FILE_NAME))
+    assert connection.pragma("user_version") == USER_VERSION
+    connection.close()
+
+
+def test_an_upgrade_that_fails_leaves_the_file_as_it_was(of_version_1):
+    change(of_version_1, "UPDATE message SET descriptor = x'02' WHERE sequence = 2")
+    with pytest.raises(StoreError):
+        Direct(of_version_1)
+    connection = apsw.Connection(str(of_version_1 / FILE_NAME))
+    assert connection.pragma("user_version") == 1
+    assert "priority" not in str(connection.execute("SELECT sql FROM sqlite_schema WHERE name = 'message'").get)
+    connection.close()

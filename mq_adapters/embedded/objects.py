@@ -1,0 +1,327 @@
+"""The objects of a queue manager: queues of every type, topics, namelists and the queue manager's own attributes.
+
+They are durable, except temporary dynamic queues. What a name leads to is resolved once and remembered until an object
+changes, so that a put through an alias costs no more than any other.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final, Protocol
+from weakref import WeakSet, WeakValueDictionary
+
+from mq_adapters.attributes import QUEUE_TYPES, Definition, ObjectType, Value, is_object_name
+from mq_adapters.embedded.holdings import Holdings
+from mq_adapters.embedded.queue import Queue
+from mq_adapters.embedded.store import Store
+from mq_adapters.message import MQPER_NOT_PERSISTENT, MQPER_PERSISTENT
+from mq_adapters.reasons import QueueManagerError, ReasonCode
+
+#: The one object of type QMGR.
+_QMGR: Final = ""
+_LONGEST_PREFIX: Final = 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PutTarget:
+    """Where a put on a name ends: a local queue, or a transmission queue on the way to `remote_queue_manager`."""
+
+    queue: Queue
+    default_priority: int
+    default_persistence: int
+    remote_queue: str = ""
+    remote_queue_manager: str = ""
+
+
+class QueueUser(Protocol):
+    """Somebody with an open unit of work."""
+
+    def has_uncommitted(self, queue: Queue) -> bool:
+        """Whether its open unit of work puts on the queue or gets from it."""
+        ...
+
+
+class Objects:
+    """Every object by type and name, in memory as in the store."""
+
+    def __init__(self, store: Store, holdings: Holdings, *, name: str, number: Callable[[], int]) -> None:
+        self.name = name
+        self.queues: dict[str, Queue] = {}
+        #: Who may have an open unit of work.
+        self.users: WeakSet[QueueUser] = WeakSet()
+        self._store = store
+        self._holdings = holdings
+        self._number = number
+        self._definitions: dict[tuple[ObjectType, str], Definition] = {}
+        self._targets: dict[tuple[str, str], PutTarget] = {}
+        self._deleted: WeakValueDictionary[str, Queue] = WeakValueDictionary()
+        self._set_limits()
+
+    def load(self) -> None:
+        """Takes over what the store has."""
+        for definition in self._store.definitions():
+            self._definitions[definition.object_type, definition.name] = definition
+        for identifier, name, _description in self._store.queues():
+            queue = Queue(identifier, name)
+            queue.set_attributes(self.definition(ObjectType.QLOCAL, name))
+            self._add(queue)
+        self._set_limits()
+
+    # -- looking ------------------------------------------------------------------------------------------------------
+
+    def find(self, object_type: ObjectType, name: str) -> Definition | None:
+        """The object of that type and name, if there is one."""
+        return self._definitions.get((object_type, name))
+
+    def find_queue(self, name: str) -> Definition | None:
+        """The queue of that name, of whatever type: no two have the same name."""
+        queue = self.queues.get(name)
+        if queue is not None:
+            return queue.definition
+        others = (kind for kind in QUEUE_TYPES if kind != ObjectType.QLOCAL)
+        return next((found for kind in others if (found := self.find(kind, name)) is not None), None)
+
+    def all(self, object_types: Iterable[ObjectType]) -> list[Definition]:
+        """Every object of these types by name; temporary dynamic queues are among the local queues."""
+        wanted = frozenset(object_types)
+        found = [each for each in self._definitions.values() if each.object_type in wanted]
+        if ObjectType.QLOCAL in wanted:
+            found += [queue.definition for queue in self.queues.values() if queue.is_temporary]
+        return sorted(found, key=lambda each: each.name)
+
+    def definition(self, object_type: ObjectType, name: str) -> Definition:
+        """The object of that type and name; one with defaults where nothing was said of it."""
+        return self.find(object_type, name) or Definition(object_type=object_type, name=name)
+
+    @property
+    def queue_manager(self) -> Definition:
+        """The queue manager's own attributes."""
+        return self.definition(ObjectType.QMGR, _QMGR)
+
+    @property
+    def dead_letter_queue(self) -> Queue:
+        """The queue that DEADQ names; 2085 where it is blank or not there."""
+        return self.base_queue(self.queue_manager.text("DEADQ"))
+
+    # -- what a name leads to -----------------------------------------------------------------------------------------
+
+    def base_queue(self, name: str) -> Queue:
+        """The local queue of that name, or behind an alias; 2085, 2082, 2001 or 2045 where there is none."""
+        queue = self.queues.get(name)
+        if queue is not None:
+            return queue
+        operation = f"open queue {name!r}"
+        alias = self.find(ObjectType.QALIAS, name)
+        if alias is not None:
+            return self._local(self._aliased(alias, operation), operation)
+        known = self.find_queue(name)
+        unknown = ReasonCode.MQRC_UNKNOWN_OBJECT_NAME
+        raise QueueManagerError(unknown if known is None else ReasonCode.MQRC_OPTION_NOT_VALID_FOR_TYPE, operation)
+
+    def getting(self, name: str) -> Queue:
+        """The queue to get from; 2016 where gets are inhibited, on the way or on the queue."""
+        queue = self.base_queue(name)
+        alias = self.find(ObjectType.QALIAS, name) if queue.name != name else None
+        if queue.is_get_inhibited or (alias is not None and alias["GET"] == "DISABLED"):
+            raise QueueManagerError(ReasonCode.MQRC_GET_INHIBITED, f"get from {name}")
+        return queue
+
+    def putting(self, name: str, queue_manager_name: str = "") -> PutTarget:
+        """Where a put on a queue of a queue manager ends; blank is this one.
+
+        Raises QueueManagerError 2051, 2082, 2001, 2085, 2087, 2045, 2196, 2091 or 2092.
+        """
+        target = self._targets.get((name, queue_manager_name))
+        if target is None:
+            target = self._targets[name, queue_manager_name] = self._resolve(name, queue_manager_name)
+        return target
+
+    def _resolve(self, name: str, queue_manager_name: str) -> PutTarget:
+        operation = f"put on {name}"
+        if queue_manager_name not in ("", self.name):
+            return self._transmit(self._own_way(queue_manager_name, operation), name, queue_manager_name, None)
+        queue = self.queues.get(name)
+        if queue is not None:
+            return _target(queue, queue.definition)
+        found = self.find_queue(name)
+        if found is None:
+            raise QueueManagerError(ReasonCode.MQRC_UNKNOWN_OBJECT_NAME, operation)
+        if found.object_type == ObjectType.QMODEL:
+            raise QueueManagerError(ReasonCode.MQRC_OPTION_NOT_VALID_FOR_TYPE, operation)
+        if found["PUT"] == "DISABLED":
+            raise QueueManagerError(ReasonCode.MQRC_PUT_INHIBITED, operation)
+        base = self._aliased(found, operation) if found.object_type == ObjectType.QALIAS else found
+        if base.object_type == ObjectType.QLOCAL:
+            return _target(self._local(base, operation), found)
+        if base["PUT"] == "DISABLED":
+            raise QueueManagerError(ReasonCode.MQRC_PUT_INHIBITED, operation)
+        return self._remote(base, found, operation)
+
+    def _aliased(self, alias: Definition, operation: str) -> Definition:
+        base = self.find_queue(alias.text("TARGET"))
+        if base is None:
+            raise QueueManagerError(ReasonCode.MQRC_UNKNOWN_ALIAS_BASE_Q, operation)
+        if base.object_type not in (ObjectType.QLOCAL, ObjectType.QREMOTE):
+            raise QueueManagerError(ReasonCode.MQRC_ALIAS_BASE_Q_TYPE_ERROR, operation)
+        return base
+
+    def _local(self, base: Definition, operation: str) -> Queue:
+        queue = self.queues.get(base.name)
+        if queue is None:
+            raise QueueManagerError(ReasonCode.MQRC_OPTION_NOT_VALID_FOR_TYPE, operation)
+        return queue
+
+    def _remote(self, remote: Definition, opened: Definition, operation: str) -> PutTarget:
+        queue_name, queue_manager_name = remote.text("RNAME"), remote.text("RQMNAME")
+        if not queue_name:
+            raise QueueManagerError(ReasonCode.MQRC_UNKNOWN_OBJECT_NAME, operation)
+        if queue_manager_name in ("", self.name) and not remote["XMITQ"]:
+            return self._resolve(queue_name, "") if queue_name != remote.name else self._nowhere(operation)
+        if not remote["XMITQ"]:
+            return self._transmit(self._own_way(queue_manager_name, operation), queue_name, queue_manager_name, opened)
+        way = self._transmission_queue(
+            remote.text("XMITQ"), operation, ReasonCode.MQRC_UNKNOWN_XMIT_Q, ReasonCode.MQRC_XMIT_Q_USAGE_ERROR
+        )
+        return self._transmit(way, queue_name, queue_manager_name, opened)
+
+    def _nowhere(self, operation: str) -> PutTarget:
+        raise QueueManagerError(ReasonCode.MQRC_UNKNOWN_OBJECT_NAME, operation)
+
+    def _own_way(self, queue_manager_name: str, operation: str) -> Queue:
+        """The transmission queue that has the name of the queue manager it leads to."""
+        unknown = ReasonCode.MQRC_UNKNOWN_REMOTE_Q_MGR
+        return self._transmission_queue(queue_manager_name, operation, unknown, unknown)
+
+    def _transmission_queue(self, name: str, operation: str, unknown: ReasonCode, misused: ReasonCode) -> Queue:
+        found = self.find_queue(name)
+        if found is None:
+            raise QueueManagerError(unknown, operation)
+        if found.object_type != ObjectType.QLOCAL:
+            raise QueueManagerError(ReasonCode.MQRC_XMIT_Q_TYPE_ERROR, operation)
+        if found["USAGE"] != "XMITQ":
+            raise QueueManagerError(misused, operation)
+        return self.queues[name]
+
+    def _transmit(self, way: Queue, queue_name: str, queue_manager_name: str, opened: Definition | None) -> PutTarget:
+        defaults = way.definition if opened is None else opened
+        return _target(way, defaults, remote_queue=queue_name, remote_queue_manager=queue_manager_name)
+
+    # -- changing -----------------------------------------------------------------------------------------------------
+
+    def define(self, definition: Definition) -> None:
+        """Defines an object, durably. 2152 for a bad name, 2100 where it is there already."""
+        name, operation = definition.name, f"define {definition.object_type.name} {definition.name!r}"
+        if not is_object_name(name):
+            raise QueueManagerError(ReasonCode.MQRC_OBJECT_NAME_ERROR, operation)
+        is_queue = definition.object_type in QUEUE_TYPES
+        if (self.find_queue(name) if is_queue else self.find(definition.object_type, name)) is not None:
+            raise QueueManagerError(ReasonCode.MQRC_OBJECT_ALREADY_EXISTS, operation)
+        if definition.object_type == ObjectType.QLOCAL:
+            self._add(self._made_or_revived(self._store.add_queue(definition), definition))
+        else:
+            self._store.set_definition(definition)
+        self._remember(definition)
+
+    def alter(self, definition: Definition) -> None:
+        """Replaces what was said of an object that is there, durably; of a local queue everything may change."""
+        queue = self.queues.get(definition.name) if definition.object_type == ObjectType.QLOCAL else None
+        if queue is None or not queue.is_temporary:
+            self._store.set_definition(definition)
+            self._remember(definition)
+        self._targets.clear()
+        if queue is not None:
+            self._change(queue, definition)
+
+    def alter_queue_manager(self, changes: Mapping[str, Value]) -> None:
+        """Changes the queue manager's own attributes, durably."""
+        self.alter(self.queue_manager.altered(changes))
+        self._set_limits()
+
+    def delete(self, definition: Definition) -> None:
+        """Deletes an object that is not a local queue."""
+        self._store.remove_definition(definition)
+        del self._definitions[definition.object_type, definition.name]
+        self._targets.clear()
+
+    def delete_queue(self, queue: Queue) -> None:
+        """Deletes a local queue with the messages on it. Whoever asks has made sure that nobody uses it."""
+        if not queue.is_temporary:
+            self._store.remove_queue(queue.identifier, queue.name)
+            del self._definitions[ObjectType.QLOCAL, queue.name]
+            self._deleted[queue.name] = queue
+        self._holdings.remove_queue(queue)
+        queue.end()
+        del self.queues[queue.name]
+        self._targets.clear()
+        for callback in [each for waiting in queue.listeners.values() for each in waiting]:
+            callback()
+
+    def create_dynamic(self, model_name: str, name: str) -> Queue:
+        """A temporary dynamic queue like a model; `*` at the end of `name` becomes digits that make it unique.
+
+        Raises QueueManagerError 2085 without the model, 2057 where it is none, 2011 for a bad name, 2100.
+        """
+        operation = f"open model queue {model_name!r}"
+        model = self.find_queue(model_name)
+        if model is None:
+            raise QueueManagerError(ReasonCode.MQRC_UNKNOWN_OBJECT_NAME, operation)
+        if model.object_type != ObjectType.QMODEL:
+            raise QueueManagerError(ReasonCode.MQRC_Q_TYPE_ERROR, operation)
+        number = self._number()
+        full_name = f"{name[:-1]}{number:016X}" if name.endswith("*") else name
+        if not is_object_name(full_name) or (name.endswith("*") and len(name) > _LONGEST_PREFIX + 1):
+            raise QueueManagerError(ReasonCode.MQRC_DYNAMIC_Q_NAME_ERROR, f"{operation} as {name!r}")
+        if self.find_queue(full_name) is not None:
+            raise QueueManagerError(ReasonCode.MQRC_OBJECT_ALREADY_EXISTS, f"{operation} as {name!r}")
+        queue = Queue(-number, full_name, is_temporary=True)
+        queue.set_attributes(model.named(full_name, object_type=ObjectType.QLOCAL))
+        self._add(queue)
+        return queue
+
+    # -- inside -------------------------------------------------------------------------------------------------------
+
+    def _add(self, queue: Queue) -> None:
+        self.queues[queue.name] = queue
+        self._holdings.add_queue(queue)
+
+    def _made_or_revived(self, identifier: int, definition: Definition) -> Queue:
+        """A queue; where one of that name was deleted and somebody still holds it, that one."""
+        queue = self._deleted.pop(definition.name, None)
+        if queue is None:
+            queue = Queue(identifier, definition.name)
+        else:
+            queue.revive(identifier)
+        queue.set_attributes(definition)
+        return queue
+
+    def _set_limits(self) -> None:
+        """MAXMSGL and MAXUMSGS, for whoever puts and gets."""
+        self.maximum_message_bytes = self.queue_manager.number("MAXMSGL")
+        self.maximum_unit_messages = self.queue_manager.number("MAXUMSGS")
+
+    def _remember(self, definition: Definition) -> None:
+        self._definitions[definition.object_type, definition.name] = definition
+        self._targets.clear()
+
+    def _change(self, queue: Queue, definition: Definition) -> None:
+        """Sets a queue's attributes; where its delivery sequence changes, what waits is put into the new order."""
+        if definition["MSGDLVSQ"] == queue.definition["MSGDLVSQ"]:
+            queue.set_attributes(definition)
+            return
+        priorities = self._holdings.priorities(queue)
+        waiting = [(correl_id, queue.numbers(correl_id)) for correl_id in queue.lanes]
+        queue.empty()
+        queue.set_attributes(definition)
+        for correl_id, numbers in waiting:
+            for number in numbers:
+                queue.arrive(correl_id, queue.place(number, priorities[number]))
+
+
+def _target(queue: Queue, defaults: Definition, *, remote_queue: str = "", remote_queue_manager: str = "") -> PutTarget:
+    is_persistent = defaults["DEFPSIST"] == "YES" and not queue.is_temporary
+    return PutTarget(
+        queue=queue,
+        default_priority=defaults.number("DEFPRTY"),
+        default_persistence=MQPER_PERSISTENT if is_persistent else MQPER_NOT_PERSISTENT,
+        remote_queue=remote_queue,
+        remote_queue_manager=remote_queue_manager,
+    )

@@ -1,0 +1,46 @@
+"""What decides whether a queue takes a message, and how it is kept; the engine asks where a glance does not suffice."""
+
+from typing import Final
+
+from mq_adapters.embedded.queue import Queue
+from mq_adapters.message import (
+    MQPER_NOT_PERSISTENT,
+    MQPER_PERSISTENCE_AS_Q_DEF,
+    Message,
+    MessageDescriptor,
+)
+from mq_adapters.reasons import QueueManagerError, ReasonCode
+
+_TENTH_US: Final = 100_000
+
+
+def check_put(queue: Queue, message: Message) -> None:
+    """The closer look at a put that may have to be refused."""
+    operation = f"put on {queue.name}"
+    if queue.is_deleted:
+        raise QueueManagerError(ReasonCode.MQRC_Q_DELETED, operation)
+    if len(message.body) > queue.maximum_message_bytes:
+        raise QueueManagerError(ReasonCode.MQRC_MSG_TOO_BIG_FOR_Q, operation)
+    if queue.is_put_inhibited:
+        raise QueueManagerError(ReasonCode.MQRC_PUT_INHIBITED, operation)
+    if queue.is_temporary and message.is_persistent:
+        raise QueueManagerError(ReasonCode.MQRC_PERSISTENT_NOT_ALLOWED, operation)
+    if queue.depth >= (queue.definition.number("MAXDEPTH") if queue.is_temporary else queue.maximum_depth):
+        raise QueueManagerError(ReasonCode.MQRC_Q_FULL, operation)
+
+
+def resolved_persistence(descriptor: MessageDescriptor, queue: Queue) -> MessageDescriptor:
+    """The descriptor with MQPER_PERSISTENCE_AS_Q_DEF resolved."""
+    if descriptor.persistence == MQPER_NOT_PERSISTENT:
+        return descriptor
+    if descriptor.persistence != MQPER_PERSISTENCE_AS_Q_DEF:
+        raise QueueManagerError(ReasonCode.MQRC_PERSISTENCE_ERROR, f"put on {queue.name}")
+    return descriptor.replace(persistence=queue.default_persistence)
+
+
+def expiry_time(message: Message, queue: Queue) -> int:
+    """When a message that has an expiry ends, microseconds since 1970; 2013 for an expiry that is none."""
+    expiry = message.descriptor.expiry
+    if expiry <= 0:
+        raise QueueManagerError(ReasonCode.MQRC_EXPIRY_ERROR, f"put on {queue.name}")
+    return message.put_us + expiry * _TENTH_US

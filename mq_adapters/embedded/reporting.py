@@ -1,0 +1,77 @@
+"""Report messages on their way: to the ReplyToQ of the message they are about, else to the dead-letter queue."""
+
+from collections.abc import Callable
+
+from mq_adapters.dead_letter import dead_letter
+from mq_adapters.embedded.objects import Objects, PutTarget
+from mq_adapters.embedded.queue import Queue
+from mq_adapters.embedded.unit_of_work import UnitOfWork
+from mq_adapters.message import MQMI_NONE, Message
+from mq_adapters.reasons import QueueManagerError
+from mq_adapters.reports import ReportOption, report_on
+from mq_adapters.transmission import transmission_message
+
+
+class Reporter:
+    """Sends reports in the unit of work of what they report."""
+
+    def __init__(
+        self,
+        objects: Objects,
+        *,
+        put: Callable[[UnitOfWork, Queue, Message], int],
+        now_us: Callable[[], int],
+    ) -> None:
+        self._objects = objects
+        self._put = put
+        self._now_us = now_us
+
+    def send(self, unit: UnitOfWork, message: Message, option: ReportOption, feedback: int) -> None:
+        """Reports on a message as its descriptor asks.
+
+        A report that cannot be put on its queue becomes a dead letter; where even that is impossible, it ends here.
+        """
+        asked = message.descriptor
+        report = report_on(
+            message, option, feedback=feedback, queue_manager_name=self._objects.name, now_us=self._now_us()
+        )
+        try:
+            self.put(unit, self._objects.putting(asked.reply_to_q, asked.reply_to_q_mgr), report)
+        except QueueManagerError as error:
+            self._bury(unit, report, asked.reply_to_q, error.reason_code)
+
+    def put(self, unit: UnitOfWork, target: PutTarget, message: Message) -> None:
+        """Puts a message where a name led; for another queue manager behind an MQXQH on the transmission queue.
+
+        `message` then has the MsgId of what will arrive there.
+        """
+        if not target.remote_queue:
+            self._put(unit, target.queue, message)
+            return
+        # Numbered like every other message, for the sake of its MsgId.
+        now_us = self._now_us()
+        ahead: UnitOfWork = UnitOfWork()
+        self._put(ahead, target.queue, message)
+        if message.descriptor.msg_id == MQMI_NONE:
+            message.descriptor = message.descriptor.replace(msg_id=message.msg_id)
+        transmitted = transmission_message(
+            message,
+            queue_name=target.remote_queue,
+            queue_manager_name=target.remote_queue_manager,
+            own_name=self._objects.name,
+            now_us=now_us,
+        )
+        self._put(unit, target.queue, transmitted)
+
+    def _bury(self, unit: UnitOfWork, report: Message, queue_name: str, reason_code: int) -> None:
+        letter = dead_letter(
+            report,
+            queue_name=queue_name,
+            reason_code=reason_code,
+            queue_manager_name=self._objects.name,
+            now_us=self._now_us(),
+        )
+        try:
+            self._put(unit, self._objects.dead_letter_queue, letter)
+        except QueueManagerError:
+            return

@@ -1,0 +1,99 @@
+"""Report messages: what MQMD.Report asks for, as messages to ReplyToQ.
+
+Confirmation of arrival and of delivery, expiration and exception are the queue manager's; PAN and NAN are sent by
+applications, which make them here too. A report has the original's Encoding, CodedCharSetId, Format, Priority,
+Persistence and identity context; its MsgId is new unless MQRO_PASS_MSG_ID asks for the original's, its CorrelId is the
+original's MsgId unless MQRO_PASS_CORREL_ID asks for the CorrelId. It carries none of the data, the first 100 bytes of
+it, or all, as asked. It never expires, unless MQRO_PASS_DISCARD_AND_EXPIRY hands on what is left.
+Source: IBM MQ, "Report options and message flags", "MQMD - Message descriptor" (Report, Feedback).
+"""
+
+from enum import IntFlag
+from typing import Final
+
+from mq_adapters.message import (
+    MQAT_QMGR,
+    MQEI_UNLIMITED,
+    MQMI_NONE,
+    MQMT_REPORT,
+    MQRO_PASS_CORREL_ID,
+    MQRO_PASS_MSG_ID,
+    Message,
+    MessageDescriptor,
+)
+
+MQRO_PASS_DISCARD_AND_EXPIRY: Final = 0x4000
+MQRO_DISCARD_MSG: Final = 0x0800_0000
+
+MQFB_EXPIRATION: Final = 258
+MQFB_COA: Final = 259
+MQFB_COD: Final = 260
+MQFB_PAN: Final = 275
+MQFB_NAN: Final = 276
+
+#: A report "with data" carries this much of the message.
+REPORTED_BYTES: Final = 100
+_PUT_APPL_NAME_CHARACTERS: Final = 28
+_US_OF_A_TENTH: Final = 100_000
+#: "With data" is the option's bit and the next one, "with full data" these and one more.
+_WITH_DATA: Final = 0b011
+_WITH_FULL_DATA: Final = 0b111
+
+
+class ReportOption(IntFlag):
+    """The lowest bit of each report option."""
+
+    PAN = 1
+    NAN = 2
+    CONFIRM_ON_ARRIVAL = 0x100
+    CONFIRM_ON_DELIVERY = 0x800
+    EXPIRATION = 0x20_0000
+    EXCEPTION = 0x100_0000
+
+
+#: A message with one of these must name its ReplyToQ.
+ANY_REPORT: Final = int(
+    ReportOption.PAN
+    | ReportOption.NAN
+    | ReportOption.CONFIRM_ON_ARRIVAL
+    | ReportOption.CONFIRM_ON_DELIVERY
+    | ReportOption.EXPIRATION
+    | ReportOption.EXCEPTION
+)
+
+
+def report_on(
+    message: Message, option: ReportOption, *, feedback: int, queue_manager_name: str, now_us: int = 0
+) -> Message:
+    """The report that `option` asks for about a message, for its ReplyToQ; `now_us` is microseconds since 1970."""
+    asked = message.descriptor
+    passes_expiry = asked.report & MQRO_PASS_DISCARD_AND_EXPIRY and message.expires_us
+    descriptor = MessageDescriptor(
+        report=asked.report & MQRO_DISCARD_MSG if asked.report & MQRO_PASS_DISCARD_AND_EXPIRY else 0,
+        msg_type=MQMT_REPORT,
+        expiry=max(1, -((now_us - message.expires_us) // _US_OF_A_TENTH)) if passes_expiry else MQEI_UNLIMITED,
+        feedback=feedback,
+        encoding=asked.encoding,
+        coded_char_set_id=asked.coded_char_set_id,
+        format=asked.format,
+        priority=asked.priority,
+        persistence=asked.persistence,
+        msg_id=message.msg_id if asked.report & MQRO_PASS_MSG_ID else MQMI_NONE,
+        correl_id=asked.correl_id if asked.report & MQRO_PASS_CORREL_ID else message.msg_id,
+        reply_to_q_mgr=queue_manager_name,
+        user_identifier=asked.user_identifier,
+        accounting_token=asked.accounting_token,
+        appl_identity_data=asked.appl_identity_data,
+        put_appl_type=MQAT_QMGR,
+        put_appl_name=queue_manager_name[:_PUT_APPL_NAME_CHARACTERS],
+    )
+    return Message(descriptor, _reported(message, option), message.origin)
+
+
+def _reported(message: Message, option: ReportOption) -> bytes:
+    if option in (ReportOption.PAN, ReportOption.NAN):
+        return b""
+    asked = message.descriptor.report
+    if asked & option * _WITH_FULL_DATA == option * _WITH_FULL_DATA:
+        return message.body
+    return message.body[:REPORTED_BYTES] if asked & option * _WITH_DATA == option * _WITH_DATA else b""
