@@ -28,6 +28,7 @@ class TcpLink(asyncio.Protocol):
     """One MQTT connection: the network side of a session (bridge.bridge.MqttLink)."""
 
     __slots__ = (
+        "_is_held",
         "_listener",
         "_paused_writing",
         "_transport",
@@ -44,6 +45,8 @@ class TcpLink(asyncio.Protocol):
         self._listener = listener
         self._transport: asyncio.Transport | None = None
         self._paused_writing = False
+        #: The bridge has paused reading, until commits under way are done.
+        self._is_held = False
         self.connection = Connection(maximum_packet_bytes=listener.maximum_packet_bytes)
         self.session: ClientSession | None = None
         self.outstanding = 0
@@ -76,9 +79,13 @@ class TcpLink(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         self._paused_writing = True
+        if self._transport is not None:
+            self._transport.pause_reading()  # who does not take answers may ask nothing more
 
     def resume_writing(self) -> None:
         self._paused_writing = False
+        if not self._is_held:
+            self.resume_reading()
         self._listener.bridge.resumed(self)
 
     # -- Link ----------------------------------------------------------------------------------------------------------
@@ -103,11 +110,13 @@ class TcpLink(asyncio.Protocol):
         self._transport.close()
 
     def pause_reading(self) -> None:
+        self._is_held = True
         if self._transport is not None and self.is_open:
             self._transport.pause_reading()
 
     def resume_reading(self) -> None:
-        if self._transport is not None and self.is_open:
+        self._is_held = False
+        if self._transport is not None and self.is_open and not self._paused_writing:
             self._transport.resume_reading()
 
     def abort(self) -> None:

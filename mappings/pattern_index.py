@@ -10,6 +10,7 @@ from typing import Generic, TypeVar
 
 from mappings.wildcards import Scheme, compile_character_pattern, parse_character_pattern
 
+LONGEST_CACHED_TOPIC = 1_024  # characters; a longer one is looked up each time: it would fill the memory
 CACHED_TOPICS = 65_536  # topics whose matches an index remembers; a full cache starts again
 
 Value = TypeVar("Value", bound=Hashable)
@@ -49,7 +50,9 @@ class PatternIndex(Generic[Value]):
             self._cache_generation = self.generation
         found = self._cache.get(topic)
         if found is None:
-            found = self._cache[topic] = tuple(self._find(topic))
+            found = tuple(self._find(topic))
+            if len(topic) <= LONGEST_CACHED_TOPIC:
+                self._cache[topic] = found
         return found
 
     def _find(self, topic: str) -> dict[Value, None]:

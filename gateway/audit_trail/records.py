@@ -17,6 +17,8 @@ from spark_audit.record import RECORD_VERSION, Kind
 
 #: Fragments kept between batches (clients, topics, fact sheets); past it the cache is emptied.
 _FRAGMENT_ENTRIES: Final = 50_000
+#: What is longer (bytes) is made anew each time: it would fill the memory.
+_LONGEST_KEPT: Final = 4_096
 _MQTT: Final = "MQTT"
 
 
@@ -75,7 +77,9 @@ class Expander:
         if found is None:
             if len(self._known_sheets) >= _FRAGMENT_ENTRIES:
                 self._known_sheets.clear()
-            found = self._known_sheets[key] = Sheet(facts)
+            found = Sheet(facts)
+            if len(key) <= _LONGEST_KEPT:
+                self._known_sheets[key] = found
         return found
 
     def _text(self, text: str | bytes) -> str:
@@ -85,7 +89,9 @@ class Expander:
             if len(self._texts) >= _FRAGMENT_ENTRIES:
                 self._texts.clear()
             plain = text if isinstance(text, str) else text.decode(errors="replace")
-            found = self._texts[text] = json_text(plain)
+            found = json_text(plain)
+            if len(text) <= _LONGEST_KEPT:
+                self._texts[text] = found
         return found
 
     def _start(self, kind: Kind, at: int) -> str:

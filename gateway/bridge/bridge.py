@@ -156,8 +156,7 @@ class Bridge:
             if turn is None:
                 turn = Turn(link, session, self._engine.begin())
             if type(event) is PublishReceived:
-                if not self._publish(turn, event, now_us):
-                    break
+                self._publish(turn, event, now_us)
             else:
                 if type(event) in _APART:
                     self._submit(turn)
@@ -205,7 +204,7 @@ class Bridge:
     def _connect(self, link: MqttLink, event: ConnectReceived) -> None:
         now_us = self._engine.now_us()
         unit = self._engine.begin()
-        client = event.client_identifier or f"rfhbridge-{self._engine.number():x}"
+        client = event.client_identifier or self._sessions.unused_client()
         existing = self._sessions.get(client)
         if existing is not None:
             existing = self._take_over(unit, existing, event.clean_session, now_us)
@@ -250,26 +249,35 @@ class Bridge:
 
     # -- packets of a session ------------------------------------------------------------------------------------------
 
-    def _publish(self, turn: Turn, event: PublishReceived, now_us: int) -> bool:
-        """False where the client may not publish there: the connection is closed, nothing is acknowledged."""
+    def _publish(self, turn: Turn, event: PublishReceived, now_us: int) -> None:
+        """Where the client may not publish there, the connection is closed and the PUBLISH leaves no trace.
+
+        What came behind it in the same read is carried out all the same: the session has taken note of it already.
+        """
         session = turn.session
         if not (self._access.allows_every_publish or self._access.may_publish(event.topic)):
-            turn.link.close(f"publish to {event.topic!r} is not allowed")
-            return False
+            self._refuse_publish(turn, event, f"publish to {event.topic!r} is not allowed")
+            return
         if len(event.payload) > self._maximum_payload_bytes:
-            turn.link.close(f"a payload of {len(event.payload)} bytes is too big for the stream queue")
-            return False
+            problem = f"a payload of {len(event.payload)} bytes is too big for the stream queue"
+            self._refuse_publish(turn, event, problem)
+            return
         qos = event.qos
         if qos == 2:
             self._to_mq.hold(turn.unit, session, event, now_us)
             turn.acknowledgements.append(_PUBREC + event.packet_identifier.to_bytes(2, "big"))
             turn.confirm(PacketType.PUBREC, session.incoming_exchange)
-            return True
+            return
         self._to_mq.publish(turn.unit, session, event, now_us)
         if qos:
             turn.acknowledgements.append(_PUBACK + event.packet_identifier.to_bytes(2, "big"))
             turn.confirm(PacketType.PUBACK, session.incoming_exchange)
-        return True
+
+    @staticmethod
+    def _refuse_publish(turn: Turn, event: PublishReceived, reason: str) -> None:
+        if event.qos == 2:
+            turn.session.mqtt.drop(event.packet_identifier)
+        turn.link.close(reason)
 
     def _publish_repeated(self, turn: Turn, event: Event) -> None:
         assert isinstance(event, PublishRepeated)
@@ -335,6 +343,8 @@ class Bridge:
 
     def _disconnect(self, turn: Turn, _event: Event) -> None:
         session, link = turn.session, turn.link
+        if not link.is_open:
+            return  # refused for a packet before it: this is no clean end, and the will is due
         session.will = None
         self._detach(session)
         link.session = None
@@ -422,7 +432,7 @@ class Bridge:
 
     def _end(self, unit: UnitOfWork, session: ClientSession, packet_type: int, now_us: int) -> None:
         """A clean session ends: DeregSub with DeregAll, and nothing of it stays."""
-        if session.subscriptions or session.pending_answers:
+        if session.may_be_registered:
             self._to_mq.deregister_all(unit, session, packet_type, now_us)
         self._to_mqtt.discard(unit, session)
         self._sessions.end(unit, session)

@@ -73,6 +73,7 @@ class ClientSession:
         "incoming_exchange",
         "level",
         "link",
+        "may_be_registered",
         "mqtt",
         "newest_filters",
         "newest_number",
@@ -103,6 +104,8 @@ class ClientSession:
         self.newest_number = 0
         #: SUBSCRIBE and UNSUBSCRIBE packets that wait for the broker; deliveries wait behind them.
         self.pending_answers = 0
+        #: Whether the broker may know this session: a crash between RegSub and the session's row leaves no other trace.
+        self.may_be_registered = False
         self.incoming_exchange = first_exchange
         self.origin_suffix = mqtt.client_identifier.encode()
         self._granted: dict[str, int | None] = {}
@@ -161,6 +164,12 @@ class Sessions:
     def of_correl_id(self, correl_id: bytes) -> ClientSession | None:
         return self._by_correl_id.get(correl_id)
 
+    def unused_client(self) -> str:
+        """A client identifier for a client that sent none, which no session has."""
+        while (client := f"rfhbridge-{self._engine.number():x}") in self._by_client:
+            continue
+        return client
+
     def create(self, client: str, *, level: int, clean_session: bool) -> ClientSession:
         """A new session; `save` makes it durable."""
         return self._add(client, self._engine.number(), level=level, clean_session=clean_session)
@@ -187,6 +196,7 @@ class Sessions:
                 raise ValueError(f"a session is stored in version {version}, this program reads {_STATE_VERSION}")
             session = self._add(key.decode(), epoch, level=level, clean_session=clean_session)
             session.connected = connected
+            session.may_be_registered = True
             session.will = Will(*will) if will is not None else None
             session.subscriptions.update(subscriptions)
 

@@ -39,7 +39,16 @@ Answered = Callable[[ClientSession, int, bytes], None]
 class _Packet:
     """A SUBSCRIBE or UNSUBSCRIBE that waits for the broker: its filters, and the answers so far."""
 
-    __slots__ = ("answered", "deadline_us", "filters", "packet_identifier", "return_codes", "session", "waiting")
+    __slots__ = (
+        "answered",
+        "deadline_us",
+        "filters",
+        "packet_identifier",
+        "return_codes",
+        "session",
+        "waiting",
+        "withdrawn",
+    )
 
     def __init__(
         self,
@@ -57,6 +66,8 @@ class _Packet:
         self.return_codes = bytearray(qos for _, qos in filters)
         #: Index of the filter by MsgId of the command that is under way for it.
         self.waiting: dict[bytes, int] = {}
+        #: Filters that an UNSUBSCRIBE took back before the broker's answer was there.
+        self.withdrawn: set[str] = set()
 
 
 class Subscriptions:
@@ -95,6 +106,7 @@ class Subscriptions:
         packet = _Packet(
             session, event.packet_identifier, list(event.subscriptions), answered, now_us + self._answer_timeout_us
         )
+        session.may_be_registered = True
         session.newest_filters = frozenset(topic_filter for topic_filter, _ in event.subscriptions)
         session.newest_number = self._engine.number()
         for index, (topic_filter, _) in enumerate(event.subscriptions):
@@ -129,15 +141,28 @@ class Subscriptions:
         unit = self._engine.begin()
         packet = _Packet(session, event.packet_identifier, [], answered, now_us + self._answer_timeout_us)
         for index, topic_filter in enumerate(event.topic_filters):
-            if topic_filter not in session.subscriptions:
+            under_way = self._withdraw(session, topic_filter)
+            if topic_filter in session.subscriptions:
+                session.revoke(topic_filter)
+                patterns = self._last_of(session, topic_filter)
+            elif under_way:
+                patterns = tuple(found for found in self._patterns(topic_filter) if found not in session.emitted)
+            else:
                 continue
-            session.revoke(topic_filter)
-            patterns = self._last_of(session, topic_filter)
             if patterns:
                 message = (PacketType.UNSUBSCRIBE, event.packet_identifier, event.entries[index])
                 packet.waiting[self._to_mq.deregister(unit, session, patterns, message, now_us)] = index
         self._sessions.save(unit, session)
         self._wait(unit, packet)
+
+    def _withdraw(self, session: ClientSession, topic_filter: str) -> bool:
+        """Takes back a filter whose RegSub is not answered yet; False where there is none."""
+        found = False
+        for packet in self._packets.values():
+            if packet.session is session and any(asked == topic_filter for asked, _ in packet.filters):
+                packet.withdrawn.add(topic_filter)
+                found = True
+        return found
 
     def restore(self, session: ClientSession) -> None:
         """Counts the patterns behind the subscriptions of a session that was loaded."""
@@ -200,6 +225,8 @@ class Subscriptions:
             _log.warning(
                 "subscription refused client=%s filter=%s reason_code=%s", session.client, topic_filter, reason_code
             )
+            return
+        if topic_filter in packet.withdrawn:
             return
         if topic_filter not in session.subscriptions:
             for pattern in self._patterns(topic_filter):

@@ -32,7 +32,7 @@ from mappings.command import (
 from mappings.errors import MappingError
 from mappings.header_chain import FORMAT_MQRFH, FORMAT_MQRFH2
 from mappings.options import PublicationOption, RegistrationOption
-from mappings.topics import character_patterns
+from mappings.topics import character_patterns, escape_topic
 from mq_adapters.embedded.engine import CONTROL_QUEUE, Engine
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.unit_of_work import StateSpace, UnitOfWork
@@ -50,6 +50,8 @@ from mq_adapters.message import (
 ORIGIN: Final = struct.Struct(">QQHB")
 #: Translations kept for each kind of PUBLISH; past it the cache is emptied.
 _TRANSLATION_ENTRIES: Final = 10_000
+#: Headers longer than this (bytes) are written anew for each PUBLISH: they would fill the memory.
+_LONGEST_KEPT_HEADER: Final = 1_024
 #: A topic has at most 65,535 bytes; each may become five (an ampersand's escape) in the header.
 LONGEST_HEADER_BYTES: Final = 393_216
 _APPLICATION_NAME: Final = "rfhbridge"
@@ -279,10 +281,12 @@ class ToMq:
         descriptor = self._descriptor(persistent=flags > 1)
         header = self._write(Publish(topics=(topic,), publication_options=options))
         sheet = self._sheet("Publish", topic, self._stream, descriptor, header)
-        cache = self._translations[flags]
-        if len(cache) >= _TRANSLATION_ENTRIES:
-            cache.clear()
-        cache[topic] = translation = PublishTranslation(descriptor, header, sheet)
+        translation = PublishTranslation(descriptor, header, sheet)
+        if len(header) <= _LONGEST_KEPT_HEADER:
+            cache = self._translations[flags]
+            if len(cache) >= _TRANSLATION_ENTRIES:
+                cache.clear()
+            cache[topic] = translation
         return translation
 
     def _delete_retained(
@@ -298,7 +302,9 @@ class ToMq:
         """DeletePub in front of the empty Publish, in the same unit of work."""
         descriptor = self._descriptor(persistent=True)
         try:
-            header = self._write(DeletePublication(topics=(topic,)))
+            # DeletePub takes patterns: in MQRFH `*`, `?` and `%` of a topic name have to be escaped.
+            pattern = escape_topic(topic) if self._dialect is Dialect.MQRFH else topic
+            header = self._write(DeletePublication(topics=(pattern,)))
         except MappingError:
             return  # the Publish that follows is refused for the same reason, and says so
         number = self._engine.put(unit, self._stream, Message(descriptor, header, self._origin(session)))

@@ -26,6 +26,7 @@ from gateway.bridge.to_mq import exchange_of, published_qos
 from gateway.mqtt import packets
 from gateway.mqtt.events import DeliveryAcknowledged, DeliveryCompleted, DeliveryReceived
 from gateway.mqtt.session import Outgoing, OutgoingState
+from gateway.mqtt.wire import MAXIMUM_REMAINING_LENGTH
 from mappings.command import Publish, read_command
 from mappings.errors import MappingError
 from mappings.header_chain import read_header_chain
@@ -41,9 +42,13 @@ from mq_adapters.reasons import ReasonCode
 _FLOW: Final = struct.Struct(">QQQBBBB")
 #: Messages taken for one session in one unit of work.
 _BATCH_MESSAGES: Final = 200
+#: Bytes of packets after which a unit of work takes no further message.
+_BATCH_BYTES: Final = 1024 * 1024
 #: Messages destroyed in one unit of work when a session ends.
 _DRAIN_MESSAGES: Final = 1_000
 _ARRIVAL_ENTRIES: Final = 10_000
+#: Headers longer than this (bytes) are read anew for each message: they would fill the memory.
+_LONGEST_KEPT_HEADER: Final = 1_024
 #: Topics of one publication that are looked at; the index of a topic is stored in one byte.
 _MAXIMUM_TOPICS: Final = 256
 
@@ -83,14 +88,17 @@ class Publication:
     `topics` are those that MQTT can name.
     """
 
-    __slots__ = ("body_offset", "is_retained", "sheets", "topics")
+    __slots__ = ("body_offset", "is_retained", "topics")
 
     def __init__(self, topics: tuple[str, ...], is_retained: bool, body_offset: int) -> None:
         self.topics = topics
         self.is_retained = is_retained
         self.body_offset = body_offset
-        #: Fact sheets for the audit, by CorrelId.
-        self.sheets: dict[bytes, Arrival] = {}
+
+    def fits(self, message: Message) -> bool:
+        """Whether a PUBLISH on the longest of the topics can carry the payload."""
+        longest = max((len(topic.encode()) for topic in self.topics), default=0)
+        return len(message.body) - self.body_offset + longest + 4 <= MAXIMUM_REMAINING_LENGTH
 
 
 class ToMqtt:
@@ -104,6 +112,8 @@ class ToMqtt:
         self._queue = queue
         self._call_soon = call_soon
         self._publications: dict[bytes, Publication] = {}
+        #: Fact sheets for the audit, by publication and CorrelId.
+        self._sheets: dict[tuple[Publication, bytes], Arrival] = {}
 
     # -- from the queue to the client ----------------------------------------------------------------------------------
 
@@ -118,7 +128,7 @@ class ToMqtt:
         unit = self._engine.begin()
         out: list[bytes] = []
         for _ in range(_BATCH_MESSAGES):
-            if not session.mqtt.window():
+            if not session.mqtt.window() or sum(map(len, out)) >= _BATCH_BYTES:
                 break
             message = self._engine.take(queue, correl_id)
             if message is None or not self._send(unit, session, message, out):
@@ -136,17 +146,17 @@ class ToMqtt:
     def _send(self, unit: UnitOfWork, session: ClientSession, message: Message, out: list[bytes]) -> bool:
         """Adds one message's packets to `out`; False when it must wait for a wider window."""
         publication = self._publication(message)
-        if publication is None:
+        if publication is None or not publication.fits(message):
             self._dead_letter(unit, message)
             return True
         wanted = _wanted(session, message, publication)
         if not wanted:
-            self._drop(unit, session, message, _why_unwanted(publication))
+            self._drop(unit, (session.client, session.epoch), message, _why_unwanted(publication))
             return True
         published = published_qos(message)
         flows = sum(1 for _, granted in wanted if min(granted, published))
         if flows > session.mqtt.window() and session.mqtt.outgoing:
-            self._engine.give_back([(self._queue, message)])
+            self._engine.give_back([(self._queue, message)], wake=False)
             return False
         in_flight = InFlight(message)
         for index, granted in wanted:
@@ -285,6 +295,9 @@ class ToMqtt:
             flow = Flow(in_flight, number, exchange, granted, topic_index)
             flow.order = order
             session.mqtt.restore(int.from_bytes(key[8:], "big"), flow, qos, OutgoingState(state))
+        for correl_id in tuple(self._queue.lanes):
+            if self._sessions.of_correl_id(correl_id) is None:
+                self._drain_behind(correl_id, ("", 0))
 
     def _take_up(self, shared: dict[tuple[int, int], InFlight], session: ClientSession, number: int) -> InFlight | None:
         in_flight = shared.get((session.epoch, number))
@@ -305,21 +318,26 @@ class ToMqtt:
                 continue
             in_flight.open_flows -= 1
             if not in_flight.open_flows:
-                self._drop(unit, session, in_flight.message, "the session ended")
-        self._call_soon(lambda: self.drain(session))
+                self._drop(unit, (session.client, session.epoch), in_flight.message, "the session ended")
+        self._call_soon(lambda: self._drain_behind(session.correl_id, (session.client, session.epoch)))
 
-    def drain(self, session: ClientSession) -> None:
+    def _drain_behind(self, correl_id: bytes, owner: tuple[str, int]) -> None:
+        """Drains a lane when all that was submitted before has arrived in it, the session's own will for example."""
+        if self._engine.failed is None:
+            self._engine.submit(self._engine.begin(), lambda _unit: self._drain(correl_id, owner))
+
+    def _drain(self, correl_id: bytes, owner: tuple[str, int]) -> None:
         """Destroys a batch of what waits for an ended session, and comes back for more."""
         if self._engine.failed is not None:
             return
         unit = self._engine.begin()
         while len(unit.removals) < _DRAIN_MESSAGES:
-            message = self._engine.take(self._queue, session.correl_id)
+            message = self._engine.take(self._queue, correl_id)
             if message is None:
                 break
-            self._drop(unit, session, message, "the session ended")
+            self._drop(unit, owner, message, "the session ended")
         if unit.removals:
-            self._engine.submit(unit, lambda _unit: self.drain(session))
+            self._engine.submit(unit, lambda _unit: self._drain(correl_id, owner))
 
     # -- inside --------------------------------------------------------------------------------------------------------
 
@@ -328,11 +346,12 @@ class ToMqtt:
         descriptor, body = message.descriptor, message.body
         order = "little" if descriptor.encoding & 2 else "big"
         length = int.from_bytes(body[8:12], order)  # type: ignore[arg-type]  # "little" or "big"
-        key = descriptor.format + body[:length] if 32 <= length <= len(body) else b""
+        described = struct.pack(">ii", descriptor.coded_char_set_id, descriptor.encoding)
+        key = descriptor.format + described + body[:length] if 32 <= length <= len(body) else b""
         found = self._publications.get(key)
         if found is None:
             found = _read_publication(message)
-            if found is not None and found.body_offset == length:
+            if found is not None and found.body_offset == length <= _LONGEST_KEPT_HEADER:
                 if len(self._publications) >= _ARRIVAL_ENTRIES:
                     self._publications.clear()
                 self._publications[key] = found
@@ -346,14 +365,13 @@ class ToMqtt:
             if not in_flight.open_flows:
                 unit.remove(self._queue, in_flight.message)
 
-    def _drop(self, unit: UnitOfWork, session: ClientSession, message: Message, reason: str) -> None:
+    def _drop(self, unit: UnitOfWork, owner: tuple[str, int], message: Message, reason: str) -> None:
         unit.remove(self._queue, message)
         unit.notes.append(
             (
                 NoteKind.DROPPED,
                 self._engine.now_us(),
-                session.client,
-                session.epoch,
+                *owner,
                 0,
                 self._queue.name,
                 message.sequence,
@@ -375,12 +393,13 @@ class ToMqtt:
 
     def _sheet(self, session: ClientSession, publication: Publication, message: Message) -> Arrival:
         """The audit's fact sheet of a publication as this session gets it."""
-        sheet = publication.sheets.get(session.correl_id)
+        key = (publication, session.correl_id)
+        sheet = self._sheets.get(key)
         if sheet is None:
             descriptor = message.descriptor
-            if len(publication.sheets) >= _ARRIVAL_ENTRIES:
-                publication.sheets.clear()
-            sheet = publication.sheets[session.correl_id] = Arrival(
+            if len(self._sheets) >= _ARRIVAL_ENTRIES:
+                self._sheets.clear()
+            sheet = self._sheets[key] = Arrival(
                 queue=self._queue.name,
                 correl_id=session.correl_id,
                 topic=publication.topics[0],

@@ -48,6 +48,8 @@ STANDARD_QUEUES: Final = {
     AUDIT_QUEUE: "audit notes on their way to the trail",
 }
 
+#: A batch of audit notes is divided when it is longer than this, in bytes: the exporter takes batches whole.
+AUDIT_MESSAGE_BYTES: Final = 16 * 1024 * 1024
 #: A back-out count that survives a restart is kept in one byte, as on z/OS.
 _HIGHEST_KEPT_COUNT: Final = 255
 
@@ -94,7 +96,7 @@ class Engine:
             call_soon=call_soon,
             offload=offload,
             next_sequence=lambda: self._next_sequence,
-            audit_message=self._audit_message,
+            audit_messages=self._audit_messages,
             complete=self._complete,
             fail=self._fail,
         )
@@ -242,8 +244,8 @@ class Engine:
         queue.discard(message.descriptor.correl_id, queue.place(sequence, message.descriptor.priority))
         return self._hand_over(queue, sequence)
 
-    def give_back(self, messages: Iterable[tuple[Queue, Message]]) -> None:
-        """Returns messages that were taken to their places and wakes who waits for them."""
+    def give_back(self, messages: Iterable[tuple[Queue, Message]], *, wake: bool = True) -> None:
+        """Returns messages that were taken to their places and wakes who waits for them, unless that is the caller."""
         returned: dict[tuple[Queue, bytes], list[int]] = {}
         for queue, message in messages:
             del self._taken[message.sequence]
@@ -253,7 +255,8 @@ class Engine:
                 heapq.heappush(self._expiring, (message.expires_us, message.sequence, queue))
         for (queue, correl_id), numbers in returned.items():
             queue.give_back(correl_id, numbers)
-        self._notify(set(returned))
+        if wake:
+            self._notify(set(returned), [])
 
     def browse(self, queue: Queue, correl_id: bytes | None = None, msg_id: bytes | None = None) -> Iterable[Message]:
         """The available messages that match when the iteration comes to them, oldest first."""
@@ -337,7 +340,7 @@ class Engine:
         if self.failed is None and self.is_idle:
             self._commits.want_notes()
             self._commits.add(self.begin())
-            self._commits.flush()
+            self._commits.flush(here=True)
         self._store.close()
 
     # -- inside: submitting -------------------------------------------------------------------------------------------
@@ -356,14 +359,22 @@ class Engine:
                     queue.handler(unit, queue, message)
         unit.puts = kept
 
-    def _audit_message(self, batch: int, notes: list[Note], unit: UnitOfWork) -> tuple[int, Message] | None:
-        """The notes of a group as one persistent message on the audit queue, put in the group's last unit."""
+    def _audit_messages(self, batch: int, notes: list[Note], unit: UnitOfWork) -> list[tuple[int, Message]]:
+        """The notes of a group as persistent messages on the audit queue, put in the group's last unit.
+
+        They are one batch and one message, except where that would be too long: then each half is a batch of its own.
+        """
         if self.seal_notes is None:
-            return None
+            return []
         queue = self._queues[AUDIT_QUEUE]
-        message = Message(_AUDIT_DESCRIPTOR, self.seal_notes(batch, notes))
+        sealed = self.seal_notes(batch, notes)
+        if len(sealed) > AUDIT_MESSAGE_BYTES and len(notes) > 1:
+            half = len(notes) // 2
+            first = self._audit_messages(batch, notes[:half], unit)
+            return first + self._audit_messages(batch + len(first), notes[half:], unit)
+        message = Message(_AUDIT_DESCRIPTOR, sealed)
         self.put(unit, queue, message)
-        return queue.identifier, message
+        return [(queue.identifier, message)]
 
     def _complete(self, group: list[UnitOfWork]) -> None:
         touched: set[tuple[Queue, bytes]] = set()
@@ -373,12 +384,16 @@ class Engine:
                 touched.add((queue, message.descriptor.correl_id))
             for queue, message in unit.removals:
                 self._forget(queue, message)
+        errors: list[Exception] = []
         for unit in group:
             # The call-back often holds the unit: a unit that held it too would wait for the garbage collector.
             on_committed, unit.on_committed = unit.on_committed, None
             if on_committed is not None:
-                on_committed(unit)
-        self._notify(touched)
+                try:
+                    on_committed(unit)
+                except Exception as error:  # a defect, told below; the other units of the group are committed too
+                    errors.append(error)
+        self._notify(touched, errors)
 
     def _arrive(self, queue: Queue, message: Message) -> None:
         sequence, descriptor = message.sequence, message.descriptor
@@ -398,12 +413,18 @@ class Engine:
             queue.drop_name(message.descriptor.msg_id, sequence)
         self._holdings.remove(message)
 
-    def _notify(self, touched: set[tuple[Queue, bytes]]) -> None:
+    def _notify(self, touched: set[tuple[Queue, bytes]], errors: list[Exception]) -> None:
+        """Wakes who listens. The first error, of theirs or before, is raised when everybody has been called."""
         for queue, correl_id in touched:
             if not queue.listeners:
                 continue
             for callback in (*queue.listeners.get(correl_id, ()), *queue.listeners.get(None, ())):
-                callback()
+                try:
+                    callback()
+                except Exception as error:
+                    errors.append(error)
+        if errors:
+            raise errors[0]
 
     def _fail(self, error: StoreError) -> None:
         self.failed = error

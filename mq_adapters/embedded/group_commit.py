@@ -37,7 +37,7 @@ class GroupCommit:
         call_soon: Callable[[Callable[[], None]], object] | None,
         offload: Offload | None,
         next_sequence: Callable[[], int],
-        audit_message: Callable[[int, list[Note], UnitOfWork], tuple[int, Message] | None],
+        audit_messages: Callable[[int, list[Note], UnitOfWork], list[tuple[int, Message]]],
         complete: Callable[[Group], None],
         fail: Callable[[StoreError], None],
     ) -> None:
@@ -45,7 +45,7 @@ class GroupCommit:
         self._call_soon = call_soon
         self._offload = offload
         self._next_sequence = next_sequence
-        self._audit_message = audit_message
+        self._audit_messages = audit_messages
         self._complete = complete
         self._fail = fail
         self._has_failed = False
@@ -90,15 +90,15 @@ class GroupCommit:
         units = (*self._group, *(self._committing or ()))
         return any(found is queue for unit in units for found, _ in (*unit.puts, *unit.removals))
 
-    def flush(self) -> None:
-        """Commits what has gathered, unless a commit is in flight."""
+    def flush(self, *, here: bool = False) -> None:
+        """Commits what has gathered, unless a commit is in flight; with `here` in this thread, however slow."""
         self._flush_is_due = False
         if self._committing is not None or not self._group or self._has_failed:
             return
         group, self._group = self._group, []
         try:
             durable = self._write(group)
-            if durable and self._offload is not None and self._commit_s > SLOW_COMMIT_S:
+            if durable and not here and self._offload is not None and self._commit_s > SLOW_COMMIT_S:
                 self._committing = group
                 self._offload(self._timed_commit, self._commit_ended)
                 return
@@ -142,13 +142,11 @@ class GroupCommit:
         return True
 
     def _audit_rows(self, unit: UnitOfWork) -> list[MessageRow]:
-        """The notes of the group, and of those before it that had nothing durable, as one message in its last unit."""
+        """The notes of the group, and of those before it that had nothing durable, as messages in its last unit."""
         notes, self._later_notes, self._notes_are_wanted = self._later_notes, [], False
-        put = self._audit_message(self._next_batch, notes, unit) if notes else None
-        if put is None:
-            return []
-        self._next_batch += 1
-        return rows_of([put])
+        puts = self._audit_messages(self._next_batch, notes, unit) if notes else []
+        self._next_batch += len(puts)
+        return rows_of(puts)
 
     def _timed_commit(self) -> None:
         started = time.perf_counter()
@@ -161,9 +159,11 @@ class GroupCommit:
         if error is not None:
             self._stop(error)
             return
-        self._complete(group)
-        if self._group and not self._flush_is_due:
-            self.flush()
+        try:
+            self._complete(group)
+        finally:
+            if self._group and not self._flush_is_due:
+                self.flush()
 
     def _stop(self, error: BaseException) -> None:
         """Nothing of the group is promised, so nothing goes on: also an error that nobody expected stops here."""
