@@ -6,6 +6,8 @@ from mappings.topics import Scheme, matches
 
 #: Entries of the decision cache before it is emptied.
 _CACHE_ENTRIES = 10_000
+#: Longer topics, in characters, are decided anew each time: they would fill the memory.
+_LONGEST_KEPT_TOPIC = 1_024
 
 
 class Access:
@@ -26,9 +28,11 @@ class Access:
             return True
         decided = self._decided.get(topic)
         if decided is None:
-            if len(self._decided) >= _CACHE_ENTRIES:
-                self._decided.clear()
-            decided = self._decided[topic] = any(matches(allowed, topic, Scheme.MQTT) for allowed in self._publish)
+            decided = any(matches(allowed, topic, Scheme.MQTT) for allowed in self._publish)
+            if len(topic) <= _LONGEST_KEPT_TOPIC:
+                if len(self._decided) >= _CACHE_ENTRIES:
+                    self._decided.clear()
+                self._decided[topic] = decided
         return decided
 
     def may_subscribe(self, topic_filter: str) -> bool:

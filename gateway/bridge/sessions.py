@@ -26,6 +26,8 @@ _HELD_VERSION: Final = 1
 _CORREL_ID_TAG: Final = b"RFHS"
 #: Entries of a session's topic cache before it is emptied.
 _GRANTED_CACHE_ENTRIES: Final = 1_000
+#: Longer topics, in characters, are matched anew each time: they would fill the memory.
+_LONGEST_KEPT_TOPIC: Final = 1_024
 
 
 class HeldPublish(NamedTuple):
@@ -119,10 +121,12 @@ class ClientSession:
         try:
             return self._granted[topic]
         except KeyError:
-            if len(self._granted) >= _GRANTED_CACHE_ENTRIES:
-                self._granted.clear()
             matching = [qos for pattern, qos in self.subscriptions.items() if matches(pattern, topic, Scheme.MQTT)]
-            granted = self._granted[topic] = max(matching, default=None)
+            granted = max(matching, default=None)
+            if len(topic) <= _LONGEST_KEPT_TOPIC:
+                if len(self._granted) >= _GRANTED_CACHE_ENTRIES:
+                    self._granted.clear()
+                self._granted[topic] = granted
             return granted
 
     def wants_retained(self, topic: str, number: int) -> bool:

@@ -30,6 +30,8 @@ _log = logging.getLogger(__name__)
 
 #: SUBACK return code for a subscription that failed (MQTT 3.1.1 section 3.9.3).
 FAILURE: Final = 0x80
+#: A level costs about 300 bytes of index, for as long as the subscription lives; real topics have ten.
+MAXIMUM_LEVELS: Final = 200
 #: Deregistering what is not registered is as good as done.
 _NOT_REGISTERED: Final = 3073
 
@@ -42,11 +44,12 @@ class _Packet:
     __slots__ = (
         "answered",
         "deadline_us",
-        "filters",
+        "failed",
         "packet_identifier",
-        "return_codes",
         "session",
+        "subscriptions",
         "waiting",
+        "wanted",
         "withdrawn",
     )
 
@@ -54,20 +57,28 @@ class _Packet:
         self,
         session: ClientSession,
         packet_identifier: int,
-        filters: list[tuple[str, int]],
+        subscriptions: tuple[tuple[str, int], ...],
         answered: Answered,
         deadline_us: int,
     ) -> None:
         self.session = session
         self.packet_identifier = packet_identifier
-        self.filters = filters
+        self.subscriptions = subscriptions
+        #: QoS by filter; of a filter that stands there several times the last entry counts.
+        self.wanted = dict(subscriptions)
         self.answered = answered
         self.deadline_us = deadline_us
-        self.return_codes = bytearray(qos for _, qos in filters)
-        #: Index of the filter by MsgId of the command that is under way for it.
-        self.waiting: dict[bytes, int] = {}
+        #: Filter by MsgId of the command that is under way for it.
+        self.waiting: dict[bytes, str] = {}
+        #: Filters that were refused.
+        self.failed: set[str] = set()
         #: Filters that an UNSUBSCRIBE took back before the broker's answer was there.
         self.withdrawn: set[str] = set()
+
+    @property
+    def return_codes(self) -> bytes:
+        """One for each entry of the SUBSCRIBE: the granted QoS, or failure."""
+        return bytes(FAILURE if topic_filter in self.failed else qos for topic_filter, qos in self.subscriptions)
 
 
 class Subscriptions:
@@ -104,43 +115,55 @@ class Subscriptions:
         """Registers each filter; `answered` follows, when SUBACK may leave."""
         unit = self._engine.begin()
         packet = _Packet(
-            session, event.packet_identifier, list(event.subscriptions), answered, now_us + self._answer_timeout_us
+            session, event.packet_identifier, event.subscriptions, answered, now_us + self._answer_timeout_us
         )
         session.may_be_registered = True
-        session.newest_filters = frozenset(topic_filter for topic_filter, _ in event.subscriptions)
+        session.newest_filters = frozenset(packet.wanted)
         session.newest_number = self._engine.number()
-        for index, (topic_filter, _) in enumerate(event.subscriptions):
-            if len(session.subscriptions) + len(packet.waiting) >= self._maximum_subscriptions:
-                packet.return_codes[index:] = bytes((FAILURE,)) * (len(event.subscriptions) - index)
-                _log.warning(
-                    "subscription limit reached client=%s limit=%s", session.client, self._maximum_subscriptions
-                )
-                break
-            if not self._access.may_subscribe(topic_filter):
-                packet.return_codes[index] = FAILURE
-                self._note_refused(unit, session, topic_filter, now_us)
+        entries = {
+            topic_filter: entry for (topic_filter, _), entry in zip(event.subscriptions, event.entries, strict=True)
+        }
+        known = self._known_filters(session)
+        for topic_filter, entry in entries.items():
+            if not self._may_register(unit, session, topic_filter, known, now_us):
+                packet.failed.add(topic_filter)
                 continue
-            patterns = self._patterns(topic_filter)
-            if not patterns:
-                packet.return_codes[index] = FAILURE
-                continue
-            message = (PacketType.SUBSCRIBE, event.packet_identifier, event.entries[index])
+            message = (PacketType.SUBSCRIBE, event.packet_identifier, entry)
             try:
-                msg_id = self._to_mq.register(unit, session, patterns, message, now_us)
+                msg_id = self._to_mq.register(unit, session, self._patterns(topic_filter), message, now_us)
             except MappingError as error:
-                _log.warning(
-                    "subscription refused client=%s filter=%s reason=%s", session.client, topic_filter, str(error)
-                )
-                packet.return_codes[index] = FAILURE
+                _log.warning("subscription refused client=%s filter=%s reason=%s", session.client, topic_filter, error)
+                packet.failed.add(topic_filter)
                 continue
-            packet.waiting[msg_id] = index
+            packet.waiting[msg_id] = topic_filter
         self._wait(unit, packet)
+
+    def _known_filters(self, session: ClientSession) -> set[str]:
+        """The filters that count against the session's limit: granted, and asked for but not answered."""
+        under_way = (packet.wanted for packet in self._packets.values() if packet.session is session)
+        return set(session.subscriptions).union(*under_way)
+
+    def _may_register(
+        self, unit: UnitOfWork, session: ClientSession, topic_filter: str, known: set[str], now_us: int
+    ) -> bool:
+        """Whether a filter may go to the broker; it then counts as known."""
+        if topic_filter not in known and len(known) >= self._maximum_subscriptions:
+            _log.warning("subscription limit reached client=%s limit=%s", session.client, self._maximum_subscriptions)
+            return False
+        if topic_filter.count("/") >= MAXIMUM_LEVELS:
+            _log.warning("subscription too deep client=%s limit=%s", session.client, MAXIMUM_LEVELS)
+            return False
+        if not self._access.may_subscribe(topic_filter):
+            self._note_refused(unit, session, topic_filter, now_us)
+            return False
+        known.add(topic_filter)
+        return bool(self._patterns(topic_filter))
 
     def unsubscribe(self, session: ClientSession, event: UnsubscribeReceived, answered: Answered, now_us: int) -> None:
         """Deregisters each filter that the session has; `answered` follows, when UNSUBACK may leave."""
         unit = self._engine.begin()
-        packet = _Packet(session, event.packet_identifier, [], answered, now_us + self._answer_timeout_us)
-        for index, topic_filter in enumerate(event.topic_filters):
+        packet = _Packet(session, event.packet_identifier, (), answered, now_us + self._answer_timeout_us)
+        for topic_filter, entry in zip(event.topic_filters, event.entries, strict=True):
             under_way = self._withdraw(session, topic_filter)
             if topic_filter in session.subscriptions:
                 session.revoke(topic_filter)
@@ -150,8 +173,8 @@ class Subscriptions:
             else:
                 continue
             if patterns:
-                message = (PacketType.UNSUBSCRIBE, event.packet_identifier, event.entries[index])
-                packet.waiting[self._to_mq.deregister(unit, session, patterns, message, now_us)] = index
+                message = (PacketType.UNSUBSCRIBE, event.packet_identifier, entry)
+                packet.waiting[self._to_mq.deregister(unit, session, patterns, message, now_us)] = topic_filter
         self._sessions.save(unit, session)
         self._wait(unit, packet)
 
@@ -159,7 +182,7 @@ class Subscriptions:
         """Takes back a filter whose RegSub is not answered yet; False where there is none."""
         found = False
         for packet in self._packets.values():
-            if packet.session is session and any(asked == topic_filter for asked, _ in packet.filters):
+            if packet.session is session and topic_filter in packet.wanted:
                 packet.withdrawn.add(topic_filter)
                 found = True
         return found
@@ -173,11 +196,11 @@ class Subscriptions:
     def tick(self, now_us: int) -> None:
         """Gives up packets that waited too long for the broker."""
         for packet in {id(p): p for p in self._packets.values() if p.deadline_us <= now_us}.values():
-            for msg_id, index in packet.waiting.items():
+            for msg_id, topic_filter in packet.waiting.items():
                 del self._packets[msg_id]
-                if packet.filters:
-                    packet.return_codes[index] = FAILURE
-                    self._given_up[msg_id] = (packet.session, packet.filters[index][0])
+                if packet.wanted:
+                    packet.failed.add(topic_filter)
+                    self._given_up[msg_id] = (packet.session, topic_filter)
             packet.waiting.clear()
             _log.warning("broker answer timed out client=%s", packet.session.client)
             self._finish(packet)
@@ -206,9 +229,9 @@ class Subscriptions:
         packet = self._packets.pop(answered_msg_id, None)
         refused = self.refused.pop(answered_msg_id, None)
         if packet is not None:
-            index = packet.waiting.pop(answered_msg_id)
-            if packet.filters:
-                self._registered(packet, index, response)
+            topic_filter = packet.waiting.pop(answered_msg_id)
+            if packet.wanted:
+                self._registered(packet, topic_filter, response)
             if not packet.waiting:
                 self._finish(packet)
         elif answered_msg_id in self._given_up:
@@ -216,11 +239,10 @@ class Subscriptions:
         elif response is None or response.completion is not Completion.OK:
             self._negative_notification(unit, message, response, refused)
 
-    def _registered(self, packet: _Packet, index: int, response: Response | None) -> None:
-        topic_filter, qos = packet.filters[index]
+    def _registered(self, packet: _Packet, topic_filter: str, response: Response | None) -> None:
         session = packet.session
         if response is None or response.completion is Completion.FAILED:
-            packet.return_codes[index] = FAILURE
+            packet.failed.add(topic_filter)
             reason_code = response.reasons[0].reason_code if response is not None and response.reasons else 0
             _log.warning(
                 "subscription refused client=%s filter=%s reason_code=%s", session.client, topic_filter, reason_code
@@ -231,7 +253,7 @@ class Subscriptions:
         if topic_filter not in session.subscriptions:
             for pattern in self._patterns(topic_filter):
                 session.emitted[pattern] = session.emitted.get(pattern, 0) + 1
-        session.grant(topic_filter, qos)
+        session.grant(topic_filter, packet.wanted[topic_filter])
 
     def _finish(self, packet: _Packet) -> None:
         """All answers are there: the session's row is written, and after that the packet is answered."""
@@ -242,7 +264,7 @@ class Subscriptions:
 
         def committed(_unit: UnitOfWork) -> None:
             session.pending_answers -= 1
-            packet.answered(session, packet.packet_identifier, bytes(packet.return_codes))
+            packet.answered(session, packet.packet_identifier, packet.return_codes)
 
         self._engine.submit(unit, committed)
 

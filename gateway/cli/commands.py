@@ -8,6 +8,7 @@ from gateway.cli.check import check
 from gateway.cli.convert import convert
 from gateway.cli.examples import epilog
 from gateway.cli.inspect import inspect
+from gateway.cli.lint import lint
 from gateway.cli.queue import queue
 from gateway.cli.run import run
 from gateway.cli.simulate import simulate
@@ -36,5 +37,8 @@ application.command(
     )
 )(convert)
 application.command(epilog=epilog("rfhbridge inspect message.bin", "rfhbridge inspect --json < message.bin"))(inspect)
+application.command(
+    epilog=epilog("rfhbridge lint message.bin", "rfhbridge lint --json --queue ORDERS.STREAM < message.bin")
+)(lint)
 application.command(epilog=epilog("rfhbridge simulate --sensors 20 --rate 5 --qos 1 --seconds 10"))(simulate)
 application.add_typer(audit, name="audit")

@@ -12,6 +12,10 @@ from gateway.mqtt.packets import ConnectReturnCode
 from gateway.mqtt.topics import check_topic_name
 from gateway.mqtt.wire import Fields
 
+LONGEST_CLIENT_IDENTIFIER = (
+    1_024  # our choice: every record of the session carries it; 3.1.1 asks for 23 (MQTT-3.1.3-5)
+)
+
 _USER_NAME, _PASSWORD, _WILL_RETAIN, _WILL_QOS, _WILL, _CLEAN_SESSION, _UNUSED = 0x80, 0x40, 0x20, 0x18, 4, 2, 1
 _PROTOCOL_NAMES = frozenset(level.protocol_name for level in LEVELS.values())
 
@@ -47,6 +51,11 @@ def _read_behind_level(fields: Fields, level: Level) -> ConnectReceived | Connec
     fields.finish()
     if not client_identifier and not (clean_session and level.empty_client_identifier_is_assigned):
         return ConnectRefused(ConnectReturnCode.IDENTIFIER_REJECTED, "the client identifier is empty (MQTT-3.1.3-8)")
+    if len(client_identifier) > LONGEST_CLIENT_IDENTIFIER:
+        return ConnectRefused(
+            ConnectReturnCode.IDENTIFIER_REJECTED,
+            f"the client identifier has {len(client_identifier)} characters, the limit is {LONGEST_CLIENT_IDENTIFIER}",
+        )
     return ConnectReceived(level.number, client_identifier, clean_session, keep_alive_s, will, user_name, password)
 
 
