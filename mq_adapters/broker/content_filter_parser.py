@@ -1,0 +1,377 @@
+"""Reads the text of a content filter: tokens, then a descent by precedence (OR, AND, NOT, a predicate, an operand).
+
+Every construct of the larger language is read through to its end, so that a filter is refused as malformed only where
+it is, and as unavailable where it is in order but outside the subset of `content_filter`.
+"""
+
+from functools import lru_cache
+from typing import Final
+
+from mq_adapters.broker.content_filter import (
+    And,
+    Comparison,
+    Condition,
+    FilterError,
+    In,
+    IsNull,
+    IsTrue,
+    Like,
+    Literal,
+    Not,
+    Operand,
+    Or,
+    Reference,
+    Source,
+    UnavailableFilterError,
+    like_expression,
+    number_of,
+)
+from mq_adapters.broker.content_filter_tokens import END, Token, read_tokens, unquoted
+
+#: Brackets and NOT inside each other; deeper filters are not evaluated.
+MAXIMUM_DEPTH: Final = 50
+#: Conditions kept for the filters that are in use.
+_KEPT_FILTERS: Final = 4_096
+
+_MAXIMUM_DIGITS: Final = 40
+_COMPARISONS: Final = frozenset({"=", "<>", "!=", "<", "<=", ">", ">="})
+_ARITHMETIC: Final = frozenset({"+", "-", "*", "/", "||"})
+_RESERVED: Final = frozenset({"AND", "OR", "NOT", "LIKE", "ESCAPE", "IN", "BETWEEN", "IS"})
+#: Words that begin a construct of its own grammar, and those that begin a constant before a text in quotes.
+_CONSTRUCTS: Final = ("CASE", "CAST", "EXISTS", "SELECT", "THE")
+_MOMENTS: Final = ("DATE", "GMTTIME", "GMTTIMESTAMP", "INTERVAL", "TIME", "TIMESTAMP")
+_ROOTS: Final = frozenset({"Root", "InputRoot"})
+_BODIES: Final = frozenset({"XMLNSC", "XMLNS", "XML"})
+_PROPERTIES: Final = ("usr",)
+
+#: Fields of MQMD that a filter may name, and the attribute of MessageDescriptor, or of Message, that has them.
+MQMD_FIELDS: Final = {
+    "Report": "report",
+    "MsgType": "msg_type",
+    "Expiry": "expiry",
+    "Feedback": "feedback",
+    "Encoding": "encoding",
+    "CodedCharSetId": "coded_char_set_id",
+    "Format": "format",
+    "Priority": "priority",
+    "Persistence": "persistence",
+    "MsgId": "msg_id",
+    "CorrelId": "correl_id",
+    "ReplyToQ": "reply_to_q",
+    "ReplyToQMgr": "reply_to_q_mgr",
+    "UserIdentifier": "user_identifier",
+    "AccountingToken": "accounting_token",
+    "ApplIdentityData": "appl_identity_data",
+    "PutApplType": "put_appl_type",
+    "PutApplName": "put_appl_name",
+    "ApplOriginData": "appl_origin_data",
+}
+
+
+@lru_cache(maxsize=_KEPT_FILTERS)
+def parse_filter(text: str) -> Condition:
+    """The condition that a filter states.
+
+    Raises FilterError where it is malformed, UnavailableFilterError where it is well formed and outside the subset.
+    """
+    parser = _Parser(read_tokens(text))
+    condition = parser.whole()
+    if parser.unavailable:
+        raise UnavailableFilterError(parser.unavailable)
+    return condition
+
+
+class _Parser:
+    """Goes through the tokens once. `unavailable` is the first construct outside the subset, or empty."""
+
+    def __init__(self, tokens: list[Token]) -> None:
+        self._tokens = tokens
+        self._at = 0
+        self._depth = 0
+        self.unavailable = ""
+
+    def whole(self) -> Condition:
+        condition = self._condition(self._or())
+        if self._token.kind != END:
+            raise self._error("cannot stand here")
+        return condition
+
+    # -- tokens --------------------------------------------------------------------------------------------------------
+
+    @property
+    def _token(self) -> Token:
+        return self._tokens[self._at]
+
+    def _next(self) -> Token:
+        token = self._token
+        self._at += token.kind != END
+        return token
+
+    def _is_operator(self, *texts: str) -> bool:
+        return self._token.kind == "operator" and self._token.text in texts
+
+    def _is_word(self, *words: str) -> bool:
+        return self._token.kind == "name" and self._token.text.upper() in words
+
+    def _took_operator(self, text: str) -> bool:
+        found = self._is_operator(text)
+        self._at += found
+        return found
+
+    def _took_word(self, word: str) -> bool:
+        found = self._is_word(word)
+        self._at += found
+        return found
+
+    def _expect(self, text: str) -> None:
+        if not self._took_operator(text):
+            raise self._error(f"stands where {text} belongs")
+
+    def _expect_word(self, word: str) -> None:
+        if not self._took_word(word):
+            raise self._error(f"stands where {word} belongs")
+
+    def _error(self, problem: str) -> FilterError:
+        token = self._token
+        shown = "the end" if token.kind == END else repr(token.text[:50])
+        return FilterError(f"{shown} at character {token.place} {problem}")
+
+    def _set_aside(self, construct: str) -> Literal:
+        """Notes something that is well formed and cannot be evaluated; a value stands in its place."""
+        self.unavailable = self.unavailable or f"{construct} is not evaluated here"
+        return Literal(True)
+
+    # -- conditions ----------------------------------------------------------------------------------------------------
+
+    def _or(self) -> Condition | Operand:
+        terms = [self._and()]
+        while self._took_word("OR"):
+            terms.append(self._and())
+        return terms[0] if len(terms) == 1 else Or(tuple(self._condition(term) for term in terms))
+
+    def _and(self) -> Condition | Operand:
+        terms = [self._not()]
+        while self._took_word("AND"):
+            terms.append(self._not())
+        return terms[0] if len(terms) == 1 else And(tuple(self._condition(term) for term in terms))
+
+    def _not(self) -> Condition | Operand:
+        nots = 0
+        while self._took_word("NOT"):
+            nots += 1
+        found = self._predicate()
+        if not nots:
+            return found
+        condition = self._condition(found)
+        return Not(condition) if nots % 2 else Not(Not(condition))
+
+    def _condition(self, found: Condition | Operand) -> Condition:
+        if isinstance(found, Literal) and not isinstance(found.value, bool):
+            raise FilterError(f"{found.value!r:.50} is a value where a condition belongs")
+        return IsTrue(found) if isinstance(found, Literal | Reference) else found
+
+    def _predicate(self) -> Condition | Operand:
+        left = self._value()
+        if self._token.kind == "operator" and self._token.text in _COMPARISONS:
+            operator = self._next().text.replace("!=", "<>")
+            return Comparison(operator, self._operand(left), self._operand(self._value()))
+        if self._took_word("IS"):
+            is_negated = self._took_word("NOT")
+            if self._is_word("TRUE", "FALSE", "UNKNOWN"):
+                self._set_aside(f"IS {self._next().text}")
+            else:
+                self._expect_word("NULL")
+            null = IsNull(self._operand(left))
+            return Not(null) if is_negated else null
+        is_negated = self._took_word("NOT")
+        found = self._range(left)
+        if found is None and is_negated:
+            raise self._error("stands where LIKE, IN or BETWEEN belongs")
+        if found is None:
+            return left
+        return Not(found) if is_negated else found
+
+    def _range(self, left: Condition | Operand) -> Condition | None:
+        """LIKE, IN or BETWEEN behind their left side; None where there is none of them."""
+        if self._took_word("LIKE"):
+            return self._like(self._operand(left))
+        if self._took_word("IN"):
+            self._expect("(")
+            choices = self._list()
+            return In(self._operand(left), choices)
+        if self._took_word("BETWEEN"):
+            operand = self._operand(left)
+            lowest = self._operand(self._value())
+            self._expect_word("AND")
+            highest = self._operand(self._value())
+            return And((Comparison(">=", operand, lowest), Comparison("<=", operand, highest)))
+        return None
+
+    def _like(self, operand: Operand) -> Condition:
+        pattern = self._operand(self._value())
+        escape = self._text() if self._took_word("ESCAPE") else None
+        if not isinstance(pattern, Literal) or not isinstance(pattern.value, str):
+            self._set_aside("LIKE with a pattern that is not a text in the filter itself")
+            return IsNull(operand)
+        if escape is not None and len(escape) != 1:
+            raise FilterError("ESCAPE takes one character")
+        return Like(operand, like_expression(pattern.value, escape))
+
+    def _text(self) -> str:
+        if self._token.kind != "text":
+            raise self._error("stands where a text in quotes belongs")
+        return unquoted(self._next().text)
+
+    def _list(self) -> tuple[Operand, ...]:
+        choices = [self._operand(self._value())]
+        while self._took_operator(","):
+            choices.append(self._operand(self._value()))
+        self._expect(")")
+        return tuple(choices)
+
+    # -- values --------------------------------------------------------------------------------------------------------
+
+    def _operand(self, found: Condition | Operand) -> Operand:
+        if isinstance(found, Literal | Reference):
+            return found
+        return self._set_aside("a condition as a value")
+
+    def _value(self) -> Condition | Operand:
+        """An operand, or a condition in brackets; arithmetic is read through and set aside."""
+        found = self._signed()
+        while self._token.kind == "operator" and self._token.text in _ARITHMETIC:
+            operator = self._next().text
+            self._signed()
+            found = self._set_aside(f"the operator {operator}")
+        return found
+
+    def _signed(self) -> Condition | Operand:
+        sign, signs = 1, 0
+        while self._is_operator("-", "+"):
+            sign, signs = (-sign if self._next().text == "-" else sign), signs + 1
+        found = self._primary()
+        if not signs:
+            return found
+        if isinstance(found, Literal) and isinstance(found.value, int | float) and not isinstance(found.value, bool):
+            return Literal(sign * found.value)
+        return self._set_aside("a sign before something that is not a number")
+
+    def _primary(self) -> Condition | Operand:
+        token = self._token
+        if self._took_operator("("):
+            return self._bracketed()
+        if token.kind == "text":
+            return Literal(self._text())
+        if token.kind == "hex":
+            return Literal(self._hex())
+        if token.kind == "number":
+            if len(self._next().text) > _MAXIMUM_DIGITS:
+                return self._set_aside(f"a number of more than {_MAXIMUM_DIGITS} characters")
+            return Literal(number_of(token.text))
+        if token.kind in ("name", "quoted") and not self._is_word(*_RESERVED):
+            return self._named()
+        raise self._error("stands where a value belongs")
+
+    def _bracketed(self) -> Condition | Operand:
+        self._go_deeper()
+        found = self._or()
+        self._expect(")")
+        self._depth -= 1
+        return found
+
+    def _go_deeper(self) -> None:
+        self._depth += 1
+        if self._depth > MAXIMUM_DEPTH:
+            raise UnavailableFilterError(f"more than {MAXIMUM_DEPTH} brackets inside each other are not evaluated here")
+
+    def _hex(self) -> bytes:
+        token = self._token
+        try:
+            value = bytes.fromhex(token.text[2:-1])
+        except ValueError:
+            raise self._error("is not a whole number of bytes in hexadecimal") from None
+        self._next()
+        return value
+
+    def _named(self) -> Operand:
+        """A constant, a call of a function, or a reference."""
+        token = self._token
+        if token.kind == "name" and token.text.upper() in ("TRUE", "FALSE"):
+            self._next()
+            return Literal(token.text.upper() == "TRUE")
+        if self._took_word("NULL"):
+            return self._set_aside("NULL as a value")
+        following = self._tokens[self._at + 1]
+        if (self._is_word(*_CONSTRUCTS) and following.text != ".") or (
+            self._is_word(*_MOMENTS) and following.kind == "text"
+        ):
+            raise UnavailableFilterError(f"{token.text} is not evaluated here")
+        path, is_plain = self._path()
+        if len(path) == 1 and is_plain and self._took_operator("("):
+            return self._call(path[0])
+        reference = _reference(path) if is_plain else None
+        return reference or self._set_aside(f"the reference {'.'.join(path)[:100]!a}")
+
+    def _call(self, name: str) -> Operand:
+        self._go_deeper()
+        if not self._took_operator(")"):
+            self._list()
+        self._depth -= 1
+        return self._set_aside(f"the function {name[:50]}")
+
+    def _path(self) -> tuple[tuple[str, ...], bool]:
+        """The names of a reference, and whether it has nothing but names: no index, type, name space or `*`."""
+        names = [self._path_name()]
+        is_plain = self._is_simple_step()
+        while self._took_operator("."):
+            if self._took_operator("("):
+                self._go_deeper()
+                self._path()
+                self._expect(")")
+                self._depth -= 1
+                is_plain = False
+            if self._took_operator("*"):
+                is_plain = False
+                names.append("*")
+            else:
+                names.append(self._path_name())
+            is_plain = self._is_simple_step() and is_plain
+        return tuple(names), is_plain
+
+    def _path_name(self) -> str:
+        token = self._token
+        if token.kind not in ("name", "quoted"):
+            raise self._error("stands where a name belongs")
+        self._next()
+        return token.text if token.kind == "name" else unquoted(token.text)
+
+    def _is_simple_step(self) -> bool:
+        """Reads a name space and an index behind a name; whether there are none."""
+        is_simple = True
+        if self._took_operator(":"):
+            self._path_name()
+            is_simple = False
+        if self._took_operator("["):
+            self._took_operator("<")
+            if self._token.kind == "number":
+                self._next()
+            self._expect("]")
+            is_simple = False
+        return is_simple
+
+
+def _reference(path: tuple[str, ...]) -> Reference | None:
+    """What a path of names refers to; None where that is outside the subset."""
+    has_root = path[0] in _ROOTS
+    names = path[1:] if has_root else path
+    if len(names) < 2:
+        return None if has_root else Reference(Source.PROPERTY, names)
+    if names[0] == "MQMD":
+        field = MQMD_FIELDS.get(names[1]) if len(names) == 2 else None
+        return Reference(Source.MQMD, (field,)) if field is not None else None
+    if names[0] in _BODIES or (names[0] == "Body" and not has_root):
+        return Reference(Source.BODY, names[1:])
+    names = names[1:] if names[0] == "MQRFH2" else names
+    if names[:1] == _PROPERTIES and len(names) == 2:
+        return Reference(Source.PROPERTY, names[1:])
+    return None
