@@ -1,4 +1,4 @@
-"""The broker: serves the control queue and the stream queues of an embedded queue manager.
+"""The broker: serves the control queue and the input queues of an embedded queue manager.
 
 Step 7a on the way of a PUBLISH, where no remote queue manager takes it. Its handlers run inside the putter's unit of
 work, so that a publication, its copies, the answer, changes of subscriptions and the audit notes are committed
@@ -6,15 +6,19 @@ together. Nothing is stored on a served queue. Whatever a message contains ends 
 in silence where the rules of queued publish/subscribe ask for that; StoreError is the only error that leaves a handler.
 """
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 from mq_adapters.broker.control import ControlQueue
 from mq_adapters.broker.dead_letters import DeadLetters
-from mq_adapters.broker.publish import Distributor, StreamPublisher
+from mq_adapters.broker.distributor import Distributor
+from mq_adapters.broker.publish import InputQueue
 from mq_adapters.broker.responses import Responder
 from mq_adapters.broker.retained import RetainedPublications
 from mq_adapters.broker.subscribers import Subscribers
 from mq_adapters.broker.subscriptions import SubscriptionRegistry
+from mq_adapters.broker.topic_spaces import BrokerDialect, TopicSpaces
 from mq_adapters.delivery_listener import DeliveryListener
 from mq_adapters.embedded.engine import (
     AUDIT_QUEUE,
@@ -27,37 +31,66 @@ from mq_adapters.embedded.unit_of_work import StateSpace
 from mq_adapters.message import IDENTIFIER_TAG
 from mq_adapters.reasons import QueueManagerError, ReasonCode
 
-_NOT_A_STREAM: Final = frozenset({CONTROL_QUEUE, DEAD_LETTER_QUEUE, AUDIT_QUEUE})
+_NOT_AN_INPUT_QUEUE: Final = frozenset({CONTROL_QUEUE, DEAD_LETTER_QUEUE, AUDIT_QUEUE})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerRules:
+    """Which broker this is. `input_queues` take publications, each a stream in dialect `mq6`; the default stream does
+    always. `subscription_points` are the points, by input queue, at which its publications are published."""
+
+    dialect: BrokerDialect = BrokerDialect.MQ6
+    input_queues: tuple[str, ...] = ()
+    has_implicit_stream_naming: bool = False
+    subscription_points: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def all_input_queues(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((DEFAULT_STREAM, *self.input_queues, *self.subscription_points)))
 
 
 class Broker:
-    """The queued publish/subscribe engine of one queue manager. A stream is its queue, as in WebSphere MQ V6.
+    """The queued publish/subscribe engine of one queue manager.
 
-    Make it, call `attach` once, and call `expire` every few seconds. The default stream is always served; the queues of
-    other streams are defined where they are missing. Raises QueueManagerError 2152 for a name that cannot be a stream.
+    Make it, call `attach` once, and call `expire` every few seconds. The default stream is always served; other input
+    queues are defined where they are missing. Raises QueueManagerError 2152 for a queue that cannot be one.
     """
 
-    def __init__(self, engine: Engine, *, listener: DeliveryListener, streams: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        listener: DeliveryListener,
+        streams: tuple[str, ...] = (),
+        rules: BrokerRules | None = None,
+    ) -> None:
         self._engine = engine
+        self._rules = rules or BrokerRules(input_queues=streams)
+        self._spaces = TopicSpaces(
+            dialect=self._rules.dialect,
+            has_implicit_stream_naming=self._rules.has_implicit_stream_naming,
+            stream_names=frozenset(self._rules.all_input_queues),
+        )
         self._registry = SubscriptionRegistry()
-        self._retained = RetainedPublications(IDENTIFIER_TAG + engine.incarnation)
+        self._retained = RetainedPublications(
+            IDENTIFIER_TAG + engine.incarnation, lambda key: engine.state(StateSpace.BROKER_RETAINED, key)
+        )
         self._dead_letters = DeadLetters(engine, listener)
         self._responder = Responder(engine, listener, self._dead_letters)
-        self._distributor = Distributor(engine, listener, self._dead_letters)
-        self._stream_names = tuple(dict.fromkeys((DEFAULT_STREAM, *streams)))
-        for name in streams:
-            if name in _NOT_A_STREAM:
-                raise QueueManagerError(ReasonCode.MQRC_OBJECT_NAME_ERROR, f"serve stream {name!r}")
+        self._distributor = Distributor(engine, listener, self._dead_letters, self._spaces)
+        for name in self._rules.all_input_queues:
+            if name in _NOT_AN_INPUT_QUEUE:
+                raise QueueManagerError(ReasonCode.MQRC_OBJECT_NAME_ERROR, f"take publications from {name!r}")
             engine.ensure(name, f"publications of stream {name}")
 
     def attach(self) -> None:
         """Loads subscriptions and retained publications, then takes over the queues and what waits on them."""
-        self._registry.load(self._engine.states(StateSpace.BROKER_SUBSCRIPTION))
-        self._retained.load(self._engine.states(StateSpace.BROKER_RETAINED))
+        self._registry.load(self._engine.states(StateSpace.BROKER_SUBSCRIPTION), self._spaces)
+        self._retained.load(self._engine.each_state(StateSpace.BROKER_RETAINED))
         self.expire()
         self._engine.serve(self._engine.queue(CONTROL_QUEUE), self._control_queue().receive)
-        for name in self._stream_names:
-            self._engine.serve(self._engine.queue(name), self._stream_publisher(name).receive)
+        for name in self._rules.all_input_queues:
+            self._engine.serve(self._engine.queue(name), self._input_queue(name).receive)
 
     def expire(self) -> None:
         """Ends the subscriptions and forgets the retained publications whose life is over."""
@@ -68,21 +101,31 @@ class Broker:
         if unit.states:
             self._engine.submit(unit)
 
+    def queue_deleted(self, name: str) -> None:
+        """Ends the subscriptions whose publications went to a queue that is no more (a temporary dynamic queue)."""
+        unit = self._engine.begin()
+        for subscription in self._registry.of_queue(name):
+            self._registry.remove(unit, subscription)
+        if unit.states:
+            self._engine.submit(unit)
+
     def _control_queue(self) -> ControlQueue:
         subscribers = Subscribers(
             self._engine,
-            stream_names=frozenset(self._stream_names),
+            spaces=self._spaces,
             registry=self._registry,
             retained=self._retained,
             distributor=self._distributor,
         )
         return ControlQueue(subscribers=subscribers, responder=self._responder, dead_letters=self._dead_letters)
 
-    def _stream_publisher(self, stream_name: str) -> StreamPublisher:
-        return StreamPublisher(
-            stream_name,
+    def _input_queue(self, name: str) -> InputQueue:
+        return InputQueue(
+            name,
+            self._rules.subscription_points.get(name, ""),
             self._engine,
-            subscriptions=self._registry.stream(stream_name),
+            spaces=self._spaces,
+            registry=self._registry,
             retained=self._retained,
             distributor=self._distributor,
             responder=self._responder,

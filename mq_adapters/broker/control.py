@@ -11,13 +11,12 @@ from mappings.command import (
     RegisterSubscriber,
     RequestUpdate,
 )
-from mappings.name_value import NameValues
 from mappings.reasons import Reason
-from mappings.response import Completion, ResponseReason
+from mappings.response import Completion
 from mq_adapters.broker.dead_letters import DeadLetters
 from mq_adapters.broker.received import DIALECT_OF_FORMAT, CommandHeader, UnreadableCommand, read_received
 from mq_adapters.broker.responses import Refusal, Responder, is_wanted, refusal_of
-from mq_adapters.broker.subscribers import Subscribers
+from mq_adapters.broker.subscribers import DONE, Done, Subscribers
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.unit_of_work import UnitOfWork
 from mq_adapters.message import MQMT_DATAGRAM, MQMT_REQUEST, Message
@@ -43,7 +42,7 @@ class ControlQueue:
                 raise refusal_of(received.error)
             self._carry_out(unit, queue, message, received)
         except Refusal as refusal:
-            self._responder.refuse(unit, message, received, refusal)
+            self._responder.refuse(unit, message, received, refusal, queue.name)
 
     def _carry_out(self, unit: UnitOfWork, queue: Queue, message: Message, received: CommandHeader) -> None:
         """A command whose answer could not be put is not carried out; it goes to the dead-letter queue."""
@@ -54,25 +53,22 @@ class ControlQueue:
         if obstacle:
             self._dead_letters.put(unit, message, queue.name, obstacle)
             return
-        fields, warnings = self._act(unit, message, received)
-        if warnings:
-            self._responder.warn(unit, message, received, warnings)
+        done = self._act(unit, message, received)
+        if done.warnings:
+            self._responder.warn(unit, message, received, done.warnings, done.fields)
         else:
-            self._responder.accept(unit, message, received, fields)
+            self._responder.accept(unit, message, received, done.fields)
 
-    def _act(
-        self, unit: UnitOfWork, message: Message, received: CommandHeader
-    ) -> tuple[NameValues, tuple[ResponseReason, ...]]:
-        """Carries the command out; returns what a full response says, and the warnings."""
+    def _act(self, unit: UnitOfWork, message: Message, received: CommandHeader) -> Done:
+        """Carries the command out."""
         command = received.command
         if isinstance(command, RegisterSubscriber):
-            return self._subscribers.register(unit, message, command, received.dialect), ()
+            return self._subscribers.register(unit, message, command, received.dialect)
         if isinstance(command, DeregisterSubscriber):
-            return self._subscribers.deregister(unit, message, command)
+            return self._subscribers.deregister(unit, message, command, received.dialect)
         if isinstance(command, RequestUpdate):
-            self._subscribers.request_update(unit, message, command)
-        elif isinstance(command, RegisterPublisher | DeregisterPublisher):
-            self._subscribers.check_stream(command.stream_name)
-        else:
-            raise Refusal(Reason.MQRCCF_INCORRECT_Q)
-        return (), ()
+            return self._subscribers.request_update(unit, message, command, received.dialect)
+        if isinstance(command, RegisterPublisher | DeregisterPublisher):
+            self._subscribers.check_publisher(message, command)
+            return DONE
+        raise Refusal(Reason.MQRCCF_INCORRECT_Q)

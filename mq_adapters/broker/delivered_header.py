@@ -1,10 +1,10 @@
 """The header of a publication as a subscriber gets it.
 
-Not passed on: the publisher's RegOpts, QName and QMgrName (the two names stay with DirectReq), NoReg, a folder pscr,
-and the stream name unless the subscription has InclStreamName. IsRetainedPub stands only in a stored copy for a
-subscription with InformIfRet. Everything else stays as it was published, also other headers and folders; a header in
-which nothing changes stays byte for byte. The other format is reached by the field-mapping table (mappings.convert,
-strict).
+Not passed on: the publisher's RegOpts, QName and QMgrName (with DirectReq the two names stay, or come from the MQMD),
+NoReg, a folder pscr, a SubPoint or SubUserData of the publisher's own, and the stream name unless the subscription has
+InclStreamName. IsRetainedPub stands only in a stored copy for a subscription with InformIfRet. The subscription's point
+and user data are added. Everything else stays as it was published, also other headers and folders; a header in which
+nothing changes stays byte for byte. The other format is reached by the field-mapping table (mappings.convert, strict).
 Sources: WebSphere MQ V6 Publish/Subscribe User's Guide, "Publish"; IBM MQ, "MQRFH2 publish/subscribe".
 """
 
@@ -35,15 +35,23 @@ _STREAM_HIDDEN: Final = "given to subscriptions with InclStreamName only"
 _TOWARDS_BROKER: Final = "valid towards a broker only"
 _RESPONSE_FOLDER: Final = "pscr"
 _IGNORED: Final = "a response; a broker ignores it in a command"
+_OF_THE_BROKER: Final = "set by the broker alone"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """What of a subscription decides the header that it gets; `stream_name` is None without InclStreamName."""
+    """What of a subscription, and of the publication's MQMD, decides the header that it gets.
+
+    `stream_name` is None without InclStreamName; `return_address` is the publisher's queue manager and queue for a
+    publication with DirectReq that names none itself.
+    """
 
     dialect: Dialect
     marks_retained: bool
     stream_name: str | None
+    point: str = ""
+    user_data: str = ""
+    return_address: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -75,9 +83,7 @@ def delivered_header(published: CommandHeader, wish: Wish) -> DeliveredHeader:
         )
         data, format = conversion.header, conversion.format
         dropped += tuple((outcome.name, outcome.reason) for outcome in conversion.report.dropped)
-    chain = _chain(data, format, published)
-    if wish.dialect is Dialect.MQRFH and wish.stream_name is not None:
-        data = _with_stream_name(data, chain, wish.stream_name)
+    data = _with_additions(data, _chain(data, format, published), wish)
     return DeliveredHeader(
         format=format,
         coded_char_set_id=published.coded_char_set_id,
@@ -96,6 +102,9 @@ class _Names:
     registration_option: str
     queue_manager_name: str
     queue_name: str
+    topic: str
+    point: str | None
+    user_data: str
     stream_name: str | None
 
 
@@ -106,6 +115,9 @@ _NAMES: Final = {
         registration_option="MQPSRegOpts",
         queue_manager_name="MQPSQMgrName",
         queue_name="MQPSQName",
+        topic="MQPSTopic",
+        point=None,
+        user_data="MQPSSubUserData",
         stream_name="MQPSStreamName",
     ),
     Dialect.MQRFH2: _Names(
@@ -114,6 +126,9 @@ _NAMES: Final = {
         registration_option="RegOpt",
         queue_manager_name="QMgrName",
         queue_name="QName",
+        topic="Topic",
+        point="SubPoint",
+        user_data="SubUserData",
         stream_name=None,
     ),
 }
@@ -128,17 +143,23 @@ class _Edit:
         self._wish = wish
         options = published.command.registration_options
         self._is_direct = RegistrationOption.DIRECT_REQUESTS in options
-        self.changes = wish.marks_retained
+        self.changes = wish.marks_retained or wish.return_address is not None
         self.dropped: list[tuple[str, str]] = []
         self._kept = [kept for name, value in _fields_of(published) for kept in self._field(name, value)]
 
     def fields(self) -> NameValues:
-        """The fields that are delivered, IsRetainedPub among them where it is wished."""
-        if not self._wish.marks_retained:
-            return tuple(self._kept)
-        option = self._names.publication_option
-        after = max(place for place, (name, _) in enumerate(self._kept) if name in (self._names.command, option))
-        return (*self._kept[: after + 1], (option, _IS_RETAINED), *self._kept[after + 1 :])
+        """The fields that are delivered, IsRetainedPub and the publisher's address among them where they are wished."""
+        fields, names = tuple(self._kept), self._names
+        if self._wish.marks_retained:
+            option = names.publication_option
+            after = max(place for place, (name, _) in enumerate(fields) if name in (names.command, option))
+            fields = (*fields[: after + 1], (option, _IS_RETAINED), *fields[after + 1 :])
+        if self._wish.return_address is not None:
+            queue_manager_name, queue_name = self._wish.return_address
+            address = ((names.queue_name, queue_name), (names.queue_manager_name, queue_manager_name))
+            shown = {name for name, _ in fields}
+            fields = _before_first(names.topic, fields, tuple(field for field in address if field[0] not in shown))
+        return fields
 
     def _field(self, name: str, value: str) -> Iterable[tuple[str, str]]:
         names = self._names
@@ -148,6 +169,8 @@ class _Edit:
             return self._without(name, _HIDDEN)
         if name in (names.queue_name, names.queue_manager_name) and not self._is_direct:
             return self._without(name, _WITHOUT_DIRECT)
+        if name in (names.point, names.user_data):
+            return self._without(name, _OF_THE_BROKER)
         if name == names.stream_name and self._wish.stream_name is None and self._wish.dialect is Dialect.MQRFH:
             return self._without(name, _STREAM_HIDDEN)
         return ((name, value),)
@@ -180,7 +203,10 @@ def _without_responses(published: CommandHeader) -> CommandHeader:
 
 
 def _fields_of(published: CommandHeader) -> NameValues:
-    header = published.chain.headers[published.place]
+    return _fields_in(published.chain.headers[published.place])
+
+
+def _fields_in(header: Header) -> NameValues:
     if isinstance(header, Mqrfh):
         return header.pairs
     assert isinstance(header, Mqrfh2)
@@ -238,17 +264,35 @@ def _chain(data: bytes, format: bytes, published: CommandHeader) -> HeaderChain:
     )
 
 
-def _with_stream_name(data: bytes, chain: HeaderChain, stream_name: str) -> bytes:
-    """The chain with MQPSStreamName in front of the first topic of its MQRFH, where it is not there already."""
-    name = _NAMES[Dialect.MQRFH].stream_name
-    assert name is not None
-    index, header = next((index, found) for index, found in enumerate(chain.headers) if isinstance(found, Mqrfh))
-    pairs = header.pairs
-    if any(pair[0] == name for pair in pairs):
+def _with_additions(data: bytes, chain: HeaderChain, wish: Wish) -> bytes:
+    """The chain with what the subscription adds: its point and user data at the end, its stream before the topics."""
+    names = _NAMES[wish.dialect]
+    at_end = tuple(
+        (name, value)
+        for name, value in ((names.point, wish.point), (names.user_data, wish.user_data))
+        if name and value
+    )
+    if not at_end and (names.stream_name is None or wish.stream_name is None):
         return data
-    topic = next(place for place, pair in enumerate(pairs) if pair[0] == "MQPSTopic")
-    fields = (*pairs[:topic], (name, stream_name), *pairs[topic:])
-    return _replaced(data, chain, index, _written(header, fields, chain.places[index]))
+    index, header = next(
+        (place, found) for place, found in enumerate(chain.headers) if _has_command(found, wish.dialect)
+    )
+    fields = before = _fields_in(header)
+    if names.stream_name and wish.stream_name is not None and not any(name == names.stream_name for name, _ in fields):
+        fields = _before_first(names.topic, fields, ((names.stream_name, wish.stream_name),))
+    fields = (*fields, *at_end)
+    return data if fields == before else _replaced(data, chain, index, _written(header, fields, chain.places[index]))
+
+
+def _has_command(header: Header, dialect: Dialect) -> bool:
+    if dialect is Dialect.MQRFH:
+        return isinstance(header, Mqrfh)
+    return isinstance(header, Mqrfh2) and header.folder("psc") is not None
+
+
+def _before_first(name: str, fields: NameValues, added: NameValues) -> NameValues:
+    place = next(place for place, field in enumerate(fields) if field[0] == name)
+    return (*fields[:place], *added, *fields[place:])
 
 
 def _resolved(data: bytes, chain: HeaderChain) -> bytes:

@@ -5,7 +5,7 @@ the body differs from one publication to the next. A plan is good until the subs
 """
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from mappings.command import Publish
@@ -15,7 +15,8 @@ from mappings.table import Dialect
 from mq_adapters.broker.delivered_header import DeliveredHeader, Wish, delivered_header
 from mq_adapters.broker.received import CommandHeader
 from mq_adapters.broker.responses import PUT_APPL_NAME_CHARACTERS
-from mq_adapters.broker.subscriptions import Identity, Subscription
+from mq_adapters.broker.subscription import Identity, Subscription
+from mq_adapters.broker.subscriptions import recipients
 from mq_adapters.delivery_listener import Delivery
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.queue import Queue
@@ -41,6 +42,9 @@ _PERSISTENCE_OF_OPTION: Final = (
     (RegistrationOption.PERSISTENT, MQPER_PERSISTENT),
     (RegistrationOption.PERSISTENT_AS_Q, MQPER_PERSISTENCE_AS_Q_DEF),
 )
+
+#: Choices of recipients that one header may have in a cache, where content filters decide; more begin again.
+KEPT_CHOICES: Final = 64
 
 PlanKey = tuple[bytes, bytes, int, int, int, int, int]
 
@@ -68,10 +72,11 @@ class Failure:
 class Plan:
     """A publication's header, its recipients and their copies.
 
-    Good while the stream's generation is `generation` (it moves on where a change of subscriptions turns out to leave
-    the recipients as they are) and the time, microseconds since 1970, is below `valid_until_us` (0: for ever), when the
+    Good while the index's generation is `generation` (it moves on where a change of subscriptions turns out to leave
+    the candidates as they are) and the time, microseconds since 1970, is below `valid_until_us` (0: for ever), when the
     first of the subscriptions ends. `is_correlated`, `excludes_publisher` and `retains` are the publication's
-    CorrelAsId, OtherSubsOnly and RetainPub.
+    CorrelAsId, OtherSubsOnly and RetainPub. `candidates` are the subscriptions that its topics match. Where some of
+    them have a content filter (`is_filtered`) the plan has no copies: `choices` has a plan for each set of recipients.
     """
 
     published: CommandHeader
@@ -79,11 +84,25 @@ class Plan:
     is_correlated: bool
     excludes_publisher: bool
     retains: bool
-    recipients: tuple[Subscription, ...]
+    is_filtered: bool
+    routing_topics: tuple[str, ...]
+    candidates: tuple[Subscription, ...]
     copies: tuple[Copy, ...]
     failures: tuple[Failure, ...]
     generation: int
     valid_until_us: int
+    choices: dict[tuple[Subscription, ...], "Plan"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Occasion:
+    """What decides copies beside the header: the MQMD as copies have it, the subscription point, and whether they are
+    of a stored publication; `return_address` as in delivered_header.Wish."""
+
+    published_as: "PublishedAs"
+    point: str = ""
+    is_retained: bool = False
+    return_address: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,28 +124,18 @@ class DeliveryMaker:
     def plan(
         self,
         published: CommandHeader,
-        recipients: tuple[Subscription, ...],
+        candidates: tuple[Subscription, ...],
+        occasion: Occasion,
         *,
-        published_as: PublishedAs,
+        routing_topics: tuple[str, ...] = (),
         generation: int = 0,
-        is_retained: bool = False,
     ) -> Plan:
-        """The copies for these recipients; `is_retained` says that they are of a stored publication."""
+        """The plan for those whose topics match; without copies where content filters have a say."""
         command = published.command
         assert isinstance(command, Publish)
-        copies: list[Copy] = []
-        failures: list[Failure] = []
-        headers: dict[Wish, DeliveredHeader | MappingError] = {}
-        for subscription in recipients:
-            wish = _wish_of(subscription, is_retained)
-            if wish not in headers:
-                headers[wish] = _header(published, wish)
-            made = self._copy(subscription, published, headers[wish], published_as, is_retained)
-            if isinstance(made, Copy):
-                copies.append(made)
-            else:
-                failures.append(made)
         options = command.publication_options
+        is_filtered = any(found.interest.filter for found in candidates)
+        copies, failures = ((), ()) if is_filtered else self.copies(published, recipients(candidates), occasion)
         return Plan(
             published=published,
             command=command,
@@ -134,20 +143,52 @@ class DeliveryMaker:
             or RegistrationOption.CORREL_ID_AS_IDENTITY in command.registration_options,
             excludes_publisher=PublicationOption.OTHER_SUBSCRIBERS_ONLY in options,
             retains=PublicationOption.RETAIN_PUBLICATION in options,
-            recipients=recipients,
-            copies=tuple(copies),
-            failures=tuple(failures),
+            is_filtered=is_filtered,
+            routing_topics=routing_topics,
+            candidates=candidates,
+            copies=copies,
+            failures=failures,
             generation=generation,
-            valid_until_us=min((found.expires_us for found in recipients if found.expires_us), default=0),
+            valid_until_us=min((found.expires_us for found in candidates if found.expires_us), default=0),
+            choices={},
         )
+
+    def choice(self, plan: Plan, passed: tuple[Subscription, ...], occasion: Occasion) -> Plan:
+        """The plan for those of the candidates whose filter lets a publication pass."""
+        found = plan.choices.get(passed)
+        if found is None:
+            copies, failures = self.copies(plan.published, recipients(passed), occasion)
+            if len(plan.choices) >= KEPT_CHOICES:
+                plan.choices.clear()
+            found = replace(plan, is_filtered=False, copies=copies, failures=failures, choices={})
+            if not failures:
+                plan.choices[passed] = found
+        return found
+
+    def copies(
+        self, published: CommandHeader, chosen: tuple[Subscription, ...], occasion: Occasion
+    ) -> tuple[tuple[Copy, ...], tuple[Failure, ...]]:
+        """A copy for each recipient, or why there is none."""
+        copies: list[Copy] = []
+        failures: list[Failure] = []
+        headers: dict[Wish, DeliveredHeader | MappingError] = {}
+        for subscription in chosen:
+            wish = _wish_of(subscription, occasion)
+            if wish not in headers:
+                headers[wish] = _header(published, wish)
+            made = self._copy(subscription, published, headers[wish], occasion)
+            if isinstance(made, Copy):
+                copies.append(made)
+            else:
+                failures.append(made)
+        return tuple(copies), tuple(failures)
 
     def _copy(
         self,
         subscription: Subscription,
         published: CommandHeader,
         header: DeliveredHeader | MappingError,
-        published_as: PublishedAs,
-        is_retained: bool,
+        occasion: Occasion,
     ) -> Copy | Failure:
         queue_name = subscription.identity.queue_name
         if isinstance(header, MappingError):
@@ -156,13 +197,13 @@ class DeliveryMaker:
             queue = self._engine.queue(queue_name)
         except QueueManagerError as error:
             return Failure(queue_name=queue_name, reason_code=error.reason_code)
-        descriptor = self._descriptor(subscription, published_as, header)
+        descriptor = self._descriptor(subscription, occasion.published_as, header)
         return Copy(
             identity=subscription.identity,
             queue=queue,
             descriptor=descriptor,
             header=None if header.data is published.data else header.data,
-            delivery=_delivery(published, header, queue_name, descriptor.correl_id, is_retained),
+            delivery=_delivery(published, header, queue_name, descriptor.correl_id, occasion.is_retained),
         )
 
     def _descriptor(
@@ -212,13 +253,16 @@ class PlanCache:
         self._plans[key] = plan
 
 
-def _wish_of(subscription: Subscription, is_retained: bool) -> Wish:
+def _wish_of(subscription: Subscription, occasion: Occasion) -> Wish:
     options = subscription.options
     named = subscription.dialect is Dialect.MQRFH and RegistrationOption.INCLUDE_STREAM_NAME in options
     return Wish(
         dialect=subscription.dialect,
-        marks_retained=is_retained and RegistrationOption.INFORM_IF_RETAINED in options,
-        stream_name=subscription.stream_name if named else None,
+        marks_retained=occasion.is_retained and RegistrationOption.INFORM_IF_RETAINED in options,
+        stream_name=subscription.stream_name if named and subscription.has_stream_of_its_own else None,
+        point=occasion.point,
+        user_data=subscription.user_data,
+        return_address=occasion.return_address,
     )
 
 

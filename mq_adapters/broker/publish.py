@@ -1,7 +1,7 @@
-"""Publish and DeletePub: what arrives on a stream queue.
+"""Publish and DeletePub: what arrives on a stream queue, or on another input queue of the broker.
 
 Step 7a on the way of a PUBLISH, inside the publisher's own unit of work: the copies, the retained publication and the
-answer are committed with it. Publications whose header was seen before take the short way of `StreamPublisher.receive`.
+answer are committed with it. Publications whose header was seen before take the short way of `InputQueue.receive`.
 """
 
 from typing import Final
@@ -9,100 +9,50 @@ from typing import Final
 from mappings.command import DeletePublication, Publish
 from mappings.options import DeleteOption, RegistrationOption
 from mappings.reasons import Reason
+from mappings.response import ResponseReason
 from mappings.table import Dialect
 from mq_adapters.broker.dead_letters import DeadLetters
-from mq_adapters.broker.deliveries import (
-    LONGEST_KEPT_HEADER,
-    DeliveryMaker,
-    Plan,
-    PlanCache,
-    PlanKey,
-    PublishedAs,
-)
+from mq_adapters.broker.deliveries import LONGEST_KEPT_HEADER, Occasion, Plan, PlanCache, PlanKey
+from mq_adapters.broker.distributor import Distributor, published_as, return_address
 from mq_adapters.broker.received import DIALECT_OF_FORMAT, CommandHeader, UnreadableCommand, read_received
 from mq_adapters.broker.responses import Refusal, Responder, refusal_of, remaining_expiry
 from mq_adapters.broker.retained import RetainedPublication, RetainedPublications
-from mq_adapters.broker.subscriptions import SCHEME_OF, Identity, StreamSubscriptions, Subscription
-from mq_adapters.delivery_listener import DeliveryListener
+from mq_adapters.broker.subscription import Identity, Subscription
+from mq_adapters.broker.subscriptions import SubscriptionRegistry, interested
+from mq_adapters.broker.topic_spaces import SCHEME_OF, TopicSpaces
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.unit_of_work import UnitOfWork
 from mq_adapters.message import MQCI_NONE, MQMT_DATAGRAM, MQMT_REQUEST, MQRO_PAN, Message, MessageDescriptor
-from mq_adapters.reasons import QueueManagerError, ReasonCode
+from mq_adapters.reasons import ReasonCode
 
 _INTEGER_NIBBLE: Final = 0xF  # MQENC_INTEGER_MASK
 _INTEGER_REVERSED: Final = 2  # MQENC_INTEGER_REVERSED, little-endian
+_NOT_PARSED: Final = (ResponseReason(reason_code=Reason.MQRC_CONTENT_ERROR),)
 
 
-class Distributor:
-    """Puts copies on subscriber queues, in the unit of work of the publication or of the command that wants them."""
-
-    def __init__(self, engine: Engine, listener: DeliveryListener, dead_letters: DeadLetters) -> None:
-        self._engine = engine
-        self._listener = listener
-        self._dead_letters = dead_letters
-        self.maker = DeliveryMaker(engine)
-
-    def distribute(self, unit: UnitOfWork, message: Message, plan: Plan, without: Identity | None = None) -> None:
-        """Carries a plan out for one publication; `without` is a publisher who wants no copy of its own."""
-        put, copied = self._engine.put, self._listener.copied
-        body, origin = message.body, message.origin
-        length = len(plan.published.data)
-        header: bytes | None = None
-        changed = body
-        for copy in plan.copies:
-            if without is not None and copy.identity == without:
-                continue
-            if copy.header is None:
-                sent = Message(copy.descriptor, body, origin)
-            else:
-                if copy.header is not header:
-                    header = copy.header
-                    changed = header + body[length:]
-                sent = Message(copy.descriptor, changed, origin)
-            try:
-                put(unit, copy.queue, sent)
-            except QueueManagerError as error:
-                self._dead_letters.put(unit, message, copy.queue.name, error.reason_code)
-                continue
-            copied(unit, message, sent, copy.delivery)
-        for failure in plan.failures:
-            self._dead_letters.put(unit, message, failure.queue_name, failure.reason_code)
-
-    def send_retained(
-        self, unit: UnitOfWork, publications: list[RetainedPublication], subscription: Subscription
-    ) -> None:
-        """Sends stored publications to a subscriber, oldest first, each once, as the subscription wants them."""
-        now_us = self._engine.now_us()
-        distinct = {kept.message.sequence: kept.message for kept in publications}
-        for sequence in sorted(distinct):
-            message = distinct[sequence]
-            published = read_received(message)
-            if isinstance(published, UnreadableCommand):
-                self._dead_letters.put(unit, message, subscription.identity.queue_name, published.error.reason_code)
-                continue
-            published_as = _published_as(message.descriptor, remaining_expiry(message, now_us))
-            plan = self.maker.plan(published, (subscription,), published_as=published_as, is_retained=True)
-            self.distribute(unit, message, plan)
-
-
-class StreamPublisher:
-    """The handler of one stream queue."""
+class InputQueue:
+    """The handler of one queue that takes publications; they are published at one subscription point."""
 
     def __init__(
         self,
-        stream_name: str,
+        queue_name: str,
+        point: str,
         engine: Engine,
         *,
-        subscriptions: StreamSubscriptions,
+        spaces: TopicSpaces,
+        registry: SubscriptionRegistry,
         retained: RetainedPublications,
         distributor: Distributor,
         responder: Responder,
         dead_letters: DeadLetters,
     ) -> None:
-        self._stream_name = stream_name
+        self._queue_name = queue_name
+        self._point = point
         self._engine = engine
-        self._subscriptions = subscriptions
+        self._spaces = spaces
+        self._space = spaces.space(queue_name)
+        self._index = registry.space(self._space).index(point)
         self._retained = retained
         self._distributor = distributor
         self._responder = responder
@@ -110,24 +60,25 @@ class StreamPublisher:
         self._plans = PlanCache()
 
     def receive(self, unit: UnitOfWork, queue: Queue, message: Message) -> None:
-        """Takes a message off the stream queue; see embedded.queue.ServedHandler."""
+        """Takes a message off the queue; see embedded.queue.ServedHandler."""
         key = self._key(message)
         plan = self._plans.get(key)
         if plan is None or (self._is_stale(plan) and not self._is_renewed(plan)):
-            if not self._is_command(unit, queue, message):
+            if message.descriptor.format not in DIALECT_OF_FORMAT:
+                self._dead_letters.put_or_discard(unit, message, queue.name, ReasonCode.MQRC_FORMAT_ERROR)
                 return
             received = plan.published if plan is not None else read_received(message)
             try:
                 plan = self._read(unit, message, received, key)
             except Refusal as refusal:
-                self._responder.refuse(unit, message, received, refusal)
+                self._responder.refuse(unit, message, received, refusal, queue.name)
                 return
             if plan is None:
                 return
         try:
-            self._publish(unit, message, plan)
+            self._publish(unit, message, plan, key)
         except Refusal as refusal:
-            self._responder.refuse(unit, message, plan.published, refusal)
+            self._responder.refuse(unit, message, plan.published, refusal, queue.name)
 
     def _key(self, message: Message) -> PlanKey:
         """Equal keys have equal plans. Bytes 8 to 11 of an MQRFH or MQRFH2 are its StrucLength.
@@ -150,22 +101,20 @@ class StreamPublisher:
         )
 
     def _is_stale(self, plan: Plan) -> bool:
-        if plan.generation != self._subscriptions.generation:
+        if plan.generation != self._index.generation:
             return True
         return 0 < plan.valid_until_us <= self._engine.now_us()
 
     def _is_renewed(self, plan: Plan) -> bool:
-        """Whether a stale plan is good again, because its recipients are still the same."""
-        recipients = self._subscriptions.recipients(plan.command.topics, self._engine.now_us())
-        if recipients == plan.recipients:
-            plan.generation = self._subscriptions.generation
-        return recipients == plan.recipients
+        """Whether a stale plan is good again, because its candidates are still the same."""
+        candidates = self._candidates(plan.published, plan.routing_topics)
+        if candidates == plan.candidates:
+            plan.generation = self._index.generation
+        return candidates == plan.candidates
 
-    def _is_command(self, unit: UnitOfWork, queue: Queue, message: Message) -> bool:
-        if message.descriptor.format in DIALECT_OF_FORMAT:
-            return True
-        self._dead_letters.put_or_discard(unit, message, queue.name, ReasonCode.MQRC_FORMAT_ERROR)
-        return False
+    def _candidates(self, published: CommandHeader, routing_topics: tuple[str, ...]) -> tuple[Subscription, ...]:
+        matching = interested(self._index, routing_topics, self._spaces, self._engine.now_us())
+        return self._distributor.candidates(published, matching)
 
     def _read(
         self, unit: UnitOfWork, message: Message, received: CommandHeader | UnreadableCommand, key: PlanKey
@@ -176,39 +125,53 @@ class StreamPublisher:
         command = received.command
         if not isinstance(command, Publish | DeletePublication):
             raise Refusal(Reason.MQRCCF_INCORRECT_Q)
-        if command.stream_name not in (None, self._stream_name):
-            raise Refusal(Reason.MQRCCF_INCORRECT_STREAM, ("StreamName", command.stream_name))
+        stream_name = self._spaces.stream_of_publication(command.stream_name, self._queue_name, received.dialect)
         if isinstance(command, DeletePublication):
             _check_message_type(message.descriptor)
-            self._delete(unit, command, received.dialect)
+            self._delete(unit, command, received.dialect, stream_name)
             self._responder.accept(unit, message, received)
             return None
-        return self._plan(message, received, command, key)
+        return self._plan(message, received, self._spaces.routing_topics(stream_name, command.topics), key)
 
-    def _plan(self, message: Message, published: CommandHeader, command: Publish, key: PlanKey) -> Plan:
+    def _plan(self, message: Message, published: CommandHeader, routing_topics: tuple[str, ...], key: PlanKey) -> Plan:
+        occasion = self._occasion(message, published, key)
         plan = self._distributor.maker.plan(
             published,
-            self._subscriptions.recipients(command.topics, self._engine.now_us()),
-            published_as=_published_as(message.descriptor, key[-1]),
-            generation=self._subscriptions.generation,
+            self._candidates(published, routing_topics),
+            occasion,
+            routing_topics=routing_topics,
+            generation=self._index.generation,
         )
-        if published.data == key[0] and not plan.failures:
+        if published.data == key[0] and not plan.failures and occasion.return_address is None:
             self._plans.put(key, plan)
         return plan
 
-    def _publish(self, unit: UnitOfWork, message: Message, plan: Plan) -> None:
+    def _occasion(self, message: Message, published: CommandHeader, key: PlanKey) -> Occasion:
+        descriptor = message.descriptor
+        return Occasion(
+            published_as=published_as(descriptor, key[-1]),
+            point=self._point,
+            return_address=return_address(descriptor, published, self._engine.name),
+        )
+
+    def _publish(self, unit: UnitOfWork, message: Message, plan: Plan, key: PlanKey) -> None:
         descriptor = message.descriptor
         if descriptor.msg_type != MQMT_DATAGRAM:
             _check_message_type(descriptor)
         if plan.is_correlated and descriptor.correl_id == MQCI_NONE:
             raise Refusal(Reason.MQRCCF_CORREL_ID_ERROR)
+        is_parsed = True
+        if plan.is_filtered:
+            plan, is_parsed = self._distributor.filtered(message, plan, self._occasion(message, plan.published, key))
         without = self._publisher(descriptor, plan) if plan.excludes_publisher else None
         self._distributor.distribute(unit, message, plan, without)
         if plan.retains:
             is_local = RegistrationOption.LOCAL in plan.command.registration_options
             kept = RetainedPublication(message=message, is_local=is_local)
-            self._retained.keep(unit, self._stream_name, plan.command.topics, kept)
-        if descriptor.msg_type != MQMT_DATAGRAM or descriptor.report & MQRO_PAN:
+            self._retained.keep(unit, self._space, self._point, plan.routing_topics, kept)
+        if not is_parsed:
+            self._responder.warn(unit, message, plan.published, _NOT_PARSED)
+        elif descriptor.msg_type != MQMT_DATAGRAM or descriptor.report & MQRO_PAN:
             self._responder.accept(unit, message, plan.published)
 
     def _publisher(self, descriptor: MessageDescriptor, plan: Plan) -> Identity:
@@ -220,22 +183,21 @@ class StreamPublisher:
             correl_id=descriptor.correl_id if plan.is_correlated else None,
         )
 
-    def _delete(self, unit: UnitOfWork, command: DeletePublication, dialect: Dialect) -> None:
+    def _delete(self, unit: UnitOfWork, command: DeletePublication, dialect: Dialect, stream_name: str) -> None:
         """Forgets retained publications; nothing there to forget is no failure.
 
         In MQRFH, Local means those that were published Local, and nothing means the others; in MQRFH2 it means all at
         this queue manager, and nothing means all at all queue managers, which here is the same.
         """
         is_local = DeleteOption.LOCAL in command.delete_options
-        for pattern in command.topics:
-            found = self._retained.matching(self._stream_name, pattern, SCHEME_OF[dialect], self._engine.now_us())
+        for topic_pattern in command.topics:
+            pattern = self._spaces.routing_pattern(stream_name, topic_pattern, dialect)
+            now_us = self._engine.now_us()
+            found = self._retained.matching(self._space, self._point, pattern, SCHEME_OF[dialect], now_us)
             for topic, kept in found.items():
-                if dialect is Dialect.MQRFH2 or kept.is_local == is_local:
-                    self._retained.delete(unit, self._stream_name, topic)
-
-
-def _published_as(descriptor: MessageDescriptor, expiry: int) -> PublishedAs:
-    return PublishedAs(persistence=descriptor.persistence, priority=descriptor.priority, expiry=expiry)
+                is_meant = dialect is Dialect.MQRFH2 or kept.is_local == is_local
+                if is_meant and not self._spaces.spans_streams(pattern, topic):
+                    self._retained.delete(unit, self._space, self._point, topic)
 
 
 def _check_message_type(descriptor: MessageDescriptor) -> None:

@@ -112,9 +112,10 @@ class Responder:
         self._dead_letters = dead_letters
 
     def obstacle(self, descriptor: MessageDescriptor) -> int:
-        """The reason code why an answer could not be put on the reply queue, or 0."""
+        """The reason code why an answer could not be put on the reply queue, or 0: tried in a unit that ends here."""
         try:
-            self._reply_queue(descriptor)
+            trial = Message(MessageDescriptor(persistence=descriptor.persistence), b"")
+            self._engine.put(self._engine.begin(), self._reply_queue(descriptor), trial)
         except QueueManagerError as error:
             return error.reason_code
         return 0
@@ -124,17 +125,28 @@ class Responder:
         self._answer(unit, message, about, Response(completion=Completion.OK, verb=about.verb, fields=fields))
 
     def warn(
-        self, unit: UnitOfWork, message: Message, about: CommandHeader, reasons: tuple[ResponseReason, ...]
+        self,
+        unit: UnitOfWork,
+        message: Message,
+        about: CommandHeader,
+        reasons: tuple[ResponseReason, ...],
+        fields: NameValues = (),
     ) -> None:
-        """The command was carried out in part."""
-        response = Response(completion=Completion.WARNING, reasons=reasons, verb=about.verb)
+        """The command was carried out in part, or found something done already."""
+        response = Response(completion=Completion.WARNING, reasons=reasons, verb=about.verb, fields=fields)
         self._answer(unit, message, about, response)
 
-    def refuse(self, unit: UnitOfWork, message: Message, about: About, refusal: Refusal) -> None:
-        """The command was not carried out; the listener hears of it, also where no answer is wanted."""
+    def refuse(self, unit: UnitOfWork, message: Message, about: About, refusal: Refusal, queue_name: str) -> None:
+        """The command was not carried out; the listener hears of it, also where no answer is wanted.
+
+        A bad command for which no answer is wanted ends here. What is not even a header goes to the dead-letter queue.
+        """
         self._listener.refused(unit, message, about.verb, refusal.reason.reason_code)
-        response = Response(completion=Completion.FAILED, reasons=(refusal.reason,), verb=about.verb or None)
-        self._answer(unit, message, about, response)
+        response = Response(completion=Completion.FAILED, reasons=(refusal.reason,), verb=about.verb)
+        if is_wanted(message.descriptor, Completion.FAILED):
+            self._answer(unit, message, about, response)
+        elif refusal.reason.reason_code == Reason.MQRC_RFH_ERROR:
+            self._dead_letters.put_or_discard(unit, message, queue_name, Reason.MQRC_RFH_ERROR)
 
     def _answer(self, unit: UnitOfWork, message: Message, about: About, response: Response) -> None:
         if not is_wanted(message.descriptor, response.completion):
@@ -193,4 +205,4 @@ class Responder:
 def _without_details(response: Response) -> Response:
     """An answer of numbers only, for one whose values cannot be said in the format or code page of the command."""
     reasons = tuple(ResponseReason(reason_code=reason.reason_code) for reason in response.reasons)
-    return Response(completion=response.completion, reasons=reasons)
+    return Response(completion=response.completion, reasons=reasons, verb=response.verb)

@@ -1,35 +1,43 @@
-"""Retained publications: the newest publication with RetainPub on each topic of each stream, always durable.
+"""Retained publications: the newest with RetainPub on each topic of each topic space and subscription point, durable.
 
-Stored form (space BROKER_RETAINED): the key is stream and topic, joined by NUL; the value is a msgpack list that begins
-with its version: version, sequence, put time, expiry time (microseconds since 1970, 0 for never), whether it was
-published Local, packed descriptor, private origin, body. A publication on several topics is stored under each.
+In memory stand their topics, and as many of the publications as fit into a bound; the others are read from the store
+when they are wanted. What is not committed yet cannot be read there, so it stays in memory.
+
+Stored form (space BROKER_RETAINED): the key is topic space, topic and, where it is not the default, the subscription
+point, joined by NUL; the value is a msgpack list that begins with its version: version, sequence, put time, expiry time
+(microseconds since 1970, 0 for never), whether it was published Local, packed descriptor, private origin, body. A
+publication on several topics is stored under each.
 """
 
 import heapq
-from collections.abc import Iterable
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
 import ormsgpack
 
-from mappings.topics import Scheme, literal_prefix, matches
+from mappings.topics import Scheme
+from mq_adapters.broker.retained_topics import TopicIndex
 from mq_adapters.embedded.unit_of_work import StateSpace, UnitOfWork
 from mq_adapters.message import Message, unpack_descriptor
 from mq_adapters.reasons import StoreError
 
 _VERSION: Final = 1
-_TOPIC_WILDCARDS: Final = frozenset({"+", "#"})
+#: Publications kept in memory, bytes.
+CACHED_BYTES: Final = 64 * 1024 * 1024
+#: What a publication costs in memory beside its body, bytes.
+_OVERHEAD_BYTES: Final = 600
+#: How many publications one that comes may push out, so that each pays its own way.
+_EVICTIONS: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RetainedPublication:
-    """The message as it was put on the stream queue; `is_local` says whether its publisher set Local."""
+    """The message as it was put on the input queue; `is_local` says whether its publisher set Local."""
 
     message: Message
     is_local: bool
-
-    def has_expired(self, now_us: int) -> bool:
-        return 0 < self.message.expires_us <= now_us
 
     def pack(self) -> bytes:
         """The durable value."""
@@ -64,69 +72,140 @@ def unpack_retained(packed: bytes, identifier_prefix: bytes) -> RetainedPublicat
     return RetainedPublication(message=message, is_local=is_local)
 
 
-class RetainedPublications:
-    """All retained publications, in memory as in the store: each change goes into a unit of work."""
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Retained:
+    """That there is a publication on a topic: its number, its end, and where it is stored."""
 
-    def __init__(self, identifier_prefix: bytes) -> None:
+    key: bytes
+    sequence: int
+    expires_us: int
+    is_local: bool
+
+    def has_expired(self, now_us: int) -> bool:
+        return 0 < self.expires_us <= now_us
+
+
+class RetainedPublications:
+    """All retained publications. `state` reads one durable value, as last committed, by its key."""
+
+    def __init__(
+        self, identifier_prefix: bytes, state: Callable[[bytes], bytes | None], *, cached_bytes: int = CACHED_BYTES
+    ) -> None:
         self._identifier_prefix = identifier_prefix
-        self._streams: dict[str, dict[str, RetainedPublication]] = {}
-        self._expiring: list[tuple[int, int, str, str]] = []
+        self._state = state
+        self._maximum_bytes = cached_bytes
+        self._topics: dict[tuple[str, str], TopicIndex[Retained]] = {}
+        self._expiring: list[tuple[int, int, tuple[str, str], str]] = []
+        self._cache: OrderedDict[bytes, RetainedPublication] = OrderedDict()
+        self._cached_bytes = 0
+
+    @property
+    def cached_bytes(self) -> int:
+        """What the publications in memory cost, bytes."""
+        return self._cached_bytes
 
     def load(self, states: Iterable[tuple[bytes, bytes]]) -> None:
-        """Takes over what the store has."""
+        """Takes over what the store has, without keeping the publications."""
         for key, packed in states:
-            stream_name, _, topic = key.decode().partition("\0")
-            self._remember(stream_name, topic, unpack_retained(packed, self._identifier_prefix))
+            publication = unpack_retained(packed, self._identifier_prefix)
+            space, _, rest = key.decode().partition("\0")
+            topic, _, point = rest.partition("\0")
+            self._remember((space, point), topic, _retained(key, publication))
 
-    def keep(self, unit: UnitOfWork, stream_name: str, topics: Iterable[str], publication: RetainedPublication) -> None:
-        """Keeps a publication on each of its topics, in the place of the one before."""
+    def keep(
+        self, unit: UnitOfWork, space: str, point: str, topics: Iterable[str], publication: RetainedPublication
+    ) -> None:
+        """Keeps a publication on each of its routing topics, in the place of the one before."""
         packed = publication.pack()
         for topic in topics:
-            self._remember(stream_name, topic, publication)
-            unit.set_state(StateSpace.BROKER_RETAINED, _key(stream_name, topic), packed)
+            key = _key(space, point, topic)
+            self._remember((space, point), topic, _retained(key, publication))
+            self._hold(key, publication)
+            unit.set_state(StateSpace.BROKER_RETAINED, key, packed)
+        self._make_room()
 
-    def matching(self, stream_name: str, pattern: str, scheme: Scheme, now_us: int) -> dict[str, RetainedPublication]:
-        """Topic and publication of what is retained now and matches a pattern."""
-        found = self._streams.get(stream_name, {})
-        prefix, is_exact = _literal_part(pattern, scheme)
-        if is_exact:
-            candidates = {prefix: found[prefix]} if prefix in found else {}
+    def matching(self, space: str, point: str, pattern: str, scheme: Scheme, now_us: int) -> dict[str, Retained]:
+        """What is retained now on the topics that a routing pattern matches."""
+        topics = self._topics.get((space, point))
+        if topics is None:
+            return {}
+        return {topic: kept for topic, kept in topics.matching(pattern, scheme) if not kept.has_expired(now_us)}
+
+    def publication(self, kept: Retained) -> RetainedPublication:
+        """The publication itself, from memory or from the store."""
+        found = self._cache.get(kept.key)
+        if found is None:
+            found = self._stored(kept.key)
+            if found is None or found.message.sequence != kept.sequence:
+                raise StoreError(
+                    "read a retained publication",
+                    "it is in the index but not in the store",
+                    "the file was changed by another program",
+                )
+            self._hold(kept.key, found)
+            self._make_room()
         else:
-            candidates = {
-                topic: publication
-                for topic, publication in found.items()
-                if topic.startswith(prefix) and matches(pattern, topic, scheme)
-            }
-        return {topic: kept for topic, kept in candidates.items() if not kept.has_expired(now_us)}
+            self._cache.move_to_end(kept.key)
+        return found
 
-    def delete(self, unit: UnitOfWork, stream_name: str, topic: str) -> None:
-        """Forgets the publication on a topic, which is there."""
-        del self._streams[stream_name][topic]
-        unit.delete_state(StateSpace.BROKER_RETAINED, _key(stream_name, topic))
+    def delete(self, unit: UnitOfWork, space: str, point: str, topic: str) -> None:
+        """Forgets the publication on a routing topic, which is there."""
+        self._topics[space, point].remove(topic)
+        key = _key(space, point, topic)
+        self._let_go(key)
+        unit.delete_state(StateSpace.BROKER_RETAINED, key)
 
     def remove_expired(self, unit: UnitOfWork, now_us: int) -> None:
         """Forgets the publications whose life is over."""
         while self._expiring and self._expiring[0][0] <= now_us:
-            _, sequence, stream_name, topic = heapq.heappop(self._expiring)
-            kept = self._streams[stream_name].get(topic)
-            if kept is not None and kept.message.sequence == sequence:
-                self.delete(unit, stream_name, topic)
+            _, sequence, place, topic = heapq.heappop(self._expiring)
+            kept = self._topics[place].get(topic)
+            if kept is not None and kept.sequence == sequence:
+                self.delete(unit, *place, topic)
 
-    def _remember(self, stream_name: str, topic: str, publication: RetainedPublication) -> None:
-        self._streams.setdefault(stream_name, {})[topic] = publication
-        message = publication.message
-        if message.expires_us:
-            heapq.heappush(self._expiring, (message.expires_us, message.sequence, stream_name, topic))
+    def _remember(self, place: tuple[str, str], topic: str, kept: Retained) -> None:
+        topics = self._topics.get(place)
+        if topics is None:
+            topics = self._topics[place] = TopicIndex()
+        topics.put(topic, kept)
+        if kept.expires_us:
+            heapq.heappush(self._expiring, (kept.expires_us, kept.sequence, place, topic))
+
+    def _stored(self, key: bytes) -> RetainedPublication | None:
+        packed = self._state(key)
+        return None if packed is None else unpack_retained(packed, self._identifier_prefix)
+
+    def _hold(self, key: bytes, publication: RetainedPublication) -> None:
+        self._let_go(key)
+        self._cache[key] = publication
+        self._cached_bytes += _cost(publication)
+
+    def _let_go(self, key: bytes) -> None:
+        publication = self._cache.pop(key, None)
+        if publication is not None:
+            self._cached_bytes -= _cost(publication)
+
+    def _make_room(self) -> None:
+        """Lets the publications go that were not wanted for longest, if the store has them already."""
+        for _ in range(_EVICTIONS):
+            if self._cached_bytes <= self._maximum_bytes:
+                return
+            key, publication = next(iter(self._cache.items()))
+            stored = self._stored(key)
+            if stored is not None and stored.message.sequence == publication.message.sequence:
+                self._let_go(key)
+            else:
+                self._cache.move_to_end(key)
 
 
-def _key(stream_name: str, topic: str) -> bytes:
-    return f"{stream_name}\0{topic}".encode()
+def _retained(key: bytes, publication: RetainedPublication) -> Retained:
+    message = publication.message
+    return Retained(key=key, sequence=message.sequence, expires_us=message.expires_us, is_local=publication.is_local)
 
 
-def _literal_part(pattern: str, scheme: Scheme) -> tuple[str, bool]:
-    """Text with which every matching topic begins, and whether the pattern is nothing but that text."""
-    if scheme is Scheme.CHARACTER:
-        return literal_prefix(pattern)
-    levels = pattern.split("/")
-    wildcard = next((place for place, level in enumerate(levels) if level in _TOPIC_WILDCARDS), len(levels))
-    return "/".join(levels[:wildcard]), wildcard == len(levels)
+def _cost(publication: RetainedPublication) -> int:
+    return _OVERHEAD_BYTES + len(publication.message.body)
+
+
+def _key(space: str, point: str, topic: str) -> bytes:
+    return "\0".join((space, topic, point) if point else (space, topic)).encode()

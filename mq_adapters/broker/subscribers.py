@@ -1,121 +1,158 @@
 """RegSub, DeregSub and ReqUpdate.
 
 All checks come before the first change, so that a command is carried out whole or refused whole; only a DeregSub of
-some topics that are registered and some that are not is carried out with a warning. Sources: IBM MQ, the pages of the
-queued publish/subscribe commands; WebSphere MQ V6 Publish/Subscribe User's Guide.
+some topics that are registered and some that are not is carried out with a warning. What a RegSub makes of a
+subscription that is there stands in `registration`. Sources: IBM MQ, the pages of the queued publish/subscribe
+commands; WebSphere MQ V6 Publish/Subscribe User's Guide.
 """
 
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Final
 
-from mappings.command import DeregisterSubscriber, RegisterSubscriber, RequestUpdate
+from mappings.command import (
+    DeregisterPublisher,
+    DeregisterSubscriber,
+    RegisterPublisher,
+    RegisterSubscriber,
+    RequestUpdate,
+)
 from mappings.name_value import NameValues
 from mappings.options import RegistrationOption, tokens_of
 from mappings.reasons import Reason
 from mappings.response import ResponseReason
 from mappings.table import Dialect
-from mq_adapters.broker.publish import Distributor
+from mq_adapters.broker.content_filter import FilterError, UnavailableFilterError
+from mq_adapters.broker.content_filter_parser import parse_filter
+from mq_adapters.broker.distributor import Distributor
+from mq_adapters.broker.full_response import full_response
+from mq_adapters.broker.registration import Registration, attributes_of, check_name, registration
 from mq_adapters.broker.responses import Refusal
 from mq_adapters.broker.retained import RetainedPublications
-from mq_adapters.broker.subscriptions import Identity, StreamSubscriptions, Subscription, SubscriptionRegistry
-from mq_adapters.embedded.engine import AUDIT_QUEUE, DEFAULT_STREAM, Engine
+from mq_adapters.broker.subscription import Identity, Interest, Subscription
+from mq_adapters.broker.subscriptions import Owner, SpaceSubscriptions, SubscriptionRegistry
+from mq_adapters.broker.topic_spaces import TopicSpaces
+from mq_adapters.embedded.engine import AUDIT_QUEUE, Engine
 from mq_adapters.embedded.unit_of_work import UnitOfWork
 from mq_adapters.message import MQCI_NONE, Message, MessageDescriptor
 from mq_adapters.reasons import QueueManagerError, ReasonCode
 
-#: Options of shared and named subscriptions, which this broker refuses (3083), as Message Broker V6 did.
-_UNSUPPORTED: Final = (
-    RegistrationOption.ADD_NAME
-    | RegistrationOption.JOIN_SHARED
-    | RegistrationOption.JOIN_EXCLUSIVE
-    | RegistrationOption.LEAVE_ONLY
-)
 _PERSISTENCE_TOKENS: Final = frozenset({"NonPers", "Pers", "PersAsPub", "PersAsQueue"})
 #: With one of these a RegSub is not followed by the publications that are retained.
 _WITHOUT_RETAINED: Final = RegistrationOption.NEW_PUBLICATIONS_ONLY | RegistrationOption.PUBLISH_ON_REQUEST_ONLY
+_NOT_PARSED: Final = ResponseReason(reason_code=Reason.MQRC_CONTENT_ERROR)
 
 SubscriberCommand = RegisterSubscriber | DeregisterSubscriber | RequestUpdate
+PublisherCommand = RegisterPublisher | DeregisterPublisher
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """A command was carried out: what a full response says, and the warnings."""
+
+    fields: NameValues = ()
+    warnings: tuple[ResponseReason, ...] = ()
+
+
+DONE: Final = Done()
 
 
 class Subscribers:
-    """Carries out the commands of subscribers. `stream_names` are the streams that this broker serves."""
+    """Carries out the commands of subscribers."""
 
     def __init__(
         self,
         engine: Engine,
         *,
-        stream_names: frozenset[str],
+        spaces: TopicSpaces,
         registry: SubscriptionRegistry,
         retained: RetainedPublications,
         distributor: Distributor,
     ) -> None:
         self._engine = engine
-        self._stream_names = stream_names
+        self._spaces = spaces
         self._registry = registry
         self._retained = retained
         self._distributor = distributor
 
-    def check_stream(self, stream_name: str | None) -> str:
-        """The stream that a command works on; 3082 for one that this broker does not serve."""
-        name = stream_name or DEFAULT_STREAM
-        if name not in self._stream_names:
-            raise Refusal(Reason.MQRCCF_UNKNOWN_STREAM, ("StreamName", name))
-        return name
+    def check_publisher(self, message: Message, command: PublisherCommand) -> None:
+        """RegPub and DeregPub: 3082, 3080 or 3076 for what no publisher can be. Nothing is registered."""
+        self._spaces.stream_of_command(command.stream_name)
+        _check_correl_id(message.descriptor, command)
+        if not (command.queue_name or message.descriptor.reply_to_q.rstrip()):
+            raise Refusal(Reason.MQRCCF_Q_NAME_ERROR)
 
-    def register(self, unit: UnitOfWork, message: Message, command: RegisterSubscriber, dialect: Dialect) -> NameValues:
-        """RegSub: adds or updates the subscriptions and sends what is retained; returns what FullResp asks for."""
-        stream_name = self.check_stream(command.stream_name)
+    def register(self, unit: UnitOfWork, message: Message, command: RegisterSubscriber, dialect: Dialect) -> Done:
+        """RegSub: adds or updates the subscriptions and sends what is retained."""
+        stream_name = self._spaces.stream_of_command(command.stream_name)
         identity = self._identity(message.descriptor, command)
-        _check_registration(command)
+        self._spaces.check_patterns(command.topics, dialect)
+        _check_persistence(command)
+        _check_filter(command)
         self._check_queue(identity)
-        stream = self._registry.stream(stream_name)
-        self._check_owner(stream.of(identity), message.descriptor, command, Reason.MQRCCF_DUPLICATE_IDENTITY)
-        self._check_name(stream, identity, command)
-        registered = [
-            self._registered(unit, message, command, dialect, identity, stream_name, topic)
-            for topic in dict.fromkeys(command.topics)
+        space = self._registry.space(self._spaces.space(stream_name))
+        _check_owners(space.owners(identity), message.descriptor, command, Reason.MQRCCF_DUPLICATE_IDENTITY)
+        registrations = [
+            self._registration(space, wanted, command)
+            for wanted in self._wanted(message, command, dialect, identity, stream_name)
+        ]
+        registered = [found.subscription for found in registrations]
+        for subscription in registered:
+            if space.find(identity, subscription.interest) is not subscription:
+                self._registry.put(unit, subscription)
+        warnings = [
+            ResponseReason(reason_code=Reason.MQRCCF_ALREADY_JOINED, fields=(("Topic", found.subscription.topic),))
+            for found in registrations
+            if found.has_joined_before
         ]
         if not command.registration_options & _WITHOUT_RETAINED:
-            self._send_retained(unit, registered)
-        return _full_response(registered, command)
+            _, is_parsed = self._send_retained(unit, registered)
+            warnings += () if is_parsed else (_NOT_PARSED,)
+        return Done(fields=full_response(registered, command), warnings=tuple(warnings))
 
-    def deregister(
-        self, unit: UnitOfWork, message: Message, command: DeregisterSubscriber
-    ) -> tuple[NameValues, tuple[ResponseReason, ...]]:
-        """DeregSub: ends subscriptions; 3073 where there are none, as a warning where there are some."""
-        stream = self._registry.stream(self.check_stream(command.stream_name))
-        identity = self._identity(message.descriptor, command)
-        _check_unsupported(command)
-        if command.topics:
-            found, missing = _find(stream, identity, command)
-        else:
-            found, missing = list(stream.of(identity)), []
+    def deregister(self, unit: UnitOfWork, message: Message, command: DeregisterSubscriber, dialect: Dialect) -> Done:
+        """DeregSub: ends subscriptions, or takes a SubIdentity off them; 3073, a warning where some are there."""
+        _check_filter(command)
+        found, missing = self._found(message, command, dialect)
         if not found:
             raise Refusal(Reason.MQRCCF_NOT_REGISTERED, *(("Topic", topic) for topic in missing))
-        self._check_owner(found, message.descriptor, command, Reason.MQRCCF_WRONG_USER)
-        for subscription in found:
-            self._registry.remove(unit, subscription)
+        _check_owners(map(_owner, found), message.descriptor, command, Reason.MQRCCF_WRONG_USER)
+        remaining = {subscription: _after_leaving(subscription, command) for subscription in found}
+        strangers = [subscription for subscription, after in remaining.items() if after is subscription]
+        if strangers and (len(strangers) == len(found) or not _is_for_all(command)):
+            raise Refusal(Reason.MQRCCF_SUB_IDENTITY_ERROR, ("SubIdentity", command.subscription_identity or ""))
+        for subscription, after in remaining.items():
+            if after is None:
+                self._registry.remove(unit, subscription)
+            elif after is not subscription:
+                self._registry.put(unit, after)
         warnings = tuple(
             ResponseReason(reason_code=Reason.MQRCCF_NOT_REGISTERED, fields=(("Topic", topic),)) for topic in missing
         )
-        return _full_response(found, command), warnings
+        return Done(fields=full_response(found, command), warnings=warnings)
 
-    def request_update(self, unit: UnitOfWork, message: Message, command: RequestUpdate) -> None:
+    def request_update(self, unit: UnitOfWork, message: Message, command: RequestUpdate, dialect: Dialect) -> Done:
         """ReqUpdate: sends what is retained for one subscription; 3073 without the subscription, 3077 without any."""
-        stream = self._registry.stream(self.check_stream(command.stream_name))
-        identity = self._identity(message.descriptor, command)
         _check_filter(command)
-        found, missing = _find(stream, identity, command)
+        found, missing = self._found(message, command, dialect)
         if not found:
             raise Refusal(Reason.MQRCCF_NOT_REGISTERED, *(("Topic", topic) for topic in missing))
-        self._check_owner(found, message.descriptor, command, Reason.MQRCCF_DUPLICATE_IDENTITY)
-        if not self._send_retained(unit, found):
+        named = command.subscription_name is not None
+        reason = Reason.MQRCCF_WRONG_USER if named else Reason.MQRCCF_DUPLICATE_IDENTITY
+        _check_owners(map(_owner, found), message.descriptor, command, reason)
+        count, is_parsed = self._send_retained(unit, found)
+        if not is_parsed:
+            return Done(warnings=(_NOT_PARSED,))
+        if not count:
             raise Refusal(Reason.MQRCCF_NO_RETAINED_MSG, *(("Topic", topic) for topic in command.topics))
+        return DONE
+
+    # -- inside: who, and which ----------------------------------------------------------------------------------------
 
     def _identity(self, descriptor: MessageDescriptor, command: SubscriberCommand) -> Identity:
         """QMgrName and QName, by default the reply queue, and the CorrelId with CorrelAsId; 3074, 3076 or 3080."""
+        _check_correl_id(descriptor, command)
         correlated = RegistrationOption.CORREL_ID_AS_IDENTITY in command.registration_options
-        if correlated and descriptor.correl_id == MQCI_NONE:
-            raise Refusal(Reason.MQRCCF_CORREL_ID_ERROR)
         queue_manager_name = command.queue_manager_name
         if queue_manager_name is None:
             queue_manager_name = descriptor.reply_to_q_mgr.rstrip()
@@ -139,135 +176,179 @@ class Subscribers:
             raise Refusal(
                 Reason.MQRCCF_Q_NAME_ERROR, ("ErrorId", str(int(error.reason_code))), ("QName", name)
             ) from None
-        if queue.handler is not None or name == AUDIT_QUEUE:
+        if queue.handler is not None or queue.name == AUDIT_QUEUE:
             error_id = str(int(ReasonCode.MQRC_PUT_INHIBITED))
             raise Refusal(Reason.MQRCCF_Q_NAME_ERROR, ("ErrorId", error_id), ("QName", name))
 
-    def _check_owner(
-        self,
-        subscriptions: tuple[Subscription, ...] | list[Subscription],
-        descriptor: MessageDescriptor,
-        command: SubscriberCommand,
-        reason: Reason,
-    ) -> None:
-        """Only the user who registered may act on a subscription, unless both sides say VariableUserId."""
-        option = RegistrationOption.VARIABLE_USER_ID
-        for subscription in subscriptions:
-            if subscription.user_identifier == descriptor.user_identifier:
-                continue
-            if option not in subscription.options or option not in command.registration_options:
-                raise Refusal(reason, ("UserId", descriptor.user_identifier))
+    def _found(
+        self, message: Message, command: DeregisterSubscriber | RequestUpdate, dialect: Dialect
+    ) -> tuple[list[Subscription], list[str]]:
+        """The subscriptions that a command means, and the topics that have none.
 
-    def _check_name(self, stream: StreamSubscriptions, identity: Identity, command: RegisterSubscriber) -> None:
-        """3152 where the SubName belongs to another subscription, or would belong to two."""
-        name = command.subscription_name
-        if name is None:
-            return
-        holder = stream.named(name)
-        topics = dict.fromkeys(command.topics)
-        point = command.subscription_point or ""
-        if len(topics) > 1 or (holder is not None and holder is not stream.find(identity, point, command.topics[0])):
-            raise Refusal(Reason.MQRCCF_DUPLICATE_SUBSCRIPTION, ("SubName", name))
+        SubName, where it is given, says which: before all else, and the user alone is compared. 3153 where the
+        subscription that the rest of the command means has no name.
+        """
+        stream_name = self._spaces.stream_of_command(command.stream_name)
+        space = self._registry.space(self._spaces.space(stream_name))
+        named = space.named(command.subscription_name) if command.subscription_name is not None else None
+        if named is not None:
+            return [named], []
+        identity = self._identity(message.descriptor, command)
+        if _is_for_all(command):
+            return self._chosen(space.of(identity), command, dialect, stream_name), []
+        found: list[Subscription] = []
+        missing: list[str] = []
+        for topic in dict.fromkeys(command.topics):
+            subscription = space.find(identity, self._interest(command, dialect, stream_name, topic))
+            if subscription is None:
+                missing.append(topic)
+            else:
+                found.append(subscription)
+        if command.subscription_name is None:
+            return found, missing
+        if any(not subscription.name for subscription in found):
+            raise Refusal(Reason.MQRCCF_SUB_NAME_ERROR, ("SubName", command.subscription_name))
+        return [], list(dict.fromkeys(command.topics))
 
-    def _registered(
+    def _chosen(
         self,
-        unit: UnitOfWork,
-        message: Message,
-        command: RegisterSubscriber,
+        subscriptions: Iterable[Subscription],
+        command: DeregisterSubscriber | RequestUpdate,
         dialect: Dialect,
-        identity: Identity,
         stream_name: str,
-        topic: str,
-    ) -> Subscription:
-        point = command.subscription_point or ""
-        existing = self._registry.stream(stream_name).find(identity, point, topic)
-        if existing is not None and RegistrationOption.NO_ALTERATION in command.registration_options:
-            return existing
-        descriptor = message.descriptor
-        subscription = Subscription(
-            number=existing.number if existing is not None else self._registry.next_number(),
-            identity=identity,
-            stream_name=stream_name,
-            topic=topic,
-            dialect=dialect,
-            options=command.registration_options,
-            subscription_point=point,
-            subscription_name=command.subscription_name or "",
-            subscription_user_data=command.subscription_user_data or "",
-            user_identifier=descriptor.user_identifier,
-            accounting_token=descriptor.accounting_token,
-            appl_identity_data=descriptor.appl_identity_data,
-            expires_us=message.expires_us,
-        )
-        self._registry.put(unit, subscription)
-        return subscription
-
-    def _send_retained(self, unit: UnitOfWork, subscriptions: list[Subscription]) -> bool:
-        """Sends what is retained for subscriptions of one identity, each publication once; whether there was any."""
-        now_us = self._engine.now_us()
-        found = [
-            kept
-            for wanted in subscriptions
-            if not wanted.subscription_point
-            for kept in self._retained.matching(wanted.stream_name, wanted.topic, wanted.scheme, now_us).values()
+    ) -> list[Subscription]:
+        """With DeregAll: those that have the topics, the point or the filter that the command names, if it does."""
+        patterns = {self._spaces.routing_pattern(stream_name, topic, dialect) for topic in command.topics}
+        return [
+            found
+            for found in subscriptions
+            if (not patterns or found.interest.pattern in patterns)
+            and command.subscription_point in (None, found.interest.point)
+            and command.filter in (None, found.interest.filter)
         ]
-        if found:
-            self._distributor.send_retained(unit, found, subscriptions[0])
-        return bool(found)
+
+    def _interest(self, command: SubscriberCommand, dialect: Dialect, stream_name: str, topic: str) -> Interest:
+        return Interest(
+            pattern=self._spaces.routing_pattern(stream_name, topic, dialect),
+            point=command.subscription_point or "",
+            filter=command.filter or "",
+        )
+
+    # -- inside: registering -------------------------------------------------------------------------------------------
+
+    def _wanted(
+        self, message: Message, command: RegisterSubscriber, dialect: Dialect, identity: Identity, stream_name: str
+    ) -> Iterable[Subscription]:
+        """What the command describes, for each of its topics."""
+        descriptor = message.descriptor
+        return (
+            Subscription(
+                number=0,
+                identity=identity,
+                stream_name=stream_name,
+                topic=topic,
+                space=self._spaces.space(stream_name),
+                interest=self._interest(command, dialect, stream_name, topic),
+                dialect=dialect,
+                options=attributes_of(command.registration_options),
+                user_data=command.subscription_user_data or "",
+                user_identifier=descriptor.user_identifier,
+                accounting_token=descriptor.accounting_token,
+                appl_identity_data=descriptor.appl_identity_data,
+                expires_us=message.expires_us,
+            )
+            for topic in dict.fromkeys(command.topics)
+        )
+
+    def _registration(
+        self, space: SpaceSubscriptions, wanted: Subscription, command: RegisterSubscriber
+    ) -> Registration:
+        existing = space.find(wanted.identity, wanted.interest)
+        name = command.subscription_name
+        if name is not None:
+            check_name(name)
+            holder = space.named(name)
+            if len(set(command.topics)) > 1 or (holder is not None and holder is not existing):
+                raise Refusal(Reason.MQRCCF_DUPLICATE_SUBSCRIPTION, ("SubName", name))
+        number = existing.number if existing is not None else self._registry.next_number()
+        return registration(existing, replace(wanted, number=number), command)
+
+    def _send_retained(self, unit: UnitOfWork, subscriptions: list[Subscription]) -> tuple[int, bool]:
+        """Sends what is retained for subscriptions of one identity, each publication once.
+
+        Returns how many there were, and whether all could be parsed for the content filters.
+        """
+        now_us = self._engine.now_us()
+        sent: set[int] = set()
+        count, all_are_parsed = 0, True
+        for wanted in subscriptions:
+            interest = wanted.interest
+            found = self._retained.matching(wanted.space, interest.point, interest.pattern, wanted.scheme, now_us)
+            distinct = {
+                kept.sequence: kept
+                for topic, kept in found.items()
+                if kept.sequence not in sent and not self._spaces.spans_streams(interest.pattern, topic)
+            }
+            sent.update(distinct)
+            messages = (self._retained.publication(distinct[sequence]).message for sequence in sorted(distinct))
+            number, is_parsed = self._distributor.send_retained(unit, messages, wanted)
+            count, all_are_parsed = count + number, all_are_parsed and is_parsed
+        return count, all_are_parsed
 
 
-def _check_registration(command: RegisterSubscriber) -> None:
-    _check_unsupported(command)
-    _check_filter(command)
+def _is_for_all(command: DeregisterSubscriber | RequestUpdate) -> bool:
+    """DeregAll, which is ignored beside a topic, a subscription point and a filter together."""
+    named = (command.topics, command.subscription_point, command.filter)
+    is_asked = RegistrationOption.DEREGISTER_ALL in command.registration_options
+    return is_asked and not all(named)
+
+
+def _after_leaving(subscription: Subscription, command: DeregisterSubscriber) -> Subscription | None:
+    """What is left of a subscription, None where it ends; the same object where the SubIdentity has not joined."""
+    identity = command.subscription_identity
+    if identity is None:
+        return None
+    if identity not in subscription.joined:
+        return subscription
+    joined = tuple(held for held in subscription.joined if held != identity)
+    if not joined and RegistrationOption.LEAVE_ONLY not in command.registration_options:
+        return None
+    return replace(subscription, joined=joined, is_exclusive=False)
+
+
+def _owner(subscription: Subscription) -> Owner:
+    return subscription.user_identifier, RegistrationOption.VARIABLE_USER_ID in subscription.options
+
+
+def _check_owners(
+    owners: Iterable[Owner], descriptor: MessageDescriptor, command: SubscriberCommand, reason: Reason
+) -> None:
+    """Only the user who registered may act on a subscription, unless both sides say VariableUserId."""
+    is_variable = RegistrationOption.VARIABLE_USER_ID in command.registration_options
+    for user_identifier, takes_others in owners:
+        if user_identifier != descriptor.user_identifier and not (takes_others and is_variable):
+            raise Refusal(reason, ("UserId", descriptor.user_identifier))
+
+
+def _check_correl_id(descriptor: MessageDescriptor, command: SubscriberCommand | PublisherCommand) -> None:
+    correlated = RegistrationOption.CORREL_ID_AS_IDENTITY in command.registration_options
+    if correlated and descriptor.correl_id == MQCI_NONE:
+        raise Refusal(Reason.MQRCCF_CORREL_ID_ERROR)
+
+
+def _check_persistence(command: RegisterSubscriber) -> None:
     persistence = [token for token in tokens_of(command.registration_options) if token in _PERSISTENCE_TOKENS]
     if len(persistence) > 1:
         raise Refusal(Reason.MQRCCF_REG_OPTIONS_ERROR, ("RegOpt", persistence[1]))
 
 
-def _check_unsupported(command: SubscriberCommand) -> None:
-    unsupported = tokens_of(command.registration_options & _UNSUPPORTED)
-    if unsupported:
-        raise Refusal(Reason.MQRCCF_REG_OPTIONS_ERROR, ("RegOpt", unsupported[0]))
-
-
 def _check_filter(command: SubscriberCommand) -> None:
-    """2551: a content filter that nobody here can evaluate must not be ignored, which would widen the subscription."""
-    if command.filter is not None:
-        raise Refusal(Reason.MQRC_SELECTION_NOT_AVAILABLE, ("Filter", command.filter))
-
-
-def _find(
-    stream: StreamSubscriptions, identity: Identity, command: DeregisterSubscriber | RequestUpdate
-) -> tuple[list[Subscription], list[str]]:
-    """The subscriptions to exactly the command's topics, and the topics that have none.
-
-    No subscription has a Filter, so a command that names one finds nothing. A SubName must be that of the subscription.
-    """
-    found: list[Subscription] = []
-    missing: list[str] = []
-    for topic in dict.fromkeys(command.topics):
-        subscription = stream.find(identity, command.subscription_point or "", topic)
-        named = command.subscription_name in (None, subscription.subscription_name if subscription else None)
-        if subscription is None or command.filter is not None or not named:
-            missing.append(topic)
-        else:
-            found.append(subscription)
-    return found, missing
-
-
-def _full_response(subscriptions: list[Subscription], command: SubscriberCommand) -> NameValues:
-    """What FullResp returns of the subscriptions, under psc names; nothing without FullResp."""
-    if RegistrationOption.FULL_RESPONSE not in command.registration_options:
-        return ()
-    first = subscriptions[0]
-    fields = [("Topic", subscription.topic) for subscription in subscriptions]
-    fields += [("QMgrName", first.identity.queue_manager_name), ("QName", first.identity.queue_name)]
-    if first.identity.correl_id is not None:
-        fields.append(("CorrelId", first.identity.correl_id.hex()))
-    fields.append(("UserId", first.user_identifier))
-    fields += [("RegOpt", token) for token in tokens_of(first.options)]
-    if first.subscription_name:
-        fields.append(("SubName", first.subscription_name))
-    if first.subscription_user_data:
-        fields.append(("SubUserData", first.subscription_user_data))
-    return tuple(fields)
+    """3150 for a malformed content filter, 2551 for one that cannot be evaluated here."""
+    if command.filter is None:
+        return
+    try:
+        parse_filter(command.filter)
+    except FilterError:
+        raise Refusal(Reason.MQRCCF_FILTER_ERROR, ("Filter", command.filter)) from None
+    except UnavailableFilterError:
+        raise Refusal(Reason.MQRC_SELECTION_NOT_AVAILABLE, ("Filter", command.filter)) from None

@@ -14,7 +14,7 @@ The gateway's event loop drives it in the daemon; a command without a daemon dri
 
 import heapq
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -298,6 +298,14 @@ class Engine:
     def states(self, space: StateSpace) -> list[tuple[bytes, bytes]]:
         """Every key and value of a space, as last committed; for loading at the start."""
         return self._store.states(space)
+
+    def state(self, space: StateSpace, key: bytes) -> bytes | None:
+        """One value of a space, as last committed; None where there is none."""
+        return self._store.state(space, key)
+
+    def each_state(self, space: StateSpace) -> Iterator[tuple[bytes, bytes]]:
+        """The same as `states`, one after another: for values that are large together."""
+        return self._store.each_state(space)
 
     @property
     def is_idle(self) -> bool:

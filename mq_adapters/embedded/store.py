@@ -112,6 +112,18 @@ class Store:
         """The priority of each message of a queue, by its number."""
         return dict(self._read("SELECT sequence, priority FROM message WHERE queue = ?", (queue,)))
 
+    def state(self, space: int, key: bytes) -> bytes | None:
+        """One value of a space, as last committed; None where there is none."""
+        rows = self._read("SELECT value FROM state WHERE space = ? AND key = ?", (space, key))
+        return rows[0][0] if rows else None
+
+    def each_state(self, space: int) -> Iterator[tuple[bytes, bytes]]:
+        """Every key and value of a space, one after another: for values that are large together."""
+        try:
+            yield from self._reader.execute("SELECT key, value FROM state WHERE space = ? ORDER BY key", (space,))
+        except apsw.Error as error:
+            raise _failure("read the store", error) from error
+
     def states(self, space: int) -> list[tuple[bytes, bytes]]:
         return self._read("SELECT key, value FROM state WHERE space = ? ORDER BY key", (space,))
 

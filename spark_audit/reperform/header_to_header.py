@@ -2,8 +2,9 @@
 
 What the broker changes of a publication, whatever the formats: NoReg is gone; IsRetainedPub stands in copies of a
 retained publication and nowhere else; the publisher's RegOpt and Local are its own; QName and QMgrName stay with
-DirectReq alone; a stream name may be added or taken away in MQRFH, SubPoint in MQRFH2. All other fields stay. Into the
-other format only the nine rows pass, and every name that does not is named with a reason.
+DirectReq alone, and may be added then, from the publisher's MQMD, before the topics; a stream name may be added or
+taken away in MQRFH, SubPoint in MQRFH2, SubUserData in both. All other fields stay. Into the other format only the
+nine rows pass, and every name that does not is named with a reason.
 Source: seed 003; WebSphere MQ V6 Publish/Subscribe User's Guide, "Publish".
 """
 
@@ -19,7 +20,7 @@ from spark_audit.reperform.topics import escaped
 #: Options of PubOpt that do not say anything of the publication itself: see the module's text.
 _NOT_PASSED_ON: Final = frozenset({"NoReg", "IsRetainedPub", "Local"})
 _RETURN_ADDRESS: Final = frozenset({"QName", "QMgrName"})
-_ADDED_BY_BROKER: Final = frozenset({"MQPSStreamName", "SubPoint"})
+_ADDED_BY_BROKER: Final = frozenset({"MQPSStreamName", "SubPoint", "MQPSSubUserData", "SubUserData"})
 _IS_RETAINED: Final = ("PubOpt", "IsRetainedPub")
 
 Fields = tuple[tuple[str, str], ...]
@@ -29,14 +30,18 @@ def reperform_copy(facts: Facts) -> Outcome:
     """Judge the header of a copy that the broker put on a subscriber's queue."""
     source = meaning_of(*read_chain(facts.input, facts.input_described))
     marked = (_IS_RETAINED,) if facts.is_retained else ()  # with InformIfRet, which the record does not tell
-    return _judged(facts, source, _delivered_fields(source, marked), may_lack=marked)
+    may_gain = _RETURN_ADDRESS - {name for name, _ in source.fields} if _is_direct(source) else frozenset()
+    return _judged(facts, source, _delivered_fields(source, marked), may_lack=marked, may_gain=may_gain)
 
 
-def _judged(facts: Facts, source: Meaning, expected: Fields, *, may_lack: Fields) -> Outcome:
+def _judged(
+    facts: Facts, source: Meaning, expected: Fields, *, may_lack: Fields, may_gain: frozenset[str] = frozenset()
+) -> Outcome:
     try:
         actual = meaning_of(*read_chain(facts.output, facts.output_described))
     except UnreadableBytes as error:
         return Outcome(status=Status.DIFFERENCE, detail=f"the output cannot be read: {error}", same_bytes=False)
+    expected = _with_gained(expected, actual, may_gain)
     changes_format = source.version != actual.version
     if changes_format and actual.version == 2:
         expected = tuple(field for field in expected if field[1] not in ONLY_IN_MQRFH or field[0] == "Topic")
@@ -49,8 +54,21 @@ def _judged(facts: Facts, source: Meaning, expected: Fields, *, may_lack: Fields
     return compared(predicted, facts.output, differences)
 
 
+def _is_direct(source: Meaning) -> bool:
+    return "DirectReq" in source.options("RegOpt")
+
+
+def _with_gained(expected: Fields, actual: Meaning, may_gain: frozenset[str]) -> Fields:
+    """The expected fields with those that were added and may be, each once, before the topics."""
+    gained = {name: value for name, value in actual.fields if name in may_gain}
+    if not gained:
+        return expected
+    topic = next(place for place, (name, _) in enumerate(expected) if name == "Topic")
+    return (*expected[:topic], *gained.items(), *expected[topic:])
+
+
 def _delivered_fields(source: Meaning, marked: Fields) -> Fields:
-    is_direct = "DirectReq" in source.options("RegOpt")
+    is_direct = _is_direct(source)
     kept = [
         (name, value)
         for name, value in source.fields

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mq_adapters.broker.broker import Broker
+from mq_adapters.broker.broker import Broker, BrokerRules
 from mq_adapters.delivery_listener import Delivery
 from mq_adapters.embedded.engine import CONTROL_QUEUE, DEFAULT_STREAM, Engine
 from mq_adapters.embedded.unit_of_work import UnitOfWork
@@ -44,9 +44,9 @@ class RecordingListener:
 class Station:
     """A queue manager named QM1 with a broker, a clock that stands still, and queues OLD, NEW and REPLY."""
 
-    def __init__(self, folder: Path, streams: tuple[str, ...]) -> None:
+    def __init__(self, folder: Path, streams: tuple[str, ...], rules: BrokerRules | None = None) -> None:
         self.folder = folder
-        self.streams = streams
+        self.rules = rules or BrokerRules(input_queues=streams)
         self.now_us = START_US
         self.listener = RecordingListener()
         self.open()
@@ -55,7 +55,7 @@ class Station:
         self.engine = Engine.open(self.folder, name="QM1", now_us=lambda: self.now_us)
         for name in ("OLD", "NEW", "REPLY"):
             self.engine.ensure(name, "")
-        self.broker = Broker(self.engine, listener=self.listener, streams=self.streams)
+        self.broker = Broker(self.engine, listener=self.listener, rules=self.rules)
         self.broker.attach()
 
     def restart(self) -> None:

@@ -54,9 +54,9 @@ def test_mqrfh_refusal_names_the_cause_and_repeats_the_command(station):
 
 
 def test_mqrfh2_refusal_names_the_cause_and_repeats_the_psc_folder(station):
-    psc = "<psc><Command>RegSub</Command><QName>NEW</QName><Topic>a</Topic><Filter>x=1</Filter></psc>"
+    psc = "<psc><Command>RegSub</Command><QName>NEW</QName><Topic>a</Topic><Filter>x=</Filter></psc>"
     station.control(psc)
-    pscr = "<pscr><Completion>error</Completion><Response><Reason>2551</Reason><Filter>x=1</Filter></Response></pscr>"
+    pscr = "<pscr><Completion>error</Completion><Response><Reason>3150</Reason><Filter>x=</Filter></Response></pscr>"
     assert station.bodies("REPLY") == [mqrfh2_answer(pscr, psc)]
 
 
@@ -145,7 +145,7 @@ def test_refused_publication_is_remembered_in_its_unit_of_work(station):
         ("MQPSCommand RegPub MQPSQName OLD MQPSStreamName NO.STREAM MQPSTopic a", 3082, {}),
         ("MQPSCommand RegSub MQPSRegOpts 0x1 MQPSQName OLD MQPSTopic a", 3083, {}),
         ("MQPSCommand RegSub MQPSRegOpts NonPers MQPSRegOpts Pers MQPSQName OLD MQPSTopic a", 3083, {}),
-        ("MQPSCommand RegSub MQPSRegOpts AddName MQPSSubName n MQPSQName OLD MQPSTopic a", 3083, {}),
+        ("MQPSCommand RegSub MQPSRegOpts AddName MQPSQName OLD MQPSTopic a", 3083, {}),
         ("MQPSCommand RegSub MQPSQName OLD MQPSTopic a", 2029, {"msg_type": 2}),
     ],
 )
@@ -188,7 +188,9 @@ def test_publication_seen_before_is_still_checked_for_its_message_type_and_corre
 def test_structure_error_is_answered_without_the_command(station):
     broken = station.mqrfh("MQPSCommand RegSub MQPSTopic a")[:40]
     station.put(CONTROL, MQRFH, broken, msg_type=1, reply_to_q="REPLY")
-    assert station.bodies("REPLY") == [mqrfh_answer("MQPSCompCode 2 MQPSReason 2334 MQPSReasonText MQRC_RFH_ERROR")]
+    assert station.bodies("REPLY") == [
+        mqrfh_answer('MQPSCompCode 2 MQPSReason 2334 MQPSReasonText MQRC_RFH_ERROR MQPSCommand ""')
+    ]
 
 
 @pytest.mark.parametrize("verb", ["RegPub", "DeregPub"])
@@ -266,7 +268,7 @@ def test_full_response_describes_the_subscription(station):
     pscr = (
         "<pscr><Completion>ok</Completion><Command>RegSub</Command><Topic>a/#</Topic><QMgrName>QM1</QMgrName>"
         f"<QName>NEW</QName><CorrelId>{'ab' * 24}</CorrelId><UserId>ann</UserId><RegOpt>CorrelAsId</RegOpt>"
-        "<RegOpt>FullResp</RegOpt><SubName>mine</SubName></pscr>"
+        "<SubName>mine</SubName></pscr>"
     )
     assert station.bodies("REPLY") == [mqrfh2_answer(pscr)]
 
@@ -334,6 +336,29 @@ def test_message_that_is_no_command_is_discarded_and_reported_as_its_report_says
     assert told.descriptor.correl_id == message.msg_id
     assert station.take_all("SYSTEM.DEAD.LETTER.QUEUE") == []
     assert [name for name, _ in station.listener.drops] == [DEFAULT]
+
+
+@pytest.mark.parametrize("format", [b"MQADMIN ", b"MQPCF   "])
+@pytest.mark.parametrize("queue_name", [CONTROL, DEFAULT])
+def test_pcf_command_goes_to_the_dead_letter_queue_with_an_exception_report_if_asked(station, queue_name, format):
+    publish_pcf = struct.pack("<9i", 1, 36, 1, 63, 1, 1, 0, 0, 0)
+    message, _ = station.put(queue_name, format, publish_pcf, report=0x0100_0000, reply_to_q="REPLY")
+    (dead,) = station.take_all("SYSTEM.DEAD.LETTER.QUEUE")
+    assert dead.body[172:] == publish_pcf
+    (told,) = station.take_all("REPLY")
+    assert (told.descriptor.msg_type, told.descriptor.feedback, told.body) == (4, 2110, b"")
+    assert told.descriptor.correl_id == message.msg_id
+
+
+@pytest.mark.parametrize("queue_name", [CONTROL, DEFAULT])
+def test_header_that_is_none_goes_to_the_dead_letter_queue_unless_an_answer_is_wanted(station, queue_name):
+    broken = b"RFH " + struct.pack("<ii", 1, 5)
+    station.put(queue_name, MQRFH, broken)
+    (dead,) = station.take_all("SYSTEM.DEAD.LETTER.QUEUE")
+    assert (struct.unpack_from("<i", dead.body, 8)[0], dead.body[172:]) == (2334, broken)
+    station.put(queue_name, MQRFH, broken, report=2, reply_to_q="REPLY")
+    assert len(station.bodies("REPLY")) == 1
+    assert station.take_all("SYSTEM.DEAD.LETTER.QUEUE") == []
 
 
 def test_answer_sent_to_the_control_queue_ends_there(station):

@@ -56,7 +56,7 @@ def test_other_folders_stay_for_an_mqrfh2_subscriber(station):
 
 
 def test_what_is_the_publishers_own_is_hidden_and_reported(station):
-    station.subscribe_old("a")
+    station.subscribe_old("a", "MQPSRegOpts Local")
     station.publish(
         "MQPSCommand Publish MQPSRegOpts Local MQPSPubOpts NoReg MQPSPubOpts RetainPub MQPSQMgrName QM9 MQPSQName P.Q "
         "MQPSStreamName SYSTEM.BROKER.DEFAULT.STREAM MQPSTopic a MQPSPubTime 2026112012000000 MQPSStringData hi own 1",
@@ -81,6 +81,51 @@ def test_direct_requests_show_where_the_publisher_is(station):
     station.publish("MQPSCommand Publish MQPSRegOpts DirectReq MQPSQMgrName QM9 MQPSQName P.Q MQPSTopic a")
     expected = "MQPSCommand Publish MQPSQMgrName QM9 MQPSQName P.Q MQPSTopic a"
     assert station.bodies("OLD") == [station.mqrfh(expected)]
+
+
+def test_direct_requests_show_the_reply_queue_of_a_publisher_who_names_none(station):
+    station.subscribe_old("a")
+    station.subscribe_new("a")
+    for queue_name in ("P.1", "P.2"):
+        header = "MQPSCommand Publish MQPSRegOpts DirectReq MQPSTopic a"
+        station.publish(header, reply_to_q=queue_name, reply_to_q_mgr="QM9")
+    expected = "MQPSCommand Publish MQPSQName {} MQPSQMgrName QM9 MQPSTopic a"
+    assert station.bodies("OLD") == [station.mqrfh(expected.format(name)) for name in ("P.1", "P.2")]
+    psc = "<psc><Command>Publish</Command><QName>{}</QName><QMgrName>QM9</QMgrName><Topic>a</Topic></psc>"
+    assert station.bodies("NEW") == [station.mqrfh2(psc.format(name)) for name in ("P.1", "P.2")]
+    station.publish("MQPSCommand Publish MQPSRegOpts DirectReq MQPSTopic a")
+    assert station.listener.refusals == [("Publish", 3076)]
+
+
+def test_mqrfh_publication_with_local_reaches_subscriptions_with_local_alone(station):
+    station.subscribe_old("a")
+    station.subscribe_new("a", "<RegOpt>Local</RegOpt>")
+    station.publish("MQPSCommand Publish MQPSRegOpts Local MQPSTopic a")
+    assert (len(station.take_all("OLD")), len(station.take_all("NEW"))) == (0, 1)
+    station.publish("<psc><Command>Publish</Command><PubOpt>Local</PubOpt><Topic>a</Topic></psc>")
+    assert (len(station.take_all("OLD")), len(station.take_all("NEW"))) == (1, 1)
+
+
+def test_user_data_of_the_subscription_come_with_each_publication(station):
+    station.control(
+        "MQPSCommand RegSub MQPSQName OLD MQPSTopic a MQPSSubUserData 'x MQPSSubName n".replace("'x", '"x y"')
+    )
+    station.control(
+        "<psc><Command>RegSub</Command><QName>NEW</QName><Topic>a</Topic><SubUserData>1 &lt; 2</SubUserData></psc>"
+    )
+    station.publish("MQPSCommand Publish MQPSTopic a MQPSSeqNum 7", b"x")
+    expected = 'MQPSCommand Publish MQPSTopic a MQPSSeqNum 7 MQPSSubUserData "x y"'
+    assert station.bodies("OLD") == [station.mqrfh(expected, b"x")]
+    psc = "<psc><Command>Publish</Command><Topic>a</Topic><SeqNum>7</SeqNum><SubUserData>1 &lt; 2</SubUserData></psc>"
+    assert station.bodies("NEW") == [station.mqrfh2(psc, body=b"x")]
+
+
+def test_publisher_cannot_speak_for_the_broker(station):
+    station.subscribe_new("a")
+    psc = "<psc><Command>Publish</Command><Topic>a</Topic><SubPoint>p</SubPoint><SubUserData>u</SubUserData></psc>"
+    station.publish(psc)
+    assert station.bodies("NEW") == [station.mqrfh2("<psc><Command>Publish</Command><Topic>a</Topic></psc>")]
+    assert [name for name, _ in station.listener.copies[0][2].dropped] == ["SubPoint", "SubUserData"]
 
 
 @pytest.mark.parametrize("published", ["", f"MQPSStreamName {STREAM} "])

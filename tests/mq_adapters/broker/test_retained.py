@@ -138,10 +138,10 @@ def test_deletion_follows_the_wildcards_and_options_of_its_format(station, delet
 def test_mqrfh_deletes_what_was_published_local_with_local_only(station):
     station.publish("MQPSCommand Publish MQPSRegOpts Local MQPSPubOpts RetainPub MQPSTopic a/b", b"x")
     station.publish("MQPSCommand DeletePub MQPSTopic a/b")
-    station.subscribe_new("a/b")
+    station.subscribe_new("a/b", "<RegOpt>Local</RegOpt>")
     assert len(station.take_all("NEW")) == 1
     station.publish("MQPSCommand DeletePub MQPSDelOpts Local MQPSTopic a/b")
-    station.subscribe_new("a/b")
+    station.subscribe_new("a/b", "<RegOpt>Local</RegOpt>")
     assert station.take_all("NEW") == []
 
 

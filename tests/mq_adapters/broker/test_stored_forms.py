@@ -1,4 +1,4 @@
-"""What the broker keeps in the store: version 1 as written down here, and nothing else."""
+"""What the broker keeps in the store: subscriptions of versions 1 and 2, retained publications of version 1."""
 
 import ormsgpack
 import pytest
@@ -32,10 +32,23 @@ def test_subscription_and_retained_publication_of_version_1_are_read(station):
     assert station.bodies("NEW") == [station.mqrfh2(marked, body=b"x")]
 
 
+def test_subscription_is_written_as_version_2(station):
+    psc = (
+        "<psc><Command>RegSub</Command><QName>NEW</QName><Topic>a/#</Topic><SubPoint>p</SubPoint><Filter>x=1</Filter>"
+        "<RegOpt>JoinExcl</RegOpt><SubIdentity>one</SubIdentity><SubUserData>u</SubUserData><SubName>n</SubName></psc>"
+    )
+    station.control(psc, user_identifier="ann")
+    ((key, value),) = station.engine.states(StateSpace.BROKER_SUBSCRIPTION)
+    assert key == f"{DEFAULT}\0QM1:NEW\0p\0a/#\0x=1".encode()
+    expected = [2, 1, "QM1", "NEW", None, DEFAULT, "a/#", "mqrfh2", 0, "p", "n", "u", "ann", b"", "", 0]
+    assert ormsgpack.unpackb(value) == [*expected, "x=1", ["one"], True]
+
+
 @pytest.mark.parametrize(
     ("space", "value"),
     [
         (StateSpace.BROKER_SUBSCRIPTION, [2, *SUBSCRIPTION[1:]]),
+        (StateSpace.BROKER_SUBSCRIPTION, [3, *SUBSCRIPTION[1:], "", [], False]),
         (StateSpace.BROKER_SUBSCRIPTION, [1, 2]),
         (StateSpace.BROKER_SUBSCRIPTION, "no list"),
         (StateSpace.BROKER_RETAINED, [2, 5, 0, 0, False, PACKED_DESCRIPTOR, b"", b""]),

@@ -274,6 +274,26 @@ COPIES = {
         "input": mqrfh("MQPSCommand Publish MQPSRegOpts DirectReq MQPSQName Q MQPSTopic a/b"),
         "output": mqrfh("MQPSCommand Publish MQPSQName Q MQPSTopic a/b"),
     },
+    "a return address from the MQMD, with DirectReq": V1
+    | TO_V2
+    | {
+        "input": mqrfh("MQPSCommand Publish MQPSRegOpts DirectReq MQPSTopic a/b"),
+        "output": mqrfh2(COMMAND, "<QName>Q</QName>", "<QMgrName>QM</QMgrName>", TOPIC),
+        "dropped_fields": (("MQPSRegOpts", "the publisher's own"),),
+    },
+    "the user data of the subscription are added": V2
+    | TO_V1
+    | {
+        "input": mqrfh2(COMMAND, TOPIC, "<SubUserData>of the publisher</SubUserData>"),
+        "output": mqrfh('MQPSCommand Publish MQPSTopic a/b MQPSSubUserData "x y"'),
+        "dropped_fields": (("SubUserData", "set by the broker alone"),),
+    },
+    "the subscription point and the user data are added": V1
+    | TO_V2
+    | {
+        "input": mqrfh("MQPSCommand Publish MQPSTopic a/b"),
+        "output": mqrfh2(COMMAND, TOPIC, "<SubPoint>p</SubPoint>", "<SubUserData>u</SubUserData>"),
+    },
 }
 
 
@@ -324,6 +344,24 @@ WRONG_COPIES = {
             "output": mqrfh("MQPSCommand Publish MQPSQName Q MQPSTopic a/b"),
         },
         "QName 'Q' was added",
+    ),
+    "another return address than the publisher's own": (
+        V1
+        | TO_V1
+        | {
+            "input": mqrfh("MQPSCommand Publish MQPSRegOpts DirectReq MQPSQName Q MQPSTopic a/b"),
+            "output": mqrfh("MQPSCommand Publish MQPSQName R MQPSTopic a/b"),
+        },
+        "QName 'Q' was lost",
+    ),
+    "a return address behind the topic": (
+        V1
+        | TO_V1
+        | {
+            "input": mqrfh("MQPSCommand Publish MQPSRegOpts DirectReq MQPSTopic a/b"),
+            "output": mqrfh("MQPSCommand Publish MQPSTopic a/b MQPSQName R"),
+        },
+        "another order",
     ),
     "the body described otherwise": (
         COPIES["unchanged"] | {"output": mqrfh2(COMMAND, TOPIC, body=b"MQSTR   ")},

@@ -1,0 +1,150 @@
+"""Puts copies on subscriber queues, in the unit of work of the publication or of the command that wants them.
+
+Step 7a on the way of a PUBLISH, the end of it: who gets a copy has been decided in a plan, or is decided here, where
+content filters have a say.
+"""
+
+from collections.abc import Iterable
+
+from mappings.command import Publish
+from mappings.options import RegistrationOption
+from mappings.reasons import Reason
+from mappings.table import Dialect
+from mq_adapters.broker.content_filter import ContentError, accepts
+from mq_adapters.broker.content_filter_parser import parse_filter
+from mq_adapters.broker.dead_letters import DeadLetters
+from mq_adapters.broker.deliveries import DeliveryMaker, Occasion, Plan, PublishedAs
+from mq_adapters.broker.publication_content import PublicationContent
+from mq_adapters.broker.received import CommandHeader, UnreadableCommand, read_received
+from mq_adapters.broker.responses import Refusal, remaining_expiry
+from mq_adapters.broker.subscription import Identity, Subscription
+from mq_adapters.broker.topic_spaces import BrokerDialect, TopicSpaces
+from mq_adapters.delivery_listener import DeliveryListener
+from mq_adapters.embedded.engine import Engine
+from mq_adapters.embedded.unit_of_work import UnitOfWork
+from mq_adapters.message import Message, MessageDescriptor
+from mq_adapters.reasons import QueueManagerError
+
+
+class Distributor:
+    """Carries plans out."""
+
+    def __init__(
+        self, engine: Engine, listener: DeliveryListener, dead_letters: DeadLetters, spaces: TopicSpaces
+    ) -> None:
+        self._engine = engine
+        self._listener = listener
+        self._dead_letters = dead_letters
+        self._is_mq6 = spaces.dialect is BrokerDialect.MQ6
+        self.maker = DeliveryMaker(engine)
+
+    def distribute(self, unit: UnitOfWork, message: Message, plan: Plan, without: Identity | None = None) -> None:
+        """Carries a plan out for one publication; `without` is a publisher who wants no copy of its own."""
+        put, copied = self._engine.put, self._listener.copied
+        body, origin = message.body, message.origin
+        length = len(plan.published.data)
+        header: bytes | None = None
+        changed = body
+        for copy in plan.copies:
+            if without is not None and copy.identity == without:
+                continue
+            if copy.header is None:
+                sent = Message(copy.descriptor, body, origin)
+            else:
+                if copy.header is not header:
+                    header = copy.header
+                    changed = header + body[length:]
+                sent = Message(copy.descriptor, changed, origin)
+            try:
+                put(unit, copy.queue, sent)
+            except QueueManagerError as error:
+                self._dead_letters.put(unit, message, copy.queue.name, error.reason_code)
+                continue
+            copied(unit, message, sent, copy.delivery)
+        for failure in plan.failures:
+            self._dead_letters.put(unit, message, failure.queue_name, failure.reason_code)
+
+    def candidates(self, published: CommandHeader, matching: tuple[Subscription, ...]) -> tuple[Subscription, ...]:
+        """Who of those that match may have a publication.
+
+        What an MQRFH client publishes with Local goes, in dialect mq6, to subscriptions with Local alone (WebSphere MQ
+        V6 Publish/Subscribe User's Guide, "Publish"); elsewhere Local means this queue manager, which is all there is.
+        """
+        command = published.command
+        assert isinstance(command, Publish)
+        local = RegistrationOption.LOCAL
+        if not self._is_mq6 or published.dialect is Dialect.MQRFH2 or local not in command.registration_options:
+            return matching
+        return tuple(found for found in matching if local in found.options)
+
+    def filtered(self, message: Message, plan: Plan, occasion: Occasion) -> tuple[Plan, bool]:
+        """The plan for those whose content filter a publication passes; and whether it could be parsed for all."""
+        content = PublicationContent(message, plan.published)
+        passed: list[Subscription] = []
+        is_parsed = True
+        for candidate in plan.candidates:
+            try:
+                if passes(candidate, content):
+                    passed.append(candidate)
+            except ContentError:
+                is_parsed = False
+        return self.maker.choice(plan, tuple(passed), occasion), is_parsed
+
+    def send_retained(
+        self, unit: UnitOfWork, publications: Iterable[Message], subscription: Subscription
+    ) -> tuple[int, bool]:
+        """Sends stored publications to a subscriber, oldest first, as the subscription wants them.
+
+        Returns how many, and whether all could be parsed for its content filter.
+        """
+        now_us = self._engine.now_us()
+        count, all_are_parsed = 0, True
+        for message in publications:
+            published = read_received(message)
+            if isinstance(published, UnreadableCommand):
+                self._dead_letters.put(unit, message, subscription.identity.queue_name, published.error.reason_code)
+                continue
+            occasion = Occasion(
+                published_as=published_as(message.descriptor, remaining_expiry(message, now_us)),
+                point=subscription.interest.point,
+                is_retained=True,
+                return_address=return_address(message.descriptor, published, self._engine.name),
+            )
+            plan = self.maker.plan(published, self.candidates(published, (subscription,)), occasion)
+            if plan.is_filtered:
+                plan, is_parsed = self.filtered(message, plan, occasion)
+                all_are_parsed = all_are_parsed and is_parsed
+            self.distribute(unit, message, plan)
+            count += bool(plan.copies or plan.failures)
+        return count, all_are_parsed
+
+
+def passes(subscription: Subscription, content: PublicationContent) -> bool:
+    """Whether a subscription's content filter lets a publication pass. ContentError where that cannot be told."""
+    text = subscription.interest.filter
+    return not text or accepts(parse_filter(text), content)
+
+
+def published_as(descriptor: MessageDescriptor, expiry: int) -> PublishedAs:
+    """What the MQMD of a publication gives on to its copies."""
+    return PublishedAs(persistence=descriptor.persistence, priority=descriptor.priority, expiry=expiry)
+
+
+def return_address(
+    descriptor: MessageDescriptor, published: CommandHeader, queue_manager_name: str
+) -> tuple[str, str] | None:
+    """Where a publisher with DirectReq takes requests, when its header does not say so: its reply queue; else None.
+
+    3076 where there is none.
+    """
+    command = published.command
+    assert isinstance(command, Publish)
+    if RegistrationOption.DIRECT_REQUESTS not in command.registration_options:
+        return None
+    if command.queue_name is not None and command.queue_manager_name is not None:
+        return None
+    queue_name = command.queue_name or descriptor.reply_to_q.rstrip()
+    if not queue_name:
+        raise Refusal(Reason.MQRCCF_Q_NAME_ERROR)
+    name = command.queue_manager_name or descriptor.reply_to_q_mgr.rstrip() or queue_manager_name
+    return name, queue_name

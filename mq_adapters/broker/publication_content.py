@@ -1,0 +1,148 @@
+"""A publication as a content filter sees it: MQMD fields, properties, and the elements of an XML body.
+
+The body is parsed only for a filter that asks for it, once for all filters, and within bounds: no document type (so no
+entities), a limit of bytes and of depth. Properties are those of folder usr, and the pairs of an MQRFH publisher whose
+names do not begin with MQ.
+Source: IBM MQ documentation, "NameValueData", the types of a property.
+"""
+
+from collections.abc import Callable
+from typing import Final
+from xml.parsers import expat
+
+from mappings.charset import decode_text
+from mappings.command import Publish
+from mappings.errors import MappingError
+from mappings.mqrfh2 import Element, Mqrfh2
+from mq_adapters.broker.content_filter import ContentError, Reference, Source, Value, number_of
+from mq_adapters.broker.received import CommandHeader
+from mq_adapters.message import Message
+
+#: Longer bodies are not parsed for a filter.
+MAXIMUM_BODY_BYTES: Final = 262_144
+#: Elements inside each other; with the limit of bytes this bounds the memory of the paths, to about 20 MiB.
+MAXIMUM_DEPTH: Final = 32
+#: Digits of a property that is a number: those of an i8 with its sign, or of an r8.
+_MAXIMUM_NUMBER_CHARACTERS: Final = 40
+
+Path = tuple[str, ...]
+
+
+class PublicationContent:
+    """The values of one publication; see content_filter.Content."""
+
+    def __init__(self, message: Message, published: CommandHeader) -> None:
+        self._message = message
+        self._published = published
+        self._properties: dict[str, Value] | None = None
+        self._elements: dict[Path, str] | None = None
+
+    def value(self, reference: Reference) -> Value:
+        """The value of a reference, None where it is not there. ContentError where the body cannot be parsed."""
+        if reference.source is Source.MQMD:
+            return self._field(reference.path[0])
+        if reference.source is Source.PROPERTY:
+            if self._properties is None:
+                self._properties = _properties(self._published)
+            return self._properties.get(reference.path[0])
+        if self._elements is None:
+            self._elements = _elements(self._body())
+        return self._elements.get(reference.path)
+
+    def _field(self, name: str) -> Value:
+        if name == "msg_id":
+            return self._message.msg_id
+        value: str | int | bytes = getattr(self._message.descriptor, name)
+        if name == "format" and isinstance(value, bytes):
+            return value.decode("latin-1").rstrip(" \0")
+        return value.rstrip(" ") if isinstance(value, str) else value
+
+    def _body(self) -> str:
+        chain = self._published.chain
+        length = len(self._message.body) - len(self._published.data)
+        if length > MAXIMUM_BODY_BYTES:
+            raise ContentError(f"the body has {length} bytes; up to {MAXIMUM_BODY_BYTES} are parsed for a filter")
+        try:
+            return decode_text(self._message.body[len(self._published.data) :], chain.body_coded_char_set_id)
+        except MappingError as error:
+            raise ContentError(f"the body is not text of its character set: {error}") from None
+
+
+def _properties(published: CommandHeader) -> dict[str, Value]:
+    assert isinstance(published.command, Publish)
+    found: dict[str, Value] = {name: text for name, text in published.command.data if not name.startswith("MQ")}
+    for header in published.chain.headers:
+        folder = header.folder("usr") if isinstance(header, Mqrfh2) else None
+        try:
+            elements = folder.elements if folder is not None else ()
+        except MappingError as error:
+            raise ContentError(f"folder usr cannot be read: {error}") from None
+        found.update((element.name, _property(element)) for element in elements if not element.children)
+    return found
+
+
+def _property(element: Element) -> Value:
+    """A property by its type; None for null, and for text that is not of its type."""
+    attributes = dict(element.attributes)
+    if attributes.get("xsi:nil") in ("true", "1"):
+        return None
+    try:
+        return _TYPES.get(attributes.get("dt", "string"), str)(element.text)
+    except (ValueError, KeyError):
+        return None
+
+
+def _number(text: str) -> int | float:
+    if len(text) > _MAXIMUM_NUMBER_CHARACTERS or "_" in text:
+        raise ValueError("not a number of a property")
+    return number_of(text.strip())
+
+
+_TYPES: Final[dict[str, Callable[[str], Value]]] = {
+    **dict.fromkeys(("i1", "i2", "i4", "i8", "int", "r4", "r8"), _number),
+    "boolean": lambda text: {"1": True, "0": False, "TRUE": True, "FALSE": False}[text.strip().upper()],
+    "bin.hex": bytes.fromhex,
+}
+
+
+def _elements(body: str) -> dict[Path, str]:
+    """The text of each element by the names on the way to it; of several with one path the first counts."""
+    reader = _ElementReader()
+    parser = expat.ParserCreate("utf-8")
+    parser.buffer_text = True
+    parser.StartDoctypeDeclHandler = reader.refuse
+    parser.StartElementHandler = reader.start
+    parser.EndElementHandler = reader.end
+    parser.CharacterDataHandler = reader.text
+    try:
+        parser.Parse(body.rstrip("\0 ").encode(), True)
+    except expat.ExpatError as error:
+        raise ContentError(f"the body is not XML: {error}") from None
+    except UnicodeEncodeError:
+        raise ContentError("the body holds half a surrogate pair") from None
+    return reader.found
+
+
+class _ElementReader:
+    """Collects the text of elements; prefixes of name spaces are left out."""
+
+    def __init__(self) -> None:
+        self.found: dict[Path, str] = {}
+        self._path: list[str] = []
+        self._texts: list[list[str]] = []
+
+    def refuse(self, *_declaration: object) -> None:
+        raise ContentError("the body has a document type, which is not read")
+
+    def start(self, name: str, _attributes: dict[str, str]) -> None:
+        if len(self._path) >= MAXIMUM_DEPTH:
+            raise ContentError(f"the body has more than {MAXIMUM_DEPTH} elements inside each other")
+        self._path.append(name.rpartition(":")[2])
+        self._texts.append([])
+
+    def end(self, _name: str) -> None:
+        self.found.setdefault(tuple(self._path), "".join(self._texts.pop()))
+        self._path.pop()
+
+    def text(self, text: str) -> None:
+        self._texts[-1].append(text)

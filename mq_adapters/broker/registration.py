@@ -1,0 +1,124 @@
+"""What a RegSub makes of a subscription, whether it is there already or not: joint identities, SubName, attributes.
+
+Pure: from the subscription that is there and the command to the one that follows, or a Refusal.
+- JoinExcl: its SubIdentity alone. 3156 where another holds it exclusively, 3155 where others share it.
+- JoinShared: its SubIdentity with others. 3156 where another holds it exclusively; 3157, a warning, where it shares.
+- A SubIdentity that has not joined and does not join: 3154; so is none at all where others have joined, save with
+  NoAlter.
+- Attributes that others share cannot be altered: 3155. NoAlter leaves them as they are.
+- SubName: 3152 where it belongs to another subscription, or this one has another; AddName gives it to one without.
+Sources: IBM MQ, "Register Subscriber message" and its reason codes; Message Broker V6, the same page (aq06990_).
+"""
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from mappings.command import RegisterSubscriber
+from mappings.options import RegistrationOption
+from mappings.reasons import Reason
+from mq_adapters.broker.responses import Refusal
+from mq_adapters.broker.subscription import Subscription
+
+_JOIN: Final = RegistrationOption.JOIN_SHARED | RegistrationOption.JOIN_EXCLUSIVE
+#: Options that say what a command does, and are no attribute of the subscription.
+_OF_THE_COMMAND: Final = (
+    _JOIN | RegistrationOption.ADD_NAME | RegistrationOption.NO_ALTERATION | RegistrationOption.FULL_RESPONSE
+)
+#: SubNames that begin so are reserved (WebSphere MQ V6 Publish/Subscribe User's Guide).
+_RESERVED_NAMES: Final = "MQ"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Registration:
+    """The subscription as it is to be, the same object where nothing changes; `has_joined_before` is a warning."""
+
+    subscription: Subscription
+    has_joined_before: bool
+
+
+def attributes_of(options: RegistrationOption) -> RegistrationOption:
+    """The options of a RegSub that the subscription keeps."""
+    return options & ~_OF_THE_COMMAND
+
+
+def registration(existing: Subscription | None, wanted: Subscription, command: RegisterSubscriber) -> Registration:
+    """What becomes of a subscription; `wanted` is what the command describes, without name and joint identities."""
+    joined, is_exclusive = _joined(existing, command)
+    name = _name(existing, command)
+    before = existing.joined if existing is not None else ()
+    if existing is None:
+        made = replace(wanted, name=name, joined=joined, is_exclusive=is_exclusive)
+        return Registration(subscription=made, has_joined_before=False)
+    is_altered = not _is_kept(existing, wanted, command)
+    if is_altered and any(identity != command.subscription_identity for identity in before):
+        raise Refusal(Reason.MQRCCF_SUBSCRIPTION_IN_USE, *_identity_field(command))
+    made = wanted if is_altered else existing
+    if is_altered or (made.name, made.joined, made.is_exclusive) != (name, joined, is_exclusive):
+        made = replace(made, name=name, joined=joined, is_exclusive=is_exclusive)
+    has_joined_before = (
+        RegistrationOption.JOIN_SHARED in command.registration_options
+        and command.subscription_identity in before
+        and not existing.is_exclusive
+    )
+    return Registration(subscription=made, has_joined_before=has_joined_before)
+
+
+def is_locked_for(subscription: Subscription, identity: str | None) -> bool:
+    """Whether somebody else holds a subscription exclusively: the option Locked of a full response."""
+    return subscription.is_exclusive and subscription.joined != (identity,)
+
+
+def _joined(existing: Subscription | None, command: RegisterSubscriber) -> tuple[tuple[str, ...], bool]:
+    """The joint identities after the command, and whether the one of them excludes others."""
+    joined = existing.joined if existing is not None else ()
+    is_exclusive = existing is not None and existing.is_exclusive
+    options, identity = command.registration_options, command.subscription_identity
+    others = tuple(held for held in joined if held != identity)
+    if options & _JOIN:
+        assert identity is not None  # a command that joins without SubIdentity is refused by its reader
+        if is_exclusive and others:
+            raise Refusal(Reason.MQRCCF_SUBSCRIPTION_LOCKED, *_identity_field(command))
+        if RegistrationOption.JOIN_SHARED in options:
+            return (joined if identity in joined else (*joined, identity)), False
+        if others:
+            raise Refusal(Reason.MQRCCF_SUBSCRIPTION_IN_USE, *_identity_field(command))
+        return (identity,), True
+    is_stranger = identity not in joined if identity is not None else bool(joined)
+    if is_stranger and (identity is not None or RegistrationOption.NO_ALTERATION not in options):
+        raise Refusal(Reason.MQRCCF_SUB_IDENTITY_ERROR, *_identity_field(command))
+    return joined, is_exclusive
+
+
+def _name(existing: Subscription | None, command: RegisterSubscriber) -> str:
+    """The SubName after the command. That it belongs to no other subscription has been checked."""
+    wanted, before = command.subscription_name, existing.name if existing is not None else ""
+    if wanted is None or existing is None:
+        return wanted or before
+    is_added = RegistrationOption.ADD_NAME in command.registration_options
+    if before == wanted and not is_added:
+        return before
+    if before or not is_added:
+        raise Refusal(Reason.MQRCCF_DUPLICATE_SUBSCRIPTION, ("SubName", wanted))
+    return wanted
+
+
+def check_name(name: str) -> None:
+    """3153 for a SubName that an application may not choose."""
+    if name.startswith(_RESERVED_NAMES):
+        raise Refusal(Reason.MQRCCF_SUB_NAME_ERROR, ("SubName", name))
+
+
+def _is_kept(existing: Subscription, wanted: Subscription, command: RegisterSubscriber) -> bool:
+    """Whether the attributes stay: with NoAlter, and where others share them and they are as they were."""
+    if RegistrationOption.NO_ALTERATION in command.registration_options:
+        return True
+    return bool(existing.joined) and _attributes(existing) == _attributes(wanted)
+
+
+def _attributes(subscription: Subscription) -> tuple[object, ...]:
+    return subscription.dialect, subscription.options, subscription.user_data, subscription.topic
+
+
+def _identity_field(command: RegisterSubscriber) -> tuple[tuple[str, str], ...]:
+    identity = command.subscription_identity
+    return () if identity is None else (("SubIdentity", identity),)

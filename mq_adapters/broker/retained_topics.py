@@ -1,0 +1,118 @@
+"""An index of topic names by level, for finding those that match a pattern: patterns are many in subscriptions.py,
+names are many here.
+
+A look-up goes only where the pattern leads: 100,000 topics cost nothing to a pattern whose literal levels name few.
+"""
+
+from collections.abc import Iterator
+from typing import Generic, TypeVar
+
+from mappings.topics import Scheme, literal_prefix, matches
+
+Value = TypeVar("Value")
+
+
+class _Level(Generic[Value]):
+    """What stands below one level: topics that end here have a value."""
+
+    __slots__ = ("below", "topic", "value")
+
+    def __init__(self) -> None:
+        self.below: dict[str, _Level[Value]] | None = None
+        self.topic = ""
+        self.value: Value | None = None
+
+
+class TopicIndex(Generic[Value]):
+    """Values by topic name."""
+
+    def __init__(self) -> None:
+        self._root: _Level[Value] = _Level()
+
+    def get(self, topic: str) -> Value | None:
+        """The value of exactly that topic."""
+        level = _down(self._root, topic.split("/"))
+        return level.value if level is not None else None
+
+    def put(self, topic: str, value: Value) -> None:
+        """Gives a topic a value, in the place of an earlier one."""
+        level = self._root
+        for name in topic.split("/"):
+            if level.below is None:
+                level.below = {}
+            following = level.below.get(name)
+            if following is None:
+                following = level.below[name] = _Level()
+            level = following
+        level.topic, level.value = topic, value
+
+    def remove(self, topic: str) -> None:
+        """Forgets a topic that is there."""
+        names = topic.split("/")
+        way = [self._root]
+        for name in names:
+            assert way[-1].below is not None
+            way.append(way[-1].below[name])
+        way[-1].value = None
+        for depth in range(len(names), 0, -1):
+            above = way[depth - 1].below
+            if way[depth].value is not None or way[depth].below or above is None:
+                return
+            del above[names[depth - 1]]
+
+    def matching(self, pattern: str, scheme: Scheme) -> Iterator[tuple[str, Value]]:
+        """Every topic that a pattern of the topic or the character scheme matches, with its value."""
+        if scheme is Scheme.CHARACTER:
+            return self._matching_characters(pattern)
+        return self._matching_levels(pattern.split("/"))
+
+    def _matching_levels(self, pattern: list[str]) -> Iterator[tuple[str, Value]]:
+        """Goes down with the pattern; each level is visited once for each place in the pattern."""
+        visited: set[tuple[int, int]] = set()
+        waiting = [(self._root, 0)]
+        while waiting:
+            level, at = waiting.pop()
+            if (id(level), at) in visited:
+                continue
+            visited.add((id(level), at))
+            if at == len(pattern):
+                if level.value is not None:
+                    yield level.topic, level.value
+                continue
+            wanted = pattern[at]
+            below = level.below or {}
+            if wanted == "#":
+                waiting.append((level, at + 1))
+                waiting += ((following, at) for following in below.values())
+            elif wanted == "+":
+                waiting += ((following, at + 1) for following in below.values())
+            elif wanted in below:
+                waiting.append((below[wanted], at + 1))
+
+    def _matching_characters(self, pattern: str) -> Iterator[tuple[str, Value]]:
+        """All below the last whole level before the first wildcard, each compared with the pattern."""
+        prefix, is_exact = literal_prefix(pattern)
+        if is_exact:
+            value = self.get(prefix)
+            return iter(()) if value is None else iter(((prefix, value),))
+        *names, beginning = prefix.split("/")
+        level = _down(self._root, names)
+        found = _everything(level, beginning) if level is not None else iter(())
+        return ((topic, value) for topic, value in found if matches(pattern, topic, Scheme.CHARACTER))
+
+
+def _down(level: "_Level[Value]", names: list[str]) -> "_Level[Value] | None":
+    found: _Level[Value] | None = level
+    for name in names:
+        found = found.below.get(name) if found is not None and found.below is not None else None
+    return found
+
+
+def _everything(level: "_Level[Value]", beginning: str) -> Iterator[tuple[str, Value]]:
+    """All topics below a level whose next level begins with that text."""
+    waiting = [following for name, following in (level.below or {}).items() if name.startswith(beginning)]
+    while waiting:
+        following = waiting.pop()
+        if following.value is not None:
+            yield following.topic, following.value
+        waiting += (following.below or {}).values()

@@ -1,0 +1,95 @@
+"""Streams as topic spaces, in the two dialects of brokers.
+
+`mq6` (WebSphere MQ V6): a stream is a queue, and a topic space of its own. A publication that names another stream than
+the queue it was put on is refused (3075), as is a subscription to a stream that is not served (3082).
+`wmb` (Message Broker V6): there is one topic space. Publications are taken from any input queue; what is published or
+subscribed on a stream other than the default has the prefix `$SYS/STREAM/<stream>/` before its topic, in the routing
+key alone: headers are never changed. MQRFH2 clients, who cannot name a stream, use the prefixed topic. With implicit
+stream naming an MQRFH publication that names no stream is on the stream of its queue's name. Patterns of MQRFH must not
+hold `+` or `#` (3072), and InclStreamName has no effect.
+Sources: WebSphere MQ V6 Publish/Subscribe User's Guide, "Streams"; Message Broker V6, "Streams" (aq19790_), "Wildcard
+characters", "Message formats" (aq19780_), note 3.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from mappings.reasons import Reason
+from mappings.streams import DEFAULT_STREAM, StreamPrefixes, StreamStyle, StreamTopic, implicit_stream_name
+from mappings.table import Dialect
+from mappings.topics import Scheme
+from mq_adapters.broker.responses import Refusal
+
+#: Patterns of MQRFH use `*` and `?`, those of MQRFH2 `+` and `#` (IBM MQ, "Wildcard schemes").
+SCHEME_OF: Final = {Dialect.MQRFH: Scheme.CHARACTER, Dialect.MQRFH2: Scheme.TOPIC}
+
+_PREFIXES: Final = StreamPrefixes(style=StreamStyle.MESSAGE_BROKER)
+_PREFIX_ROOT: Final = "$SYS/STREAM/"
+
+
+class BrokerDialect(StrEnum):
+    """Which product's rules for streams."""
+
+    MQ6 = "mq6"
+    WMB = "wmb"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicSpaces:
+    """The rules of one dialect. A topic space goes by the name of its stream; `wmb` has the default stream's alone.
+
+    `stream_names` are the streams that are served, which only `mq6` asks for.
+    """
+
+    dialect: BrokerDialect = BrokerDialect.MQ6
+    has_implicit_stream_naming: bool = False
+    stream_names: frozenset[str] = frozenset({DEFAULT_STREAM})
+
+    def stream_of_publication(self, named: str | None, queue_name: str, header: Dialect) -> str:
+        """The stream of a Publish or DeletePub that came on a queue; 3075."""
+        if self.dialect is BrokerDialect.MQ6:
+            if named not in (None, queue_name):
+                raise Refusal(Reason.MQRCCF_INCORRECT_STREAM, ("StreamName", named))
+            return queue_name
+        if self.has_implicit_stream_naming and header is Dialect.MQRFH:
+            return implicit_stream_name(named, queue_name)
+        return named or DEFAULT_STREAM
+
+    def stream_of_command(self, named: str | None) -> str:
+        """The stream of a command on the control queue; 3082."""
+        name = named or DEFAULT_STREAM
+        if self.dialect is BrokerDialect.MQ6 and name not in self.stream_names:
+            raise Refusal(Reason.MQRCCF_UNKNOWN_STREAM, ("StreamName", name))
+        return name
+
+    def space(self, stream_name: str) -> str:
+        """The topic space of a stream."""
+        return stream_name if self.dialect is BrokerDialect.MQ6 else DEFAULT_STREAM
+
+    def routing_topics(self, stream_name: str, topics: tuple[str, ...]) -> tuple[str, ...]:
+        """Topic names of a publication as they are matched."""
+        if self.dialect is BrokerDialect.MQ6 or stream_name == DEFAULT_STREAM:
+            return topics
+        return tuple(_PREFIXES.topic_name(StreamTopic(stream_name=stream_name, topic=topic)) for topic in topics)
+
+    def routing_pattern(self, stream_name: str, pattern: str, header: Dialect) -> str:
+        """The pattern of a subscription or of a DeletePub as it is matched."""
+        if self.dialect is BrokerDialect.MQ6 or stream_name == DEFAULT_STREAM:
+            return pattern
+        return _PREFIXES.pattern(StreamTopic(stream_name=stream_name, topic=pattern), SCHEME_OF[header])
+
+    def check_patterns(self, patterns: Iterable[str], header: Dialect) -> None:
+        """3072 for a pattern of MQRFH that Message Broker does not take."""
+        if self.dialect is BrokerDialect.MQ6 or header is Dialect.MQRFH2:
+            return
+        for pattern in patterns:
+            if "+" in pattern or "#" in pattern:
+                raise Refusal(Reason.MQRCCF_TOPIC_ERROR, ("Topic", pattern))
+
+    def spans_streams(self, routing_pattern: str, routing_topic: str) -> bool:
+        """Whether a pattern would reach, by a wildcard, a topic of another stream than its own: it must not."""
+        if self.dialect is BrokerDialect.MQ6 or not routing_topic.startswith(_PREFIX_ROOT):
+            return False
+        return not routing_pattern.startswith(_PREFIX_ROOT)
