@@ -105,12 +105,16 @@ class Trail:
         for line in self._lines_backwards():
             if wanted not in line:
                 continue
-            record = orjson.loads(line)
-            if record.get("gateway") != gateway:
+            try:
+                record = orjson.loads(line)
+                batch, sequence, of_gateway = int(record["batch"]), int(record["sequence"]), record["gateway"]
+            except (ValueError, KeyError, TypeError) as error:
+                raise _damaged(line, error) from error
+            if of_gateway != gateway:
                 continue
-            if last and record["batch"] != last["batch"]:
+            if last and batch != last["batch"]:
                 break
-            last = last or record
+            last = last or {"batch": batch, "sequence": sequence}
             count += 1
         if not last:
             return TrailEnd()
@@ -250,6 +254,14 @@ def _linked_lines(data: bytes, head: str) -> tuple[int, str]:
             break
         head, offset = hashes[0], end + 1
     return offset, head
+
+
+def _damaged(line: bytes, error: Exception) -> StoreError:
+    return StoreError(
+        "read where the trail ends",
+        f"a line is no audit record ({type(error).__name__}): {line[:60]!r}",
+        "move the damaged segment aside and keep it; 'rfhbridge audit verify' names the line",
+    )
 
 
 def _write_whole(path: Path, data: bytes) -> None:

@@ -45,6 +45,8 @@ _PUBREL: Final = b"\x62\x02"
 _PUBCOMP: Final = b"\x70\x02"
 #: Turns of one link that may wait for their commit before its reading pauses.
 _MAXIMUM_OUTSTANDING: Final = 4
+#: Payloads of QoS 2 that one session may have between PUBLISH and PUBREL, in bytes; a single larger one is taken.
+MAXIMUM_HELD_BYTES: Final = 64 * 1024 * 1024
 #: MQTT 3.1 has no SUBACK code for failure.
 _FIRST_LEVEL_WITH_FAILURE: Final = 4
 
@@ -216,7 +218,7 @@ class Bridge:
         self._sessions.save(unit, session)
         self._note_session(unit, session, "opened" if existing is None else "resumed", now_us)
         session_present = existing is not None and event.level >= _FIRST_LEVEL_WITH_FAILURE
-        self._engine.submit(unit, lambda _unit: self._accepted(link, session, session_present))
+        self._engine.submit(unit, lambda done: self._accepted(done, link, session, session_present))
 
     def _take_over(
         self, unit: UnitOfWork, session: ClientSession, clean_session: bool, now_us: int
@@ -233,8 +235,9 @@ class Bridge:
             return None
         return session
 
-    def _accepted(self, link: MqttLink, session: ClientSession, session_present: bool) -> None:
+    def _accepted(self, unit: UnitOfWork, link: MqttLink, session: ClientSession, session_present: bool) -> None:
         """The session is on the disk: CONNACK, then what is unfinished, then what waits."""
+        self._refusals(unit)
         if session.pending_link is not link or not link.is_open:
             return
         session.pending_link = None
@@ -264,6 +267,11 @@ class Bridge:
             return
         qos = event.qos
         if qos == 2:
+            if session.held and session.held_bytes + len(event.payload) > MAXIMUM_HELD_BYTES:
+                self._refuse_publish(
+                    turn, event, f"more than {MAXIMUM_HELD_BYTES} bytes of QoS 2 wait for their PUBREL"
+                )
+                return
             self._to_mq.hold(turn.unit, session, event, now_us)
             turn.acknowledgements.append(_PUBREC + event.packet_identifier.to_bytes(2, "big"))
             turn.confirm(PacketType.PUBREC, session.incoming_exchange)

@@ -5,6 +5,7 @@ from mq_adapters.dead_letter import dead_letter
 from mq_adapters.embedded.engine import DEAD_LETTER_QUEUE, Engine
 from mq_adapters.embedded.unit_of_work import UnitOfWork
 from mq_adapters.message import Message
+from mq_adapters.reasons import QueueManagerError
 
 
 def put_dead_letter(
@@ -16,7 +17,7 @@ def put_dead_letter(
     reason_code: int,
     exchange: tuple[str, int, int],
 ) -> None:
-    """Puts a message that was going to `queue_name` on the dead-letter queue.
+    """Puts a message that was going to `queue_name` on the dead-letter queue; the audit hears if even that fails.
 
     `exchange` is the client identifier, session epoch and exchange of the PUBLISH that it came from.
     """
@@ -24,7 +25,12 @@ def put_dead_letter(
     letter = dead_letter(
         message, queue_name=queue_name, reason_code=reason_code, queue_manager_name=engine.name, now_us=now_us
     )
-    engine.put(unit, engine.queue(DEAD_LETTER_QUEUE), letter)
+    try:
+        engine.put(unit, engine.queue(DEAD_LETTER_QUEUE), letter)
+    except QueueManagerError as error:
+        reason = f"reason {int(reason_code)}, and not even the dead-letter queue took it: {error}"
+        unit.notes.append((NoteKind.DROPPED, now_us, *exchange, queue_name, message.sequence, reason))
+        return
     unit.notes.append(
         (NoteKind.DEAD_LETTERED, now_us, *exchange, queue_name, message.sequence, letter.sequence, int(reason_code))
     )

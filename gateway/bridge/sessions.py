@@ -72,6 +72,7 @@ class ClientSession:
         "emitted",
         "epoch",
         "held",
+        "held_bytes",
         "incoming_exchange",
         "level",
         "link",
@@ -99,6 +100,8 @@ class ClientSession:
         self.subscriptions: dict[str, int] = {}
         #: QoS 2 PUBLISHes between PUBREC and PUBREL, by packet identifier.
         self.held: dict[int, HeldPublish] = {}
+        #: Length of their payloads together.
+        self.held_bytes = 0
         #: How many subscriptions stand behind each pattern that was registered at the broker.
         self.emitted: dict[str, int] = {}
         #: Filters of the newest SUBSCRIBE in this run, and the number after which retained copies belong to it.

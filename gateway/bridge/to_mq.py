@@ -145,6 +145,7 @@ class ToMq:
         session.incoming_exchange = exchange = session.incoming_exchange + 1
         held = HeldPublish(exchange, event.topic, event.retain, event.header, event.payload)
         session.held[event.packet_identifier] = held
+        session.held_bytes += len(event.payload)
         unit.set_state(StateSpace.SESSION_INCOMING, flow_key(session, event.packet_identifier), held.pack())
         digest = hashlib.sha256(event.payload).digest()
         unit.notes.append(
@@ -163,6 +164,7 @@ class ToMq:
     def release(self, unit: UnitOfWork, session: ClientSession, packet_identifier: int, now_us: int) -> int:
         """PUBREL: what was held becomes a Publish and is held no more; then PUBCOMP may leave. Returns the exchange."""
         held = session.held.pop(packet_identifier)
+        session.held_bytes -= len(held.payload)
         unit.delete_state(StateSpace.SESSION_INCOMING, flow_key(session, packet_identifier))
         flags = held.header[0] & 7
         if held.retain and not held.payload:
@@ -218,7 +220,8 @@ class ToMq:
             session = by_epoch.get(int.from_bytes(key[:8], "big"))
             if session is not None:
                 packet_identifier = int.from_bytes(key[8:], "big")
-                session.held[packet_identifier] = HeldPublish.unpack(value)
+                held = session.held[packet_identifier] = HeldPublish.unpack(value)
+                session.held_bytes += len(held.payload)
                 session.mqtt.hold(packet_identifier)
 
     # -- commands ------------------------------------------------------------------------------------------------------

@@ -283,21 +283,29 @@ class ToMqtt:
             for key, value in self._engine.states(StateSpace.SESSION_OUTGOING)
         )
         shared: dict[tuple[int, int], InFlight] = {}
-        for order, key, (number, exchange, _, qos, granted, topic_index, state) in rows:
+        for order, key, (number, exchange, _, qos, granted, topic_index, stored_state) in rows:
             session = by_epoch.get(int.from_bytes(key[:8], "big"))
             if session is None:
                 continue
-            in_flight = None
-            if state != OutgoingState.AWAIT_PUBCOMP:
-                in_flight = self._take_up(shared, session, number)
-                if in_flight is None:
-                    continue
+            state = OutgoingState(stored_state)
+            in_flight = self._take_up(shared, session, number) if state is not OutgoingState.AWAIT_PUBCOMP else None
+            if in_flight is None and state is OutgoingState.AWAIT_PUBACK:
+                self._forget_flow(key)
+                continue
+            if in_flight is None:  # the client may hold it: only PUBREL can free the identifier on both sides
+                state = OutgoingState.AWAIT_PUBCOMP
             flow = Flow(in_flight, number, exchange, granted, topic_index)
             flow.order = order
-            session.mqtt.restore(int.from_bytes(key[8:], "big"), flow, qos, OutgoingState(state))
+            session.mqtt.restore(int.from_bytes(key[8:], "big"), flow, qos, state)
         for correl_id in tuple(self._queue.lanes):
             if self._sessions.of_correl_id(correl_id) is None:
                 self._drain_behind(correl_id, ("", 0))
+
+    def _forget_flow(self, key: bytes) -> None:
+        """The message of a QoS 1 flow is gone (expired, or taken off the queue while the gateway was away)."""
+        unit = self._engine.begin()
+        unit.delete_state(StateSpace.SESSION_OUTGOING, key)
+        self._engine.submit(unit)
 
     def _take_up(self, shared: dict[tuple[int, int], InFlight], session: ClientSession, number: int) -> InFlight | None:
         in_flight = shared.get((session.epoch, number))

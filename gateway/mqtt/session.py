@@ -151,10 +151,13 @@ class Session:
         return ReleaseReceived(packet_identifier, True)
 
     def note_answer(self, packet_type: int, packet_identifier: int) -> DeliveryEvent | None:
-        """PUBACK, PUBREC or PUBCOMP arrived; None when no flow awaits it."""
+        """PUBACK, PUBREC or PUBCOMP arrived; None when no flow awaits it.
+
+        PUBREC for an identifier that is not in use is answered all the same: its sender could only repeat it for ever.
+        """
         outgoing = self.outgoing.get(packet_identifier)
         if outgoing is None:
-            return None
+            return DeliveryReceived(packet_identifier, None, True) if packet_type == PacketType.PUBREC else None
         step = _STEPS.get((packet_type, outgoing.state))
         if step is None:
             return None

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from mq_adapters.attributes import Definition, ObjectType
-from mq_adapters.embedded.engine import Engine
+from mq_adapters.embedded.engine import AUDIT_QUEUE, Engine
 from mq_adapters.embedded.objects import PutTarget
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.unit_of_work import UnitOfWork
@@ -88,6 +88,8 @@ class Application:
         target = self._engine.objects.putting(queue_name)
         self._complete_descriptor(message, target, f"put on {queue_name}")
         self._check_limit(len(message.body), f"put on {queue_name}")
+        if target.queue.name == AUDIT_QUEUE:  # the trail is made of what the gateway itself puts there
+            raise QueueManagerError(ReasonCode.MQRC_PUT_INHIBITED, f"put on {queue_name}")
         unit = self._unit if self._unit is not None else self._engine.begin()
         self._engine.reporter.put(unit, target, message)
         if message.descriptor.report & _CONFIRMATIONS and not target.remote_queue:

@@ -15,6 +15,7 @@ The gateway's event loop drives it in the daemon; a command without a daemon dri
 import heapq
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -50,6 +51,8 @@ STANDARD_QUEUES: Final = {
 
 #: A batch of audit notes is divided when it is longer than this, in bytes: the exporter takes batches whole.
 AUDIT_MESSAGE_BYTES: Final = 16 * 1024 * 1024
+#: The heap of expiry times is made anew when it has twice as many entries as messages that expire, and this many more.
+_STALE_EXPIRIES: Final = 64
 #: A back-out count that survives a restart is kept in one byte, as on z/OS.
 _HIGHEST_KEPT_COUNT: Final = 255
 
@@ -90,7 +93,9 @@ class Engine:
         self._queues = self.objects.queues
         self.reporter = Reporter(self.objects, put=self.put, now_us=self._time_us)
         self._taken: dict[int, Queue] = {}
+        #: A heap of expiry times; entries of messages that have gone are stale, and not let pile up.
         self._expiring: list[tuple[int, int, Queue]] = []
+        self._with_expiry: set[int] = set()
         self._commits = GroupCommit(
             store,
             call_soon=call_soon,
@@ -123,7 +128,7 @@ class Engine:
             if msg_id is not None:
                 queue.add_name(msg_id, sequence)
             if expires_us:
-                heapq.heappush(self._expiring, (expires_us, sequence, queue))
+                self._add_expiry(expires_us, sequence, queue)
         for name, description in STANDARD_QUEUES.items():
             self.ensure(name, description)
 
@@ -201,13 +206,15 @@ class Engine:
     def put(self, unit: UnitOfWork, queue: Queue, message: Message) -> int:
         """Numbers a message and adds it to the unit.
 
-        Raises QueueManagerError 2013, 2030, 2047, 2048, 2051, 2052 or 2053.
+        Raises QueueManagerError 2013, 2030, 2047, 2048, 2051, 2052, 2053 or 2056.
         """
         descriptor = message.descriptor
         if len(message.body) > queue.maximum_message_bytes or queue.depth >= queue.maximum_depth:
             check_put(queue, message)
         if descriptor.persistence != MQPER_PERSISTENT:
             message.descriptor = resolved_persistence(descriptor, queue)
+            if not (message.is_persistent or queue.handler is not None or self._holdings.has_room_for(message)):
+                raise QueueManagerError(ReasonCode.MQRC_Q_SPACE_NOT_AVAILABLE, f"put on {queue.name}")
         sequence = self._next_sequence
         self._next_sequence = sequence + 1
         message.sequence = sequence
@@ -252,7 +259,7 @@ class Engine:
             place = queue.place(message.sequence, message.descriptor.priority)
             returned.setdefault((queue, message.descriptor.correl_id), []).append(place)
             if message.expires_us:
-                heapq.heappush(self._expiring, (message.expires_us, message.sequence, queue))
+                self._add_expiry(message.expires_us, message.sequence, queue)
         for (queue, correl_id), numbers in returned.items():
             queue.give_back(correl_id, numbers)
         if wake:
@@ -410,7 +417,7 @@ class Engine:
         if descriptor.msg_id != MQMI_NONE:
             queue.add_name(descriptor.msg_id, sequence)
         if message.expires_us:
-            heapq.heappush(self._expiring, (message.expires_us, sequence, queue))
+            self._add_expiry(message.expires_us, sequence, queue)
         self._holdings.add(queue, message)
 
     def _forget(self, queue: Queue, message: Message) -> None:
@@ -420,6 +427,15 @@ class Engine:
         if message.descriptor.msg_id != MQMI_NONE:
             queue.drop_name(message.descriptor.msg_id, sequence)
         self._holdings.remove(message)
+        if message.expires_us:
+            self._with_expiry.discard(sequence)
+
+    def _add_expiry(self, expires_us: int, sequence: int, queue: Queue) -> None:
+        self._with_expiry.add(sequence)
+        heapq.heappush(self._expiring, (expires_us, sequence, queue))
+        if len(self._expiring) > 2 * len(self._with_expiry) + _STALE_EXPIRIES:
+            self._expiring = [entry for entry in self._expiring if entry[1] in self._with_expiry]
+            heapq.heapify(self._expiring)
 
     def _notify(self, touched: set[tuple[Queue, bytes]], errors: list[Exception]) -> None:
         """Wakes who listens. The first error, of theirs or before, is raised when everybody has been called."""
@@ -476,14 +492,25 @@ class Engine:
         """A committed message by its number, from memory or from the disk."""
         found = self._holdings.in_memory(sequence)
         if found is None and not self._commits.is_committing(sequence):
-            found = self._holdings.on_disk(sequence)
+            with self._stopping_on_failure():
+                found = self._holdings.on_disk(sequence)
         return found
+
+    @contextmanager
+    def _stopping_on_failure(self) -> Iterator[None]:
+        """A store that cannot be read is as bad as one that cannot be written."""
+        try:
+            yield
+        except StoreError as error:
+            self._fail(error)
+            raise
 
     def _message(self, queue: Queue, sequence: int, lane: bytes | None) -> Message:
         found = self._holdings.in_memory(sequence)
         if found is None:
             upcoming = [] if lane is None else queue.upcoming(lane, READ_AHEAD_MESSAGES)
-            found = self._holdings.read_ahead(sequence, upcoming)
+            with self._stopping_on_failure():
+                found = self._holdings.read_ahead(sequence, upcoming)
         if found is None:
             error = StoreError(
                 f"read message {sequence}",

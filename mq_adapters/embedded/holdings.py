@@ -13,6 +13,8 @@ MESSAGE_OVERHEAD_BYTES: Final = 500
 #: Messages that are read from the disk at a time while they are taken one after another, and bytes of their bodies.
 READ_AHEAD_MESSAGES: Final = 100
 READ_AHEAD_BYTES: Final = 1024 * 1024
+#: Messages that are not persistent live in memory alone: not more of them together than this, in bytes.
+MAXIMUM_NOT_PERSISTENT_BYTES: Final = 256 * 1024 * 1024
 
 
 class Holdings:
@@ -22,6 +24,7 @@ class Holdings:
         self._store = store
         self._queues: dict[int, Queue] = {}
         self._not_persistent: dict[int, tuple[Queue, Message]] = {}
+        self._not_persistent_bytes = 0
         self._cache: OrderedDict[int, tuple[Queue, Message]] = OrderedDict()
         self._cache_bytes = 0
         #: Back-out counts, for messages that leave the cache.
@@ -41,7 +44,7 @@ class Holdings:
         """A queue was deleted with what was on it."""
         del self._queues[queue.identifier]
         for sequence in [number for number, (found, _) in self._not_persistent.items() if found is queue]:
-            del self._not_persistent[sequence]
+            self.remove(self._not_persistent[sequence][1])
         for message in [message for found, message in self._cache.values() if found is queue]:
             self.remove(message)
 
@@ -57,6 +60,7 @@ class Holdings:
         """A message was committed."""
         if message.descriptor.persistence != MQPER_PERSISTENT:
             self._not_persistent[message.sequence] = (queue, message)
+            self._not_persistent_bytes += len(message.body) + MESSAGE_OVERHEAD_BYTES
             return
         self._cache[message.sequence] = (queue, message)
         self._cache_bytes += len(message.body) + MESSAGE_OVERHEAD_BYTES
@@ -68,8 +72,14 @@ class Holdings:
         """A message was destroyed."""
         sequence = message.sequence
         self._backed_out.pop(sequence, None)
-        if self._not_persistent.pop(sequence, None) is None and self._cache.pop(sequence, None) is not None:
+        if self._not_persistent.pop(sequence, None) is not None:
+            self._not_persistent_bytes -= len(message.body) + MESSAGE_OVERHEAD_BYTES
+        elif self._cache.pop(sequence, None) is not None:
             self._cache_bytes -= len(message.body) + MESSAGE_OVERHEAD_BYTES
+
+    def has_room_for(self, message: Message) -> bool:
+        """Whether memory has room for one more message that is not persistent."""
+        return self._not_persistent_bytes + len(message.body) <= MAXIMUM_NOT_PERSISTENT_BYTES
 
     def back_out(self, message: Message) -> None:
         """A get of the message was backed out."""

@@ -31,8 +31,13 @@ class Store:
         self.put(pack_batch(self._batch, list(notes)))
 
     def put(self, body: bytes) -> None:
+        """What the engine does at a group commit; applications may not put there."""
+        engine = self.queue_manager._engine
+        assert engine is not None
+        unit = engine.begin()
         descriptor = MessageDescriptor(persistence=MQPER_PERSISTENT, format=b"RFHBAUD ")
-        self.queue_manager.put(AUDIT_QUEUE, Message(descriptor, body))
+        engine.put(unit, engine.queue(AUDIT_QUEUE), Message(descriptor, body))
+        engine.submit(unit)
 
     def records(self) -> list[dict[str, object]]:
         """Every record of the trail in the order in which it stands."""

@@ -358,7 +358,11 @@ def test_qos_2_delivery_goes_through_pubrec_and_pubcomp(open_connection: OpenCon
     assert session.finish(1) == "message 1"
 
 
-@pytest.mark.parametrize("answer", ["40 02 0009", "50 02 0009", "70 02 0009"])
+def test_pubrec_for_an_unknown_identifier_is_answered_so_that_it_ends(open_connection: OpenConnection) -> None:
+    assert open_connection().receive_data(bytes.fromhex("50 02 0009")) == [DeliveryReceived(9, None, True)]
+
+
+@pytest.mark.parametrize("answer", ["40 02 0009", "70 02 0009"])
 def test_answer_for_an_unknown_identifier_is_ignored(answer: str, open_connection: OpenConnection) -> None:
     assert open_connection().receive_data(bytes.fromhex(answer) + b"\xc0\x00") == [PingReceived()]
 
