@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from lxml import etree
 
 from mappings.charset import (
+    ENCODING_NORMAL,
     ENCODING_REVERSED,
     TWO_BYTE_CODED_CHAR_SET_IDS,
     UTF_8,
@@ -40,10 +41,12 @@ NAME_VALUE_CODED_CHAR_SET_IDS = frozenset({UTF_8, *TWO_BYTE_CODED_CHAR_SET_IDS})
 MAXIMUM_FOLDER_BYTES = 4_194_304  # the default MAXMSGL of a queue manager; a folder beyond it is not parsed
 MAXIMUM_DEPTH = 64  # groups within groups; psc has 1 level, pscr 2
 
+_TWO_BYTE_PADDING = frozenset({b"\0 ", b" \0", b"  ", b"\0\0", b"\xfe\xff", b"\xff\xfe"})
+_BYTE_ORDER_MARKS = {b"\xfe\xff": ENCODING_NORMAL, b"\xff\xfe": ENCODING_REVERSED}
 _BIG_ENDIAN = struct.Struct(">i")
 _LITTLE_ENDIAN = struct.Struct("<i")
 _NAME = r"[A-Za-z_][A-Za-z0-9_.\-]*+"
-_FOLDER_START = re.compile(rf"[ \t\r\n]*+<({_NAME})[ \t\r\n/>]")
+_FOLDER_START = re.compile(r"[ \t\r\n]*+<((?!\d)\w[\w.:\-]*+)[ \t\r\n/>]")  # a prefixed name is kept as it is
 _FLAT_ELEMENT = re.compile(rf"<({_NAME})>([^<>&\x00-\x1f\ufffe\uffff]*+)</\1>")
 _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 _XSI = "http://www.w3.org/2001/XMLSchema-instance"
@@ -220,13 +223,22 @@ def _beginning_of(data: bytes, coded_char_set_id: int, encoding: int) -> str:
     """The beginning of a folder for the sake of its name; wrong bytes behind the name are found when it is parsed."""
     if coded_char_set_id == UTF_8:
         return data.decode("utf-8", "replace")
-    return data.decode("utf-16-be" if is_big_endian(encoding) else "utf-16-le", "replace")
+    characters, order = _without_mark(data, encoding)
+    return characters.decode("utf-16-be" if is_big_endian(order) else "utf-16-le", "replace")
+
+
+def _without_mark(data: bytes, encoding: int) -> tuple[bytes, int]:
+    """Text of a two-byte page without its byte order mark, and its order; IBM's Java class always writes big-endian."""
+    marked = _BYTE_ORDER_MARKS.get(data[:2])
+    return (data, encoding) if marked is None else (data[2:], marked)
 
 
 def _without_two_byte_padding(padded: bytes) -> bytes:
-    """Without blanks and NULs at the end; half a character is never cut off."""
-    length = len(padded.rstrip(b" \0"))
-    return padded[: length + length % 2]
+    """Without blanks, NULs and byte order marks at the end: IBM's Java class pads with blanks that it marks."""
+    length = len(padded)
+    while length and padded[length - 2 : length] in _TWO_BYTE_PADDING:
+        length -= 2
+    return padded[:length]
 
 
 def _recoded(folder: Folder, coded_char_set_id: int, encoding: int) -> bytes:
@@ -237,6 +249,8 @@ def _recoded(folder: Folder, coded_char_set_id: int, encoding: int) -> bytes:
 
 
 def _decode_folder(raw: bytes, coded_char_set_id: int, encoding: int) -> str:
+    if coded_char_set_id != UTF_8:
+        raw, encoding = _without_mark(raw, encoding)
     try:
         return decode_text(raw, coded_char_set_id, encoding=encoding)
     except HeaderError as problem:

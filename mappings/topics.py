@@ -95,6 +95,8 @@ def topic_filter_for(character_pattern: str) -> str:
     The pattern is cut back to the last `/` before its first wildcard, because `*` and `?` match `/` too and `+` never
     does. Raises TopicError when `+` or `#` would have to be literal, or for a wrong escape.
     """
+    if not character_pattern:
+        raise topic_error(character_pattern, "is empty")
     prefix, exact = literal_prefix(character_pattern)
     if "+" in prefix or "#" in prefix:
         raise topic_error(character_pattern, "holds + or #, which the topic scheme cannot say literally")

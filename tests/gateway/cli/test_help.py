@@ -21,7 +21,7 @@ TREE = list(commands())
 
 
 def test_tree_has_the_commands_of_the_contract():
-    expected = {"run", "check", "queue", "convert", "inspect", "simulate", "audit"}
+    expected = {"run", "check", "queue", "convert", "inspect", "lint", "simulate", "audit"}
     expected |= {f"queue {name}" for name in ("list", "define", "depth", "browse", "get", "put", "clear")}
     expected |= {"audit run", "audit verify"}
     assert {" ".join(path) for path in TREE} - {""} == expected
