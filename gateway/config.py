@@ -31,6 +31,8 @@ MAXIMUM_REMAINING_LENGTH_BYTES: Final = 268_435_455
 #: A packet identifier has 16 bits and is never 0.
 MAXIMUM_PACKET_IDENTIFIERS: Final = 65_535
 MAXIMUM_PORT: Final = 65_535
+#: IBM MQ, MQ_SUB_POINT_LENGTH.
+MAXIMUM_SUBSCRIPTION_POINT_CHARACTERS: Final = 128
 
 _MQ_NAME: Final = re.compile(r"[A-Za-z0-9./_%]{1,48}")
 _LISTEN: Final = re.compile(r"(?:\[(?P<host6>[0-9A-Fa-f:.]+)\]|(?P<host>[^\[\]:\s]+)):(?P<port>[0-9]{1,5})")
@@ -102,6 +104,7 @@ FolderPath = Annotated[Path, BeforeValidator(_as_path)]
 MqName = Annotated[str, AfterValidator(_checked_mq_name)]
 MqNames = Annotated[tuple[MqName, ...], BeforeValidator(_listed)]
 TopicFilters = Annotated[tuple[Annotated[str, AfterValidator(_checked_topic_filter)], ...], BeforeValidator(_listed)]
+SubscriptionPoint = Annotated[str, Field(min_length=1, max_length=MAXIMUM_SUBSCRIPTION_POINT_CHARACTERS)]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
@@ -128,7 +131,29 @@ class PublishSettings(_Table):
 class BrokerSettings(_Table):
     """The publish/subscribe broker inside."""
 
+    dialect: Literal["mq6", "wmb"] = Field(
+        default="mq6",
+        description="mq6: a stream is its queue; wmb: one topic space, a stream is the prefix $SYS/STREAM/<stream>/",
+    )
     streams: MqNames = Field(default=(), description="stream queues that the broker serves beside publish.stream")
+    input_queues: MqNames = Field(default=(), description="further queues that publications are taken from, with wmb")
+    implicit_stream_naming: bool = Field(
+        default=False, description="with wmb, an MQRFH publication that names no stream is on that of its queue's name"
+    )
+    subscription_points: dict[MqName, SubscriptionPoint] = Field(
+        default={}, description="subscription point of what is published on a queue, by the name of the queue"
+    )
+
+    @property
+    def all_input_queues(self) -> tuple[str, ...]:
+        """Every queue that publications are taken from, beside the default stream and publish.stream."""
+        return (*self.streams, *self.input_queues, *self.subscription_points)
+
+    @model_validator(mode="after")
+    def _checked_dialect(self) -> Self:
+        if self.dialect == "mq6" and (self.input_queues or self.implicit_stream_naming):
+            raise ValueError("input_queues and implicit_stream_naming belong to dialect 'wmb'; with 'mq6' name streams")
+        return self
 
 
 class SubscribeSettings(_Table):
@@ -305,7 +330,7 @@ def _conversion_problems(settings: Settings) -> Iterator[str]:
         return
     from mq_adapters.embedded.engine import AUDIT_QUEUE, CONTROL_QUEUE, DEAD_LETTER_QUEUE, DEFAULT_STREAM
 
-    streams = (DEFAULT_STREAM, settings.publish.stream, *settings.broker.streams)
+    streams = (DEFAULT_STREAM, settings.publish.stream, *settings.broker.all_input_queues)
     taken = {
         CONTROL_QUEUE: "the broker takes its commands off it",
         AUDIT_QUEUE: "the audit trail is written from it",

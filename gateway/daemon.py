@@ -32,7 +32,8 @@ from gateway.conversion import ConversionService
 from gateway.listener import Listener
 from mappings.command import Dialect
 from mappings.table import TABLE_VERSION
-from mq_adapters.broker.broker import Broker
+from mq_adapters.broker.broker import Broker, BrokerRules
+from mq_adapters.broker.topic_spaces import BrokerDialect
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.server import Server
@@ -172,7 +173,7 @@ class Daemon:
         reply_queue = engine.ensure(settings.subscribe.reply_queue, "the broker's answers to the gateway")
         engine.ensure(settings.publish.stream, "publications of MQTT clients")
         self._note_start(engine)
-        self._broker = Broker(engine, listener=notes, streams=(*settings.broker.streams, settings.publish.stream))
+        self._broker = Broker(engine, listener=notes, rules=_broker_rules(settings))
         self._broker.attach()
         call_soon = asyncio.get_running_loop().call_soon
         self._conversion = ConversionService(engine, settings.conversion, notes, call_soon=call_soon)
@@ -314,6 +315,16 @@ class Daemon:
             if self._exporter is not None:
                 self._exporter.kill()
             await end
+
+
+def _broker_rules(settings: Settings) -> BrokerRules:
+    broker = settings.broker
+    return BrokerRules(
+        dialect=BrokerDialect(broker.dialect),
+        input_queues=(settings.publish.stream, *broker.all_input_queues),
+        has_implicit_stream_naming=broker.implicit_stream_naming,
+        subscription_points=broker.subscription_points,
+    )
 
 
 async def _until_idle(engine: Engine) -> None:

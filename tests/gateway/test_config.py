@@ -44,6 +44,14 @@ def test_file_changes_what_it_names_and_nothing_else(load):
     assert settings.access == Settings().access
 
 
+def test_broker_of_the_other_dialect_has_input_queues_and_subscription_points(load):
+    text = '[broker]\ndialect = "wmb"\ninput_queues = ["IN"]\nimplicit_stream_naming = true\n'
+    broker = load(text + '[broker.subscription_points]\n"IN.EUR" = "euro"\n').broker
+    assert (broker.dialect, broker.implicit_stream_naming) == ("wmb", True)
+    assert broker.all_input_queues == ("IN", "IN.EUR")
+    assert broker.subscription_points == {"IN.EUR": "euro"}
+
+
 def test_overrides_go_before_the_file_and_none_is_no_override(load):
     settings = load(
         'listen = "h:1"\n[log]\nlevel = "error"\n', {"listen": "h:2", "log.level": None, "log.format": "json"}
@@ -95,6 +103,10 @@ def test_key_with_a_letter_too_much_names_the_right_one(load, key):
         ('[queue_manager]\nname = ""', "queue_manager.name: '' is not an MQ name"),
         (f'[queue_manager]\nname = "{"Q" * 49}"', "1 to 48 characters"),
         ('[publish]\nstream = "A B"', "publish.stream: 'A B' is not an MQ name"),
+        ('[broker]\ndialect = "mq7"', "broker.dialect: must be 'mq6' or 'wmb', not 'mq7'"),
+        ('[broker]\ninput_queues = ["A"]', "broker: input_queues and implicit_stream_naming belong to dialect 'wmb'"),
+        ("[broker]\nimplicit_stream_naming = true", "broker: input_queues and implicit_stream_naming belong"),
+        ('[broker.subscription_points]\nA = ""', "broker.subscription_points.A: "),
         ('[broker]\nstreams = "A"', "broker.streams: must be an array, not 'A'"),
         ('[broker]\nstreams = ["A", "é"]', "broker.streams.1: 'é' is not an MQ name"),
         ("[subscribe]\nanswer_timeout_s = 0", "subscribe.answer_timeout_s: "),
