@@ -12,7 +12,8 @@ characters, which only MQRFH can say, or the one pattern of a ReqUpdate would co
  6. lost is what the table does not copy: a stream name, publication data and own pairs of MQRFH, SubPoint and unknown
     elements of psc, in strict mode also SubName, SubIdentity and SubUserData; flags, attributes, text behind NUL;
  7. an answer keeps its completion, its reason codes and what identifies their causes; lost are ErrorId, ErrorPos and
-    ParmId, the command answered unless FullResp returned more, and the failing command's folder;
+    ParmId, values under names that no element can have or that answers use otherwise, the command answered unless
+    FullResp returned more, and the failing command's folder;
  8. quotes, escapes, padding, NameValueCCSID and lengths are those of our writer, and stay as they are from then on.
 Nothing goes lost that the reports of the two conversions do not name.
 
@@ -23,6 +24,7 @@ from dataclasses import dataclass
 
 from mappings.command_parameters import NAME_VERBS
 from mappings.conversion_report import Mode
+from mappings.convert_response import passes_between_formats
 from mappings.name_value import NameValues
 from mappings.options import (
     OPTION_FIELDS,
@@ -34,7 +36,7 @@ from mappings.options import (
     option_rows,
 )
 from mappings.reasons import Reason
-from mappings.response import MQRFH_DETAILS, Completion, Response, ResponseReason
+from mappings.response import Completion, Response, ResponseReason
 from mappings.table import ROWS_BY_NAME, Dialect, Standing
 from mappings.topics import character_patterns, topic_filter_for, unescape_topic
 
@@ -117,4 +119,4 @@ def _as_topic_filters(topics: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _without_details(fields: NameValues) -> NameValues:
-    return tuple(pair for pair in fields if pair[0] not in MQRFH_DETAILS)
+    return tuple(pair for pair in fields if passes_between_formats(pair[0]))

@@ -109,6 +109,21 @@ def test_the_law_holds_for_any_answer(
     assert assert_law_holds(data + BODY, format=format, coded_char_set_id=1208, encoding=546, mode=Mode.STRICT)
 
 
+@pytest.mark.parametrize(
+    "name", ["MQPSRea:onText", "MQPSgröße", "MQPSCompletion", "MQPSResponse", "1a", "<x>", "MQPSPubOpt", "MQPS"]
+)
+def test_a_name_in_an_answer_that_no_element_can_have_is_dropped_and_reported(name: str) -> None:
+    data = mqrfh(f"MQPSCompCode 1 MQPSReason 3081 MQPSReasonText x {name} v MQPSTopic a")
+    conversion = convert(data, format=FORMAT_MQRFH, coded_char_set_id=1208, encoding=546, to=Dialect.MQRFH2)
+    expected = b"<Response><Reason>3081</Reason><Topic>a</Topic></Response>"
+    if name == "MQPSPubOpt":  # the name of psc, which MQRFH spells otherwise, is understood
+        expected = b"<Response><Reason>3081</Reason><PubOpt>v</PubOpt><Topic>a</Topic></Response>"
+    else:
+        assert name in [field.name for field in conversion.report.dropped]
+    assert expected in conversion.header
+    assert assert_law_holds(data, format=FORMAT_MQRFH, coded_char_set_id=1208, encoding=546, mode=Mode.STRICT)
+
+
 def test_the_law_says_what_is_lost() -> None:
     fields = (
         ("MQPSCommand", "RegSub"),

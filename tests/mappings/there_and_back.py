@@ -67,9 +67,9 @@ def assert_law_holds(
 
 def stays_there(problem: MappingError, chain: HeaderChain, dialect: Dialect) -> bool:
     """Whether the law lets a message stay in the other format: for a pattern that only that can say as it is."""
-    verb, fields = command_fields(chain, dialect)
-    if problem.reason_code != Reason.MQRCCF_TOPIC_ERROR:
+    if problem.reason_code != Reason.MQRCCF_TOPIC_ERROR or is_response(chain):
         return False
+    verb, fields = command_fields(chain, dialect)
     if verb == "ReqUpdate" and dialect is Dialect.MQRFH:
         return True
     return any(name in ("Topic", "MQPSTopic") and ("+" in value or "#" in value) for name, value in fields)
