@@ -12,7 +12,7 @@ Offset, length and what becomes of each field:
      24   4  Encoding          of the body, 546 for little-endian
      28   4  CodedCharSetId    of the body
      32   8  Format            bytes, blank padded
-     40   4  Priority          -1 (as the queue says, which is 0) to 9; kept, but queues are first in, first out
+     40   4  Priority          -1 (as the queue says) to 9
      44   4  Persistence       0 no, 1 yes, 2 as the queue says
      48  24  MsgId             bytes; zeros on a put: the queue manager makes it
      72  24  CorrelId          bytes
@@ -66,7 +66,6 @@ _NOT_IN_A_GROUP: Final = (bytes(IDENTIFIER_BYTES), 1, 0, 0, -1)
 _MQMT_APPL_FIRST: Final = 65_536
 _MQMT_APPL_LAST: Final = 999_999_999
 _MESSAGE_TYPES: Final = (MQMT_REQUEST, MQMT_REPLY, MQMT_REPORT, MQMT_DATAGRAM)
-_MQPRI_PRIORITY_AS_Q_DEF: Final = -1
 _HIGHEST_PRIORITY: Final = 9
 _US_OF_A_TENTH: Final = 100_000
 _US_OF_A_HUNDREDTH: Final = 10_000
@@ -150,7 +149,7 @@ def _descriptor(fields: tuple) -> MessageDescriptor:  # type: ignore[type-arg]  
         encoding=encoding,
         coded_char_set_id=coded_char_set_id,
         format=fields[8].replace(b"\0", b" "),
-        priority=0 if priority == _MQPRI_PRIORITY_AS_Q_DEF else priority,
+        priority=priority,
         persistence=persistence,
         msg_id=fields[11],
         correl_id=fields[12],

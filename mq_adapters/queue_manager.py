@@ -5,19 +5,30 @@ Contract, the same for every adapter:
 * `put` outside a unit of work returns when the message is safe (persistent) or available (not persistent).
 * After `begin`, `put` and `get` belong to the unit of work until `commit` or `back_out`; others see nothing of it.
   A message that was got and backed out is back at its place with its back-out count one higher.
-* `get` takes the oldest message that matches; `browse` looks without taking. Identifiers are 24 bytes, None matches
+* `get` takes the first message that matches: with MSGDLVSQ(PRIORITY) the oldest of the highest priority, with FIFO the
+  oldest. `browse` looks without taking; its cursor can take what it stands on. Identifiers are 24 bytes, None matches
   all.
+* A put resolves what is left open: Priority -1 and Persistence 2 are as the queue that was opened says; blank context
+  fields are filled with the application's name; a blank ReplyToQMgr becomes this queue manager. Context fields that a
+  program gives are kept, as with MQPMO_SET_ALL_CONTEXT (PutDate and PutTime excepted, which are the put's).
+* Reports that Report asks for (COA, COD, expiration) go to ReplyToQ in the unit of work of what they report. PAN and
+  NAN are the applications' own (mq_adapters/reports.py). A request, or a message that asks for reports, without
+  ReplyToQ is 2027.
+* A back-out count survives a restart for persistent messages, unless the queue says NOHARDENBO. Nobody acts on
+  BOTHRESH and BOQNAME but the application, which inquires them.
 * `begin` inside a unit of work is 2128; `commit` and `back_out` outside of one do nothing.
 * `wait_s` is how long `get` may wait for a message, in seconds; then QueueManagerError 2033.
 * Every refusal is a QueueManagerError with an MQRC_* reason code; a queue that is not defined is 2085.
 * A lost connection is 2009, and the open unit of work has been backed out.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
+from mq_adapters.attributes import Definition
+from mq_adapters.cursor import Cursor
 from mq_adapters.message import Message
+from mq_adapters.mqsc import MqscAnswer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,10 +56,8 @@ class QueueManager(Protocol):
         """Take the oldest message that matches."""
         ...
 
-    def browse(
-        self, queue_name: str, *, msg_id: bytes | None = None, correl_id: bytes | None = None
-    ) -> Iterator[Message]:
-        """The messages that match, oldest first, without taking them."""
+    def browse(self, queue_name: str, *, msg_id: bytes | None = None, correl_id: bytes | None = None) -> Cursor[Any]:
+        """The messages that match, in the order of `get`, without taking them."""
         ...
 
     def begin(self) -> None: ...
@@ -57,6 +66,21 @@ class QueueManager(Protocol):
     def define(self, queue_name: str, *, description: str = "") -> None: ...
     def clear(self, queue_name: str) -> int:
         """Remove every message of a queue; returns how many there were."""
+        ...
+
+    def create_dynamic(self, model_name: str, name: str = "AMQ.*") -> str:
+        """A temporary dynamic queue like a model queue, deleted with this connection; returns its full name.
+
+        `*` at the end of `name` becomes what makes it unique. 2085 or 2057 without the model, 2011 for a bad name.
+        """
+        ...
+
+    def inquire(self, name: str) -> Definition:
+        """The attributes of a queue, of the base queue behind an alias, or with a blank name of the queue manager."""
+        ...
+
+    def mqsc(self, command: str) -> MqscAnswer:
+        """Carries out one MQSC command. What the command server refuses is in its answer."""
         ...
 
     def depth(self, queue_name: str) -> int: ...

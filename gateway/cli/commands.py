@@ -9,6 +9,7 @@ from gateway.cli.convert import convert
 from gateway.cli.examples import epilog
 from gateway.cli.inspect import inspect
 from gateway.cli.lint import lint
+from gateway.cli.mqsc import mqsc
 from gateway.cli.queue import queue
 from gateway.cli.run import run
 from gateway.cli.simulate import simulate
@@ -30,6 +31,9 @@ application.command(
     epilog=epilog("rfhbridge check --config rfhbridge.toml", "rfhbridge check --example > rfhbridge.toml")
 )(check)
 application.add_typer(queue, name="queue")
+application.command(epilog=epilog("rfhbridge mqsc queues.mqsc", "echo 'DISPLAY QLOCAL(*) CURDEPTH' | rfhbridge mqsc"))(
+    mqsc
+)
 application.command(
     epilog=epilog(
         "rfhbridge convert --to mqrfh2 message.bin -o converted.bin --report report.json",

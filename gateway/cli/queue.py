@@ -8,6 +8,7 @@ from typing import Annotated, Final
 
 import typer
 
+from gateway.cli.application import CommandFailed, ExitCode
 from gateway.cli.descriptor_view import descriptor_json, descriptor_lines
 from gateway.cli.examples import epilog
 from gateway.cli.files import read_input, write_output
@@ -36,6 +37,7 @@ from mq_adapters.message import (
     MQFMT_NONE,
     MQMT_DATAGRAM,
     MQPER_PERSISTENCE_AS_Q_DEF,
+    MQPRI_PRIORITY_AS_Q_DEF,
     UTF_8,
     Message,
     MessageDescriptor,
@@ -204,6 +206,9 @@ def put(
         int | None,
         typer.Option("--expiry", parser=expiry, metavar="TENTHS", help="Lifetime in tenths of a second, or unlimited."),
     ] = None,
+    priority: Annotated[
+        int, typer.Option("--priority", metavar="0-9", min=-1, max=9, help="MQMD.Priority; -1, the default, as queue.")
+    ] = MQPRI_PRIORITY_AS_Q_DEF,
     encoding: EncodingOption = MQENC_LITTLE_ENDIAN,
     coded_char_set_id: CodedCharSetIdOption = UTF_8,
     as_json: AsJson = False,
@@ -219,6 +224,7 @@ def put(
         msg_type=MQMT_DATAGRAM if msg_type is None else msg_type,
         persistence=MQPER_PERSISTENCE_AS_Q_DEF if persistence_number is None else persistence_number,
         expiry=MQEI_UNLIMITED if expiry_tenths is None else expiry_tenths,
+        priority=priority,
         encoding=MQENC_LITTLE_ENDIAN if encoding is None else encoding,
         coded_char_set_id=UTF_8 if coded_char_set_id is None else coded_char_set_id,
     )
@@ -243,6 +249,52 @@ def clear(name: QueueName, data: DataOption = None, config: ConfigOption = None,
         write_json({"name": name, "cleared": messages})
     else:
         write_line(f"cleared {messages}")
+
+
+@queue.command(epilog=epilog("rfhbridge queue verify", "rfhbridge queue verify --json"))
+def verify(data: DataOption = None, config: ConfigOption = None, as_json: AsJson = False) -> None:
+    """Check the store: the file, and that all in it agrees.
+
+    A gateway may be running. Exit code 1 where something was found.
+    """
+    from mq_adapters.embedded.verification import verify_store
+
+    found = verify_store(settings_for(config, data).data)
+    if as_json:
+        write_json(
+            {
+                "layout_version": found.layout_version,
+                "queues": found.queues,
+                "messages": found.messages,
+                "count": found.count,
+                "findings": found.findings,
+            }
+        )
+    else:
+        for finding in found.findings:
+            write_line(finding)
+        verdict = "the store is sound" if found.is_sound else f"the store is not sound, findings: {found.count}"
+        write_line(f"layout {found.layout_version}, queues {found.queues}, messages {found.messages}: {verdict}")
+    if not found.is_sound:
+        raise typer.Exit(ExitCode.FAILED)
+
+
+@queue.command(epilog=epilog("rfhbridge queue backup monday.sqlite"))
+def backup(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The file to write; it must not be there yet.")],
+    data: DataOption = None,
+    config: ConfigOption = None,
+) -> None:
+    """Copy the store to a file while it is in use.
+
+    To restore it, put it as queue_manager.sqlite into an empty data folder.
+    """
+    from mq_adapters.embedded.backup import back_up
+
+    found = back_up(settings_for(config, data).data, file)
+    write_line(f"backed up {found.queues} queues and {found.messages} messages to {file}")
+    if not found.is_sound:
+        raise CommandFailed(f"the store is not sound, findings: {found.count} (see 'rfhbridge queue verify')")
 
 
 @contextmanager

@@ -10,12 +10,14 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Final, Self
 
-from mq_adapters.attributes import DEFAULT_MAXIMUM_MESSAGE_BYTES
+from mq_adapters.attributes import DEFAULT_MAXIMUM_MESSAGE_BYTES, Definition
+from mq_adapters.cursor import Cursor
 from mq_adapters.embedded import frames
 from mq_adapters.embedded.frames import Fields, FrameError, Verb, name_field, request_frame, u32
 from mq_adapters.embedded.socket_file import connected_socket
 from mq_adapters.message import Message
 from mq_adapters.mqmd import write_mqmd
+from mq_adapters.mqsc import MqscAnswer
 from mq_adapters.queue_manager import QueueStatus
 from mq_adapters.reasons import QueueManagerError, ReasonCode
 
@@ -68,11 +70,15 @@ class Client:
 
     def browse(
         self, queue_name: str, *, msg_id: bytes | None = None, correl_id: bytes | None = None
-    ) -> Iterator[Message]:
+    ) -> Cursor[tuple[int, int]]:
         match = frames.match_field(msg_id, correl_id)
-        while self._abandoned_browses:
-            self._call(Verb.BROWSE_CLOSE, u32(self._abandoned_browses.pop()))
-        return self._pages(self._call(Verb.BROWSE_OPEN, name_field(queue_name), match).u32())
+
+        def start() -> Iterator[tuple[tuple[int, int], Message]]:
+            while self._abandoned_browses:
+                self._call(Verb.BROWSE_CLOSE, u32(self._abandoned_browses.pop()))
+            return self._pages(self._call(Verb.BROWSE_OPEN, name_field(queue_name), match).u32())
+
+        return Cursor(queue_name, start, self._take_browsed)
 
     def take_batch(self, queue_name: str, *, most_messages: int, most_bytes: int) -> tuple[Message, ...]:
         """The oldest messages into the open unit of work, at least one where there is one; 2255 without a unit."""
@@ -108,6 +114,18 @@ class Client:
             for _ in range(fields.u32())
         )
 
+    def create_dynamic(self, model_name: str, name: str = "AMQ.*") -> str:
+        bad_name = ReasonCode.MQRC_DYNAMIC_Q_NAME_ERROR
+        return self._call(Verb.CREATE, name_field(model_name), name_field(name, otherwise=bad_name)).name()
+
+    def inquire(self, name: str) -> Definition:
+        return self._call(Verb.INQUIRE, name_field(name)).definition()
+
+    def mqsc(self, command: str) -> MqscAnswer:
+        fields = self._call(Verb.MQSC, frames.text_field(command))
+        succeeded = bool(fields.u8())
+        return MqscAnswer(lines=tuple(fields.text() for _ in range(fields.u32())), succeeded=succeeded)
+
     # -- the connection ----------------------------------------------------------------------------------------------
 
     def close(self) -> None:
@@ -125,12 +143,19 @@ class Client:
 
     # -- inside ------------------------------------------------------------------------------------------------------
 
-    def _pages(self, browse: int) -> Iterator[Message]:
-        """The messages of a browse. Left early, it is closed with the next browse: this may run at any moment."""
+    def _take_browsed(self, place: tuple[int, int]) -> Message:
+        return self._call(Verb.TAKE_BROWSED, u32(place[0]), u32(place[1])).message()
+
+    def _pages(self, browse: int) -> Iterator[tuple[tuple[int, int], Message]]:
+        """The messages of a browse, each with the browse's number and its place in the page.
+
+        Left early, the browse is closed with the next one: this may run at any moment.
+        """
         is_read = False
         try:
             while page := self._call(Verb.BROWSE_NEXT, u32(browse)).messages():
-                yield from page
+                for place, message in enumerate(page):
+                    yield (browse, place), message
             is_read = True
         finally:
             if not is_read:

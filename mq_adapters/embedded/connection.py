@@ -12,6 +12,7 @@ from typing import Final, cast
 
 from mq_adapters.embedded import frames
 from mq_adapters.embedded.application import Application
+from mq_adapters.embedded.command_server import CommandServer
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.frames import Fields, FrameBuffer, FrameError, Verb, answer_frame, u32, u64
 from mq_adapters.embedded.queue import Queue
@@ -53,6 +54,17 @@ class _WaitingGet:
             self.timer.cancel()
 
 
+class _OpenBrowse:
+    """A browse: the pages that are still to come, and the sequence numbers of the last one that was sent."""
+
+    __slots__ = ("last_page", "pages", "queue")
+
+    def __init__(self, queue: Queue, pages: Iterator[list[Message]]) -> None:
+        self.queue = queue
+        self.pages = pages
+        self.last_page: list[int] = []
+
+
 class Connection(asyncio.Protocol):
     """One application's connection: reads its requests, carries them out in order, writes the answers."""
 
@@ -63,7 +75,7 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport
         self._input = FrameBuffer()
         self._waiting: _WaitingGet | None = None
-        self._browses: dict[int, Iterator[list[Message]]] = {}
+        self._browses: dict[int, _OpenBrowse] = {}
         self._next_browse = 1
         self._unanswered = 0
         self._output_is_full = False
@@ -227,13 +239,17 @@ class Connection(asyncio.Protocol):
         message = self._call().take(queue, correl_id, msg_id)
         if message is None:
             return False
+        self._deliver(Verb.GET, number, queue, message)
+        return True
+
+    def _deliver(self, verb: Verb, number: int, queue: Queue, message: Message) -> None:
+        """Answers with a message that was taken, and removes it; where it cannot be answered it goes back."""
         try:
             field = self._message_field(message)
         except QueueManagerError:
             self._engine.give_back([(queue, message)])
             raise
-        self._call().remove(queue, message, lambda: self._answer(Verb.GET, number, field))
-        return True
+        self._call().remove(queue, message, lambda: self._answer(verb, number, field))
 
     def _wake(self) -> None:
         """Messages arrived where a GET waits. Others may have been quicker; never raises into the engine."""
@@ -264,18 +280,33 @@ class Connection(asyncio.Protocol):
         if len(self._browses) >= MAXIMUM_BROWSES:
             raise QueueManagerError(ReasonCode.MQRC_HANDLE_NOT_AVAILABLE, f"browse {queue_name}")
         browse, self._next_browse = self._next_browse, self._next_browse % 0xFFFF_FFFF + 1
-        self._browses[browse] = frames.pages(self._call().browse(queue_name, correl_id, msg_id))
+        found = self._call().browse(queue_name, correl_id, msg_id)
+        self._browses[browse] = _OpenBrowse(self._engine.queue(queue_name), frames.pages(found))
         self._answer(Verb.BROWSE_OPEN, number, u32(browse))
 
     def _browse_next(self, number: int, fields: Fields) -> None:
         browse = fields.u32()
         fields.end()
-        if browse not in self._browses:
-            raise QueueManagerError(ReasonCode.MQRC_HOBJ_ERROR, f"browse number {browse}")
-        page = next(self._browses[browse], [])
+        opened = self._open_browse(browse)
+        page = next(opened.pages, [])
+        opened.last_page = [message.sequence for message in page]
         if not page:
             del self._browses[browse]
         self._answer(Verb.BROWSE_NEXT, number, u32(len(page)), *map(self._message_field, page))
+
+    def _open_browse(self, browse: int) -> _OpenBrowse:
+        if browse not in self._browses:
+            raise QueueManagerError(ReasonCode.MQRC_HOBJ_ERROR, f"browse number {browse}")
+        return self._browses[browse]
+
+    def _take_browsed(self, number: int, fields: Fields) -> None:
+        browse, place = fields.u32(), fields.u32()
+        fields.end()
+        opened = self._open_browse(browse)
+        if place >= len(opened.last_page):
+            raise QueueManagerError(ReasonCode.MQRC_NO_MSG_UNDER_CURSOR, f"get from {opened.queue.name}")
+        message = self._call().take_number(opened.queue, opened.last_page[place])
+        self._deliver(Verb.TAKE_BROWSED, number, opened.queue, message)
 
     def _browse_close(self, number: int, fields: Fields) -> None:
         browse = fields.u32()
@@ -346,6 +377,23 @@ class Connection(asyncio.Protocol):
         batch = self._call().take_batch(queue_name, most_messages=most_messages, most_bytes=most_bytes)
         self._answer(Verb.TAKE_BATCH, number, u32(len(batch)), *map(self._message_field, batch))
 
+    def _create(self, number: int, fields: Fields) -> None:
+        model_name, name = fields.name(), fields.name()
+        fields.end()
+        self._answer(Verb.CREATE, number, frames.name_field(self._call().create_dynamic(model_name, name)))
+
+    def _inquire(self, number: int, fields: Fields) -> None:
+        name = fields.name()
+        fields.end()
+        self._answer(Verb.INQUIRE, number, frames.definition_field(self._call().inquire(name)))
+
+    def _mqsc(self, number: int, fields: Fields) -> None:
+        command = fields.text()
+        fields.end()
+        answer = CommandServer(self._engine).execute(command)
+        texts = map(frames.text_field, answer.lines)
+        self._answer(Verb.MQSC, number, bytes((answer.succeeded,)), u32(len(answer.lines)), *texts)
+
 
 _REQUESTS: Final[dict[int, Callable[[Connection, int, Fields], None]]] = {
     Verb.HELLO: Connection._hello,
@@ -362,4 +410,8 @@ _REQUESTS: Final[dict[int, Callable[[Connection, int, Fields], None]]] = {
     Verb.DEPTH: Connection._depth,
     Verb.QUEUES: Connection._queues,
     Verb.TAKE_BATCH: Connection._take_batch,
+    Verb.TAKE_BROWSED: Connection._take_browsed,
+    Verb.CREATE: Connection._create,
+    Verb.INQUIRE: Connection._inquire,
+    Verb.MQSC: Connection._mqsc,
 }

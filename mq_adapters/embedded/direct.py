@@ -8,10 +8,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Self
 
+from mq_adapters.attributes import Definition
+from mq_adapters.cursor import Cursor
 from mq_adapters.embedded.application import CLEAR_MESSAGES, Application
+from mq_adapters.embedded.command_server import CommandServer
 from mq_adapters.embedded.engine import Engine
+from mq_adapters.embedded.queue import Queue
 from mq_adapters.message import Message
 from mq_adapters.mqmd import checked_identifier, read_mqmd, write_mqmd
+from mq_adapters.mqsc import MqscAnswer
 from mq_adapters.queue_manager import QueueStatus
 from mq_adapters.reasons import QueueManagerError, ReasonCode
 
@@ -45,16 +50,21 @@ class Direct:
         message = self._application.take(queue, checked_identifier(correl_id), checked_identifier(msg_id))
         if message is None:
             raise QueueManagerError(ReasonCode.MQRC_NO_MSG_AVAILABLE, f"get from {queue_name}")
-        delivered = self._delivered(message)
-        self._now(lambda done: self._application.remove(queue, message, done))
-        return delivered
+        return self._removed(queue, message)
 
-    def browse(
-        self, queue_name: str, *, msg_id: bytes | None = None, correl_id: bytes | None = None
-    ) -> Iterator[Message]:
+    def browse(self, queue_name: str, *, msg_id: bytes | None = None, correl_id: bytes | None = None) -> Cursor[int]:
         self._open()
-        found = self._application.browse(queue_name, checked_identifier(correl_id), checked_identifier(msg_id))
-        return map(self._delivered, found)
+        wanted = checked_identifier(correl_id), checked_identifier(msg_id)
+
+        def start() -> Iterator[tuple[int, Message]]:
+            found = self._application.browse(queue_name, *wanted)
+            return ((message.sequence, self._delivered(message)) for message in found)
+
+        def take(sequence: int) -> Message:
+            queue = self._open().objects.getting(queue_name)
+            return self._removed(queue, self._application.take_number(queue, sequence))
+
+        return Cursor(queue_name, start, take)
 
     def take_batch(self, queue_name: str, *, most_messages: int, most_bytes: int) -> tuple[Message, ...]:
         """The oldest messages into the open unit of work, at least one where there is one; 2255 without a unit."""
@@ -96,6 +106,19 @@ class Direct:
         self._open()
         return self._application.queues()
 
+    def create_dynamic(self, model_name: str, name: str = "AMQ.*") -> str:
+        self._open()
+        return self._application.create_dynamic(model_name, name)
+
+    def inquire(self, name: str) -> Definition:
+        self._open()
+        return self._application.inquire(name)
+
+    def mqsc(self, command: str) -> MqscAnswer:
+        answer = CommandServer(self._open()).execute(command)
+        self._check_store()
+        return answer
+
     # -- the connection ----------------------------------------------------------------------------------------------
 
     def close(self) -> None:
@@ -122,6 +145,11 @@ class Direct:
         """A call whose commit happens before it returns: this engine has no loop to wait for."""
         call(_committed)
         self._check_store()
+
+    def _removed(self, queue: Queue, message: Message) -> Message:
+        delivered = self._delivered(message)
+        self._now(lambda done: self._application.remove(queue, message, done))
+        return delivered
 
     def _check_store(self) -> None:
         failed = self._open().failed

@@ -28,12 +28,19 @@ text: u32 length and UTF-8. message: u32 length, then MQMD (364 bytes, mq_adapte
     13  QUEUES                                                                    u32 count, then for each: name,
                                                                                   u64 depth, u64 oldest put (us), text
     14  TAKE_BATCH    name, u32 most messages, u32 most bytes                     u32 count, messages
+    15  TAKE_BROWSED  u32 browse, u32 place in its last page (0 is the first)     message
+    16  CREATE        name of a model queue, name (or up to 32 characters and *)  name of the temporary dynamic queue
+    17  INQUIRE       name of a queue, blank for the queue manager                u8 type, name, u32 count, then for
+                                                                                  each attribute: text keyword, text
+    18  MQSC          text command                                                u8 1 where it was carried out,
+                                                                                  u32 count, texts
 
 `match` is 1 (MsgId) + 2 (CorrelId), 0 for any; identifiers that are not matched are ignored. A wait of 4,294,967,295 ms
 is for ever. HELLO comes first. Requests are carried out in the order they come, and answered when what they say is
 safe: a program may send several before it reads, and tells the answers apart by their numbers. While a GET waits any
 other request is refused with 2219. TAKE_BATCH needs an open unit of work, and gives one message at least where there
-is one.
+is one. A temporary dynamic queue lives as long as the connection that created it. An MQSC command that is refused is an
+answer with u8 0, and not a failed request.
 
 A frame that breaks these rules is answered with reason code 2195 and a text, number 0 where it has none, and that
 connection is closed: its unit of work is backed out. Nobody else notices.
@@ -44,7 +51,14 @@ from collections.abc import Iterator
 from enum import IntEnum
 from typing import Final
 
-from mq_adapters.attributes import DEFAULT_MAXIMUM_MESSAGE_BYTES, MAXIMUM_NAME_CHARACTERS
+from mq_adapters.attributes import (
+    ATTRIBUTES,
+    DEFAULT_MAXIMUM_MESSAGE_BYTES,
+    MAXIMUM_NAME_CHARACTERS,
+    AttributeValueError,
+    Definition,
+    ObjectType,
+)
 from mq_adapters.message import IDENTIFIER_BYTES, Message
 from mq_adapters.mqmd import MQMD_BYTES, checked_identifier, read_mqmd
 from mq_adapters.reasons import QueueManagerError, ReasonCode
@@ -90,6 +104,10 @@ class Verb(IntEnum):
     DEPTH = 12
     QUEUES = 13
     TAKE_BATCH = 14
+    TAKE_BROWSED = 15
+    CREATE = 16
+    INQUIRE = 17
+    MQSC = 18
 
 
 class FrameError(Exception):
@@ -183,6 +201,17 @@ class Fields:
     def messages(self) -> tuple[Message, ...]:
         return tuple(self.message() for _ in range(self.u32()))
 
+    def definition(self) -> Definition:
+        """An object; FrameError where it has an attribute or value that is unknown here."""
+        kind, name = self.u8(), self.name()
+        pairs = [(self.text(), self.text()) for _ in range(self.u32())]
+        try:
+            object_type = ObjectType(kind)
+            said = {keyword: ATTRIBUTES[object_type][keyword].read(text) for keyword, text in pairs}
+        except (ValueError, KeyError, AttributeValueError) as error:
+            raise FrameError(f"an object of type {kind} with {error}") from error
+        return Definition(object_type=object_type, name=name, said=said)
+
     def end(self) -> None:
         """Nothing may follow."""
         if self._offset != len(self._data):
@@ -207,6 +236,16 @@ def name_field(name: str, *, otherwise: ReasonCode = ReasonCode.MQRC_UNKNOWN_OBJ
 def text_field(text: str) -> bytes:
     encoded = text.encode(errors="replace")
     return u32(len(encoded)) + encoded
+
+
+def definition_field(definition: Definition) -> bytes:
+    """An object: type, name, and what was said of it."""
+    said = (
+        text_field(keyword) + text_field(",".join(value) if isinstance(value, tuple) else str(value))
+        for keyword, value in definition.said.items()
+    )
+    name = definition.name.encode().ljust(MAXIMUM_NAME_CHARACTERS)
+    return b"".join((bytes((definition.object_type,)), name, u32(len(definition.said)), *said))
 
 
 def match_field(msg_id: bytes | None, correl_id: bytes | None) -> bytes:

@@ -101,8 +101,8 @@ def test_nul_padded_fields_are_read_like_blank_padded_ones():
     assert read_mqmd(changed(304, bytes(16))).put_us == 0
 
 
-def test_priority_as_the_queue_says_is_zero():
-    assert read_mqmd(changed(40, b"\xff\xff\xff\xff")).descriptor.priority == 0
+def test_priority_as_the_queue_says_is_left_to_the_queue():
+    assert read_mqmd(changed(40, b"\xff\xff\xff\xff")).descriptor.priority == -1
 
 
 @pytest.mark.parametrize(

@@ -20,9 +20,12 @@ def commands() -> Iterator[tuple[str, ...]]:
 TREE = list(commands())
 
 
+QUEUE_COMMANDS = ("list", "define", "depth", "browse", "get", "put", "clear", "verify", "backup")
+
+
 def test_tree_has_the_commands_of_the_contract():
-    expected = {"run", "check", "queue", "convert", "inspect", "lint", "simulate", "audit"}
-    expected |= {f"queue {name}" for name in ("list", "define", "depth", "browse", "get", "put", "clear")}
+    expected = {"run", "check", "queue", "convert", "inspect", "lint", "mqsc", "simulate", "audit"}
+    expected |= {f"queue {name}" for name in QUEUE_COMMANDS}
     expected |= {"audit run", "audit verify"}
     assert {" ".join(path) for path in TREE} - {""} == expected
 

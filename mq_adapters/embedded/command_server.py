@@ -1,0 +1,275 @@
+"""The command server: carries out MQSC commands on the engine, and answers in the manner of runmqsc.
+
+The message numbers are IBM MQ's, where it has one for the outcome. What we do not have is refused by its name.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from mq_adapters.attributes import (
+    ATTRIBUTES,
+    QUEUE_TYPES,
+    SYNONYMS,
+    Attribute,
+    AttributeValueError,
+    Choice,
+    Definition,
+    ObjectType,
+    Value,
+)
+from mq_adapters.embedded import mqsc_subscriptions
+from mq_adapters.embedded.application import CLEAR_MESSAGES, Application
+from mq_adapters.embedded.engine import Engine
+from mq_adapters.embedded.mqsc_display import (
+    READ_ONLY,
+    SUBSCRIPTION_KEYWORDS,
+    DisplayError,
+    Shown,
+    columns,
+    filtered,
+    matches,
+    shown,
+    wanted_keywords,
+)
+from mq_adapters.mqsc import MqscAnswer, MqscCommand, MqscSyntaxError, Parameter, read_command
+from mq_adapters.reasons import QueueManagerError, ReasonCode
+
+_VERBS: Final = {"DEF": "DEFINE", "ALT": "ALTER", "DIS": "DISPLAY", "DISP": "DISPLAY"}
+_OBJECTS: Final[Mapping[str, tuple[ObjectType, ...]]] = {
+    **{kind.name: (kind,) for kind in ObjectType},
+    "QL": (ObjectType.QLOCAL,),
+    "QA": (ObjectType.QALIAS,),
+    "QR": (ObjectType.QREMOTE,),
+    "QM": (ObjectType.QMODEL,),
+    "NL": (ObjectType.NAMELIST,),
+    "QUEUE": QUEUE_TYPES,
+    "Q": QUEUE_TYPES,
+}
+_NOUNS: Final = {ObjectType.TOPIC: "topic", ObjectType.NAMELIST: "namelist", ObjectType.QMGR: "queue manager"}
+_DONE: Final = {
+    ("queue", "created"): "AMQ8006I",
+    ("queue", "deleted"): "AMQ8007I",
+    ("queue", "changed"): "AMQ8008I",
+    ("queue", "cleared"): "AMQ8022I",
+    ("topic", "created"): "AMQ8690I",
+    ("topic", "changed"): "AMQ8691I",
+    ("topic", "deleted"): "AMQ8692I",
+    ("namelist", "created"): "AMQ8552I",
+    ("namelist", "changed"): "AMQ8551I",
+    ("namelist", "deleted"): "AMQ8553I",
+    ("queue manager", "changed"): "AMQ8005I",
+}
+_DETAILS: Final = {
+    "queue": "AMQ8409I: Display Queue details.",
+    "topic": "AMQ8633I: Display topic details.",
+    "namelist": "AMQ8550I: Display namelist details.",
+    "queue manager": "AMQ8408I: Display Queue Manager details.",
+}
+_REFUSALS: Final[Mapping[int, str]] = {
+    ReasonCode.MQRC_OBJECT_ALREADY_EXISTS: "AMQ8150E: The object already exists.",
+    ReasonCode.MQRC_Q_NOT_EMPTY: "AMQ8143E: The queue is not empty; clear it, or add PURGE.",
+    ReasonCode.MQRC_OBJECT_IN_USE: "AMQ8148E: The object is in use.",
+    ReasonCode.MQRC_OBJECT_NAME_ERROR: "AMQ8140E: The name has 1 to 48 letters, digits and . / _ % .",
+}
+
+
+class _Refused(Exception):
+    """A command that is not carried out; the text is the answer."""
+
+
+class CommandServer:
+    """Carries out commands for one application."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def execute(self, text: str) -> MqscAnswer:
+        """Carries out one command and answers it. Raises StoreError where the store fails."""
+        try:
+            lines = self._carried_out(read_command(text))
+        except MqscSyntaxError as error:
+            segment = f"AMQ8405I: Syntax error detected at or near end of command segment below:-\n{error}"
+            return MqscAnswer(lines=tuple(segment.split("\n")), succeeded=False)
+        except _Refused as error:
+            return MqscAnswer(lines=(str(error),), succeeded=False)
+        except DisplayError as error:
+            return MqscAnswer(lines=(f"AMQ8405E: {error} is not supported here.",), succeeded=False)
+        except QueueManagerError as error:
+            return MqscAnswer(lines=(_REFUSALS.get(error.reason_code, str(error)),), succeeded=False)
+        return MqscAnswer(lines=tuple(lines), succeeded=True)
+
+    def _carried_out(self, command: MqscCommand) -> list[str]:
+        verb = _VERBS.get(command.verb, command.verb)
+        word = command.target.keyword
+        if verb not in ("DEFINE", "ALTER", "DELETE", "DISPLAY", "CLEAR"):
+            raise _Refused(f"AMQ8426E: {command.verb} is not supported: DEFINE, ALTER, DELETE, DISPLAY and CLEAR are.")
+        if word == "SUB":
+            return self._subscription(verb, command)
+        kinds = _OBJECTS.get(word)
+        is_generic = word in ("QUEUE", "Q")
+        if kinds is None or (is_generic and verb != "DISPLAY"):
+            supported = "QLOCAL, QALIAS, QREMOTE, QMODEL, TOPIC, SUB, NAMELIST and QMGR"
+            raise _Refused(f"AMQ8405E: {verb} {word} is not supported: objects are {supported}.")
+        if verb == "DISPLAY":
+            return self._display(kinds, command)
+        kind = kinds[0]
+        if kind == ObjectType.QMGR:
+            return self._alter_queue_manager(verb, command)
+        if verb == "DEFINE":
+            return self._define(kind, command)
+        if verb == "ALTER":
+            return self._alter(kind, command)
+        return self._delete(kind, command) if verb == "DELETE" else self._clear(kind, command)
+
+    # -- verbs --------------------------------------------------------------------------------------------------------
+
+    def _define(self, kind: ObjectType, command: MqscCommand) -> list[str]:
+        name = _name(command)
+        words = {parameter.keyword: parameter for parameter in command.parameters}
+        replaces = "REPLACE" in words
+        like = words["LIKE"].text if "LIKE" in words else None
+        rest = tuple(each for each in command.parameters if each.keyword not in ("REPLACE", "NOREPLACE", "LIKE"))
+        base = Definition(object_type=kind, name=name) if like is None else self._existing(kind, like).named(name)
+        definition = base.altered(_values(kind, rest))
+        if not replaces or self._engine.objects.find(kind, name) is None:
+            self._engine.objects.define(definition)
+            return [_done(kind, "created")]
+        self._engine.alter(definition)
+        return [_done(kind, "changed")]
+
+    def _alter(self, kind: ObjectType, command: MqscCommand) -> list[str]:
+        definition = self._existing(kind, _name(command))
+        self._engine.alter(definition.altered(_values(kind, command.parameters)))
+        return [_done(kind, "changed")]
+
+    def _alter_queue_manager(self, verb: str, command: MqscCommand) -> list[str]:
+        if verb != "ALTER":
+            raise _Refused(f"AMQ8405E: {verb} QMGR is not supported: ALTER QMGR and DISPLAY QMGR are.")
+        parameters = command.parameters
+        if command.target.items is not None:
+            raise _Refused("AMQ8405E: QMGR has no name here: ALTER QMGR keyword(value).")
+        self._engine.objects.alter_queue_manager(_values(ObjectType.QMGR, parameters))
+        return [_done(ObjectType.QMGR, "changed")]
+
+    def _delete(self, kind: ObjectType, command: MqscCommand) -> list[str]:
+        definition = self._existing(kind, _name(command))
+        words = {parameter.keyword for parameter in command.parameters}
+        allowed = {"PURGE", "NOPURGE"} if kind == ObjectType.QLOCAL else set()
+        _refuse_others(words, allowed)
+        if kind == ObjectType.QLOCAL:
+            self._engine.delete(self._engine.queue(definition.name), purge="PURGE" in words)
+        else:
+            self._engine.objects.delete(definition)
+        return [_done(kind, "deleted")]
+
+    def _clear(self, kind: ObjectType, command: MqscCommand) -> list[str]:
+        if kind != ObjectType.QLOCAL:
+            raise _Refused(f"AMQ8405E: CLEAR {kind.name} is not supported: CLEAR QLOCAL is.")
+        name = self._existing(kind, _name(command)).name
+        _refuse_others({parameter.keyword for parameter in command.parameters}, set())
+        application = Application(self._engine)
+        for _ in range(self._engine.queue(name).depth // CLEAR_MESSAGES + 1):
+            application.clear_some(name, lambda _count: None)
+        return [_done(kind, "cleared")]
+
+    def _display(self, kinds: tuple[ObjectType, ...], command: MqscCommand) -> list[str]:
+        known = {keyword for kind in kinds for keyword in (*ATTRIBUTES[kind], *READ_ONLY[kind])}
+        parameters = command.parameters
+        if ObjectType.QMGR in kinds:
+            definitions = [self._engine.objects.queue_manager]
+        else:
+            pattern = _name(command)
+            definitions = [each for each in self._engine.objects.all(kinds) if matches(each.name, pattern)]
+        if not definitions:
+            raise _not_found(_name(command))
+        keywords = wanted_keywords(parameters, known)
+        attributes = {keyword: attribute for kind in kinds for keyword, attribute in ATTRIBUTES[kind].items()}
+        headings = 2 if kinds[0] in QUEUE_TYPES else 1
+        rows = (shown(self._engine, definition) for definition in definitions)
+        return _rows(_DETAILS[_noun(kinds[0])], filtered(rows, parameters, known), keywords, headings, attributes)
+
+    def _subscription(self, verb: str, command: MqscCommand) -> list[str]:
+        name = _name(command)
+        found = [row for row in mqsc_subscriptions.rows(self._engine) if matches(row.name, name)]
+        if verb not in ("DISPLAY", "DELETE"):
+            raise _Refused(
+                f"AMQ8405E: {verb} SUB is not supported: RegSub makes subscriptions, see DISPLAY and DELETE."
+            )
+        if not found:
+            raise _Refused(f"AMQ8147E: Subscription {name} not found.")
+        if verb == "DELETE":
+            _refuse_others({parameter.keyword for parameter in command.parameters}, set())
+            mqsc_subscriptions.delete(self._engine, found)
+            waits = " It ends when the gateway starts." if mqsc_subscriptions.is_waiting(self._engine) else ""
+            return [f"The subscription was deleted.{waits}"]
+        known = set(SUBSCRIPTION_KEYWORDS)
+        keywords = wanted_keywords(command.parameters, known)
+        rows = filtered((row.shown for row in found), command.parameters, known)
+        return _rows("AMQ8096I: Subscription inquired.", rows, keywords, 1, {})
+
+    # -- inside -------------------------------------------------------------------------------------------------------
+
+    def _existing(self, kind: ObjectType, name: str) -> Definition:
+        queue = self._engine.objects.queues.get(name) if kind == ObjectType.QLOCAL else None
+        found = self._engine.objects.find(kind, name) if queue is None else queue.definition
+        if found is None:
+            raise _not_found(name)
+        return found
+
+
+def _rows(
+    heading: str,
+    rows: Iterator[Shown],
+    keywords: tuple[str, ...] | None,
+    headings: int,
+    attributes: Mapping[str, Attribute],
+) -> list[str]:
+    lines: list[str] = []
+    for row in rows:
+        lines += [heading, *columns(row, keywords, headings, attributes)]
+    return lines
+
+
+def _values(kind: ObjectType, parameters: tuple[Parameter, ...]) -> dict[str, Value]:
+    """What a command says of an object; refused by name where the object has no such attribute or value."""
+    values: dict[str, Value] = {}
+    for parameter in parameters:
+        keyword = SYNONYMS.get(parameter.keyword, parameter.keyword)
+        attribute = ATTRIBUTES[kind].get(keyword)
+        is_flag = isinstance(attribute, Choice) and attribute.is_flag
+        if attribute is None:
+            raise _Refused(f"AMQ8405E: {kind.name} has no attribute {parameter.keyword} here.")
+        if (parameter.items is None) is not is_flag:
+            raise _Refused(f"AMQ8405E: {parameter.keyword} needs {'no value' if is_flag else 'a value'}.")
+        text = parameter.keyword if is_flag else parameter.text
+        try:
+            values[keyword] = attribute.read(text)
+        except AttributeValueError as error:
+            raise _Refused(f"AMQ8405E: {parameter.keyword}({text}): the value must be {error}.") from None
+    return values
+
+
+def _refuse_others(words: set[str], allowed: set[str]) -> None:
+    others = sorted(words - allowed)
+    if others:
+        raise _Refused(f"AMQ8405E: {others[0]} is not supported here.")
+
+
+def _name(command: MqscCommand) -> str:
+    items = command.target.items
+    if items is None or len(items) != 1:
+        raise _Refused(f"AMQ8405E: {command.target.keyword} needs one name in parentheses.")
+    return items[0].strip()
+
+
+def _noun(kind: ObjectType) -> str:
+    return _NOUNS.get(kind, "queue")
+
+
+def _done(kind: ObjectType, what: str) -> str:
+    noun = _noun(kind)
+    return f"{_DONE[noun, what]}: {noun.capitalize()} {what}."
+
+
+def _not_found(name: str) -> _Refused:
+    return _Refused(f"AMQ8147E: Object {name} not found.")

@@ -1,0 +1,135 @@
+"""Checks a store: the file, and that everything in it agrees. It changes nothing, and a gateway may be running."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import apsw
+
+from mq_adapters.attributes import ObjectType, unpack_definition
+from mq_adapters.embedded.layout import APPLICATION_ID, USER_VERSION
+from mq_adapters.embedded.store import FILE_NAME
+from mq_adapters.embedded.unit_of_work import StateSpace
+from mq_adapters.message import MQMI_NONE, unpack_descriptor
+from mq_adapters.reasons import StoreError
+
+#: Findings beyond this many are counted, not listed.
+MOST_FINDINGS: Final = 100
+_BACK_OUT_KEY_BYTES: Final = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verification:
+    """What a check found. `findings` are sentences, at most MOST_FINDINGS of `count`; a sound store has none."""
+
+    layout_version: int
+    queues: int
+    messages: int
+    findings: tuple[str, ...]
+    count: int
+
+    @property
+    def is_sound(self) -> bool:
+        return not self.count
+
+
+def verify_store(data_dir: Path) -> Verification:
+    """Checks the store of a data folder at this moment. StoreError where there is none or it is unreadable."""
+    return verify_file(data_dir / FILE_NAME)
+
+
+def verify_file(path: Path) -> Verification:
+    """Checks one file; see `verify_store`."""
+    if not path.is_file():
+        raise StoreError(f"verify {path}", "there is no store", "name the data folder with --data")
+    try:
+        connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+        try:
+            connection.set_busy_timeout(10_000)
+            connection.execute("PRAGMA query_only = ON")
+            connection.execute("BEGIN")  # one moment for all that follows
+            return _verified(connection)
+        finally:
+            connection.close()
+    except apsw.Error as error:
+        raise StoreError(f"verify {path}", f"{type(error).__name__}: {error}", "restore it from a backup") from error
+
+
+def _verified(connection: apsw.Connection) -> Verification:
+    version = connection.pragma("user_version")
+    listed: list[str] = []
+    count = queues = messages = 0
+    if connection.pragma("application_id") != APPLICATION_ID or version != USER_VERSION:
+        listed.append(f"layout version {version}, this program checks {USER_VERSION}; starting it upgrades older ones")
+        count = 1
+    else:
+        queues = connection.execute("SELECT count(*) FROM queue").get
+        messages = connection.execute("SELECT count(*) FROM message").get
+        for finding in _findings(connection):
+            count += 1
+            if count <= MOST_FINDINGS:
+                listed.append(finding)
+    return Verification(layout_version=version, queues=queues, messages=messages, findings=tuple(listed), count=count)
+
+
+def _findings(connection: apsw.Connection) -> Iterator[str]:
+    for (said,) in connection.execute("PRAGMA integrity_check"):
+        if said != "ok":
+            yield f"SQLite: {said}"
+    yield from _meta_findings(connection)
+    yield from _object_findings(connection)
+    yield from _message_findings(connection)
+    yield from _state_findings(connection)
+
+
+def _meta_findings(connection: apsw.Connection) -> Iterator[str]:
+    meta = dict(connection.execute("SELECT key, value FROM meta"))
+    for key, kind in (("incarnation", bytes), ("next_sequence", int), ("next_batch", int)):
+        if not isinstance(meta.get(key), kind):
+            yield f"meta {key} is missing or of another type"
+    reserved = meta.get("next_sequence")
+    highest = connection.execute("SELECT max(sequence) FROM message").get
+    if isinstance(reserved, int) and highest is not None and highest >= reserved:
+        yield f"message {highest} is not below the reserved sequence {reserved}: its number could be used again"
+
+
+def _object_findings(connection: apsw.Connection) -> Iterator[str]:
+    local = set()
+    for object_type, name, attributes in connection.execute("SELECT type, name, attributes FROM object"):
+        try:
+            unpack_definition(object_type, name, attributes)
+        except (ValueError, TypeError, AttributeError) as error:
+            yield f"object {name} of type {object_type} is not readable: {error}"
+        if object_type == ObjectType.QLOCAL:
+            local.add(name)
+    queues = {name for (name,) in connection.execute("SELECT name FROM queue")}
+    for name in sorted(local ^ queues):
+        yield f"queue {name} has {'no messages table entry' if name in local else 'no attributes'}"
+
+
+def _message_findings(connection: apsw.Connection) -> Iterator[str]:
+    queues = {identifier for (identifier,) in connection.execute("SELECT id FROM queue")}
+    rows = connection.execute("SELECT sequence, queue, correl_id, msg_id, descriptor, priority FROM message")
+    for sequence, queue, correl_id, msg_id, packed, priority in rows:
+        if queue not in queues:
+            yield f"message {sequence} is on queue number {queue}, which is not defined"
+        try:
+            descriptor = unpack_descriptor(packed)
+        except (ValueError, TypeError, IndexError, AttributeError) as error:
+            yield f"message {sequence} has a descriptor that is not readable: {error}"
+            continue
+        chosen = None if descriptor.msg_id == MQMI_NONE else descriptor.msg_id
+        if (correl_id, msg_id, priority) != (descriptor.correl_id, chosen, descriptor.priority):
+            yield f"message {sequence} has an index that differs from its descriptor"
+
+
+def _state_findings(connection: apsw.Connection) -> Iterator[str]:
+    rows = connection.execute("SELECT key, value FROM state WHERE space = ?", (int(StateSpace.BACK_OUT_COUNT),))
+    for key, value in list(rows):
+        if len(key) != _BACK_OUT_KEY_BYTES or len(value) != 1:
+            yield f"back-out count {key.hex()} is not readable"
+            continue
+        sequence = int.from_bytes(key, "big")
+        if connection.execute("SELECT 1 FROM message WHERE sequence = ?", (sequence,)).get is None:
+            yield f"back-out count of message {sequence}, which is not there"

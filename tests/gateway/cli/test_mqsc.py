@@ -1,0 +1,88 @@
+"""`rfhbridge mqsc`, and the commands that check and copy the store."""
+
+import json
+import sqlite3
+
+import pytest
+
+SCRIPT = b"""* queues of the shop
+DEFINE QLOCAL(ORDERS) +
+       DESCR('orders of the shop') MAXDEPTH(5)
+DEFINE QALIAS(DOOR) TARGET(ORDERS)
+END
+DEFINE QLOCAL(NEVER)
+"""
+
+
+@pytest.fixture
+def mqsc(rfhbridge, data_folder):
+    """Gives commands on standard input to a data folder of the test's own."""
+
+    def run(text, *arguments):
+        return rfhbridge("mqsc", *arguments, "--data", data_folder, stdin=text)
+
+    return run
+
+
+def test_commands_are_carried_out_up_to_end_and_kept(mqsc, rfhbridge, data_folder):
+    defined = mqsc(SCRIPT)
+    assert (defined.exit_code, defined.text.splitlines()) == (
+        0,
+        ["AMQ8006I: Queue created.", "AMQ8006I: Queue created."],
+    )
+    assert rfhbridge("queue", "put", "DOOR", "-", "--data", data_folder, stdin=b"x").exit_code == 0
+    shown = mqsc(b"display qlocal(orders) curdepth descr")
+    assert "CURDEPTH(1)" in shown.text
+    assert "DESCR('orders of the shop')" in shown.text
+    assert "NEVER" not in mqsc(b"DISPLAY Q(*)").text
+
+
+def test_commands_may_come_from_a_file(mqsc, tmp_path):
+    script = tmp_path / "queues.mqsc"
+    script.write_bytes(SCRIPT)
+    assert mqsc(b"", script).exit_code == 0
+
+
+def test_a_command_that_fails_is_exit_code_1_and_those_behind_it_are_carried_out(mqsc):
+    ended = mqsc(b"DEFINE QLOCAL(A) TRIGGER\nDEFINE QLOCAL(B)\n")
+    assert ended.exit_code == 1
+    assert ended.text.splitlines() == ["AMQ8405E: QLOCAL has no attribute TRIGGER here.", "AMQ8006I: Queue created."]
+
+
+def test_a_sound_store_is_verified(mqsc, rfhbridge, data_folder):
+    mqsc(SCRIPT)
+    rfhbridge("queue", "put", "ORDERS", "-", "--data", data_folder, stdin=b"x")
+    verified = rfhbridge("queue", "verify", "--json", "--data", data_folder)
+    assert verified.exit_code == 0
+    told = json.loads(verified.stdout)
+    assert (told["messages"], told["count"], told["findings"]) == (1, 0, [])
+    assert "the store is sound" in rfhbridge("queue", "verify", "--data", data_folder).text
+
+
+def test_a_store_that_does_not_agree_is_exit_code_1(mqsc, rfhbridge, data_folder):
+    mqsc(SCRIPT)
+    rfhbridge("queue", "put", "ORDERS", "-", "--data", data_folder, stdin=b"x")
+    with sqlite3.connect(data_folder / "queue_manager.sqlite") as connection:
+        connection.execute("UPDATE message SET priority = 3")
+    connection.close()
+    verified = rfhbridge("queue", "verify", "--data", data_folder)
+    assert verified.exit_code == 1
+    assert "differs from its descriptor" in verified.text
+
+
+def test_a_backup_is_a_store_of_its_own(mqsc, rfhbridge, data_folder, tmp_path):
+    mqsc(SCRIPT)
+    rfhbridge("queue", "put", "ORDERS", "-", "--data", data_folder, stdin=b"x")
+    backup = tmp_path / "restored" / "queue_manager.sqlite"
+    backup.parent.mkdir()
+    assert rfhbridge("queue", "backup", backup, "--data", data_folder).exit_code == 0
+    assert rfhbridge("queue", "get", "ORDERS", "--raw", "--data", backup.parent).stdout == b"x"
+    assert rfhbridge("queue", "depth", "ORDERS", "--data", data_folder).text == "1\n"
+
+
+def test_a_backup_replaces_no_file(mqsc, rfhbridge, data_folder, tmp_path):
+    mqsc(SCRIPT)
+    (tmp_path / "there").write_bytes(b"precious")
+    refused = rfhbridge("queue", "backup", tmp_path / "there", "--data", data_folder)
+    assert refused.exit_code == 1
+    assert (tmp_path / "there").read_bytes() == b"precious"
