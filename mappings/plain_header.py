@@ -81,12 +81,11 @@ def read_plain_mqrfh2(data: bytes, coded_char_set_id: int, encoding: int) -> Pla
         return None
     if not (folder.startswith(_START) and folder.endswith(_END)):
         return None
-    pieces = _ELEMENT.split(folder[len(_START) : -len(_END)])  # between, name, text, between, name, text, ... between
-    if any(pieces[::3]):
+    pairs = _ELEMENT.findall(folder, len(_START), len(folder) - len(_END))
+    accounted = sum([2 * len(name) + len(text) for name, text in pairs]) + len("<></>") * len(pairs)
+    if accounted != len(folder) - len(_START) - len(_END):
         return None
-    return PlainHeader(
-        tuple(zip(pieces[1::3], pieces[2::3], strict=True)), format, next_ccsid, next_encoding, struc_length
-    )
+    return PlainHeader(tuple(pairs), format, next_ccsid, next_encoding, struc_length)
 
 
 def write_plain_mqrfh(string: bytes, followed_by: PlainHeader, encoding: int) -> bytes:
