@@ -9,7 +9,7 @@ packages := gateway mappings mq_adapters spark_audit
 environment := deploy/setup/environment.sh
 spark := SPARK_LOCAL_IP=127.0.0.1 JAVA_HOME="$$(cat .venv/java-home)"
 
-.PHONY: help run test prove bench lint format audit setup lock clean
+.PHONY: help run test prove fuzz bench lint format audit setup lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -23,6 +23,11 @@ test: setup ## run every test, long proofs in a short form (ARGS="tests/mappings
 
 prove: setup ## run the long proofs in full
 	@$(spark) RFHBRIDGE_PROOF=full .venv/bin/python -m pytest -m proof --timeout 3600 $(ARGS)
+
+fuzz: ARGS ?= 600
+fuzz: ## fuzz the readers of headers, for so many seconds (ARGS=3600)
+	@$(environment) test fuzz
+	@nice -n 19 .venv/bin/python tests/fuzz/readers.py $(ARGS)
 
 bench: ## measure speed (ARGS="--seconds 30")
 	@$(environment) test
