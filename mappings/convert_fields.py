@@ -21,7 +21,7 @@ from mappings.options import (
     option_rows,
 )
 from mappings.reasons import Reason
-from mappings.table import OTHER_EXPLANATIONS, ROWS_BY_NAME, Dialect, Explanation, FieldRow, Standing
+from mappings.table import OTHER_EXPLANATIONS, ROWS_BY_NAME, SUPPORT_NOTES, Dialect, Explanation, FieldRow, Standing
 from mappings.topics import character_patterns, escape_topic, topic_filter_for, unescape_topic
 
 DEFAULT_SUBSCRIPTION_POINTS = frozenset({"", "SYSTEM.BROKER.DEFAULT.SUBPOINT"})
@@ -89,7 +89,7 @@ class FieldConversion:
     def _add_option(self, row: FieldRow, option_class: OptionClass, name: str, value: str) -> None:
         tokens, foreign = self._tokens(row, option_class, value)
         for token in foreign:
-            reason = f"the option {token} does not exist in {self._target.value}"
+            reason = f"the option {token} does not exist in {self._target.value}{_support(option_class, token)}"
             self._drop(
                 name, value if token == value else f"{value} ({token})", Explanation(reason=reason, source=row.source)
             )
@@ -172,3 +172,9 @@ class FieldConversion:
         if self._source is Dialect.MQRFH2:
             return OTHER_EXPLANATIONS["element"]
         return OTHER_EXPLANATIONS["reserved_name" if name.startswith("MQ") else "own_pair"]
+
+
+def _support(option_class: OptionClass, token: str) -> str:
+    """What the message format page notes about an option, as the end of a sentence."""
+    (row,) = option_rows(option_class(option_number(option_class, token)))
+    return "".join(f"; note {note}: {SUPPORT_NOTES[note]}" for note in row.notes)

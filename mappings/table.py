@@ -165,6 +165,18 @@ def _option_row(row: Row) -> OptionRow:
     )
 
 
+def read_support_notes(document: Row, rows: tuple[OptionRow, ...]) -> dict[int, str]:
+    """The numbered notes under the support table; every note that an option has must be there."""
+    notes = document.get("notes")
+    if not isinstance(notes, dict) or not all(isinstance(text, str) for text in notes.values()):
+        raise TableError("options.toml has no [notes] of texts")
+    numbered = {int(number): str(text) for number, text in notes.items()}
+    missing = {note for row in rows for note in row.notes} - set(numbered)
+    if missing:
+        raise TableError(f"options.toml has no text for the notes {sorted(missing)}")
+    return numbered
+
+
 def _refuse_repeats(names: Iterable[str]) -> None:
     seen: set[str] = set()
     for name in names:
@@ -190,6 +202,7 @@ _OPTIONS = _packaged("options.toml")
 TABLE_VERSION: str = _text(_FIELDS, "version")
 FIELD_ROWS = read_field_rows(_FIELDS)
 OPTION_ROWS = read_option_rows(_OPTIONS)
+SUPPORT_NOTES = read_support_notes(_OPTIONS, OPTION_ROWS)
 FOLDER_EXPLANATIONS = _explanations(_FIELDS, "folder", "name")
 OTHER_EXPLANATIONS = _explanations(_FIELDS, "other", "kind")
 
