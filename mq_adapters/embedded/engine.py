@@ -308,7 +308,8 @@ class Engine:
 
     def state(self, space: StateSpace, key: bytes) -> bytes | None:
         """One value of a space, as last committed; None where there is none."""
-        return self._store.state(space, key)
+        with self._stopping_on_failure():
+            return self._store.state(space, key)
 
     def each_state(self, space: StateSpace) -> Iterator[tuple[bytes, bytes]]:
         """The same as `states`, one after another: for values that are large together."""
