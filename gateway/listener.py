@@ -95,7 +95,7 @@ class TcpLink(asyncio.Protocol):
         return self.is_open and not self._paused_writing
 
     def send(self, data: bytes) -> None:
-        if self._transport is not None:
+        if self._transport is not None and self.is_open:
             self._transport.write(data)
 
     def close(self, reason: str) -> None:

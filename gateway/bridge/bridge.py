@@ -295,7 +295,7 @@ class Bridge:
         assert isinstance(event, ReleaseReceived)
         pubcomp = _PUBCOMP + event.packet_identifier.to_bytes(2, "big")
         turn.acknowledgements.append(pubcomp)
-        if event.held:
+        if event.held and event.packet_identifier in turn.session.held:  # else its PUBLISH was refused in this read
             now_us = self._engine.now_us()
             exchange = self._to_mq.release(turn.unit, turn.session, event.packet_identifier, now_us)
             turn.confirm(PacketType.PUBCOMP, exchange)

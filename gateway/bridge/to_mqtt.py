@@ -375,17 +375,8 @@ class ToMqtt:
 
     def _drop(self, unit: UnitOfWork, owner: tuple[str, int], message: Message, reason: str) -> None:
         unit.remove(self._queue, message)
-        unit.notes.append(
-            (
-                NoteKind.DROPPED,
-                self._engine.now_us(),
-                *owner,
-                0,
-                self._queue.name,
-                message.sequence,
-                reason,
-            )
-        )
+        now_us = self._engine.now_us()
+        unit.notes.append((NoteKind.DROPPED, now_us, *owner, 0, self._queue.name, message.sequence, reason))
 
     def _dead_letter(self, unit: UnitOfWork, message: Message) -> None:
         """What is no publication does not hold up the rest."""
@@ -405,9 +396,7 @@ class ToMqtt:
         sheet = self._sheets.get(key)
         if sheet is None:
             descriptor = message.descriptor
-            if len(self._sheets) >= _ARRIVAL_ENTRIES:
-                self._sheets.clear()
-            sheet = self._sheets[key] = Arrival(
+            sheet = Arrival(
                 queue=self._queue.name,
                 correl_id=session.correl_id,
                 topic=publication.topics[0],
@@ -417,6 +406,10 @@ class ToMqtt:
                 encoding=descriptor.encoding,
                 header=message.body[: publication.body_offset],
             )
+            if publication.body_offset <= _LONGEST_KEPT_HEADER:
+                if len(self._sheets) >= _ARRIVAL_ENTRIES:
+                    self._sheets.clear()
+                self._sheets[key] = sheet
         return sheet
 
 

@@ -164,6 +164,49 @@ def test_a_peer_that_does_not_read_cannot_be_sent_more_until_it_does() -> None:
     _run(scenario)
 
 
+class FakeTransport(asyncio.Transport):
+    """Knows whether it is read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_read = True
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        pass
+
+    def pause_reading(self) -> None:
+        self.is_read = False
+
+    def resume_reading(self) -> None:
+        self.is_read = True
+
+
+@pytest.mark.parametrize("bridge_is_first", [True, False])
+def test_a_peer_that_takes_no_answers_is_not_read_and_neither_reason_undoes_the_other(bridge_is_first: bool) -> None:
+    """Its questions would be answered into memory; and the bridge may have paused it for its own reason."""
+    bridge = RecordingBridge()
+    listener = Listener(
+        cast(Bridge, bridge),
+        maximum_packet_bytes=1_000,
+        maximum_connections=1,
+        maximum_unsent_bytes=1,
+        connect_timeout_s=10.0,
+    )
+    link, transport = TcpLink(listener), FakeTransport()
+    link.connection_made(transport)
+    link.pause_writing()
+    assert (transport.is_read, link.can_send) == (False, False)
+    link.resume_writing()
+    assert (transport.is_read, link.can_send) == (True, True)
+    link.pause_reading()
+    link.pause_writing()
+    first, second = (link.resume_reading, link.resume_writing)[:: 1 if bridge_is_first else -1]
+    first()
+    assert not transport.is_read
+    second()
+    assert transport.is_read
+
+
 def test_silence_is_measured_by_the_keep_alive_of_the_connect(monkeypatch: pytest.MonkeyPatch) -> None:
     """CONNECT with a keep-alive of 60 s: 90 s later the link is still open, a moment after that it is closed."""
 

@@ -460,3 +460,30 @@ def test_an_index_that_names_a_missing_message_stops_the_engine(data_folder):
         engine.take(engine.queue("ORDERS"))
     assert engine.failed is not None
     engine.close()
+
+
+@pytest.mark.parametrize(
+    ("read", "column"),
+    [
+        (lambda engine: engine.take(engine.queue("ORDERS")), "message RENAME COLUMN body"),
+        (bodies, "message RENAME COLUMN body"),
+        (lambda engine: engine.state(StateSpace.BROKER_RETAINED, b"a/b"), "state RENAME COLUMN value"),
+    ],
+    ids=["take", "browse", "state"],
+)
+def test_a_store_that_cannot_be_read_stops_the_engine(data_folder, read, column):
+    """It is as bad as one that cannot be written: who would go on would answer that there is nothing."""
+    engine = open_engine(data_folder)
+    put(engine, b"one")
+    engine.close()
+    engine = open_engine(data_folder)
+    failures: list[StoreError] = []
+    engine.on_failure = failures.append
+    with apsw.Connection(str(data_folder / "queue_manager.sqlite")) as other:
+        other.execute(f"ALTER TABLE {column} TO torn")
+    with pytest.raises(StoreError):
+        read(engine)
+    assert failures == [engine.failed]
+    with pytest.raises(StoreError):
+        put(engine, b"later")
+    engine.close()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gateway.audit_trail.exporter import AUDIT_QUEUE, Exporter, TerminationSignal, export_pending, run
-from gateway.audit_trail.notes import NoteKind
+from gateway.audit_trail.notes import NoteKind, pack_batch
 from gateway.audit_trail.segment import Trail
 from mq_adapters.embedded.direct import Direct
 from mq_adapters.message import Message
@@ -125,6 +125,23 @@ def test_what_is_no_batch_goes_to_the_dead_letter_queue_whole(store) -> None:
     assert dead.body[:12] == b"DLH \x01\x00\x00\x00" + (2110).to_bytes(4, "little")
     assert dead.body[12:60].rstrip() == b"SYSTEM.RFHBRIDGE.AUDIT"
     assert dead.body[172:] == b"no batch"
+
+
+def test_a_group_whose_notes_were_divided_is_exported_whole_and_in_order(store, monkeypatch) -> None:
+    monkeypatch.setattr("mq_adapters.embedded.engine.AUDIT_MESSAGE_BYTES", 200)
+    engine = store.queue_manager._engine
+    engine.seal_notes = pack_batch
+    clients = [f"client-{number:02}" for number in range(20)]
+    unit = engine.begin()
+    unit.notes += [_session(client) for client in clients]
+    unit.notes_are_due = True
+    engine.submit(unit)
+    batches = store.queue_manager.depth(AUDIT_QUEUE)
+    assert batches > 1
+    assert export_pending(store.queue_manager, store.trail, close_segment=True) == batches
+    assert _clients(store) == clients
+    assert list(dict.fromkeys(record["batch"] for record in store.records())) == list(range(1, batches + 1))
+    assert verify(store.trail).verdict is Verdict.INTACT
 
 
 def test_another_store_continues_the_chain_with_its_own_numbers(store, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """The bridge on a real engine and broker, with links and an event loop that are lists; bytes are written by hand."""
 
+import shutil
 from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,8 +18,8 @@ from gateway.mqtt.connection import Connection
 from mappings.command import Dialect
 from mq_adapters.broker.broker import Broker
 from mq_adapters.embedded.engine import Engine
-from mq_adapters.embedded.unit_of_work import Note
-from mq_adapters.message import Message
+from mq_adapters.embedded.unit_of_work import Note, StateSpace
+from mq_adapters.message import MQPER_PERSISTENT, Message, MessageDescriptor
 
 DEFAULT_STREAM = "SYSTEM.BROKER.DEFAULT.STREAM"
 SUBSCRIBER_QUEUE, REPLY_QUEUE = "RFHBRIDGE.SUBSCRIBER", "RFHBRIDGE.REPLY"
@@ -29,6 +30,37 @@ def written(text: str) -> bytes:
     """Hexadecimal digits, with ASCII text between single quotes."""
     parts = text.split("'")
     return b"".join(part.encode() if place % 2 else bytes.fromhex(part) for place, part in enumerate(parts))
+
+
+def remaining_length(length: int) -> bytes:
+    """A length as seven bits a byte, the lowest first (MQTT 3.1.1 section 2.2.3)."""
+    data = b""
+    while length > 127:
+        data, length = data + bytes((length & 127 | 128,)), length >> 7
+    return data + bytes((length,))
+
+
+def publish_packet(first_byte: int, topic: bytes, payload: bytes, packet_identifier: int = 1) -> bytes:
+    """A PUBLISH that is too long to be written by hand."""
+    identifier = packet_identifier.to_bytes(2, "big") if first_byte & 6 else b""
+    body = len(topic).to_bytes(2, "big") + topic + identifier + payload
+    return bytes((first_byte,)) + remaining_length(len(body)) + body
+
+
+def mqrfh2(*topics: str) -> bytes:
+    """The header of a publication as an application writes it: an MQRFH2, little-endian, UTF-8."""
+    folder = "<psc><Command>Publish</Command>" + "".join(f"<Topic>{topic}</Topic>" for topic in topics) + "</psc>"
+    data = folder.encode() + b" " * (-len(folder) % 4)
+    length = (40 + len(data)).to_bytes(4, "little")
+    return b"".join(
+        (
+            written("'RFH ' 02000000"),
+            length,
+            written("22020000 B8040000 '        ' 00000000 B8040000"),
+            len(data).to_bytes(4, "little"),
+            data,
+        )
+    )
 
 
 class FakeLink:
@@ -45,8 +77,8 @@ class FakeLink:
         self.reason: str | None = None
 
     def send(self, data: bytes) -> None:
-        assert self.is_open
-        self.sent += data
+        if self.is_open:
+            self.sent += data
 
     def close(self, reason: str) -> None:
         if self.is_open:
@@ -79,6 +111,7 @@ class World:
         publish: tuple[str, ...] = ("#",),
         subscribe: tuple[str, ...] = ("#",),
     ) -> None:
+        self._data = data
         self.now_us = NOW_US
         self.notes: list[Note] = []
         self.commits_are_held = False
@@ -164,6 +197,26 @@ class World:
         """Messages of a queue, those included that are on their way to a client."""
         return self.engine.queue(queue_name).depth
 
+    def put(self, body: bytes, *, format: bytes = b"MQHRF2  ", **fields: object) -> None:
+        """An application publishes on the default stream."""
+        described = {"format": format, "persistence": MQPER_PERSISTENT, **fields}
+        unit = self.engine.begin()
+        message = Message(MessageDescriptor(**described), body)  # type: ignore[arg-type]  # passed on as they came
+        self.engine.put(unit, self.engine.queue(DEFAULT_STREAM), message)
+        self.engine.submit(unit)
+        self.run()
+
+    def registrations(self) -> int:
+        """Subscriptions that the broker has stored."""
+        return len(self.engine.states(StateSpace.BROKER_SUBSCRIPTION))
+
+    def kill(self, folder: Path) -> Path:
+        """What kill -9 at this moment would leave on the disk, in a folder of its own."""
+        folder.mkdir()
+        for path in self._data.glob("queue_manager.sqlite*"):
+            shutil.copy(path, folder)
+        return folder
+
     def close(self) -> None:
         self.commits_are_held = False
         self.run()
@@ -182,14 +235,14 @@ NewWorld = Callable[..., World]
 
 @pytest.fixture
 def new_world(data_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[NewWorld]:
-    """Makes worlds on the test's data folder, one after the other; every commit may be held back."""
+    """Makes worlds on the test's data folder or another, one after the other; every commit may be held back."""
     monkeypatch.setattr("mq_adapters.embedded.group_commit.SLOW_COMMIT_S", -1.0)
     made: list[World] = []
 
-    def make(**options: object) -> World:
-        for world in made:
-            world.close()
-        made[:] = [World(data_folder, **options)]  # type: ignore[arg-type]  # passed on as they came
+    def make(data: Path = data_folder, **options: object) -> World:
+        while made:
+            made.pop().close()
+        made[:] = [World(data, **options)]  # type: ignore[arg-type]  # passed on as they came
         return made[0]
 
     yield make

@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.audit_trail.notes import NoteKind
-from tests.gateway.bridge.conftest import DEFAULT_STREAM, FakeLink, NewWorld, World, written
+from tests.gateway.bridge.conftest import DEFAULT_STREAM, FakeLink, NewWorld, World, remaining_length, written
 
 PUBLISH_1 = "32 08 0003 'a/b' 0001 'A'"
 PUBLISH_2 = "34 08 0003 'a/b' 0002 'B'"
@@ -230,3 +230,17 @@ def test_acknowledged_exchanges_are_noted_in_ranges(world: World) -> None:
     confirmed = [note for note in world.notes if note[0] == NoteKind.CONFIRMED]
     published = [note[4] for note in world.notes if note[0] == NoteKind.PUBLISHED]
     assert [note[5] for note in confirmed] == [[[published[0], published[-1]]]]
+
+
+@pytest.mark.parametrize(("characters", "connack"), [(1_024, "20 02 00 00"), (1_025, "20 02 00 02")])
+def test_a_client_identifier_that_would_swell_every_record_is_refused(
+    world: World, characters: int, connack: str
+) -> None:
+    """Return code 2, identifier rejected (MQTT-3.1.3-9). The limit is in characters: these have two bytes each."""
+    identifier = "é".encode() * characters
+    body = written("0004 'MQTT' 04 02 0000") + len(identifier).to_bytes(2, "big") + identifier
+    link = FakeLink()
+    world.bridge.receive(link, b"\x10" + remaining_length(len(body)) + body)
+    world.run()
+    assert link.taken() == written(connack)
+    assert link.is_open is (connack[-1] == "0")

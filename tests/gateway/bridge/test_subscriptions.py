@@ -176,3 +176,72 @@ def test_filters_past_the_limit_of_a_session_are_refused_in_the_suback(new_world
     assert link.taken() == written("B0 02 0002")
     world.receive(link, "82 06 0003 0001 'd' 01")
     assert link.taken() == written("90 03 0003 01")
+
+
+def test_a_subscribe_that_is_repeated_at_the_limit_is_granted_again(world: World) -> None:
+    """Clients send their SUBSCRIBE after each CONNECT; what they have counts once."""
+    link = world.connect("self", flags="00")
+    subscribe = "82 0E {0} 0001 'a' 01 0001 'b' 01 0001 'c' 01"
+    world.receive(link, subscribe.format("0001"))
+    world.lose(link)
+    link = world.connect("self", flags="00")
+    world.receive(link, subscribe.format("0002"), subscribe.format("0003"))
+    assert link.taken() == written("90 05 0002 01 01 01 90 05 0003 01 01 01")
+    world.receive(link, "82 06 0004 0001 'd' 01")
+    assert link.taken() == written("90 03 0004 80")
+
+
+def test_filters_that_are_under_way_count_against_the_limit(new_world: NewWorld) -> None:
+    world = new_world(has_broker=False)
+    link = world.connect("self")
+    world.receive(link, "82 0A 0001 0001 'a' 01 0001 'b' 01", "82 0A 0002 0001 'c' 01 0001 'd' 01")
+    registered = world.messages(CONTROL_QUEUE)
+    assert len(registered) == 3
+    for message in registered:
+        _answer(world, message.msg_id)
+    assert link.taken() == written("90 04 0001 01 01 90 04 0002 01 80")
+
+
+def test_a_filter_that_is_subscribed_and_unsubscribed_in_one_read_is_not_subscribed(new_world: NewWorld) -> None:
+    world = new_world()
+    link, publisher = world.connect("self", flags="00"), world.connect("tell")
+    world.receive(link, "82 06 0001 0001 'a' 01", "A2 05 0002 0001 'a'")
+    assert link.taken() == written("90 03 0001 01 B0 02 0002")
+    world.receive(publisher, "32 06 0001 'a' 0001 'x'")
+    assert (link.sent, world.depth("RFHBRIDGE.SUBSCRIBER"), world.registrations()) == (b"", 0, 0)
+    world = new_world()
+    session = world.sessions.get("self")
+    assert session is not None
+    assert session.subscriptions == {}
+
+
+def test_what_is_subscribed_again_behind_an_unsubscribe_is_subscribed(world: World) -> None:
+    link, publisher = world.connect("self"), world.connect("tell")
+    world.receive(link, "82 06 0001 0001 'a' 01", "A2 05 0002 0001 'a'", "82 06 0003 0001 'a' 01")
+    assert link.taken() == written("90 03 0001 01 B0 02 0002 90 03 0003 01")
+    world.receive(publisher, "32 06 0001 'a' 0001 'x'")
+    assert link.taken() == written("32 06 0001 'a' 0001 'x'")
+    assert world.registrations() == 1
+
+
+def test_a_filter_that_stands_in_a_subscribe_several_times_is_registered_once(new_world: NewWorld) -> None:
+    """Each registration would send everything that is retained again; the last QoS counts (MQTT-3.8.4-3)."""
+    world = new_world(has_broker=False)
+    link = world.connect("self")
+    world.receive(link, "82 0E 0001 0001 'a' 00 0001 'a' 02 0001 'a' 01")
+    (registered,) = world.messages(CONTROL_QUEUE)
+    _answer(world, registered.msg_id)
+    assert link.taken() == written("90 05 0001 00 02 01")
+    session = world.sessions.get("self")
+    assert session is not None
+    assert session.subscriptions == {"a": 1}
+
+
+def test_a_filter_with_more_levels_than_anybody_needs_is_refused(world: World) -> None:
+    """A level costs memory in the broker's index for as long as the subscription lives."""
+    link = world.connect("self")
+    deepest, too_deep = "/" * 199, "/" * 200
+    world.receive(link, f"82 CC01 0001 00C7 '{deepest}' 01")
+    world.receive(link, f"82 CD01 0002 00C8 '{too_deep}' 01")
+    assert link.taken() == written("90 03 0001 01 90 03 0002 80")
+    assert world.registrations() == 1

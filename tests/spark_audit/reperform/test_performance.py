@@ -70,6 +70,13 @@ PACKETS = {
         "command": "DeletePub",
         "output": mqrfh2("<Command>DeletePub</Command>", TOPIC),
     },
+    "delete, MQRFH, a topic that is no pattern": {
+        "input": bytes.fromhex("31 09 0007") + b"50% *?x",
+        "payload_bytes": 0,
+        "command": "DeletePub",
+        "output_format": "MQHRF",
+        "output": mqrfh('MQPSCommand DeletePub MQPSTopic "50%% %*%?x"'),
+    },
     "publish, markup in the topic": {
         "input": bytes.fromhex("30 07 0003") + b"<&>",
         "output": mqrfh2(COMMAND, "<Topic>&lt;&amp;&gt;</Topic>"),
@@ -165,6 +172,13 @@ def test_a_publish_in_mqrfh_without_noreg_is_a_difference(facts) -> None:
     output = mqrfh("MQPSCommand Publish MQPSTopic a/b")
     outcome = reperform(facts(input=PUBLISH, output_format="MQHRF", output=output))
     assert (outcome.status, outcome.detail) == (Status.DIFFERENCE, "PubOpt 'NoReg' is missing")
+
+
+def test_a_delete_in_mqrfh_that_would_delete_more_than_its_topic_is_a_difference(facts) -> None:
+    case = PACKETS["delete, MQRFH, a topic that is no pattern"]
+    outcome = reperform(facts(**case | {"output": mqrfh('MQPSCommand DeletePub MQPSTopic "50%% *?x"')}))
+    assert (outcome.status, outcome.same_bytes) == (Status.DIFFERENCE, False)
+    assert "Topic '50%% %*%?x' is missing" in outcome.detail
 
 
 def test_patterns_that_do_not_cover_the_filter_are_a_difference(facts) -> None:

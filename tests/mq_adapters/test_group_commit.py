@@ -1,0 +1,141 @@
+"""Groups at their edges: audit batches that are divided, call-backs that fail, a close behind slow commits."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mq_adapters.embedded import engine as engine_module
+from mq_adapters.embedded import group_commit
+from mq_adapters.embedded.engine import Engine
+from mq_adapters.embedded.unit_of_work import Note, UnitOfWork
+from mq_adapters.message import Message, MessageDescriptor
+
+AUDIT_QUEUE = "SYSTEM.RFHBRIDGE.AUDIT"
+
+
+def _seal(batch: int, notes: list[Note]) -> bytes:
+    """A batch as text: its number, then its notes."""
+    return " ".join(map(str, (batch, *(note[0] for note in notes)))).encode()
+
+
+def _submit(engine: Engine, *notes: int, on_committed: Callable[[UnitOfWork], None] | None = None) -> None:
+    unit = engine.begin()
+    engine.put(unit, engine.queue("ORDERS"), Message(MessageDescriptor(), b"one"))
+    unit.notes += [(note,) for note in notes]
+    engine.submit(unit, on_committed)
+
+
+def _batches(engine: Engine) -> list[bytes]:
+    return [message.body for message in engine.browse(engine.queue(AUDIT_QUEUE))]
+
+
+def test_a_batch_of_audit_notes_that_is_too_long_is_divided_and_numbered_on(engine, data_folder, monkeypatch):
+    monkeypatch.setattr(engine_module, "AUDIT_MESSAGE_BYTES", 10)
+    engine.seal_notes = _seal
+    _submit(engine, 11, 12)
+    _submit(engine, *range(21, 29))
+    assert _batches(engine) == [b"1 11 12", b"2 21 22", b"3 23 24", b"4 25 26", b"5 27 28"]
+    engine.close()
+    again = Engine.open(data_folder)
+    again.seal_notes = _seal
+    _submit(again, 31)
+    assert _batches(again)[-2:] == [b"5 27 28", b"6 31"]
+    again.close()
+
+
+def test_a_single_audit_note_is_not_divided_however_long_it_is(engine, monkeypatch):
+    monkeypatch.setattr(engine_module, "AUDIT_MESSAGE_BYTES", 1)
+    engine.seal_notes = _seal
+    _submit(engine, 1_000_000, 2_000_000, 3_000_000)
+    assert _batches(engine) == [b"1 1000000", b"2 2000000", b"3 3000000"]
+    assert engine.failed is None
+
+
+class Loop:
+    """An event loop of two lists: what is due, and the commits that threads were given."""
+
+    def __init__(self) -> None:
+        self.soon: list[Callable[[], object]] = []
+        self.commits: list[tuple[Callable[[], None], Callable[[BaseException | None], None]]] = []
+
+    def offload(self, call: Callable[[], None], ended: Callable[[BaseException | None], None]) -> None:
+        self.commits.append((call, ended))
+
+    def run(self) -> None:
+        while self.soon or self.commits:
+            if self.soon:
+                self.soon.pop(0)()
+            else:
+                call, ended = self.commits.pop(0)
+                call()
+                ended(None)
+
+
+@pytest.fixture
+def loop() -> Loop:
+    return Loop()
+
+
+@pytest.fixture
+def slow_engine(data_folder: Path, loop: Loop, monkeypatch: pytest.MonkeyPatch) -> Engine:
+    """An engine all of whose commits are given to a thread, with the queue ORDERS; the test closes it."""
+    monkeypatch.setattr(group_commit, "SLOW_COMMIT_S", -1.0)
+    engine = Engine.open(data_folder, call_soon=loop.soon.append, offload=loop.offload)
+    engine.define("ORDERS")
+    engine.seal_notes = _seal
+    return engine
+
+
+def test_a_close_behind_slow_commits_writes_the_last_notes_itself(slow_engine, loop, data_folder):
+    """There is no event loop any more that could end a commit in a thread."""
+    unit = slow_engine.begin()
+    unit.notes.append((7,))
+    slow_engine.submit(unit)
+    loop.run()
+    assert _batches(slow_engine) == []
+    slow_engine.close()
+    assert loop.commits == []
+    with_notes = Engine.open(data_folder)
+    assert _batches(with_notes) == [b"1 7"]
+    with_notes.close()
+
+
+@pytest.mark.parametrize("is_slow", [False, True])
+def test_a_call_back_that_fails_does_not_starve_the_others_of_its_group(data_folder, loop, monkeypatch, is_slow):
+    """Their units are committed too; a client that never heard of it would wait for ever."""
+    monkeypatch.setattr(group_commit, "SLOW_COMMIT_S", -1.0 if is_slow else 60.0)
+    engine = Engine.open(data_folder, call_soon=loop.soon.append, offload=loop.offload)
+    called: list[str] = []
+
+    def fail(_unit: UnitOfWork) -> None:
+        called.append("the one that fails")
+        _submit(engine, 1, on_committed=lambda _unit: called.append("the next group"))
+        raise RuntimeError("a defect")
+
+    engine.define("ORDERS").listen(None, lambda: called.append("the listener"))
+    _submit(engine, 1, on_committed=lambda _unit: called.append("before it"))
+    _submit(engine, 1, on_committed=fail)
+    _submit(engine, 1, on_committed=lambda _unit: called.append("behind it"))
+    with pytest.raises(RuntimeError, match="a defect"):
+        loop.run()
+    assert called == ["before it", "the one that fails", "behind it", "the listener"]
+    loop.run()
+    assert called[4:] == ["the next group", "the listener"]
+    assert engine.failed is None
+    engine.close()
+
+
+def test_a_listener_that_fails_does_not_starve_the_others(engine):
+    heard: list[str] = []
+
+    def fail() -> None:
+        raise RuntimeError("a defect")
+
+    queue = engine.queue("ORDERS")
+    queue.listen(None, fail)
+    queue.listen(None, lambda: heard.append("called all the same"))
+    with pytest.raises(RuntimeError, match="a defect"):
+        _submit(engine, 1)
+    assert heard == ["called all the same"]
+    assert queue.depth == 1
