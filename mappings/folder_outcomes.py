@@ -46,9 +46,9 @@ def outcomes_without_name(data: bytes, chain: HeaderChain, index: int) -> list[F
         ignored = string.partition(b"\0")[2].strip(_PADDING)
         if ignored:
             found.append(_unnamed("text behind NUL", f"{len(ignored)} bytes", "ignored_text"))
-    elif isinstance(header, Mqrfh2):
-        found += _attributes(header)
-    return found
+        return found
+    assert isinstance(header, Mqrfh2)  # only these two carry commands
+    return found + list(_attributes(header))
 
 
 def _flags(header: Header) -> Iterator[FieldOutcome]:

@@ -9,8 +9,6 @@ from mappings.mqrfh2 import Folder, Mqrfh2
 
 def place_of(error: MappingError, data: bytes, chain: HeaderChain) -> int | None:
     """The offset of what an error is about; that of its header where the text is not found; None without a header."""
-    if error.offset is not None:
-        return error.offset
     for header, place in zip(chain.headers, chain.places, strict=True):
         if isinstance(header, Mqrfh):
             return _in_string(error, header, place)

@@ -51,6 +51,11 @@ def test_a_value_that_is_escaped_in_its_folder_is_placed_at_the_folder() -> None
     assert only(data).offset == 40
 
 
+def test_a_value_that_the_page_of_its_folder_lacks_is_placed_at_the_folder() -> None:
+    folder = "<psc><Command>Publish</Command><Topic>a</Topic><PubOpt>&#x1F600;</PubOpt></psc>"
+    assert only(mqrfh2(folder, ccsid=13488, codec="utf-16-le")).offset == 40
+
+
 def test_every_wrong_folder_and_the_command_are_found() -> None:
     data = mqrfh2("<usr><a></usr>", "<mq><g><a>1</a></g></mq>", "<psc><Command>Publish</Command></psc>")
     findings = lint(data)
@@ -102,6 +107,17 @@ def test_what_is_not_known_is_not_judged() -> None:
 )
 def test_a_command_whose_queue_is_named_or_not_needed_is_clean(string: str, reply_to_queue: str) -> None:
     assert lint(mqrfh(string), circumstances=Circumstances(reply_to_queue=reply_to_queue)) == ()
+
+
+@pytest.mark.parametrize(
+    "string", ["MQPSCommand Publish MQPSStreamName S MQPSTopic a", "MQPSCommand Publish MQPSTopic a"]
+)
+def test_a_publication_on_the_queue_of_its_stream_is_clean(string: str) -> None:
+    assert lint(mqrfh(string), circumstances=Circumstances(queue_name="S", streams=frozenset({"S"}))) == ()
+
+
+def test_a_folder_mq_in_its_restricted_format_is_clean() -> None:
+    assert lint(mqrfh2("<psc><Command>Publish</Command><Topic>a</Topic></psc>", "<mq> <a dt='i4'>1</a></mq>")) == ()
 
 
 def test_a_publication_in_psc_needs_no_queue() -> None:

@@ -26,6 +26,7 @@ TABLE = [
     ("a%*b", Scheme.CHARACTER, Scheme.TOPIC, ("a*b",), Verdict.EXACT),
     ("a+b", Scheme.CHARACTER, Scheme.TOPIC, (), Verdict.CANNOT_BE_EXPRESSED),
     ("a/#", Scheme.CHARACTER, Scheme.MQTT, (), Verdict.CANNOT_BE_EXPRESSED),
+    ("a\0/b", Scheme.CHARACTER, Scheme.MQTT, (), Verdict.CANNOT_BE_EXPRESSED),
     ("*", Scheme.CHARACTER, Scheme.TOPIC, ("#",), Verdict.EXACT),
     ("*", Scheme.CHARACTER, Scheme.MQTT, (), Verdict.CANNOT_BE_EXPRESSED),
     ("p/*", Scheme.CHARACTER, Scheme.MQTT, ("p/#",), Verdict.SUPERSET),

@@ -235,6 +235,12 @@ def test_a_template_writes_what_write_command_writes(
         assert ended(template.header, topic) == expected  # and one that is built around it
 
 
+def test_a_template_says_which_character_the_page_lacks() -> None:
+    template = PublicationTemplate(Publish(topics=("t",)), Dialect.MQRFH, coded_char_set_id=819)
+    with pytest.raises(MappingError, match="has no character"):
+        template.header("€")
+
+
 def test_a_template_of_a_wrong_command_is_refused_at_once() -> None:
     with pytest.raises(MappingError):
         PublicationTemplate(Publish(topics=("",)), Dialect.MQRFH2)
