@@ -160,6 +160,12 @@ class Message:
         given = self.descriptor.msg_id
         return given if given != MQMI_NONE else self.identifier_prefix + self.sequence.to_bytes(8, "big")
 
+    def matches(self, correl_id: bytes | None, msg_id: bytes | None) -> bool:
+        """Whether the message has these identifiers; None matches any."""
+        return (msg_id is None or self.msg_id == msg_id) and (
+            correl_id is None or self.descriptor.correl_id == correl_id
+        )
+
     @property
     def is_persistent(self) -> bool:
         return self.descriptor.persistence == MQPER_PERSISTENT

@@ -17,7 +17,7 @@ from mq_adapters.attributes import (
     ObjectType,
     Value,
 )
-from mq_adapters.embedded import mqsc_subscriptions
+from mq_adapters.embedded import mqsc_subscriptions, queue_administration
 from mq_adapters.embedded.application import CLEAR_MESSAGES, Application
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.mqsc_display import (
@@ -134,12 +134,12 @@ class CommandServer:
         if not replaces or self._engine.objects.find(kind, name) is None:
             self._engine.objects.define(definition)
             return [_done(kind, "created")]
-        self._engine.alter(definition)
+        queue_administration.alter(self._engine, definition)
         return [_done(kind, "changed")]
 
     def _alter(self, kind: ObjectType, command: MqscCommand) -> list[str]:
         definition = self._existing(kind, _name(command))
-        self._engine.alter(definition.altered(_values(kind, command.parameters)))
+        queue_administration.alter(self._engine, definition.altered(_values(kind, command.parameters)))
         return [_done(kind, "changed")]
 
     def _alter_queue_manager(self, verb: str, command: MqscCommand) -> list[str]:
@@ -157,7 +157,7 @@ class CommandServer:
         allowed = {"PURGE", "NOPURGE"} if kind == ObjectType.QLOCAL else set()
         _refuse_others(words, allowed)
         if kind == ObjectType.QLOCAL:
-            self._engine.delete(self._engine.queue(definition.name), purge="PURGE" in words)
+            queue_administration.delete(self._engine, self._engine.queue(definition.name), purge="PURGE" in words)
         else:
             self._engine.objects.delete(definition)
         return [_done(kind, "deleted")]

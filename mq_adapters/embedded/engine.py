@@ -12,7 +12,6 @@ the queue manager; it never goes on in memory.
 The gateway's event loop drives it in the daemon; a command without a daemon drives it through embedded/direct.py.
 """
 
-import heapq
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from mq_adapters.attributes import DEFAULT_DEAD_LETTER_QUEUE, Definition, ObjectType, Value
+from mq_adapters.embedded.expiries import Expiries
 from mq_adapters.embedded.group_commit import GroupCommit, Offload
 from mq_adapters.embedded.holdings import READ_AHEAD_MESSAGES, Holdings
 from mq_adapters.embedded.objects import Objects
@@ -27,7 +27,7 @@ from mq_adapters.embedded.put_rules import check_put, expiry_time, resolved_pers
 from mq_adapters.embedded.queue import Queue, ServedHandler
 from mq_adapters.embedded.reporting import Reporter
 from mq_adapters.embedded.store import Store
-from mq_adapters.embedded.unit_of_work import Note, StateSpace, UnitOfWork, back_out_key
+from mq_adapters.embedded.unit_of_work import Note, StateSpace, UnitOfWork
 from mq_adapters.message import (
     MQCI_NONE,
     MQMI_NONE,
@@ -51,10 +51,6 @@ STANDARD_QUEUES: Final = {
 
 #: A batch of audit notes is divided when it is longer than this, in bytes: the exporter takes batches whole.
 AUDIT_MESSAGE_BYTES: Final = 16 * 1024 * 1024
-#: The heap of expiry times is made anew when it has twice as many entries as messages that expire, and this many more.
-_STALE_EXPIRIES: Final = 64
-#: A back-out count that survives a restart is kept in one byte, as on z/OS.
-_HIGHEST_KEPT_COUNT: Final = 255
 
 Committed = Callable[[UnitOfWork], None]
 SealNotes = Callable[[int, list[Note]], bytes]
@@ -93,9 +89,7 @@ class Engine:
         self._queues = self.objects.queues
         self.reporter = Reporter(self.objects, put=self.put, now_us=self._time_us)
         self._taken: dict[int, Queue] = {}
-        #: A heap of expiry times; entries of messages that have gone are stale, and not let pile up.
-        self._expiring: list[tuple[int, int, Queue]] = []
-        self._with_expiry: set[int] = set()
+        self._expiries = Expiries()
         self._commits = GroupCommit(
             store,
             call_soon=call_soon,
@@ -128,7 +122,7 @@ class Engine:
             if msg_id is not None:
                 queue.add_name(msg_id, sequence)
             if expires_us:
-                self._add_expiry(expires_us, sequence, queue)
+                self._expiries.add(expires_us, sequence, queue)
         for name, description in STANDARD_QUEUES.items():
             self.ensure(name, description)
 
@@ -153,34 +147,6 @@ class Engine:
         self._check_alive()
         self.objects.define(Definition(object_type=ObjectType.QLOCAL, name=name, said=said))
         return self._queues[name]
-
-    def alter(self, definition: Definition) -> None:
-        """Replaces what was said of an object that is there. A served queue whose gets are inhibited keeps its puts."""
-        self._check_alive()
-        self.objects.alter(definition)
-        queue = self._queues.get(definition.name) if definition.object_type == ObjectType.QLOCAL else None
-        if queue is None:
-            return
-        if queue.is_get_inhibited and queue.handler is not None:
-            queue.handler, queue.resting_handler = None, queue.handler
-        elif not queue.is_get_inhibited and queue.resting_handler is not None:
-            handler, queue.resting_handler = queue.resting_handler, None
-            self.serve(queue, handler)
-
-    def delete(self, queue: Queue, *, purge: bool = False) -> None:
-        """Deletes a local queue; 2055 where it is not empty and is not to be purged, 2042 where somebody uses it."""
-        self._check_alive()
-        operation = f"delete queue {queue.name}"
-        is_served = queue.handler is not None or queue.resting_handler is not None or queue.name in STANDARD_QUEUES
-        is_awaited = bool(queue.listeners) and not queue.is_temporary
-        is_uncommitted = self._commits.mentions(queue) or any(
-            user.has_uncommitted(queue) for user in self.objects.users
-        )
-        if is_served or is_awaited or is_uncommitted:
-            raise QueueManagerError(ReasonCode.MQRC_OBJECT_IN_USE, operation)
-        if queue.depth and not purge:
-            raise QueueManagerError(ReasonCode.MQRC_Q_NOT_EMPTY, operation)
-        self.objects.delete_queue(queue)
 
     def serve(self, queue: Queue, handler: ServedHandler) -> None:
         """From now on each put on `queue` is handed to `handler` inside the putter's unit of work.
@@ -259,7 +225,7 @@ class Engine:
             place = queue.place(message.sequence, message.descriptor.priority)
             returned.setdefault((queue, message.descriptor.correl_id), []).append(place)
             if message.expires_us:
-                self._add_expiry(message.expires_us, message.sequence, queue)
+                self._expiries.add(message.expires_us, message.sequence, queue)
         for (queue, correl_id), numbers in returned.items():
             queue.give_back(correl_id, numbers)
         if wake:
@@ -271,7 +237,7 @@ class Engine:
         now_us = self.now_us()
         for sequence in numbers:
             message = self._available(queue, sequence)
-            if message is None or not _matches(message, correl_id, msg_id):
+            if message is None or not message.matches(correl_id, msg_id):
                 continue
             if not message.expires_us or message.expires_us > now_us:
                 yield message
@@ -279,11 +245,7 @@ class Engine:
     def back_out(self, unit: UnitOfWork) -> None:
         """Forgets a unit that was not submitted; what it had taken goes back with a higher back-out count."""
         counts = self.begin()
-        for queue, message in unit.removals:
-            self._holdings.back_out(message)
-            if message.is_persistent and queue.definition["HARDENBO"] == "HARDENBO":
-                count = bytes((min(message.backout_count, _HIGHEST_KEPT_COUNT),))
-                counts.set_state(StateSpace.BACK_OUT_COUNT, back_out_key(message.sequence), count)
+        self._holdings.back_out(counts, unit.removals)
         if counts.states and self.failed is None:
             self.submit(counts)
         self.give_back(unit.removals)
@@ -315,6 +277,10 @@ class Engine:
         """The same as `states`, one after another: for values that are large together."""
         return self._store.each_state(space)
 
+    def is_committing_on(self, queue: Queue) -> bool:
+        """Whether a submitted unit, not yet committed, puts on the queue or gets from it."""
+        return self._commits.mentions(queue)
+
     @property
     def is_idle(self) -> bool:
         """Nothing waits for a commit."""
@@ -341,9 +307,7 @@ class Engine:
             self.submit(self.begin())
 
     def _expire_due(self) -> None:
-        now_us = self.now_us()
-        while self._expiring and self._expiring[0][0] <= now_us:
-            _, sequence, queue = heapq.heappop(self._expiring)
+        for sequence, queue in self._expiries.due(self.now_us()):
             found = self._find(sequence)
             if found is None or found[0] is not queue or sequence in self._taken:
                 continue
@@ -418,7 +382,7 @@ class Engine:
         if descriptor.msg_id != MQMI_NONE:
             queue.add_name(descriptor.msg_id, sequence)
         if message.expires_us:
-            self._add_expiry(message.expires_us, sequence, queue)
+            self._expiries.add(message.expires_us, sequence, queue)
         self._holdings.add(queue, message)
 
     def _forget(self, queue: Queue, message: Message) -> None:
@@ -429,14 +393,7 @@ class Engine:
             queue.drop_name(message.descriptor.msg_id, sequence)
         self._holdings.remove(message)
         if message.expires_us:
-            self._with_expiry.discard(sequence)
-
-    def _add_expiry(self, expires_us: int, sequence: int, queue: Queue) -> None:
-        self._with_expiry.add(sequence)
-        heapq.heappush(self._expiring, (expires_us, sequence, queue))
-        if len(self._expiring) > 2 * len(self._with_expiry) + _STALE_EXPIRIES:
-            self._expiring = [entry for entry in self._expiring if entry[1] in self._with_expiry]
-            heapq.heapify(self._expiring)
+            self._expiries.discard(sequence)
 
     def _notify(self, touched: set[tuple[Queue, bytes]], errors: list[Exception]) -> None:
         """Wakes who listens. The first error, of theirs or before, is raised when everybody has been called."""
@@ -464,7 +421,7 @@ class Engine:
     def _take_named(self, queue: Queue, correl_id: bytes | None, msg_id: bytes) -> int:
         for sequence in self._numbers_of(queue, msg_id):
             message = self._available(queue, sequence)
-            if message is not None and _matches(message, correl_id, msg_id):
+            if message is not None and message.matches(correl_id, msg_id):
                 queue.discard(message.descriptor.correl_id, queue.place(sequence, message.descriptor.priority))
                 return sequence
         return 0
@@ -531,12 +488,6 @@ class Engine:
         if self.on_expired is not None:
             self.on_expired(unit, queue, message)
         self.submit(unit)
-
-
-def _matches(message: Message, correl_id: bytes | None, msg_id: bytes | None) -> bool:
-    return (msg_id is None or message.msg_id == msg_id) and (
-        correl_id is None or message.descriptor.correl_id == correl_id
-    )
 
 
 _AUDIT_DESCRIPTOR: Final = MessageDescriptor(persistence=MQPER_PERSISTENT, format=b"RFHBAUD ")

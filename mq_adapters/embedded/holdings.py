@@ -1,10 +1,12 @@
 """The committed messages of a queue manager by their number: what was used lately in memory, the rest on the disk."""
 
 from collections import OrderedDict
+from collections.abc import Iterable
 from typing import Final
 
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.store import Store
+from mq_adapters.embedded.unit_of_work import StateSpace, UnitOfWork, back_out_key
 from mq_adapters.message import MQPER_PERSISTENT, Message
 
 #: Recently used persistent messages kept in memory, in bytes: their bodies, and what each costs beside it (measured).
@@ -13,6 +15,8 @@ MESSAGE_OVERHEAD_BYTES: Final = 500
 #: Messages that are read from the disk at a time while they are taken one after another, and bytes of their bodies.
 READ_AHEAD_MESSAGES: Final = 100
 READ_AHEAD_BYTES: Final = 1024 * 1024
+#: A back-out count that survives a restart is kept in one byte, as on z/OS.
+_HIGHEST_KEPT_COUNT: Final = 255
 #: Messages that are not persistent live in memory alone: not more of them together than this, in bytes.
 MAXIMUM_NOT_PERSISTENT_BYTES: Final = 256 * 1024 * 1024
 
@@ -81,13 +85,18 @@ class Holdings:
         """Whether memory has room for one more message that is not persistent."""
         return self._not_persistent_bytes + len(message.body) <= MAXIMUM_NOT_PERSISTENT_BYTES
 
-    def back_out(self, message: Message) -> None:
-        """A get of the message was backed out."""
-        message.backout_count += 1
-        self._backed_out[message.sequence] = message.backout_count
-        cached = self._cache.get(message.sequence)
-        if cached is not None:  # another reading of it from the disk
-            cached[1].backout_count = message.backout_count
+    def back_out(self, unit: UnitOfWork, removals: Iterable[tuple[Queue, Message]]) -> None:
+        """Gets were backed out: counts that; `unit` gets the counts that are to survive a restart."""
+        for queue, message in removals:
+            sequence = message.sequence
+            message.backout_count += 1
+            self._backed_out[sequence] = message.backout_count
+            cached = self._cache.get(sequence)
+            if cached is not None:  # another reading of it from the disk
+                cached[1].backout_count = message.backout_count
+            if message.is_persistent and queue.definition["HARDENBO"] == "HARDENBO":
+                count = bytes((min(message.backout_count, _HIGHEST_KEPT_COUNT),))
+                unit.set_state(StateSpace.BACK_OUT_COUNT, back_out_key(sequence), count)
 
     def in_memory(self, sequence: int) -> tuple[Queue, Message] | None:
         return self._not_persistent.get(sequence) or self._cache.get(sequence)

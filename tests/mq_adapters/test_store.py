@@ -14,6 +14,7 @@ import pytest
 from mq_adapters.embedded.direct import Direct
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.layout import APPLICATION_ID, USER_VERSION
+from mq_adapters.embedded.queue_administration import alter
 from mq_adapters.embedded.store import FILE_NAME, LOCK_NAME, Store
 from mq_adapters.embedded.unit_of_work import StateSpace
 from mq_adapters.message import Message, MessageDescriptor
@@ -235,7 +236,7 @@ def test_a_file_of_version_1_is_read_with_all_that_is_in_it(of_version_1):
 def test_an_upgraded_file_is_of_this_version_and_its_queues_stay_first_in_first_out(of_version_1):
     engine = Engine.open(of_version_1)
     assert engine.queue("ORDERS").definition["MSGDLVSQ"] == "FIFO"
-    engine.alter(engine.queue("ORDERS").definition.altered({"MSGDLVSQ": "PRIORITY"}))
+    alter(engine, engine.queue("ORDERS").definition.altered({"MSGDLVSQ": "PRIORITY"}))
     assert [message.body for message in engine.browse(engine.queue("ORDERS"))] == [b"two", b"three", b"one"]
     engine.close()
     connection = apsw.Connection(str(of_version_1 / FILE_NAME))
