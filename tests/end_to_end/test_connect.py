@@ -147,6 +147,16 @@ def test_a_packet_behind_the_connect_may_come_with_it(shared_gateway: Gateway, c
     ), "the publication came before the SUBACK"
 
 
+def test_a_client_identifier_of_more_than_1024_characters_is_rejected(
+    shared_gateway: Gateway, connect: Connect
+) -> None:
+    """Every record of the session would carry it. Return code 2, identifier rejected (MQTT-3.1.3-9)."""
+    client = connect(shared_gateway)
+    client.send("connects", "10 8D08 0004 'MQTT' 04 02 003C 0401", b"c" * 1_025)
+    client.expect("is refused", "20 02 00 02")
+    client.expect_end("is disconnected")
+
+
 def test_packets_may_come_byte_by_byte(shared_gateway: Gateway, connect: Connect) -> None:
     client = connect(shared_gateway)
     client.send_byte_by_byte("connects slowly", "10 10 0004 'MQTT' 04 02 003C 0004 'co60'")

@@ -162,3 +162,20 @@ def test_a_wildcard_brings_every_retained_message_and_a_restart_keeps_them(
         late.expect("got no fourth", "D0 00")
         late.drop()
         gateway.kill_and_restart()
+
+
+@pytest.mark.parametrize("header", ["mqrfh2", "mqrfh"])
+def test_an_empty_retained_publish_to_a_topic_that_looks_like_a_pattern_deletes_that_one_alone(
+    new_gateway: StartGateway, connect: Connect, header: str
+) -> None:
+    """DeletePub takes patterns, and in MQRFH `*` and `?` are some."""
+    gateway = new_gateway("--header", header).start()
+    client = _connected(connect, gateway, "tell")
+    client.send("retains three", "31 05 0001 'a' 'hi'", "31 05 0001 '*' 'hi'", "33 07 0001 '?' 0001 'hi'")
+    client.expect("gets PUBACK", "40 02 0001")
+    client.send("deletes two", "31 03 0001 '*'", "33 05 0001 '?' 0002")
+    client.expect("gets PUBACK", "40 02 0002")
+    client.send("subscribes to all", "82 06 0003 0001 '#' 00")
+    client.expect("gets the third", "90 03 0003 00 31 05 0001 'a' 'hi'")
+    client.send("pings", "C0 00")
+    client.expect("got no other", "D0 00")

@@ -152,3 +152,15 @@ def test_a_refused_subscription_is_0x80_in_3_1_1_and_closes_a_connection_of_3_1(
     old.send("subscribes", subscribe)
     old.expect_end("is disconnected, for 3.1 has no code for it")
     either_gateway.wait_for_log("connection closed", client="^lon3$", reason="refused")
+
+
+def test_a_filter_that_is_unsubscribed_in_the_write_that_subscribed_it_brings_nothing(
+    either_gateway: Gateway, connect: Connect
+) -> None:
+    client = _connected(connect, either_gateway, "pipe")
+    client.send(
+        "subscribes to two and unsubscribes from one", "82 0E 0001 0003 'p/1' 01 0003 'p/2' 01", "A2 07 0002 0003 'p/1'"
+    )
+    client.expect_in_any_order("gets both answers", "90 04 0001 01 01", "B0 02 0002")
+    client.send("publishes to both", "30 07 0003 'p/1' 'no'", "30 07 0003 'p/2' 'hi'")
+    client.expect("gets one", "30 07 0003 'p/2' 'hi'")

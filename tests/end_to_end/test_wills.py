@@ -199,3 +199,16 @@ def test_a_will_that_is_not_allowed_is_not_published(
     allowed.expect("is accepted", ACCEPTED)
     allowed.drop()
     watcher.expect("gets the allowed will alone", "32 0E 0006 'open/a' 0001 'gone'")
+
+
+def test_a_disconnect_behind_a_refused_publish_does_not_take_the_will_back(
+    new_gateway: StartGateway, connect: Connect, tmp_path: Path
+) -> None:
+    configuration = tmp_path / "rfhbridge.toml"
+    configuration.write_text('[access]\npublish = ["w/+"]\n')
+    gateway = new_gateway("--config", str(configuration)).start()
+    watcher = _watching(connect, gateway, "wi20", "w/end")
+    refused = _with_will(connect, gateway, "0E", "wi21", "w/end")
+    refused.send("publishes where it may not, and disconnects", "30 08 0004 'shut' 'hi'", "E0 00")
+    refused.expect_end("is disconnected")
+    watcher.expect("gets the will", "32 0D 0005 'w/end' 0001 'gone'")

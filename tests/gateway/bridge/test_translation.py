@@ -5,10 +5,13 @@ No broker is attached here, so what it would take stays on the queue and can be 
 
 import pytest
 
-from gateway.audit_trail.notes import NoteKind
+from gateway.audit_trail.notes import NoteKind, Translation
 from mappings.command import Dialect
 from mq_adapters.message import MQMT_DATAGRAM, MQMT_REQUEST, MQRO_NAN, Message
-from tests.gateway.bridge.conftest import DEFAULT_STREAM, FakeLink, NewWorld, World, written
+from spark_audit.reperform.facts import Facts
+from spark_audit.reperform.outcome import Status
+from spark_audit.reperform.performance import reperform
+from tests.gateway.bridge.conftest import DEFAULT_STREAM, FakeLink, NewWorld, World, publish_packet, written
 
 CONTROL_QUEUE, DEAD_LETTER_QUEUE = "SYSTEM.BROKER.CONTROL.QUEUE", "SYSTEM.DEAD.LETTER.QUEUE"
 MQRFH, MQRFH2 = b"MQHRF   ", b"MQHRF2  "
@@ -221,3 +224,41 @@ def test_a_topic_that_mq_cannot_take_goes_whole_to_the_dead_letter_queue(
     kinds = [note[0] for note in world.notes]
     assert kinds.count(NoteKind.ACCEPTED) == kinds.count(NoteKind.REFUSED) == kinds.count(NoteKind.DEAD_LETTERED) == 1
     assert world.messages(DEFAULT_STREAM) == []
+
+
+@pytest.mark.parametrize("dialect", list(Dialect))
+@pytest.mark.parametrize("topic", ["a/b", "*", "50%", "a b?"])
+def test_every_header_of_a_deletion_is_what_the_audit_predicts_from_the_packet(
+    new_world: NewWorld, dialect: Dialect, topic: str
+) -> None:
+    """Two programs, one answer: DeletePub, whose topic is a pattern, and the Publish behind it."""
+    world = new_world(dialect=dialect, has_broker=False)
+    packet = publish_packet(0x33, topic.encode(), b"")
+    world.bridge.receive(world.connect("self"), packet)
+    world.run()
+    sheets = {note[-1].command: note[-1] for note in world.notes if isinstance(note[-1], Translation)}
+    assert list(sheets) == ["DeletePub", "Publish"]
+    for command, sheet in sheets.items():
+        outcome = reperform(
+            Facts(
+                conversion="packet_to_header",
+                command=command,
+                topic=sheet.topic,
+                queue=sheet.queue,
+                packet_type=3,
+                granted_qos=-1,
+                published_qos=-1,
+                is_retained=False,
+                payload_bytes=0,
+                dropped_fields=(),
+                input=packet,
+                input_format="MQTT",
+                input_ccsid=-1,
+                input_encoding=-1,
+                output=sheet.header,
+                output_format=sheet.format.decode().rstrip(),
+                output_ccsid=sheet.coded_char_set_id,
+                output_encoding=sheet.encoding,
+            )
+        )
+        assert (outcome.status, outcome.same_bytes) == (Status.MATCH, True), outcome.detail
