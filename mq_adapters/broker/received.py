@@ -1,5 +1,6 @@
 """What the broker makes of a message on one of its queues: a command, or the reason why it is none."""
 
+import re
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,6 +18,7 @@ FORMAT_OF_DIALECT: Final = {dialect: format for format, dialect in DIALECT_OF_FO
 
 #: A wrong command's name is repeated in the answer up to this length: twice that of an object name.
 _VERB_CHARACTERS: Final = 96
+_COMMAND: Final = re.compile(r'(?:^| )MQPSCommand +([^ "\0]+)')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -93,16 +95,25 @@ def _unreadable(message: Message, chain: HeaderChain, error: MappingError) -> Un
     try:
         folder, header = find_command(chain)
         if folder is not None:
-            names = tuple((element.name, element.text) for element in folder.elements)
-            dialect, name = Dialect.MQRFH2, "Command"
+            names = {element.name: element.text for element in folder.elements}
+            dialect, verb = Dialect.MQRFH2, names.get("Command", "")
         elif header is not None:
-            names, dialect, name = header.pairs, Dialect.MQRFH, "MQPSCommand"
+            dialect, verb = Dialect.MQRFH, _verb_of(header)
         else:
             return UnreadableCommand(error=error, dialect=dialect)
         echo = _echo(message.body, chain, folder, header)
     except MappingError:
         return UnreadableCommand(error=error, dialect=dialect)
-    return UnreadableCommand(error=error, dialect=dialect, verb=dict(names).get(name, "")[:_VERB_CHARACTERS], echo=echo)
+    return UnreadableCommand(error=error, dialect=dialect, verb=verb[:_VERB_CHARACTERS], echo=echo)
+
+
+def _verb_of(header: Mqrfh) -> str:
+    """What an MQRFH calls itself, also where its string cannot be taken apart to the end."""
+    try:
+        return dict(header.pairs).get("MQPSCommand", "")
+    except MappingError:
+        found = _COMMAND.search(header.name_value_string)
+        return found[1] if found is not None else ""
 
 
 def _place_of(chain: HeaderChain, folder: Folder | None, header: Mqrfh | None) -> int:

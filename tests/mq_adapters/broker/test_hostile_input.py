@@ -7,6 +7,9 @@ from tempfile import TemporaryDirectory
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mq_adapters.broker.broker import BrokerRules
+from mq_adapters.broker.topic_spaces import BrokerDialect
+
 CONTROL = "SYSTEM.BROKER.CONTROL.QUEUE"
 DEFAULT = "SYSTEM.BROKER.DEFAULT.STREAM"
 MQRFH = b"MQHRF   "
@@ -32,6 +35,8 @@ _DESCRIPTORS = st.fixed_dictionaries(
 _TOKENS = st.sampled_from(
     [
         *("Publish", "DeletePub", "RegSub", "DeregSub", "ReqUpdate", "RegPub", "DeregPub"),
+        *("JoinShared", "JoinExcl", "LeaveOnly", "NoAlter", "DirectReq", "Local", "OtherSubsOnly", "VariableUserId"),
+        *("x = 1", "Body.a = 1 OR y LIKE '%'", "f(x)", "((", "$SYS/STREAM/S/a", "$SYS/STREAM/#", "IN"),
         *("CorrelAsId", "DeregAll", "FullResp", "AddName", "RetainPub", "NoReg", "None", "257", "99999999999", "0x1"),
         *("a/b", "#", "a/#/b", "*", "%", "%%x", '"', '""', '"a b"', "NEW", "OLD", DEFAULT, CONTROL, "NO.Q", "QM1", ""),
     ]
@@ -85,14 +90,24 @@ _CUT = st.builds(lambda data, length: data[:length], _SINGLE, st.integers(0, 200
 _DATA = st.one_of(st.binary(max_size=200), _SINGLE, _CHAINS, _CUT)
 
 
+_RULES = st.builds(
+    BrokerRules,
+    dialect=st.sampled_from(BrokerDialect),
+    input_queues=st.just(("IN",)),
+    has_implicit_stream_naming=st.booleans(),
+    subscription_points=st.sampled_from([{}, {"IN": "point"}]),
+)
+
+
 @given(
     messages=st.lists(
-        st.tuples(st.sampled_from([CONTROL, DEFAULT]), _FORMATS, _DATA, _DESCRIPTORS), min_size=1, max_size=12
-    )
+        st.tuples(st.sampled_from([CONTROL, DEFAULT, "IN"]), _FORMATS, _DATA, _DESCRIPTORS), min_size=1, max_size=12
+    ),
+    rules=_RULES,
 )
-def test_any_bytes_end_in_a_value_and_the_next_publication_arrives(station_class, messages):
+def test_any_bytes_end_in_a_value_and_the_next_publication_arrives(station_class, messages, rules):
     with TemporaryDirectory() as folder:
-        station = station_class(Path(folder), ())
+        station = station_class(Path(folder), (), rules)
         station.subscribe_new("probe", user_identifier="probe")
         station.subscribe_old("a/*", user_identifier="ann")
         for queue_name, format, data, fields in messages:
