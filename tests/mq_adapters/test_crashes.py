@@ -1,12 +1,15 @@
-"""The queue manager against a plain model, with restarts and crashes; and kill -9 in the middle of puts."""
+"""The queue manager against a plain model, with restarts, crashes, expiry and full disks; and kill -9 under load."""
 
+import os
 import random
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,8 +20,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from mq_adapters.embedded.application import Application
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.message import Message, MessageDescriptor
+from mq_adapters.reasons import StoreError
 
 QUEUES = ("ORDERS", "REPLIES")
+#: One queue orders by priority, the other by arrival alone.
+FIFO = "REPLIES"
 CORREL_IDS = tuple(name.ljust(24, b"\0") for name in (b"", b"pump", b"valve"))
 CHOSEN_MSG_IDS = (bytes(24), bytes(24), b"m" * 24)
 
@@ -33,6 +39,8 @@ class Kept:
     msg_id: bytes
     correl_id: bytes
     is_persistent: bool
+    priority: int = 0
+    expires_us: int = 0
     backout_count: int = 0
     taker: int | None = None
 
@@ -49,15 +57,16 @@ class QueueManagerModel(RuleBasedStateMachine):
         self.is_open = {0: False, 1: False}
         self.highest_sequence = 0
         self.bodies = 0
+        self.now_us = 1_000_000_000
 
     @initialize()
     def start(self) -> None:
         self.open()
-        for name in QUEUES:
-            self.engine.define(name)
+        self.engine.define("ORDERS")
+        self.engine.ensure(FIFO, "first in, first out")
 
     def open(self) -> None:
-        self.engine = Engine.open(self.folder / str(self.restarts))
+        self.engine = Engine.open(self.folder / str(self.restarts), now_us=lambda: self.now_us)
         self.applications = [Application(self.engine), Application(self.engine)]
 
     def teardown(self) -> None:
@@ -72,11 +81,18 @@ class QueueManagerModel(RuleBasedStateMachine):
         correl_id=st.sampled_from(CORREL_IDS),
         msg_id=st.sampled_from(CHOSEN_MSG_IDS),
         persistence=st.integers(0, 2),
+        priority=st.sampled_from((0, 0, 4, 9)),
+        expiry=st.sampled_from((-1, -1, -1, 5)),
     )
-    def put(self, who: int, queue: str, correl_id: bytes, msg_id: bytes, persistence: int) -> None:
+    def put(
+        self, who: int, queue: str, correl_id: bytes, msg_id: bytes, persistence: int, priority: int, expiry: int
+    ) -> None:
         self.bodies += 1
         body = b"%d" % self.bodies
-        message = Message(MessageDescriptor(msg_id=msg_id, correl_id=correl_id, persistence=persistence), body)
+        descriptor = MessageDescriptor(
+            msg_id=msg_id, correl_id=correl_id, persistence=persistence, priority=priority, expiry=expiry
+        )
+        message = Message(descriptor, body)
         self.applications[who].put(queue, message, lambda: None)
         assert message.sequence > self.highest_sequence
         self.highest_sequence = message.sequence
@@ -87,6 +103,8 @@ class QueueManagerModel(RuleBasedStateMachine):
             msg_id=message.msg_id,
             correl_id=correl_id,
             is_persistent=persistence != 0,
+            priority=0 if queue == FIFO else priority,
+            expires_us=0 if expiry == -1 else self.now_us + expiry * 100_000,
         )
         if self.is_open[who]:
             self.puts[who].append(kept)
@@ -143,6 +161,20 @@ class QueueManagerModel(RuleBasedStateMachine):
         self.puts[who].clear()
         self.is_open[who] = False
 
+    @rule(who=st.integers(0, 1), name=st.sampled_from(QUEUES), pick=st.integers(0, 20))
+    def take_what_a_cursor_stands_on(self, who: int, name: str, pick: int) -> None:
+        shown = self.available(name)
+        if not shown:
+            return
+        expected = shown[pick % len(shown)]
+        message = self.applications[who].take_number(self.engine.queue(name), expected.sequence)
+        assert (message.body, message.backout_count) == (expected.body, expected.backout_count)
+        self.applications[who].remove(self.engine.queue(name), message, lambda: None)
+        if self.is_open[who]:
+            expected.taker = who
+        else:
+            self.kept.remove(expected)
+
     # -- what the world does -------------------------------------------------------------------------------------------
 
     @rule()
@@ -168,11 +200,42 @@ class QueueManagerModel(RuleBasedStateMachine):
         self.forget_what_is_in_memory()
         self.open()
 
+    @rule(tenths=st.integers(1, 9))
+    def pass_time(self, tenths: int) -> None:
+        self.now_us += tenths * 100_000
+        self.engine.tick()
+        self.expire()
+
+    @rule(pages=st.integers(0, 3))
+    def fill_the_disk(self, pages: int) -> None:
+        """From here on there is room for few pages: the queue manager stops, with all that it had acknowledged."""
+        self.back_out(0)
+        writer = self.engine._store._writer
+        writer.pragma("max_page_count", writer.pragma("page_count") + pages)
+        acknowledged: list[Message] = []
+        while self.engine.failed is None:
+            message = Message(MessageDescriptor(persistence=1), bytes(5_000))
+            with suppress(StoreError):
+                self.applications[0].put("ORDERS", message, partial(acknowledged.append, message))
+        for message in acknowledged:
+            self.highest_sequence = message.sequence
+            self.keep(kept_of(message))
+        self.engine.close()
+        self.forget_what_is_in_memory()
+        self.open()
+
     # -- the model -----------------------------------------------------------------------------------------------------
 
     def keep(self, kept: Kept) -> None:
         self.kept.append(kept)
-        self.kept.sort(key=lambda each: each.sequence)
+        self.kept.sort(key=lambda each: (-each.priority, each.sequence))
+
+    def expire(self) -> None:
+        """What is due is destroyed, unless somebody has taken it."""
+        self.kept = [kept for kept in self.kept if kept.taker is not None or not self.is_due(kept)]
+
+    def is_due(self, kept: Kept) -> bool:
+        return 0 < kept.expires_us <= self.now_us
 
     def available(self, queue: str, msg_id: bytes | None = None, correl_id: bytes | None = None) -> list[Kept]:
         return [
@@ -180,6 +243,7 @@ class QueueManagerModel(RuleBasedStateMachine):
             for kept in self.kept
             if kept.queue == queue
             and kept.taker is None
+            and not self.is_due(kept)
             and msg_id in (None, kept.msg_id)
             and correl_id in (None, kept.correl_id)
         ]
@@ -193,6 +257,9 @@ class QueueManagerModel(RuleBasedStateMachine):
 
     @invariant()
     def every_queue_shows_what_the_model_has(self) -> None:
+        if hasattr(self, "engine"):
+            self.engine.tick()
+            self.expire()
         for name in QUEUES if hasattr(self, "engine") else ():
             queue = self.engine.queue(name)
             assert [found.body for found in self.engine.browse(queue)] == [kept.body for kept in self.available(name)]
@@ -202,8 +269,23 @@ class QueueManagerModel(RuleBasedStateMachine):
                 assert found == [kept.body for kept in self.available(name, correl_id=correl_id)]
 
 
+def kept_of(message: Message) -> Kept:
+    return Kept(
+        sequence=message.sequence,
+        queue="ORDERS",
+        body=message.body,
+        msg_id=message.msg_id,
+        correl_id=message.descriptor.correl_id,
+        is_persistent=True,
+    )
+
+
 TestQueueManagerAgainstAModel = QueueManagerModel.TestCase
-TestQueueManagerAgainstAModel.settings = settings(stateful_step_count=40)
+#: In full 400 machines of up to 60 steps are some 20,000 steps.
+TestQueueManagerAgainstAModel.settings = settings(
+    stateful_step_count=60, max_examples=400 if os.environ.get("RFHBRIDGE_PROOF") == "full" else 40
+)
+TestQueueManagerAgainstAModel = pytest.mark.proof(TestQueueManagerAgainstAModel)
 
 
 # -- kill -9 -----------------------------------------------------------------------------------------------------------
