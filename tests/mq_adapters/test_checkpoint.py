@@ -9,7 +9,7 @@ from mq_adapters.message import Message, MessageDescriptor
 
 PAGES = 50
 PAGE_BYTES = 4096
-RESTARTS = 3
+RESTARTS = 20
 #: A put writes three pages or so, so this is many times what the restarts need.
 MOST_PUTS = 5_000
 
