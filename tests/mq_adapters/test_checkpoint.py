@@ -9,7 +9,7 @@ from mq_adapters.message import Message, MessageDescriptor
 
 PAGES = 50
 PAGE_BYTES = 4096
-RESTARTS = 20
+RESTARTS = 3
 #: A put writes three pages or so, so this is many times what the restarts need.
 MOST_PUTS = 5_000
 
@@ -26,11 +26,12 @@ def test_a_grown_wal_is_copied_back_by_the_thread_and_begins_anew(data_folder, m
         at_first = (data_folder / FILE_NAME).stat().st_size
         for _ in range(MOST_PUTS):
             queue_manager.put("ORDERS", Message(MessageDescriptor(), bytes(PAGE_BYTES)))
-            if len(restarts) >= RESTARTS:
+            grown = (data_folder / FILE_NAME).stat().st_size - at_first
+            if len(restarts) >= RESTARTS and grown >= 4 * PAGES * PAGE_BYTES:
                 break
-        assert len(restarts) == RESTARTS
-        assert (data_folder / FILE_NAME).stat().st_size >= at_first + PAGES * PAGE_BYTES
-        assert wal.stat().st_size < MOST_PUTS * PAGE_BYTES
+        assert len(restarts) >= RESTARTS
+        assert grown >= 4 * PAGES * PAGE_BYTES
+        assert wal.stat().st_size < grown, "a WAL that never began anew has every page that was ever written"
 
 
 @pytest.mark.parametrize("size", [1, 3])
