@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from gateway.audit_trail.notes import Service
-from gateway.message_conversion import convert_or_pass
 from mappings.charset import is_big_endian
-from mappings.convert import Mode
+from mappings.convert import Mode, convert
 from mappings.errors import MappingError
 from mappings.header_chain import FORMAT_MQRFH, FORMAT_MQRFH2
 from mappings.table import TABLE_VERSION, Dialect
@@ -58,7 +57,7 @@ class Converter:
 
     def _convert(self, message: Message) -> Converted:
         descriptor = message.descriptor
-        conversion = convert_or_pass(
+        conversion = convert(
             message.body,
             format=descriptor.format,
             coded_char_set_id=descriptor.coded_char_set_id,

@@ -60,7 +60,7 @@ def convert_chain(
 ) -> Conversion:
     """What `convert` does with any chain of headers, field by field."""
     chain = read_header_chain(data, format=format, coded_char_set_id=coded_char_set_id, encoding=encoding)
-    if _carriers(chain, to):
+    if _has_format(chain, to):
         return Conversion(
             format=format,
             header=data[: chain.body_offset],
@@ -86,6 +86,14 @@ def convert_chain(
         body_offset=chain.body_offset,
         report=ConversionReport(source_format=source.value, target_format=to.value, mode=mode, fields=outcomes),
     )
+
+
+def _has_format(chain: HeaderChain, dialect: Dialect) -> bool:
+    """Whether there is nothing to convert: also an MQRFH2 without a command (usr or jms alone) is an MQRFH2."""
+    if _carriers(chain, dialect):
+        return True
+    kinds = {type(header) for header in chain.headers}
+    return dialect is Dialect.MQRFH2 and Mqrfh2 in kinds and Mqrfh not in kinds
 
 
 def _carriers(chain: HeaderChain, dialect: Dialect) -> list[int]:

@@ -314,7 +314,7 @@ def test_fault_of_the_program_costs_no_message_and_holds_up_none(
     service: Service, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr("gateway.converter.convert_or_pass", lambda *_, **__: 1 // 0)
+        patched.setattr("gateway.converter.convert", lambda *_, **__: 1 // 0)
         service.put("IN", PUBLISH)
     service.put("IN", PUBLISH)
     (letter,) = service.messages(DEAD_LETTERS)

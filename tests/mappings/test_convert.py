@@ -318,6 +318,7 @@ def test_an_unknown_page_of_the_header_is_no_conversion_error() -> None:
     ("data", "format", "to"),
     [
         (mqrfh2("<psc><Command>Publish</Command></psc>") + BODY, FORMAT_MQRFH2, Dialect.MQRFH2),
+        (mqrfh2("<usr><pump>7</pump></usr>") + BODY, FORMAT_MQRFH2, Dialect.MQRFH2),
         (mqrfh("MQPSCommand Publish") + BODY, FORMAT_MQRFH, Dialect.MQRFH),
     ],
 )
@@ -332,13 +333,18 @@ def test_a_header_in_the_wanted_format_is_returned_unchanged(data: bytes, format
     ("data", "format"),
     [
         (BODY, b"MQSTR   "),
-        (mqrfh2("<usr></usr>"), FORMAT_MQRFH2),
         (DEAD_LETTER[:116] + b"MQSTR   " + DEAD_LETTER[124:], FORMAT_DEAD_LETTER),
     ],
 )
 def test_a_message_without_a_command_is_not_converted(data: bytes, format: bytes, to: Dialect) -> None:
     with pytest.raises(ConversionError) as caught:
         converted(data, format, to)
+    assert caught.value.reason_code == 2334
+
+
+def test_an_mqrfh2_without_a_command_has_no_form_in_mqrfh() -> None:
+    with pytest.raises(ConversionError) as caught:
+        converted(mqrfh2("<usr></usr>"), FORMAT_MQRFH2, Dialect.MQRFH)
     assert caught.value.reason_code == 2334
 
 
