@@ -1,5 +1,10 @@
-"""The embedded queue manager alone: puts and destructive gets of 300 B through the engine, one fsync a batch."""
+"""The embedded queue manager alone: puts and destructive gets of 300 B through the engine, one fsync a batch.
 
+Also how a deep queue compares with a shallow one, got after a restart, when nothing is in memory, and what a message
+that waits costs in memory.
+"""
+
+import gc
 import tempfile
 import time
 from contextlib import closing
@@ -14,15 +19,24 @@ from mq_adapters.message import MQPER_PERSISTENT, Message, MessageDescriptor
 NAME: Final = "queues"
 BATCHES: Final = (1, 100, 1_000)
 BODY_BYTES: Final = 300
+#: A queue that is deep, one that is not, and how many messages are got from each.
+DEEP: Final = 1_000_000
+SHALLOW: Final = 50_000
+GETS: Final = 50_000
+_DEPTH_BATCH: Final = 100
+_FILL_BATCH: Final = 5_000
 _DESCRIPTOR: Final = MessageDescriptor(persistence=MQPER_PERSISTENT, format=b"MQHRF2  ", put_appl_name="benchmark")
 
 
 def run(seconds: float) -> Report:
-    """Puts for half of the time, then gets what was put, for each size of a batch."""
+    """Puts for half of the time, then gets what was put, for each size of a batch; then the deep queue."""
+    shallow, deep = measure_depth(SHALLOW), measure_depth(DEEP)
+    slower = 1 - deep.value("get after a restart") / shallow.value("get after a restart")
     return Report(
         name=NAME,
         title=f"put and get through the engine, {BODY_BYTES} B, one fsync a batch",
-        rows=tuple(measure(batch, seconds / 2) for batch in BATCHES),
+        rows=(*(measure(batch, seconds / 2) for batch in BATCHES), shallow, deep),
+        notes=(f"Gets from {DEEP:,} messages are {slower:.0%} slower than from {SHALLOW:,}.",),
     )
 
 
@@ -48,6 +62,45 @@ def measure(batch: int, seconds: float) -> Row:
             Measure(name="put and get", value=put / (put_s + get_s), unit="messages/s"),
         ),
     )
+
+
+def measure_depth(depth: int) -> Row:
+    """Fills a queue, opens the store anew, and gets the oldest messages in batches."""
+    with tempfile.TemporaryDirectory(prefix="rfhbench") as folder:
+        with closing(Engine.open(Path(folder))) as engine:
+            queue = engine.define("BENCHMARK")
+            for _ in range(0, depth, _FILL_BATCH):
+                put_batch(engine, queue, _FILL_BATCH)
+        del engine, queue
+        gc.collect()
+        before = resident_bytes()
+        started = time.perf_counter()
+        with closing(Engine.open(Path(folder))) as engine:
+            opened_s = time.perf_counter() - started
+            index_bytes = resident_bytes() - before
+            queue = engine.queue("BENCHMARK")
+            started = time.perf_counter()
+            got = 0
+            while got < GETS:
+                got += get_batch(engine, queue, _DEPTH_BATCH)
+            get_s = time.perf_counter() - started
+    return Row(
+        subject="engine",
+        case=f"{depth:,} messages waiting",
+        measures=(
+            Measure(name="get after a restart", value=got / get_s, unit="messages/s"),
+            Measure(name="open", value=opened_s, unit="s"),
+            Measure(name="memory", value=index_bytes / depth, unit="B/message"),
+        ),
+    )
+
+
+def resident_bytes() -> int:
+    """What the process has in memory (Linux)."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) * 1024
+    return 0
 
 
 def put_batch(engine: Engine, queue: Queue, batch: int) -> None:

@@ -332,20 +332,27 @@ def _failure(operation: str, error: Exception) -> StoreError:
 def rows_of(puts: Iterable[tuple[int, Message]]) -> list[MessageRow]:
     """The rows of persistent messages, each with the number of its queue."""
     rows: list[MessageRow] = []
+    last: MessageDescriptor | None = None
+    shared: tuple[bytes | None, bytes | None, bytes, int] = (None, None, b"", 0)
     for queue, message in puts:
         descriptor = message.descriptor
+        if descriptor is not last:  # many messages share one
+            chosen = None if descriptor.msg_id == MQMI_NONE else descriptor.msg_id
+            shared = (descriptor.correl_id, chosen, descriptor.pack(), descriptor.priority)
+            last = descriptor
+        correl_id, msg_id, packed, priority = shared
         rows.append(
             (
                 message.sequence,
                 queue,
-                descriptor.correl_id,
-                None if descriptor.msg_id == MQMI_NONE else descriptor.msg_id,
+                correl_id,
+                msg_id,
                 message.put_us,
                 message.expires_us,
-                descriptor.pack(),
+                packed,
                 message.origin,
                 message.body,
-                descriptor.priority,
+                priority,
             )
         )
     return rows

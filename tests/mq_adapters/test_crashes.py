@@ -281,9 +281,9 @@ def kept_of(message: Message) -> Kept:
 
 
 TestQueueManagerAgainstAModel = QueueManagerModel.TestCase
-#: In full 400 machines of up to 60 steps are some 20,000 steps.
+#: In full 150 machines of up to 60 steps are some 8,000 steps.
 TestQueueManagerAgainstAModel.settings = settings(
-    stateful_step_count=60, max_examples=400 if os.environ.get("RFHBRIDGE_PROOF") == "full" else 40
+    stateful_step_count=60, max_examples=150 if os.environ.get("RFHBRIDGE_PROOF") == "full" else 40
 )
 TestQueueManagerAgainstAModel = pytest.mark.proof(TestQueueManagerAgainstAModel)
 
