@@ -190,7 +190,8 @@ class CommandServer:
 
     def _subscription(self, verb: str, command: MqscCommand) -> list[str]:
         name = _name(command)
-        found = [row for row in mqsc_subscriptions.rows(self._engine) if matches(row.name, name)]
+        rows = mqsc_subscriptions.rows(self._engine)
+        found = [row for row in rows if (row.name == name if verb == "DELETE" else matches(row.name, name))]
         if verb not in ("DISPLAY", "DELETE"):
             raise _Refused(
                 f"AMQ8405E: {verb} SUB is not supported: RegSub makes subscriptions, see DISPLAY and DELETE."
@@ -204,8 +205,8 @@ class CommandServer:
             return [f"The subscription was deleted.{waits}"]
         known = set(SUBSCRIPTION_KEYWORDS)
         keywords = wanted_keywords(command.parameters, known)
-        rows = filtered((row.shown for row in found), command.parameters, known)
-        return _rows("AMQ8096I: Subscription inquired.", rows, keywords, 1, {})
+        wanted = filtered((row.shown for row in found), command.parameters, known)
+        return _rows("AMQ8096I: Subscription inquired.", wanted, keywords, 1, {})
 
     # -- inside -------------------------------------------------------------------------------------------------------
 

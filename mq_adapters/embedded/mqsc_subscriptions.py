@@ -58,7 +58,7 @@ def rows(engine: Engine) -> list[SubscriptionRow]:
             command=DeregisterSubscriber(
                 topics=(found.topic,),
                 registration_options=options | found.options & RegistrationOption.VARIABLE_USER_ID,
-                stream_name=found.stream_name,
+                stream_name=found.stream_name if found.dialect == Dialect.MQRFH else None,
                 subscription_point=found.interest.point or None,
                 filter=found.interest.filter or None,
                 queue_manager_name=identity.queue_manager_name,

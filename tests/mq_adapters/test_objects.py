@@ -344,6 +344,31 @@ def test_a_reply_queue_without_a_queue_manager_is_here(queue_manager):
     assert queue_manager.get("ORDERS").descriptor.reply_to_q_mgr == queue_manager.name
 
 
+# -- context -----------------------------------------------------------------------------------------------------------
+
+
+def test_context_that_is_passed_arrives_and_what_is_blank_is_filled_in(queue_manager):
+    put(
+        queue_manager,
+        b"question",
+        user_identifier="anna",
+        accounting_token=b"\x16" + bytes(31),
+        appl_identity_data="till 4",
+        put_appl_type=28,
+        put_appl_name="a till",
+        appl_origin_data="shop",
+    )
+    question = queue_manager.get("ORDERS").descriptor
+    for answer in (MessageDescriptor().with_identity_of(question), MessageDescriptor().with_context_of(question)):
+        queue_manager.put("ORDERS", Message(answer, b"answer"))
+    identity, everything = (queue_manager.get("ORDERS").descriptor for _ in range(2))
+    for passed in (identity, everything):
+        assert (passed.user_identifier, passed.appl_identity_data) == ("anna", "till 4")
+        assert passed.accounting_token == b"\x16" + bytes(31)
+    assert (identity.put_appl_type, identity.put_appl_name, identity.appl_origin_data) == (6, "a test", "")
+    assert (everything.put_appl_type, everything.put_appl_name, everything.appl_origin_data) == (28, "a till", "shop")
+
+
 # -- back-out ----------------------------------------------------------------------------------------------------------
 
 

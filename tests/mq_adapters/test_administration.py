@@ -1,0 +1,184 @@
+"""Queues that change while they are in use: inhibited and served, deleted and awaited; and subscriptions by MQSC."""
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from mappings.command import RegisterSubscriber, write_command
+from mappings.options import RegistrationOption
+from mappings.table import Dialect
+from mq_adapters.attributes import ObjectType
+from mq_adapters.broker.broker import Broker
+from mq_adapters.delivery_listener import Delivery
+from mq_adapters.embedded.client import Client
+from mq_adapters.embedded.command_server import CommandServer
+from mq_adapters.embedded.engine import CONTROL_QUEUE, Engine
+from mq_adapters.embedded.unit_of_work import StateSpace, UnitOfWork
+from mq_adapters.message import Message, MessageDescriptor
+from mq_adapters.reasons import QueueManagerError
+
+STEP_S = 10.0
+PUMP = b"pump".ljust(24, b"\0")
+
+
+class SilentListener:
+    """A DeliveryListener that keeps nothing."""
+
+    def copied(self, unit: UnitOfWork, publication: Message, copy: Message, delivery: Delivery) -> None: ...
+    def refused(self, unit: UnitOfWork, command: Message, verb: str, reason_code: int) -> None: ...
+    def dead_lettered(
+        self, unit: UnitOfWork, message: Message, dead_letter: Message, queue_name: str, reason_code: int
+    ) -> None: ...
+    def dropped(self, unit: UnitOfWork, message: Message, queue_name: str, reason: str) -> None: ...
+
+
+def put(engine: Engine, name: str, body: bytes, **fields: object) -> None:
+    unit = engine.begin()
+    engine.put(unit, engine.queue(name), Message(MessageDescriptor(**fields), body))
+    engine.submit(unit)
+
+
+def mqsc(engine: Engine, command: str) -> list[str]:
+    answer = CommandServer(engine).execute(command)
+    assert answer.succeeded, answer.lines
+    return list(answer.lines)
+
+
+def test_puts_wait_on_a_served_queue_whose_gets_are_inhibited(engine):
+    served: list[bytes] = []
+    engine.serve(engine.queue("ORDERS"), lambda _unit, _queue, message: served.append(message.body))
+    put(engine, "ORDERS", b"one")
+    mqsc(engine, "ALTER QLOCAL(ORDERS) GET(DISABLED)")
+    put(engine, "ORDERS", b"two")
+    assert (served, engine.queue("ORDERS").depth) == ([b"one"], 1)
+    mqsc(engine, "ALTER QLOCAL(ORDERS) GET(ENABLED)")
+    put(engine, "ORDERS", b"three")
+    assert (served, engine.queue("ORDERS").depth) == ([b"one", b"two", b"three"], 0)
+
+
+def test_a_queue_that_is_inhibited_when_it_comes_to_be_served_waits_too(engine):
+    mqsc(engine, "ALTER QLOCAL(ORDERS) GET(DISABLED)")
+    served: list[bytes] = []
+    engine.serve(engine.queue("ORDERS"), lambda _unit, _queue, message: served.append(message.body))
+    put(engine, "ORDERS", b"one")
+    assert served == []
+    mqsc(engine, "ALTER QLOCAL(ORDERS) GET(ENABLED)")
+    assert served == [b"one"]
+
+
+def test_who_holds_a_deleted_queue_is_refused_until_it_is_defined_again(engine):
+    held = engine.queue("ORDERS")
+    mqsc(engine, "DELETE QLOCAL(ORDERS)")
+    unit = engine.begin()
+    with pytest.raises(QueueManagerError, match="2052"):
+        engine.put(unit, held, Message(MessageDescriptor(), b"one"))
+    mqsc(engine, "DEFINE QLOCAL(ORDERS)")
+    assert engine.queue("ORDERS") is held
+    put(engine, "ORDERS", b"one")
+    assert held.depth == 1
+
+
+def test_a_put_in_a_unit_of_work_that_outlives_its_queue_is_refused_and_the_store_stays_sound(engine):
+    held = engine.queue("ORDERS")
+    unit = engine.begin()
+    engine.put(unit, held, Message(MessageDescriptor(), b"one"))
+    mqsc(engine, "DELETE QLOCAL(ORDERS)")
+    with pytest.raises(QueueManagerError, match="2052"):
+        engine.submit(unit)
+
+
+def test_a_get_that_waits_on_a_temporary_dynamic_queue_hears_that_it_is_gone(gateway):
+    gateway.call(lambda: mqsc(gateway.engine, "DEFINE QMODEL(ANSWERS)"))
+    owner, waiter = Client(gateway.data_dir), Client(gateway.data_dir)
+    name = owner.create_dynamic("ANSWERS")
+    heard: list[int] = []
+    listens = threading.Event()
+
+    def wait() -> None:
+        listens.set()
+        try:
+            waiter.get(name, wait_s=STEP_S)
+        except QueueManagerError as error:
+            heard.append(error.reason_code)
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    assert listens.wait(STEP_S)
+    owner.close()
+    thread.join(STEP_S)
+    waiter.close()
+    assert heard in ([2052], [2085])  # 2085 where the queue went before the get came
+
+
+def test_a_queue_that_somebody_waits_on_is_not_deleted(gateway):
+    gateway.call(lambda: gateway.engine.queue("ORDERS").listen(None, lambda: None))
+    with Client(gateway.data_dir) as connection:
+        answer = connection.mqsc("DELETE QLOCAL(ORDERS)")
+    assert answer.lines == ("AMQ8148E: The object is in use.",)
+
+
+# -- subscriptions -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def subscribed(engine: Engine) -> Iterator[Engine]:
+    """An engine with a broker and three subscriptions, one with a SubName, one with a CorrelId."""
+    broker = Broker(engine, listener=SilentListener())
+    broker.attach()
+    for command, dialect, correl_id in (
+        (RegisterSubscriber(topics=("a/*",), queue_name="ORDERS"), Dialect.MQRFH, bytes(24)),
+        (
+            RegisterSubscriber(topics=("b/#",), queue_name="ORDERS", subscription_name="of b"),
+            Dialect.MQRFH2,
+            bytes(24),
+        ),
+        (
+            RegisterSubscriber(
+                topics=("c",), queue_name="ORDERS", registration_options=RegistrationOption.CORREL_ID_AS_IDENTITY
+            ),
+            Dialect.MQRFH2,
+            PUMP,
+        ),
+    ):
+        header = write_command(command, dialect)
+        name = b"MQHRF   " if dialect is Dialect.MQRFH else b"MQHRF2  "
+        put(engine, CONTROL_QUEUE, header, format=name, correl_id=correl_id, user_identifier="anna")
+    assert len(engine.states(StateSpace.BROKER_SUBSCRIPTION)) == 3
+    return engine
+
+
+def test_subscriptions_are_displayed(subscribed):
+    assert mqsc(subscribed, "DISPLAY SUB('of b')") == [
+        "AMQ8096I: Subscription inquired.",
+        "   SUB('of b')                             DEST(ORDERS)",
+        f"   DESTCORL({'00' * 24})",
+        "   DESTQMGR(RFHBRIDGE)                     SELECTOR( )",
+        "   SUBUSER('anna')                         TOPICSTR('b/#')",
+        "   USERDATA( )                             WSCHEMA(TOPIC)",
+    ]
+    assert len([line for line in mqsc(subscribed, "DIS SUB(*) TOPICSTR") if "TOPICSTR" in line]) == 3
+    assert "TOPICSTR('a/*')" in mqsc(subscribed, "DIS SUB(*) TOPICSTR WHERE(WSCHEMA EQ CHAR)")[1]
+
+
+@pytest.mark.parametrize(("name", "left"), [("'of b'", 2), (f"'RFHBRIDGE:ORDERS:{PUMP.hex()}'", 2)])
+def test_subscriptions_are_deleted_as_their_owner_would(subscribed, name, left):
+    assert mqsc(subscribed, f"DELETE SUB({name})") == ["The subscription was deleted."]
+    assert len(subscribed.states(StateSpace.BROKER_SUBSCRIPTION)) == left
+
+
+def test_a_subscription_that_is_not_there_is_not_deleted(subscribed):
+    for name in ("NONE", "*"):
+        assert not CommandServer(subscribed).execute(f"DELETE SUB({name})").succeeded
+    assert len(subscribed.states(StateSpace.BROKER_SUBSCRIPTION)) == 3
+
+
+def test_objects_of_every_type_are_found_by_name_and_kept(data_folder):
+    engine = Engine.open(data_folder)
+    mqsc(engine, "DEFINE NAMELIST(STREAMS) NAMES(A,B)")
+    mqsc(engine, "DEFINE TOPIC(PRICES) TOPICSTR('shop/prices')")
+    engine.close()
+    again = Engine.open(data_folder)
+    assert again.objects.definition(ObjectType.NAMELIST, "STREAMS").names("NAMES") == ("A", "B")
+    assert again.objects.definition(ObjectType.TOPIC, "PRICES").text("TOPICSTR") == "shop/prices"
+    again.close()
