@@ -252,8 +252,7 @@ class Objects:
         queue.end()
         del self.queues[queue.name]
         self._targets.clear()
-        for callback in [each for waiting in queue.listeners.values() for each in waiting]:
-            callback()
+        queue.wake_everyone()
 
     def create_dynamic(self, model_name: str, name: str) -> Queue:
         """A temporary dynamic queue like a model; `*` at the end of `name` becomes digits that make it unique.

@@ -318,6 +318,11 @@ class Queue:
     def listen(self, correl_id: bytes | None, callback: Callable[[], None]) -> None:
         self.listeners.setdefault(correl_id, []).append(callback)
 
+    def wake_everyone(self) -> None:
+        """Calls all who listen: the queue itself has changed."""
+        for callback in [each for waiting in self.listeners.values() for each in waiting]:
+            callback()
+
     def unlisten(self, correl_id: bytes | None, callback: Callable[[], None]) -> None:
         callbacks = self.listeners.get(correl_id, [])
         if callback in callbacks:

@@ -21,6 +21,8 @@ def alter(engine: Engine, definition: Definition) -> None:
     elif not queue.is_get_inhibited and queue.resting_handler is not None:
         handler, queue.resting_handler = queue.resting_handler, None
         engine.serve(queue, handler)
+    if queue.is_get_inhibited:
+        queue.wake_everyone()  # gets that wait end with 2016
 
 
 def delete(engine: Engine, queue: Queue, *, purge: bool = False) -> None:

@@ -111,6 +111,23 @@ def test_a_get_that_waits_on_a_temporary_dynamic_queue_hears_that_it_is_gone(gat
     assert heard in ([2052], [2085])  # 2085 where the queue went before the get came
 
 
+def test_a_get_that_waits_ends_with_2016_when_gets_are_inhibited(gateway):
+    with Client(gateway.data_dir) as waiter, Client(gateway.data_dir) as operator:
+        heard: list[int] = []
+
+        def wait() -> None:
+            try:
+                waiter.get("ORDERS", wait_s=STEP_S)
+            except QueueManagerError as error:
+                heard.append(error.reason_code)
+
+        thread = threading.Thread(target=wait)
+        thread.start()
+        assert operator.mqsc("ALTER QLOCAL(ORDERS) GET(DISABLED)").succeeded
+        thread.join(STEP_S)
+        assert heard == [2016]
+
+
 def test_a_queue_that_somebody_waits_on_is_not_deleted(gateway):
     gateway.call(lambda: gateway.engine.queue("ORDERS").listen(None, lambda: None))
     with Client(gateway.data_dir) as connection:
