@@ -34,6 +34,13 @@ MAXIMUM_PORT: Final = 65_535
 #: IBM MQ, MQ_SUB_POINT_LENGTH.
 MAXIMUM_SUBSCRIPTION_POINT_CHARACTERS: Final = 128
 
+_DEFAULT_STREAM: Final = "SYSTEM.BROKER.DEFAULT.STREAM"
+#: Queues that no setting may name, and why.
+_SYSTEM_QUEUES: Final = {
+    "SYSTEM.BROKER.CONTROL.QUEUE": "the queue on which the broker takes its commands",
+    "SYSTEM.DEAD.LETTER.QUEUE": "the dead-letter queue",
+    "SYSTEM.RFHBRIDGE.AUDIT": "the queue from which the audit trail is written",
+}
 _MQ_NAME: Final = re.compile(r"[A-Za-z0-9./_%]{1,48}")
 _LISTEN: Final = re.compile(r"(?:\[(?P<host6>[0-9A-Fa-f:.]+)\]|(?P<host>[^\[\]:\s]+)):(?P<port>[0-9]{1,5})")
 
@@ -286,8 +293,8 @@ class Settings(_Table):
     log: LogSettings = LogSettings()
 
     @model_validator(mode="after")
-    def _checked_conversions(self) -> Self:
-        problems = tuple(_conversion_problems(self))
+    def _checked_queues(self) -> Self:
+        problems = (*_queue_problems(self), *_conversion_problems(self))
         if problems:
             raise ValueError("; ".join(problems))
         return self
@@ -322,6 +329,27 @@ class Settings(_Table):
             raise ConfigurationError(
                 source, problems, "'rfhbridge check --example' prints every key with its default"
             ) from None
+
+
+def _queue_problems(settings: Settings) -> Iterator[str]:
+    """Queues of the gateway's own that are taken by somebody else, and addresses that are given twice."""
+    own = {
+        "publish.stream": settings.publish.stream,
+        "subscribe.queue": settings.subscribe.queue,
+        "subscribe.reply_queue": settings.subscribe.reply_queue,
+    }
+    for key, name in own.items():
+        if name in _SYSTEM_QUEUES:
+            yield f"{key}: {name!r} is {_SYSTEM_QUEUES[name]}"
+        for other, other_name in own.items():
+            if other > key and other_name == name:
+                yield f"{other}: {name!r} is {key} already"
+    streams = {_DEFAULT_STREAM, settings.publish.stream, *settings.broker.all_input_queues}
+    for key in ("subscribe.queue", "subscribe.reply_queue"):
+        if own[key] in streams and own[key] != own["publish.stream"]:
+            yield f"{key}: {own[key]!r} is a stream"
+    if settings.http.enabled and settings.http.listen == settings.listen and settings.http.address.port:
+        yield f"http.listen: {settings.listen} is the address of the MQTT server already"
 
 
 def _conversion_problems(settings: Settings) -> Iterator[str]:

@@ -27,7 +27,7 @@ from gateway.bridge.sessions import Sessions
 from gateway.bridge.subscriptions import Subscriptions
 from gateway.bridge.to_mq import ToMq, exchange_of
 from gateway.bridge.to_mqtt import ToMqtt
-from gateway.config import Settings
+from gateway.config import ConfigurationError, Settings
 from gateway.conversion import ConversionService
 from gateway.listener import Listener
 from mappings.command import Dialect
@@ -127,10 +127,11 @@ class Daemon:
         try:
             port = await listener.start(settings.address.host, settings.address.port)
             http = await self._start_http(engine)
-        except OSError:
+        except OSError as error:
+            self._exit_code = 1
             await listener.stop()
             await server.stop()
-            raise
+            raise _cannot_listen(settings, error) from error
         if settings.audit.enabled:
             self._exporter_task = asyncio.create_task(self._keep_exporting())
         _log.info("gateway started host=%s port=%s data=%s", settings.address.host, port, str(settings.data))
@@ -332,11 +333,21 @@ async def _until_idle(engine: Engine) -> None:
         await asyncio.sleep(0.001)
 
 
+def _cannot_listen(settings: Settings, error: OSError) -> ConfigurationError:
+    addresses = " or ".join([settings.listen, *([settings.http.listen] if settings.http.enabled else [])])
+    reason = os.strerror(error.errno).lower() if error.errno and error.errno > 0 else str(error)
+    return ConfigurationError(
+        "listen",
+        (f"{addresses} cannot be had: {reason}",),
+        "is another gateway running? --listen HOST:PORT names another address",
+    )
+
+
 def run(settings: Settings, *, ready: Callable[[str, int], None] = lambda _host, _port: None) -> int:
     """Runs the gateway until it is told to stop; returns the exit code.
 
     Raises QueueManagerError 2042 where another gateway owns the data folder, StoreError for a store that cannot be
-    opened, OSError for an address that cannot be had.
+    opened, ConfigurationError for an address that cannot be had.
     """
 
     async def main() -> int:

@@ -98,7 +98,11 @@ class Trail:
     # -- reading back --------------------------------------------------------------------------------------------------
 
     def end_of(self, gateway: str) -> TrailEnd:
-        """Where this gateway's records end; all zero where the trail has none of it."""
+        """Where this gateway's records end; all zero where the trail has none of it.
+
+        A closed segment that somebody damaged is left as it is, for `verify` to find: its damaged lines are passed
+        over, and the trail goes on behind what can be read.
+        """
         wanted = f'"gateway":"{gateway}"'.encode()
         last: dict[str, int] = {}
         count = 0
@@ -108,8 +112,8 @@ class Trail:
             try:
                 record = orjson.loads(line)
                 batch, sequence, of_gateway = int(record["batch"]), int(record["sequence"]), record["gateway"]
-            except (ValueError, KeyError, TypeError) as error:
-                raise _damaged(line, error) from error
+            except (ValueError, KeyError, TypeError):
+                continue
             if of_gateway != gateway:
                 continue
             if last and batch != last["batch"]:
@@ -254,14 +258,6 @@ def _linked_lines(data: bytes, head: str) -> tuple[int, str]:
             break
         head, offset = hashes[0], end + 1
     return offset, head
-
-
-def _damaged(line: bytes, error: Exception) -> StoreError:
-    return StoreError(
-        "read where the trail ends",
-        f"a line is no audit record ({type(error).__name__}): {line[:60]!r}",
-        "move the damaged segment aside and keep it; 'rfhbridge audit verify' names the line",
-    )
 
 
 def _write_whole(path: Path, data: bytes) -> None:

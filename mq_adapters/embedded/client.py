@@ -167,9 +167,10 @@ class Client:
             broken = ReasonCode.MQRC_CONNECTION_BROKEN if self._is_broken else ReasonCode.MQRC_HCONN_ERROR
             raise QueueManagerError(broken, verb.name)
         self._number = self._number % 0xFFFF_FFFF + 1
+        frame = request_frame(verb, self._number, *fields)
         self._is_broken = True
         try:
-            self._socket.sendall(request_frame(verb, self._number, *fields))
+            self._socket.sendall(frame)
             answer = self._answer(verb)
         except (OSError, FrameError) as error:
             raise QueueManagerError(ReasonCode.MQRC_CONNECTION_BROKEN, f"{verb.name}: {error}") from error

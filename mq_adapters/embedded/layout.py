@@ -53,7 +53,6 @@ def prepare(connection: apsw.Connection, path: Path) -> None:
         return
     if application_id == 0 and version == 0 and not connection.pragma("schema_version"):
         _create(connection)
-        path.chmod(0o600)
         return
     if application_id != APPLICATION_ID or version not in _UPGRADES:
         raise StoreError(

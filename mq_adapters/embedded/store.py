@@ -50,6 +50,7 @@ class Store:
         self.path = data_dir / FILE_NAME
         self._descriptors: dict[bytes, MessageDescriptor] = {}
         try:
+            _keep_private(self.path)
             self._writer = self._connect(apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
             prepare(self._writer, self.path)
             self._reader = self._connect(apsw.SQLITE_OPEN_READWRITE)
@@ -302,6 +303,14 @@ class Store:
             raise _failure("check-point the store", error) from error
 
 
+def _keep_private(path: Path) -> None:
+    """Makes the file before SQLite does: the WAL beside it, which has the payloads too, takes over its mode."""
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    for name in (path, path.with_name(path.name + "-wal"), path.with_name(path.name + "-shm")):
+        if name.exists():
+            name.chmod(0o600)
+
+
 def _lock_now(lock: int) -> bool:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -320,6 +329,8 @@ def _failure(operation: str, error: Exception) -> StoreError:
         return StoreError(operation, "the disk is full", "make room, then start again; nothing acknowledged was lost")
     if isinstance(error, apsw.CorruptError | apsw.NotADBError):
         return StoreError(operation, str(error), "the file is damaged: restore the data folder from a backup")
+    if isinstance(error, FileExistsError | NotADirectoryError):
+        return StoreError(operation, "it is not a folder", "name the gateway's data folder")
     if isinstance(error, apsw.ReadOnlyError | PermissionError):
         return StoreError(operation, str(error), "the gateway's user must own the data folder")
     return StoreError(

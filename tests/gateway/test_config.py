@@ -247,3 +247,28 @@ def test_address_is_read_and_written_alike(text, host, port):
 def test_wrong_address_is_an_error(text):
     with pytest.raises(ValueError, match="is not HOST:PORT"):
         Address.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "problem"),
+    [
+        ({"subscribe.queue": "SYSTEM.BROKER.CONTROL.QUEUE"}, "subscribe.queue: 'SYSTEM.BROKER.CONTROL.QUEUE' is"),
+        (
+            {"publish.stream": "SYSTEM.RFHBRIDGE.AUDIT"},
+            "'SYSTEM.RFHBRIDGE.AUDIT' is the queue from which",
+        ),
+        (
+            {"publish.stream": "RFHBRIDGE.SUBSCRIBER"},
+            "'RFHBRIDGE.SUBSCRIBER' is publish.stream already",
+        ),
+        ({"subscribe.queue": "SYSTEM.BROKER.DEFAULT.STREAM", "publish.stream": "S"}, "is a stream"),
+        ({"subscribe.reply_queue": "RFHBRIDGE.SUBSCRIBER"}, "is subscribe.queue already"),
+        ({"http.enabled": True, "http.listen": "127.0.0.1:1883"}, "http.listen: 127.0.0.1:1883 is the address"),
+    ],
+)
+def test_a_queue_or_an_address_that_is_taken_is_refused_before_the_start(
+    overrides: dict[str, object], problem: str
+) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        Settings.load(None, overrides)
+    assert problem in str(caught.value)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gateway import daemon
-from gateway.config import Settings
+from gateway.config import ConfigurationError, Settings
 from mq_adapters.embedded import group_commit
 from mq_adapters.embedded.store import Store
 from mq_adapters.reasons import QueueManagerError, ReasonCode
@@ -83,7 +83,7 @@ def test_a_data_folder_that_another_owns_is_refused(data_folder: Path) -> None:
 def test_an_address_in_use_leaves_nothing_behind(data_folder: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
-        with pytest.raises(OSError, match="in use"):
+        with pytest.raises(ConfigurationError, match="address already in use"):
             daemon.run(_settings(data_folder, listen=address))
     assert not (data_folder / "queue_manager.socket").exists()
     assert _owner_is_gone(data_folder)

@@ -252,3 +252,24 @@ def test_an_upgrade_that_fails_leaves_the_file_as_it_was(of_version_1):
     assert connection.pragma("user_version") == 1
     assert "priority" not in str(connection.execute("SELECT sql FROM sqlite_schema WHERE name = 'message'").get)
     connection.close()
+
+
+def test_nobody_else_can_read_the_store_nor_its_wal_in_a_folder_that_was_there_before(tmp_path):
+    folder = tmp_path / "open"
+    folder.mkdir(mode=0o755)
+    folder.chmod(0o755)
+    engine = Engine.open(folder)
+    queue = engine.define("ORDERS")
+    unit = engine.begin()
+    engine.put(unit, queue, Message(MessageDescriptor(), b"secret"))
+    engine.submit(unit)
+    modes = {path.name: path.stat().st_mode & 0o777 for path in folder.iterdir()}
+    engine.close()
+    assert "queue_manager.sqlite-wal" in modes
+    assert set(modes.values()) == {0o600}
+
+
+def test_a_file_in_the_place_of_the_data_folder_is_named(tmp_path):
+    (tmp_path / "data").write_text("a file")
+    with pytest.raises(StoreError, match="not a folder"):
+        Store.open(tmp_path / "data")

@@ -8,7 +8,6 @@ import pytest
 
 from gateway.audit_trail.records import Chain
 from gateway.audit_trail.segment import SegmentLimits, Trail
-from mq_adapters.reasons import StoreError
 from spark_audit.verify import Verdict, verify
 
 NOON = datetime(2026, 11, 20, 12, 50, tzinfo=UTC)
@@ -177,13 +176,12 @@ def test_where_a_gateways_records_end_is_found_over_segments(tmp_path, clock, ba
     [b'{"gateway":"%s", damaged', b'{"gateway":"%s","batch":1}', b'{"gateway":"%s","batch":[]}'],
     ids=["no JSON", "without a sequence", "a batch that is no number"],
 )
-def test_a_damaged_line_in_a_closed_segment_says_what_to_do(tmp_path, clock, line: bytes) -> None:
-    (tmp_path / "000000000001-20261120T12.jsonl").write_bytes(line % (b"a" * 24) + b"\n")
-    with (
-        Trail.open(tmp_path, now=clock) as trail,
-        pytest.raises(StoreError, match=r"no audit record .*move the damaged segment aside"),
-    ):
-        trail.end_of("a" * 24)
+def test_a_damaged_line_in_a_closed_segment_does_not_stop_the_trail(tmp_path, clock, line: bytes) -> None:
+    whole = b'{"gateway":"%s","batch":7,"sequence":12}\n' % (b"a" * 24)
+    (tmp_path / "000000000001-20261120T12.jsonl").write_bytes(whole + line % (b"a" * 24) + b"\n")
+    with Trail.open(tmp_path, now=clock) as trail:
+        end = trail.end_of("a" * 24)
+    assert (end.sequence, end.batch, end.records_of_batch) == (12, 7, 1)
 
 
 def test_a_foreign_file_in_the_folder_is_left_alone(tmp_path, clock, batches) -> None:
