@@ -228,7 +228,7 @@ class Daemon:
             if ticks % _TICKS_PER_SECOND == 0:
                 listener.tick()
             if ticks % _TICKS_PER_SWEEP == 0 and self._broker is not None:
-                self._broker.expire()
+                self._broker.tend()
 
     async def _drain(self, engine: Engine, bridge: Bridge, listener: Listener) -> None:
         bridge.is_stopping = True

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from mq_adapters.attributes import ObjectType
 from mq_adapters.broker.control import ControlQueue
 from mq_adapters.broker.dead_letters import DeadLetters
 from mq_adapters.broker.distributor import Distributor
@@ -34,6 +35,10 @@ from mq_adapters.reasons import QueueManagerError, ReasonCode
 _NOT_AN_INPUT_QUEUE: Final = frozenset({CONTROL_QUEUE, DEAD_LETTER_QUEUE, AUDIT_QUEUE})
 
 
+#: The namelist of stream queues of a queue manager (IBM MQ, "Streams and topics").
+STREAM_NAMELIST: Final = "SYSTEM.QPUBSUB.QUEUE.NAMELIST"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerRules:
     """Which broker this is. `input_queues` take publications, each a stream in dialect `mq6`; the default stream does
@@ -52,8 +57,9 @@ class BrokerRules:
 class Broker:
     """The queued publish/subscribe engine of one queue manager.
 
-    Make it, call `attach` once, and call `expire` every few seconds. The default stream is always served; other input
-    queues are defined where they are missing. Raises QueueManagerError 2152 for a queue that cannot be one.
+    Make it, call `attach` once, and call `tend` every few seconds. The default stream is always served; other input
+    queues of its rules are defined where they are missing, and raise QueueManagerError 2152 where they cannot be one.
+    The queues of namelist SYSTEM.QPUBSUB.QUEUE.NAMELIST are input queues too, from when they are there.
     """
 
     def __init__(
@@ -66,10 +72,11 @@ class Broker:
     ) -> None:
         self._engine = engine
         self._rules = rules or BrokerRules(input_queues=streams)
+        self._input_queues: set[str] = set(self._rules.all_input_queues)
         self._spaces = TopicSpaces(
             dialect=self._rules.dialect,
             has_implicit_stream_naming=self._rules.has_implicit_stream_naming,
-            stream_names=frozenset(self._rules.all_input_queues),
+            stream_names=self._input_queues,
         )
         self._registry = SubscriptionRegistry()
         self._retained = RetainedPublications(
@@ -87,27 +94,54 @@ class Broker:
         """Loads subscriptions and retained publications, then takes over the queues and what waits on them."""
         self._registry.load(self._engine.states(StateSpace.BROKER_SUBSCRIPTION), self._spaces)
         self._retained.load(self._engine.each_state(StateSpace.BROKER_RETAINED))
-        self.expire()
+        self._end_what_was_temporary()
         self._engine.serve(self._engine.queue(CONTROL_QUEUE), self._control_queue().receive)
         for name in self._rules.all_input_queues:
             self._engine.serve(self._engine.queue(name), self._input_queue(name).receive)
+        self.tend()
 
-    def expire(self) -> None:
-        """Ends the subscriptions and forgets the retained publications whose life is over."""
+    def tend(self) -> None:
+        """Ends the subscriptions and forgets the retained publications whose life is over; serves new streams."""
         unit = self._engine.begin()
         now_us = self._engine.now_us()
         self._registry.remove_expired(unit, now_us)
         self._retained.remove_expired(unit, now_us)
+        for name in [name for name in self._registry.temporary_queues if not self._has_queue(name)]:
+            self._registry.remove_of_queue(unit, name)
+        if unit.states:
+            self._engine.submit(unit)
+        self._serve_new_streams()
+
+    def queue_deleted(self, name: str) -> None:
+        """Ends the subscriptions whose publications went to a queue that was deleted."""
+        unit = self._engine.begin()
+        self._registry.remove_of_queue(unit, name)
         if unit.states:
             self._engine.submit(unit)
 
-    def queue_deleted(self, name: str) -> None:
-        """Ends the subscriptions whose publications went to a queue that is no more (a temporary dynamic queue)."""
+    def _end_what_was_temporary(self) -> None:
+        """Temporary queues do not survive a restart, nor do the subscriptions on them."""
         unit = self._engine.begin()
-        for subscription in self._registry.of_queue(name):
-            self._registry.remove(unit, subscription)
+        for name in tuple(self._registry.temporary_queues):
+            self._registry.remove_of_queue(unit, name)
         if unit.states:
             self._engine.submit(unit)
+
+    def _serve_new_streams(self) -> None:
+        """Takes over the queues that the namelist has gained. One that is taken off it is served until the restart."""
+        definition = self._engine.objects.find(ObjectType.NAMELIST, STREAM_NAMELIST)
+        named = () if definition is None else definition.names("NAMES")
+        for name in named:
+            if name not in self._input_queues and name not in _NOT_AN_INPUT_QUEUE and self._has_queue(name):
+                self._input_queues.add(name)
+                self._engine.serve(self._engine.queue(name), self._input_queue(name).receive)
+
+    def _has_queue(self, name: str) -> bool:
+        try:
+            self._engine.queue(name)
+        except QueueManagerError:
+            return False
+        return True
 
     def _control_queue(self) -> ControlQueue:
         subscribers = Subscribers(

@@ -179,7 +179,7 @@ class DeliveryMaker:
             made = self._copy(subscription, published, headers[wish], occasion)
             if isinstance(made, Copy):
                 copies.append(made)
-            else:
+            elif made is not None:
                 failures.append(made)
         return tuple(copies), tuple(failures)
 
@@ -189,13 +189,16 @@ class DeliveryMaker:
         published: CommandHeader,
         header: DeliveredHeader | MappingError,
         occasion: Occasion,
-    ) -> Copy | Failure:
+    ) -> Copy | Failure | None:
+        """None where a temporary queue is no more, with which the subscription ends."""
         queue_name = subscription.identity.queue_name
         if isinstance(header, MappingError):
             return Failure(queue_name=queue_name, reason_code=header.reason_code)
         try:
             queue = self._engine.queue(queue_name)
         except QueueManagerError as error:
+            if subscription.is_on_temporary_queue:
+                return None
             return Failure(queue_name=queue_name, reason_code=error.reason_code)
         descriptor = self._descriptor(subscription, occasion.published_as, header)
         return Copy(

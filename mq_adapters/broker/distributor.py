@@ -58,7 +58,8 @@ class Distributor:
             try:
                 put(unit, copy.queue, sent)
             except QueueManagerError as error:
-                self._dead_letters.put(unit, message, copy.queue.name, error.reason_code)
+                if not (copy.queue.is_deleted and copy.queue.is_temporary):
+                    self._dead_letters.put(unit, message, copy.queue.name, error.reason_code)
                 continue
             copied(unit, message, sent, copy.delivery)
         for failure in plan.failures:

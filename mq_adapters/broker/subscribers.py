@@ -33,6 +33,7 @@ from mq_adapters.broker.subscription import Identity, Interest, Subscription
 from mq_adapters.broker.subscriptions import Owner, SpaceSubscriptions, SubscriptionRegistry
 from mq_adapters.broker.topic_spaces import TopicSpaces
 from mq_adapters.embedded.engine import AUDIT_QUEUE, Engine
+from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.unit_of_work import UnitOfWork
 from mq_adapters.message import MQCI_NONE, Message, MessageDescriptor
 from mq_adapters.reasons import QueueManagerError, ReasonCode
@@ -89,11 +90,11 @@ class Subscribers:
         self._spaces.check_patterns(command.topics, dialect)
         _check_persistence(command)
         _check_filter(command)
-        self._check_queue(identity)
+        queue = self._checked_queue(identity)
         space = self._registry.space(self._spaces.space(stream_name))
         _check_owners(space.owners(identity), message.descriptor, command, Reason.MQRCCF_DUPLICATE_IDENTITY)
         registrations = [
-            self._registration(space, wanted, command)
+            self._registration(space, replace(wanted, is_on_temporary_queue=queue.is_temporary), command)
             for wanted in self._wanted(message, command, dialect, identity, stream_name)
         ]
         registered = [found.subscription for found in registrations]
@@ -167,8 +168,8 @@ class Subscribers:
             correl_id=descriptor.correl_id if correlated else None,
         )
 
-    def _check_queue(self, identity: Identity) -> None:
-        """3076 for a queue that is not defined, and for those on which copies would go round in a circle."""
+    def _checked_queue(self, identity: Identity) -> Queue:
+        """The subscriber's queue. 3076 where it is not defined, and for those on which copies would go in a circle."""
         name = identity.queue_name
         try:
             queue = self._engine.queue(name)
@@ -179,6 +180,7 @@ class Subscribers:
         if queue.handler is not None or queue.name == AUDIT_QUEUE:
             error_id = str(int(ReasonCode.MQRC_PUT_INHIBITED))
             raise Refusal(Reason.MQRCCF_Q_NAME_ERROR, ("ErrorId", error_id), ("QName", name))
+        return queue
 
     def _found(
         self, message: Message, command: DeregisterSubscriber | RequestUpdate, dialect: Dialect

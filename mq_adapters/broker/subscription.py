@@ -1,9 +1,9 @@
 """A subscription: one registered topic of one subscriber, and its durable form.
 
 Stored form (space BROKER_SUBSCRIPTION): the key is stream, identity, subscription point, topic and, where there is a
-content filter, that, joined by NUL; the value is a msgpack list that begins with its version. Version 2 has the filter
-and the joint identities at its end; version 1 ends before them and is still read. To change it: raise `_VERSION` and
-keep reading the ones before.
+content filter, that, joined by NUL; the value is a msgpack list that begins with its version. Version 2 has the filter,
+the joint identities and the kind of queue at its end; version 1 ends before them and is still read. To change it: raise
+`_VERSION` and keep reading the ones before.
 """
 
 from dataclasses import dataclass
@@ -19,8 +19,8 @@ from mq_adapters.reasons import StoreError
 
 _VERSION: Final = 2
 _VERSION_WITHOUT_JOINT_IDENTITIES: Final = 1
-#: What version 1 does not have: the filter, the joint identities, and whether one of them excludes the others.
-_NOT_IN_VERSION_1: Final = ("", (), False)
+#: What version 1 does not have: the filter, the joint identities, whether one excludes the others, the kind of queue.
+_NOT_IN_VERSION_1: Final = ("", (), False, False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +52,8 @@ class Subscription:
     `number` counts registrations and gives the order of copies; `dialect` is that of the RegSub, in which publications
     are delivered; `space` and `interest.pattern` are what `stream_name` and `topic` mean in the broker's dialect;
     the user fields are those of the RegSub's MQMD; `joined` are the SubIdentities that share the subscription, one
-    alone where `is_exclusive`; `expires_us` is microseconds since 1970, 0 for never.
+    alone where `is_exclusive`; `expires_us` is microseconds since 1970, 0 for never. On a temporary dynamic queue it
+    ends with the queue.
     """
 
     number: int
@@ -71,6 +72,7 @@ class Subscription:
     accounting_token: bytes = b""
     appl_identity_data: str = ""
     expires_us: int = 0
+    is_on_temporary_queue: bool = False
 
     @property
     def scheme(self) -> Scheme:
@@ -118,6 +120,7 @@ class Subscription:
                 self.interest.filter,
                 list(self.joined),
                 self.is_exclusive,
+                self.is_on_temporary_queue,
             ]
         )
 
@@ -131,7 +134,8 @@ def unpack_subscription(packed: bytes, spaces: TopicSpaces) -> Subscription:
         elif version != _VERSION:
             raise ValueError(f"stored version {version}, this program reads {_VERSION}")
         stream_name, topic, name_of_dialect, options, point, name, user_data, *rest = fields
-        user_identifier, accounting_token, appl_identity_data, expires_us, content_filter, joined, is_exclusive = rest
+        user_identifier, accounting_token, appl_identity_data, expires_us, content_filter, *rest = rest
+        joined, is_exclusive, is_on_temporary_queue = rest
         dialect = Dialect(name_of_dialect)
         return Subscription(
             number=number,
@@ -152,6 +156,7 @@ def unpack_subscription(packed: bytes, spaces: TopicSpaces) -> Subscription:
             accounting_token=accounting_token,
             appl_identity_data=appl_identity_data,
             expires_us=expires_us,
+            is_on_temporary_queue=is_on_temporary_queue,
         )
     except (ValueError, TypeError) as error:
         raise StoreError("read a subscription", str(error), "use the program that wrote it, or a backup") from error

@@ -96,6 +96,8 @@ class SubscriptionRegistry:
         self._expiring: list[tuple[int, int, Subscription]] = []
         self._tie_breaker = itertools.count()
         self._last_number = 0
+        #: Temporary dynamic queues that subscriptions were registered with since the start.
+        self.temporary_queues: set[str] = set()
 
     def space(self, name: str) -> SpaceSubscriptions:
         """The subscriptions of a topic space, made empty where there were none."""
@@ -142,13 +144,17 @@ class SubscriptionRegistry:
             if space.find(subscription.identity, subscription.interest) is subscription:
                 self.remove(unit, subscription)
 
-    def of_queue(self, queue_name: str) -> tuple[Subscription, ...]:
-        """Every subscription whose publications go to a queue."""
+    def remove_of_queue(self, unit: UnitOfWork, queue_name: str) -> None:
+        """Ends every subscription whose publications go to a queue, which is no more."""
         everyone = (found for space in self._spaces.values() for found in space.everyone())
-        return tuple(found for found in everyone if found.identity.queue_name == queue_name)
+        for subscription in [found for found in everyone if found.identity.queue_name == queue_name]:
+            self.remove(unit, subscription)
+        self.temporary_queues.discard(queue_name)
 
     def _remember(self, subscription: Subscription) -> None:
         self.space(subscription.space).add(subscription)
+        if subscription.is_on_temporary_queue:
+            self.temporary_queues.add(subscription.identity.queue_name)
         if subscription.expires_us:
             heapq.heappush(self._expiring, (subscription.expires_us, next(self._tie_breaker), subscription))
 

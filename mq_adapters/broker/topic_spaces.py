@@ -11,7 +11,7 @@ Sources: WebSphere MQ V6 Publish/Subscribe User's Guide, "Streams"; Message Brok
 characters", "Message formats" (aq19780_), note 3.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -40,12 +40,12 @@ class BrokerDialect(StrEnum):
 class TopicSpaces:
     """The rules of one dialect. A topic space goes by the name of its stream; `wmb` has the default stream's alone.
 
-    `stream_names` are the streams that are served, which only `mq6` asks for.
+    `stream_names` are the streams that are served at the moment, which only `mq6` asks for.
     """
 
     dialect: BrokerDialect = BrokerDialect.MQ6
     has_implicit_stream_naming: bool = False
-    stream_names: frozenset[str] = frozenset({DEFAULT_STREAM})
+    stream_names: Collection[str] = (DEFAULT_STREAM,)
 
     def stream_of_publication(self, named: str | None, queue_name: str, header: Dialect) -> str:
         """The stream of a Publish or DeletePub that came on a queue; 3075."""

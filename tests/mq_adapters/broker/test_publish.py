@@ -287,7 +287,7 @@ def test_subscription_ends_with_the_expiry_of_its_command(station):
     station.pass_time(0.1)
     station.publish(header)
     assert len(station.take_all("NEW")) == 2
-    station.broker.expire()
+    station.broker.tend()
     station.control("<psc><Command>DeregSub</Command><QName>NEW</QName><Topic>a</Topic></psc>")
     assert station.listener.refusals == [("DeregSub", 3073)]
 

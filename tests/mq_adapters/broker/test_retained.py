@@ -83,7 +83,7 @@ def test_expiry_is_reduced_by_the_time_held_and_ends_the_publication(station):
     station.pass_time(6)
     station.subscribe_new("a/b")
     assert station.take_all("NEW") == []
-    station.broker.expire()
+    station.broker.tend()
     station.restart()
     station.subscribe_new("a/b")
     assert station.take_all("NEW") == []

@@ -41,14 +41,14 @@ def test_subscription_is_written_as_version_2(station):
     ((key, value),) = station.engine.states(StateSpace.BROKER_SUBSCRIPTION)
     assert key == f"{DEFAULT}\0QM1:NEW\0p\0a/#\0x=1".encode()
     expected = [2, 1, "QM1", "NEW", None, DEFAULT, "a/#", "mqrfh2", 0, "p", "n", "u", "ann", b"", "", 0]
-    assert ormsgpack.unpackb(value) == [*expected, "x=1", ["one"], True]
+    assert ormsgpack.unpackb(value) == [*expected, "x=1", ["one"], True, False]
 
 
 @pytest.mark.parametrize(
     ("space", "value"),
     [
         (StateSpace.BROKER_SUBSCRIPTION, [2, *SUBSCRIPTION[1:]]),
-        (StateSpace.BROKER_SUBSCRIPTION, [3, *SUBSCRIPTION[1:], "", [], False]),
+        (StateSpace.BROKER_SUBSCRIPTION, [3, *SUBSCRIPTION[1:], "", [], False, False]),
         (StateSpace.BROKER_SUBSCRIPTION, [1, 2]),
         (StateSpace.BROKER_SUBSCRIPTION, "no list"),
         (StateSpace.BROKER_RETAINED, [2, 5, 0, 0, False, PACKED_DESCRIPTOR, b"", b""]),

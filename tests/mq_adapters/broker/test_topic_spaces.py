@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from mq_adapters.broker.broker import BrokerRules
+from mq_adapters.attributes import Definition, ObjectType
+from mq_adapters.broker.broker import STREAM_NAMELIST, BrokerRules
 from mq_adapters.broker.topic_spaces import BrokerDialect
+from mq_adapters.embedded.unit_of_work import StateSpace
 
 DEFAULT = "SYSTEM.BROKER.DEFAULT.STREAM"
 WMB, MQ6 = BrokerDialect.WMB, BrokerDialect.MQ6
@@ -180,6 +182,48 @@ def test_subscription_points_are_apart_and_named_on_delivery(make_station, diale
     station.publish("<psc><Command>DeletePub</Command><Topic>a</Topic></psc>")
     station.control(request)
     assert station.take_all("NEW") == []
+
+
+def test_stream_is_served_from_when_the_namelist_has_its_queue(station):
+    def name_streams(*names):
+        definition = Definition(object_type=ObjectType.NAMELIST, name=STREAM_NAMELIST, said={"NAMES": names})
+        objects = station.engine.objects
+        known = objects.find(ObjectType.NAMELIST, STREAM_NAMELIST)
+        (objects.define if known is None else objects.alter)(definition)
+
+    command = "MQPSCommand RegSub MQPSQName OLD MQPSStreamName STOCK MQPSTopic a"
+    station.engine.ensure("STOCK", "")
+    station.control(command)
+    assert station.listener.refusals == [("RegSub", 3082)]
+    name_streams(DEFAULT, "STOCK", "NOT.DEFINED.YET", "SYSTEM.BROKER.CONTROL.QUEUE")
+    station.publish("MQPSCommand Publish MQPSPubOpts RetainPub MQPSTopic a", b"|waits", queue_name="STOCK")
+    station.broker.tend()
+    assert station.engine.queue("STOCK").depth == 0
+    station.control(command)
+    station.publish("MQPSCommand Publish MQPSTopic a", b"|x", queue_name="STOCK")
+    assert bodies(station, "OLD") == ["waits", "x"]
+    station.restart()
+    station.publish("MQPSCommand Publish MQPSTopic a", b"|y", queue_name="STOCK")
+    assert bodies(station, "OLD") == ["y"]
+
+
+@pytest.mark.parametrize("is_swept", [False, True])
+def test_subscriptions_on_a_temporary_queue_end_with_it(station, is_swept):
+    objects = station.engine.objects
+    model = Definition(object_type=ObjectType.QMODEL, name="MODEL", said={})
+    objects.define(model)
+    queue = objects.create_dynamic("MODEL", "TEMP.*")
+    station.control(f"MQPSCommand RegSub MQPSQName {queue.name} MQPSTopic a")
+    station.publish("MQPSCommand Publish MQPSTopic a", b"|x", persistence=0)
+    assert bodies(station, queue.name) == ["x"]
+    objects.delete_queue(queue)
+    if is_swept:
+        station.broker.tend()
+    station.publish("MQPSCommand Publish MQPSTopic a", b"|y", persistence=0)
+    assert station.listener.dead_letters == []
+    assert station.take_all("REPLY")
+    station.restart()
+    assert station.engine.states(StateSpace.BROKER_SUBSCRIPTION) == []
 
 
 def test_subscriptions_end_with_their_queue(station):
