@@ -87,13 +87,22 @@ def _copy(queue: str, format: bytes, header: bytes) -> Delivery:
     )
 
 
+def _put_batch(queue_manager: Direct, batch: bytes) -> None:
+    """What the engine does at a group commit; applications may not put there."""
+    engine = queue_manager._engine
+    assert engine is not None
+    unit = engine.begin()
+    descriptor = MessageDescriptor(persistence=MQPER_PERSISTENT)
+    engine.put(unit, engine.queue("SYSTEM.RFHBRIDGE.AUDIT"), Message(descriptor, batch))
+    engine.submit(unit)
+
+
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
     """A data folder whose trail the exporter wrote from hand-made notes."""
     folder = tmp_path / "data"
     with Direct(folder) as queue_manager:
-        descriptor = MessageDescriptor(persistence=MQPER_PERSISTENT)
-        queue_manager.put("SYSTEM.RFHBRIDGE.AUDIT", Message(descriptor, pack_batch(1, _notes())))
+        _put_batch(queue_manager, pack_batch(1, _notes()))
         export_pending(queue_manager, folder / "trail", close_segment=True)
     return folder
 
