@@ -26,7 +26,7 @@ from mappings.reasons import reason_name
 from mappings.table import Dialect
 from mq_adapters.broker.dead_letters import DeadLetters
 from mq_adapters.delivery_listener import DeliveryListener
-from mq_adapters.embedded.engine import DEAD_LETTER_QUEUE, Engine
+from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.unit_of_work import UnitOfWork
 from mq_adapters.message import Message
@@ -44,6 +44,12 @@ _US_OF_A_TENTH: Final = 100_000
 CallSoon = Callable[[Callable[[], None]], object]
 
 
+#: Reasons that pass: the message waits for room, for PUT(ENABLED) or for memory.
+_PASSING: Final = frozenset(
+    {ReasonCode.MQRC_Q_FULL, ReasonCode.MQRC_PUT_INHIBITED, ReasonCode.MQRC_Q_SPACE_NOT_AVAILABLE}
+)
+
+
 class Route:
     """One source queue and its target. One batch at a time is on its way to the disk."""
 
@@ -55,7 +61,6 @@ class Route:
         self._target = target
         self._converter = converter
         self._dead_letters = dead_letters
-        self._dead_letter_queue = engine.queue(DEAD_LETTER_QUEUE)
         self._aside: list[tuple[Queue, Message]] = []
         self._call_soon: CallSoon = lambda call: call()
         self._is_due = False
@@ -105,6 +110,8 @@ class Route:
             return  # the engine has told the daemon, which stops; what was taken is still on the disk
 
     def _gather(self, unit: UnitOfWork) -> None:
+        if self._source.is_get_inhibited:
+            return
         left_bytes = BATCH_BYTES
         for _ in range(min(BATCH_MESSAGES, self._room())):
             message = self._engine.take(self._source) if left_bytes > 0 else None
@@ -155,7 +162,7 @@ class Route:
         try:
             self._engine.put(unit, self._target, put)
         except QueueManagerError as error:
-            if error.reason_code == ReasonCode.MQRC_Q_FULL:
+            if error.reason_code in _PASSING:
                 self._set_aside(message, self._target)
             else:
                 self._give_up(unit, message, error.reason_code)
@@ -193,7 +200,11 @@ class Route:
 
     def _give_up(self, unit: UnitOfWork, message: Message, reason_code: int) -> None:
         """Sends a message to the dead-letter queue as its Report asks; where that is full, it waits aside."""
-        queue = self._dead_letter_queue
+        try:
+            queue = self._engine.objects.dead_letter_queue
+        except QueueManagerError:
+            self._set_aside(message, self._source)
+            return
         length = len(message.body) + DEAD_LETTER_HEADER_BYTES
         if queue.depth + len(unit.puts) >= queue.maximum_depth or length > queue.maximum_message_bytes:
             self._set_aside(message, queue)

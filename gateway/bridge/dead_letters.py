@@ -2,7 +2,7 @@
 
 from gateway.audit_trail.notes import NoteKind
 from mq_adapters.dead_letter import dead_letter
-from mq_adapters.embedded.engine import DEAD_LETTER_QUEUE, Engine
+from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.unit_of_work import UnitOfWork
 from mq_adapters.message import Message
 from mq_adapters.reasons import QueueManagerError
@@ -26,7 +26,7 @@ def put_dead_letter(
         message, queue_name=queue_name, reason_code=reason_code, queue_manager_name=engine.name, now_us=now_us
     )
     try:
-        engine.put(unit, engine.queue(DEAD_LETTER_QUEUE), letter)
+        engine.put(unit, engine.objects.dead_letter_queue, letter)
     except QueueManagerError as error:
         reason = f"reason {int(reason_code)}, and not even the dead-letter queue took it: {error}"
         unit.notes.append((NoteKind.DROPPED, now_us, *exchange, queue_name, message.sequence, reason))

@@ -9,7 +9,7 @@ from typing import Final
 from mappings.header_chain import FORMAT_NONE
 from mq_adapters.dead_letter import dead_letter
 from mq_adapters.delivery_listener import DeliveryListener
-from mq_adapters.embedded.engine import DEAD_LETTER_QUEUE, Engine
+from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.unit_of_work import UnitOfWork
 from mq_adapters.message import (
     MQAT_BROKER,
@@ -52,7 +52,7 @@ class DeadLetters:
             now_us=self._engine.now_us(),
         )
         try:
-            self._engine.put(unit, self._engine.queue(DEAD_LETTER_QUEUE), letter)
+            self._engine.put(unit, self._engine.objects.dead_letter_queue, letter)
         except QueueManagerError as error:
             self._listener.dropped(unit, message, queue_name, f"not even the dead-letter queue took it: {error}")
             return
