@@ -1,22 +1,34 @@
 """What commands read and write: files and standard streams; a file that is written appears whole or not at all."""
 
+import errno
 import os
 import stat
 import sys
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
+
+from mq_adapters.attributes import DEFAULT_MAXIMUM_MESSAGE_BYTES
 
 #: As a file name: standard input, or standard output.
 STANDARD_STREAM: Final = "-"
 
 
 def read_input(name: str) -> bytes:
-    """The bytes of a file, or of standard input for `-`. Raises OSError."""
+    """The bytes of a file, or of standard input for `-`. Raises OSError, EFBIG for more than a message may have."""
     if name == STANDARD_STREAM:
-        return sys.stdin.buffer.read()
-    return Path(name).read_bytes()
+        return _read_message(sys.stdin.buffer, "standard input")
+    with Path(name).open("rb") as file:
+        return _read_message(file, name)
+
+
+def _read_message(file: BinaryIO, name: str) -> bytes:
+    """All of a file; of an endless one no more than shows that it is too long."""
+    data = file.read(DEFAULT_MAXIMUM_MESSAGE_BYTES + 1)
+    if len(data) > DEFAULT_MAXIMUM_MESSAGE_BYTES:
+        raise OSError(errno.EFBIG, f"larger than the largest message, {DEFAULT_MAXIMUM_MESSAGE_BYTES >> 20} MiB", name)
+    return data
 
 
 def write_output(data: bytes) -> None:

@@ -13,7 +13,7 @@ from typing import Final
 
 import typer
 
-from gateway.cli.files import STANDARD_STREAM, replace_whole, write_whole
+from gateway.cli.files import STANDARD_STREAM, read_input, replace_whole, write_whole
 from gateway.message_conversion import Wish, converted_message
 from mappings.errors import MappingError
 
@@ -120,4 +120,4 @@ def _read_plain(path: Path) -> bytes:
     """The bytes of a plain file; a link is not followed, and what would make the reader wait is not opened."""
     if path.is_symlink() or not path.is_file():
         raise OSError("no plain file; symbolic links are not followed")
-    return path.read_bytes()
+    return read_input(str(path))

@@ -2,13 +2,14 @@
 
 import sys
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Annotated, Final
 
 import typer
 
 from gateway.cli.application import ExitCode
 from gateway.cli.files import read_input
-from gateway.cli.settings_options import ConfigOption, DataOption, settings_for
+from gateway.cli.settings_options import ConfigOption, DataOption, check_store, settings_for
 from gateway.cli.terminal import write_line
 from mq_adapters.mqsc import commands_of
 from mq_adapters.queue_manager import QueueManager
@@ -16,6 +17,8 @@ from mq_adapters.queue_manager import QueueManager
 _APPLICATION_NAME: Final = "rfhbridge"
 _PROMPT: Final = "mqsc> "
 _ENDS: Final = ("END", "QUIT")
+#: What begins a command that only asks: with it alone no store is made.
+_DISPLAY: Final = "DIS"
 
 
 def mqsc(
@@ -34,18 +37,30 @@ def mqsc(
 
     folder = settings_for(config, data).data
     text = None if file in (None, "-") else read_input(file).decode(errors="replace")
+    commands = _commands(_typed() if text is None else text.splitlines())
+    first = next(commands, None)
+    if first is None:
+        return
+    if first.upper().startswith(_DISPLAY):
+        check_store(folder)
     with connect(folder, application_name=_APPLICATION_NAME) as queue_manager:
-        failed = _carry_out(queue_manager, _typed() if text is None else text.splitlines())
+        failed = _carry_out(queue_manager, chain((first,), commands))
     if failed:
         raise typer.Exit(ExitCode.FAILED)
 
 
-def _carry_out(queue_manager: QueueManager, lines: Iterable[str]) -> int:
-    """Carries out each command and shows its answer; returns how many failed."""
-    failed = 0
+def _commands(lines: Iterable[str]) -> Iterator[str]:
+    """The commands up to END, one after another as they are typed."""
     for command in commands_of(lines):
         if command.strip().rstrip(";").upper() in _ENDS:
-            break
+            return
+        yield command.strip()
+
+
+def _carry_out(queue_manager: QueueManager, commands: Iterable[str]) -> int:
+    """Carries out each command and shows its answer; returns how many failed."""
+    failed = 0
+    for command in commands:
         answer = queue_manager.mqsc(command)
         failed += not answer.succeeded
         for line in answer.lines:

@@ -1,7 +1,8 @@
 """`rfhbridge queue`: the queues of the embedded queue manager, through the gateway where one runs."""
 
+import errno
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Final
@@ -27,7 +28,7 @@ from gateway.cli.message_options import (
     reply_to,
 )
 from gateway.cli.message_view import inspection_json, inspection_lines
-from gateway.cli.settings_options import ConfigOption, DataOption, settings_for
+from gateway.cli.settings_options import ConfigOption, DataOption, folder_with_store, settings_for
 from gateway.cli.terminal import Json, write_json, write_json_array, write_line, write_table
 from mappings.detection import Announcement
 from mq_adapters.message import (
@@ -43,6 +44,7 @@ from mq_adapters.message import (
     MessageDescriptor,
 )
 from mq_adapters.queue_manager import QueueManager
+from mq_adapters.reasons import QueueManagerError, ReasonCode
 
 #: PutApplName of what is put here.
 _APPLICATION_NAME: Final = "rfhbridge"
@@ -60,18 +62,18 @@ queue = typer.Typer(
 
 
 @contextmanager
-def _connected(config: Path | None, data: Path | None) -> Iterator[QueueManager]:
-    """A connection to the queue manager of the data folder, or the queue manager itself where no gateway runs."""
+def _connected(folder: Path) -> Iterator[QueueManager]:
+    """A connection to the queue manager of a data folder, or the queue manager itself where no gateway runs."""
     from mq_adapters import connect
 
-    with connect(settings_for(config, data).data, application_name=_APPLICATION_NAME) as queue_manager:
+    with connect(folder, application_name=_APPLICATION_NAME) as queue_manager:
         yield queue_manager
 
 
 @queue.command("list", epilog=epilog("rfhbridge queue list", "rfhbridge queue list --json"))
 def list_queues(data: DataOption = None, config: ConfigOption = None, as_json: AsJson = False) -> None:
     """List the queues: depth, oldest message, description."""
-    with _connected(config, data) as queue_manager:
+    with _connected(folder_with_store(config, data)) as queue_manager:
         statuses = queue_manager.queues()
     if as_json:
         write_json(
@@ -101,7 +103,7 @@ def define(
 
     One that is there already is error 2100.
     """
-    with _connected(config, data) as queue_manager:
+    with _connected(settings_for(config, data).data) as queue_manager:
         queue_manager.define(name, description=description)
     write_line(f"defined {name}")
 
@@ -109,7 +111,7 @@ def define(
 @queue.command(epilog=epilog("rfhbridge queue depth ORDERS"))
 def depth(name: QueueName, data: DataOption = None, config: ConfigOption = None, as_json: AsJson = False) -> None:
     """Print how many messages a queue holds."""
-    with _connected(config, data) as queue_manager:
+    with _connected(folder_with_store(config, data)) as queue_manager:
         messages = queue_manager.depth(name)
     if as_json:
         write_json({"name": name, "depth": messages})
@@ -131,7 +133,8 @@ def browse(
 
     Oldest first; they stay on the queue.
     """
-    with _connected(config, data) as queue_manager:
+    _check_form(as_json, as_bytes)
+    with _connected(folder_with_store(config, data)) as queue_manager:
         messages = queue_manager.browse(name, msg_id=msg_id, correl_id=correl_id)
         if as_bytes:
             for message in messages:
@@ -161,7 +164,8 @@ def get(
 
     No message that matches is error 2033. The message leaves the queue only after it was written out.
     """
-    with _connected(config, data) as queue_manager, _unit_of_work(queue_manager):
+    _check_form(as_json, as_bytes)
+    with _connected(folder_with_store(config, data)) as queue_manager, _unit_of_work(queue_manager):
         message = queue_manager.get(name, wait_s=wait_s, msg_id=msg_id, correl_id=correl_id)
         if as_bytes:
             write_output(message.body)
@@ -228,8 +232,8 @@ def put(
         encoding=MQENC_LITTLE_ENDIAN if encoding is None else encoding,
         coded_char_set_id=UTF_8 if coded_char_set_id is None else coded_char_set_id,
     )
-    body = read_input(message)
-    with _connected(config, data) as queue_manager:
+    body = _message_data(message)
+    with _connected(settings_for(config, data).data) as queue_manager:
         msg_id = queue_manager.put(name, Message(descriptor, body))
     if as_json:
         write_json({"msg_id": msg_id.hex()})
@@ -243,7 +247,7 @@ def clear(name: QueueName, data: DataOption = None, config: ConfigOption = None,
 
     Prints how many there were.
     """
-    with _connected(config, data) as queue_manager:
+    with _connected(folder_with_store(config, data)) as queue_manager:
         messages = queue_manager.clear(name)
     if as_json:
         write_json({"name": name, "cleared": messages})
@@ -259,7 +263,7 @@ def verify(data: DataOption = None, config: ConfigOption = None, as_json: AsJson
     """
     from mq_adapters.embedded.verification import verify_store
 
-    found = verify_store(settings_for(config, data).data)
+    found = verify_store(folder_with_store(config, data))
     if as_json:
         write_json(
             {
@@ -291,7 +295,7 @@ def backup(
     """
     from mq_adapters.embedded.backup import back_up
 
-    found = back_up(settings_for(config, data).data, file)
+    found = back_up(folder_with_store(config, data), file)
     write_line(f"backed up {found.queues} queues and {found.messages} messages to {file}")
     if not found.is_sound:
         raise CommandFailed(f"the store is not sound, findings: {found.count} (see 'rfhbridge queue verify')")
@@ -304,9 +308,27 @@ def _unit_of_work(queue_manager: QueueManager) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        queue_manager.back_out()
+        with suppress(QueueManagerError):  # the connection is broken, and with it the unit of work
+            queue_manager.back_out()
         raise
     queue_manager.commit()
+
+
+def _message_data(name: str) -> bytes:
+    """What is to be put. QueueManagerError 2030 for more than a message may have."""
+    try:
+        return read_input(name)
+    except OSError as error:
+        if error.errno != errno.EFBIG:
+            raise
+        operation = f"put {error.filename}: {error.strerror}"
+        raise QueueManagerError(ReasonCode.MQRC_MSG_TOO_BIG_FOR_Q, operation) from None
+
+
+def _check_form(as_json: bool, as_bytes: bool) -> None:
+    """A message is shown in one form."""
+    if as_json and as_bytes:
+        raise typer.BadParameter("JSON or the bytes alone, not both", param_hint="'--json' and '--raw'")
 
 
 def _message_json(message: Message) -> dict[str, Json]:

@@ -5,7 +5,16 @@ from typing import Annotated
 
 import typer
 
+from gateway.cli.application import CommandFailed
 from gateway.config import Settings
+
+
+def data_folder(text: str) -> Path:
+    """A folder's name; an empty one, which a shell makes of a variable that is not set, is nobody's wish."""
+    if not text:
+        raise typer.BadParameter("the name of the data folder is empty")
+    return Path(text)
+
 
 ConfigOption = Annotated[
     Path | None,
@@ -13,10 +22,35 @@ ConfigOption = Annotated[
 ]
 DataOption = Annotated[
     Path | None,
-    typer.Option("--data", metavar="DIR", help="Data folder of the gateway. Without it: the configured one, var."),
+    typer.Option(
+        "--data",
+        parser=data_folder,
+        metavar="DIR",
+        help="Data folder of the gateway. Without it: the configured one, var.",
+    ),
 ]
 
 
 def settings_for(config: Path | None, data: Path | None) -> Settings:
     """The settings of a command that works on a data folder. Raises ConfigurationError."""
     return Settings.load(config, {"data": data})
+
+
+def folder_with_store(config: Path | None, data: Path | None) -> Path:
+    """The data folder of a command that makes no store. Raises CommandFailed where there is none."""
+    folder = settings_for(config, data).data
+    check_store(folder)
+    return folder
+
+
+def check_store(folder: Path) -> None:
+    """CommandFailed where a data folder has no store."""
+    if not has_store(folder):
+        raise CommandFailed(f"there is no store in {folder} (name the gateway's folder with --data)")
+
+
+def has_store(folder: Path) -> bool:
+    """Whether a gateway, or a command that puts or defines, has ever worked on a data folder. Raises OSError."""
+    from mq_adapters.embedded.store import FILE_NAME
+
+    return (folder / FILE_NAME).is_file()

@@ -11,6 +11,8 @@ from gateway.cli.files import write_output
 Json = str | int | float | bool | None | Sequence["Json"] | dict[str, "Json"]
 
 _JSON_INDENT: Final = 2
+#: Blanks between two columns of a rich table.
+_GAP: Final = 2
 
 
 def write_line(text: str = "") -> None:
@@ -58,11 +60,21 @@ def printable(text: str) -> str:
 
 
 def _write_rich_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Only the last column is folded; on a terminal too narrow for the others the terminal itself wraps the lines."""
+    from rich.cells import cell_len
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(*columns, box=None, header_style="bold", pad_edge=False)
-    for row in rows:
-        table.add_row(*(Text(printable(text)) for text in row))
-    Console().print(table)
+    shown = [[printable(text) for text in row] for row in rows]
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for number, name in enumerate(columns[:-1]):
+        width = max(cell_len(text) for text in (name, *(row[number] for row in shown)))
+        table.add_column(name, width=width, no_wrap=True)
+    table.add_column(columns[-1], overflow="fold")
+    needed = sum((column.width or 0) + _GAP for column in table.columns[:-1]) + cell_len(columns[-1])
+    for row in shown:
+        table.add_row(*(Text(text) for text in row))
+    console = Console()
+    console.width = max(console.width, needed)
+    console.print(table)

@@ -99,6 +99,13 @@ def test_interruption_is_exit_code_130_without_a_word(rfhbridge, monkeypatch):
     assert (ended.exit_code, ended.stdout, ended.stderr) == (130, b"", "")
 
 
+@pytest.mark.parametrize("arguments", [["inspect"], ["lint"], ["convert", "--to", "mqrfh"]], ids=" ".join)
+def test_endless_input_is_one_line(rfhbridge, arguments):
+    ended = rfhbridge(*arguments, "/dev/zero")
+    assert (ended.exit_code, ended.stdout) == (1, b"")
+    assert ended.stderr == "rfhbridge: /dev/zero: larger than the largest message, 257 MiB\n"
+
+
 def test_reader_that_has_gone_is_no_noise(vectors):
     reading, writing = os.pipe()
     os.close(reading)

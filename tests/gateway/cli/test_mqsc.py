@@ -37,6 +37,20 @@ def test_commands_are_carried_out_up_to_end_and_kept(mqsc, rfhbridge, data_folde
     assert "NEVER" not in mqsc(b"DISPLAY Q(*)").text
 
 
+@pytest.mark.parametrize("text", [b"DISPLAY QLOCAL(*)\n", b"  dis q(a)\n"])
+def test_question_alone_makes_no_store(mqsc, data_folder, text):
+    ended = mqsc(text)
+    assert (ended.exit_code, ended.stdout) == (1, b"")
+    assert f"there is no store in {data_folder}" in ended.stderr
+    assert not data_folder.exists()
+
+
+@pytest.mark.parametrize("text", [b"", b"END\n", b"* nothing\n"])
+def test_script_without_a_command_makes_no_store(mqsc, data_folder, text):
+    assert mqsc(text).exit_code == 0
+    assert not data_folder.exists()
+
+
 def test_commands_may_come_from_a_file(mqsc, tmp_path):
     script = tmp_path / "queues.mqsc"
     script.write_bytes(SCRIPT)

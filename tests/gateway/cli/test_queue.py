@@ -173,6 +173,8 @@ def test_missing_file_is_one_line_and_puts_nothing(queue, tmp_path):
         ["get", "ORDERS", "--wait", "-1"],
         ["get", "ORDERS", "--msg-id", "xyz"],
         ["browse", "ORDERS", "MORE"],
+        ["browse", "ORDERS", "--raw", "--json"],
+        ["get", "ORDERS", "--raw", "--json"],
         ["define"],
         ["depth"],
         ["clear"],
@@ -197,9 +199,50 @@ def test_data_folder_may_come_from_the_configuration(rfhbridge, tmp_path):
     assert "none.toml" in ended.stderr
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["list"],
+        ["depth", "A"],
+        ["browse", "A"],
+        ["get", "A"],
+        ["clear", "A"],
+        ["verify"],
+        ["backup", "copy.sqlite"],
+    ],
+    ids=" ".join,
+)
+@pytest.mark.parametrize("is_there", [False, True], ids=["no folder", "an empty folder"])
+def test_command_that_only_looks_makes_no_store(rfhbridge, data_folder, arguments, is_there):
+    if is_there:
+        data_folder.mkdir()
+    ended = rfhbridge("queue", *arguments, "--data", data_folder)
+    message = f"rfhbridge: there is no store in {data_folder} (name the gateway's folder with --data)\n"
+    assert (ended.exit_code, ended.stdout, ended.stderr) == (1, b"", message)
+    assert data_folder.exists() == is_there
+    assert not is_there or list(data_folder.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "arguments", [["queue", "list"], ["queue", "put", "A", "-"], ["mqsc"], ["run"], ["audit", "verify"]], ids=" ".join
+)
+def test_data_folder_without_a_name_is_wrong_use(rfhbridge, arguments):
+    ended = rfhbridge(*arguments, "--data", "")
+    assert (ended.exit_code, ended.stdout) == (3 if arguments[0] == "audit" else 2, b"")
+    assert "'--data'" in ended.stderr
+
+
+def test_endless_input_is_2030_and_puts_nothing(queue):
+    ended = queue("put", "ORDERS", "/dev/zero")
+    assert (ended.exit_code, ended.stdout) == (1, b"")
+    assert "2030 MQRC_MSG_TOO_BIG_FOR_Q" in ended.stderr
+    assert ended.stderr.count("\n") == 1
+    assert queue("depth", "ORDERS").text == "0\n"
+
+
 def test_data_folder_that_cannot_be_made_is_one_line(rfhbridge, tmp_path):
     (tmp_path / "file").write_bytes(b"")
-    ended = rfhbridge("queue", "list", "--data", tmp_path / "file" / "data")
+    ended = rfhbridge("queue", "define", "A", "--data", tmp_path / "file" / "data")
     assert (ended.exit_code, ended.stdout) == (1, b"")
     assert ended.stderr.count("\n") == 1
     assert "Traceback" not in ended.stderr

@@ -1,8 +1,12 @@
 """`rfhbridge queue` as a client of a running gateway: other processes use the queues at the same time."""
 
 import json
+import select
+import signal
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import pytest
 
@@ -50,6 +54,25 @@ def test_get_that_waited_in_vain_is_2033(rfhbridge, data):
     ended = rfhbridge("queue", "get", "ORDERS", "--wait", "0.1", "--data", data)
     assert (ended.exit_code, ended.stdout) == (1, b"")
     assert "2033" in ended.stderr
+
+
+def test_interrupted_get_ends_in_silence(data):
+    command = [sys.executable, "-m", "gateway.cli", "queue", "get", "ORDERS", "--wait", "60", "--data", data]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as getter:
+        try:
+            _await_waiting(getter.pid)
+            getter.send_signal(signal.SIGINT)
+            assert getter.communicate(timeout=60) == (b"", b"")
+        finally:
+            getter.kill()
+    assert getter.returncode == 130
+
+
+def _await_waiting(process_id):
+    """Until a process waits for an answer on its Unix socket, as the kernel says."""
+    deadline_s = time.monotonic() + 5  # where the kernel does not say
+    while "unix_stream" not in Path(f"/proc/{process_id}/wchan").read_text() and time.monotonic() < deadline_s:
+        select.select([], [], [], 0.02)
 
 
 def test_undefined_queue_is_2085(rfhbridge, data):
