@@ -4,6 +4,7 @@ Unlike the rooms of `mappings`, which refuse what is wrong, this goes on as far 
 answer. Pure: bytes in, a value out.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -28,6 +29,10 @@ from mappings.response import read_response
 _RESPONSE_NAMES: Final = frozenset({"MQPSCompCode", "pscr"})
 _COMMAND_NAMES: Final = frozenset({"MQPSCommand", "psc"})
 _RESERVED: Final = "MQPS"
+_COMMAND_FOLDERS: Final = frozenset({"psc", "pscr"})
+#: MQRC_RFH_ERROR and MQRC_RFH_DUPLICATE_PARM.
+_NOT_ONE_COMMAND: Final = 2334
+_STANDS_TWICE: Final = 2338
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,5 +199,41 @@ def _command_of(walk: _Walk, problems: list[Problem]) -> str | None:
         if names & _COMMAND_NAMES or any(name.startswith(_RESERVED) for name in names):
             return read_command(walk.chain()).verb
     except MappingError as error:
-        problems.append(problem_of(error))
+        problems.append(problem_of(error, offset=_place_of(error, walk.structures)))
     return None
+
+
+def _place_of(error: MappingError, structures: list[Structure]) -> int | None:
+    """Where the name or value that an error is about stands; else the command; of two commands, the second."""
+    commands = [offset for structure in structures for offset in _commands_of(structure)]
+    if error.reason_code == _NOT_ONE_COMMAND and len(commands) > 1:
+        return commands[1]
+    fields = [field for structure in structures for field in _parameters_of(structure)]
+    wanted = error.parameter
+    named = [field.offset for field in fields if field.name in (wanted, f"{_RESERVED}{wanted}")]
+    if named:
+        return named[1 if error.reason_code == _STANDS_TWICE and len(named) > 1 else 0]
+    valued = [field.offset for field in fields if field.value == wanted]
+    return next(iter(valued or commands), None)
+
+
+def _commands_of(structure: Structure) -> tuple[int, ...]:
+    """Where the commands and responses of a header stand: an MQRFH is one, an MQRFH2 has them in folders."""
+    folders = structure.contents.folders
+    is_command = structure.name == "MQRFH"
+    return (structure.offset,) * is_command + tuple(each.offset for each in folders if each.name in _COMMAND_FOLDERS)
+
+
+def _parameters_of(structure: Structure) -> Iterator[Field]:
+    """The pairs of an MQRFH, or the properties of its command folders, each with its offset."""
+    yield from structure.contents.pairs
+    waiting = [
+        element
+        for folder in reversed(structure.contents.folders)
+        if folder.name in _COMMAND_FOLDERS
+        for element in reversed(folder.elements)
+    ]
+    while waiting:
+        element = waiting.pop()
+        yield Field(offset=element.offset, name=element.name, value=element.text)
+        waiting.extend(reversed(element.children))

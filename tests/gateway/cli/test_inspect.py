@@ -135,8 +135,11 @@ def test_problem_stands_behind_what_is_readable(rfhbridge, vectors):
         (b'MQPSCommand Publish MQPSTopic "a b  ', 62, 2335),
         (b"MQPSCommand Publish MQPSTopic       ", 68, 2335),
         (b"MQPSCommand Publish MQPSPubOpts Lou ", 52, 3084),
-        (b"MQPSCommand Jump MQPSTopic a        ", None, 2336),
-        (b"MQPSTopic a                         ", None, 2336),
+        (b"MQPSCommand Jump MQPSTopic a        ", 32, 2336),
+        (b"MQPSTopic a                         ", 32, 2336),
+        (b"MQPSCommand Publish                 ", 0, 2339),
+        (b"MQPSCommand Publish MQPSFoo a       ", 52, 2337),
+        (b"MQPSCommand RegSub MQPSTopic a MQPSSubName x MQPSSubName y  ", 77, 2338),
     ],
 )
 def test_wrong_name_value_string_is_a_problem_with_its_place(rfhbridge, string, offset, reason):
@@ -146,8 +149,32 @@ def test_wrong_name_value_string_is_a_problem_with_its_place(rfhbridge, string, 
     problem = json.loads(ended.stdout)["problems"][0]
     assert ended.exit_code == 1
     assert problem["reason_code"] == reason
-    if offset is not None:
-        assert problem["offset"] == offset
+    assert problem["offset"] == offset
+
+
+@pytest.mark.parametrize(
+    ("folders", "found", "reason"),
+    [
+        ([b"<psc><Command>Jump</Command></psc>  "], b"<Command>", 2336),
+        ([b"<psc><Topic>a</Topic></psc> "], b"<psc>", 2336),
+        ([b"<psc><Command>Publish</Command><Topic>a</Topic><Foo>a</Foo></psc>   "], b"<Foo>", 2337),
+        ([b"<psc><Command>Publish</Command><Topic></Topic></psc>"], b"<Topic>", 3072),
+        ([b"<psc><Command>Publish</Command></psc>   "], b"<psc>", 2339),
+        (
+            [b"<usr><Foo>a</Foo></usr> ", b"<psc><Command>RegSub</Command><Foo>a</Foo></psc>"],
+            b"<Foo>a</Foo></psc>",
+            2337,
+        ),
+        ([b"<psc><Command>Publish</Command></psc>   ", b"<psc><Topic>a</Topic></psc> "], b"<psc><Topic>", 2334),
+    ],
+)
+def test_wrong_command_in_a_folder_is_a_problem_with_its_place(rfhbridge, folders, found, reason):
+    variable = b"".join(len(folder).to_bytes(4, "little") + folder for folder in folders)
+    message = bytes.fromhex("52464820 02000000") + (36 + len(variable)).to_bytes(4, "little")
+    message += bytes.fromhex("22020000 b8040000 2020202020202020 00000000 b8040000") + variable
+    problem = json.loads(rfhbridge("inspect", "--json", stdin=message).stdout)["problems"][0]
+    assert (problem["reason_code"], problem["offset"]) == (reason, message.index(found))
+    assert f"problem at byte {problem['offset']}: " in rfhbridge("inspect", stdin=message).text
 
 
 def test_malformed_folder_is_shown_as_its_text(rfhbridge, vectors):
