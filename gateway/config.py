@@ -131,7 +131,8 @@ class PublishSettings(_Table):
     """From MQTT to MQ."""
 
     stream: MqName = Field(
-        default="SYSTEM.BROKER.DEFAULT.STREAM", description="stream queue that publications are put on"
+        default="SYSTEM.BROKER.DEFAULT.STREAM",
+        description="stream queue that publications are put on; MQTT clients subscribe on the default stream",
     )
 
 

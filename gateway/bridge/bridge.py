@@ -451,6 +451,7 @@ class Bridge:
 
     @staticmethod
     def _note_session(unit: UnitOfWork, session: ClientSession, event: str, now_us: int) -> None:
+        _log.debug("session changed client=%s change=%s level=%s", session.client, event, session.level)
         unit.notes.append(
             (
                 NoteKind.SESSION,
