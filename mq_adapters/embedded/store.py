@@ -289,7 +289,7 @@ class Store:
 
     def _wal_has_grown(self, _connection: apsw.Connection, _name: str, pages: int) -> int:
         if pages >= CHECKPOINT_PAGES:
-            self._checkpoint.wanted.set()
+            self._checkpoint.want()
         return apsw.SQLITE_OK
 
     def _restart_wal(self) -> None:
