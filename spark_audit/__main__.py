@@ -13,20 +13,33 @@ import argparse
 import sys
 import tempfile
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn, Protocol
 
 import orjson
 from rich.console import Console
 
-from spark_audit.report import print_summary, write_report
+from spark_audit.interruption import Interruption
+from spark_audit.report import check_report_folder, print_summary, write_report
 from spark_audit.result import AuditResult
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 TRAIL_FOLDER: Final = "trail"
 SOME_FAILED: Final = 1
 NOT_DONE: Final = 2
 USAGE: Final = 3
+#: 128 + SIGINT, as shells count.
+INTERRUPTED: Final = 130
 _PIPE_COLUMNS: Final = 160
+
+
+class Tell(Protocol):
+    """Says a line on stderr."""
+
+    def __call__(self, line: str, level: str = "info") -> None: ...
 
 
 class _Parser(argparse.ArgumentParser):
@@ -40,27 +53,43 @@ class _Parser(argparse.ArgumentParser):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the audit, or converts an archive; returns the exit code."""
     options = _options(arguments)
-    return _convert(options) if options.command == "convert" else _run(options)
+    with Interruption() as interruption:
+        try:
+            return _convert(options, interruption) if options.command == "convert" else _run(options, interruption)
+        except BaseException:  # what comes of an interruption within a call of Java is an error of any kind
+            if interruption.has_come:
+                return INTERRUPTED
+            raise
 
 
-def _run(options: argparse.Namespace) -> int:
+def _run(options: argparse.Namespace, interruption: Interruption) -> int:
+    tell = _tell_json if options.log_format == "json" else _tell
     data: Path = options.data
     if not data.is_dir():
-        print(f"python -m spark_audit: {data} is no folder", file=sys.stderr)
+        tell(f"{data} is no folder", "error")
         return USAGE
-    result = _audited(data / TRAIL_FOLDER)
+    try:
+        check_report_folder(options.out)  # now, not when Spark has done its work
+    except OSError as error:
+        return _not_written(options.out, error, tell)
+    result = _audited(data / TRAIL_FOLDER, tell, interruption)
     try:
         files = write_report(result, options.out)
     except OSError as error:
-        print(f"python -m spark_audit: {options.out} cannot be written: {error.strerror}", file=sys.stderr)
-        return USAGE
-    _tell(f"wrote {files[0]} and {files[1]}")
+        return _not_written(options.out, error, tell)
+    tell(f"wrote {files[0]} and {files[1]}")
     if options.json:
         sys.stdout.write(orjson.dumps(result.as_dict(), option=orjson.OPT_INDENT_2).decode() + "\n")
     else:
         width = None if sys.stdout.isatty() else _PIPE_COLUMNS
         print_summary(result, Console(width=width, highlight=False))
     return result.verdict.exit_code
+
+
+def _not_written(folder: Path, error: OSError, tell: Tell) -> int:
+    place = error.filename if isinstance(error.filename, str) else folder
+    tell(f"{place} cannot be written: {error.strerror} (name another folder with --out)", "error")
+    return NOT_DONE
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -70,6 +99,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     run.add_argument("--data", type=Path, required=True, metavar="DIR", help="the gateway's data folder")
     run.add_argument("--out", type=Path, required=True, metavar="DIR", help="where result.json and report.html go")
     run.add_argument("--json", action="store_true", help="print result.json instead of the summary")
+    run.add_argument("--log-format", default="text", choices=("text", "json"), help="form of the lines on stderr")
     convert = commands.add_parser("convert", help="convert an archive of messages")
     convert.add_argument("--to", required=True, choices=("mqrfh", "mqrfh2"), help="format of the new headers")
     convert.add_argument(
@@ -85,7 +115,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def _convert(options: argparse.Namespace) -> int:
+def _convert(options: argparse.Namespace, interruption: Interruption) -> int:
     source: Path = options.source
     target: Path = options.out
     if not source.is_dir() or target.exists():
@@ -101,11 +131,12 @@ def _convert(options: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory(prefix="rfhbridge-convert-") as name:
         try:
             _tell("starting Spark")
-            spark = start_session(Path(name), trail_bytes=size_bytes)
+            with interruption.held():
+                spark = start_session(Path(name), trail_bytes=size_bytes)
             try:
                 archive = convert_archive(spark, source, target, to=options.to, mode=options.mode)
             finally:
-                spark.stop()
+                _stop(spark, interruption)
         except ArchiveError as error:
             print(f"python -m spark_audit: {error}", file=sys.stderr)
             return USAGE
@@ -116,7 +147,7 @@ def _convert(options: argparse.Namespace) -> int:
     return SOME_FAILED if archive.failed else 0
 
 
-def _audited(trail_dir: Path) -> AuditResult:
+def _audited(trail_dir: Path, tell: Tell, interruption: Interruption) -> AuditResult:
     """The result; what keeps Spark from starting or the trail from being read makes it `not evaluable`."""
     from pyspark.errors import PySparkException
 
@@ -133,25 +164,40 @@ def _audited(trail_dir: Path) -> AuditResult:
         if not files.size_bytes:
             return not_evaluable("the trail holds no whole line: it is empty, or this is not a trail")
         try:
-            _tell("starting Spark")
-            spark = start_session(scratch, trail_bytes=files.size_bytes)
+            tell("starting Spark")
+            with interruption.held():
+                spark = start_session(scratch, trail_bytes=files.size_bytes)
         except (PySparkException, OSError) as error:
             return not_evaluable(f"Spark does not start (it needs Java 17 or 21): {error}")
         try:
-            return audit(spark, files, _tell)
+            return audit(spark, files, tell)
         except PySparkException as error:
             return not_evaluable(f"Spark gave up: {_first_line(error)}")
         finally:
-            spark.stop()
+            _stop(spark, interruption)
+
+
+def _stop(spark: "SparkSession", interruption: Interruption) -> None:
+    """An interrupted Spark is dead already."""
+    if not interruption.has_come:
+        spark.stop()
 
 
 def _first_line(error: Exception) -> str:
     return str(error).strip().partition("\n")[0]
 
 
-def _tell(line: str) -> None:
-    """Progress for people, on stderr."""
-    print(f"audit: {line}", file=sys.stderr, flush=True)
+def _tell(line: str, level: str = "info") -> None:
+    """Progress and errors for people, on stderr."""
+    speaker = "rfhbridge audit run" if level == "error" else "audit"
+    print(f"{speaker}: {line}", file=sys.stderr, flush=True)
+
+
+def _tell_json(line: str, level: str = "info") -> None:
+    """The same for a program, as the gateway's log has it: one object a line."""
+    at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    event = {"at": at, "level": level, "module": "spark_audit", "event": line}
+    print(orjson.dumps(event).decode(), file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -40,6 +40,7 @@ from spark_audit.result import (
     Verdict,
     Violation,
     Volumes,
+    counted,
 )
 from spark_audit.verify import LIMITS
 
@@ -69,7 +70,7 @@ def audit(spark: SparkSession, files: TrailFiles, progress: Progress) -> AuditRe
     """The result for a trail. `progress` is told a line for people before and after each step."""
     if not files.segments or not files.size_bytes:
         return not_evaluable("there is no closed segment and no whole line: the trail is empty, or this is not a trail")
-    progress(f"reading {len(files.segments)} segments, {files.size_bytes / 1e6:.1f} MB")
+    progress(f"reading {counted(len(files.segments), 'segment')}, {files.size_bytes / 1e6:.1f} MB")
     trail = read_lines(spark, files).persist()
     outcomes = reperformance.reperformed(trail.where("is_record")).persist()
     try:
@@ -165,7 +166,7 @@ def _run(control: Control, frame: DataFrame, progress: Progress) -> ControlResul
     count = len(rows) if len(rows) <= SAMPLE else found.count()
     seconds = time.monotonic() - started
     sample = sorted(rows[:SAMPLE], key=lambda row: (row["gateway"] or "", row["sequence"] or 0))
-    progress(f"{control.identifier}: {count} violations ({seconds:.1f} s)")
+    progress(f"{control.identifier}: {counted(count, 'violation')} ({seconds:.1f} s)")
     return ControlResult(
         identifier=control.identifier,
         title=control.title,
@@ -192,11 +193,14 @@ def _verdict(
     if failed:
         total = sum(result.violations for result in failed)
         names = ", ".join(result.identifier for result in failed)
-        return Verdict.VIOLATIONS, f"{total} violations of {names}"
+        return Verdict.VIOLATIONS, f"{counted(total, 'violation')} of {names}"
     judged = sum(count.count for count in conversions if count.status != Status.NOT_REPERFORMABLE)
     if conversions and not judged:
         return Verdict.NOT_EVALUABLE, "no conversion could be performed again"
-    return Verdict.CLEAN, f"{scope.records} records, {judged} conversions performed again, no violation"
+    return (
+        Verdict.CLEAN,
+        f"{counted(scope.records, 'record')}, {counted(judged, 'conversion')} performed again, no violation",
+    )
 
 
 def _conversions(outcomes: DataFrame) -> tuple[ConversionCount, ...]:

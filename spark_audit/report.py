@@ -6,6 +6,7 @@ is printed without markup and without control characters.
 
 import base64
 import binascii
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,7 +19,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from spark_audit.result import AuditResult, Difference, Verdict
+from spark_audit.result import AuditResult, Difference, Verdict, counted
 
 RESULT_FILE: Final = "result.json"
 REPORT_FILE: Final = "report.html"
@@ -35,6 +36,16 @@ class DumpRow:
     hexadecimal: str
     text: str
     differs: bool
+
+
+def check_report_folder(folder: Path) -> None:
+    """Makes the folder; OSError where `write_report` would fail there."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in (RESULT_FILE, REPORT_FILE):
+        if (folder / name).exists():
+            (folder / name).open("r+b").close()
+    with tempfile.TemporaryFile(dir=folder):
+        return
 
 
 def write_report(result: AuditResult, folder: Path) -> tuple[Path, Path]:
@@ -92,8 +103,9 @@ def print_summary(result: AuditResult, console: Console) -> None:
     console.print(Text(f"{result.verdict.value}: {printable(result.reason)}", style=_STYLES[result.verdict]))
     scope = result.scope
     console.print(
-        f"{scope.records} records in {len(scope.segments)} segments, {moment(scope.first_at_us)} to "
-        f"{moment(scope.last_at_us)}; {scope.lines_set_aside} lines set aside; {len(scope.torn_files)} torn files",
+        f"{counted(scope.records, 'record')} in {counted(len(scope.segments), 'segment')}, "
+        f"{moment(scope.first_at_us)} to {moment(scope.last_at_us)}; "
+        f"{counted(scope.lines_set_aside, 'line')} set aside; {counted(len(scope.torn_files), 'torn file')}",
         markup=False,
     )
     if not result.controls:
@@ -102,7 +114,8 @@ def print_summary(result: AuditResult, console: Console) -> None:
     console.print(_conversions_table(result))
     for control in result.controls:
         for violation in control.sample[:_SUMMARY_SAMPLE]:
-            line = f"{control.identifier} record {violation.sequence} {violation.subject}: {violation.detail}"
+            record = f"record {violation.sequence} " if violation.sequence else ""  # a line that is none has no number
+            line = f"{control.identifier} {record}{violation.subject}: {violation.detail}"
             console.print(Text(printable(line)), soft_wrap=True)
 
 

@@ -7,6 +7,11 @@ from typing import Final
 RESULT_VERSION: Final = 1
 
 
+def counted(number: int, noun: str) -> str:
+    """A number with its noun: 1 segment, 2 segments."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 class Verdict(StrEnum):
     """CLEAN: no control of severity error found anything. NOT_EVALUABLE: there was nothing that could be judged."""
 

@@ -20,7 +20,7 @@ from mappings.table import TableError
 from mq_adapters.reasons import QueueManagerError, StoreError
 
 #: 128 + SIGINT, as shells count.
-_INTERRUPTED: Final = 130
+INTERRUPTED: Final = 130
 _log = logging.getLogger(__name__)
 
 
@@ -79,7 +79,7 @@ class Application(TyperGroup):
             _forget_standard_output()
             code = ExitCode.FAILED
         except KeyboardInterrupt:
-            code = _INTERRUPTED
+            code = INTERRUPTED
         except typer.TyperException as error:
             _tell(" ".join(error.format_message().split()) + _where_help_is(error))
             code = AuditExitCode.USAGE if is_audit else ExitCode.USAGE

@@ -1,29 +1,42 @@
 """`rfhbridge audit`: the audit on Spark, in a process of its own, and the trail's integrity without Spark."""
 
+import contextlib
 import importlib.util
+import logging
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Annotated, Final, cast
 
 import typer
 
-from gateway.cli.application import AuditExitCode, CommandFailed
+from gateway import log
+from gateway.cli.application import INTERRUPTED, AuditExitCode, CommandFailed
 from gateway.cli.examples import epilog
-from gateway.cli.settings_options import ConfigOption, DataOption, settings_for
-from gateway.cli.terminal import Json, write_json, write_line
-from mq_adapters.reasons import QueueManagerError, ReasonCode
+from gateway.cli.settings_options import ConfigOption, DataOption, has_store, settings_for
+from gateway.cli.terminal import Json, counted, write_json, write_line
+from mq_adapters.reasons import QueueManagerError, ReasonCode, StoreError
 
 #: Under the data folder, unless --out says otherwise.
 _REPORT_FOLDER: Final = "report"
 _RESULT: Final = "result.json"
 #: Where the set-up of this project notes a Java that it installed beside the environment.
 _JAVA_HOME_NOTE: Final = "java-home"
+_APPLICATION_NAME: Final = "rfhbridge"
+#: How long a gateway that runs may take to write what waits on its audit queue, seconds.
+EXPORT_WAIT_S: Final = 10.0
+_POLL_S: Final = 0.05
+#: How long an interrupted audit may take to end by itself, and once it was told, seconds; Spark stops in about one.
+_TERMINAL_WAIT_S: Final = 2.0
+_STOP_WAIT_S: Final = 10.0
+_log = logging.getLogger(__name__)
 
 audit = typer.Typer(
-    help="Prove what the gateway did, from its trail. Exit 0 clean, 1 violations, 2 not evaluable.",
+    help="Prove what the gateway did, from its trail. Exit code 0 clean, 1 violations, 2 not evaluable, 3 wrong use.",
     epilog=epilog("rfhbridge audit run --data var --out report", "rfhbridge audit verify --data var"),
     rich_markup_mode=None,
 )
@@ -42,15 +55,19 @@ def run(
     """Re-perform every conversion on Spark.
 
     Writes result.json and report.html. What still waits on the audit queue is written to the trail first, by the
-    gateway where one runs.
+    gateway where one runs. Exit code 0 clean, 1 violations, 2 not evaluable, 3 wrong use.
     """
     environment = _spark_environment()
     data_folder = settings_for(config, data).data
+    if not data_folder.is_dir():
+        raise CommandFailed(f"there is no data folder {data_folder} (name the gateway's with --data)")
     _export_pending(data_folder)
     report_folder = data_folder / _REPORT_FOLDER if out is None else out
     command = [sys.executable, "-m", "spark_audit", "run", "--data", str(data_folder), "--out", str(report_folder)]
     if as_json:
         command.append("--json")
+    if log.is_json():
+        command += ("--log-format", "json")
     raise typer.Exit(_audited(command, environment, report_folder / _RESULT))
 
 
@@ -62,7 +79,7 @@ def verify(
 ) -> None:
     """Check the trail without Spark.
 
-    Every hash, link and number. Exit code 0 intact, 1 violated, 2 not evaluable.
+    Every hash, link and number. Exit code 0 intact, 1 violated, 2 not evaluable, 3 wrong use.
     """
     from gateway.audit_trail.exporter import TRAIL_FOLDER
     from spark_audit.verify import verify as verify_trail
@@ -73,27 +90,55 @@ def verify(
     else:
         write_line(f"{verification.verdict}: {verification.reason}")
         for problem in verification.problems:
-            write_line(f"  {problem}")
-        write_line(f"{verification.segments} segments, {verification.records} records, head {verification.head}")
+            if str(problem) != verification.reason:  # the first one is the reason of a violated trail
+                write_line(f"  {problem}")
+        counts = f"{counted(verification.segments, 'segment')}, {counted(verification.records, 'record')}"
+        write_line(f"{counts}, head {verification.head}")
         write_line(verification.limits)
     raise typer.Exit(verification.verdict.exit_code)
 
 
 def _export_pending(data_folder: Path) -> None:
-    """Writes what waits on the audit queue to the trail; a gateway that runs does so itself."""
+    """Writes what waits on the audit queue to the trail; a gateway that runs does so itself.
+
+    A folder without a store is a copied trail, and a store that cannot be written is evidence: neither is touched, and
+    the trail that is there is audited.
+    """
     from gateway.audit_trail.exporter import TRAIL_FOLDER, export_pending
     from mq_adapters.embedded.direct import Direct
 
-    if not data_folder.is_dir():
-        raise CommandFailed(f"there is no data folder {data_folder} (name the gateway's with --data)")
+    if not has_store(data_folder):
+        return
     try:
-        queue_manager = Direct(data_folder)
+        with Direct(data_folder) as queue_manager:
+            export_pending(queue_manager, data_folder / TRAIL_FOLDER, close_segment=True)
     except QueueManagerError as error:
-        if error.reason_code == ReasonCode.MQRC_OBJECT_IN_USE:
-            return
-        raise
-    with queue_manager:
-        export_pending(queue_manager, data_folder / TRAIL_FOLDER, close_segment=True)
+        if error.reason_code != ReasonCode.MQRC_OBJECT_IN_USE:
+            raise
+        _await_gateway(data_folder)
+    except StoreError as error:
+        _log.warning("notes that wait are not included reason=%s", error)
+
+
+def _await_gateway(data_folder: Path) -> None:
+    """Gives the gateway that runs EXPORT_WAIT_S to write what waits on the audit queue."""
+    from mq_adapters.embedded.client import Client
+    from mq_adapters.embedded.engine import AUDIT_QUEUE
+
+    deadline_s = time.monotonic() + EXPORT_WAIT_S
+    is_told = False
+    try:
+        with Client(data_folder, application_name=_APPLICATION_NAME) as gateway:
+            while batches := gateway.depth(AUDIT_QUEUE):
+                if time.monotonic() >= deadline_s:
+                    _log.warning("notes that wait are not included batches=%s wait_s=%s", batches, EXPORT_WAIT_S)
+                    return
+                if not is_told:
+                    _log.info("waiting until the gateway has written its notes batches=%s", batches)
+                is_told = True
+                time.sleep(_POLL_S)
+    except QueueManagerError as error:
+        _log.warning("notes that wait are not included reason=%s", error)
 
 
 def _spark_environment() -> dict[str, str]:
@@ -115,9 +160,31 @@ def _spark_environment() -> dict[str, str]:
 def _audited(command: list[str], environment: dict[str, str], result: Path) -> int:
     """Runs the Spark process. Its exit code counts only with a new result: a Python that fails ends with 1 too."""
     before_ns = result.stat().st_mtime_ns if result.exists() else 0
-    return_code = subprocess.run(command, env=environment, check=False).returncode
+    return_code = _ended(command, environment)
+    if return_code == INTERRUPTED:
+        raise KeyboardInterrupt
     after_ns = result.stat().st_mtime_ns if result.exists() else 0
     if return_code in (AuditExitCode.CLEAN, AuditExitCode.VIOLATIONS) and after_ns == before_ns:
         raise CommandFailed(f"the audit left no new {result} (what it printed says why)")
     codes = [code.value for code in AuditExitCode]
     return return_code if return_code in codes else AuditExitCode.NOT_EVALUABLE
+
+
+def _ended(command: list[str], environment: dict[str, str]) -> int:
+    """The exit code of a process. An interruption is passed on, so that it stops Spark and removes what it wrote."""
+    with subprocess.Popen(command, env=environment) as process:
+        try:
+            return process.wait()
+        except KeyboardInterrupt:
+            _let_end(process)
+            raise
+
+
+def _let_end(process: "subprocess.Popen[bytes]") -> None:
+    """A terminal interrupts both processes; where somebody else did, this tells the other. At last it is killed."""
+    for wait_s in (_TERMINAL_WAIT_S, _STOP_WAIT_S):
+        with contextlib.suppress(subprocess.TimeoutExpired, KeyboardInterrupt):
+            process.wait(wait_s)
+            return
+        process.send_signal(signal.SIGINT)
+    process.kill()

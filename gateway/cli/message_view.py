@@ -6,7 +6,7 @@ from typing import Final
 
 from gateway.cli.header_contents import Contents, NamedFolder, PlacedElement, Problem
 from gateway.cli.inspection import Body, Inspection, Structure
-from gateway.cli.terminal import Json, printable
+from gateway.cli.terminal import Json, counted, printable
 from mappings.charset import is_big_endian
 from mappings.errors import HeaderError
 
@@ -41,7 +41,7 @@ def inspection_lines(inspection: Inspection, data: bytes) -> Iterator[str]:
         yield f"command {inspection.command}"
     body = inspection.body
     if body is None:
-        yield f"all {len(data)} bytes:"
+        yield f"all {counted(len(data), 'byte')}:"
         yield from data_lines(data)
     else:
         yield _body_line(body)
@@ -57,7 +57,7 @@ def data_lines(data: bytes) -> Iterator[str]:
     else:
         yield from _hexadecimal(data[:SHOWN_BODY_BYTES])
     if len(data) > SHOWN_BODY_BYTES:
-        yield f"  ... {len(data) - SHOWN_BODY_BYTES} bytes more; --raw gives all"
+        yield f"  ... {counted(len(data) - SHOWN_BODY_BYTES, 'byte')} more; --raw gives all"
 
 
 def _text_of(data: bytes) -> str | None:
@@ -108,7 +108,7 @@ def _element_lines(element: PlacedElement, *, depth: int) -> Iterator[str]:
 def _body_line(body: Body) -> str:
     format = _format(body.format) or "blank"
     order = _byte_order(body.encoding)
-    place = f"body at byte {body.offset}, {len(body.data)} bytes"
+    place = f"body at byte {body.offset}, {counted(len(body.data), 'byte')}"
     return f"{place}, Format {format}, CodedCharSetId {body.coded_char_set_id}, {order}"
 
 

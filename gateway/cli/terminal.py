@@ -52,6 +52,11 @@ def write_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         write_line("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip())
 
 
+def counted(number: int, noun: str) -> str:
+    """A number with its noun: 1 byte, 2 bytes."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def printable(text: str) -> str:
     """Text that moves no cursor and rings no bell: what is not printable is written as an escape."""
     if text.isprintable():

@@ -1,14 +1,21 @@
 """Lines that are no audit records: set aside by every other control, so they are a finding of their own."""
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sf
 
 from spark_audit.controls.control import Control, Scope, Severity, violations
 
 
 def find(lines: DataFrame) -> DataFrame:
-    bad = lines.where(~sf.col("is_record"))
-    return violations(bad, subject=sf.col("segment"), detail=sf.concat(sf.lit("no audit record: "), sf.col("line")))
+    """Each bad line by its file and number, from 1; only the files that have one are counted through."""
+    damaged = lines.where(~sf.col("is_record")).select("segment").distinct()
+    order = Window.partitionBy("segment").orderBy("block", "place")
+    numbered = lines.join(damaged, "segment", "left_semi").withColumn("number", sf.row_number().over(order))
+    return violations(
+        numbered.where(~sf.col("is_record")),
+        subject=sf.concat(sf.col("segment"), sf.lit(", line "), sf.col("number").cast("string")),
+        detail=sf.concat(sf.lit("no audit record: "), sf.col("line")),
+    )
 
 
 CONTROL = Control(

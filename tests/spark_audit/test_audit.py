@@ -2,13 +2,17 @@
 
 import base64
 import hashlib
+import io
 import json
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from rich.console import Console
 
 from gateway.audit_trail.exporter import export_pending
 from gateway.audit_trail.notes import Arrival, NoteKind, Translation, pack_batch
@@ -18,7 +22,7 @@ from mq_adapters.message import MQPER_PERSISTENT, Message, MessageDescriptor
 from spark_audit.__main__ import main
 from spark_audit.audit import audit
 from spark_audit.read import trail_files
-from spark_audit.report import html
+from spark_audit.report import html, print_summary
 from spark_audit.result import AuditResult, Verdict
 
 AT = 1_795_158_000_000_000
@@ -212,6 +216,58 @@ def test_nothing_to_read_is_not_evaluable_before_spark_starts(tmp_path: Path, co
     assert json.loads(told.out)["verdict"] == "not evaluable"
     assert "Spark" not in told.err
     assert json.loads((tmp_path / "report" / "result.json").read_text())["verdict"] == "not evaluable"
+
+
+def test_a_report_that_cannot_be_written_is_told_before_spark_starts(data: Path, tmp_path: Path, capsys) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    assert main(["run", "--data", str(data), "--out", str(tmp_path / "file" / "report")]) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.startswith(f"rfhbridge audit run: {tmp_path / 'file'}")
+    assert "cannot be written" in told.err
+    assert told.err.count("\n") == 1
+
+
+def test_lines_on_stderr_are_json_where_that_is_asked_for(tmp_path: Path, capsys) -> None:
+    (tmp_path / "data").mkdir()
+    command = ["run", "--data", str(tmp_path / "data"), "--out", str(tmp_path / "out"), "--log-format", "json"]
+    assert main(command) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    told = json.loads(line)
+    assert (told["level"], told["module"]) == ("info", "spark_audit")
+    assert told["event"].startswith("wrote ")
+
+
+@pytest.mark.usefixtures("spark")
+@pytest.mark.parametrize("until", ["starting Spark", "reading 1 segment"])
+def test_an_interrupted_audit_ends_with_130_and_without_a_traceback(data: Path, tmp_path: Path, until: str) -> None:
+    command = [sys.executable, "-m", "spark_audit", "run", "--data", str(data), "--out", str(tmp_path / "report")]
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True
+    ) as run:
+        seen = iter(run.stderr.readline, "")
+        assert any(until in line for line in seen)
+        os.killpg(run.pid, signal.SIGINT)
+        rest = "".join(seen)
+        assert run.stdout.read() == ""
+    assert run.returncode == 130
+    assert "Traceback" not in rest
+    assert "Exception" not in rest
+    assert not list(tmp_path.glob("rfhbridge-audit-*"))
+
+
+def test_a_bad_line_is_named_by_its_file_and_number(spark, trail, tmp_path: Path) -> None:
+    trail.add("started")
+    trail.lines.append(b"nonsense\n")
+    trail.add("started")
+    result = _audited(spark, trail, tmp_path)
+    (control,) = (control for control in result.controls if control.identifier == "integrity.lines")
+    assert [violation.subject for violation in control.sample] == ["000000000001-20261120T07.jsonl, line 2"]
+    pipe = io.StringIO()
+    print_summary(result, Console(file=pipe, width=200))
+    assert "integrity.lines 000000000001-20261120T07.jsonl, line 2: no audit record: nonsense" in pipe.getvalue()
+    assert "record 0" not in pipe.getvalue()
 
 
 @pytest.mark.parametrize("arguments", [[], ["run"], ["run", "--data", "x"], ["walk"]], ids=str)

@@ -1,13 +1,18 @@
 """`rfhbridge audit`: its exit codes, and the process that it starts."""
 
+import contextlib
+import hashlib
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from gateway.cli.audit import _let_end
 from mq_adapters.embedded.direct import Direct
+from mq_adapters.reasons import StoreError
 
 
 @pytest.fixture
@@ -31,16 +36,16 @@ def spark(monkeypatch, java):
         command: tuple[str, ...] = ()
         java_home = ""
 
-        def run(self, command, *, env, check):
-            self.command, self.java_home = tuple(command), env["JAVA_HOME"]
+        def ended(self, command, environment):
+            self.command, self.java_home = tuple(command), environment["JAVA_HOME"]
             if self.writes_result:
                 out = Path(command[command.index("--out") + 1])
                 out.mkdir(parents=True, exist_ok=True)
                 (out / "result.json").write_text("{}")
-            return subprocess.CompletedProcess(command, self.exit_code)
+            return self.exit_code
 
     stand_in = Spark()
-    monkeypatch.setattr("gateway.cli.audit.subprocess.run", stand_in.run)
+    monkeypatch.setattr("gateway.cli.audit._ended", stand_in.ended)
     return stand_in
 
 
@@ -91,6 +96,114 @@ def test_report_goes_into_the_data_folder_by_default(rfhbridge, spark, data_fold
 def test_audit_runs_beside_a_gateway_that_owns_the_store(rfhbridge, spark, data_folder):
     with Direct(data_folder):
         assert rfhbridge("audit", "run", "--data", data_folder).exit_code == 0
+
+
+def test_copied_trail_without_a_store_is_audited_and_gets_none(rfhbridge, spark, data_folder, tmp_path):
+    (data_folder / "trail").mkdir(parents=True)
+    ended = rfhbridge("audit", "run", "--data", data_folder, "--out", tmp_path / "out")
+    assert (ended.exit_code, ended.stderr) == (0, "")
+    assert [path.name for path in data_folder.iterdir()] == ["trail"]
+
+
+def test_store_that_cannot_be_written_is_a_warning(rfhbridge, spark, data_folder, tmp_path, monkeypatch):
+    def refuse(_folder):
+        raise StoreError("open the data folder", "Read-only file system", "mount it for writing")
+
+    Direct(data_folder).close()
+    monkeypatch.setattr("mq_adapters.embedded.direct.Direct", refuse)
+    ended = rfhbridge("audit", "run", "--data", data_folder, "--out", tmp_path / "out")
+    assert ended.exit_code == 0
+    assert spark.command
+    assert "notes that wait are not included" in ended.stderr
+    assert "Read-only file system" in ended.stderr
+    assert ended.stderr.count("\n") == 1
+
+
+@pytest.fixture
+def gateway_that_exports(monkeypatch):
+    """Stands in for the connection to a gateway: set `depths`, how many batches wait, look by look."""
+
+    class Gateway:
+        depths: tuple[int, ...] = ()
+        looks = 0
+
+        def __call__(self, _folder, *, application_name):
+            return contextlib.nullcontext(self)
+
+        def depth(self, _name):
+            self.looks += 1
+            return self.depths[min(self.looks, len(self.depths)) - 1]
+
+    stand_in = Gateway()
+    monkeypatch.setattr("mq_adapters.embedded.client.Client", stand_in)
+    return stand_in
+
+
+def test_audit_waits_until_the_gateway_has_written_its_notes(rfhbridge, spark, data_folder, gateway_that_exports):
+    gateway_that_exports.depths = (2, 1, 0)
+    with Direct(data_folder):
+        ended = rfhbridge("audit", "run", "--data", data_folder)
+    assert (ended.exit_code, gateway_that_exports.looks) == (0, 3)
+    assert "waiting until the gateway has written its notes batches=2" in ended.stderr
+    assert ended.stderr.count("\n") == 1
+
+
+def test_audit_does_not_wait_for_ever(rfhbridge, spark, data_folder, gateway_that_exports, monkeypatch):
+    gateway_that_exports.depths = (5,)
+    monkeypatch.setattr("gateway.cli.audit.EXPORT_WAIT_S", 0.1)
+    with Direct(data_folder):
+        ended = rfhbridge("audit", "run", "--data", data_folder)
+    assert ended.exit_code == 0
+    assert "notes that wait are not included batches=5" in ended.stderr
+
+
+def test_log_format_is_asked_of_the_process(rfhbridge, spark, data_folder):
+    data_folder.mkdir()
+    rfhbridge("audit", "run", "--data", data_folder, "--log-format", "json")
+    assert spark.command[-2:] == ("--log-format", "json")
+
+
+def test_interrupted_audit_is_exit_code_130_without_a_word(rfhbridge, spark, data_folder):
+    data_folder.mkdir()
+    spark.exit_code = 130
+    ended = rfhbridge("audit", "run", "--data", data_folder)
+    assert (ended.exit_code, ended.stdout, ended.stderr) == (130, b"", "")
+
+
+def test_interruption_is_passed_on_and_waited_for():
+    program = (
+        "import signal, sys\nsignal.signal(signal.SIGINT, lambda *_: sys.exit(130))\nprint(flush=True)\nsignal.pause()"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline() == b"\n"
+        process.send_signal(signal.SIGINT)
+        _let_end(process)
+        assert process.returncode == 130
+
+
+@pytest.mark.parametrize("command", [(), ("run",), ("verify",)], ids=str)
+def test_help_names_every_exit_code(rfhbridge, command):
+    text = " ".join(rfhbridge("audit", *command, "--help").text.split())
+    assert "Exit code 0 " in text
+    for code in ("1 viola", "2 not evaluable", "3 wrong use"):
+        assert code in text
+
+
+def test_first_problem_of_a_trail_is_told_once(rfhbridge, data_folder):
+    trail = data_folder / "trail"
+    trail.mkdir(parents=True)
+    lines = [_line(1, "0" * 64), b"nonsense\n", b"rubbish\n"]
+    (trail / "000000000001-20261120T06.jsonl").write_bytes(b"".join(lines))
+    ended = rfhbridge("audit", "verify", "--data", data_folder)
+    assert ended.exit_code == 1
+    assert [ended.text.count(f"line {number}:") for number in (2, 3)] == [1, 1]
+    assert "1 segment, 1 record, head" in ended.text
+
+
+def _line(sequence, previous):
+    record = {"version": 1, "sequence": sequence, "batch": sequence, "gateway": "01" * 12, "kind": "started"}
+    text = json.dumps({**record, "at_us": 1, "prev": previous}, separators=(",", ":")).encode()
+    return text[:-1] + b',"hash":"' + hashlib.sha256(text).hexdigest().encode() + b'"}\n'
 
 
 def test_missing_data_folder_is_not_evaluable_and_is_not_made(rfhbridge, spark, data_folder):
