@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,6 +10,11 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+# A shell starts what runs in the background with SIGINT ignored, and children inherit that: tests interrupt theirs.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 
 PROOF_VARIABLE = "RFHBRIDGE_PROOF"
 PROOF_SCALES = ("short", "full")
