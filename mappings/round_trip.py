@@ -8,7 +8,8 @@ characters, which only MQRFH can say, or the one pattern of a ReqUpdate would co
  3. the command and the nine mapped fields have the same values in the same order, the command first;
  4. options are the same set, written as tokens; lost are those that the other format lacks. In extended mode Local of
     a Publish ends in the field where its format has it: RegOpts in MQRFH, PubOpt in psc;
- 5. patterns match at least what they matched: each is what the two translations make of it, and none stands twice;
+ 5. patterns match at least what they matched: each is what the two translations make of it, and none stands twice; one
+    that came back wider may come back as two the next time, and stays as it is after that;
  6. lost is what the table does not copy: a stream name, publication data and own pairs of MQRFH, SubPoint and unknown
     elements of psc, in strict mode also SubName, SubIdentity and SubUserData; flags, attributes, text behind NUL;
  7. an answer keeps its completion, its reason codes and what identifies their causes; lost are ErrorId, ErrorPos and

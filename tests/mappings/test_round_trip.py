@@ -202,3 +202,13 @@ def test_what_has_no_name_is_reported_too() -> None:
     report = convert(data, format=FORMAT_MQRFH2, coded_char_set_id=1208, encoding=546, to=Dialect.MQRFH).report
     assert [(field.name, field.value) for field in report.dropped] == [("Topic/@dt", "string")]
     assert all(field.reason and field.source for field in report.fields)
+
+
+@pytest.mark.parametrize("topics", [("a/+",), ("a/+", "+/b"), ("a/#", "+", "b")])
+def test_the_law_holds_for_patterns_that_come_back_wider(topics: tuple[str, ...]) -> None:
+    elements = "".join(f"<Topic>{topic}</Topic>" for topic in topics)
+    folder = f"<psc><Command>RegSub</Command>{elements}</psc>".encode()
+    folder += b" " * (-len(folder) % 4)
+    fixed = struct.pack("<4siiii8sii", b"RFH ", 2, 40 + len(folder), 546, 1208, b"MQSTR   ", 0, 1208)
+    data = fixed + struct.pack("<i", len(folder)) + folder
+    assert assert_law_holds(data, format=FORMAT_MQRFH2, coded_char_set_id=1208, encoding=546, mode=Mode.STRICT)
