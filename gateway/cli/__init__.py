@@ -5,11 +5,25 @@ end with 0 clean, 1 violations, 2 not evaluable, 3 asked wrongly. Errors are one
 """
 
 import sys
+from typing import Final
+
+#: 128 + SIGINT, as shells count.
+_INTERRUPTED: Final = 130
 
 
 def main() -> None:
     """The entry point `rfhbridge`."""
     try:
+        _start()
+    except KeyboardInterrupt:  # before the commands are there to see to it
+        sys.exit(_INTERRUPTED)
+
+
+def _start() -> None:
+    try:
+        from gateway.cli.standard_streams import open_closed_streams
+
+        open_closed_streams()
         from gateway.cli.commands import application
     except Exception as error:  # a damaged installation: a table that contradicts itself, a missing package
         sys.exit(f"rfhbridge: cannot start: {error!r} (install rfhbridge again)")

@@ -21,6 +21,8 @@ from mq_adapters.reasons import QueueManagerError, StoreError
 
 #: 128 + SIGINT, as shells count.
 INTERRUPTED: Final = 130
+#: What pydantic puts before the words of a validator.
+_PYDANTIC_WORDS: Final = "Value error, "
 _log = logging.getLogger(__name__)
 
 
@@ -127,7 +129,7 @@ def _sentence(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         names = " and ".join(str(name) for name in (error.filename, error.filename2) if name is not None)
         return f"{names}: {error.strerror}" if names else error.strerror
-    return " ".join(str(error).split())
+    return " ".join(str(error).replace(_PYDANTIC_WORDS, "").split())
 
 
 def _where_help_is(error: typer.TyperException) -> str:

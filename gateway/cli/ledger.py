@@ -15,15 +15,20 @@ Publication = tuple[int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What became of the publications. At QoS 0 nothing is acknowledged, and a loss is no failure."""
+    """What became of the publications. At QoS 0 nothing is acknowledged, and a loss is no failure.
+
+    `lost` were acknowledged (at QoS 0: sent) and never received; of those in `unacknowledged` nothing was promised.
+    """
 
     qos: int
     sent: int
     acknowledged: int
+    unacknowledged: int
     received: int
     lost: int
     doubled: int
     lost_connections: int
+    ended_early: bool = False
 
     @property
     def is_as_promised(self) -> bool:
@@ -40,7 +45,7 @@ class Ledger:
         self._sent: set[Publication] = set()
         self._missing: set[Publication] = set()
         self._received: Counter[Publication] = Counter()
-        self._acknowledged = 0
+        self._unacknowledged: set[Publication] = set()
         self._lost_connections = 0
         self._changed_s = time.monotonic()
 
@@ -49,11 +54,13 @@ class Ledger:
         with self._lock:
             self._sent.add(publication)
             self._missing.add(publication)
+            if self._qos:
+                self._unacknowledged.add(publication)
             self._changed_s = time.monotonic()
 
-    def note_acknowledged(self) -> None:
+    def note_acknowledged(self, publication: Publication) -> None:
         with self._lock:
-            self._acknowledged += 1
+            self._unacknowledged.discard(publication)
             self._changed_s = time.monotonic()
 
     def note_received(self, publication: Publication) -> None:
@@ -69,17 +76,19 @@ class Ledger:
     def is_settled(self) -> bool:
         """Nothing is missing, or nothing has happened for QUIET_S."""
         with self._lock:
-            is_complete = not self._missing and (self._qos == 0 or self._acknowledged >= len(self._sent))
+            is_complete = not self._missing and not self._unacknowledged
             return is_complete or time.monotonic() - self._changed_s >= QUIET_S
 
-    def outcome(self) -> Outcome:
+    def outcome(self, *, ended_early: bool = False) -> Outcome:
         with self._lock:
             return Outcome(
                 qos=self._qos,
                 sent=len(self._sent),
-                acknowledged=self._acknowledged if self._qos else 0,
+                acknowledged=len(self._sent) - len(self._unacknowledged) if self._qos else 0,
+                unacknowledged=len(self._unacknowledged),
                 received=len(self._received),
-                lost=len(self._missing),
+                lost=len(self._missing - self._unacknowledged),
                 doubled=sum(count - 1 for count in self._received.values()),
                 lost_connections=self._lost_connections,
+                ended_early=ended_early,
             )

@@ -86,6 +86,23 @@ def expiry(text: str) -> int:
     return _named_number(text, {"unlimited": MQEI_UNLIMITED, "-1": MQEI_UNLIMITED}, "an expiry", range(1, 1 << 31))
 
 
+def coded_char_set_id_number(text: str | int) -> int:
+    """A CodedCharSetId: an MQLONG; negative ones are MQCCSI constants."""
+    return _long(text, "a CodedCharSetId")
+
+
+def encoding_number(text: str | int) -> int:
+    """An Encoding: an MQLONG."""
+    return _long(text, "an Encoding")
+
+
+def _long(text: str | int, what: str) -> int:
+    """A number that fits into the four bytes of an MQLONG; the default of an option comes as one."""
+    if re.fullmatch(r"-?[0-9]{1,10}", str(text), re.ASCII) and int(text) in range(-(1 << 31), 1 << 31):
+        return int(text)
+    raise typer.BadParameter(f"{text!r} is not {what}: a number from {-(1 << 31)} to {(1 << 31) - 1}")
+
+
 def _named_number(text: str, names: dict[str, int], what: str, allowed: range) -> int:
     if text in names:
         return names[text]
@@ -101,10 +118,19 @@ FormatOption = Annotated[
     typer.Option("--format", parser=format_name, metavar="NAME", help="MQMD.Format: what the data begins with."),
 ]
 CodedCharSetIdOption = Annotated[
-    int | None, typer.Option("--ccsid", metavar="NUMBER", help="MQMD.CodedCharSetId: code page of the first header.")
+    int | None,
+    typer.Option(
+        "--ccsid",
+        parser=coded_char_set_id_number,
+        metavar="NUMBER",
+        help="MQMD.CodedCharSetId: code page of the first header.",
+    ),
 ]
 EncodingOption = Annotated[
-    int | None, typer.Option("--encoding", metavar="NUMBER", help="MQMD.Encoding: 273 big-endian, 546 little-endian.")
+    int | None,
+    typer.Option(
+        "--encoding", parser=encoding_number, metavar="NUMBER", help="MQMD.Encoding: 273 big-endian, 546 little-endian."
+    ),
 ]
 MessageIdentifierOption = Annotated[
     bytes | None,

@@ -19,7 +19,7 @@ from paho.mqtt.properties import Properties
 from paho.mqtt.reasoncodes import ReasonCode
 
 from gateway.cli.application import CommandFailed
-from gateway.cli.ledger import Ledger, Outcome
+from gateway.cli.ledger import Ledger, Outcome, Publication
 
 #: How long a CONNACK or a SUBACK may take, seconds.
 ANSWER_S: Final = 10.0
@@ -48,6 +48,7 @@ def simulate(plan: Plan, on_progress: Callable[[int], None]) -> Outcome:
     """Publishes by the plan, waits for what is on its way, and says what became of it all.
 
     `on_progress` is told how many publications were sent. CommandFailed when the gateway cannot be reached or refuses.
+    KeyboardInterrupt ends the publishing, a second one the wait: what was counted so far is the outcome.
     """
     run = secrets.token_hex(4)
     ledger = Ledger(plan.qos)
@@ -58,13 +59,24 @@ def simulate(plan: Plan, on_progress: Callable[[int], None]) -> Outcome:
         for station in stations:
             station.join()
         subscriber.subscribe(f"simulate/{run}/#")
-        _publish(plan, sensors, f"simulate/{run}", ledger, on_progress)
-        while not ledger.is_settled():
-            time.sleep(_POLL_S)
-        return ledger.outcome()
+        ended_early = False
+        try:
+            _publish(plan, sensors, f"simulate/{run}", ledger, on_progress)
+        except KeyboardInterrupt:
+            ended_early = True
+        try:
+            _settle(ledger)
+        except KeyboardInterrupt:
+            ended_early = True
+        return ledger.outcome(ended_early=ended_early)
     finally:
         for station in stations:
             station.leave()
+
+
+def _settle(ledger: Ledger) -> None:
+    while not ledger.is_settled():
+        time.sleep(_POLL_S)
 
 
 def _publish(
@@ -77,7 +89,7 @@ def _publish(
         time.sleep(max(0.0, due_s - time.monotonic()))
         number, sensor = divmod(count, plan.sensors)
         ledger.note_sent((sensor, number))
-        sensors[sensor].publish(f"{topic}/{sensor}", json.dumps({"sensor": sensor, "number": number}))
+        sensors[sensor].publish(f"{topic}/{sensor}", (sensor, number))
         on_progress(count + 1)
 
 
@@ -89,6 +101,10 @@ class Station:
         self._plan = plan
         self._ledger = ledger
         self._answered = threading.Event()
+        self._lock = threading.Lock()
+        #: By packet identifier what waits for its acknowledgement; and identifiers acknowledged before they were known.
+        self._in_flight: dict[int, Publication] = {}
+        self._early: set[int] = set()
         self._refusal = ""
         self._has_joined = False
         self._is_leaving = False
@@ -123,8 +139,15 @@ class Station:
         self._client.subscribe(topic_filter, self._plan.qos)
         self._await_answer("the subscription")
 
-    def publish(self, topic: str, payload: str) -> None:
-        self._client.publish(topic, payload, self._plan.qos)
+    def publish(self, topic: str, publication: Publication) -> None:
+        sensor, number = publication
+        sent = self._client.publish(topic, json.dumps({"sensor": sensor, "number": number}), self._plan.qos)
+        with self._lock:
+            if sent.mid not in self._early:
+                self._in_flight[sent.mid] = publication
+                return
+            self._early.remove(sent.mid)
+        self._ledger.note_acknowledged(publication)
 
     def leave(self) -> None:
         """Disconnects, and removes the session by a clean one of the same name."""
@@ -162,10 +185,13 @@ class Station:
     ) -> None:
         self._answer(reasons[0])
 
-    def _on_publish(
-        self, _client: Client, _userdata: object, _mid: int, _reason: ReasonCode, _more: Properties
-    ) -> None:
-        self._ledger.note_acknowledged()
+    def _on_publish(self, _client: Client, _userdata: object, mid: int, _reason: ReasonCode, _more: Properties) -> None:
+        with self._lock:
+            publication = self._in_flight.pop(mid, None)
+            if publication is None:
+                self._early.add(mid)
+                return
+        self._ledger.note_acknowledged(publication)
 
     def _on_message(self, _client: Client, _userdata: object, message: MQTTMessage) -> None:
         reading = json.loads(message.payload)

@@ -1,9 +1,13 @@
 """`rfhbridge simulate`: sensors and a subscriber against a running gateway, and what became of every publication."""
 
+import math
+import signal
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -14,26 +18,44 @@ if TYPE_CHECKING:
     from gateway.cli.ledger import Outcome
 
 
+#: The least and the most of a rate and of a duration: a year of seconds.
+_NUMBERS: Final = (0.001, 31_536_000.0)
+
+
+def positive_number(text: str) -> float:
+    """A rate or a duration; neither infinite nor no number at all."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not _NUMBERS[0] <= number <= _NUMBERS[1]:
+        raise typer.BadParameter(f"{text!r} is not a number from {_NUMBERS[0]:g} to {_NUMBERS[1]:.0f}")
+    return number
+
+
 def simulate(
     sensors: Annotated[int, typer.Option("--sensors", min=1, max=10_000, metavar="N", help="Number of sensors.")],
     rate: Annotated[
-        float, typer.Option("--rate", min=0.001, metavar="R", help="Publications a second of each sensor.")
+        float, typer.Option("--rate", parser=positive_number, metavar="R", help="Publications a second of each sensor.")
     ],
     qos: Annotated[int, typer.Option("--qos", min=0, max=2, metavar="Q", help="QoS, 0 to 2.")],
-    seconds: Annotated[float, typer.Option("--seconds", min=0.001, metavar="S", help="How long to publish.")],
+    seconds: Annotated[
+        float, typer.Option("--seconds", parser=positive_number, metavar="S", help="How long to publish.")
+    ],
     host: Annotated[str, typer.Option("--host", help="Host of the gateway.")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", min=1, max=65_535, help="Port of the gateway.")] = 1883,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
     """Publish as sensors, receive, and count.
 
-    Exit code 1 when QoS 1 or 2 lost a publication, or QoS 2 delivered one twice.
+    Exit code 1 when QoS 1 or 2 lost an acknowledged publication, or QoS 2 delivered one twice. Ctrl-C and SIGTERM end
+    the run early and show what was counted so far.
     """
     from gateway.cli.sensors import Plan
     from gateway.cli.sensors import simulate as simulate_sensors
 
     plan = Plan(host=host, port=port, sensors=sensors, rate=rate, qos=qos, seconds=seconds)
-    with _progress_bar(plan.publications) as on_progress:
+    with _termination_as_interruption(), _progress_bar(plan.publications) as on_progress:
         outcome = simulate_sensors(plan, on_progress)
     if as_json:
         write_json({**asdict(outcome), "as_promised": outcome.is_as_promised})
@@ -44,10 +66,13 @@ def simulate(
 
 
 def _write_outcome(outcome: "Outcome") -> None:
-    acknowledged = "-" if outcome.qos == 0 else str(outcome.acknowledged)
+    acknowledged, unacknowledged = str(outcome.acknowledged), str(outcome.unacknowledged)
+    if outcome.qos == 0:
+        acknowledged = unacknowledged = "-"
     lines = {
         "sent": str(outcome.sent),
         "acknowledged": acknowledged,
+        "unacknowledged": unacknowledged,
         "received": str(outcome.received),
         "lost": str(outcome.lost),
         "doubled": str(outcome.doubled),
@@ -55,6 +80,25 @@ def _write_outcome(outcome: "Outcome") -> None:
     }
     for name, value in lines.items():
         write_line(f"{name:<16} {value}")
+    if outcome.ended_early:
+        write_line("the run was ended early")
+
+
+@contextmanager
+def _termination_as_interruption() -> Iterator[None]:
+    """SIGTERM does what Ctrl-C does; only the main thread can have it so."""
+
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+import shlex
 import subprocess
 import sys
 
@@ -121,6 +122,46 @@ def test_reader_that_has_gone_is_no_noise(vectors):
     finally:
         os.close(writing)
     assert (ended.returncode, ended.stderr) == (1, b"")
+
+
+def test_closed_output_is_one_line_and_takes_nothing(rfhbridge, data_folder):
+    folder = ("--data", str(data_folder))
+    assert rfhbridge("queue", "define", "A", *folder).exit_code == 0
+    assert rfhbridge("queue", "put", "A", "-", *folder, stdin=b"precious").exit_code == 0
+    ended = _run_with(">&-", "queue", "get", "A", *folder)
+    expected = "rfhbridge: standard output: it is closed, so nothing can be written\n"
+    assert (ended.returncode, ended.stderr) == (1, expected)
+    assert _run_with(">&-", "--help").stderr == expected
+    assert rfhbridge("queue", "get", "A", "--raw", *folder).stdout == b"precious"
+
+
+def test_closed_input_is_an_empty_one():
+    ended = _run_with("<&-", "convert", "--to", "mqrfh")
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert "MQRC_RFH_ERROR (2334)" in ended.stderr
+    assert ended.stderr.count("\n") == 1
+
+
+def test_closed_standard_error_changes_nothing():
+    assert _run_with("2>&-", "check").returncode == 0
+    assert _run_with("2>&- >&- <&-", "inspect").returncode == 1
+
+
+def _run_with(redirection, *arguments):
+    command = shlex.join([sys.executable, "-m", "gateway.cli", *arguments])
+    return subprocess.run(
+        ["/bin/sh", "-c", f"{command} {redirection}"], capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+def test_interruption_while_the_program_loads_is_silent():
+    program = (
+        "import sys\nclass Interrupting:\n    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'gateway.cli.commands': raise KeyboardInterrupt\n"
+        "from gateway.cli import main\nsys.meta_path.insert(0, Interrupting())\nmain()"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")
 
 
 def test_installation_that_cannot_start_is_one_line(tmp_path):

@@ -212,6 +212,8 @@ def test_long_body_is_shown_in_part(rfhbridge, vectors):
     assert len(ended.stdout) < 3000
 
 
-@pytest.mark.parametrize("arguments", [["a", "b"], ["--ccsid", "x"], ["--format", "NINELONG9"]])
+@pytest.mark.parametrize(
+    "arguments", [["a", "b"], ["--ccsid", "x"], ["--encoding", "99999999999"], ["--format", "NINELONG9"]]
+)
 def test_wrong_use_is_exit_code_2(rfhbridge, arguments):
     assert rfhbridge("inspect", *arguments).exit_code == 2

@@ -169,6 +169,8 @@ def test_missing_file_is_one_line_and_puts_nothing(queue, tmp_path):
         ["put", "ORDERS", "-", "--reply-to", "A@B@C"],
         ["put", "ORDERS", "-", "--reply-to", "@B"],
         ["put", "ORDERS", "-", "--encoding", "x"],
+        ["put", "ORDERS", "-", "--encoding", "2147483648"],
+        ["put", "ORDERS", "-", "--ccsid", "-2147483649"],
         ["get"],
         ["get", "ORDERS", "--wait", "-1"],
         ["get", "ORDERS", "--msg-id", "xyz"],

@@ -1,19 +1,24 @@
 """`rfhbridge simulate`: the counting, the exit code, and a run against a real gateway."""
 
 import json
+import select
+import signal
 import socket
 import subprocess
 import sys
+import time
 
 import pytest
 
 from gateway.cli.ledger import Ledger, Outcome
+from mq_adapters import connect
 
 PLAN = ("--sensors", "2", "--rate", "20", "--seconds", "0.2")
 
 
 def outcome(**changes):
-    kept = {"qos": 1, "sent": 4, "acknowledged": 4, "received": 4, "lost": 0, "doubled": 0, "lost_connections": 0}
+    kept = {"qos": 1, "sent": 4, "acknowledged": 4, "unacknowledged": 0, "received": 4}
+    kept |= {"lost": 0, "doubled": 0, "lost_connections": 0}
     return Outcome(**{**kept, **changes})
 
 
@@ -27,6 +32,7 @@ def outcome(**changes):
         (outcome(qos=2, received=3, lost=1), False),
         (outcome(qos=2, doubled=1), False),
         (outcome(qos=2, lost_connections=3), True),
+        (outcome(qos=2, acknowledged=3, unacknowledged=1, received=3), True),
     ],
 )
 def test_promise_of_each_qos_decides_the_exit_code(rfhbridge, monkeypatch, what, as_promised):
@@ -40,7 +46,7 @@ def test_ledger_tells_lost_from_doubled():
     ledger = Ledger(2)
     for number in range(4):
         ledger.note_sent((0, number))
-        ledger.note_acknowledged()
+        ledger.note_acknowledged((0, number))
     for number in (0, 1, 1, 3, 1):
         ledger.note_received((0, number))
     ledger.note_lost_connection()
@@ -53,8 +59,46 @@ def test_ledger_is_settled_when_nothing_is_missing():
     assert not ledger.is_settled()
     ledger.note_received((0, 0))
     assert not ledger.is_settled()
-    ledger.note_acknowledged()
+    ledger.note_acknowledged((0, 0))
     assert ledger.is_settled()
+
+
+def test_what_was_never_acknowledged_is_not_lost():
+    ledger = Ledger(1)
+    for number in range(4):
+        ledger.note_sent((0, number))
+    for number in (0, 1):
+        ledger.note_acknowledged((0, number))
+    for number in (0, 2):
+        ledger.note_received((0, number))
+    assert ledger.outcome() == outcome(acknowledged=2, unacknowledged=2, received=2, lost=1)
+
+
+@pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM])
+def test_run_that_is_ended_early_shows_what_was_counted_and_leaves_no_session(gateway, signal_number):
+    port, data = gateway
+    plan = ("--sensors", "2", "--rate", "20", "--seconds", "3600", "--qos", "1", "--port", port, "--json")
+    command = [sys.executable, "-m", "gateway.cli", "simulate", *plan]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as simulation:
+        _await_subscriber(data, simulation)
+        simulation.send_signal(signal_number)
+        shown, errors = simulation.communicate(timeout=60)
+    assert (simulation.returncode, errors) == (0, b"")
+    told = json.loads(shown)
+    assert (told["ended_early"], told["lost"], told["unacknowledged"]) == (True, 0, 0)
+    assert told["received"] == told["acknowledged"] == told["sent"] < 100_000
+    assert not _subscribes(data)
+
+
+def _await_subscriber(data, simulation):
+    deadline_s = time.monotonic() + 60
+    while not _subscribes(data) and time.monotonic() < deadline_s and simulation.poll() is None:
+        select.select([], [], [], 0.05)
+
+
+def _subscribes(data):
+    with connect(data) as queue_manager:
+        return "simulate/" in "".join(queue_manager.mqsc("DISPLAY SUB(*) ALL").lines)
 
 
 def test_ledger_waits_for_no_acknowledgement_at_qos_0():
@@ -65,15 +109,20 @@ def test_ledger_waits_for_no_acknowledgement_at_qos_0():
 
 
 @pytest.fixture(scope="module")
-def gateway_port(tmp_path_factory):
-    """The port of a real gateway."""
+def gateway(tmp_path_factory):
+    """The port and the data folder of a real gateway."""
     data = tmp_path_factory.mktemp("data")
     command = [sys.executable, "-m", "gateway.cli", "run", "--listen", "127.0.0.1:0", "--data", str(data)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as gateway:
         try:
-            yield gateway.stdout.readline().strip().rpartition(":")[2]
+            yield gateway.stdout.readline().strip().rpartition(":")[2], data
         finally:
             gateway.terminate()
+
+
+@pytest.fixture(scope="module")
+def gateway_port(gateway):
+    return gateway[0]
 
 
 @pytest.mark.parametrize("qos", [0, 1, 2])
@@ -90,6 +139,7 @@ def test_outcome_is_shown_without_a_progress_bar_where_it_is_piped(rfhbridge_pro
     assert [line.rsplit(maxsplit=1) for line in ended.text.splitlines()] == [
         ["sent", "8"],
         ["acknowledged", "8"],
+        ["unacknowledged", "0"],
         ["received", "8"],
         ["lost", "0"],
         ["doubled", "0"],
@@ -116,6 +166,8 @@ def test_gateway_that_does_not_answer_is_one_line(rfhbridge):
         ["--sensors", "1", "--rate", "0", "--qos", "1", "--seconds", "1"],
         ["--sensors", "1", "--rate", "1", "--qos", "3", "--seconds", "1"],
         ["--sensors", "1", "--rate", "1", "--qos", "1", "--seconds", "x"],
+        ["--sensors", "1", "--rate", "inf", "--qos", "1", "--seconds", "1"],
+        ["--sensors", "1", "--rate", "1", "--qos", "1", "--seconds", "nan"],
         ["--sensors", "1", "--rate", "1", "--qos", "1", "--seconds", "1", "--port", "70000"],
     ],
     ids=" ".join,
