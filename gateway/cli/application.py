@@ -47,6 +47,10 @@ class CommandFailed(Exception):
     """A command could not do what was asked; the text says why and what to do about it."""
 
 
+class UnreadableConfiguration(CommandFailed):
+    """The file of --config cannot be read: exit code 2 in every command, the audit commands among them."""
+
+
 #: What may go wrong with a right program: the peer's, the operator's or the disk's fault.
 _EXPECTED: Final = (
     CommandFailed,
@@ -85,6 +89,9 @@ class Application(TyperGroup):
         except typer.TyperException as error:
             _tell(" ".join(error.format_message().split()) + _where_help_is(error))
             code = AuditExitCode.USAGE if is_audit else ExitCode.USAGE
+        except UnreadableConfiguration as error:
+            _tell(_sentence(error))
+            code = ExitCode.USAGE
         except _EXPECTED as error:
             _tell(_sentence(error))
             code = AuditExitCode.NOT_EVALUABLE if is_audit else ExitCode.FAILED

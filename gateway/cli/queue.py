@@ -49,6 +49,7 @@ from mq_adapters.reasons import QueueManagerError, ReasonCode
 #: PutApplName of what is put here.
 _APPLICATION_NAME: Final = "rfhbridge"
 _US: Final = 1_000_000
+_YEAR_S: Final = 31_536_000.0
 
 QueueName = Annotated[str, typer.Argument(metavar="QUEUE", help="Name of the queue.")]
 AsJson = Annotated[bool, typer.Option("--json", help="For a program: JSON.")]
@@ -151,7 +152,7 @@ def browse(
 def get(
     name: QueueName,
     wait_s: Annotated[
-        float, typer.Option("--wait", metavar="SECONDS", min=0.0, help="How long to wait for a message.")
+        float, typer.Option("--wait", metavar="SECONDS", min=0.0, max=_YEAR_S, help="How long to wait for a message.")
     ] = 0.0,
     msg_id: MessageIdentifierOption = None,
     correl_id: CorrelationIdentifierOption = None,

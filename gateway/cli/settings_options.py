@@ -1,11 +1,13 @@
 """Where the settings of a command come from: `--config`, and `--data` which goes before it."""
 
+import errno
+import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from gateway.cli.application import CommandFailed
+from gateway.cli.application import CommandFailed, UnreadableConfiguration
 from gateway.config import Settings
 
 
@@ -16,9 +18,28 @@ def data_folder(text: str) -> Path:
     return Path(text)
 
 
+def configuration_file(text: str) -> Path:
+    """A file that can be read. It is not opened here: it may be a pipe, which can be read once."""
+    path = Path(text)
+    if path.is_dir():
+        problem = errno.EISDIR
+    elif os.access(path, os.R_OK):
+        return path
+    else:
+        problem = errno.EACCES if path.exists() else errno.ENOENT
+    raise UnreadableConfiguration(
+        f"{text!r} cannot be read: {os.strerror(problem)} (name a readable file with --config)"
+    )
+
+
 ConfigOption = Annotated[
     Path | None,
-    typer.Option("--config", metavar="FILE", help="Configuration file (TOML). Without one, the defaults hold."),
+    typer.Option(
+        "--config",
+        parser=configuration_file,
+        metavar="FILE",
+        help="Configuration file (TOML). Without one, the defaults hold.",
+    ),
 ]
 DataOption = Annotated[
     Path | None,

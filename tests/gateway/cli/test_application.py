@@ -50,6 +50,18 @@ def test_wrong_value_for_an_audit_command_is_exit_code_3(rfhbridge):
     assert rfhbridge("--log-level", "loud", "audit", "verify").exit_code == 3
 
 
+@pytest.mark.parametrize("is_there", [False, True], ids=["missing", "a folder"])
+@pytest.mark.parametrize("command", ["run", "check", "queue list", "mqsc", "audit run", "audit verify"])
+def test_configuration_that_cannot_be_read_is_exit_code_2_in_every_command(rfhbridge, tmp_path, command, is_there):
+    file = tmp_path / "rfhbridge.toml"
+    if is_there:
+        file.mkdir()
+    ended = rfhbridge(*command.split(), "--config", file)
+    assert (ended.exit_code, ended.stdout) == (2, b"")
+    assert f"'{file}' cannot be read: " in ended.stderr
+    assert ended.stderr.count("\n") == 1
+
+
 def test_unknown_command_names_the_nearest(rfhbridge):
     ended = rfhbridge("quue")
     assert ended.exit_code == 2

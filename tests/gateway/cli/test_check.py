@@ -51,7 +51,7 @@ def test_wrong_configuration_is_one_line_and_exit_code_1(rfhbridge, tmp_path, te
 
 def test_missing_configuration_is_one_line(rfhbridge, tmp_path):
     ended = rfhbridge("check", "--config", tmp_path / "none.toml")
-    assert ended.exit_code == 1
+    assert ended.exit_code == 2
     assert "No such file or directory" in ended.stderr
 
 

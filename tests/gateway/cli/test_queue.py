@@ -173,6 +173,7 @@ def test_missing_file_is_one_line_and_puts_nothing(queue, tmp_path):
         ["put", "ORDERS", "-", "--ccsid", "-2147483649"],
         ["get"],
         ["get", "ORDERS", "--wait", "-1"],
+        ["get", "ORDERS", "--wait", "inf"],
         ["get", "ORDERS", "--msg-id", "xyz"],
         ["browse", "ORDERS", "MORE"],
         ["browse", "ORDERS", "--raw", "--json"],
@@ -197,7 +198,7 @@ def test_data_folder_may_come_from_the_configuration(rfhbridge, tmp_path):
     assert rfhbridge("queue", "define", "A", "--config", config).exit_code == 0
     assert "A" in rfhbridge("queue", "list", "--data", tmp_path / "elsewhere").text
     ended = rfhbridge("queue", "list", "--config", tmp_path / "none.toml")
-    assert ended.exit_code == 1
+    assert ended.exit_code == 2
     assert "none.toml" in ended.stderr
 
 
