@@ -7,11 +7,11 @@ from typing import Annotated, Final
 
 import typer
 
-from gateway.cli.application import ExitCode
+from gateway.cli.application import CommandFailed, ExitCode
 from gateway.cli.files import read_input
 from gateway.cli.settings_options import ConfigOption, DataOption, check_store, settings_for
 from gateway.cli.terminal import write_line
-from mq_adapters.mqsc import commands_of
+from mq_adapters.mqsc import MAXIMUM_COMMAND_CHARACTERS, commands_of
 from mq_adapters.queue_manager import QueueManager
 
 _APPLICATION_NAME: Final = "rfhbridge"
@@ -74,7 +74,9 @@ def _typed() -> Iterator[str]:
     while True:
         if is_asked:
             typer.echo(_PROMPT, nl=False)
-        line = sys.stdin.readline()
+        line = sys.stdin.readline(MAXIMUM_COMMAND_CHARACTERS + 1)
         if not line:
             return
+        if len(line) > MAXIMUM_COMMAND_CHARACTERS:
+            raise CommandFailed(f"a line of more than {MAXIMUM_COMMAND_CHARACTERS} characters is no MQSC command")
         yield line

@@ -51,6 +51,13 @@ def test_script_without_a_command_makes_no_store(mqsc, data_folder, text):
     assert not data_folder.exists()
 
 
+def test_endless_line_is_one_error(mqsc):
+    ended = mqsc(bytes(1 << 20))
+    assert (ended.exit_code, ended.stdout) == (1, b"")
+    assert "is no MQSC command" in ended.stderr
+    assert ended.stderr.count("\n") == 1
+
+
 def test_commands_may_come_from_a_file(mqsc, tmp_path):
     script = tmp_path / "queues.mqsc"
     script.write_bytes(SCRIPT)
