@@ -204,10 +204,18 @@ def test_what_has_no_name_is_reported_too() -> None:
     assert all(field.reason and field.source for field in report.fields)
 
 
-@pytest.mark.parametrize("topics", [("a/+",), ("a/+", "+/b"), ("a/#", "+", "b")])
-def test_the_law_holds_for_patterns_that_come_back_wider(topics: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    ("verb", "topics"),
+    [
+        ("RegSub", ("a/+",)),
+        ("RegSub", ("a/+", "+/b")),
+        ("RegSub", ("a/#", "+", "b")),
+        ("ReqUpdate", ("a/+",)),
+    ],
+)
+def test_the_law_holds_for_patterns_that_come_back_wider(verb: str, topics: tuple[str, ...]) -> None:
     elements = "".join(f"<Topic>{topic}</Topic>" for topic in topics)
-    folder = f"<psc><Command>RegSub</Command>{elements}</psc>".encode()
+    folder = f"<psc><Command>{verb}</Command>{elements}</psc>".encode()
     folder += b" " * (-len(folder) % 4)
     fixed = struct.pack("<4siiii8sii", b"RFH ", 2, 40 + len(folder), 546, 1208, b"MQSTR   ", 0, 1208)
     data = fixed + struct.pack("<i", len(folder)) + folder

@@ -66,7 +66,12 @@ def assert_law_holds(
     else:
         verb, fields = command_fields(chain, dialect)
         assert meaning(after, dialect, mode) == surviving_meaning(verb, fields, dialect, mode)
-        second, returned_again = there_again(returned, back.format)
+        try:
+            second, returned_again = there_again(returned, back.format)
+        except MappingError as problem:
+            if verb == "ReqUpdate" and stays_there(problem, after, dialect):
+                return True  # its one pattern came back wider, and would now be two
+            raise AssertionError("what came back must go there again") from problem
         assert verb in PATTERN_VERBS or second.header == back.header, "what came back stays as it is"
         third, _ = there_again(returned_again, second.format)
         assert third.header == second.header, "patterns stay as they are when they have come back twice"
