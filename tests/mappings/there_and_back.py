@@ -1,5 +1,7 @@
 """A message converted to the other format and back, held against the law of `mappings.round_trip`."""
 
+from dataclasses import dataclass
+
 from mappings.command_parameters import verb_of_elements, verb_of_pairs
 from mappings.convert import Conversion, Folders, Mode, convert
 from mappings.errors import MappingError
@@ -17,68 +19,87 @@ from mappings.table import Dialect
 PATTERN_VERBS = ("RegSub", "DeregSub", "ReqUpdate", "DeletePub", "DeregPub")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trips:
+    """How messages are converted: what their MQMD says, the mode, and what becomes of folders."""
+
+    coded_char_set_id: int
+    encoding: int
+    mode: Mode
+    folders: Folders
+
+    def chain(self, message: bytes, format: bytes) -> HeaderChain:
+        return read_header_chain(
+            message, format=format, coded_char_set_id=self.coded_char_set_id, encoding=self.encoding
+        )
+
+    def convert(self, message: bytes, format: bytes, to: Dialect) -> tuple[Conversion, bytes]:
+        """The conversion, and the whole new message."""
+        conversion = convert(
+            message,
+            format=format,
+            coded_char_set_id=self.coded_char_set_id,
+            encoding=self.encoding,
+            to=to,
+            mode=self.mode,
+            folders=self.folders,
+        )
+        return conversion, conversion.header + message[conversion.body_offset :]
+
+    def there_and_back(self, message: bytes, format: bytes, dialect: Dialect) -> tuple[Conversion, bytes]:
+        there, message = self.convert(message, format, _other(dialect))
+        return self.convert(message, there.format, dialect)
+
+
 def assert_law_holds(
     data: bytes, *, format: bytes, coded_char_set_id: int, encoding: int, mode: Mode, folders: Folders = Folders.DROPPED
 ) -> bool:
     """Convert there and back and compare by the law; False when the message cannot be converted at all."""
-
-    def chain_of(message: bytes, its_format: bytes) -> HeaderChain:
-        return read_header_chain(message, format=its_format, coded_char_set_id=coded_char_set_id, encoding=encoding)
-
-    def converted(message: bytes, its_format: bytes, to: Dialect) -> tuple[Conversion, bytes]:
-        conversion = convert(
-            message,
-            format=its_format,
-            coded_char_set_id=coded_char_set_id,
-            encoding=encoding,
-            to=to,
-            mode=mode,
-            folders=folders,
-        )
-        return conversion, conversion.header + message[conversion.body_offset :]
-
-    def there_again(message: bytes, its_format: bytes) -> tuple[Conversion, bytes]:
-        there, message = converted(message, its_format, other)
-        return converted(message, there.format, dialect)
-
-    def settles(verb: str, after: HeaderChain, back: Conversion, returned: bytes) -> None:
-        try:
-            second, returned_again = there_again(returned, back.format)
-        except MappingError as problem:
-            allowed = verb == "ReqUpdate" and stays_there(problem, after, dialect)
-            assert allowed, "what came back must go there again, but for a pattern that would now be two"
-            return
-        assert verb in PATTERN_VERBS or second.header == back.header, "what came back stays as it is"
-        third, _ = there_again(returned_again, second.format)
-        assert third.header == second.header, "patterns stay as they are when they have come back twice"
-
+    trips = Trips(coded_char_set_id=coded_char_set_id, encoding=encoding, mode=mode, folders=folders)
     try:
-        chain = chain_of(data, format)
+        chain = trips.chain(data, format)
         dialect = dialect_of(chain)
-        other = Dialect.MQRFH if dialect is Dialect.MQRFH2 else Dialect.MQRFH2
-        there, message = converted(data, format, other)
+        there, message = trips.convert(data, format, _other(dialect))
     except MappingError:
         return False
     if message == data:  # it carries a command in either format, and is in the wanted one already
         return False
-    assert dialect_of(chain_of(message, there.format)) is other
+    assert dialect_of(trips.chain(message, there.format)) is _other(dialect)
     try:
-        back, returned = converted(message, there.format, dialect)
+        back, returned = trips.convert(message, there.format, dialect)
     except MappingError as problem:
         if stays_there(problem, chain, dialect):
             return True
         raise AssertionError("what got there must come back") from problem
-    after = chain_of(returned, back.format)
+    after = trips.chain(returned, back.format)
     assert returned[after.body_offset :] == data[chain.body_offset :]
     assert body_description(after) == body_description(chain)
     assert others(after, returned) == others(chain, data)
     if is_response(chain):
         assert read_response(after) == surviving_response(read_response(chain))
-    else:
-        verb, fields = command_fields(chain, dialect)
-        assert meaning(after, dialect, mode) == surviving_meaning(verb, fields, dialect, mode)
-        settles(verb, after, back, returned)
+        return True
+    verb, fields = command_fields(chain, dialect)
+    assert meaning(after, dialect, mode) == surviving_meaning(verb, fields, dialect, mode)
+    _assert_settles(trips, verb, after, back, returned)
     return True
+
+
+def _assert_settles(trips: Trips, verb: str, after: HeaderChain, back: Conversion, returned: bytes) -> None:
+    """What came back stays as it is; a pattern may come back as two once more, and stays after that."""
+    dialect = dialect_of(after)
+    try:
+        second, returned_again = trips.there_and_back(returned, back.format, dialect)
+    except MappingError as problem:
+        allowed = verb == "ReqUpdate" and stays_there(problem, after, dialect)
+        assert allowed, "what came back must go there again, but for a pattern that would now be two"
+        return
+    assert verb in PATTERN_VERBS or second.header == back.header
+    third, _ = trips.there_and_back(returned_again, second.format, dialect)
+    assert third.header == second.header
+
+
+def _other(dialect: Dialect) -> Dialect:
+    return Dialect.MQRFH if dialect is Dialect.MQRFH2 else Dialect.MQRFH2
 
 
 def stays_there(problem: MappingError, chain: HeaderChain, dialect: Dialect) -> bool:
