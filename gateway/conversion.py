@@ -211,7 +211,7 @@ class Route:
             return
         kept = Message(message.descriptor.replace(msg_id=message.msg_id), message.body, message.origin)
         kept.sequence, kept.put_us = message.sequence, message.put_us
-        self._dead_letters.put_or_discard(unit, kept, self._target.name, reason_code)
+        self._dead_letters.put_or_discard(unit, kept, self._source.name, reason_code)
         unit.remove(self._source, message)
         _log.warning(
             "message not converted from=%s to=%s msg_id=%s reason=%s",

@@ -20,9 +20,10 @@ from mappings.options import (
     option_number,
     option_rows,
 )
+from mappings.pattern_translation import Verdict, translate_pattern
 from mappings.reasons import Reason
 from mappings.table import OTHER_EXPLANATIONS, ROWS_BY_NAME, SUPPORT_NOTES, Dialect, Explanation, FieldRow, Standing
-from mappings.topics import character_patterns, escape_topic, topic_filter_for, unescape_topic
+from mappings.topics import Scheme, character_patterns, escape_topic, topic_filter_for, unescape_topic
 
 DEFAULT_SUBSCRIPTION_POINTS = frozenset({"", "SYSTEM.BROKER.DEFAULT.SUBPOINT"})
 
@@ -135,9 +136,25 @@ class FieldConversion:
                 f"ReqUpdate takes one topic, and {value[:200]!a} needs two in MQRFH; send two requests",
                 parameter=value,
             )
+        if self._verb == "DeletePub" and not self._deletes_no_more(value):
+            raise ConversionError(
+                Reason.MQRCCF_TOPIC_ERROR,
+                f"DeletePub of {value[:200]!a} would delete more in {self._target.upper()}; name the topics themselves",
+                parameter=value,
+            )
         fresh = [pattern for pattern in patterns if pattern not in self._topics]
         self._topics.update(fresh)
         self._keep(row, name, value, fresh, Outcome.RENAMED if patterns == (value,) else Outcome.EXPANDED)
+
+    def _deletes_no_more(self, value: str) -> bool:
+        """Whether a pattern is the same in the other scheme: nobody can check again what was deleted."""
+        to_character = self._target is Dialect.MQRFH
+        schemes = (Scheme.TOPIC, Scheme.CHARACTER) if to_character else (Scheme.CHARACTER, Scheme.TOPIC)
+        translation = translate_pattern(value, *schemes)
+        if translation.verdict is Verdict.EXACT:
+            return True
+        topic = translation.patterns[0].removesuffix("/#") if translation.patterns else ""
+        return not to_character and value == f"{escape_topic(topic)}/*" and topic in self._topics
 
     def _keep(self, row: FieldRow, name: str, value: str, values: Iterable[str], outcome: Outcome) -> None:
         target = row.name_in(self._target) or name

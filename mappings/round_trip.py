@@ -1,7 +1,8 @@
 """What of a message survives a conversion to the other format and back, in one mode: the law, and as functions.
 
 The law. A message that can be converted can be converted back, unless a pattern holds `+` or `#` as ordinary
-characters, which only MQRFH can say, or the one pattern of a ReqUpdate would come back as two. Then
+characters, which only MQRFH can say, or the one pattern of a ReqUpdate would come back as two. (A DeletePub that would
+delete more in the other format cannot be converted.) Then
  1. the body is the same, byte for byte, and so are its Format, Encoding and (resolved) CodedCharSetId;
  2. headers beside the converted one are the same but for their description of what follows; an MQRFH2 beside it, and
     folders beside psc, go lost on the way to MQRFH unless they are kept, and then come back in an MQRFH2 of their own;

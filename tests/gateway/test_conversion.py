@@ -249,13 +249,13 @@ def test_what_cannot_be_converted_goes_whole_to_the_dead_letter_queue_and_holds_
     assert rest == body
     assert header[:8] == b"DLH \x01\x00\x00\x00"
     assert int.from_bytes(header[8:12], "little") == reason_code
-    assert header[12:60] == b"OUT".ljust(48)
+    assert header[12:60] == b"IN".ljust(48)
     assert header[60:108] == b"RFHBRIDGE".ljust(48)
     assert (int.from_bytes(header[108:112], "little"), int.from_bytes(header[112:116], "little")) == (546, 819)
     assert header[116:124] == format
     assert [message.body for message in service.messages("OUT")] == [PUBLISH_2]
     (note,) = service.dead_letter_notes()
-    assert note[5:] == ["OUT", bad.sequence, letter.sequence, reason_code]
+    assert note[5:] == ["IN", bad.sequence, letter.sequence, reason_code]
 
 
 def test_message_whose_report_says_discard_is_discarded_and_the_audit_knows(service: Service) -> None:

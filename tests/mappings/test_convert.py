@@ -144,7 +144,7 @@ ONE_WAY_TO_PSC = [
         "<Topic>a</Topic>",
     ),
     ("own 1 MQPSCommand Publish MQPSTopic a", "<Topic>a</Topic>"),
-    ("MQPSCommand DeletePub MQPSTopic a/*", "<Topic>a/#</Topic>"),
+    ("MQPSCommand DeletePub MQPSTopic *", "<Topic>#</Topic>"),
 ]
 
 
@@ -519,3 +519,25 @@ def test_own_pairs_are_never_copied_and_always_reported(pairs: list[tuple[str, s
     conversion = converted(mqrfh(string), FORMAT_MQRFH, Dialect.MQRFH2)
     assert conversion.header[40:].rstrip(b" ") == b"<psc><Command>Publish</Command><Topic>a</Topic></psc>"
     assert [(field.name, field.value) for field in conversion.report.dropped] == pairs
+
+
+@pytest.mark.parametrize(
+    ("data", "format", "to"),
+    [
+        (mqrfh("MQPSCommand DeletePub MQPSTopic a/x*"), FORMAT_MQRFH, Dialect.MQRFH2),
+        (mqrfh("MQPSCommand DeletePub MQPSTopic a/*"), FORMAT_MQRFH, Dialect.MQRFH2),
+        (mqrfh2("<psc><Command>DeletePub</Command><Topic>a/+/c</Topic></psc>"), FORMAT_MQRFH2, Dialect.MQRFH),
+    ],
+)
+def test_a_deletion_that_would_reach_further_is_refused(data: bytes, format: bytes, to: Dialect) -> None:
+    with pytest.raises(ConversionError, match="would delete more") as caught:
+        converted(data, format, to)
+    assert caught.value.reason_code == 3072
+
+
+def test_a_deletion_of_a_whole_tree_goes_there_and_back() -> None:
+    data = mqrfh2("<psc><Command>DeletePub</Command><Topic>a/#</Topic></psc>")
+    there = converted(data, FORMAT_MQRFH2, Dialect.MQRFH)
+    assert b"MQPSTopic a MQPSTopic a/*" in there.header
+    back = converted(there.header, FORMAT_MQRFH, Dialect.MQRFH2)
+    assert b"<Topic>a</Topic><Topic>a/#</Topic>" in back.header
