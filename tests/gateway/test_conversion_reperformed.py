@@ -32,7 +32,7 @@ STRINGS = (
     "MQPSCommand Publish MQPSPubOpts 10 MQPSRegOpts Local MQPSTopic a MQPSTopic b MQPSStringData x MQPSIntData 4",
     "MQPSCommand RegSub MQPSRegOpts 257 MQPSTopic a/* MQPSTopic b?c MQPSQName Q MQPSQMgrName M MQPSSubName s",
     "MQPSCommand DeregSub MQPSRegOpts DeregAll",
-    "MQPSCommand DeletePub MQPSDelOpts Local MQPSTopic a/*",
+    "MQPSCommand DeletePub MQPSDelOpts Local MQPSTopic *",
     "MQPSCommand ReqUpdate MQPSTopic a/b MQPSRegOpts CorrelAsId",
     "MQPSCompCode 0 MQPSReason 0 MQPSReasonText MQRC_NONE MQPSCommand Publish\0",
     "MQPSCompCode 2 MQPSReason 3072 MQPSReasonText MQRCCF_TOPIC_ERROR MQPSCommand Publish MQPSTopic a\0",
@@ -42,7 +42,7 @@ FOLDERS = (
     ("<psc><Command>Publish</Command><PubOpt>Local</PubOpt><Topic>a</Topic></psc>", "<usr><a>1</a></usr>"),
     ("<mcd><Msd>jms_text</Msd></mcd>", "<psc><Command>RegSub</Command><RegOpt>1</RegOpt><Topic>a/#</Topic></psc>"),
     ("<psc><Command>RegSub</Command><Topic>+/b</Topic><Topic>#</Topic><SubName>s</SubName></psc>",),
-    ("<psc><Command>DeletePub</Command><DelOpt>Local</DelOpt><Topic>a/+/c</Topic></psc>",),
+    ("<psc><Command>DeletePub</Command><DelOpt>Local</DelOpt><Topic>a/#</Topic></psc>",),
     ("<pscr><Completion>ok</Completion></pscr>",),
     ("<pscr><Completion>error</Completion><Response><Reason>3072</Reason><Topic>a</Topic></Response></pscr>",),
 )
