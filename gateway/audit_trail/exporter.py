@@ -22,10 +22,10 @@ from typing import Final, Protocol
 
 from gateway.audit_trail.records import Chain, Expander, MalformedBatch
 from gateway.audit_trail.segment import STANDARD_LIMITS, SegmentLimits, Trail, TrailInUse
-from mappings.header_chain import FORMAT_DEAD_LETTER, DeadLetterHeader
+from mq_adapters.dead_letter import dead_letter
 from mq_adapters.embedded.client import Client
 from mq_adapters.embedded.engine import AUDIT_QUEUE, DEAD_LETTER_QUEUE
-from mq_adapters.message import MQPER_PERSISTENT, Message, MessageDescriptor
+from mq_adapters.message import Message
 from mq_adapters.reasons import QueueManagerError, ReasonCode, StoreError
 
 TRAIL_FOLDER: Final = "trail"
@@ -128,22 +128,12 @@ class Exporter:
 
 def _dead_letter(message: Message, queue_manager_name: str) -> Message:
     """The message whole behind an MQDLH that names the audit queue and MQRC_FORMAT_ERROR."""
-    put_at = time.gmtime(message.put_us // 1_000_000)
-    dead = MessageDescriptor(format=FORMAT_DEAD_LETTER, persistence=MQPER_PERSISTENT)
-    header = DeadLetterHeader(
-        reason=ReasonCode.MQRC_FORMAT_ERROR,
-        dest_q_name=AUDIT_QUEUE,
-        dest_q_mgr_name=queue_manager_name,
-        encoding=message.descriptor.encoding,
-        coded_char_set_id=message.descriptor.coded_char_set_id,
-        format=message.descriptor.format,
-        put_appl_type=message.descriptor.put_appl_type,
-        put_appl_name=message.descriptor.put_appl_name,
-        put_date=time.strftime("%Y%m%d", put_at),
-        put_time=time.strftime("%H%M%S00", put_at),
-    )
-    return Message(
-        dead, header.to_bytes(coded_char_set_id=dead.coded_char_set_id, encoding=dead.encoding) + message.body
+    return dead_letter(
+        message,
+        queue_name=AUDIT_QUEUE,
+        reason_code=ReasonCode.MQRC_FORMAT_ERROR,
+        queue_manager_name=queue_manager_name,
+        now_us=time.time_ns() // 1000,
     )
 
 
