@@ -7,6 +7,7 @@ import contextlib
 import socket
 import threading
 import time
+from abc import abstractmethod
 from collections import Counter
 from typing import Self
 
@@ -81,7 +82,7 @@ class _Connection:
         return packets
 
 
-class ResendingClient(threading.Thread):
+class ResendingClient(threading.Thread, ABC):
     """Connects again, and again, until it has what it wants. `error` is what ended it, if it was not that."""
 
     def __init__(self, port: int, client: bytes) -> None:
@@ -117,14 +118,14 @@ class ResendingClient(threading.Thread):
                 self.received(connection, connection.receive())
             connection.send(b"\xe0\x00")
 
-    def is_done(self) -> bool:
-        raise NotImplementedError
+    @abstractmethod
+    def is_done(self) -> bool: ...
 
-    def connected(self, connection: _Connection) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def connected(self, connection: _Connection) -> None: ...
 
-    def received(self, connection: _Connection, packets: list[bytes]) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def received(self, connection: _Connection, packets: list[bytes]) -> None: ...
 
 
 class Publisher(ResendingClient):
