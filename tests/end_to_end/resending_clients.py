@@ -7,7 +7,7 @@ import contextlib
 import socket
 import threading
 import time
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections import Counter
 from typing import Self
 
