@@ -1,5 +1,6 @@
 """The settings: one TOML file, every key checked, every wrong one named."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ from pydantic import ValidationError
 from gateway.config import Address, ConfigurationError, Settings, example_toml, known_keys
 
 #: Keys whose tables stand in [[ ]], as many as one likes.
-ARRAYS = ("conversion",)
+ARRAYS = ("target", "route", "conversion")
 CONVERSION = '[[conversion]]\nfrom = "{}"\nto = "{}"\nheader = "mqrfh2"\n'
 
 
@@ -219,7 +220,7 @@ def test_example_means_the_defaults_and_explains_every_key(load):
     example = example_toml()
     assert load(example) == Settings()
     lines = [line.replace("[[", "[").replace("]]", "]") for line in example.splitlines()]
-    lines += [line.removeprefix("# ") for line in lines[lines.index("# [conversion]") :]]
+    lines += [line.removeprefix("# ") for line in lines[lines.index("# [target]") :]]
     for key in known_keys():
         name = key.rpartition(".")[2]
         values = [index for index, line in enumerate(lines) if line.startswith(f"{name} = ")]
@@ -272,3 +273,48 @@ def test_a_queue_or_an_address_that_is_taken_is_refused_before_the_start(
     with pytest.raises(ConfigurationError) as caught:
         Settings.load(None, overrides)
     assert problem in str(caught.value)
+
+
+TARGET = '[[target]]\nname = "PLANT"\n'
+ROUTE = '[[route]]\ntarget = "PLANT"\n'
+
+
+def test_a_target_and_its_route_are_read_with_their_defaults(load):
+    settings = load(TARGET + '[[route]]\ntarget = "PLANT"\ntopics = ["plant/#"]\nstream = "PLANT.STREAM"\n')
+    (target,), (route,) = settings.target, settings.routes
+    assert (target.name, target.mode, target.binding, target.connections) == (
+        "PLANT",
+        "client",
+        "auto",
+        ("localhost(1414)",),
+    )
+    assert (route.topics, route.stream, route.publication_queue) == (("plant/#",), "PLANT.STREAM", "PLANT.STREAM")
+
+
+def test_everything_goes_to_the_only_target_where_there_is_no_route(load):
+    assert [(route.target, route.topics) for route in load(TARGET).routes] == [("PLANT", ("#",))]
+    assert load("").routes == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        (TARGET + TARGET, "target.1.name: there is a target 'PLANT' already"),
+        (TARGET + '[[target]]\nname = "HQ"\n', "route: with several targets, routes say which topics go where"),
+        (TARGET + ROUTE.replace("PLANT", "PLANET"), "route.0.target: there is no target 'PLANET'; known: PLANT"),
+        (ROUTE, "route.0.target: there is no target 'PLANT'; known: none"),
+        ('[[target]]\nname = "plant"\n', "target.0.name: 'plant' is no name of a target"),
+        (TARGET + "connections = []\n", "target.0: connections: name at least one HOST(PORT), or ccdt_url"),
+        (TARGET + 'connections = ["mq1 1414"]\n', "target.0.connections.0: 'mq1 1414' is no connection name"),
+        (TARGET + 'password_file = "pw"\n', "target.0: user: a password needs one"),
+        (TARGET + 'binding = "pymqi"\nccdt_url = "file:///t"\n', "pymqi cannot use one"),
+        (TARGET + "batch_messages = 9999\n", "target.0.batch_messages: must be less than or equal to 9998"),
+        (TARGET + 'reply_queue = "RFHBRIDGE.SUBSCRIBER"\n', "target.0.reply_queue: 'RFHBRIDGE.SUBSCRIBER' is"),
+        (TARGET + 'users = { somebody = "THIRTEENCHARS" }\n', "'THIRTEENCHARS' is no UserIdentifier"),
+        (TARGET + ROUTE + 'topics = ["a/#/b"]\n', "route.0.topics.0: "),
+        (TARGET + ROUTE + "topics = []\n", "route.0.topics: "),
+    ],
+)
+def test_targets_and_routes_that_cannot_work_are_errors_that_name_the_key(load, text, complaint):
+    with pytest.raises(ConfigurationError, match=re.escape(complaint)):
+        load(text)

@@ -1,0 +1,100 @@
+"""What is wrong with the tables of a configuration together."""
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Final
+
+from gateway.config.targets import DEFAULT_STREAM
+
+if TYPE_CHECKING:
+    from gateway.config.settings import Settings
+
+#: Queues that no setting may name, and why.
+_SYSTEM_QUEUES: Final = {
+    "SYSTEM.BROKER.CONTROL.QUEUE": "the queue on which the broker takes its commands",
+    "SYSTEM.DEAD.LETTER.QUEUE": "the dead-letter queue",
+    "SYSTEM.RFHBRIDGE.AUDIT": "the queue from which the audit trail is written",
+}
+
+
+def problems_of(settings: "Settings") -> Iterator[str]:
+    """Every problem, as a sentence that names the key."""
+    yield from _queue_problems(settings)
+    yield from _conversion_problems(settings)
+    yield from _target_problems(settings)
+
+
+def _queue_problems(settings: "Settings") -> Iterator[str]:
+    """Queues of the gateway's own that are taken by somebody else, and addresses that are given twice."""
+    own = {
+        "publish.stream": settings.publish.stream,
+        "subscribe.queue": settings.subscribe.queue,
+        "subscribe.reply_queue": settings.subscribe.reply_queue,
+    }
+    for key, name in own.items():
+        if name in _SYSTEM_QUEUES:
+            yield f"{key}: {name!r} is {_SYSTEM_QUEUES[name]}"
+        for other, other_name in own.items():
+            if other > key and other_name == name:
+                yield f"{other}: {name!r} is {key} already"
+    streams = {DEFAULT_STREAM, settings.publish.stream, *settings.broker.all_input_queues}
+    for key in ("subscribe.queue", "subscribe.reply_queue"):
+        if own[key] in streams and own[key] != own["publish.stream"]:
+            yield f"{key}: {own[key]!r} is a stream"
+    if settings.http.enabled and settings.http.listen == settings.listen and settings.http.address.port:
+        yield f"http.listen: {settings.listen} is the address of the MQTT server already"
+
+
+def _conversion_problems(settings: "Settings") -> Iterator[str]:
+    """What is wrong with the conversions together: sources that are somebody else's, and ways that lead back."""
+    if not settings.conversion:
+        return
+    from mq_adapters.embedded.engine import AUDIT_QUEUE, CONTROL_QUEUE, DEAD_LETTER_QUEUE
+
+    streams = (DEFAULT_STREAM, settings.publish.stream, *settings.broker.all_input_queues)
+    taken = {
+        CONTROL_QUEUE: "the broker takes its commands off it",
+        AUDIT_QUEUE: "the audit trail is written from it",
+        DEAD_LETTER_QUEUE: "what cannot be converted is put there",
+        settings.subscribe.queue: "the gateway receives its publications on it",
+        settings.subscribe.reply_queue: "the gateway receives its answers on it",
+        **dict.fromkeys(streams, "it is a stream, whose messages the broker takes"),
+    }
+    targets: dict[str, str] = {}
+    for index, conversion in enumerate(settings.conversion):
+        source, target = conversion.source, conversion.target
+        if source in taken:
+            yield f"conversion.{index}.from: {source!r} cannot be converted: {taken[source]}"
+        if target in (AUDIT_QUEUE, DEAD_LETTER_QUEUE):
+            yield f"conversion.{index}.to: {target!r} takes nothing but what the gateway itself puts there"
+        if source in targets:
+            yield f"conversion.{index}.from: {source!r} has a conversion already; one queue, one conversion"
+        targets.setdefault(source, target)
+        if _leads_back(targets, source):
+            yield f"conversion.{index}: what leaves {source!r} comes back to it; messages would go round for ever"
+
+
+def _leads_back(targets: Mapping[str, str], source: str) -> bool:
+    """Whether the way that starts at a queue comes to it again."""
+    queue = source
+    for _ in targets:
+        queue = targets.get(queue, "")
+        if queue == source:
+            return True
+    return False
+
+
+def _target_problems(settings: "Settings") -> Iterator[str]:
+    """Targets and routes that do not fit each other."""
+    names = [target.name for target in settings.target]
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            yield f"target.{index}.name: there is a target {name!r} already"
+    for index, target in enumerate(settings.target):
+        if target.subscriber_queue == target.reply_queue:
+            yield f"target.{index}.reply_queue: {target.reply_queue!r} is subscriber_queue already"
+    for index, route in enumerate(settings.route):
+        if route.target not in names:
+            known = ", ".join(names) or "none"
+            yield f"route.{index}.target: there is no target {route.target!r}; known: {known}"
+    if len(names) > 1 and not settings.route:
+        yield "route: with several targets, routes say which topics go where"

@@ -1,0 +1,150 @@
+"""The settings of the gateway: one TOML file to frozen values, checked before anything starts.
+
+A key that is not known is an error that names the nearest known one; nothing is read from the environment but what a
+key names.
+"""
+
+import hashlib
+import json
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Final, Literal, Self
+
+from pydantic import BeforeValidator, Field, ValidationError, model_validator
+
+from gateway.config.checks import problems_of
+from gateway.config.complaints import sentence
+from gateway.config.tables import (
+    AccessSettings,
+    AuditSettings,
+    BrokerSettings,
+    ConversionSettings,
+    HttpSettings,
+    LogSettings,
+    MqttSettings,
+    PublishSettings,
+    QueueManagerSettings,
+    SubscribeSettings,
+)
+from gateway.config.targets import RouteSettings, TargetSettings
+from gateway.config.values import Address, ConfigurationError, FolderPath, ListenText, Table, listed
+
+Conversions = Annotated[tuple[ConversionSettings, ...], BeforeValidator(listed)]
+Targets = Annotated[tuple[TargetSettings, ...], BeforeValidator(listed)]
+Routes = Annotated[tuple[RouteSettings, ...], BeforeValidator(listed)]
+
+
+class Settings(Table):
+    """The complete settings. Defaults are those of a gateway on this machine alone, with its data under ./var."""
+
+    listen: ListenText = Field(
+        default="127.0.0.1:1883",
+        description="address of the MQTT server, HOST:PORT or [IPV6]:PORT; port 0: any free one",
+    )
+    data: FolderPath = Field(
+        default=Path("var"), description="folder of the store and the trail, relative to the working folder"
+    )
+    header: Literal["mqrfh2", "mqrfh"] = Field(
+        default="mqrfh2", description='header of the commands that the gateway writes: "mqrfh2" or "mqrfh"'
+    )
+    queue_manager: QueueManagerSettings = QueueManagerSettings()
+    publish: PublishSettings = PublishSettings()
+    broker: BrokerSettings = BrokerSettings()
+    subscribe: SubscribeSettings = SubscribeSettings()
+    mqtt: MqttSettings = MqttSettings()
+    access: AccessSettings = AccessSettings()
+    conversion: Conversions = Field(default=(), description="queues whose messages are converted, one table for each")
+    target: Targets = Field(default=(), description="IBM MQ queue managers that publications go to")
+    route: Routes = Field(default=(), description="topics that go to a target; without routes all go to the only one")
+    http: HttpSettings = HttpSettings()
+    audit: AuditSettings = AuditSettings()
+    log: LogSettings = LogSettings()
+
+    @model_validator(mode="after")
+    def _checked_queues(self) -> Self:
+        problems = tuple(problems_of(self))
+        if problems:
+            raise ValueError("; ".join(problems))
+        return self
+
+    @property
+    def address(self) -> Address:
+        """`listen` as host and port."""
+        return Address.parse(self.listen)
+
+    @property
+    def routes(self) -> tuple[RouteSettings, ...]:
+        """The routes in force: where none is given, every topic goes to the only target."""
+        if self.target and not self.route:
+            return (RouteSettings(target=self.target[0].name),)
+        return self.route
+
+    @property
+    def configuration_sha256(self) -> str:
+        """SHA-256 (hex) of the effective settings as canonical JSON: sorted keys, no blanks, UTF-8."""
+        settings = self.model_dump(mode="json", by_alias=True)
+        canonical = json.dumps(settings, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        return hashlib.sha256(canonical.encode()).hexdigest()
+
+    @classmethod
+    def load(cls, path: Path | None = None, overrides: Mapping[str, object] | None = None) -> Self:
+        """The settings of a TOML file (None: the defaults), with overrides by dotted key; an override of None is none.
+
+        Raises ConfigurationError for a file that cannot be read, an unknown key or a wrong value.
+        """
+        tables = {} if path is None else _read_toml(path)
+        source = "configuration" if path is None else str(path)
+        for key, value in (overrides or {}).items():
+            if value is not None:
+                _override(tables, key, value)
+        try:
+            return cls.model_validate(tables)
+        except ValidationError as error:
+            problems = tuple(sentence(problem, known_keys()) for problem in error.errors())
+            raise ConfigurationError(
+                source, problems, "'rfhbridge check --example' prints every key with its default"
+            ) from None
+
+
+def known_keys() -> tuple[str, ...]:
+    """Every key by its full path, `mqtt.maximum_in_flight` for example, and every table."""
+    return tuple(_known_keys())
+
+
+def _known_keys() -> Iterator[str]:
+    for name, field in Settings.model_fields.items():
+        yield name
+        table = TABLE_ARRAYS.get(name) or type(field.default)
+        if issubclass(table, Table):
+            yield from (f"{name}.{inner.alias or key}" for key, inner in table.model_fields.items())
+
+
+#: Tables of which a file may have any number, by their key.
+TABLE_ARRAYS: Final[dict[str, type[Table]]] = {
+    "target": TargetSettings,
+    "route": RouteSettings,
+    "conversion": ConversionSettings,
+}
+
+
+def _read_toml(path: Path) -> dict[str, object]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigurationError(
+            str(path), (f"cannot be read: {error.strerror}",), "name a readable file with --config"
+        ) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigurationError(str(path), (f"is not TOML: {error}",), "correct the file at that place") from None
+
+
+def _override(tables: dict[str, object], key: str, value: object) -> None:
+    *parents, name = key.split(".")
+    table = tables
+    for parent in parents:
+        child = table.get(parent)
+        if not isinstance(child, dict):
+            child = table[parent] = {}
+        table = child
+    table[name] = value

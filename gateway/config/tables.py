@@ -1,0 +1,163 @@
+"""The tables of the configuration file that every gateway has."""
+
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from gateway.config.values import (
+    MAXIMUM_PACKET_IDENTIFIERS,
+    MAXIMUM_REMAINING_LENGTH_BYTES,
+    Address,
+    ListenText,
+    MqName,
+    MqNames,
+    Seconds,
+    SubscriptionPoint,
+    Table,
+    TopicFilters,
+)
+
+
+class QueueManagerSettings(Table):
+    """The embedded queue manager."""
+
+    name: MqName = Field(default="RFHBRIDGE", description="name of the embedded queue manager, 1 to 48 characters")
+
+
+class PublishSettings(Table):
+    """From MQTT to MQ."""
+
+    stream: MqName = Field(
+        default="SYSTEM.BROKER.DEFAULT.STREAM",
+        description="stream queue that publications are put on; MQTT clients subscribe on the default stream",
+    )
+
+
+class BrokerSettings(Table):
+    """The publish/subscribe broker inside."""
+
+    dialect: Literal["mq6", "wmb"] = Field(
+        default="mq6",
+        description="mq6: a stream is its queue; wmb: one topic space, a stream is the prefix $SYS/STREAM/<stream>/",
+    )
+    streams: MqNames = Field(default=(), description="stream queues that the broker serves beside publish.stream")
+    input_queues: MqNames = Field(default=(), description="further queues that publications are taken from, with wmb")
+    implicit_stream_naming: bool = Field(
+        default=False, description="with wmb, an MQRFH publication that names no stream is on that of its queue's name"
+    )
+    subscription_points: dict[MqName, SubscriptionPoint] = Field(
+        default={}, description="subscription point of what is published on a queue, by the name of the queue"
+    )
+
+    @property
+    def all_input_queues(self) -> tuple[str, ...]:
+        """Every queue that publications are taken from, beside the default stream and publish.stream."""
+        return (*self.streams, *self.input_queues, *self.subscription_points)
+
+    @model_validator(mode="after")
+    def _checked_dialect(self) -> Self:
+        if self.dialect == "mq6" and (self.input_queues or self.implicit_stream_naming):
+            raise ValueError("input_queues and implicit_stream_naming belong to dialect 'wmb'; with 'mq6' name streams")
+        return self
+
+
+class SubscribeSettings(Table):
+    """From MQ to MQTT."""
+
+    queue: MqName = Field(
+        default="RFHBRIDGE.SUBSCRIBER", description="queue on which the gateway receives its publications"
+    )
+    reply_queue: MqName = Field(default="RFHBRIDGE.REPLY", description="queue on which the broker answers the gateway")
+    answer_timeout_s: Seconds = Field(
+        default=10.0, description="seconds that a SUBACK waits for the broker's answer before it refuses"
+    )
+
+
+class MqttSettings(Table):
+    """Limits of the MQTT server."""
+
+    maximum_packet_bytes: int = Field(
+        default=MAXIMUM_REMAINING_LENGTH_BYTES,
+        ge=2,
+        le=MAXIMUM_REMAINING_LENGTH_BYTES,
+        description="bytes of the largest packet that is taken, by its remaining length",
+    )
+    maximum_in_flight: int = Field(
+        default=100,
+        ge=1,
+        le=MAXIMUM_PACKET_IDENTIFIERS,
+        description="PUBLISH packets of QoS 1 and 2 on their way to one client before the first is acknowledged",
+    )
+    connect_timeout_s: Seconds = Field(default=10.0, description="seconds that a new connection has for its CONNECT")
+    maximum_connections: int = Field(
+        default=10_000, ge=1, description="connections at one time; further ones are closed"
+    )
+    maximum_subscriptions: int = Field(
+        default=2_000, ge=1, description="topic filters of one session; further ones are refused in the SUBACK"
+    )
+    maximum_unsent_bytes: int = Field(
+        default=8_388_608, ge=1, description="bytes that may wait for one slow client before its deliveries pause"
+    )
+
+
+class AccessSettings(Table):
+    """What clients may do."""
+
+    publish: TopicFilters = Field(
+        default=("#",), description="topic filters a client may publish to; others are refused"
+    )
+    subscribe: TopicFilters = Field(
+        default=("#",), description="topic filters a client may subscribe to; others are refused"
+    )
+
+
+class AuditSettings(Table):
+    """The audit trail."""
+
+    enabled: bool = Field(default=True, description="whether every conversion leaves its records in the trail")
+    segment_bytes: int = Field(default=67_108_864, ge=1, description="bytes after which a file of the trail is closed")
+    segment_minutes: int = Field(default=15, ge=1, description="minutes after which a file of the trail is closed")
+
+
+class ConversionSettings(Table):
+    """A queue whose messages are converted and moved to another; one [[conversion]] each."""
+
+    source: MqName = Field(alias="from", description="queue whose messages are converted; it is emptied")
+    target: MqName = Field(alias="to", description="queue that the converted messages are put on")
+    header: Literal["mqrfh2", "mqrfh"] = Field(description='header that the messages get: "mqrfh2" or "mqrfh"')
+    mode: Literal["strict", "extended"] = Field(
+        default="strict",
+        description='"strict": the nine mapped fields; "extended": the names of the subscription too',
+    )
+    description: str = Field(default="", description="what the conversion is for")
+
+
+class HttpSettings(Table):
+    """Conversion over HTTP. It has no passwords: whoever reaches the port may use it."""
+
+    enabled: bool = Field(default=False, description="whether messages can be converted over HTTP")
+    listen: ListenText = Field(
+        default="127.0.0.1:8080", description="address of the HTTP server, HOST:PORT or [IPV6]:PORT"
+    )
+    maximum_request_bytes: int = Field(
+        default=4_194_304,
+        ge=1,
+        le=104_857_600,
+        description="bytes of the largest message that is taken; IBM MQ's own default is 4 MiB, its ceiling 100 MiB",
+    )
+
+    @property
+    def address(self) -> Address:
+        """`listen` as host and port."""
+        return Address.parse(self.listen)
+
+
+class LogSettings(Table):
+    """The log, on standard error."""
+
+    level: Literal["debug", "info", "warning", "error"] = Field(
+        default="info", description="least important events that are logged: debug, info, warning or error"
+    )
+    format: Literal["text", "json"] = Field(
+        default="text", description='"text": key=value; "json": one JSON object a line'
+    )

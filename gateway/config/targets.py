@@ -1,0 +1,150 @@
+"""Targets and routes: the IBM MQ queue managers that publications go to, and which topics go where.
+
+A target is one queue manager with a publish/subscribe broker, reached through channels of the gateway
+(mq_adapters/channel). A route says which topics go to which stream there; the first that matches counts. What no route
+takes stays at the embedded broker.
+"""
+
+import re
+from typing import Annotated, Final, Literal, Self
+
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+
+from gateway.config.values import MqName, Seconds, Table, TopicFilters, listed
+
+DEFAULT_STREAM: Final = "SYSTEM.BROKER.DEFAULT.STREAM"
+#: A channel's batch with the state message that is got and put stays below MAXUMSGS, whose default is 10,000.
+MAXIMUM_BATCH_MESSAGES: Final = 9_998
+#: IBM MQ, MQ_USER_ID_LENGTH: MQMD.UserIdentifier.
+USER_IDENTIFIER_CHARACTERS: Final = 12
+MAXIMUM_SHARDS: Final = 64
+_TARGET_NAME: Final = re.compile(r"[A-Z0-9._]{1,12}")
+_CONNECTION_NAME: Final = re.compile(r"[A-Za-z0-9._:\-]{1,253}(\([0-9]{1,5}\))?")
+
+
+def _checked_target_name(name: str) -> str:
+    if not _TARGET_NAME.fullmatch(name):
+        raise ValueError(f"{name!r} is no name of a target: 1 to 12 characters, A to Z, digits, . and _")
+    return name
+
+
+def _checked_connection_name(name: str) -> str:
+    if not _CONNECTION_NAME.fullmatch(name):
+        raise ValueError(f'{name!r} is no connection name: HOST(PORT), for example "mq1.example.com(1414)"')
+    return name
+
+
+def _checked_user_identifier(user: str) -> str:
+    if not 1 <= len(user.encode()) <= USER_IDENTIFIER_CHARACTERS:
+        raise ValueError(f"{user!r} is no UserIdentifier: 1 to {USER_IDENTIFIER_CHARACTERS} characters")
+    return user
+
+
+TargetName = Annotated[str, AfterValidator(_checked_target_name)]
+ConnectionNames = Annotated[
+    tuple[Annotated[str, AfterValidator(_checked_connection_name)], ...], BeforeValidator(listed)
+]
+UserIdentifier = Annotated[str, AfterValidator(_checked_user_identifier)]
+
+
+class TargetSettings(Table):
+    """An IBM MQ queue manager that publications go to; one [[target]] each."""
+
+    name: TargetName = Field(description="name of the target in routes, commands and queue names")
+    queue_manager: str = Field(
+        default="", max_length=48, description='queue manager to connect to; "": whichever answers'
+    )
+    mode: Literal["client", "bindings"] = Field(
+        default="client", description='"client": over the network; "bindings": on the same machine'
+    )
+    binding: Literal["auto", "ibmmq", "pymqi"] = Field(
+        default="auto", description='Python package that is used: "ibmmq", "pymqi", or "auto", which prefers ibmmq'
+    )
+    connections: ConnectionNames = Field(
+        default=("localhost(1414)",), description="connection names HOST(PORT), tried in this order"
+    )
+    channel: str = Field(
+        default="RFHBRIDGE.SVRCONN", max_length=20, description="server-connection channel, at most 20 characters"
+    )
+    ccdt_url: str = Field(default="", description="client channel definition table instead of channel; ibmmq only")
+    user: str = Field(default="", description="user that the gateway connects as")
+    password_file: str = Field(default="", description="file whose first line is that user's password")
+    password_environment: str = Field(default="", description="environment variable with the password instead")
+    cipher: str = Field(default="", description="TLS CipherSpec of the channel, ANY_TLS12_OR_HIGHER for example")
+    key_repository: str = Field(default="", description="key repository of IBM MQ, without its ending")
+    peer_name: str = Field(default="", description="distinguished name that the queue manager's certificate must have")
+    header: Literal["mqrfh2", "mqrfh"] = Field(
+        default="mqrfh2", description='header that its broker takes: "mqrfh2" or "mqrfh"'
+    )
+    streams: Literal["queue", "message_broker", "queue_manager"] = Field(
+        default="queue",
+        description='"queue": a stream is its queue; "message_broker" and "queue_manager": a prefix of the topic',
+    )
+    control_queue: MqName = Field(
+        default="SYSTEM.BROKER.CONTROL.QUEUE", description="queue there on which the broker takes its commands"
+    )
+    state_queue: MqName = Field(
+        default="RFHBRIDGE.STATE", description="state queues there: this name, a dot and the number of the shard"
+    )
+    subscriber_queue: MqName = Field(
+        default="RFHBRIDGE.SUBSCRIBER", description="queue there that its broker puts our publications on"
+    )
+    reply_queue: MqName = Field(
+        default="RFHBRIDGE.REPLY", description="queue there that its broker answers the gateway on"
+    )
+    shards: int = Field(
+        default=1, ge=1, le=MAXIMUM_SHARDS, description="channels in parallel; a client's messages stay in one"
+    )
+    batch_messages: int = Field(
+        default=500, ge=1, le=MAXIMUM_BATCH_MESSAGES, description="messages of one unit of work there, at most"
+    )
+    batch_bytes: int = Field(default=4_194_304, ge=1, description="bytes of one unit of work there, at most")
+    batch_idle_ms: int = Field(
+        default=10, ge=0, le=10_000, description="milliseconds that a batch which is not full waits for more"
+    )
+    hold_bytes: int = Field(
+        default=10_737_418_240,
+        ge=1,
+        description="bytes that wait here for the target before its publishers are held back",
+    )
+    grace_s: Seconds = Field(
+        default=60.0, description="seconds that a delivered message is kept, for a late refusal of the broker"
+    )
+    subscribe_in_outage: Literal["refuse", "grant"] = Field(
+        default="refuse",
+        description='a SUBSCRIBE while the target is away: "refuse" when its time is up, or "grant" and register later',
+    )
+    set_identity: bool = Field(
+        default=False, description="whether Publish carries the MQTT user as UserIdentifier; needs authority setid"
+    )
+    users: dict[str, UserIdentifier] = Field(
+        default={}, description="UserIdentifier of MQTT users whose names are longer than 12 characters"
+    )
+
+    @model_validator(mode="after")
+    def _checked_together(self) -> Self:
+        if self.mode == "client" and not (self.connections or self.ccdt_url):
+            raise ValueError("connections: name at least one HOST(PORT), or ccdt_url")
+        if self.ccdt_url and self.binding == "pymqi":
+            raise ValueError("ccdt_url: pymqi cannot use one; name connections and channel, or binding 'ibmmq'")
+        if self.password_file and self.password_environment:
+            raise ValueError("password_file, password_environment: name one of them")
+        if (self.password_file or self.password_environment) and not self.user:
+            raise ValueError("user: a password needs one")
+        return self
+
+
+class RouteSettings(Table):
+    """Topics that go to a target; one [[route]] each, the first that matches counts."""
+
+    topics: TopicFilters = Field(default=("#",), min_length=1, description="topic filters of the route")
+    target: TargetName = Field(description="name of the [[target]] that takes them")
+    stream: MqName = Field(default=DEFAULT_STREAM, description="stream that they are published on")
+    queue: MqName | Literal[""] = Field(
+        default="", description='queue there that publications are put on; "": the stream\'s own'
+    )
+
+    @property
+    def publication_queue(self) -> str:
+        """The queue at the target that publications are put on."""
+        return self.queue or self.stream

@@ -1,0 +1,96 @@
+"""What the values of the configuration file may be: addresses, names, topic filters; and what every table is."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Final, Self
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+
+from mappings.topics import TopicError, check_mqtt_topic_filter
+
+#: MQTT 3.1.1, section 2.2.3: the largest remaining length that four bytes can say.
+MAXIMUM_REMAINING_LENGTH_BYTES: Final = 268_435_455
+#: A packet identifier has 16 bits and is never 0.
+MAXIMUM_PACKET_IDENTIFIERS: Final = 65_535
+MAXIMUM_PORT: Final = 65_535
+#: IBM MQ, MQ_SUB_POINT_LENGTH.
+MAXIMUM_SUBSCRIPTION_POINT_CHARACTERS: Final = 128
+_MQ_NAME: Final = re.compile(r"[A-Za-z0-9./_%]{1,48}")
+_LISTEN: Final = re.compile(r"(?:\[(?P<host6>[0-9A-Fa-f:.]+)\]|(?P<host>[^\[\]:\s]+)):(?P<port>[0-9]{1,5})")
+
+
+class ConfigurationError(Exception):
+    """The configuration is wrong: the operator's fault. `problems` are complete sentences, `hint` says what to do."""
+
+    def __init__(self, source: str, problems: tuple[str, ...], hint: str) -> None:
+        super().__init__(source, problems, hint)
+        self.source = source
+        self.problems = problems
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.source}: {'; '.join(self.problems)} ({self.hint})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Address:
+    """A TCP address; port 0 asks the system for a free one. As text: HOST:PORT, an IPv6 host in brackets."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """The address of HOST:PORT or [IPV6]:PORT; ValueError says what is wrong."""
+        found = _LISTEN.fullmatch(text)
+        if found is None or int(found["port"]) > MAXIMUM_PORT:
+            raise ValueError(f"{text!r} is not HOST:PORT or [IPV6]:PORT with a port from 0 to {MAXIMUM_PORT}")
+        return cls(host=found["host6"] or found["host"], port=int(found["port"]))
+
+
+def _checked_address(text: str) -> str:
+    return str(Address.parse(text))
+
+
+def _checked_mq_name(name: str) -> str:
+    if not _MQ_NAME.fullmatch(name):
+        raise ValueError(f"{name!r} is not an MQ name: 1 to 48 characters, letters, digits and . / _ %")
+    return name
+
+
+def _checked_topic_filter(topic_filter: str) -> str:
+    try:
+        check_mqtt_topic_filter(topic_filter)
+    except TopicError as problem:
+        raise ValueError(problem.hint) from None
+    return topic_filter
+
+
+def listed(value: object) -> object:
+    """TOML has arrays, the settings have tuples."""
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _as_path(value: object) -> object:
+    if value == "":
+        raise ValueError("the name of the folder is empty")
+    return Path(value) if isinstance(value, str) else value
+
+
+ListenText = Annotated[str, AfterValidator(_checked_address)]
+FolderPath = Annotated[Path, BeforeValidator(_as_path)]
+MqName = Annotated[str, AfterValidator(_checked_mq_name)]
+MqNames = Annotated[tuple[MqName, ...], BeforeValidator(listed)]
+TopicFilters = Annotated[tuple[Annotated[str, AfterValidator(_checked_topic_filter)], ...], BeforeValidator(listed)]
+SubscriptionPoint = Annotated[str, Field(min_length=1, max_length=MAXIMUM_SUBSCRIPTION_POINT_CHARACTERS)]
+Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+class Table(BaseModel):
+    """A table of the file: frozen, no further keys, no value converted from another type (1 is a valid float)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
