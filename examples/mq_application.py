@@ -16,7 +16,7 @@ from mappings.mqrfh import Mqrfh
 from mappings.mqrfh2 import Mqrfh2
 from mq_adapters import connect
 from mq_adapters.message import MQMT_REQUEST, Message, MessageDescriptor
-from mq_adapters.queue_manager import QueueManager
+from mq_adapters.queue_manager import QueueAdministration
 from mq_adapters.reasons import QueueManagerError, ReasonCode
 
 CONTROL_QUEUE = "SYSTEM.BROKER.CONTROL.QUEUE"
@@ -47,7 +47,7 @@ def read_arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def define(queue_manager: QueueManager, queue_name: str) -> None:
+def define(queue_manager: QueueAdministration, queue_name: str) -> None:
     try:
         queue_manager.define(queue_name, description="readings for mq_application")
     except QueueManagerError as error:
@@ -55,7 +55,7 @@ def define(queue_manager: QueueManager, queue_name: str) -> None:
             raise
 
 
-def register(queue_manager: QueueManager, queue_name: str, topic: str, dialect: Dialect) -> int:
+def register(queue_manager: QueueAdministration, queue_name: str, topic: str, dialect: Dialect) -> int:
     """RegSub; the broker answers on the application's own queue. Returns the completion code, 0 for success."""
     command = RegisterSubscriber(topics=(topic,), queue_name=queue_name)
     descriptor = MessageDescriptor(format=FORMATS[dialect], msg_type=MQMT_REQUEST, reply_to_q=queue_name)

@@ -23,14 +23,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from mq_adapters.queue_manager import QueueManager
+    from mq_adapters.queue_manager import QueueAdministration
 
 #: How long `connect` tries while a gateway owns the store and has not opened its socket yet, in seconds.
 STARTING_GATEWAY_WAIT_S = 10.0
 _RETRY_S = 0.05
 
 
-def connect(data_dir: "str | Path", *, application_name: str = "") -> "QueueManager":
+def connect(data_dir: "str | Path", *, application_name: str = "") -> "QueueAdministration":
     """A connection to the queue manager of a data folder, for one thread; close it, or use it in a `with` statement.
 
     With a gateway running it is the gateway's client. Without one it owns the store until it is closed: then it never

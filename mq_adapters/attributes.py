@@ -215,6 +215,11 @@ class Definition:
         return _STORED_VERSION + ormsgpack.packb(dict(self.said))
 
 
+def longest_message_bytes(*objects: Definition) -> int:
+    """The longest message that may pass all of these objects: the smallest MAXMSGL of those that have one."""
+    return min(each.number("MAXMSGL") for each in objects if "MAXMSGL" in ATTRIBUTES[each.object_type])
+
+
 def unpack_definition(object_type: int, name: str, packed: bytes) -> Definition:
     """The object of its stored form. Raises ValueError for another version, damage, or an unknown attribute."""
     if packed[:1] != _STORED_VERSION:

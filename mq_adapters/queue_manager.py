@@ -16,10 +16,19 @@ Contract, the same for every adapter:
   ReplyToQ is 2027.
 * A back-out count survives a restart for persistent messages, unless the queue says NOHARDENBO. Nobody acts on
   BOTHRESH and BOQNAME but the application, which inquires them.
+* `take_batch` takes messages that are there now, in the order of `get`, into the open unit of work (2255 without one):
+  at most `most_messages` with bodies of at most `most_bytes` together, but one at least where there is one. It ends
+  early where the unit of work may hold no more.
+* `open_exclusively` is MQOPEN with MQOO_INPUT_EXCLUSIVE: 2042 while any connection, this one too, has the queue open
+  for input (in the embedded queue manager: gets from it with a wait or in a unit of work), or holds it. It asks again
+  for `wait_s` seconds. When it returns, all that the last holder's connection did has taken effect or never will. Until
+  the handle or the connection is closed every other connection's `get` and `take_batch`, and a cursor's `take`, are
+  2042; this connection's go on as ever. Puts and browses are possible to all.
 * `begin` inside a unit of work is 2128; `commit` and `back_out` outside of one do nothing.
 * `wait_s` is how long `get` may wait for a message, in seconds; then QueueManagerError 2033.
 * Every refusal is a QueueManagerError with an MQRC_* reason code; a queue that is not defined is 2085.
-* A lost connection is 2009, and the open unit of work has been backed out.
+* A lost connection is 2009: an open unit of work has been backed out. A commit that was under way, or a put or get
+  outside a unit of work, took place or did not; nobody can tell from the answer. The connection is of no further use.
 """
 
 from dataclasses import dataclass
@@ -27,6 +36,7 @@ from typing import Any, Protocol, Self
 
 from mq_adapters.attributes import Definition
 from mq_adapters.cursor import Cursor
+from mq_adapters.exclusive_queue import ExclusiveQueue
 from mq_adapters.message import Message
 from mq_adapters.mqsc import MqscAnswer
 
@@ -42,9 +52,14 @@ class QueueStatus:
 
 
 class QueueManager(Protocol):
-    """A connection to a queue manager; used by one thread. Close it, or use it as a context manager."""
+    """A connection to a queue manager; used by one thread. Close it, or use it as a context manager.
+
+    `name` is the queue manager's name; `identifier` (MQCA_Q_MGR_IDENTIFIER, at most 48 characters) tells it from every
+    other, also from one of the same name.
+    """
 
     name: str
+    identifier: str
 
     def put(self, queue_name: str, message: Message) -> bytes:
         """Put a message; returns its MsgId."""
@@ -60,14 +75,17 @@ class QueueManager(Protocol):
         """The messages that match, in the order of `get`, without taking them."""
         ...
 
+    def take_batch(self, queue_name: str, *, most_messages: int, most_bytes: int) -> tuple[Message, ...]:
+        """Messages that are there now into the open unit of work."""
+        ...
+
+    def open_exclusively(self, queue_name: str, *, wait_s: float = 0.0) -> ExclusiveQueue:
+        """Holds a queue: nobody else may get from it. 2042 where it is still in use after `wait_s` seconds."""
+        ...
+
     def begin(self) -> None: ...
     def commit(self) -> None: ...
     def back_out(self) -> None: ...
-    def define(self, queue_name: str, *, description: str = "") -> None: ...
-    def clear(self, queue_name: str) -> int:
-        """Remove every message of a queue; returns how many there were."""
-        ...
-
     def create_dynamic(self, model_name: str, name: str = "AMQ.*") -> str:
         """A temporary dynamic queue like a model queue, deleted with this connection; returns its full name.
 
@@ -79,12 +97,25 @@ class QueueManager(Protocol):
         """The attributes of a queue, of the base queue behind an alias, or with a blank name of the queue manager."""
         ...
 
-    def mqsc(self, command: str) -> MqscAnswer:
-        """Carries out one MQSC command. What the command server refuses is in its answer."""
+    def maximum_message_bytes(self, queue_name: str) -> int:
+        """The longest body that a put on a queue may have, in bytes, as far as it is known: of MAXMSGL the smallest."""
         ...
 
     def depth(self, queue_name: str) -> int: ...
-    def queues(self) -> tuple[QueueStatus, ...]: ...
     def close(self) -> None: ...
     def __enter__(self) -> Self: ...
     def __exit__(self, *exception: object) -> None: ...
+
+
+class QueueAdministration(QueueManager, Protocol):
+    """A connection that may also define queues and look after them: the embedded queue manager's."""
+
+    def define(self, queue_name: str, *, description: str = "") -> None: ...
+    def clear(self, queue_name: str) -> int:
+        """Remove every message of a queue; returns how many there were."""
+        ...
+
+    def queues(self) -> tuple[QueueStatus, ...]: ...
+    def mqsc(self, command: str) -> MqscAnswer:
+        """Carries out one MQSC command. What the command server refuses is in its answer."""
+        ...

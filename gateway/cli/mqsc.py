@@ -12,7 +12,7 @@ from gateway.cli.files import read_input
 from gateway.cli.settings_options import ConfigOption, DataOption, check_store, settings_for
 from gateway.cli.terminal import write_line
 from mq_adapters.mqsc import MAXIMUM_COMMAND_CHARACTERS, commands_of
-from mq_adapters.queue_manager import QueueManager
+from mq_adapters.queue_manager import QueueAdministration
 
 _APPLICATION_NAME: Final = "rfhbridge"
 _PROMPT: Final = "mqsc> "
@@ -57,7 +57,7 @@ def _commands(lines: Iterable[str]) -> Iterator[str]:
         yield command.strip()
 
 
-def _carry_out(queue_manager: QueueManager, commands: Iterable[str]) -> int:
+def _carry_out(queue_manager: QueueAdministration, commands: Iterable[str]) -> int:
     """Carries out each command and shows its answer; returns how many failed."""
     failed = 0
     for command in commands:

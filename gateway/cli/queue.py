@@ -43,7 +43,7 @@ from mq_adapters.message import (
     Message,
     MessageDescriptor,
 )
-from mq_adapters.queue_manager import QueueManager
+from mq_adapters.queue_manager import QueueAdministration
 from mq_adapters.reasons import QueueManagerError, ReasonCode
 
 #: PutApplName of what is put here.
@@ -63,7 +63,7 @@ queue = typer.Typer(
 
 
 @contextmanager
-def _connected(folder: Path) -> Iterator[QueueManager]:
+def _connected(folder: Path) -> Iterator[QueueAdministration]:
     """A connection to the queue manager of a data folder, or the queue manager itself where no gateway runs."""
     from mq_adapters import connect
 
@@ -303,7 +303,7 @@ def backup(
 
 
 @contextmanager
-def _unit_of_work(queue_manager: QueueManager) -> Iterator[None]:
+def _unit_of_work(queue_manager: QueueAdministration) -> Iterator[None]:
     """Commits what was done; backs it out where that, or showing it, failed."""
     queue_manager.begin()
     try:

@@ -39,6 +39,9 @@ class Application:
         self._unit: UnitOfWork | None = None
         self._unit_bytes = 0
         self._dynamic_queues: list[Queue] = []
+        self._held_queues: list[Queue] = []
+        #: The queue at which a get of this application waits.
+        self.awaited_queue: Queue | None = None
         engine.objects.users.add(self)
 
     @property
@@ -68,14 +71,22 @@ class Application:
         if unit is not None and self._engine.failed is None:
             self._engine.back_out(unit)
 
-    def has_uncommitted(self, queue: Queue) -> bool:
-        """Whether the open unit of work puts on the queue or gets from it."""
+    def is_using(self, queue: Queue) -> bool:
+        """Whether it holds the queue exclusively, or its open unit of work puts on the queue or gets from it."""
         unit = self._unit
-        return unit is not None and any(found is queue for found, _ in (*unit.puts, *unit.removals))
+        is_put_on = unit is not None and any(found is queue for found, _ in unit.puts)
+        return is_put_on or queue.exclusive_holder is self or self.is_getting_from(queue)
+
+    def is_getting_from(self, queue: Queue) -> bool:
+        """Whether a get waits at the queue, or the open unit of work gets from it."""
+        unit = self._unit
+        return self.awaited_queue is queue or (unit is not None and any(found is queue for found, _ in unit.removals))
 
     def close(self) -> None:
-        """The application has gone: backs out, and deletes the temporary dynamic queues that it made."""
+        """The application has gone: backs out, and gives up what it held and the temporary queues that it made."""
         self.back_out()
+        while self._held_queues:
+            self.release(self._held_queues[-1].name)
         queues, self._dynamic_queues = self._dynamic_queues, []
         for queue in queues:
             if not queue.is_deleted and self._engine.failed is None:
@@ -130,7 +141,7 @@ class Application:
         queue = self._engine.objects.getting(queue_name)
         if self._unit is None:
             raise QueueManagerError(ReasonCode.MQRC_UOW_NOT_AVAILABLE, f"take a batch from {queue_name}")
-        self._check_limit(0, f"take a batch from {queue_name}")
+        self._check_getting(queue)
         batch: list[Message] = []
         batch_bytes = 0
         while len(batch) < max(1, most_messages) and (message := self._engine.take(queue)) is not None:
@@ -146,6 +157,26 @@ class Application:
         return iter(self._engine.browse(self._engine.objects.getting(queue_name), correl_id, msg_id))
 
     # -- queues ------------------------------------------------------------------------------------------------------
+
+    def hold(self, queue_name: str, done: Callable[[str], None]) -> None:
+        """Holds a queue exclusively, until `release` or `close`; 2042 while somebody gets from it, or holds it.
+
+        `done` is called with the local queue's name when all that was submitted before is committed: whoever then
+        looks at the queue sees all that its last holder did.
+        """
+        queue = self._engine.objects.getting(queue_name)
+        users = self._engine.objects.users
+        if queue.exclusive_holder is not None or any(user.is_getting_from(queue) for user in users):
+            raise QueueManagerError(ReasonCode.MQRC_OBJECT_IN_USE, f"open queue {queue_name} exclusively")
+        queue.exclusive_holder = self
+        self._held_queues.append(queue)
+        self._engine.submit(self._engine.begin(), lambda _unit: done(queue.name))
+
+    def release(self, queue_name: str) -> None:
+        """Gives up a queue that was held; without one there is nothing to do."""
+        for queue in [held for held in self._held_queues if held.name == queue_name]:
+            self._held_queues.remove(queue)
+            queue.exclusive_holder = None
 
     def create_dynamic(self, model_name: str, name: str) -> str:
         """Makes a temporary dynamic queue, which lives as long as this application; returns its full name."""
@@ -216,6 +247,8 @@ class Application:
             raise QueueManagerError(ReasonCode.MQRC_Q_DELETED, operation)
         if queue.is_get_inhibited:
             raise QueueManagerError(ReasonCode.MQRC_GET_INHIBITED, operation)
+        if queue.exclusive_holder not in (None, self):
+            raise QueueManagerError(ReasonCode.MQRC_OBJECT_IN_USE, operation)
         self._check_limit(0, operation)
 
     def _oldest(self, queue: Queue) -> Iterator[Message]:
@@ -242,6 +275,11 @@ class Application:
         return messages >= self._engine.objects.maximum_unit_messages or (
             self._unit_bytes > 0 and self._unit_bytes + body_bytes > MAXIMUM_UNIT_BYTES
         )
+
+
+def queue_manager_identifier(incarnation: bytes) -> str:
+    """What tells this queue manager from every other (MQCA_Q_MGR_IDENTIFIER), made of its store's 12 bytes."""
+    return f"RFHBRIDGE_{incarnation.hex()}"
 
 
 def _nothing() -> None:

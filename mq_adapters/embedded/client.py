@@ -10,11 +10,13 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Final, Self
 
-from mq_adapters.attributes import DEFAULT_MAXIMUM_MESSAGE_BYTES, Definition
+from mq_adapters.attributes import DEFAULT_MAXIMUM_MESSAGE_BYTES, Definition, longest_message_bytes
 from mq_adapters.cursor import Cursor
 from mq_adapters.embedded import frames
+from mq_adapters.embedded.application import queue_manager_identifier
 from mq_adapters.embedded.frames import Fields, FrameError, Verb, name_field, request_frame, u32
 from mq_adapters.embedded.socket_file import connected_socket
+from mq_adapters.exclusive_queue import ExclusiveQueue, when_not_in_use
 from mq_adapters.message import Message
 from mq_adapters.mqmd import write_mqmd
 from mq_adapters.mqsc import MqscAnswer
@@ -30,7 +32,7 @@ _CLOSING_REASONS: Final = (ReasonCode.MQRC_UNEXPECTED_ERROR, ReasonCode.MQRC_Q_M
 
 
 class Client:
-    """A connection to the gateway of a data folder: the port mq_adapters.queue_manager.QueueManager, for one thread.
+    """A connection to the gateway of a data folder, for one thread: mq_adapters.queue_manager.QueueAdministration.
 
     When the gateway goes away every call is refused with 2009: an open unit of work has been backed out; whether a
     commit that was under way took place cannot be known from here.
@@ -52,6 +54,7 @@ class Client:
             raise QueueManagerError(ReasonCode.MQRC_Q_MGR_NOT_AVAILABLE, f"connect to {data_dir}") from error
         self.name = hello.name()
         self.incarnation = hello.take(_INCARNATION_BYTES)
+        self.identifier = queue_manager_identifier(self.incarnation)
 
     # -- messages ----------------------------------------------------------------------------------------------------
 
@@ -83,6 +86,10 @@ class Client:
     def take_batch(self, queue_name: str, *, most_messages: int, most_bytes: int) -> tuple[Message, ...]:
         """The oldest messages into the open unit of work, at least one where there is one; 2255 without a unit."""
         return self._call(Verb.TAKE_BATCH, name_field(queue_name), u32(most_messages), u32(most_bytes)).messages()
+
+    def open_exclusively(self, queue_name: str, *, wait_s: float = 0.0) -> ExclusiveQueue:
+        name = when_not_in_use(lambda: self._call(Verb.HOLD, name_field(queue_name)).name(), wait_s=wait_s)
+        return ExclusiveQueue(self, name, self._release)
 
     # -- units of work -----------------------------------------------------------------------------------------------
 
@@ -121,6 +128,9 @@ class Client:
     def inquire(self, name: str) -> Definition:
         return self._call(Verb.INQUIRE, name_field(name)).definition()
 
+    def maximum_message_bytes(self, queue_name: str) -> int:
+        return longest_message_bytes(self.inquire(queue_name), self.inquire(""))
+
     def mqsc(self, command: str) -> MqscAnswer:
         fields = self._call(Verb.MQSC, frames.text_field(command))
         succeeded = bool(fields.u8())
@@ -142,6 +152,11 @@ class Client:
         self.close()
 
     # -- inside ------------------------------------------------------------------------------------------------------
+
+    def _release(self, name: str) -> None:
+        """Without a connection nothing is held any longer."""
+        if self._socket is not None and not self._is_broken:
+            self._call(Verb.RELEASE, name_field(name))
 
     def _take_browsed(self, place: tuple[int, int]) -> Message:
         return self._call(Verb.TAKE_BROWSED, u32(place[0]), u32(place[1])).message()

@@ -104,9 +104,7 @@ class Connection(asyncio.Protocol):
         self._is_closed = True
         self._connections.discard(self)
         self._browses.clear()
-        if self._waiting is not None:
-            self._waiting.end()
-            self._waiting = None
+        self._leave_wait()
         if self._application is not None:
             self._application.close()
 
@@ -230,6 +228,7 @@ class Connection(asyncio.Protocol):
         if not wait_ms:
             raise QueueManagerError(ReasonCode.MQRC_NO_MSG_AVAILABLE, f"get from {queue_name}")
         self._waiting = _WaitingGet(number, queue, correl_id, msg_id, self._wake)
+        self._call().awaited_queue = queue
         if wait_ms != frames.WAIT_FOR_EVER_MS:
             self._waiting.timer = asyncio.get_running_loop().call_later(
                 wait_ms / 1000, self._end_wait, ReasonCode.MQRC_NO_MSG_AVAILABLE
@@ -264,13 +263,19 @@ class Connection(asyncio.Protocol):
         except StoreError:
             self._end_wait(ReasonCode.MQRC_Q_MGR_STOPPING)
         else:
-            self._waiting = None
-            waiting.end()
+            self._leave_wait()
 
-    def _end_wait(self, reason_code: int) -> None:
+    def _leave_wait(self) -> _WaitingGet | None:
+        """No GET waits any longer; returns the one that did."""
         waiting, self._waiting = self._waiting, None
         if waiting is not None:
             waiting.end()
+            self._call().awaited_queue = None
+        return waiting
+
+    def _end_wait(self, reason_code: int) -> None:
+        waiting = self._leave_wait()
+        if waiting is not None:
             self._refuse(Verb.GET, waiting.number, reason_code, f"get from {waiting.queue.name}")
 
     def _browse_open(self, number: int, fields: Fields) -> None:
@@ -377,6 +382,17 @@ class Connection(asyncio.Protocol):
         batch = self._call().take_batch(queue_name, most_messages=most_messages, most_bytes=most_bytes)
         self._answer(Verb.TAKE_BATCH, number, u32(len(batch)), *map(self._message_field, batch))
 
+    def _hold(self, number: int, fields: Fields) -> None:
+        queue_name = fields.name()
+        fields.end()
+        self._call().hold(queue_name, lambda name: self._answer(Verb.HOLD, number, frames.name_field(name)))
+
+    def _release(self, number: int, fields: Fields) -> None:
+        queue_name = fields.name()
+        fields.end()
+        self._call().release(queue_name)
+        self._answer(Verb.RELEASE, number)
+
     def _create(self, number: int, fields: Fields) -> None:
         model_name, name = fields.name(), fields.name()
         fields.end()
@@ -414,4 +430,6 @@ _REQUESTS: Final[dict[int, Callable[[Connection, int, Fields], None]]] = {
     Verb.CREATE: Connection._create,
     Verb.INQUIRE: Connection._inquire,
     Verb.MQSC: Connection._mqsc,
+    Verb.HOLD: Connection._hold,
+    Verb.RELEASE: Connection._release,
 }

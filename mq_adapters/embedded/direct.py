@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Self
 
-from mq_adapters.attributes import Definition
+from mq_adapters.attributes import Definition, longest_message_bytes
 from mq_adapters.cursor import Cursor
-from mq_adapters.embedded.application import CLEAR_MESSAGES, Application
+from mq_adapters.embedded.application import CLEAR_MESSAGES, Application, queue_manager_identifier
 from mq_adapters.embedded.command_server import CommandServer
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.queue import Queue
+from mq_adapters.exclusive_queue import ExclusiveQueue
 from mq_adapters.message import Message
 from mq_adapters.mqmd import checked_identifier, read_mqmd, write_mqmd
 from mq_adapters.mqsc import MqscAnswer
@@ -22,7 +23,7 @@ from mq_adapters.reasons import QueueManagerError, ReasonCode
 
 
 class Direct:
-    """The queue manager of a data folder, owned. Implements mq_adapters.queue_manager.QueueManager.
+    """The queue manager of a data folder, owned. Implements mq_adapters.queue_manager.QueueAdministration.
 
     Raises StoreError where the disk fails; what was acknowledged is safe then.
     """
@@ -32,6 +33,7 @@ class Direct:
         self._engine: Engine | None = Engine.open(data_dir, wait_s=wait_s)
         self.name = self._engine.name
         self.incarnation = self._engine.incarnation
+        self.identifier = queue_manager_identifier(self.incarnation)
         self._application = Application(self._engine, application_name)
 
     # -- messages ----------------------------------------------------------------------------------------------------
@@ -71,6 +73,14 @@ class Direct:
         self._open()
         batch = self._application.take_batch(queue_name, most_messages=most_messages, most_bytes=most_bytes)
         return tuple(map(self._delivered, batch))
+
+    def open_exclusively(self, queue_name: str, *, wait_s: float = 0.0) -> ExclusiveQueue:
+        """As the port says; it never waits, because nobody else is here who could give the queue up."""
+        self._open()
+        names: list[str] = []
+        self._application.hold(queue_name, names.append)
+        self._check_store()
+        return ExclusiveQueue(self, names[0], self._application.release)
 
     # -- units of work -----------------------------------------------------------------------------------------------
 
@@ -113,6 +123,9 @@ class Direct:
     def inquire(self, name: str) -> Definition:
         self._open()
         return self._application.inquire(name)
+
+    def maximum_message_bytes(self, queue_name: str) -> int:
+        return longest_message_bytes(self.inquire(queue_name), self.inquire(""))
 
     def mqsc(self, command: str) -> MqscAnswer:
         answer = CommandServer(self._open()).execute(command)

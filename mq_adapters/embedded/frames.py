@@ -34,13 +34,16 @@ text: u32 length and UTF-8. message: u32 length, then MQMD (364 bytes, mq_adapte
                                                                                   each attribute: text keyword, text
     18  MQSC          text command                                                u8 1 where it was carried out,
                                                                                   u32 count, texts
+    19  HOLD          name                                                        name of the local queue
+    20  RELEASE       name of the local queue
 
 `match` is 1 (MsgId) + 2 (CorrelId), 0 for any; identifiers that are not matched are ignored. A wait of 4,294,967,295 ms
 is for ever. HELLO comes first. Requests are carried out in the order they come, and answered when what they say is
 safe: a program may send several before it reads, and tells the answers apart by their numbers. While a GET waits any
 other request is refused with 2219. TAKE_BATCH needs an open unit of work, and gives one message at least where there
 is one. A temporary dynamic queue lives as long as the connection that created it. An MQSC command that is refused is an
-answer with u8 0, and not a failed request.
+answer with u8 0, and not a failed request. HOLD opens a queue for exclusive input, until RELEASE or the end of the
+connection; it is refused with 2042 at once, and answered when all requests of others before it have taken effect.
 
 A frame that breaks these rules is answered with reason code 2195 and a text, number 0 where it has none, and that
 connection is closed: its unit of work is backed out. Nobody else notices.
@@ -108,6 +111,8 @@ class Verb(IntEnum):
     CREATE = 16
     INQUIRE = 17
     MQSC = 18
+    HOLD = 19
+    RELEASE = 20
 
 
 class FrameError(Exception):

@@ -33,10 +33,14 @@ class PutTarget:
 
 
 class QueueUser(Protocol):
-    """Somebody with an open unit of work."""
+    """A connected application."""
 
-    def has_uncommitted(self, queue: Queue) -> bool:
-        """Whether its open unit of work puts on the queue or gets from it."""
+    def is_using(self, queue: Queue) -> bool:
+        """Whether it holds the queue exclusively, or its open unit of work puts on the queue or gets from it."""
+        ...
+
+    def is_getting_from(self, queue: Queue) -> bool:
+        """Whether a get of it waits at the queue, or its open unit of work gets from it."""
         ...
 
 
@@ -46,7 +50,7 @@ class Objects:
     def __init__(self, store: Store, holdings: Holdings, *, name: str, number: Callable[[], int]) -> None:
         self.name = name
         self.queues: dict[str, Queue] = {}
-        #: Who may have an open unit of work.
+        #: Who may have a queue in use.
         self.users: WeakSet[QueueUser] = WeakSet()
         self._store = store
         self._holdings = holdings

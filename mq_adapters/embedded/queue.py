@@ -149,6 +149,7 @@ class Queue:
         "default_persistence",
         "definition",
         "depth",
+        "exclusive_holder",
         "handler",
         "identifier",
         "is_deleted",
@@ -181,6 +182,8 @@ class Queue:
         self.handler: ServedHandler | None = None
         #: The handler while gets are inhibited: messages wait meanwhile.
         self.resting_handler: ServedHandler | None = None
+        #: The application that alone may get (MQOO_INPUT_EXCLUSIVE); None while everybody may.
+        self.exclusive_holder: object | None = None
         self.set_attributes(Definition(object_type=ObjectType.QLOCAL, name=name))
 
     def set_attributes(self, definition: Definition) -> None:

@@ -134,6 +134,15 @@ def queue_manager(adapter: Adapter) -> Direct | Client:
     return adapter.connection
 
 
+@pytest.fixture
+def other(adapter: Adapter, queue_manager: Direct | Client) -> Iterator[Client]:
+    """Another connection to the queue manager under test; the owner of a store has nobody beside it."""
+    if adapter.kind == "direct":
+        pytest.skip("the store's owner has nobody beside it")
+    with Client(adapter.data_dir, application_name="another test") as other:
+        yield other
+
+
 @pytest.fixture(scope="session")
 def gateway_class() -> type[GatewayThread]:
     """To start gateways where a test needs another than `gateway`."""

@@ -26,7 +26,7 @@ from mq_adapters.embedded.socket_file import SOCKET_NAME, listening_socket
 from mq_adapters.message import Message, MessageDescriptor
 from mq_adapters.reasons import QueueManagerError, StoreError
 
-HELLO, PUT, GET, BROWSE_OPEN, BROWSE_NEXT, BEGIN, COMMIT, DEPTH = 1, 2, 3, 4, 5, 7, 8, 12
+HELLO, PUT, GET, BROWSE_OPEN, BROWSE_NEXT, BEGIN, COMMIT, DEPTH, HOLD, RELEASE = 1, 2, 3, 4, 5, 7, 8, 12, 19, 20
 NAME = b"ORDERS".ljust(48)
 NO_MATCH = bytes(49)
 # An MQMD as CMQC's MQMD_DEFAULT has it, but version 2 and for a body in UTF-8.
@@ -238,7 +238,7 @@ def lasting_gateway(tmp_path_factory, gateway_class) -> Iterator[object]:
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
-@given(st.lists(st.tuples(st.integers(0, 16), st.binary(max_size=120)), min_size=1, max_size=5), st.booleans())
+@given(st.lists(st.tuples(st.integers(0, 21), st.binary(max_size=120)), min_size=1, max_size=5), st.booleans())
 def test_random_frames_end_in_answers_or_a_closed_connection(lasting_gateway, requests, named):
     peer = Peer(lasting_gateway.data_dir)
     frames = [
@@ -307,6 +307,32 @@ def test_while_a_get_waits_other_requests_are_refused(gateway, peer):
     forever = NAME + NO_MATCH + b"\xff\xff\xff\xff"
     peer.socket.sendall(request(GET, 1, forever) + request(DEPTH, 2, NAME))
     assert peer.answer()[1:4] == (2, 2, 2219)
+
+
+def test_a_queue_is_held_until_it_is_released_or_its_holder_goes(gateway, peer, client):
+    peer.socket.sendall(request(HOLD, 1, NAME))
+    assert peer.answer() == (HOLD, 1, 0, 0, NAME)
+    with pytest.raises(QueueManagerError, match="2042"):
+        client.get("ORDERS")
+    assert "in use" in str(client.mqsc("DELETE QLOCAL(ORDERS)"))
+    peer.socket.sendall(request(RELEASE, 2, NAME))
+    assert peer.answer() == (RELEASE, 2, 0, 0, b"")
+    with pytest.raises(QueueManagerError, match="2033"):
+        client.get("ORDERS")
+    peer.socket.sendall(request(HOLD, 3, NAME))
+    peer.answer()
+    peer.close()
+    client.open_exclusively("ORDERS", wait_s=10).close()
+
+
+def test_a_queue_at_which_a_get_waits_cannot_be_held_until_the_wait_ends(gateway, peer, client):
+    peer.socket.sendall(request(GET, 1, NAME + NO_MATCH + b"\xff\xff\xff\xff"))
+    wait_until(gateway, lambda: bool(gateway.engine.queue("ORDERS").listeners))
+    with pytest.raises(QueueManagerError, match="2042"):
+        client.open_exclusively("ORDERS")
+    client.put("ORDERS", Message(MessageDescriptor(), b"one"))
+    assert peer.answer()[3] == 0
+    client.open_exclusively("ORDERS").close()
 
 
 def test_an_application_that_dies_has_its_unit_of_work_backed_out_at_once(gateway, client):
