@@ -115,10 +115,11 @@ class Engine:
         self.objects.load()
         counts = self._store.states(StateSpace.BACK_OUT_COUNT)
         self._holdings.load_back_outs({int.from_bytes(key, "big"): value[0] for key, value in counts})
-        for sequence, identifier, correl_id, msg_id, expires_us, priority in self._store.index():
+        for sequence, identifier, correl_id, msg_id, expires_us, priority, body_bytes in self._store.index():
             queue = self._holdings.queue(identifier)
             queue.arrive(correl_id or MQCI_NONE, queue.place(sequence, priority))
             queue.depth += 1
+            queue.waiting_bytes += body_bytes
             if msg_id is not None:
                 queue.add_name(msg_id, sequence)
             if expires_us:
@@ -379,6 +380,7 @@ class Engine:
         sequence, descriptor = message.sequence, message.descriptor
         queue.arrive(descriptor.correl_id, sequence if queue.is_fifo else queue.place(sequence, descriptor.priority))
         queue.depth += 1
+        queue.waiting_bytes += len(message.body)
         if descriptor.msg_id != MQMI_NONE:
             queue.add_name(descriptor.msg_id, sequence)
         if message.expires_us:
@@ -388,6 +390,7 @@ class Engine:
     def _forget(self, queue: Queue, message: Message) -> None:
         sequence = message.sequence
         queue.depth -= 1
+        queue.waiting_bytes -= len(message.body)
         self._taken.pop(sequence, None)
         if message.descriptor.msg_id != MQMI_NONE:
             queue.drop_name(message.descriptor.msg_id, sequence)

@@ -139,6 +139,8 @@ class PriorityLane:
 class Queue:
     """A local queue. `depth` counts committed messages, also those that an open unit of work has taken.
 
+    `waiting_bytes` are their bodies together.
+
     Its attributes are resolved once, when they are set, into what puts and gets look at. `maximum_depth` is the depth
     from which on a put needs a closer look (Engine.put): MAXDEPTH, or 0 where every put does.
     """
@@ -163,6 +165,7 @@ class Queue:
         "name",
         "named",
         "resting_handler",
+        "waiting_bytes",
     )
 
     def __init__(self, identifier: int, name: str, *, is_temporary: bool = False) -> None:
@@ -171,6 +174,7 @@ class Queue:
         self.is_temporary = is_temporary
         self.is_deleted = False
         self.depth = 0
+        self.waiting_bytes = 0
         self.lanes: dict[bytes, Lane | PriorityLane] = {}
         #: A heap of lane heads; an entry may be stale, `oldest` mends it.
         self._heads: list[tuple[int, bytes]] = []
@@ -217,6 +221,7 @@ class Queue:
         self.maximum_message_bytes = -1
         self.handler = _refuse
         self.depth = 0
+        self.waiting_bytes = 0
         self.named.clear()
         self.empty()
 

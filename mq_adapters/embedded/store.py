@@ -101,11 +101,11 @@ class Store:
         except (ValueError, TypeError, AttributeError) as error:
             raise _failure("read the objects", error) from error
 
-    def index(self) -> Iterator[tuple[int, int, bytes | None, bytes | None, int, int]]:
-        """Number, queue, CorrelId, chosen MsgId, expiry and priority of every message, oldest first."""
-        statement = "SELECT sequence, queue, correl_id, msg_id, expires_us, priority FROM message ORDER BY sequence"
+    def index(self) -> Iterator[tuple[int, int, bytes | None, bytes | None, int, int, int]]:
+        """Number, queue, CorrelId, chosen MsgId, expiry, priority and length of every message, oldest first."""
+        columns = "sequence, queue, correl_id, msg_id, expires_us, priority, length(body)"
         try:
-            yield from self._reader.execute(statement)
+            yield from self._reader.execute(f"SELECT {columns} FROM message ORDER BY sequence")
         except apsw.Error as error:
             raise _failure("read the index", error) from error
 

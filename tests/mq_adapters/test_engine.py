@@ -292,6 +292,25 @@ def test_states_are_committed_with_the_messages_of_their_unit(data_folder):
     again.close()
 
 
+def test_the_bytes_of_a_queue_are_those_of_its_messages_also_after_a_restart(data_folder):
+    engine = open_engine(data_folder)
+    for body in (b"12345", b"123"):
+        put(engine, body)
+    put(engine, b"12", persistence=MQPER_NOT_PERSISTENT)
+    queue = engine.queue("ORDERS")
+    assert queue.waiting_bytes == 10
+    taken = engine.take(queue)
+    assert queue.waiting_bytes == 10
+    unit = engine.begin()
+    unit.remove(queue, taken)
+    engine.submit(unit)
+    assert queue.waiting_bytes == 5
+    engine.close()
+    again = open_engine(data_folder)
+    assert again.queue("ORDERS").waiting_bytes == 3
+    again.close()
+
+
 # -- taking and giving back --------------------------------------------------------------------------------------------
 
 
