@@ -23,13 +23,13 @@ from mappings.options import (
     tokens_of,
 )
 from mappings.reasons import Reason
-from mappings.table import ROWS_BY_NAME, VERBS, Dialect, FieldRow
+from mappings.table import ROWS_BY_KEY, ROWS_BY_NAME, VERBS, Dialect
 from mappings.topics import escape_topic, unescape_topic
 
 NAME_VERBS = frozenset({"Publish", "RegPub"})  # their topics are names; those of all other commands are patterns
 MQRFH_ONLY_VERBS = frozenset({"RegPub", "DeregPub"})
+NAMED_VERBS = frozenset({"DeregSub", "ReqUpdate"})  # a SubName alone says which subscription they mean
 
-_ROWS_BY_KEY: dict[str, FieldRow] = {row.key: row for rows in ROWS_BY_NAME.values() for row in rows.values()}
 _DATA_KEYS = frozenset({"StringData", "IntData"})
 _BEFORE_TOPIC = ("StreamName", "QName", "QMgrName")
 _AFTER_TOPIC = ("SubPoint", "Filter", "PubTime", "SeqNum", "SubName", "SubIdentity", "SubUserData")
@@ -184,7 +184,7 @@ def _fields(
 
 
 def _name(key: str, dialect: Dialect) -> str:
-    name = _ROWS_BY_KEY[key].name_in(dialect)
+    name = ROWS_BY_KEY[key].name_in(dialect)
     if name is None:
         raise ConversionError(
             Reason.MQRC_RFH_PARM_ERROR, f"{key} cannot be said in {dialect.value}; leave it out", parameter=key

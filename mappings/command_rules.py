@@ -6,11 +6,11 @@ Sources: IBM MQ documentation, the pages of the queued publish/subscribe command
 import re
 from collections.abc import Callable
 
-from mappings.command_parameters import NAME_VERBS, Parameters
+from mappings.command_parameters import NAME_VERBS, NAMED_VERBS, Parameters
 from mappings.errors import CommandError
 from mappings.options import RegistrationOption, check_option, options_error
 from mappings.reasons import Reason
-from mappings.table import ROWS_BY_NAME, Dialect
+from mappings.table import ROWS_BY_KEY, Dialect
 from mappings.topics import literal_prefix, topic_error
 
 MAXIMUM_TOPIC_CHARACTERS = 10_240  # MQ_TOPIC_STR_LENGTH
@@ -26,7 +26,7 @@ _OPTIONAL_MQ_NAME = re.compile(r"[A-Za-z0-9._/%]{0,48}")  # a blank queue manage
 def check_parameters(parameters: Parameters, dialect: Dialect) -> None:
     """CommandError with the reason code that a broker would answer with; silent for a valid command."""
     _check_options(parameters, dialect)
-    _check_option_pairs(parameters)
+    _check_option_pairs(parameters, dialect)
     _check_texts(parameters)
     _check_topics(parameters, dialect)
 
@@ -38,7 +38,7 @@ def _check_options(parameters: Parameters, dialect: Dialect) -> None:
     check_option(parameters.delete_options, verb=verb, dialect=dialect)
 
 
-def _check_option_pairs(parameters: Parameters) -> None:
+def _check_option_pairs(parameters: Parameters, dialect: Dialect) -> None:
     """Options that exclude or need each other, or another parameter."""
     options = parameters.registration_options
     if not options:
@@ -51,7 +51,7 @@ def _check_option_pairs(parameters: Parameters) -> None:
         raise options_error(RegistrationOption, "AddName", "needs SubName")
     identified = RegistrationOption.JOIN_SHARED | RegistrationOption.JOIN_EXCLUSIVE | RegistrationOption.LEAVE_ONLY
     if options & identified and "SubIdentity" not in parameters.texts:
-        raise _missing("SubIdentity")
+        raise _missing("SubIdentity", dialect)
     _check_full_response(parameters)
 
 
@@ -65,10 +65,11 @@ def _check_full_response(parameters: Parameters) -> None:
 
 def _check_topics(parameters: Parameters, dialect: Dialect) -> None:
     verb, topics = parameters.verb, parameters.topics
-    name = "Topic" if dialect is Dialect.MQRFH2 else "MQPSTopic"
+    name = ROWS_BY_KEY["Topic"].name_in(dialect) or "Topic"
     everything = bool(parameters.registration_options & RegistrationOption.DEREGISTER_ALL)
-    if not topics and not everything:
-        raise _missing(name)
+    is_named = verb in NAMED_VERBS and "SubName" in parameters.texts
+    if not topics and not everything and not is_named:
+        raise _missing("Topic", dialect)
     if topics and everything and dialect is Dialect.MQRFH:
         raise CommandError(
             Reason.MQRC_RFH_PARM_ERROR, f"{name} cannot stand beside DeregAll in MQRFH; leave it out", parameter=name
@@ -92,8 +93,7 @@ def _check_topic(topic: str) -> None:
 
 def _check_texts(parameters: Parameters) -> None:
     for key, value in parameters.texts.items():
-        row_verbs = _VERBS_OF_KEY[key]
-        if parameters.verb not in row_verbs:
+        if parameters.verb not in ROWS_BY_KEY[key].commands:
             raise CommandError(
                 Reason.MQRC_RFH_PARM_ERROR,
                 f"{key} is not a parameter of {parameters.verb}; leave it out",
@@ -101,10 +101,12 @@ def _check_texts(parameters: Parameters) -> None:
             )
         rule = _TEXT_RULES.get(key)
         if rule is not None and not rule[0](value):
-            raise CommandError(rule[1], f"{key} {value[:200]!a} {rule[2]}", parameter=value)
+            names_parameter = rule[1] is Reason.MQRC_RFH_PARM_ERROR
+            raise CommandError(rule[1], f"{key} {value[:200]!a} {rule[2]}", parameter=key if names_parameter else value)
 
 
-def _missing(name: str) -> CommandError:
+def _missing(key: str, dialect: Dialect) -> CommandError:
+    name = ROWS_BY_KEY[key].name_in(dialect) or key
     return CommandError(Reason.MQRC_RFH_PARM_MISSING, f"{name} is missing; this command needs it", parameter=name)
 
 
@@ -145,7 +147,4 @@ _TEXT_RULES: dict[str, tuple[Callable[[str], bool], Reason, str]] = {
         Reason.MQRC_RFH_PARM_ERROR,
         "is longer than 128 characters",
     ),
-}
-_VERBS_OF_KEY: dict[str, frozenset[str]] = {
-    row.key: row.commands for rows in ROWS_BY_NAME.values() for row in rows.values()
 }

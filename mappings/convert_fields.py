@@ -7,7 +7,7 @@ Source: "Message formats" (file aq19780_, WebSphere Message Broker V6), and `fie
 
 from collections.abc import Iterable
 
-from mappings.command_parameters import MQRFH_ONLY_VERBS, NAME_VERBS
+from mappings.command_parameters import MQRFH_ONLY_VERBS, NAME_VERBS, NAMED_VERBS
 from mappings.conversion_report import FieldOutcome, Mode, Outcome
 from mappings.errors import CommandError, ConversionError
 from mappings.name_value import NameValues
@@ -19,10 +19,21 @@ from mappings.options import (
     RegistrationOption,
     option_number,
     option_rows,
+    tokens_of,
 )
-from mappings.pattern_translation import Verdict, translate_pattern
+from mappings.pattern_translation import Translation, Verdict, translate_pattern
 from mappings.reasons import Reason
-from mappings.table import OTHER_EXPLANATIONS, ROWS_BY_NAME, SUPPORT_NOTES, Dialect, Explanation, FieldRow, Standing
+from mappings.table import (
+    OTHER_EXPLANATIONS,
+    ROWS_BY_KEY,
+    ROWS_BY_NAME,
+    SUPPORT_NOTES,
+    Dialect,
+    Explanation,
+    FieldRow,
+    OptionRow,
+    Standing,
+)
 from mappings.topics import Scheme, character_patterns, escape_topic, topic_filter_for, unescape_topic
 
 DEFAULT_SUBSCRIPTION_POINTS = frozenset({"", "SYSTEM.BROKER.DEFAULT.SUBPOINT"})
@@ -33,6 +44,7 @@ _OPTION_CLASSES: dict[str, OptionClass] = {
     "DelOpt": DeleteOption,
 }
 _LOCAL_FIELD = {Dialect.MQRFH: "RegOpt", Dialect.MQRFH2: "PubOpt"}  # where a Publish has Local
+_LOCAL_OF_PSC = ("PubOpt", "Local")  # no publication option: in MQRFH it is one of RegOpts
 
 
 class FieldConversion:
@@ -62,6 +74,7 @@ class FieldConversion:
                 self._drop(name, value, self._explanation(name))
             else:
                 self._add(row, name, value)
+        self._refuse_nameless()
 
     def _add(self, row: FieldRow, name: str, value: str) -> None:
         if name in self._seen and not row.repeats:
@@ -72,14 +85,14 @@ class FieldConversion:
             self._add_option(row, option_class, name, value)
         elif row.key == "Topic":
             self._add_topic(row, name, value)
-        elif row.standing is Standing.MAPPED or self._extends(row):
+        elif self._copies(row):
             self._keep(row, name, value, [value], Outcome.RENAMED)
         else:
             self._refuse_widening(row, name, value)
             self._drop(name, value, Explanation(reason=row.reason, source=row.source))
 
-    def _extends(self, row: FieldRow) -> bool:
-        return row.standing is Standing.EXTENDED and self._mode is Mode.EXTENDED
+    def _copies(self, row: FieldRow) -> bool:
+        return row.standing is Standing.MAPPED or (row.standing is Standing.EXTENDED and self._mode is Mode.EXTENDED)
 
     def _refuse_widening(self, row: FieldRow, name: str, value: str) -> None:
         """A subscription must not quietly receive more than it asked for."""
@@ -87,33 +100,43 @@ class FieldConversion:
         if row.standing is Standing.REFUSED and self._verb != "Publish" and not harmless:
             raise ConversionError(Reason.MQRC_RFH_PARM_ERROR, f"{name} on {self._verb}: {row.reason}", parameter=name)
 
+    def _refuse_nameless(self) -> None:
+        """A command that says by SubName alone which subscription it means says nothing without it."""
+        name = ROWS_BY_KEY["SubName"].name_in(self._source) or ""
+        is_dropped = any(field.name == name and field.outcome is Outcome.DROPPED for field in self.outcomes)
+        says_which = any(field in ("Topic", "MQPSTopic") or value == "DeregAll" for field, value in self.fields)
+        if self._verb in NAMED_VERBS and is_dropped and not says_which:
+            raise ConversionError(
+                Reason.MQRC_RFH_PARM_MISSING,
+                f"{name} alone says which subscription is meant, and strict mode does not copy it; use extended mode",
+                parameter=name,
+            )
+
     def _add_option(self, row: FieldRow, option_class: OptionClass, name: str, value: str) -> None:
-        tokens, foreign = self._tokens(row, option_class, value)
-        for token in foreign:
-            reason = f"the option {token} does not exist in {self._target.value}{_support(option_class, token)}"
+        tokens = _tokens(row, option_class, value)
+        lacks = {token: lack for token in tokens if (lack := self._lack(row, option_class, token))}
+        for token, lack in lacks.items():
             self._drop(
-                name, value if token == value else f"{value} ({token})", Explanation(reason=reason, source=row.source)
+                name, value if token == value else f"{value} ({token})", Explanation(reason=lack, source=row.source)
             )
         moved = [token for token in tokens if self._moves(row, token)]
-        kept = [token for token in tokens if token not in moved]
+        kept = [token for token in tokens if token not in moved and token not in lacks]
         for token in moved:
             target = ROWS_BY_NAME[Dialect.MQRFH2][_LOCAL_FIELD[self._target]]
             self._keep(target, name, token, [token], Outcome.MOVED)
         if kept:
             self._keep(row, name, value, kept, Outcome.RENAMED if kept == [value] else Outcome.EXPANDED)
 
-    def _tokens(self, row: FieldRow, option_class: OptionClass, value: str) -> tuple[list[str], list[str]]:
-        """The tokens of a value that the target format has, and those that it lacks."""
-        if row.key == "PubOpt" and value == "Local":
-            return [value], []
-        options = option_class(option_number(option_class, value))
-        if not options:
-            return [NO_OPTIONS_TOKEN], []
-        rows = option_rows(options)
-        return (
-            [option.token for option in rows if self._target in option.formats],
-            [option.token for option in rows if self._target not in option.formats],
-        )
+    def _lack(self, row: FieldRow, option_class: OptionClass, token: str) -> str:
+        """Why an option is not copied: the other format lacks it, or what it needs is not copied; empty if it is."""
+        if token == NO_OPTIONS_TOKEN or (row.key, token) == _LOCAL_OF_PSC:
+            return ""
+        (option,) = option_rows(option_class(option_number(option_class, token)))
+        if self._target not in option.formats:
+            return f"the option {token} does not exist in {self._target.value}{_support(option)}"
+        if option.needs is not None and not self._copies(ROWS_BY_KEY[option.needs]):
+            return f"{token} means nothing without {option.needs}, which {self._mode.value} mode does not copy"
+        return ""
 
     def _moves(self, row: FieldRow, token: str) -> bool:
         """Local of a Publish stands in different fields; the strict mode leaves it where the input has it."""
@@ -144,19 +167,27 @@ class FieldConversion:
             )
         fresh = [pattern for pattern in patterns if pattern not in self._topics]
         self._topics.update(fresh)
-        self._keep(row, name, value, fresh, Outcome.RENAMED if patterns == (value,) else Outcome.EXPANDED)
+        outcome = Outcome.RENAMED if patterns == (value,) else Outcome.EXPANDED
+        translation = self._translation(value)
+        wider = f"wider: {translation.reason}" if translation.verdict is Verdict.SUPERSET else ""
+        self._keep(row, name, value, fresh, outcome, reason=wider)
+
+    def _translation(self, pattern: str) -> Translation:
+        schemes = (Scheme.TOPIC, Scheme.CHARACTER)
+        return translate_pattern(pattern, *(schemes if self._target is Dialect.MQRFH else reversed(schemes)))
 
     def _deletes_no_more(self, value: str) -> bool:
         """Whether a pattern is the same in the other scheme: nobody can check again what was deleted."""
-        to_character = self._target is Dialect.MQRFH
-        schemes = (Scheme.TOPIC, Scheme.CHARACTER) if to_character else (Scheme.CHARACTER, Scheme.TOPIC)
-        translation = translate_pattern(value, *schemes)
+        translation = self._translation(value)
         if translation.verdict is Verdict.EXACT:
             return True
+        to_character = self._target is Dialect.MQRFH
         topic = translation.patterns[0].removesuffix("/#") if translation.patterns else ""
         return not to_character and value == f"{escape_topic(topic)}/*" and topic in self._topics
 
-    def _keep(self, row: FieldRow, name: str, value: str, values: Iterable[str], outcome: Outcome) -> None:
+    def _keep(
+        self, row: FieldRow, name: str, value: str, values: Iterable[str], outcome: Outcome, *, reason: str = ""
+    ) -> None:
         target = row.name_in(self._target) or name
         kept = [(target, each) for each in values]
         self.fields += kept
@@ -168,7 +199,7 @@ class FieldConversion:
                 value=value,
                 outcome=outcome,
                 target=described or target,
-                reason=row.reason,
+                reason=reason or row.reason,
                 source=row.source,
             )
         )
@@ -191,7 +222,13 @@ class FieldConversion:
         return OTHER_EXPLANATIONS["reserved_name" if name.startswith("MQ") else "own_pair"]
 
 
-def _support(option_class: OptionClass, token: str) -> str:
+def _tokens(row: FieldRow, option_class: OptionClass, value: str) -> tuple[str, ...]:
+    """The options of a value, as tokens."""
+    if (row.key, value) == _LOCAL_OF_PSC:
+        return (value,)
+    return tokens_of(option_class(option_number(option_class, value))) or (NO_OPTIONS_TOKEN,)
+
+
+def _support(option: OptionRow) -> str:
     """What the message format page notes about an option, as the end of a sentence."""
-    (row,) = option_rows(option_class(option_number(option_class, token)))
-    return "".join(f"; note {note}: {SUPPORT_NOTES[note]}" for note in row.notes)
+    return "".join(f"; note {note}: {SUPPORT_NOTES[note]}" for note in option.notes)

@@ -148,7 +148,7 @@ def _rename(row: FieldRow, source: Dialect) -> _Rename:
 
 
 def _direction(source: Dialect) -> _Direction:
-    """Local is no plain option, because that of a Publish may move; nor are names that depend on the mode."""
+    """What depends on the mode is not plain: Local, which may move, and names and options that strict mode drops."""
     rows = {
         name: row for name, row in ROWS_BY_NAME[source].items() if row.standing in (Standing.MAPPED, Standing.DROPPED)
     }
@@ -156,7 +156,7 @@ def _direction(source: Dialect) -> _Direction:
     tokens = [
         (option.kind, option.token)
         for option in OPTION_ROWS
-        if option.formats == frozenset(Dialect) and option.token != "Local"
+        if option.formats == frozenset(Dialect) and option.token != "Local" and option.needs is None
     ]
     return _Direction(
         commands={

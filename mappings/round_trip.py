@@ -2,13 +2,15 @@
 
 The law. A message that can be converted can be converted back, unless a pattern holds `+` or `#` as ordinary
 characters, which only MQRFH can say, or the one pattern of a ReqUpdate would come back as two. (A DeletePub that would
-delete more in the other format cannot be converted.) Then
+delete more in the other format cannot be converted, nor in strict mode a command that names a subscription by its
+SubName alone.) Then
  1. the body is the same, byte for byte, and so are its Format, Encoding and (resolved) CodedCharSetId;
  2. headers beside the converted one are the same but for their description of what follows; an MQRFH2 beside it, and
     folders beside psc, go lost on the way to MQRFH unless they are kept, and then come back in an MQRFH2 of their own;
  3. the command and the nine mapped fields have the same values in the same order, the command first;
- 4. options are the same set, written as tokens; lost are those that the other format lacks. In extended mode Local of
-    a Publish ends in the field where its format has it: RegOpts in MQRFH, PubOpt in psc;
+ 4. options are the same set, written as tokens; lost are those that the other format lacks, and in strict mode those
+    that mean nothing without SubName or SubIdentity. In extended mode Local of a Publish ends in the field where its
+    format has it: RegOpts in MQRFH, PubOpt in psc;
  5. patterns match at least what they matched: each is what the two translations make of it, and none stands twice; one
     that came back wider may come back as two the next time, and stays as it is after that;
  6. lost is what the table does not copy: a stream name, publication data and own pairs of MQRFH, SubPoint and unknown
@@ -22,6 +24,7 @@ Nothing goes lost that the reports of the two conversions do not name.
 The functions work the law out from the table, not by converting, so that tests can hold a conversion against it.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from mappings.command_parameters import NAME_VERBS
@@ -39,7 +42,7 @@ from mappings.options import (
 )
 from mappings.reasons import Reason
 from mappings.response import Completion, Response, ResponseReason
-from mappings.table import ROWS_BY_NAME, Dialect, Standing
+from mappings.table import ROWS_BY_KEY, ROWS_BY_NAME, Dialect, Standing
 from mappings.topics import character_patterns, topic_filter_for, unescape_topic
 
 _CLASSES: dict[str, OptionClass] = {
@@ -65,7 +68,7 @@ def meaning_of(verb: str, fields: NameValues, dialect: Dialect, mode: Mode) -> M
     copied = {Standing.MAPPED, Standing.EXTENDED} if mode is Mode.EXTENDED else {Standing.MAPPED}
     rows = [(ROWS_BY_NAME[dialect].get(name), value) for name, value in fields]
     known = [(row.key, value) for row, value in rows if row is not None and row.standing in copied]
-    options = {(key, token) for key, value in known if key in OPTION_FIELDS for token in _tokens(key, value)}
+    options = {(key, token) for key, value in known if key in OPTION_FIELDS for token in _tokens(key, value, copied)}
     topics = [value for key, value in known if key == "Topic"]
     unescaped = dialect is Dialect.MQRFH and verb in NAME_VERBS
     return Meaning(
@@ -103,13 +106,17 @@ def surviving_response(response: Response) -> Response:
     return Response(completion=response.completion, reasons=tuple(reasons))
 
 
-def _tokens(key: str, value: str) -> tuple[str, ...]:
-    """The options of a value that both formats have."""
+def _tokens(key: str, value: str, copied: Collection[Standing]) -> tuple[str, ...]:
+    """The options of a value that both formats have, and that mean something with the names that are copied."""
     if key == "PubOpt" and value == "Local":
         return (value,)
     option_class = _CLASSES[OPTION_FIELDS[key]]
     rows = option_rows(option_class(option_number(option_class, value)))
-    return tuple(row.token for row in rows if row.formats == frozenset(Dialect))
+    return tuple(
+        row.token
+        for row in rows
+        if row.formats == frozenset(Dialect) and (row.needs is None or ROWS_BY_KEY[row.needs].standing in copied)
+    )
 
 
 def _as_character_patterns(topics: tuple[str, ...]) -> tuple[str, ...]:

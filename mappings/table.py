@@ -61,7 +61,10 @@ class FieldRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OptionRow:
-    """One row of options.toml; `member` is the name in the flag class, `number` the value of IBM's constant."""
+    """One row of options.toml; `member` is the name in the flag class, `number` the value of IBM's constant.
+
+    `needs` is the key of the parameter without which the option means nothing, None for most.
+    """
 
     kind: str
     token: str
@@ -72,6 +75,7 @@ class OptionRow:
     commands: frozenset[str]
     support: str
     notes: tuple[int, ...]
+    needs: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,8 +143,11 @@ def read_field_rows(document: Row) -> tuple[FieldRow, ...]:
 
 
 def read_option_rows(document: Row) -> tuple[OptionRow, ...]:
-    """The rows of options.toml, checked: known kinds, one bit a number, no token twice in a kind."""
+    """The rows of options.toml, checked: known kinds, one bit a number, no token twice in a kind, known parameters."""
     rows = tuple(_option_row(row) for row in _rows(document, "option"))
+    unknown = {row.needs for row in rows if row.needs is not None} - set(ROWS_BY_KEY)
+    if unknown:
+        raise TableError(f"options.toml has options that need {sorted(unknown)}, which fields.toml does not have")
     _refuse_repeats(f"{row.kind} {row.token}" for row in rows)
     _refuse_repeats(f"{row.kind} {row.number}" for row in rows)
     return rows
@@ -162,6 +169,7 @@ def _option_row(row: Row) -> OptionRow:
         commands=_commands(row),
         support=_text(row, "support"),
         notes=tuple(int(note) for note in notes),
+        needs=_optional_text(row, "needs"),
     )
 
 
@@ -201,6 +209,7 @@ _OPTIONS = _packaged("options.toml")
 
 TABLE_VERSION: str = _text(_FIELDS, "version")
 FIELD_ROWS = read_field_rows(_FIELDS)
+ROWS_BY_KEY: dict[str, FieldRow] = {row.key: row for row in FIELD_ROWS}
 OPTION_ROWS = read_option_rows(_OPTIONS)
 SUPPORT_NOTES = read_support_notes(_OPTIONS, OPTION_ROWS)
 FOLDER_EXPLANATIONS = _explanations(_FIELDS, "folder", "name")

@@ -3,7 +3,7 @@
 A message that has such a header already passes unchanged. Topics of Publish are names: escaped in MQRFH, plain in
 MQRFH2. Topics of the other commands are patterns: `a/#` is `a` and `a/*` in the character scheme of MQRFH, and there
 everything from a wildcard's level on becomes `#`. The extended mode also copies SubName, SubIdentity and SubUserData,
-and moves Local of a Publish between RegOpt and PubOpt.
+and moves Local of a Publish between RegOpt and PubOpt; without it the options that need one of these are left out too.
 Source: seed 003; "Message formats" (file aq19780_); IBM MQ, "Wildcard schemes".
 """
 
@@ -14,7 +14,7 @@ from spark_audit.reperform.facts import Facts
 from spark_audit.reperform.header import Header, Surroundings, read_chain, write_mqrfh, write_mqrfh2
 from spark_audit.reperform.meaning import PSC, Meaning, meaning_of
 from spark_audit.reperform.outcome import Outcome, Status, UnreadableBytes, compared, first_difference
-from spark_audit.reperform.table import ONLY_IN_MQRFH, OPTION_ELEMENTS, TO_NAME
+from spark_audit.reperform.table import NEEDING, ONLY_IN_MQRFH, OPTION_ELEMENTS, TO_NAME
 from spark_audit.reperform.topics import character_patterns, escaped, topic_filter_of
 
 _VERSIONS: Final = {"mqrfh": 1, "mqrfh2": 2}
@@ -24,6 +24,8 @@ _PREFIX: Final = "MQPS"
 _NARROWING: Final = frozenset({"Filter", "SubPoint"})
 _DEFAULT_POINTS: Final = frozenset({"", "SYSTEM.BROKER.DEFAULT.SUBPOINT"})
 _ONLY_MQRFH_COMMANDS: Final = frozenset({"RegPub", "DeregPub"})
+#: These may say by SubName alone which subscription they mean.
+_BY_NAME: Final = frozenset({"DeregSub", "ReqUpdate"})
 _LOCAL_FIELD: Final = {1: "RegOpt", 2: "PubOpt"}
 
 Fields = tuple[tuple[str, str], ...]
@@ -78,8 +80,10 @@ def _judged(facts: Facts, source: Meaning, actual: Meaning, version: int, *, is_
     extended = _extended_fields(source) if is_extended else ()
     words = [] if actual.version == version else [f"the output is no {facts.target} header"]
     words += _refusals(source, version)
+    words += [] if is_extended else _nameless(source)
     words += _field_differences(expected, actual.fields)
     words += _rest_differences(source, actual, extended, facts)
+    words += _unreported_options(source, version, is_extended, facts)
     words += _body_differences(source.body, actual.body)
     predicted = _written(expected, extended, version, facts, actual.body)
     if not is_alone and not words:  # this reading writes one header, not those in front of it and behind it
@@ -97,9 +101,15 @@ def _expected_fields(source: Meaning, version: int, is_extended: bool) -> Fields
             fields += [(name, pattern) for pattern in patterns if (name, pattern) not in fields]
         elif name in OPTION_ELEMENTS and moves_local and value == "Local":
             fields.append((_LOCAL_FIELD[version], value))
-        elif not (name in OPTION_ELEMENTS and version == 2 and value in ONLY_IN_MQRFH):
+        elif name not in OPTION_ELEMENTS or value not in _left_out(version, is_extended):
             fields.append((name, value))
     return tuple(fields)
+
+
+def _left_out(version: int, is_extended: bool) -> frozenset[str]:
+    """Options that the new header must not have."""
+    lacking = ONLY_IN_MQRFH if version == 2 else frozenset()
+    return lacking if is_extended else lacking | frozenset(NEEDING)
 
 
 def _character_patterns(topic_filter: str) -> tuple[str, ...]:
@@ -128,6 +138,15 @@ def _refusals(source: Meaning, version: int) -> list[str]:
     ]
 
 
+def _nameless(source: Meaning) -> list[str]:
+    """In strict mode, a command that says by name alone what it means should have gone there too."""
+    is_named = any(name.removeprefix(_PREFIX) == "SubName" for name, _ in source.unmapped)
+    says_which = bool(source.values("Topic")) or "DeregAll" in source.options("RegOpt")
+    if source.command not in _BY_NAME or not is_named or says_which:
+        return []
+    return [f"{source.command} was converted without its SubName, which alone says what it means"]
+
+
 def _field_differences(expected: Fields, actual: Fields) -> list[str]:
     words = [f"{name} {value!r} was lost" for name, value in expected if (name, value) not in actual]
     words += [f"{name} {value!r} was added" for name, value in actual if (name, value) not in expected]
@@ -142,7 +161,7 @@ def _field_differences(expected: Fields, actual: Fields) -> list[str]:
 
 
 def _rest_differences(source: Meaning, actual: Meaning, extended: Fields, facts: Facts) -> list[str]:
-    """Names without a row, options of MQRFH alone and folders: each is dropped and named, or kept as it was."""
+    """Names without a row and folders: each is dropped and named, or kept as it was."""
     reported = " ".join(name for name, _ in facts.dropped_fields)
     made = [(name.removeprefix(_PREFIX), value) for name, value in actual.unmapped]
     words = [f"{name} {value!r} was lost" for name, value in extended if (name, value) not in made]
@@ -159,13 +178,17 @@ def _rest_differences(source: Meaning, actual: Meaning, extended: Fields, facts:
         if folder not in actual.folders and folder.name not in reported
     ]
     words += [f"folder {folder.name} was added" for folder in actual.folders if folder not in source.folders]
-    if actual.version == 2:
-        words += [
-            f"option {token} of {name} was dropped without being reported"
-            for name, token in source.fields
-            if name in OPTION_ELEMENTS and token in ONLY_IN_MQRFH and TO_NAME[name] not in reported
-        ]
     return words
+
+
+def _unreported_options(source: Meaning, version: int, is_extended: bool, facts: Facts) -> list[str]:
+    """Options that were left out and are not named: in the report a field has the name that the input gives it."""
+    reported = {name for name, _ in facts.dropped_fields}
+    return [
+        f"option {token} of {name} was dropped without being reported"
+        for name, token in source.fields
+        if name in OPTION_ELEMENTS and token in _left_out(version, is_extended) and not reported & {name, TO_NAME[name]}
+    ]
 
 
 def _body_differences(before: Surroundings, after: Surroundings) -> list[str]:

@@ -54,6 +54,11 @@ _OPTIONS: Final = {"RegOpt": _REGISTRATION, "PubOpt": _PUBLICATION, "DelOpt": _D
 #: Tokens that the psc folder does not have.
 ONLY_IN_MQRFH: Final = frozenset({"Anon", "DirectReq", "InclStreamName", "NoReg"})
 
+#: Tokens that mean nothing without the field beside them, which is not one of the nine.
+NEEDING: Final = MappingProxyType(
+    {"AddName": "SubName", "JoinShared": "SubIdentity", "JoinExcl": "SubIdentity", "LeaveOnly": "SubIdentity"}
+)
+
 
 def option_tokens(element: str, value: str) -> tuple[str, ...]:
     """The tokens of an option value: itself, or those of a decimal sum; `None` and 0 are none."""

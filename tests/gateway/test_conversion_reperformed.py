@@ -32,6 +32,8 @@ STRINGS = (
     "MQPSCommand Publish MQPSPubOpts 10 MQPSRegOpts Local MQPSTopic a MQPSTopic b MQPSStringData x MQPSIntData 4",
     "MQPSCommand RegSub MQPSRegOpts 257 MQPSTopic a/* MQPSTopic b?c MQPSQName Q MQPSQMgrName M MQPSSubName s",
     "MQPSCommand DeregSub MQPSRegOpts DeregAll",
+    "MQPSCommand RegSub MQPSRegOpts 147457 MQPSTopic a MQPSSubName s MQPSSubIdentity i",
+    "MQPSCommand DeregSub MQPSRegOpts LeaveOnly MQPSTopic a MQPSSubIdentity i",
     "MQPSCommand DeletePub MQPSDelOpts Local MQPSTopic *",
     "MQPSCommand ReqUpdate MQPSTopic a/b MQPSRegOpts CorrelAsId",
     "MQPSCompCode 0 MQPSReason 0 MQPSReasonText MQRC_NONE MQPSCommand Publish\0",
@@ -43,6 +45,7 @@ FOLDERS = (
     ("<mcd><Msd>jms_text</Msd></mcd>", "<psc><Command>RegSub</Command><RegOpt>1</RegOpt><Topic>a/#</Topic></psc>"),
     ("<psc><Command>RegSub</Command><Topic>+/b</Topic><Topic>#</Topic><SubName>s</SubName></psc>",),
     ("<psc><Command>DeletePub</Command><DelOpt>Local</DelOpt><Topic>a/#</Topic></psc>",),
+    ("<psc><Command>RegSub</Command><RegOpt>JoinExcl</RegOpt><SubIdentity>i</SubIdentity><Topic>a</Topic></psc>",),
     ("<pscr><Completion>ok</Completion></pscr>",),
     ("<pscr><Completion>error</Completion><Response><Reason>3072</Reason><Topic>a</Topic></Response></pscr>",),
 )

@@ -292,8 +292,8 @@ WRONG_STRINGS = [
     ("MQPSCommand ReqUpdate MQPSTopic a MQPSTopic b", 2338, "MQPSTopic", None),
     ("MQPSCommand Publish", 2339, "MQPSTopic", None),
     ("MQPSCommand DeregSub", 2339, "MQPSTopic", None),
-    ("MQPSCommand RegSub MQPSRegOpts JoinExcl MQPSTopic a", 2339, "SubIdentity", None),
-    ("MQPSCommand DeregSub MQPSRegOpts LeaveOnly MQPSTopic a", 2339, "SubIdentity", None),
+    ("MQPSCommand RegSub MQPSRegOpts JoinExcl MQPSTopic a", 2339, "MQPSSubIdentity", None),
+    ("MQPSCommand DeregSub MQPSRegOpts LeaveOnly MQPSTopic a", 2339, "MQPSSubIdentity", None),
     ('MQPSCommand Publish MQPSStreamName "A B" MQPSTopic a', 3071, "A B", None),
     ('MQPSCommand Publish MQPSStreamName "" MQPSTopic a', 3071, "", None),
     (f"MQPSCommand Publish MQPSStreamName {'S' * 49} MQPSTopic a", 3071, "S" * 49, None),
@@ -355,7 +355,7 @@ WRONG_FOLDERS = [
     ("<psc><Command>Publish</Command><Topic>a</Topic><PubOpt>NoReg</PubOpt></psc>", 3084, "NoReg"),
     ("<psc><Command>DeletePub</Command><Topic>a</Topic><DelOpt>2</DelOpt></psc>", 3087, "2"),
     ("<psc><Command>RegSub</Command><Topic>a</Topic><Filter></Filter></psc>", 3150, ""),
-    (f"<psc><Command>RegSub</Command><Topic>a</Topic><SubPoint>{'p' * 129}</SubPoint></psc>", 2337, "p" * 129),
+    (f"<psc><Command>RegSub</Command><Topic>a</Topic><SubPoint>{'p' * 129}</SubPoint></psc>", 2337, "SubPoint"),
     ("<psc><Command>Publish</Command", 2421, None),
 ]
 

@@ -183,6 +183,73 @@ def test_extended_mode_copies_names_identities_and_user_data() -> None:
     assert to_string(folder) == "MQPSCommand RegSub MQPSTopic a"
 
 
+@pytest.mark.parametrize(
+    ("verb", "option", "name"),
+    [
+        ("RegSub", "AddName", "SubName"),
+        ("RegSub", "JoinShared", "SubIdentity"),
+        ("RegSub", "JoinExcl", "SubIdentity"),
+        ("DeregSub", "LeaveOnly", "SubIdentity"),
+    ],
+)
+def test_an_option_that_needs_a_name_is_dropped_with_it_and_says_why(verb: str, option: str, name: str) -> None:
+    string = f"MQPSCommand {verb} MQPSRegOpts {option} MQPSRegOpts CorrelAsId MQPS{name} n MQPSTopic a"
+    folder = (
+        f"<psc><Command>{verb}</Command><RegOpt>{option}</RegOpt><RegOpt>CorrelAsId</RegOpt>"
+        f"<{name}>n</{name}><Topic>a</Topic></psc>"
+    )
+    without = f"<psc><Command>{verb}</Command><RegOpt>CorrelAsId</RegOpt><Topic>a</Topic></psc>"
+    assert to_psc(string) == without
+    assert to_string(folder) == f"MQPSCommand {verb} MQPSRegOpts CorrelAsId MQPSTopic a"
+    report = converted(mqrfh(string), FORMAT_MQRFH, Dialect.MQRFH2).report
+    assert [(field.name, field.value) for field in report.dropped] == [("MQPSRegOpts", option), (f"MQPS{name}", "n")]
+    assert report.dropped[0].reason == f"{option} means nothing without {name}, which strict mode does not copy"
+    assert to_psc(string, Mode.EXTENDED) == folder
+    assert to_string(folder, Mode.EXTENDED) == string
+
+
+def test_an_option_that_needs_a_name_is_taken_out_of_a_sum() -> None:
+    report = converted(mqrfh("MQPSCommand RegSub MQPSRegOpts 147457 MQPSTopic a"), FORMAT_MQRFH, Dialect.MQRFH2).report
+    assert [(field.value, field.target) for field in report.fields[1:4]] == [
+        ("147457 (AddName)", None),
+        ("147457 (JoinShared)", None),
+        ("147457", "RegOpt CorrelAsId"),
+    ]
+
+
+@pytest.mark.parametrize("verb", ["DeregSub", "ReqUpdate"])
+def test_a_command_that_says_by_name_alone_what_it_means_needs_extended_mode(verb: str) -> None:
+    string, folder = f"MQPSCommand {verb} MQPSSubName n", f"<psc><Command>{verb}</Command><SubName>n</SubName></psc>"
+    assert to_psc(string, Mode.EXTENDED) == folder
+    assert to_string(folder, Mode.EXTENDED) == string
+    for convert_strictly, name in ((lambda: to_psc(string), "MQPSSubName"), (lambda: to_string(folder), "SubName")):
+        with pytest.raises(ConversionError, match="use extended mode") as caught:
+            convert_strictly()
+        assert (caught.value.reason_code, caught.value.parameter) == (2339, name)
+    everything = f"MQPSCommand {verb} MQPSRegOpts DeregAll MQPSSubName n"
+    assert to_psc(everything) == f"<psc><Command>{verb}</Command><RegOpt>DeregAll</RegOpt></psc>"
+
+
+@pytest.mark.parametrize(
+    ("data", "format", "to", "reasons"),
+    [
+        (mqrfh("MQPSCommand RegSub MQPSTopic a/b MQPSTopic *"), FORMAT_MQRFH, Dialect.MQRFH2, ["one of the nine"] * 2),
+        (mqrfh("MQPSCommand RegSub MQPSTopic a/b*"), FORMAT_MQRFH, Dialect.MQRFH2, ["wider: * and ? match / too"]),
+        (
+            mqrfh2("<psc><Command>RegSub</Command><Topic>a/+</Topic><Topic>b/#</Topic></psc>"),
+            FORMAT_MQRFH2,
+            Dialect.MQRFH,
+            ["wider: * matches / too, and + does not", "one of the nine"],
+        ),
+    ],
+)
+def test_the_report_says_of_a_pattern_that_it_became_wider(
+    data: bytes, format: bytes, to: Dialect, reasons: list[str]
+) -> None:
+    topics = [field for field in converted(data, format, to).report.fields if "Topic" in field.name]
+    assert all(field.reason.startswith(reason) for field, reason in zip(topics, reasons, strict=True))
+
+
 def test_extended_mode_puts_local_of_a_publish_where_each_format_has_it() -> None:
     string = "MQPSCommand Publish MQPSRegOpts Local MQPSTopic a"
     folder = "<psc><Command>Publish</Command><PubOpt>Local</PubOpt><Topic>a</Topic></psc>"
@@ -484,7 +551,7 @@ PUBLICATION_TOKENS = st.lists(
     st.sampled_from(["CorrelAsId", "RetainPub", "OtherSubsOnly", "IsRetainedPub"]), max_size=3
 )
 REGISTRATION_TOKENS = st.lists(
-    st.sampled_from(["CorrelAsId", "Local", "DupsOK", "PersAsQueue", "JoinExcl", "VariableUserId", "None"]), max_size=3
+    st.sampled_from(["CorrelAsId", "Local", "DupsOK", "PersAsQueue", "NoAlter", "VariableUserId", "None"]), max_size=3
 )
 
 

@@ -16,7 +16,7 @@ from mappings.round_trip import Meaning, surviving_meaning
 from tests.mappings.there_and_back import assert_law_holds
 
 BODY = b"\x00\xffpayload"
-OPTIONS = ["None", "CorrelAsId", "Local", "InformIfRet", "DupsOK", "0", "1", "5", "257"]
+OPTIONS = ["None", "CorrelAsId", "Local", "InformIfRet", "DeregAll", "AddName", "JoinExcl", "0", "1", "5", "131329"]
 PUBLICATION_OPTIONS = ["None", "RetainPub", "Local", "CorrelAsId", "2", "3", "16"]
 TOPICS = st.one_of(
     st.sampled_from(["a/b", "a/#", "#", "+/b/#", "a/+", "a/b*", "p/x?y", "100%%", "%*", "a b", "*", "$SYS/x"]),
@@ -141,6 +141,10 @@ def test_the_law_says_what_is_lost() -> None:
     )
     assert surviving_meaning("RegSub", fields, Dialect.MQRFH, Mode.STRICT) == strict
     assert surviving_meaning("RegSub", fields, Dialect.MQRFH, Mode.EXTENDED).fields == (("SubName", "n"),)
+    added = (*fields, ("MQPSRegOpts", "AddName"))
+    assert surviving_meaning("RegSub", added, Dialect.MQRFH, Mode.STRICT) == strict
+    extended = surviving_meaning("RegSub", added, Dialect.MQRFH, Mode.EXTENDED).options
+    assert extended == strict.options | {("RegOpt", "AddName")}
 
 
 @pytest.mark.parametrize(("dialect", "field"), [(Dialect.MQRFH, "RegOpt"), (Dialect.MQRFH2, "PubOpt")])

@@ -112,6 +112,39 @@ MATCHES = {
         "input": mqrfh("MQPSCommand Publish MQPSRegOpts Local MQPSTopic a/b"),
         "output": psc("<Command>Publish</Command><RegOpt>Local</RegOpt><Topic>a/b</Topic>"),
     },
+    "an option that needs a name, strict": TO_2
+    | {
+        "mode": "strict",
+        "input": mqrfh("MQPSCommand RegSub MQPSRegOpts 147457 MQPSTopic a/b MQPSSubName pump MQPSSubIdentity i"),
+        "output": psc(REGISTER + "<RegOpt>CorrelAsId</RegOpt><Topic>a/b</Topic>"),
+        "dropped_fields": (
+            ("MQPSRegOpts", "AddName means nothing without SubName"),
+            ("MQPSRegOpts", "JoinShared means nothing without SubIdentity"),
+            ("MQPSSubName", "not one of the nine names"),
+            ("MQPSSubIdentity", "not one of the nine names"),
+        ),
+    },
+    "an option that needs a name, strict, back": TO_1
+    | {
+        "mode": "strict",
+        "input": psc(
+            "<Command>DeregSub</Command><RegOpt>LeaveOnly</RegOpt><Topic>a</Topic><SubIdentity>i</SubIdentity>"
+        ),
+        "output": mqrfh("MQPSCommand DeregSub MQPSTopic a"),
+        "dropped_fields": (("RegOpt", "LeaveOnly means nothing without it"), ("SubIdentity", "not one of the nine")),
+    },
+    "an option that needs a name, extended": TO_1
+    | {
+        "mode": "extended",
+        "input": psc(REGISTER + "<RegOpt>AddName</RegOpt><Topic>a/b</Topic><SubName>pump</SubName>"),
+        "output": mqrfh("MQPSCommand RegSub MQPSRegOpts AddName MQPSTopic a/b MQPSSubName pump"),
+    },
+    "by name alone, extended": TO_2
+    | {
+        "mode": "extended",
+        "input": mqrfh("MQPSCommand DeregSub MQPSSubName pump"),
+        "output": psc("<Command>DeregSub</Command><SubName>pump</SubName>"),
+    },
     "folders dropped and named": TO_1
     | {
         "input": mqrfh2(f"<psc>{PUBLISH}</psc>", USR),
@@ -189,6 +222,24 @@ DIFFERENCES = {
     "dropped in silence": (
         MATCHES["subscription name, strict"] | {"dropped_fields": ()},
         "MQPSSubName was dropped without being reported",
+    ),
+    "an option kept without the name that it needs": (
+        MATCHES["an option that needs a name, strict, back"]
+        | {"output": mqrfh("MQPSCommand DeregSub MQPSRegOpts LeaveOnly MQPSTopic a")},
+        "RegOpt 'LeaveOnly' was added",
+    ),
+    "an option dropped with its name in silence": (
+        MATCHES["an option that needs a name, strict, back"] | {"dropped_fields": (("SubIdentity", "x"),)},
+        "option LeaveOnly of RegOpt was dropped without being reported",
+    ),
+    "by name alone, strict": (
+        MATCHES["by name alone, extended"]
+        | {
+            "mode": "strict",
+            "output": psc("<Command>DeregSub</Command>"),
+            "dropped_fields": (("MQPSSubName", "not one of the nine names"),),
+        },
+        "DeregSub was converted without its SubName",
     ),
     "folder dropped in silence": (
         MATCHES["folders dropped and named"] | {"dropped_fields": ()},
