@@ -3,7 +3,8 @@
 Numbers and names: IBM MQ, "API completion and reason codes".
 """
 
-from enum import IntEnum
+from collections.abc import Mapping
+from enum import Enum, IntEnum
 from typing import Final
 
 
@@ -17,6 +18,7 @@ class ReasonCode(IntEnum):
     MQRC_CONNECTION_BROKEN = 2009
     MQRC_DYNAMIC_Q_NAME_ERROR = 2011
     MQRC_EXPIRY_ERROR = 2013
+    MQRC_FEEDBACK_ERROR = 2014
     MQRC_GET_INHIBITED = 2016
     MQRC_HANDLE_NOT_AVAILABLE = 2017
     MQRC_HCONN_ERROR = 2018
@@ -37,6 +39,7 @@ class ReasonCode(IntEnum):
     MQRC_OPTIONS_ERROR = 2046
     MQRC_PERSISTENCE_ERROR = 2047
     MQRC_PERSISTENT_NOT_ALLOWED = 2048
+    MQRC_PRIORITY_EXCEEDS_MAXIMUM = 2049
     MQRC_PRIORITY_ERROR = 2050
     MQRC_PUT_INHIBITED = 2051
     MQRC_Q_DELETED = 2052
@@ -57,10 +60,12 @@ class ReasonCode(IntEnum):
     MQRC_UNKNOWN_REMOTE_Q_MGR = 2087
     MQRC_XMIT_Q_TYPE_ERROR = 2091
     MQRC_XMIT_Q_USAGE_ERROR = 2092
+    MQRC_NOT_OPEN_FOR_SET_ALL = 2095
     MQRC_NOT_OPEN_FOR_SET_IDENT = 2096
     MQRC_OBJECT_ALREADY_EXISTS = 2100
     MQRC_OBJECT_DAMAGED = 2101
     MQRC_RESOURCE_PROBLEM = 2102
+    MQRC_SUPPRESSED_BY_EXIT = 2109
     MQRC_FORMAT_ERROR = 2110
     MQRC_SOURCE_CCSID_ERROR = 2111
     MQRC_TARGET_CCSID_ERROR = 2115
@@ -68,10 +73,14 @@ class ReasonCode(IntEnum):
     MQRC_OUTCOME_MIXED = 2123
     MQRC_OUTCOME_PENDING = 2124
     MQRC_UOW_IN_PROGRESS = 2128
+    MQRC_CNO_ERROR = 2139
+    MQRC_DLH_ERROR = 2141
+    MQRC_HEADER_ERROR = 2142
     MQRC_OBJECT_NAME_ERROR = 2152
     MQRC_Q_MGR_QUIESCING = 2161
     MQRC_Q_MGR_STOPPING = 2162
     MQRC_PMO_ERROR = 2173
+    MQRC_REMOTE_Q_NAME_ERROR = 2184
     MQRC_GMO_ERROR = 2186
     MQRC_CLUSTER_RESOLUTION_ERROR = 2189
     MQRC_UNEXPECTED_ERROR = 2195
@@ -85,14 +94,22 @@ class ReasonCode(IntEnum):
     MQRC_CLUSTER_PUT_INHIBITED = 2268
     MQRC_CLUSTER_RESOURCE_ERROR = 2269
     MQRC_NO_DESTINATIONS_AVAILABLE = 2270
+    MQRC_CD_ERROR = 2277
     MQRC_RFH_ERROR = 2334
     MQRC_BACKOUT_THRESHOLD_REACHED = 2362
     MQRC_CHANNEL_SSL_ERROR = 2371
+    MQRC_SCO_ERROR = 2380
+    MQRC_KEY_REPOSITORY_ERROR = 2381
     MQRC_SSL_CONFIG_ERROR = 2392
     MQRC_SSL_INITIALIZATION_ERROR = 2393
     MQRC_SSL_NOT_ALLOWED = 2396
     MQRC_SSL_PEER_NAME_MISMATCH = 2398
+    MQRC_SSL_PEER_NAME_ERROR = 2399
+    MQRC_UNSUPPORTED_CIPHER_SUITE = 2400
+    MQRC_SSL_CERTIFICATE_REVOKED = 2401
     MQRC_RFH_FORMAT_ERROR = 2421
+    MQRC_MODULE_NOT_FOUND = 2495
+    MQRC_HCONN_ASYNC_ACTIVE = 2500
     MQRC_CHANNEL_NOT_AVAILABLE = 2537
     MQRC_HOST_NOT_AVAILABLE = 2538
     MQRC_CHANNEL_CONFIG_ERROR = 2539
@@ -106,6 +123,34 @@ class ReasonCode(IntEnum):
     MQRC_CALL_INTERRUPTED = 2549
     MQRC_RECONNECT_Q_MGR_REQD = 2555
     MQRC_RECONNECT_TIMED_OUT = 2556
+    MQRC_Q_MGR_RECONNECT_REQUESTED = 2601
+
+
+class Action(Enum):
+    """What an application that must neither lose nor repeat a message does after a refusal."""
+
+    #: Nothing is wrong: the normal end of a wait.
+    CARRY_ON = "carry on"
+    #: The connection is gone, and whether a commit took place is not known: connect anew and look.
+    OUTCOME_UNKNOWN = "connect anew and find out what took place"
+    #: Connect anew, later; what was not committed is backed out.
+    RECONNECT = "connect anew"
+    #: The unit of work is backed out: the same again.
+    RETRY = "back out and do the same again"
+    #: It will pass: back out, wait, and do the same again.
+    RETRY_LATER = "back out and wait"
+    #: The unit of work is too large for the queue manager.
+    SMALLER_BATCH = "back out and make smaller units of work"
+    #: The queue was changed or deleted under an open handle.
+    REOPEN = "open the queue again"
+    #: This message will never be taken: it goes to the dead-letter queue, the others go on.
+    POISON = "dead-letter this message"
+    #: The operator must act; no message is at fault. Long waits, and an alarm.
+    CONFIGURATION = "wait long and tell the operator"
+    #: Nothing may be repeated: the operator must look.
+    ALARM = "stop and tell the operator"
+    #: A mistake of this program.
+    DEFECT = "stop: this is a defect of the program"
 
 
 _HINTS: Final = {
@@ -145,14 +190,127 @@ _HINTS: Final = {
     ReasonCode.MQRC_EXPIRY_ERROR: "expiry is -1 (never) or 1 and more tenths of a second",
 }
 
+#: By what the codes mean on a connection to a queue manager across a network.
+_CODES: Final[Mapping[Action, tuple[ReasonCode, ...]]] = {
+    Action.CARRY_ON: (ReasonCode.MQRC_NONE, ReasonCode.MQRC_NO_MSG_AVAILABLE),
+    Action.OUTCOME_UNKNOWN: (ReasonCode.MQRC_CONNECTION_BROKEN, ReasonCode.MQRC_CALL_INTERRUPTED),
+    Action.RECONNECT: (
+        ReasonCode.MQRC_MAX_CONNS_LIMIT_REACHED,
+        ReasonCode.MQRC_Q_MGR_NOT_AVAILABLE,
+        ReasonCode.MQRC_Q_MGR_QUIESCING,
+        ReasonCode.MQRC_Q_MGR_STOPPING,
+        ReasonCode.MQRC_UNEXPECTED_ERROR,
+        ReasonCode.MQRC_CONNECTION_QUIESCING,
+        ReasonCode.MQRC_CONNECTION_STOPPING,
+        ReasonCode.MQRC_CHANNEL_NOT_AVAILABLE,
+        ReasonCode.MQRC_HOST_NOT_AVAILABLE,
+        ReasonCode.MQRC_STANDBY_Q_MGR,
+        ReasonCode.MQRC_RECONNECTING,
+        ReasonCode.MQRC_RECONNECTED,
+        ReasonCode.MQRC_RECONNECT_QMID_MISMATCH,
+        ReasonCode.MQRC_RECONNECT_INCOMPATIBLE,
+        ReasonCode.MQRC_RECONNECT_FAILED,
+        ReasonCode.MQRC_RECONNECT_Q_MGR_REQD,
+        ReasonCode.MQRC_RECONNECT_TIMED_OUT,
+        ReasonCode.MQRC_Q_MGR_RECONNECT_REQUESTED,
+    ),
+    Action.RETRY: (ReasonCode.MQRC_BACKED_OUT,),
+    Action.RETRY_LATER: (
+        ReasonCode.MQRC_GET_INHIBITED,
+        ReasonCode.MQRC_HANDLE_NOT_AVAILABLE,
+        ReasonCode.MQRC_OBJECT_IN_USE,
+        ReasonCode.MQRC_PUT_INHIBITED,
+        ReasonCode.MQRC_Q_FULL,
+        ReasonCode.MQRC_Q_SPACE_NOT_AVAILABLE,
+        ReasonCode.MQRC_STORAGE_NOT_AVAILABLE,
+        ReasonCode.MQRC_RESOURCE_PROBLEM,
+        ReasonCode.MQRC_CLUSTER_RESOLUTION_ERROR,
+        ReasonCode.MQRC_CLUSTER_PUT_INHIBITED,
+        ReasonCode.MQRC_CLUSTER_RESOURCE_ERROR,
+        ReasonCode.MQRC_NO_DESTINATIONS_AVAILABLE,
+    ),
+    Action.SMALLER_BATCH: (ReasonCode.MQRC_SYNCPOINT_LIMIT_REACHED,),
+    Action.REOPEN: (ReasonCode.MQRC_OBJECT_CHANGED, ReasonCode.MQRC_Q_DELETED),
+    Action.POISON: (
+        ReasonCode.MQRC_EXPIRY_ERROR,
+        ReasonCode.MQRC_FEEDBACK_ERROR,
+        ReasonCode.MQRC_MD_ERROR,
+        ReasonCode.MQRC_MISSING_REPLY_TO_Q,
+        ReasonCode.MQRC_MSG_TYPE_ERROR,
+        ReasonCode.MQRC_MSG_TOO_BIG_FOR_Q,
+        ReasonCode.MQRC_MSG_TOO_BIG_FOR_Q_MGR,
+        ReasonCode.MQRC_PERSISTENCE_ERROR,
+        ReasonCode.MQRC_PERSISTENT_NOT_ALLOWED,
+        ReasonCode.MQRC_PRIORITY_EXCEEDS_MAXIMUM,
+        ReasonCode.MQRC_PRIORITY_ERROR,
+        ReasonCode.MQRC_REPORT_OPTIONS_ERROR,
+        ReasonCode.MQRC_SUPPRESSED_BY_EXIT,
+        ReasonCode.MQRC_FORMAT_ERROR,
+        ReasonCode.MQRC_SOURCE_CCSID_ERROR,
+        ReasonCode.MQRC_TARGET_CCSID_ERROR,
+        ReasonCode.MQRC_NOT_CONVERTED,
+        ReasonCode.MQRC_DLH_ERROR,
+        ReasonCode.MQRC_HEADER_ERROR,
+        ReasonCode.MQRC_REMOTE_Q_NAME_ERROR,
+        ReasonCode.MQRC_MSG_TOO_BIG_FOR_CHANNEL,
+        ReasonCode.MQRC_XQH_ERROR,
+        ReasonCode.MQRC_RFH_ERROR,
+        ReasonCode.MQRC_BACKOUT_THRESHOLD_REACHED,
+        ReasonCode.MQRC_RFH_FORMAT_ERROR,
+    ),
+    Action.ALARM: (
+        ReasonCode.MQRC_OBJECT_DAMAGED,
+        ReasonCode.MQRC_OUTCOME_MIXED,
+        ReasonCode.MQRC_OUTCOME_PENDING,
+    ),
+    Action.DEFECT: (
+        ReasonCode.MQRC_ALREADY_CONNECTED,
+        ReasonCode.MQRC_HCONN_ERROR,
+        ReasonCode.MQRC_HOBJ_ERROR,
+        ReasonCode.MQRC_NO_MSG_UNDER_CURSOR,
+        ReasonCode.MQRC_OPTIONS_ERROR,
+        ReasonCode.MQRC_TRUNCATED_MSG_ACCEPTED,
+        ReasonCode.MQRC_TRUNCATED_MSG_FAILED,
+        ReasonCode.MQRC_NOT_OPEN_FOR_SET_ALL,
+        ReasonCode.MQRC_NOT_OPEN_FOR_SET_IDENT,
+        ReasonCode.MQRC_UOW_IN_PROGRESS,
+        ReasonCode.MQRC_PMO_ERROR,
+        ReasonCode.MQRC_GMO_ERROR,
+        ReasonCode.MQRC_CALL_IN_PROGRESS,
+        ReasonCode.MQRC_UOW_NOT_AVAILABLE,
+        ReasonCode.MQRC_HCONN_ASYNC_ACTIVE,
+    ),
+}
+_ACTIONS: Final[Mapping[int, Action]] = {code: action for action, codes in _CODES.items() for code in codes}
+
+
+def what_to_do(reason_code: int) -> Action:
+    """What follows from a refusal of any call but a commit.
+
+    A code that no action names (2085, 2035, a wrong certificate, one that this program does not know) is the
+    operator's: no message is thrown out for it.
+    """
+    return _ACTIONS.get(reason_code, Action.CONFIGURATION)
+
+
+def what_to_do_after_commit(reason_code: int) -> Action:
+    """What follows from a refusal of a commit: only 2003 says that nothing of the unit of work took place."""
+    action = what_to_do(reason_code)
+    return action if action in (Action.RETRY, Action.ALARM) else Action.OUTCOME_UNKNOWN
+
 
 class QueueManagerError(Exception):
-    """A call that the queue manager refused: completion code MQCC_FAILED with this reason."""
+    """A call that the queue manager refused: completion code MQCC_FAILED with this reason.
 
-    def __init__(self, reason_code: int, operation: str) -> None:
-        super().__init__(reason_code, operation)
+    `own_hint` is what to do where the adapter knows better than the table of hints, which has the embedded queue
+    manager in mind.
+    """
+
+    def __init__(self, reason_code: int, operation: str, own_hint: str = "") -> None:
+        super().__init__(reason_code, operation, own_hint)
         self.reason_code = reason_code
         self.operation = operation
+        self.own_hint = own_hint
 
     @property
     def reason_name(self) -> str:
@@ -163,6 +321,8 @@ class QueueManagerError(Exception):
 
     @property
     def hint(self) -> str:
+        if self.own_hint:
+            return self.own_hint
         try:
             return _HINTS.get(ReasonCode(self.reason_code), "")
         except ValueError:
