@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import uvloop
 
-from gateway.access import Access
+from gateway.access.door import Door
 from gateway.audit_trail.notes import BrokerNotes, NoteKind, pack_batch
 from gateway.bridge.bridge import Bridge
 from gateway.bridge.sessions import Sessions
@@ -62,12 +62,14 @@ _RESTART_EXPORTER_S: Final = 5.0
 
 
 class Daemon:
-    """The running gateway."""
+    """The running gateway. Raises ConfigurationError for a wrong password file or access list."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._stop = asyncio.Event()
         self._exit_code = 0
+        self._door = Door(settings.access)
+        self._door_task: asyncio.Task[None] | None = None
         self._commits = ThreadPoolExecutor(max_workers=1, thread_name_prefix="commit")
         self._broker: Broker | None = None
         self._conversion: ConversionService | None = None
@@ -79,6 +81,7 @@ class Daemon:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop.set)
+        loop.add_signal_handler(signal.SIGHUP, self._door.ask)
         engine = await self._open_engine()
         if engine is None:
             return self._exit_code
@@ -86,6 +89,7 @@ class Daemon:
         try:
             return await self._run_on(engine, ready)
         finally:
+            self._door.close()
             engine.close()
             _log.info("gateway stopped exit_code=%s", self._exit_code)
 
@@ -134,6 +138,7 @@ class Daemon:
             raise _cannot_listen(settings, error) from error
         if settings.audit.enabled:
             self._exporter_task = asyncio.create_task(self._keep_exporting())
+        self._door_task = asyncio.create_task(self._door.watch(bridge))
         _log.info("gateway started host=%s port=%s data=%s", settings.address.host, port, str(settings.data))
         if self._conversion is not None:
             self._conversion.start()
@@ -178,8 +183,7 @@ class Daemon:
         self._broker.attach()
         call_soon = asyncio.get_running_loop().call_soon
         self._conversion = ConversionService(engine, settings.conversion, notes, call_soon=call_soon)
-        sessions = Sessions(engine, maximum_in_flight=settings.mqtt.maximum_in_flight)
-        access = Access(publish=settings.access.publish, subscribe=settings.access.subscribe)
+        sessions = Sessions(engine, maximum_in_flight=settings.mqtt.maximum_in_flight, access=self._door.access)
         to_mq = ToMq(
             engine,
             dialect=Dialect(settings.header),
@@ -192,13 +196,12 @@ class Daemon:
             engine,
             sessions,
             to_mq,
-            access,
             reply_queue=reply_queue,
             answer_timeout_s=settings.subscribe.answer_timeout_s,
             maximum_subscriptions=settings.mqtt.maximum_subscriptions,
         )
         bridge = Bridge(
-            engine, sessions=sessions, to_mq=to_mq, to_mqtt=to_mqtt, subscriptions=subscriptions, access=access
+            engine, sessions=sessions, to_mq=to_mq, to_mqtt=to_mqtt, subscriptions=subscriptions, login=self._door.login
         )
         bridge.load()
         return bridge
@@ -232,6 +235,8 @@ class Daemon:
 
     async def _drain(self, engine: Engine, bridge: Bridge, listener: Listener) -> None:
         bridge.is_stopping = True
+        if self._door_task is not None:
+            self._door_task.cancel()
         if self._conversion is not None:
             self._conversion.stop()
         await listener.stop()

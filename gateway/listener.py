@@ -179,7 +179,7 @@ class Listener:
             if deadline_s is not None and now_s > deadline_s:
                 link.close("nothing was received for one and a half times the keep-alive time")
             elif link.session is None and now_s > link.accepted_s + self._connect_timeout_s:
-                link.close("no CONNECT was received in time")
+                link.close("login took too long" if link.connection.level else "no CONNECT was received in time")
 
     async def stop(self) -> None:
         """Closes the port and every connection; what was written still goes out."""

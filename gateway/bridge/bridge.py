@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from gateway.access import Access
+from gateway.access.login import Admitted, Decision, Login, Refusal, Refused
 from gateway.audit_trail.notes import NoteKind
 from gateway.bridge.sessions import ClientSession, Link, Sessions
 from gateway.bridge.subscriptions import FAILURE, Subscriptions
@@ -33,7 +33,7 @@ from gateway.mqtt.events import (
     UnsubscribeReceived,
     Violated,
 )
-from gateway.mqtt.packets import PacketType
+from gateway.mqtt.packets import ConnectReturnCode, PacketType
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.unit_of_work import UnitOfWork
 
@@ -47,8 +47,17 @@ _PUBCOMP: Final = b"\x70\x02"
 _MAXIMUM_OUTSTANDING: Final = 4
 #: Payloads of QoS 2 that one session may have between PUBLISH and PUBREL, in bytes; a single larger one is taken.
 MAXIMUM_HELD_BYTES: Final = 64 * 1024 * 1024
+#: What CONNACK says to a client that is not let in (MQTT 3.1.1 table 3.1).
+_REFUSAL_CODES: Final = {
+    Refusal.WRONG_CREDENTIALS: ConnectReturnCode.BAD_USER_NAME_OR_PASSWORD,
+    Refusal.NOT_ALLOWED: ConnectReturnCode.NOT_AUTHORIZED,
+    Refusal.WRONG_IDENTIFIER: ConnectReturnCode.IDENTIFIER_REJECTED,
+    Refusal.BUSY: ConnectReturnCode.SERVER_UNAVAILABLE,
+}
 #: MQTT 3.1 has no SUBACK code for failure.
 _FIRST_LEVEL_WITH_FAILURE: Final = 4
+
+_OF_ANOTHER_USER: Final = Refused(refusal=Refusal.NOT_ALLOWED, reason="the session is another user's")
 
 #: Events that are carried out in a unit of their own: what came before them is submitted first.
 _APART: Final = frozenset({SubscribeReceived, UnsubscribeReceived, DisconnectReceived, Violated})
@@ -105,14 +114,14 @@ class Bridge:
         to_mq: ToMq,
         to_mqtt: ToMqtt,
         subscriptions: Subscriptions,
-        access: Access,
+        login: Login,
     ) -> None:
         self._engine = engine
         self._sessions = sessions
         self._to_mq = to_mq
         self._to_mqtt = to_mqtt
         self._subscriptions = subscriptions
-        self._access = access
+        self._login = login
         self._stop_listening: dict[ClientSession, Callable[[], None]] = {}
         self._confirmed: dict[tuple[ClientSession, int], Ranges] = {}
         self._handlers: dict[type, Callable[[Turn, Event], None]] = {
@@ -191,30 +200,66 @@ class Bridge:
             self._confirmed = {}
             self._engine.submit(unit)
 
+    # -- from the door (access.door) -----------------------------------------------------------------------------------
+
+    def users_changed(self, users: frozenset[str]) -> None:
+        """Closes the connections of users who must show their password again, or are no users any more."""
+        for session in self._sessions:
+            link = session.link or session.pending_link
+            if link is not None and session.user in users:
+                link.close("the user's line in the password file has changed or gone")
+
+    def access_changed(self) -> None:
+        """Other rules hold: every session's rights are decided anew, when they are needed."""
+        for session in self._sessions:
+            session.forget_access()
+
     # -- CONNECT -------------------------------------------------------------------------------------------------------
 
     def _before_session(self, link: MqttLink, events: list[Event]) -> None:
         for event in events:
             if isinstance(event, ConnectReceived):
-                self._connect(link, event)
+                self._log_in(link, event)
             elif isinstance(event, ConnectRefused):
                 link.send(packets.connack(False, event.return_code))
                 link.close(event.reason)
             elif isinstance(event, Violated):
                 link.close(str(event.error))
 
-    def _connect(self, link: MqttLink, event: ConnectReceived) -> None:
+    def _log_in(self, link: MqttLink, event: ConnectReceived) -> None:
+        """Nothing more is read until it is decided whether the client may connect."""
+        link.pause_reading()
+
+        def decided(decision: Decision) -> None:
+            if not link.is_open or self.is_stopping or self._engine.failed is not None:
+                return
+            if isinstance(decision, Admitted):
+                self._connect(link, event, decision.user)
+            else:
+                self._refuse_connect(link, event.client_identifier, decision)
+
+        self._login.decide(event, lambda: link.is_open, decided)
+
+    @staticmethod
+    def _refuse_connect(link: MqttLink, client: str, refused: Refused) -> None:
+        link.send(packets.connack(False, _REFUSAL_CODES[refused.refusal]))
+        link.close(f"client {client!r} may not connect: {refused.reason}")
+
+    def _connect(self, link: MqttLink, event: ConnectReceived, user: str | None) -> None:
         now_us = self._engine.now_us()
-        unit = self._engine.begin()
         client = event.client_identifier or self._sessions.unused_client()
         existing = self._sessions.get(client)
+        if existing is not None and not self._login.may_have_session(user, existing.user):
+            self._refuse_connect(link, client, _OF_ANOTHER_USER)
+            return
+        unit = self._engine.begin()
         if existing is not None:
             existing = self._take_over(unit, existing, event.clean_session, now_us)
         session = existing or self._sessions.create(client, level=event.level, clean_session=event.clean_session)
+        self._sessions.give(session, user)
         session.level, session.will, session.connected = event.level, event.will, True
         session.pending_link = link
         link.session = session
-        link.pause_reading()
         self._sessions.save(unit, session)
         self._note_session(unit, session, "opened" if existing is None else "resumed", now_us)
         session_present = existing is not None and event.level >= _FIRST_LEVEL_WITH_FAILURE
@@ -258,7 +303,8 @@ class Bridge:
         What came behind it in the same read is carried out all the same: the session has taken note of it already.
         """
         session = turn.session
-        if not (self._access.allows_every_publish or self._access.may_publish(event.topic)):
+        rights = session.rights
+        if not (rights.allows_every_publish or rights.may_publish(event.topic)):
             self._refuse_publish(turn, event, f"publish to {event.topic!r} is not allowed")
             return
         if len(event.payload) > self._maximum_payload_bytes:
@@ -432,7 +478,7 @@ class Bridge:
 
     def _leave_will(self, unit: UnitOfWork, session: ClientSession, now_us: int) -> None:
         if session.will is not None:
-            if self._access.may_publish(session.will.topic):
+            if session.rights.may_publish(session.will.topic):
                 self._to_mq.publish_will(unit, session, session.will, now_us)
             else:
                 _log.warning("will not allowed client=%s topic=%s", session.client, session.will.topic)

@@ -2,26 +2,30 @@
 
 A session is a row of state (space SESSION, key: client identifier), written in the unit of work of whatever changed it:
 
-    msgpack [version, epoch, level, clean session, connected, will or nil, {topic filter: granted QoS}]
+    msgpack [version, epoch, level, clean session, connected, will or nil, {topic filter: granted QoS}, user or nil]
 
-`connected` and the will tell a restarted gateway which connections died with it. The CorrelId of a session's
-subscriptions is a tag and a hash of store, client and epoch, so that what is still under way for an ended session
-never reaches the client's next one. Source: MQTT 3.1.1 section 3.1.2.4; IBM MQ, identity of a subscriber.
+A row of version 1 has no user. `connected` and the will tell a restarted gateway which connections died with it. The
+CorrelId of a session's subscriptions is a tag and a hash of store, client and epoch, so that what is still under way
+for an ended session never reaches the client's next one. Source: MQTT 3.1.1 section 3.1.2.4; IBM MQ, identity of a
+subscriber.
 """
 
 import hashlib
 from collections.abc import Iterator
-from typing import Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol, cast
 
 import ormsgpack
 
+from gateway.access.rights import Access, Rights
 from gateway.mqtt.events import Will
 from gateway.mqtt.session import Session
 from mappings.topics import Scheme, matches
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.unit_of_work import StateSpace, UnitOfWork
 
-_STATE_VERSION: Final = 1
+_STATE_VERSION: Final = 2
+#: Sessions had no user.
+_STATE_VERSION_WITHOUT_USER: Final = 1
 _HELD_VERSION: Final = 1
 _CORREL_ID_TAG: Final = b"RFHS"
 #: Entries of a session's topic cache before it is emptied.
@@ -83,12 +87,19 @@ class ClientSession:
         "origin_suffix",
         "pending_answers",
         "pending_link",
+        "rights",
         "subscriptions",
+        "user",
         "will",
     )
 
-    def __init__(self, mqtt: Session, *, epoch: int, level: int, correl_id: bytes, first_exchange: int) -> None:
+    def __init__(
+        self, mqtt: Session, *, epoch: int, level: int, correl_id: bytes, first_exchange: int, rights: Rights
+    ) -> None:
         self.mqtt = mqtt
+        #: The user that the gateway has authenticated; None: nobody in particular.
+        self.user: str | None = None
+        self.rights = rights
         self.epoch = epoch
         self.level = level
         self.correl_id = correl_id
@@ -120,12 +131,15 @@ class ClientSession:
         return self.mqtt.client_identifier
 
     def granted_qos(self, topic: str) -> int | None:
-        """The highest QoS granted to a subscription that matches the topic; None where none does."""
+        """The highest QoS granted to a subscription that matches the topic; None where none does.
+
+        A subscription that was granted, and that the access list has come to refuse, brings nothing.
+        """
         try:
             return self._granted[topic]
         except KeyError:
-            matching = [qos for pattern, qos in self.subscriptions.items() if matches(pattern, topic, Scheme.MQTT)]
-            granted = max(matching, default=None)
+            matching = [each for each in self.subscriptions.items() if matches(each[0], topic, Scheme.MQTT)]
+            granted = max((qos for pattern, qos in matching if self.rights.may_subscribe(pattern)), default=None)
             if len(topic) <= _LONGEST_KEPT_TOPIC:
                 if len(self._granted) >= _GRANTED_CACHE_ENTRIES:
                     self._granted.clear()
@@ -146,18 +160,40 @@ class ClientSession:
         self.subscriptions.pop(topic_filter, None)
         self._granted.clear()
 
+    def belong_to(self, user: str | None, rights: Rights) -> None:
+        """The session is this user's from now on."""
+        self.user = user
+        self.rights = rights
+        self._granted.clear()
+
+    def forget_access(self) -> None:
+        """Other rules hold: what was decided by the old ones is decided anew."""
+        self.rights.forget()
+        self._granted.clear()
+
     def pack(self) -> bytes:
         will = list(self.will) if self.will is not None else None
+        clean_session = self.mqtt.clean_session
         return ormsgpack.packb(
-            [_STATE_VERSION, self.epoch, self.level, self.mqtt.clean_session, self.connected, will, self.subscriptions]
+            [
+                _STATE_VERSION,
+                self.epoch,
+                self.level,
+                clean_session,
+                self.connected,
+                will,
+                self.subscriptions,
+                self.user,
+            ]
         )
 
 
 class Sessions:
     """Every session of the gateway, connected or not, by client identifier."""
 
-    def __init__(self, engine: Engine, *, maximum_in_flight: int) -> None:
+    def __init__(self, engine: Engine, *, maximum_in_flight: int, access: Access) -> None:
         self._engine = engine
+        self._access = access
         self._maximum_in_flight = maximum_in_flight
         self._by_client: dict[str, ClientSession] = {}
         self._by_correl_id: dict[bytes, ClientSession] = {}
@@ -178,8 +214,13 @@ class Sessions:
         return client
 
     def create(self, client: str, *, level: int, clean_session: bool) -> ClientSession:
-        """A new session; `save` makes it durable."""
+        """A new session, which is nobody's; `save` makes it durable."""
         return self._add(client, self._engine.number(), level=level, clean_session=clean_session)
+
+    def give(self, session: ClientSession, user: str | None) -> None:
+        """Makes a session this user's; `save` makes it durable."""
+        if user != session.user:
+            session.belong_to(user, self._access.rights_of(user, session.client))
 
     def save(self, unit: UnitOfWork, session: ClientSession) -> None:
         unit.set_state(StateSpace.SESSION, session.client.encode(), session.pack())
@@ -198,14 +239,13 @@ class Sessions:
     def load(self) -> None:
         """Every session as it was last committed."""
         for key, value in self._engine.states(StateSpace.SESSION):
-            version, epoch, level, clean_session, connected, will, subscriptions = ormsgpack.unpackb(value)
-            if version != _STATE_VERSION:
-                raise ValueError(f"a session is stored in version {version}, this program reads {_STATE_VERSION}")
+            epoch, level, clean_session, connected, will, subscriptions, user = _unpack(value)
             session = self._add(key.decode(), epoch, level=level, clean_session=clean_session)
             session.connected = connected
             session.may_be_registered = True
             session.will = Will(*will) if will is not None else None
             session.subscriptions.update(subscriptions)
+            self.give(session, user)
 
     def by_epoch(self) -> dict[int, ClientSession]:
         return {session.epoch: session for session in self._by_client.values()}
@@ -217,10 +257,21 @@ class Sessions:
             level=level,
             correl_id=_correl_id(self._engine.incarnation, client, epoch),
             first_exchange=self._engine.number(),
+            rights=self._access.rights_of(None, client),
         )
         self._by_client[client] = session
         self._by_correl_id[session.correl_id] = session
         return session
+
+
+def _unpack(row: bytes) -> list[Any]:
+    """The fields of a session's row behind its version."""
+    version, *fields = cast(list[Any], ormsgpack.unpackb(row))
+    if version == _STATE_VERSION_WITHOUT_USER:
+        fields.append(None)
+    elif version != _STATE_VERSION:
+        raise ValueError(f"a session is stored in version {version}, this program reads {_STATE_VERSION}")
+    return fields
 
 
 def flow_key(session: ClientSession, packet_identifier: int) -> bytes:

@@ -10,7 +10,6 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
-from gateway.access import Access
 from gateway.audit_trail.notes import NoteKind
 from gateway.bridge.dead_letters import put_dead_letter
 from gateway.bridge.sessions import ClientSession, Sessions
@@ -89,7 +88,6 @@ class Subscriptions:
         engine: Engine,
         sessions: Sessions,
         to_mq: ToMq,
-        access: Access,
         *,
         reply_queue: Queue,
         answer_timeout_s: float,
@@ -98,7 +96,6 @@ class Subscriptions:
         self._engine = engine
         self._sessions = sessions
         self._to_mq = to_mq
-        self._access = access
         self._reply_queue = reply_queue
         self._maximum_subscriptions = maximum_subscriptions
         self._answer_timeout_us = int(answer_timeout_s * 1_000_000)
@@ -153,7 +150,7 @@ class Subscriptions:
         if topic_filter.count("/") >= MAXIMUM_LEVELS:
             _log.warning("subscription too deep client=%s limit=%s", session.client, MAXIMUM_LEVELS)
             return False
-        if not self._access.may_subscribe(topic_filter):
+        if not session.rights.may_subscribe(topic_filter):
             self._note_refused(unit, session, topic_filter, now_us)
             return False
         known.add(topic_filter)

@@ -101,7 +101,22 @@ class MqttSettings(Table):
 
 
 class AccessSettings(Table):
-    """What clients may do."""
+    """Who may connect, and what clients may do."""
+
+    password_file: str = Field(
+        default="",
+        description="file of users and hashed passwords, relative to the working folder; see 'rfhbridge user'",
+    )
+    anonymous: Literal[True, False, "auto"] = Field(
+        default="auto",
+        description='whether clients without a user name may connect; "auto": while no password_file is named',
+    )
+    bind_client_identifier: bool = Field(
+        default=False, description="whether client identifiers are the user name, alone or with ':' and more behind it"
+    )
+    access_file: str = Field(
+        default="", description="file of rules, which client may publish and subscribe what; without it all may"
+    )
 
     publish: TopicFilters = Field(
         default=("#",), description="topic filters a client may publish to; others are refused"
@@ -109,6 +124,17 @@ class AccessSettings(Table):
     subscribe: TopicFilters = Field(
         default=("#",), description="topic filters a client may subscribe to; others are refused"
     )
+
+    @property
+    def allows_anonymous(self) -> bool:
+        """Whether clients without a user name may connect."""
+        return not self.password_file if self.anonymous == "auto" else self.anonymous
+
+    @model_validator(mode="after")
+    def _checked_users(self) -> Self:
+        if not self.password_file and (self.anonymous is False or self.bind_client_identifier):
+            raise ValueError("anonymous = false and bind_client_identifier need a password_file")
+        return self
 
 
 class AuditSettings(Table):

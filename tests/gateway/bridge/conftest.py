@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway.access import Access
+from gateway.access.login import Login
+from gateway.access.rights import Access
 from gateway.audit_trail.notes import BrokerNotes
 from gateway.bridge.bridge import Bridge
 from gateway.bridge.sessions import ClientSession, Sessions
@@ -123,8 +124,8 @@ class World:
         reply_queue = self.engine.ensure(REPLY_QUEUE, "")
         if has_broker:
             Broker(self.engine, listener=BrokerNotes(lambda: self.now_us, exchange_of)).attach()
-        self.sessions = Sessions(self.engine, maximum_in_flight=10)
         access = Access(publish=publish, subscribe=subscribe)
+        self.sessions = Sessions(self.engine, maximum_in_flight=10, access=access)
         to_mq = ToMq(
             self.engine,
             dialect=dialect,
@@ -137,7 +138,6 @@ class World:
             self.engine,
             self.sessions,
             to_mq,
-            access,
             reply_queue=reply_queue,
             answer_timeout_s=10.0,
             maximum_subscriptions=3,
@@ -148,7 +148,7 @@ class World:
             to_mq=to_mq,
             to_mqtt=to_mqtt,
             subscriptions=subscriptions,
-            access=access,
+            login=Login(),
         )
         self.bridge.load()
         self.run()

@@ -1,0 +1,140 @@
+"""The access list: a TOML file of rules that say which client may publish and subscribe what.
+
+    [[rule]]
+    user = ["anna", "ops-*"]            # of these users; without the key: of everybody
+    client = "pump-*"                   # with these client identifiers; a * at the end stands for any rest
+    publish = ["plant/%c/#"]            # may publish there
+    subscribe = ["commands/%c"]         # may subscribe that
+    deny_publish = ["plant/%c/secret"]  # and not there, whatever another rule allows
+    deny_subscribe = []
+
+What no rule allows is refused, and what one rule denies no other allows; their order does not matter.
+`anonymous = true` makes a rule one for clients without a user alone. A subscription is refused where it could bring one
+topic that is denied.
+"""
+
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Final, Self
+
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
+
+from gateway.access.filters import RuleFilter
+from gateway.access.operator_file import read_operator_file
+from gateway.config.complaints import sentence
+from gateway.config.values import ConfigurationError, Table
+
+#: Rules are looked through for each new topic of a client.
+MAXIMUM_RULES: Final = 10_000
+_NAMED_PROBLEMS: Final = 5
+_HINT: Final = "README, 'Users and access', shows a right one"
+
+
+def _checked_filter(text: str) -> str:
+    RuleFilter.parse(text)
+    return text
+
+
+def _as_tuple(value: object) -> object:
+    """One text, or an array of them."""
+    return tuple(value) if isinstance(value, list) else (value,) if isinstance(value, str) else value
+
+
+_Names = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], BeforeValidator(_as_tuple)]
+_Filters = Annotated[tuple[Annotated[str, AfterValidator(_checked_filter)], ...], BeforeValidator(_as_tuple)]
+
+
+class _RuleTable(Table):
+    """A rule as it stands in the file."""
+
+    user: Annotated[_Names, Field(min_length=1)] | None = None
+    client: Annotated[_Names, Field(min_length=1)] | None = None
+    anonymous: bool = False
+    publish: _Filters = ()
+    subscribe: _Filters = ()
+    deny_publish: _Filters = ()
+    deny_subscribe: _Filters = ()
+
+    @model_validator(mode="after")
+    def _checked(self) -> Self:
+        if self.anonymous and self.user is not None:
+            raise ValueError("anonymous and user exclude each other")
+        if not (self.publish or self.subscribe or self.deny_publish or self.deny_subscribe):
+            raise ValueError("says nothing; name publish, subscribe, deny_publish or deny_subscribe")
+        return self
+
+
+class _File(Table):
+    rule: Annotated[tuple[_RuleTable, ...], BeforeValidator(_as_tuple), Field(max_length=MAXIMUM_RULES)] = ()
+
+
+_KEYS: Final = ("rule", *(f"rule.{key}" for key in _RuleTable.model_fields))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """Who it is for, and what it allows and denies.
+
+    `users` and `clients`: None is everybody, a `*` at the end of a name stands for any rest.
+    """
+
+    users: tuple[str, ...] | None
+    clients: tuple[str, ...] | None
+    is_for_anonymous_alone: bool
+    publish: tuple[RuleFilter, ...]
+    subscribe: tuple[RuleFilter, ...]
+    deny_publish: tuple[RuleFilter, ...]
+    deny_subscribe: tuple[RuleFilter, ...]
+
+    def concerns(self, user: str | None, client: str) -> bool:
+        """Whether it is for this client."""
+        if self.is_for_anonymous_alone and user is not None:
+            return False
+        if self.users is not None and (user is None or not _is_one_of(user, self.users)):
+            return False
+        return self.clients is None or _is_one_of(client, self.clients)
+
+
+@dataclass(frozen=True, slots=True)
+class AccessList:
+    """The rules of a file."""
+
+    rules: tuple[Rule, ...]
+
+    @classmethod
+    def parse(cls, text: str, source: str) -> Self:
+        """The rules of the file's text. ConfigurationError names what is wrong."""
+        try:
+            file = _File.model_validate(tomllib.loads(text))
+        except tomllib.TOMLDecodeError as error:
+            raise ConfigurationError(source, (f"is not TOML: {error}",), "correct the file at that place") from None
+        except RecursionError:
+            raise ConfigurationError(source, ("is nested too deeply",), _HINT) from None
+        except ValidationError as error:
+            problems = [sentence(problem, _KEYS) for problem in error.errors()]
+            if len(problems) > _NAMED_PROBLEMS:
+                problems[_NAMED_PROBLEMS:] = [f"and {len(problems) - _NAMED_PROBLEMS} more"]
+            raise ConfigurationError(source, tuple(problems), _HINT) from None
+        return cls(tuple(_rule(table) for table in file.rule))
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """The rules of a file. Raises ConfigurationError."""
+        return cls.parse(read_operator_file(path), str(path))
+
+
+def _rule(table: _RuleTable) -> Rule:
+    return Rule(
+        users=table.user,
+        clients=table.client,
+        is_for_anonymous_alone=table.anonymous,
+        publish=tuple(map(RuleFilter.parse, table.publish)),
+        subscribe=tuple(map(RuleFilter.parse, table.subscribe)),
+        deny_publish=tuple(map(RuleFilter.parse, table.deny_publish)),
+        deny_subscribe=tuple(map(RuleFilter.parse, table.deny_subscribe)),
+    )
+
+
+def _is_one_of(name: str, patterns: tuple[str, ...]) -> bool:
+    return any(name.startswith(pattern[:-1]) if pattern.endswith("*") else name == pattern for pattern in patterns)

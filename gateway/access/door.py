@@ -1,0 +1,93 @@
+"""The gateway's door: login, access and their files, as the configuration names them."""
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+from gateway.access.access_list import AccessList
+from gateway.access.hashing import HashingThreads
+from gateway.access.login import Login
+from gateway.access.reloading import Reloading, WatchedFile
+from gateway.access.rights import Access
+from gateway.access.users import Users
+from gateway.config.tables import AccessSettings
+
+_log = logging.getLogger(__name__)
+
+
+class Inside(Protocol):
+    """What must follow a change of the files: the bridge."""
+
+    def users_changed(self, users: frozenset[str]) -> None:
+        """The lines of these users have changed or gone."""
+        ...
+
+    def access_changed(self) -> None:
+        """Other rules hold."""
+        ...
+
+
+class Door:
+    """Reads the files; raises ConfigurationError where one is wrong. Made on the event loop."""
+
+    def __init__(self, settings: AccessSettings) -> None:
+        self._inside: Inside | None = None
+        users = access_list = None
+        files: list[WatchedFile] = []
+        if settings.password_file:
+            path = Path(settings.password_file)
+            files.append(WatchedFile(path, lambda: self._read_users(path)))
+            users = Users.read(path)
+            _tell_mode(path)
+        if settings.access_file:
+            rules_path = Path(settings.access_file)
+            files.append(WatchedFile(rules_path, lambda: self._read_access_list(rules_path)))
+            access_list = AccessList.read(rules_path)
+        self.access = Access(publish=settings.publish, subscribe=settings.subscribe, access_list=access_list)
+        self.login = Login(
+            users,
+            allows_anonymous=settings.allows_anonymous,
+            binds_client_identifier=settings.bind_client_identifier,
+            threads=HashingThreads() if users is not None else None,
+        )
+        self._reloading = Reloading(files)
+
+    def ask(self) -> None:
+        """The operator wants the files read again, now (SIGHUP)."""
+        self._reloading.ask()
+
+    async def watch(self, inside: Inside) -> None:
+        """Takes up what changes, until it is cancelled."""
+        self._inside = inside
+        await self._reloading.run()
+
+    def close(self) -> None:
+        """Gives up what is being checked."""
+        self.login.close()
+
+    def _read_users(self, path: Path) -> Callable[[], None]:
+        users = Users.read(path)
+
+        def take_up() -> None:
+            changed = self.login.replace(users)
+            if self._inside is not None:
+                self._inside.users_changed(changed)
+
+        return take_up
+
+    def _read_access_list(self, path: Path) -> Callable[[], None]:
+        access_list = AccessList.read(path)
+
+        def take_up() -> None:
+            self.access.access_list = access_list
+            if self._inside is not None:
+                self._inside.access_changed()
+
+        return take_up
+
+
+def _tell_mode(path: Path) -> None:
+    """Hashes that everybody may read are everybody's to guess at."""
+    if path.stat().st_mode & 0o007:
+        _log.warning("password file open to others file=%s", str(path))

@@ -1,0 +1,31 @@
+"""Reads a file that the operator keeps for the gateway: the password file, the access list."""
+
+import os
+import stat
+from pathlib import Path
+from typing import Final
+
+from gateway.config.values import ConfigurationError
+
+#: A larger file is somebody's mistake: 100,000 users take 13 MB.
+MAXIMUM_FILE_BYTES: Final = 16_777_216
+
+
+def read_operator_file(path: Path) -> str:
+    """The text of a regular file. ConfigurationError for one that cannot be read, is too large or not UTF-8."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe must not hold us up
+        with os.fdopen(descriptor, "rb") as file:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise ConfigurationError(str(path), ("is not a regular file",), "name a file of text")
+            data = file.read(MAXIMUM_FILE_BYTES + 1)
+    except OSError as error:
+        hint = "see that it is there and that the gateway's user may read it"
+        raise ConfigurationError(str(path), (f"cannot be read: {error.strerror}",), hint) from None
+    if len(data) > MAXIMUM_FILE_BYTES:
+        raise ConfigurationError(str(path), (f"has more than {MAXIMUM_FILE_BYTES} bytes",), "is it the right file?")
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        problem = f"is not UTF-8 at byte {error.start}"
+        raise ConfigurationError(str(path), (problem,), "write it in UTF-8") from None

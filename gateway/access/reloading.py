@@ -1,0 +1,81 @@
+"""Takes up changes of the operator's files (password file, access list) while the gateway runs.
+
+A changed file is read when it has stood still from one look to the next (a second), SIGHUP reads at once. Looking and
+reading happen in a thread: a slow disk holds up nobody. A file that is wrong changes nothing: what held goes on to
+hold, and the log says why, once for each state of the file.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Final
+
+from gateway.config.values import ConfigurationError
+
+_log = logging.getLogger(__name__)
+
+LOOK_EVERY_S: Final = 1.0
+
+#: What tells one state of a file from another: device, inode, size, time of change in ns. None: it is not there.
+_State = tuple[int, int, int, int] | None
+
+
+class WatchedFile:
+    """A file whose changes are taken up; make it before the file is read for the first time.
+
+    `read` runs in a thread, raises ConfigurationError for a wrong file, and returns what is then done on the event
+    loop.
+    """
+
+    def __init__(self, path: Path, read: Callable[[], Callable[[], None]]) -> None:
+        self.path = path
+        self._read = read
+        #: The state that was read last, and the one that was seen last.
+        self._known = self._seen = _state_of(path)
+
+    async def look(self, *, at_once: bool = False) -> None:
+        """Reads the file where it has changed and stood still; `at_once`: in whatever state it is."""
+        state = await asyncio.to_thread(_state_of, self.path)
+        stands_still, self._seen = state == self._seen, state
+        if not at_once and (state == self._known or not stands_still):
+            return
+        self._known = state
+        try:
+            take_up = await asyncio.to_thread(self._read)
+        except ConfigurationError as error:
+            _log.error("file refused file=%s reason=%s", str(self.path), "; ".join(error.problems))
+            return
+        take_up()
+        _log.info("file read again file=%s", str(self.path))
+
+
+class Reloading:
+    """Looks at the files once a second."""
+
+    def __init__(self, files: Iterable[WatchedFile]) -> None:
+        self._files = tuple(files)
+        self._is_asked = asyncio.Event()
+
+    def ask(self) -> None:
+        """Every file is read now."""
+        self._is_asked.set()
+
+    async def run(self) -> None:
+        """Until it is cancelled."""
+        while self._files:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._is_asked.wait(), LOOK_EVERY_S)
+            at_once = self._is_asked.is_set()
+            self._is_asked.clear()
+            for file in self._files:
+                await file.look(at_once=at_once)
+
+
+def _state_of(path: Path) -> _State:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
