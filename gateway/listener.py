@@ -25,7 +25,7 @@ _LINGER_S: Final = 2.0
 
 
 class TcpLink(asyncio.Protocol):
-    """One MQTT connection: the network side of a session (bridge.bridge.MqttLink)."""
+    """One MQTT connection: the network side of a session (bridge.turn.MqttLink)."""
 
     __slots__ = (
         "_is_held",
