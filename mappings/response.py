@@ -20,7 +20,8 @@ from mappings.reasons import Reason, reason_name
 from mappings.table import ROWS_BY_NAME, Dialect
 
 _WITHOUT_COMMAND = frozenset({Reason.MQRC_RFH_ERROR, Reason.MQRCCF_MSG_LENGTH_ERROR})  # the command is not sent back
-MQRFH_DETAILS = frozenset({"ErrorId", "ErrorPos", "ParmId"})  # MQRFH2 has no elements for them
+MQRFH_DETAILS = frozenset({"ErrorId", "ErrorPos", "ParmId"})  # MQRFH2 defines no elements for them
+_NOT_IN_PSCR = MQRFH_DETAILS - {"ParmId"}  # a parameter at fault is named all the same, as other causes are
 _NUMBER = re.compile(r"[0-9]{1,10}")
 _WORDS = ("ok", "warning", "error")
 
@@ -142,7 +143,7 @@ def _pscr_text(response: Response) -> str:
         verb: NameValues = () if response.verb is None else (("Command", response.verb),)
         text += elements_text((*verb, *response.fields))
     for reason in response.reasons:
-        fields = tuple(pair for pair in reason.fields if pair[0] not in MQRFH_DETAILS)
+        fields = tuple(pair for pair in reason.fields if pair[0] not in _NOT_IN_PSCR)
         text += f"<Response>{elements_text((('Reason', str(int(reason.reason_code))), *fields))}</Response>"
     return text
 

@@ -17,6 +17,7 @@ from mq_adapters.broker.dead_letters import DeadLetters
 from mq_adapters.broker.received import DIALECT_OF_FORMAT, CommandHeader, UnreadableCommand, read_received
 from mq_adapters.broker.responses import Refusal, Responder, is_wanted, refusal_of
 from mq_adapters.broker.subscribers import DONE, Done, Subscribers
+from mq_adapters.embedded.engine import CONTROL_QUEUE
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.unit_of_work import UnitOfWork
 from mq_adapters.message import MQMT_DATAGRAM, MQMT_REQUEST, Message
@@ -39,7 +40,7 @@ class ControlQueue:
         received = read_received(message)
         try:
             if isinstance(received, UnreadableCommand):
-                raise refusal_of(received.error)
+                raise refusal_of(received)
             self._carry_out(unit, queue, message, received)
         except Refusal as refusal:
             self._responder.refuse(unit, message, received, refusal, queue.name)
@@ -60,7 +61,8 @@ class ControlQueue:
             self._responder.accept(unit, message, received, done.fields)
 
     def _act(self, unit: UnitOfWork, message: Message, received: CommandHeader) -> Done:
-        """Carries the command out."""
+        """Carries the command out, for the subscriptions that are alive."""
+        self._subscribers.end_expired(unit)
         command = received.command
         if isinstance(command, RegisterSubscriber):
             return self._subscribers.register(unit, message, command, received.dialect)
@@ -71,4 +73,4 @@ class ControlQueue:
         if isinstance(command, RegisterPublisher | DeregisterPublisher):
             self._subscribers.check_publisher(message, command)
             return DONE
-        raise Refusal(Reason.MQRCCF_INCORRECT_Q)
+        raise Refusal(Reason.MQRCCF_INCORRECT_Q, ("QName", CONTROL_QUEUE))

@@ -146,6 +146,6 @@ def return_address(
         return None
     queue_name = command.queue_name or descriptor.reply_to_q.rstrip()
     if not queue_name:
-        raise Refusal(Reason.MQRCCF_Q_NAME_ERROR)
+        raise Refusal(Reason.MQRCCF_Q_NAME_ERROR, ("QName", ""))
     name = command.queue_manager_name or descriptor.reply_to_q_mgr.rstrip() or queue_manager_name
     return name, queue_name

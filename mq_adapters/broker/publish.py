@@ -121,10 +121,10 @@ class InputQueue:
     ) -> Plan | None:
         """The plan of a publication with a header not seen before; None for another command, which is carried out."""
         if isinstance(received, UnreadableCommand):
-            raise refusal_of(received.error)
+            raise refusal_of(received)
         command = received.command
         if not isinstance(command, Publish | DeletePublication):
-            raise Refusal(Reason.MQRCCF_INCORRECT_Q)
+            raise Refusal(Reason.MQRCCF_INCORRECT_Q, ("QName", self._queue_name))
         stream_name = self._spaces.stream_of_publication(command.stream_name, self._queue_name, received.dialect)
         if isinstance(command, DeletePublication):
             _check_message_type(message.descriptor)
@@ -159,7 +159,7 @@ class InputQueue:
         if descriptor.msg_type != MQMT_DATAGRAM:
             _check_message_type(descriptor)
         if plan.is_correlated and descriptor.correl_id == MQCI_NONE:
-            raise Refusal(Reason.MQRCCF_CORREL_ID_ERROR)
+            raise Refusal(Reason.MQRCCF_CORREL_ID_ERROR, ("CorrelId", MQCI_NONE.hex()))
         is_parsed = True
         if plan.is_filtered:
             plan, is_parsed = self._distributor.filtered(message, plan, self._occasion(message, plan.published, key))

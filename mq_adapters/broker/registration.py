@@ -120,5 +120,5 @@ def _attributes(subscription: Subscription) -> tuple[object, ...]:
 
 
 def _identity_field(command: RegisterSubscriber) -> tuple[tuple[str, str], ...]:
-    identity = command.subscription_identity
-    return () if identity is None else (("SubIdentity", identity),)
+    """What identifies the cause; empty where the command names no SubIdentity and should."""
+    return (("SubIdentity", command.subscription_identity or ""),)

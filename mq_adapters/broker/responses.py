@@ -12,6 +12,7 @@ from mappings.errors import MappingError
 from mappings.name_value import NameValues
 from mappings.reasons import Reason
 from mappings.response import Completion, Response, ResponseReason, write_response
+from mappings.table import Dialect
 from mq_adapters.broker.dead_letters import DeadLetters
 from mq_adapters.broker.received import FORMAT_OF_DIALECT, CommandHeader, UnreadableCommand
 from mq_adapters.delivery_listener import DeliveryListener
@@ -80,9 +81,15 @@ class Refusal(Exception):
         self.reason = ResponseReason(reason_code=int(reason_code), fields=fields)
 
 
-def refusal_of(error: MappingError) -> Refusal:
-    """The refusal of a command that cannot be read."""
+def refusal_of(unreadable: UnreadableCommand) -> Refusal:
+    """The refusal of a command that cannot be read.
+
+    A wrong command is named by MQPSErrorPos, and by ParmId in MQRFH2, which has no positions.
+    """
+    error = unreadable.error
     fields: list[tuple[str, str]] = []
+    if error.reason_code == Reason.MQRC_RFH_COMMAND_ERROR and unreadable.dialect is Dialect.MQRFH2:
+        fields.append(("ParmId", "Command"))
     name = _FIELD_OF_REASON.get(error.reason_code)
     if name is not None and error.parameter is not None:
         fields.append((name, error.parameter[:_OFFENDING_CHARACTERS]))

@@ -76,12 +76,16 @@ class Subscribers:
         self._retained = retained
         self._distributor = distributor
 
+    def end_expired(self, unit: UnitOfWork) -> None:
+        """Ends the subscriptions whose life is over, so that nobody acts on one."""
+        self._registry.remove_expired(unit, self._engine.now_us())
+
     def check_publisher(self, message: Message, command: PublisherCommand) -> None:
         """RegPub and DeregPub: 3082, 3080 or 3076 for what no publisher can be. Nothing is registered."""
         self._spaces.stream_of_command(command.stream_name)
         _check_correl_id(message.descriptor, command)
         if not (command.queue_name or message.descriptor.reply_to_q.rstrip()):
-            raise Refusal(Reason.MQRCCF_Q_NAME_ERROR)
+            raise Refusal(Reason.MQRCCF_Q_NAME_ERROR, ("QName", ""))
 
     def register(self, unit: UnitOfWork, message: Message, command: RegisterSubscriber, dialect: Dialect) -> Done:
         """RegSub: adds or updates the subscriptions and sends what is retained."""
@@ -115,8 +119,6 @@ class Subscribers:
         """DeregSub: ends subscriptions, or takes a SubIdentity off them; 3073, a warning where some are there."""
         _check_filter(command)
         found, missing = self._found(message, command, dialect)
-        if not found:
-            raise Refusal(Reason.MQRCCF_NOT_REGISTERED, *(("Topic", topic) for topic in missing))
         _check_owners(map(_owner, found), message.descriptor, command, Reason.MQRCCF_WRONG_USER)
         remaining = {subscription: _after_leaving(subscription, command) for subscription in found}
         strangers = [subscription for subscription, after in remaining.items() if after is subscription]
@@ -135,9 +137,7 @@ class Subscribers:
     def request_update(self, unit: UnitOfWork, message: Message, command: RequestUpdate, dialect: Dialect) -> Done:
         """ReqUpdate: sends what is retained for one subscription; 3073 without the subscription, 3077 without any."""
         _check_filter(command)
-        found, missing = self._found(message, command, dialect)
-        if not found:
-            raise Refusal(Reason.MQRCCF_NOT_REGISTERED, *(("Topic", topic) for topic in missing))
+        found, _ = self._found(message, command, dialect)
         named = command.subscription_name is not None
         reason = Reason.MQRCCF_WRONG_USER if named else Reason.MQRCCF_DUPLICATE_IDENTITY
         _check_owners(map(_owner, found), message.descriptor, command, reason)
@@ -145,7 +145,7 @@ class Subscribers:
         if not is_parsed:
             return Done(warnings=(_NOT_PARSED,))
         if not count:
-            raise Refusal(Reason.MQRCCF_NO_RETAINED_MSG, *(("Topic", topic) for topic in command.topics))
+            raise Refusal(Reason.MQRCCF_NO_RETAINED_MSG, *(("Topic", subscription.topic) for subscription in found))
         return DONE
 
     # -- inside: who, and which ----------------------------------------------------------------------------------------
@@ -161,7 +161,7 @@ class Subscribers:
             raise Refusal(Reason.MQRCCF_Q_MGR_NAME_ERROR, ("QMgrName", queue_manager_name))
         queue_name = command.queue_name or descriptor.reply_to_q.rstrip()
         if not queue_name:
-            raise Refusal(Reason.MQRCCF_Q_NAME_ERROR)
+            raise Refusal(Reason.MQRCCF_Q_NAME_ERROR, ("QName", ""))
         return Identity(
             queue_manager_name=self._engine.name,
             queue_name=queue_name,
@@ -185,7 +185,7 @@ class Subscribers:
     def _found(
         self, message: Message, command: DeregisterSubscriber | RequestUpdate, dialect: Dialect
     ) -> tuple[list[Subscription], list[str]]:
-        """The subscriptions that a command means, and the topics that have none.
+        """The subscriptions that a command means, and the topics that have none; 3073 where there are none at all.
 
         SubName, where it is given, says which: before all else, and the user alone is compared. 3153 where the
         subscription that the rest of the command means has no name.
@@ -195,9 +195,14 @@ class Subscribers:
         named = space.named(command.subscription_name) if command.subscription_name is not None else None
         if named is not None:
             return [named], []
+        if command.subscription_name is not None and not command.topics and not _is_for_all(command):
+            raise Refusal(Reason.MQRCCF_NOT_REGISTERED, ("SubName", command.subscription_name))
         identity = self._identity(message.descriptor, command)
         if _is_for_all(command):
-            return self._chosen(space.of(identity), command, dialect, stream_name), []
+            chosen = self._chosen(space.of(identity), command, dialect, stream_name)
+            if not chosen:
+                raise Refusal(Reason.MQRCCF_NOT_REGISTERED, ("QName", identity.queue_name))
+            return chosen, []
         found: list[Subscription] = []
         missing: list[str] = []
         for topic in dict.fromkeys(command.topics):
@@ -206,11 +211,11 @@ class Subscribers:
                 missing.append(topic)
             else:
                 found.append(subscription)
-        if command.subscription_name is None:
-            return found, missing
-        if any(not subscription.name for subscription in found):
+        if command.subscription_name is not None and any(not subscription.name for subscription in found):
             raise Refusal(Reason.MQRCCF_SUB_NAME_ERROR, ("SubName", command.subscription_name))
-        return [], list(dict.fromkeys(command.topics))
+        if command.subscription_name is not None or not found:
+            raise Refusal(Reason.MQRCCF_NOT_REGISTERED, *(("Topic", topic) for topic in dict.fromkeys(command.topics)))
+        return found, missing
 
     def _chosen(
         self,
@@ -335,7 +340,7 @@ def _check_owners(
 def _check_correl_id(descriptor: MessageDescriptor, command: SubscriberCommand | PublisherCommand) -> None:
     correlated = RegistrationOption.CORREL_ID_AS_IDENTITY in command.registration_options
     if correlated and descriptor.correl_id == MQCI_NONE:
-        raise Refusal(Reason.MQRCCF_CORREL_ID_ERROR)
+        raise Refusal(Reason.MQRCCF_CORREL_ID_ERROR, ("CorrelId", MQCI_NONE.hex()))
 
 
 def _check_persistence(command: RegisterSubscriber) -> None:

@@ -6,7 +6,7 @@ the queue it was put on is refused (3075), as is a subscription to a stream that
 subscribed on a stream other than the default has the prefix `$SYS/STREAM/<stream>/` before its topic, in the routing
 key alone: headers are never changed. MQRFH2 clients, who cannot name a stream, use the prefixed topic. With implicit
 stream naming an MQRFH publication that names no stream is on the stream of its queue's name. Patterns of MQRFH must not
-hold `+` or `#` (3072), and InclStreamName has no effect.
+hold `+` or `#`, those of MQRFH2 have `#` at their beginning or end only (3072), and InclStreamName has no effect.
 Sources: WebSphere MQ V6 Publish/Subscribe User's Guide, "Streams"; Message Broker V6, "Streams" (aq19790_), "Wildcard
 characters", "Message formats" (aq19780_), note 3.
 """
@@ -81,11 +81,12 @@ class TopicSpaces:
         return _PREFIXES.pattern(StreamTopic(stream_name=stream_name, topic=pattern), SCHEME_OF[header])
 
     def check_patterns(self, patterns: Iterable[str], header: Dialect) -> None:
-        """3072 for a pattern of MQRFH that Message Broker does not take."""
-        if self.dialect is BrokerDialect.MQ6 or header is Dialect.MQRFH2:
+        """3072 for a pattern that Message Broker does not take."""
+        if self.dialect is BrokerDialect.MQ6:
             return
         for pattern in patterns:
-            if "+" in pattern or "#" in pattern:
+            inner = pattern.split("/")[1:-1] if header is Dialect.MQRFH2 else [pattern.replace("+", "#")]
+            if any("#" in level for level in inner):
                 raise Refusal(Reason.MQRCCF_TOPIC_ERROR, ("Topic", pattern))
 
     def spans_streams(self, routing_pattern: str, routing_topic: str) -> bool:

@@ -32,7 +32,7 @@ class SubscriptionRow:
 
 
 def rows(engine: Engine) -> list[SubscriptionRow]:
-    """Every registration, by name. One without a SubName goes by its identity `QMgr:Queue[:CorrelId]`."""
+    """Every registration whose life is not over, by name. One without a SubName goes by its identity `QMgr:Queue[:CorrelId]`."""
     from mq_adapters.broker.subscription import Subscription, unpack_subscription  # the broker knows the engine
     from mq_adapters.broker.topic_spaces import TopicSpaces
 
@@ -69,7 +69,9 @@ def rows(engine: Engine) -> list[SubscriptionRow]:
         )
 
     found = (unpack_subscription(packed, TopicSpaces()) for _, packed in engine.states(StateSpace.BROKER_SUBSCRIPTION))
-    return sorted(map(row, found), key=lambda each: (each.name, each.shown["TOPICSTR"]))
+    now_us = engine.now_us()
+    living = (each for each in found if not each.expires_us or each.expires_us > now_us)
+    return sorted(map(row, living), key=lambda each: (each.name, each.shown["TOPICSTR"]))
 
 
 def delete(engine: Engine, found: list[SubscriptionRow]) -> None:

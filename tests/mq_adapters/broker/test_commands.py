@@ -70,48 +70,115 @@ def test_unknown_queue_is_3076_with_2085_as_error_id(station):
     assert station.bodies("REPLY") == [mqrfh_answer(expected, string_of(command))]
 
 
-def test_descriptor_of_an_answer_is_as_the_response_page_says(station):
-    command = station.control(
-        "MQPSCommand RegSub MQPSQName OLD MQPSTopic a",
+@pytest.mark.parametrize(
+    ("format", "header", "queue_name"),
+    [
+        (MQRFH, "MQPSCommand RegSub MQPSQName OLD MQPSTopic a", CONTROL),
+        (MQRFH2, "<psc><Command>RegSub</Command><QName>NEW</QName><Topic>a</Topic></psc>", CONTROL),
+        (MQRFH, "MQPSCommand RegSub MQPSQName OLD MQPSTopic %", CONTROL),
+        (MQRFH2, "<psc><Command>DeregSub</Command><QName>NEW</QName><Topic>a</Topic></psc>", CONTROL),
+        (MQRFH, "MQPSCommand Publish MQPSTopic a", DEFAULT),
+        (MQRFH2, "<psc><Command>Publish</Command><Topic>a</Topic></psc>", DEFAULT),
+        (MQRFH, "MQPSCommand DeletePub MQPSTopic a", DEFAULT),
+        (MQRFH2, "<psc><Command>DeletePub</Command><Topic></Topic></psc>", DEFAULT),
+    ],
+)
+def test_descriptor_of_an_answer_is_as_the_response_page_says(station, format, header, queue_name):
+    command = station.publish(
+        header,
+        queue_name=queue_name,
+        msg_type=1,
+        reply_to_q="REPLY",
         priority=6,
         persistence=0,
         expiry=300,
         report=3,
         correl_id=b"C" * 24,
         user_identifier="ann",
+        accounting_token=b"acct",
+        appl_identity_data="panel",
+        appl_origin_data="abcd",
         origin=b"exchange",
     )
     (answer,) = station.take_all("REPLY")
     descriptor = answer.descriptor
-    assert (descriptor.format, descriptor.msg_type, descriptor.report) == (MQRFH, 2, 0)
+    assert (descriptor.format, descriptor.msg_type, descriptor.report, descriptor.feedback) == (format, 2, 0, 0)
     assert (descriptor.priority, descriptor.persistence, descriptor.expiry) == (6, 0, 300)
     assert (descriptor.put_appl_type, descriptor.put_appl_name, descriptor.user_identifier) == (26, "QM1", "ann")
+    assert (descriptor.accounting_token, descriptor.appl_identity_data) == (b"acct", "panel")
+    assert (descriptor.appl_origin_data, descriptor.reply_to_q) == ("", "")
     assert descriptor.correl_id == command.msg_id
     assert answer.msg_id != command.msg_id
     assert answer.origin == b"exchange"
 
 
-def test_identifiers_of_an_answer_are_passed_on_request(station):
-    command = station.control("MQPSCommand RegSub MQPSQName OLD MQPSTopic a", report=64 + 128, correl_id=b"C" * 24)
+@pytest.mark.parametrize("topic", ["a", ""])
+@pytest.mark.parametrize(
+    ("report", "passes_correl_id", "passes_msg_id"), [(0, 0, 0), (64, 1, 0), (128, 0, 1), (192, 1, 1)]
+)
+@pytest.mark.parametrize("format", ["MQRFH", "MQRFH2"])
+def test_identifiers_of_an_answer_are_passed_on_request(
+    station, format, report, passes_correl_id, passes_msg_id, topic
+):
+    headers = {
+        "MQRFH": f'MQPSCommand RegSub MQPSQName OLD MQPSTopic "{topic}"',
+        "MQRFH2": f"<psc><Command>RegSub</Command><QName>OLD</QName><Topic>{topic}</Topic></psc>",
+    }
+    command = station.control(headers[format], report=report, correl_id=b"C" * 24)
     (answer,) = station.take_all("REPLY")
-    assert (answer.msg_id, answer.descriptor.correl_id) == (command.msg_id, b"C" * 24)
+    assert answer.descriptor.correl_id == (b"C" * 24 if passes_correl_id else command.msg_id)
+    assert (answer.msg_id == command.msg_id) == bool(passes_msg_id)
+
+
+def test_answer_lives_as_long_as_its_command_has_left(station):
+    station.engine.queue(CONTROL).handler = None
+    station.control("MQPSCommand RegPub MQPSTopic a", expiry=100)
+    station.control("MQPSCommand RegPub MQPSTopic a")
+    station.pass_time(4)
+    station.restart()
+    assert [answer.descriptor.expiry for answer in station.take_all("REPLY")] == [60, -1]
 
 
 @pytest.mark.parametrize(
     ("msg_type", "report", "on_success", "on_failure"),
     [(1, 0, 1, 1), (8, 0, 0, 0), (8, 1, 1, 0), (8, 2, 0, 1), (8, 3, 1, 1)],
 )
-def test_request_is_always_answered_and_datagram_as_its_report_says(station, msg_type, report, on_success, on_failure):
-    fields = {"msg_type": msg_type, "report": report, "reply_to_q": "REPLY"}
-    station.control("MQPSCommand RegSub MQPSQName OLD MQPSTopic a", **fields)
-    assert len(station.bodies("REPLY")) == on_success
-    station.control("MQPSCommand RegSub MQPSQName OLD MQPSTopic %", **fields)
-    assert len(station.bodies("REPLY")) == on_failure
-    station.publish("MQPSCommand Publish MQPSTopic a", **fields)
-    assert len(station.bodies("REPLY")) == on_success
-    station.publish("MQPSCommand Publish MQPSTopic %", **fields)
-    assert len(station.bodies("REPLY")) == on_failure
-    assert station.listener.refusals == [("RegSub", 3072), ("Publish", 3072)]
+@pytest.mark.parametrize(
+    ("verb", "queue_name"), [("RegSub", CONTROL), ("DeregSub", CONTROL), ("Publish", DEFAULT), ("DeletePub", DEFAULT)]
+)
+@pytest.mark.parametrize("format", ["MQRFH", "MQRFH2"])
+def test_request_is_always_answered_and_datagram_as_its_report_says(
+    station, format, verb, queue_name, msg_type, report, on_success, on_failure
+):
+    def send(topic):
+        queue = "MQPSQName OLD " if queue_name == CONTROL else ""
+        element = "<QName>OLD</QName>" if queue_name == CONTROL else ""
+        text = f'MQPSCommand {verb} {queue}MQPSTopic "{topic}"'
+        if format == "MQRFH2":
+            text = f"<psc><Command>{verb}</Command>{element}<Topic>{topic}</Topic></psc>"
+        station.publish(text, queue_name=queue_name, msg_type=msg_type, report=report, reply_to_q="REPLY")
+        return len(station.bodies("REPLY"))
+
+    station.subscribe_old("a")
+    assert send("a") == on_success
+    assert send("") == on_failure
+    assert station.listener.refusals == [(verb, 3072)]
+    assert station.take_all("SYSTEM.DEAD.LETTER.QUEUE") == []
+
+
+@pytest.mark.parametrize(("msg_type", "report", "answers"), [(1, 0, 1), (8, 0, 0), (8, 1, 1), (8, 2, 1), (8, 3, 1)])
+@pytest.mark.parametrize("format", ["MQRFH", "MQRFH2"])
+def test_warning_is_answered_where_either_report_is_set(station, format, msg_type, report, answers):
+    header = "MQPSCommand DeregSub MQPSQName OLD MQPSTopic a MQPSTopic b"
+    if format == "MQRFH2":
+        header = "<psc><Command>DeregSub</Command><QName>OLD</QName><Topic>a</Topic><Topic>b</Topic></psc>"
+    station.subscribe_old("a")
+    station.control(header, msg_type=msg_type, report=report)
+    told = station.bodies("REPLY")
+    assert len(told) == answers
+    assert all(b"MQPSCompCode 1 MQPSReason 3073 " in body or b"<Completion>warning<" in body for body in told)
+    station.publish("MQPSCommand Publish MQPSTopic a")
+    assert station.take_all("OLD") == []
 
 
 def test_refused_publication_is_remembered_in_its_unit_of_work(station):

@@ -10,7 +10,7 @@ OK, WARNING, ERROR = "ok", "warning", "error"
 
 @dataclass(frozen=True)
 class Step:
-    """A command with these parameters (psc element=value, options by token), and its answer."""
+    """A command with these parameters (psc element=value, options by token; `alone`: no topic), and its answer."""
 
     verb: str
     parameters: str
@@ -120,6 +120,19 @@ SCRIPTS = {
         Step("DeregSub", "", ERROR, 3073),
         Step("DeregSub", "Topic=b"),
     ),
+    "a name alone says which subscription is meant": (
+        Step("RegSub", "SubName=mine"),
+        Step("RegSub", "SubName=yours Topic=b"),
+        Step("ReqUpdate", "SubName=mine alone", ERROR, 3077),
+        Step("ReqUpdate", "SubName=mine alone", user="bob", completion=ERROR, reason=3151),
+        Step("DeregSub", "SubName=mine alone", user="bob", completion=ERROR, reason=3151),
+        Step("DeregSub", "SubName=mine alone"),
+        Step("DeregSub", "SubName=mine alone", ERROR, 3073),
+        Step("ReqUpdate", "SubName=mine alone", ERROR, 3073),
+        Step("RegSub", "SubName=theirs alone", ERROR, 2339),
+        Step("DeregSub", "FullResp SubName=yours alone"),
+        Step("DeregSub", "Topic=b", ERROR, 3073),
+    ),
     "a named subscription is deregistered by its topic too": (Step("RegSub", "SubName=mine"), Step("DeregSub", "")),
     "an update is requested by name": (
         Step("RegSub", "SubName=mine"),
@@ -176,19 +189,23 @@ SCRIPTS = {
 _ONLY_IN_MQRFH2 = ("Filter=", "SubPoint=", "DeregAll Topic")
 
 
+def has_no_topic_of_its_own(step: Step) -> bool:
+    return any(word in step.parameters for word in ("Topic=", "DeregAll", "alone"))
+
+
 def _mqrfh2(step: Step) -> str:
-    fields = [field.partition("=") for field in step.parameters.split()]
+    fields = [field.partition("=") for field in step.parameters.split() if field != "alone"]
     elements = "".join(
         f"<{name}>{value}</{name}>" if mark else f"<RegOpt>{name}</RegOpt>" for name, mark, value in fields
     )
-    topic = "" if "Topic=" in step.parameters or "DeregAll" in step.parameters else "<Topic>a</Topic>"
+    topic = "" if has_no_topic_of_its_own(step) else "<Topic>a</Topic>"
     return f"<psc><Command>{step.verb}</Command><QName>NEW</QName>{elements}{topic}</psc>"
 
 
 def _mqrfh(step: Step) -> str:
-    fields = [field.partition("=") for field in step.parameters.split()]
+    fields = [field.partition("=") for field in step.parameters.split() if field != "alone"]
     pairs = "".join(f' MQPS{name} "{value}"' if mark else f" MQPSRegOpts {name}" for name, mark, value in fields)
-    topic = "" if "Topic=" in step.parameters or "DeregAll" in step.parameters else " MQPSTopic a"
+    topic = "" if has_no_topic_of_its_own(step) else " MQPSTopic a"
     return f"MQPSCommand {step.verb} MQPSQName NEW{pairs}{topic}"
 
 

@@ -4,6 +4,8 @@ import struct
 
 import pytest
 
+from mq_adapters.embedded import mqsc_subscriptions
+
 STREAM = "SAMPLE.BROKER.RESULTS.STREAM"
 MQRFH = b"MQHRF   "
 MQRFH2 = b"MQHRF2  "
@@ -290,6 +292,36 @@ def test_subscription_ends_with_the_expiry_of_its_command(station):
     station.broker.tend()
     station.control("<psc><Command>DeregSub</Command><QName>NEW</QName><Topic>a</Topic></psc>")
     assert station.listener.refusals == [("DeregSub", 3073)]
+
+
+@pytest.mark.parametrize("format", ["MQRFH", "MQRFH2"])
+def test_expired_subscription_is_gone_for_everybody_before_anybody_sweeps(station, format):
+    def send(verb, name="", **fields):
+        if format == "MQRFH2":
+            named = f"<SubName>{name}</SubName>" if name else ""
+            station.control(f"<psc><Command>{verb}</Command><QName>OLD</QName><Topic>a</Topic>{named}</psc>", **fields)
+        else:
+            named = f" MQPSSubName {name}" if name else ""
+            station.control(f"MQPSCommand {verb} MQPSQName OLD MQPSTopic a{named}", **fields)
+        return [code for _, code in station.listener.refusals]
+
+    assert send("RegSub", "n", expiry=100, user_identifier="ann") == []
+    station.publish("MQPSCommand Publish MQPSPubOpts RetainPub MQPSTopic a", b"1")
+    assert len(station.take_all("OLD")) == 1
+    assert [row.name for row in mqsc_subscriptions.rows(station.engine)] == ["n"]
+    station.pass_time(10)
+    assert mqsc_subscriptions.rows(station.engine) == []
+    station.publish("MQPSCommand Publish MQPSTopic a", b"2")
+    assert station.take_all("OLD") == []
+    assert send("ReqUpdate", user_identifier="bob") == [3073]
+    assert send("DeregSub", user_identifier="bob") == [3073, 3073]
+    other = "MQPSCommand RegSub MQPSQName NEW MQPSTopic b MQPSSubName n"
+    station.control(other, user_identifier="bob")
+    assert send("RegSub", user_identifier="bob") == [3073, 3073]
+    assert len(station.take_all("OLD")) == 1
+    assert [row.name for row in mqsc_subscriptions.rows(station.engine)] == ["QM1:OLD", "n"]
+    station.restart()
+    assert send("DeregSub", user_identifier="bob") == [3073, 3073]
 
 
 def test_headers_of_a_chain_with_the_same_beginning_are_told_apart(station):

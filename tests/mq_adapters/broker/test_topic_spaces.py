@@ -115,6 +115,9 @@ def test_stream_is_named_by_the_queue_where_that_is_set(make_station, is_implici
     [
         ("MQPSCommand RegSub MQPSQName OLD MQPSTopic a/+", None, 3072),
         ("MQPSCommand RegSub MQPSQName OLD MQPSTopic #", None, 3072),
+        ("<psc><Command>RegSub</Command><QName>OLD</QName><Topic>a/#/b</Topic></psc>", None, 3072),
+        ("<psc><Command>RegSub</Command><QName>OLD</QName><Topic>#/a/#/b/#</Topic></psc>", None, 3072),
+        ("<psc><Command>RegSub</Command><QName>OLD</QName><Topic>a/b#/c</Topic></psc>", None, 3072),
         ("MQPSCommand RegSub MQPSQName OLD MQPSStreamName ? MQPSTopic a", None, 3071),
         ("MQPSCommand Publish MQPSTopic a", None, 3079),
         ("MQPSCommand RegSub MQPSQName OLD MQPSTopic a", "IN", 3079),
@@ -126,6 +129,21 @@ def test_commands_are_refused_as_message_broker_does(wmb, header, queue_name, re
     else:
         wmb.publish(header, queue_name=queue_name)
     assert [code for _, code in wmb.listener.refusals] == [reason]
+
+
+@pytest.mark.parametrize("topic", ["#", "a/#", "#/b", "#/b/#", "+", "a/+/b", "a/+/#", "a*b/?"])
+def test_message_broker_takes_wildcards_of_whole_levels_and_hash_at_either_end(wmb, topic):
+    wmb.subscribe_new(topic)
+    assert wmb.listener.refusals == []
+
+
+def test_in_mq6_hash_may_stand_in_the_middle_and_wildcards_of_mqrfh2_are_text_to_mqrfh(station):
+    station.subscribe_new("a/#/b")
+    station.subscribe_old("a/+/#")
+    for topic in ("a/b", "a/x/y/b", "a/x", "a/+/#"):
+        station.publish(f"MQPSCommand Publish MQPSTopic {topic}", f"|{topic}".encode())
+    assert bodies(station, "NEW") == ["a/b", "a/x/y/b"]
+    assert bodies(station, "OLD") == ["a/+/#"]
 
 
 def test_deletion_is_by_stream_and_does_not_span_streams(wmb):
