@@ -17,6 +17,7 @@ from spark_audit.controls import (
     delivery,
     hashes,
     lines,
+    passages,
     payload,
     qos1,
     qos2,
@@ -57,6 +58,7 @@ CONTROLS: Final = (
     delivery.CONTROL,
     payload.CONTROL,
     conservation.CONTROL,
+    passages.CONTROL,
     reasons.CONTROL,
 )
 #: Violations of a control, and differences with their bytes, that the result shows.
@@ -239,6 +241,7 @@ def _volumes(records: DataFrame) -> Volumes:
         kinds=_counts(records.groupBy(sf.lit("records").alias("group"), sf.col("kind").alias("what")).count()),
         exchanges=_counts(conservation.exchange_balance(records)),
         copies=_counts(conservation.copy_balance(records)),
+        passages=_counts(passages.passage_balance(records)),
         dropped_fields=_counts(
             dropped.groupBy(sf.get("pair", 0).alias("group"), sf.get("pair", 1).alias("what")).count()
         ),

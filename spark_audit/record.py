@@ -14,6 +14,8 @@ from typing import Final
 #: Raised when a field changes its meaning; readers refuse what they do not know.
 RECORD_VERSION: Final = 1
 ZERO_HASH: Final = "0" * 64
+#: Queues with names that begin so hold what channels take to a target.
+TRANSMISSION_QUEUE_PREFIX: Final = "RFHBRIDGE.XMIT."
 
 
 class Kind(StrEnum):
@@ -29,6 +31,8 @@ class Kind(StrEnum):
     REFUSED = "refused"
     DEAD_LETTERED = "dead_lettered"
     DROPPED = "dropped"
+    FORWARDED = "forwarded"
+    RECEIVED = "received"
 
 
 class ConversionKind(StrEnum):
@@ -74,7 +78,11 @@ FIELDS: Final = (
     Field("duplicate", "boolean", "DUP flag of the packet"),
     Field("topic", "string", "topic name, or filter for a subscription"),
     Field("command", "string", "publish/subscribe command: Publish, RegSub, DeregSub, DeletePub ..."),
-    Field("queue", "string", "queue of the put, or that the message was taken from"),
+    Field(
+        "queue",
+        "string",
+        "queue of the put, or that the message was taken from; forwarded: queue at the target; received: queue here",
+    ),
     Field("message_id", "string", "MQMD.MsgId of the message that the record speaks of"),
     Field("correlation_id", "string", "MQMD.CorrelId of that message"),
     Field(
@@ -83,6 +91,14 @@ FIELDS: Final = (
         "put by the broker: MsgId of the publication that was copied; by the conversion service: of the message taken",
     ),
     Field("dead_letter_id", "string", "dead_lettered: MsgId of the message on the dead-letter queue"),
+    Field("target_message_id", "string", "forwarded, received: MQMD.MsgId of the message at the target"),
+    Field(
+        "queue_manager",
+        "string",
+        "forwarded, received: identifier of the target's queue manager (MQCA_Q_MGR_IDENTIFIER)",
+    ),
+    Field("channel", "string", "forwarded, received: channel that the message went over"),
+    Field("channel_batch", "long", "forwarded, received: number of the channel's batch, one unit of work there"),
     Field("persistent", "boolean", "put: whether the message survives a restart"),
     Field(
         "conversion",

@@ -98,11 +98,12 @@ class Scope:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Volumes:
-    """Sums: records by kind, exchanges by QoS and end, copies by queue and end, dropped fields by name and reason."""
+    """Sums: records by kind; exchanges by QoS, copies and passages by queue, with their ends; dropped fields."""
 
     kinds: tuple[Count, ...]
     exchanges: tuple[Count, ...]
     copies: tuple[Count, ...]
+    passages: tuple[Count, ...]
     dropped_fields: tuple[Count, ...]
 
 
@@ -128,7 +129,7 @@ class AuditResult:
     controls: tuple[ControlResult, ...] = ()
     conversions: tuple[ConversionCount, ...] = ()
     differences: tuple[Difference, ...] = ()
-    volumes: Volumes = Volumes(kinds=(), exchanges=(), copies=(), dropped_fields=())
+    volumes: Volumes = Volumes(kinds=(), exchanges=(), copies=(), passages=(), dropped_fields=())
     starts: tuple[ProgramStart, ...] = ()
     versions: tuple[tuple[str, str], ...] = ()
     limits: str = ""

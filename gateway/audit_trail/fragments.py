@@ -47,12 +47,22 @@ PUBLISH_FLAGS: Final = tuple(_publish_flags(first) for first in range(256))
 class Sheet:
     """The fragments of one fact sheet: `head` stands before the message identifiers, the others behind them."""
 
-    __slots__ = ("conversion", "correlation", "head", "input", "is_retained", "output", "persistent", "table_version")
+    __slots__ = (
+        "conversion",
+        "correlation",
+        "head",
+        "input",
+        "is_retained",
+        "output",
+        "passage",
+        "persistent",
+        "table_version",
+    )
 
     def __init__(self, facts: list[Any]) -> None:
         kind, *values = facts
         self.head = self.correlation = self.input = self.output = ""
-        self.persistent = self.is_retained = self.table_version = ""
+        self.persistent = self.is_retained = self.table_version = self.passage = ""
         if kind == "translation":
             self._translation(*values)
         elif kind == "arrival":
@@ -61,6 +71,8 @@ class Sheet:
             self._delivery(*values)
         elif kind == "service":
             self._service(*values)
+        elif kind == "passage":
+            self._passage(*values)
         else:
             raise ValueError(f"fact sheet {kind!r} is not known")
 
@@ -144,6 +156,11 @@ class Sheet:
         self.input = _side("input", input_format, ccsid, encoding, input_header)
         self.output = _side("output", output_format, ccsid, encoding, output_header) + _dropped(dropped)
         self.table_version = f',"table_version":{json_text(table_version)}'
+
+    def _passage(self, queue: str, queue_manager: str, channel: str, batch: int) -> None:
+        self.head = f',"queue":{json_text(queue)}'
+        names = f',"queue_manager":{json_text(queue_manager)},"channel":{json_text(channel)}'
+        self.passage = f'{names},"channel_batch":{batch}'
 
 
 def _dropped(fields: list[list[str]]) -> str:

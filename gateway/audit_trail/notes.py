@@ -24,6 +24,8 @@ stands as its index. The other items are, by kind:
     SESSION        at, client, epoch, event, protocol level, clean session
     SERVED         at, MsgId number of the message taken, MsgId number of the one put, persistent, payload bytes,
                    payload SHA-256, service
+    FORWARDED      at, MsgId number, MsgId at the target, passage
+    RECEIVED       at, MsgId number, MsgId at the target, passage
 
 PUBLISHED is one exchange of QoS 0 or 1: an `accepted` and a `put` record. A QoS 2 exchange is ACCEPTED when it is
 stored and RELEASED when its PUBREL makes it a put. A MsgId number is the sequence number that ends a MsgId of this
@@ -64,6 +66,8 @@ class NoteKind(IntEnum):
     STARTED = 12
     SESSION = 13
     SERVED = 14
+    FORWARDED = 15
+    RECEIVED = 16
 
 
 class Translation:
@@ -190,6 +194,24 @@ class Service:
         return ["service", *(getattr(self, name) for name in _SERVICE_FIELDS)]
 
 
+class Passage:
+    """Fact sheet of a channel's batch: the queue at its end, the other queue manager, the channel, the batch's number.
+
+    `queue_manager` is the identifier of the target's queue manager (MQCA_Q_MGR_IDENTIFIER).
+    """
+
+    __slots__ = ("batch", "channel", "queue", "queue_manager")
+
+    def __init__(self, *, queue: str, queue_manager: str, channel: str, batch: int) -> None:
+        self.queue = queue
+        self.queue_manager = queue_manager
+        self.channel = channel
+        self.batch = batch
+
+    def facts(self) -> list[object]:
+        return ["passage", self.queue, self.queue_manager, self.channel, self.batch]
+
+
 _TRANSLATION_FIELDS: Final = (
     "command",
     "topic",
@@ -260,7 +282,7 @@ def pack_batch(batch: int, notes: list[Note]) -> bytes:
 def _facts(sheet: object) -> list[object]:
     if isinstance(sheet, Delivery):
         return ["delivery", *(getattr(sheet, name) for name in _DELIVERY_FIELDS)]
-    if isinstance(sheet, Translation | Arrival | Service):
+    if isinstance(sheet, Translation | Arrival | Service | Passage):
         return sheet.facts()
     raise TypeError(f"no fact sheet: {type(sheet).__name__}")
 

@@ -51,6 +51,8 @@ class Expander:
             NoteKind.STARTED: self._started,
             NoteKind.SESSION: self._session,
             NoteKind.SERVED: self._served,
+            NoteKind.FORWARDED: self._forwarded,
+            NoteKind.RECEIVED: self._received,
         }
 
     def expand(self, packed: bytes) -> tuple[int, list[str]]:
@@ -310,6 +312,20 @@ class Expander:
             f"{self._start(Kind.PUT, at)}{sheet.head}{self._message(put)}{self._message(taken, 'source_message_id')}"
             f',"persistent":{truth_text(persistent)}{sheet.conversion}{sheet.input}{sheet.output}'
             f',"payload_bytes":{length},"payload_sha256":"{digest_text(digest)}"{sheet.table_version}',
+        )
+
+    def _forwarded(self, at: int, number: int, msg_id: bytes, passage: int) -> tuple[str, ...]:
+        return (self._passed(Kind.FORWARDED, at, number, msg_id, passage),)
+
+    def _received(self, at: int, number: int, msg_id: bytes, passage: int) -> tuple[str, ...]:
+        return (self._passed(Kind.RECEIVED, at, number, msg_id, passage),)
+
+    def _passed(self, kind: Kind, at: int, number: int, msg_id: bytes, passage: int) -> str:
+        """A message that a channel took from one queue manager to the other."""
+        sheet = self._sheets[passage]
+        return (
+            f"{self._start(kind, at)}{sheet.head}{self._message(number)}"
+            f',"target_message_id":"{msg_id.hex()}"{sheet.passage}'
         )
 
 

@@ -3,6 +3,8 @@
     accepted = put + refused + dead-lettered + pending           of each client's exchanges
     copies   = delivered + dropped + dead-lettered + pending     of each subscriber's messages
 
+A copy is the embedded broker's, or one that another broker made and a channel received.
+
 The sums hold by counting each exchange and each copy once. Violations are what the sums cannot show: a put of an
 exchange that was never accepted, an accepted QoS 0 or 1 exchange without an end, a delivery of what no copy made. What
 stands in the last batch of a gateway may be cut by the end of the trail, and is pending.
@@ -67,13 +69,15 @@ def copy_balance(records: DataFrame) -> DataFrame:
     """For each queue: how many copies were put for subscribers, and how many of them have each end."""
     told = records.where(sf.col("kind").isin(Kind.DELIVERED, Kind.DROPPED, Kind.DEAD_LETTERED))
     ends = told.groupBy(*_COPY).agg(_has(Kind.DELIVERED), _has(Kind.DROPPED), _has(Kind.DEAD_LETTERED))
-    made = records.where(sf.col("conversion") == ConversionKind.HEADER_TO_HEADER)
+    is_received = sf.col("kind") == Kind.RECEIVED
+    made = records.where((sf.col("conversion") == ConversionKind.HEADER_TO_HEADER) | is_received)
     copies = made.groupBy(*_COPY).agg(sf.max("queue").alias("queue"))
     return _balance(copies.join(ends, _COPY, "left"), (Kind.DELIVERED, Kind.DEAD_LETTERED, Kind.DROPPED), "queue")
 
 
 def _copies(records: DataFrame) -> DataFrame:
-    return records.where((sf.col("kind") == Kind.PUT) & sf.col("message_id").isNotNull()).select(*_COPY)
+    made = sf.col("kind").isin(Kind.PUT, Kind.RECEIVED)
+    return records.where(made & sf.col("message_id").isNotNull()).select(*_COPY)
 
 
 def _has(kind: Kind) -> Column:

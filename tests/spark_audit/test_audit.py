@@ -127,7 +127,7 @@ def test_a_clean_trail_ends_with_0_and_leaves_result_and_report(data: Path, tmp_
         ("header_to_header", "match", True),
         ("header_to_packet", "match", True),
     }
-    assert [control["violations"] for control in result["controls"]] == [0] * 13
+    assert [control["violations"] for control in result["controls"]] == [0] * 14
     assert result["volumes"]["exchanges"] == [{"group": "1", "what": "put", "count": 1}]
     assert "no violation" in (out / "report.html").read_text()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "report"]

@@ -48,7 +48,11 @@ def result() -> AuditResult:
         conversions=(ConversionCount(conversion=HOSTILE, status="match", same_bytes=False, count=3),),
         differences=(_difference(),),
         volumes=Volumes(
-            kinds=(Count(group=HOSTILE, what=HOSTILE, count=1),), exchanges=(), copies=(), dropped_fields=()
+            kinds=(Count(group=HOSTILE, what=HOSTILE, count=1),),
+            exchanges=(),
+            copies=(),
+            passages=(),
+            dropped_fields=(),
         ),
         starts=(
             ProgramStart(

@@ -6,7 +6,7 @@ import hashlib
 import orjson
 import pytest
 
-from gateway.audit_trail.notes import Arrival, NoteKind, Service, Translation, pack_batch
+from gateway.audit_trail.notes import Arrival, NoteKind, Passage, Service, Translation, pack_batch
 from gateway.audit_trail.records import Chain, Expander, MalformedBatch
 from mq_adapters.delivery_listener import Delivery
 from spark_audit.record import FIELDS, Kind
@@ -18,6 +18,8 @@ PUBLISH = bytes.fromhex("33 09 0003 612f62 000a")
 DIGEST = hashlib.sha256(b"21").digest()
 HEADER = b"RFH \x02\x00\x00\x00"
 CORREL_ID = b"RFHB" + bytes(19) + b"\x07"
+#: As IBM MQ makes them: "AMQ ", the queue manager, and numbers.
+MSG_ID = b"AMQ QM1         \x01\x02\x03\x04\x05\x06\x07\x08"
 
 
 @pytest.fixture
@@ -66,6 +68,11 @@ def delivery() -> Delivery:
         is_retained=False,
         dropped=(("usr", "folders have no place"),),
     )
+
+
+@pytest.fixture
+def passage() -> Passage:
+    return Passage(queue="STOCK", queue_manager="QM1_2026-11-20", channel="CENTRAL.OUT.0", batch=12)
 
 
 def _expanded(*notes: tuple[object, ...]) -> list[dict[str, object]]:
@@ -207,7 +214,19 @@ def test_sessions_starts_and_acknowledgements_are_told() -> None:
     assert (confirmed["exchanges"], confirmed["packet_type"]) == ([[1, 3], [5, 5]], 4)
 
 
-def test_every_record_has_its_fields_in_the_order_of_the_definition(translation, arrival, delivery) -> None:
+def test_a_message_that_went_over_a_channel_is_told_with_both_its_identifiers(passage) -> None:
+    forwarded, received = _expanded(
+        (NoteKind.FORWARDED, AT, 300, MSG_ID, passage), (NoteKind.RECEIVED, AT, 306, MSG_ID, passage)
+    )
+    assert (forwarded["kind"], received["kind"]) == ("forwarded", "received")
+    assert (forwarded["message_id"], received["message_id"]) == (_message_id(300), _message_id(306))
+    for record in (forwarded, received):
+        assert record["target_message_id"] == "414d5120514d312020202020202020200102030405060708"
+        assert (record["queue"], record["queue_manager"]) == ("STOCK", "QM1_2026-11-20")
+        assert (record["channel"], record["channel_batch"]) == ("CENTRAL.OUT.0", 12)
+
+
+def test_every_record_has_its_fields_in_the_order_of_the_definition(translation, arrival, delivery, passage) -> None:
     records = _expanded(
         (NoteKind.PUBLISHED, AT, "boiler", 5, 2, PUBLISH, 2, DIGEST, 300, translation),
         (NoteKind.REQUESTED, AT, "boiler", 5, 8, 11, b"\x00\x03a/#\x01", 0, b"", 302, translation),
@@ -220,6 +239,8 @@ def test_every_record_has_its_fields_in_the_order_of_the_definition(translation,
         (NoteKind.DROPPED, AT, "boiler", 5, 2, "Q", 303, "why"),
         (NoteKind.STARTED, AT, "0.1.0", "1", bytes(32)),
         (NoteKind.SESSION, AT, "boiler", 5, "opened", 4, True),
+        (NoteKind.FORWARDED, AT, 300, MSG_ID, passage),
+        (NoteKind.RECEIVED, AT, 306, MSG_ID, passage),
     )
     order = [field.name for field in FIELDS]
     for record in records:

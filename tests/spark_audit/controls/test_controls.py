@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from spark_audit.controls import conservation, delivery, payload, qos1, qos2, reasons
+from spark_audit.controls import conservation, delivery, passages, payload, qos1, qos2, reasons
 from spark_audit.controls.control import Control
 
 PUBLISH = {"packet_type": 3, "direction": "in", "client": "boiler", "session_epoch": 1}
@@ -47,6 +47,15 @@ def _acknowledged(trail, exchange: int, **fields: object) -> int:
 
 def _copied(trail, publication: int, copy: int) -> int:
     return trail.add("put", message_id=f"{copy:048x}", source_message_id=f"{publication:048x}", queue="Q", **COPY)
+
+
+def _forwarded(trail, message: int) -> int:
+    return trail.add("forwarded", message_id=f"{message:048x}", queue="STOCK", queue_manager="QM1_2026")
+
+
+def _received(trail, message: int, target_message_id: str, **fields: object) -> int:
+    standard = {"queue": "SUBSCRIBER", "queue_manager": "QM1_2026", "target_message_id": target_message_id}
+    return trail.add("received", message_id=f"{message:048x}", **standard | fields)
 
 
 def _qos1(trail) -> set[int]:
@@ -113,6 +122,15 @@ def _conservation(trail) -> set[int]:
     return {unaccepted, vanished, uncopied}
 
 
+def _passages(trail) -> set[int]:
+    """Another queue, queue manager or message: right, and so is a refusal after the put. The same again: the faults."""
+    _forwarded(trail, 1), _forwarded(trail, 2)
+    trail.add("dead_lettered", message_id=f"{1:048x}", reason_code=3072)
+    _received(trail, 70, "aa"), _received(trail, 71, "bb"), _received(trail, 72, "aa", queue="OTHER")
+    _received(trail, 73, "aa", queue_manager="QM2_2026")
+    return {_forwarded(trail, 2), _received(trail, 74, "bb")}
+
+
 def _reasons(trail) -> set[int]:
     """With names, reasons and codes: right. Without: the faults."""
     trail.add("put", dropped_fields=[["usr", "no place in MQRFH"]])
@@ -134,6 +152,7 @@ CASES: dict[str, tuple[Control, Callable[..., set[int]]]] = {
     "delivery": (delivery.CONTROL, _delivery),
     "payload": (payload.CONTROL, _payload),
     "conservation": (conservation.CONTROL, _conservation),
+    "passages": (passages.CONTROL, _passages),
     "reasons": (reasons.CONTROL, _reasons),
 }
 
@@ -153,10 +172,30 @@ def test_the_balances_count_every_exchange_and_every_copy_once(trail, read) -> N
     _accepted(trail, 3, 2)
     _copied(trail, 1, 50), _copied(trail, 1, 51), _copied(trail, 1, 52)
     _delivered(trail, 1, 1, 50), _delivered(trail, 2, 1, 50)
+    _received(trail, 70, "aa"), _received(trail, 71, "bb"), _delivered(trail, 3, 1, 71)
     trail.add("dropped", message_id=f"{51:048x}", reason="expired")
     trail.add("put", message_id=f"{60:048x}", source_message_id=f"{50:048x}", queue="Q", conversion="service")
     records = read(trail.write())
     exchanges = {(row["qos"], row["end"]): row["count"] for row in conservation.exchange_balance(records).collect()}
     copies = {(row["queue"], row["end"]): row["count"] for row in conservation.copy_balance(records).collect()}
     assert exchanges == {(1, "put"): 1, (1, "refused"): 1, (2, "pending"): 1}
-    assert copies == {("Q", "delivered"): 1, ("Q", "dropped"): 1, ("Q", "pending"): 1}
+    assert copies == {
+        ("Q", "delivered"): 1,
+        ("Q", "dropped"): 1,
+        ("Q", "pending"): 1,
+        ("SUBSCRIBER", "delivered"): 1,
+        ("SUBSCRIBER", "pending"): 1,
+    }
+
+
+def test_the_balance_of_passages_counts_what_was_put_for_a_target_once(trail, read) -> None:
+    queue = "RFHBRIDGE.XMIT.CENTRAL.0"
+    for exchange in (1, 2, 3, 4):
+        _accepted(trail, exchange, 1), _put(trail, exchange, 1, queue=queue)
+    _accepted(trail, 5, 1), _put(trail, 5, 1, queue="SYSTEM.BROKER.DEFAULT.STREAM")
+    _forwarded(trail, 1), _forwarded(trail, 2)
+    trail.add("dead_lettered", message_id=f"{2:048x}", reason_code=3072)  # refused by the broker after the put
+    trail.add("dead_lettered", message_id=f"{3:048x}", reason_code=2030)
+    rows = passages.passage_balance(read(trail.write())).collect()
+    ends = {(row["queue"], row["end"]): row["count"] for row in rows}
+    assert ends == {(queue, "forwarded"): 2, (queue, "dead_lettered"): 1, (queue, "pending"): 1}
