@@ -257,14 +257,24 @@ def clear(name: QueueName, data: DataOption = None, config: ConfigOption = None,
 
 
 @queue.command(epilog=epilog("rfhbridge queue verify", "rfhbridge queue verify --json"))
-def verify(data: DataOption = None, config: ConfigOption = None, as_json: AsJson = False) -> None:
-    """Check the store: the file, and that all in it agrees.
+def verify(
+    data: DataOption = None,
+    config: ConfigOption = None,
+    as_json: AsJson = False,
+    sets_aside: Annotated[
+        bool, typer.Option("--set-aside", help="First take damaged messages off their queues; stop the gateway before.")
+    ] = False,
+) -> None:
+    """Check the store: the file, every checksum, and that all in it agrees.
 
-    A gateway may be running. Exit code 1 where something was found.
+    A gateway may be running. Exit code 1 where something was found. What is set aside stays in the file, in table
+    damaged.
     """
-    from mq_adapters.embedded.verification import verify_store
+    from mq_adapters.embedded.verification import set_aside, verify_store
 
-    found = verify_store(folder_with_store(config, data))
+    folder = folder_with_store(config, data)
+    moved = set_aside(folder) if sets_aside else ()
+    found = verify_store(folder)
     if as_json:
         write_json(
             {
@@ -273,9 +283,12 @@ def verify(data: DataOption = None, config: ConfigOption = None, as_json: AsJson
                 "messages": found.messages,
                 "count": found.count,
                 "findings": found.findings,
+                "set_aside": moved,
             }
         )
     else:
+        for sentence in moved:
+            write_line(f"set aside: {sentence}")
         for finding in found.findings:
             write_line(finding)
         verdict = "the store is sound" if found.is_sound else f"the store is not sound, findings: {found.count}"

@@ -2,12 +2,14 @@
 
 from collections import OrderedDict
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Final
 
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.store import Store
 from mq_adapters.embedded.unit_of_work import StateSpace, UnitOfWork, back_out_key
 from mq_adapters.message import MQPER_PERSISTENT, Message
+from mq_adapters.reasons import StoreError
 
 #: Recently used persistent messages kept in memory, in bytes: their bodies, and what each costs beside it (measured).
 BODY_CACHE_BYTES: Final = 64 * 1024 * 1024
@@ -42,7 +44,15 @@ class Holdings:
         self._queues[queue.identifier] = queue
 
     def queue(self, identifier: int) -> Queue:
-        return self._queues[identifier]
+        """The queue of that number. StoreError where a message names one that is not there."""
+        queue = self._queues.get(identifier)
+        if queue is None:
+            raise StoreError(
+                "read the index",
+                f"a message is on queue number {identifier}, which is not defined",
+                "the file is damaged: restore a backup, or go on without: 'rfhbridge queue verify --set-aside'",
+            )
+        return queue
 
     def remove_queue(self, queue: Queue) -> None:
         """A queue was deleted with what was on it."""
@@ -105,18 +115,22 @@ class Holdings:
         """One message; it is not kept in memory."""
         for identifier, message in self._store.messages((sequence,), 0):
             message.backout_count = self._backed_out.get(sequence, 0)
-            return self._queues[identifier], message
+            return self.queue(identifier), message
         return None
 
     def read_ahead(self, sequence: int, upcoming: list[int]) -> tuple[Queue, Message] | None:
-        """One message from the disk; `upcoming` ones are read with it and kept for those who will ask for them."""
+        """One message from the disk; `upcoming` ones are read with it and kept for those who will ask for them.
+
+        What is wrong with one of those is told to who asks for it.
+        """
         wanted = [number for number in upcoming if number not in self._cache and number not in self._not_persistent]
         found: tuple[Queue, Message] | None = None
-        for identifier, message in self._store.messages((sequence, *wanted), READ_AHEAD_BYTES):
-            queue = self._queues[identifier]
-            message.backout_count = self._backed_out.get(message.sequence, 0)
-            if message.sequence == sequence:
-                found = queue, message
-            else:
-                self.add(queue, message)
+        with suppress(StoreError):
+            for identifier, message in self._store.messages((sequence, *wanted), READ_AHEAD_BYTES):
+                queue = self.queue(identifier)
+                message.backout_count = self._backed_out.get(message.sequence, 0)
+                if message.sequence == sequence:
+                    found = queue, message
+                else:
+                    self.add(queue, message)
         return found or self.on_disk(sequence)

@@ -10,7 +10,7 @@ import fcntl
 import os
 import time
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -18,8 +18,10 @@ import apsw
 
 from mq_adapters.attributes import Definition, ObjectType, unpack_definition
 from mq_adapters.embedded.checkpoint import CheckpointThread
+from mq_adapters.embedded.checksums import object_checksum, state_checksum
 from mq_adapters.embedded.layout import prepare
-from mq_adapters.message import IDENTIFIER_TAG, MQMI_NONE, Message, MessageDescriptor, unpack_descriptor
+from mq_adapters.embedded.message_rows import COLUMNS, DamagedRow, MessageRow, RowReader
+from mq_adapters.message import IDENTIFIER_TAG, Message
 from mq_adapters.reasons import QueueManagerError, ReasonCode, StoreError
 
 FILE_NAME: Final = "queue_manager.sqlite"
@@ -29,15 +31,16 @@ CHECKPOINT_PAGES: Final = 4_000
 #: Numbers reserved at a time: the reservation costs one row, a gap after a restart costs nothing.
 SEQUENCE_BLOCK: Final = 1_000_000
 _LOCK_POLL_S: Final = 0.05
-_DESCRIPTOR_CACHE_ENTRIES: Final = 4_096
 #: Name of a queue manager that nobody named.
 DEFAULT_NAME: Final = "RFHBRIDGE"
-_READ: Final = (
-    "SELECT queue, sequence, put_us, expires_us, descriptor, origin, body FROM message"
-    " WHERE sequence IN carray(?) ORDER BY sequence"
+_READ: Final = f"SELECT {COLUMNS} FROM message WHERE sequence IN carray(?) ORDER BY sequence"
+#: What an operator can do about damage. The disk that did it will do it again.
+_DAMAGE_HINT: Final = (
+    "look at the disk; see what else is damaged with 'rfhbridge queue verify', then restore a backup, or go on without"
+    " the damaged messages: 'rfhbridge queue verify --set-aside'"
 )
+_OTHER_CHECKSUM: Final = "is not as it was written: its checksum is another"
 
-MessageRow = tuple[int, int, bytes | None, bytes | None, int, int, bytes, bytes, bytes, int]
 StateRow = tuple[int, bytes, bytes | None]
 Change = tuple[str, tuple[int | str | bytes, ...]]
 
@@ -48,7 +51,7 @@ class Store:
     def __init__(self, data_dir: Path, lock: int) -> None:
         self._lock = lock
         self.path = data_dir / FILE_NAME
-        self._descriptors: dict[bytes, MessageDescriptor] = {}
+        self._rows = RowReader()
         try:
             _keep_private(self.path)
             self._writer = self._connect(apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
@@ -95,9 +98,12 @@ class Store:
 
     def definitions(self) -> list[Definition]:
         """Every object, with what was said of it."""
-        rows = self._read("SELECT type, name, attributes FROM object ORDER BY type, name")
+        rows = self._read("SELECT type, name, attributes, checksum FROM object ORDER BY type, name")
         try:
-            return [unpack_definition(*row) for row in rows]
+            for *row, checksum in rows:
+                if object_checksum(*row) != checksum:
+                    raise _damage(f"read object {row[1]!r:.60}", _OTHER_CHECKSUM)
+            return [unpack_definition(*row) for *row, _ in rows]
         except (ValueError, TypeError, AttributeError) as error:
             raise _failure("read the objects", error) from error
 
@@ -106,7 +112,7 @@ class Store:
         columns = "sequence, queue, correl_id, msg_id, expires_us, priority, length(body)"
         try:
             yield from self._reader.execute(f"SELECT {columns} FROM message ORDER BY sequence")
-        except apsw.Error as error:
+        except (apsw.Error, UnicodeDecodeError) as error:
             raise _failure("read the index", error) from error
 
     def priorities(self, queue: int) -> dict[int, int]:
@@ -115,36 +121,37 @@ class Store:
 
     def state(self, space: int, key: bytes) -> bytes | None:
         """One value of a space, as last committed; None where there is none."""
-        rows = self._read("SELECT value FROM state WHERE space = ? AND key = ?", (space, key))
-        return rows[0][0] if rows else None
+        rows = self._read("SELECT key, value, checksum FROM state WHERE space = ? AND key = ?", (space, key))
+        return _checked(space, rows[0])[1] if rows else None
 
     def each_state(self, space: int) -> Iterator[tuple[bytes, bytes]]:
         """Every key and value of a space, one after another: for values that are large together."""
+        statement = "SELECT key, value, checksum FROM state WHERE space = ? ORDER BY key"
         try:
-            yield from self._reader.execute("SELECT key, value FROM state WHERE space = ? ORDER BY key", (space,))
-        except apsw.Error as error:
+            for row in self._reader.execute(statement, (space,)):
+                yield _checked(space, row)
+        except (apsw.Error, UnicodeDecodeError) as error:
             raise _failure("read the store", error) from error
 
     def states(self, space: int) -> list[tuple[bytes, bytes]]:
-        return self._read("SELECT key, value FROM state WHERE space = ? ORDER BY key", (space,))
+        return list(self.each_state(space))
 
     def messages(self, sequences: Sequence[int], most_bytes: int) -> Iterator[tuple[int, Message]]:
         """Those of the messages that are here, each with the number of its queue, oldest first.
 
-        Ends after the one with which their bodies have more than `most_bytes`.
+        Ends after the one with which their bodies have more than `most_bytes`. Raises StoreError, which names message
+        and queue, for one that is not as it was put.
         """
         wanted = apsw.carray(array("q", sequences))
         left = most_bytes
         try:
-            for queue, sequence, put_us, expires_us, packed, origin, body in self._reader.execute(_READ, (wanted,)):
-                message = Message(self._descriptor(packed), body, origin)
-                message.sequence, message.put_us, message.expires_us = sequence, put_us, expires_us
-                message.identifier_prefix = self.identifier_prefix
-                yield queue, message
-                left -= len(body)
+            for row in self._reader.execute(_READ, (wanted,)):
+                message = self._message(row)
+                yield row[1], message
+                left -= len(message.body)
                 if left < 0:
                     return
-        except apsw.Error as error:
+        except (apsw.Error, UnicodeDecodeError) as error:
             raise _failure("read the store", error) from error
 
     def settled_name(self, name: str | None) -> str:
@@ -185,7 +192,7 @@ class Store:
                 execute("UPDATE meta SET value = ? WHERE key = 'next_batch'", (next_batch,))
                 self.next_batch = next_batch
             if puts:
-                execute_many("INSERT INTO message VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", puts)
+                execute_many("INSERT INTO message VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", puts)
             if removals:
                 execute_many("DELETE FROM message WHERE sequence = ?", removals)
             if states:
@@ -228,6 +235,14 @@ class Store:
             changes.append(("UPDATE queue SET description = ? WHERE name = ?", described))
         self._change(f"define {definition.name}", changes)
 
+    def set_aside(self, sequences: Sequence[int]) -> None:
+        """Moves messages that are damaged off their queues into table `damaged`; whoever serves them comes later."""
+        moved = f"INSERT INTO damaged SELECT {COLUMNS} FROM message WHERE sequence = ?"
+        changes: list[Change] = []
+        for sequence in sequences:
+            changes += [(moved, (sequence,)), ("DELETE FROM message WHERE sequence = ?", (sequence,))]
+        self._change("set damaged messages aside", changes)
+
     def remove_definition(self, definition: Definition) -> None:
         place = (int(definition.object_type), definition.name)
         self._change(f"delete {definition.name}", [("DELETE FROM object WHERE type = ? AND name = ?", place)])
@@ -263,29 +278,34 @@ class Store:
     def _read(self, statement: str, bindings: tuple[object, ...] = ()) -> list[tuple]:  # type: ignore[type-arg]  # rows differ by statement
         try:
             return list(self._reader.execute(statement, bindings))
-        except apsw.Error as error:
+        except (apsw.Error, UnicodeDecodeError) as error:
             raise _failure("read the store", error) from error
 
-    def _descriptor(self, packed: bytes) -> MessageDescriptor:
-        found = self._descriptors.get(packed)
-        if found is None:
-            if len(self._descriptors) >= _DESCRIPTOR_CACHE_ENTRIES:
-                self._descriptors.clear()
-            try:
-                found = self._descriptors[packed] = unpack_descriptor(packed)
-            except (ValueError, TypeError, IndexError, AttributeError) as error:
-                raise _failure("read a message descriptor", error) from error
-        return found
+    def _message(self, row: MessageRow) -> Message:
+        try:
+            message = self._rows.message(row)
+        except DamagedRow as damage:
+            raise _damage(f"read message {row[0]} on queue {self._queue_name(row[1])}", str(damage)) from damage
+        message.identifier_prefix = self.identifier_prefix
+        return message
+
+    def _queue_name(self, identifier: int) -> str:
+        names = self._read("SELECT name FROM queue WHERE id = ?", (identifier,))
+        return str(names[0][0]) if names else f"number {identifier}, which is not defined"
 
     def _write_states(self, states: list[StateRow]) -> None:
         """What each key is at the end: of several changes in one group only the last is written."""
         latest = {(space, key): value for space, key, value in states}
         deleted = [place for place, value in latest.items() if value is None]
-        kept = [(space, key, value) for (space, key), value in latest.items() if value is not None]
+        kept = [
+            (space, key, value, state_checksum(space, key, value))
+            for (space, key), value in latest.items()
+            if value is not None
+        ]
         if deleted:
             self._writer.executemany("DELETE FROM state WHERE space = ? AND key = ?", deleted)
         if kept:
-            self._writer.executemany("INSERT OR REPLACE INTO state VALUES(?, ?, ?)", kept)
+            self._writer.executemany("INSERT OR REPLACE INTO state VALUES(?, ?, ?, ?)", kept)
 
     def _wal_has_grown(self, _connection: apsw.Connection, _name: str, pages: int) -> int:
         if pages >= CHECKPOINT_PAGES:
@@ -320,14 +340,30 @@ def _lock_now(lock: int) -> bool:
 
 
 def _kept(definition: Definition) -> Change:
-    row = (int(definition.object_type), definition.name, definition.pack())
-    return "INSERT OR REPLACE INTO object VALUES(?, ?, ?)", row
+    place, packed = (int(definition.object_type), definition.name), definition.pack()
+    return "INSERT OR REPLACE INTO object VALUES(?, ?, ?, ?)", (*place, packed, object_checksum(*place, packed))
+
+
+def _checked(space: int, row: tuple[bytes, bytes, int]) -> tuple[bytes, bytes]:
+    """Key and value of a row of state, as they were written."""
+    key, value, checksum = row
+    try:
+        is_sound = state_checksum(space, key, value) == checksum
+    except TypeError:  # a value that is no bytes any more
+        is_sound = False
+    if not is_sound:
+        raise _damage(f"read state {int(space)} {key!r:.80}", _OTHER_CHECKSUM)
+    return key, value
+
+
+def _damage(operation: str, how: str) -> StoreError:
+    return StoreError(operation, f"it {how}", _DAMAGE_HINT)
 
 
 def _failure(operation: str, error: Exception) -> StoreError:
     if isinstance(error, apsw.FullError):
         return StoreError(operation, "the disk is full", "make room, then start again; nothing acknowledged was lost")
-    if isinstance(error, apsw.CorruptError | apsw.NotADBError):
+    if isinstance(error, apsw.CorruptError | apsw.NotADBError | UnicodeDecodeError):
         return StoreError(operation, str(error), "the file is damaged: restore the data folder from a backup")
     if isinstance(error, FileExistsError | NotADirectoryError):
         return StoreError(operation, "it is not a folder", "name the gateway's data folder")
@@ -338,32 +374,3 @@ def _failure(operation: str, error: Exception) -> StoreError:
         f"{type(error).__name__}: {error}",
         "look at the disk, then start again; nothing acknowledged was lost",
     )
-
-
-def rows_of(puts: Iterable[tuple[int, Message]]) -> list[MessageRow]:
-    """The rows of persistent messages, each with the number of its queue."""
-    rows: list[MessageRow] = []
-    last: MessageDescriptor | None = None
-    shared: tuple[bytes | None, bytes | None, bytes, int] = (None, None, b"", 0)
-    for queue, message in puts:
-        descriptor = message.descriptor
-        if descriptor is not last:  # many messages share one
-            chosen = None if descriptor.msg_id == MQMI_NONE else descriptor.msg_id
-            shared = (descriptor.correl_id, chosen, descriptor.pack(), descriptor.priority)
-            last = descriptor
-        correl_id, msg_id, packed, priority = shared
-        rows.append(
-            (
-                message.sequence,
-                queue,
-                correl_id,
-                msg_id,
-                message.put_us,
-                message.expires_us,
-                packed,
-                message.origin,
-                message.body,
-                priority,
-            )
-        )
-    return rows

@@ -1,22 +1,28 @@
-"""Checks a store: the file, and that everything in it agrees. It changes nothing, and a gateway may be running."""
+"""Checks a store: the file, every checksum, and that everything in it agrees. A gateway may be running meanwhile.
+
+It changes nothing, except `set_aside`, which takes damaged messages off their queues so that the others can be got.
+"""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 import apsw
 
 from mq_adapters.attributes import ObjectType, unpack_definition
+from mq_adapters.embedded.checksums import object_checksum, state_checksum
 from mq_adapters.embedded.layout import APPLICATION_ID, USER_VERSION
-from mq_adapters.embedded.store import FILE_NAME
+from mq_adapters.embedded.message_rows import COLUMNS, DamagedRow, MessageRow, RowReader
+from mq_adapters.embedded.store import FILE_NAME, Store
 from mq_adapters.embedded.unit_of_work import StateSpace
-from mq_adapters.message import MQMI_NONE, unpack_descriptor
 from mq_adapters.reasons import StoreError
 
 #: Findings beyond this many are counted, not listed.
 MOST_FINDINGS: Final = 100
 _BACK_OUT_KEY_BYTES: Final = 8
+_ONE_MESSAGE: Final = f"SELECT {COLUMNS} FROM message WHERE sequence = ?"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,17 +49,39 @@ def verify_file(path: Path) -> Verification:
     """Checks one file; see `verify_store`."""
     if not path.is_file():
         raise StoreError(f"verify {path}", "there is no store", "name the data folder with --data")
+    with _reading(path) as connection:
+        return _verified(connection)
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[apsw.Connection]:
+    """The store as it is at one moment, to be read."""
     try:
         connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
         try:
             connection.set_busy_timeout(10_000)
             connection.execute("PRAGMA query_only = ON")
-            connection.execute("BEGIN")  # one moment for all that follows
-            return _verified(connection)
+            connection.execute("BEGIN")
+            yield connection
         finally:
             connection.close()
-    except apsw.Error as error:
+    except (apsw.Error, UnicodeDecodeError, TypeError) as error:
         raise StoreError(f"verify {path}", f"{type(error).__name__}: {error}", "restore it from a backup") from error
+
+
+def set_aside(data_dir: Path) -> tuple[str, ...]:
+    """Moves what cannot be got into table `damaged` of the store; returns a sentence for each message.
+
+    Raises QueueManagerError 2042 while somebody else owns the store, and StoreError.
+    """
+    store = Store.open(data_dir)
+    try:
+        with _reading(data_dir / FILE_NAME) as connection:
+            found = dict(_damaged_messages(connection))
+        store.set_aside(tuple(found))
+    finally:
+        store.close()
+    return tuple(found.values())
 
 
 def _verified(connection: apsw.Connection) -> Verification:
@@ -79,7 +107,7 @@ def _findings(connection: apsw.Connection) -> Iterator[str]:
             yield f"SQLite: {said}"
     yield from _meta_findings(connection)
     yield from _object_findings(connection)
-    yield from _message_findings(connection)
+    yield from (sentence for _, sentence in _damaged_messages(connection))
     yield from _state_findings(connection)
 
 
@@ -96,7 +124,11 @@ def _meta_findings(connection: apsw.Connection) -> Iterator[str]:
 
 def _object_findings(connection: apsw.Connection) -> Iterator[str]:
     local = set()
-    for object_type, name, attributes in connection.execute("SELECT type, name, attributes FROM object"):
+    for object_type, name, attributes, checksum in connection.execute(
+        "SELECT type, name, attributes, checksum FROM object"
+    ):
+        if object_checksum(object_type, name, attributes) != checksum:
+            yield f"object {name} of type {object_type} is not as it was written: its checksum is another"
         try:
             unpack_definition(object_type, name, attributes)
         except (ValueError, TypeError, AttributeError) as error:
@@ -108,23 +140,28 @@ def _object_findings(connection: apsw.Connection) -> Iterator[str]:
         yield f"queue {name} has {'no messages table entry' if name in local else 'no attributes'}"
 
 
-def _message_findings(connection: apsw.Connection) -> Iterator[str]:
-    queues = {identifier for (identifier,) in connection.execute("SELECT id FROM queue")}
-    rows = connection.execute("SELECT sequence, queue, correl_id, msg_id, descriptor, priority FROM message")
-    for sequence, queue, correl_id, msg_id, packed, priority in rows:
+def _damaged_messages(connection: apsw.Connection) -> Iterator[tuple[int, str]]:
+    """The messages that cannot be got, by number, each with a sentence about it."""
+    queues = dict(connection.execute("SELECT id, name FROM queue"))
+    reader = RowReader()
+    for sequence, queue in connection.execute("SELECT sequence, queue FROM message ORDER BY sequence"):
         if queue not in queues:
-            yield f"message {sequence} is on queue number {queue}, which is not defined"
-        try:
-            descriptor = unpack_descriptor(packed)
-        except (ValueError, TypeError, IndexError, AttributeError) as error:
-            yield f"message {sequence} has a descriptor that is not readable: {error}"
+            yield sequence, f"message {sequence} is on queue number {queue}, which is not defined"
             continue
-        chosen = None if descriptor.msg_id == MQMI_NONE else descriptor.msg_id
-        if (correl_id, msg_id, priority) != (descriptor.correl_id, chosen, descriptor.priority):
-            yield f"message {sequence} has an index that differs from its descriptor"
+        try:
+            reader.message(cast(MessageRow, connection.execute(_ONE_MESSAGE, (sequence,)).fetchall()[0]))
+        except (DamagedRow, UnicodeDecodeError) as damage:
+            yield sequence, f"message {sequence} on queue {queues[queue]} {_how(damage)}"
+
+
+def _how(damage: DamagedRow | UnicodeDecodeError) -> str:
+    return str(damage) if isinstance(damage, DamagedRow) else f"is not readable: {damage}"
 
 
 def _state_findings(connection: apsw.Connection) -> Iterator[str]:
+    for space, key, value, checksum in connection.execute("SELECT space, key, value, checksum FROM state"):
+        if state_checksum(space, key, value) != checksum:
+            yield f"state {space} {key!r:.80} is not as it was written: its checksum is another"
     rows = connection.execute("SELECT key, value FROM state WHERE space = ?", (int(StateSpace.BACK_OUT_COUNT),))
     for key, value in list(rows):
         if len(key) != _BACK_OUT_KEY_BYTES or len(value) != 1:

@@ -17,9 +17,11 @@ from mq_adapters.embedded.layout import APPLICATION_ID, USER_VERSION
 from mq_adapters.embedded.queue_administration import alter
 from mq_adapters.embedded.store import FILE_NAME, LOCK_NAME, Store
 from mq_adapters.embedded.unit_of_work import StateSpace
+from mq_adapters.embedded.verification import verify_store
 from mq_adapters.message import Message, MessageDescriptor
 from mq_adapters.reasons import QueueManagerError, StoreError
 
+STORES = Path(__file__).parent / "stores"
 HOLD_THE_STORE = """
 import sys
 from pathlib import Path
@@ -74,7 +76,7 @@ def test_the_file_and_the_folder_are_their_owners_alone(data_folder):
 def test_the_file_says_whose_it_is_and_which_layout_it_has(filled):
     connection = apsw.Connection(str(filled / FILE_NAME))
     assert connection.pragma("application_id") == APPLICATION_ID == int.from_bytes(b"RFHB", "big")
-    assert connection.pragma("user_version") == USER_VERSION == 2
+    assert connection.pragma("user_version") == USER_VERSION == 3
     connection.close()
 
 
@@ -115,7 +117,7 @@ def test_the_lock_goes_with_its_process_however_it_ends(data_folder):
         Direct(data_folder).close()
 
 
-@pytest.mark.parametrize("statement", ["PRAGMA user_version = 3", "PRAGMA application_id = 1"])
+@pytest.mark.parametrize("statement", ["PRAGMA user_version = 4", "PRAGMA application_id = 1"])
 def test_a_newer_or_foreign_file_is_refused_and_left_alone(filled, statement):
     change(filled, statement)
     before = (filled / FILE_NAME).read_bytes()
@@ -125,11 +127,11 @@ def test_a_newer_or_foreign_file_is_refused_and_left_alone(filled, statement):
 
 
 def test_a_refused_file_is_not_locked_any_more(filled):
-    change(filled, "PRAGMA user_version = 3")
+    change(filled, "PRAGMA user_version = 4")
     for _ in range(2):
         with pytest.raises(StoreError):
             Direct(filled)
-    change(filled, "PRAGMA user_version = 2")
+    change(filled, "PRAGMA user_version = 3")
     with Direct(filled) as queue_manager:
         assert queue_manager.depth("ORDERS") == 200
 
@@ -165,7 +167,7 @@ def test_a_file_that_was_cut_is_refused(filled):
 @pytest.mark.parametrize("damage", ["x'02'", "x'01c1'", "x'0193'", "x'0181ff01'", "x''"])
 def test_a_damaged_descriptor_ends_in_a_store_error(filled, damage):
     change(filled, f"UPDATE message SET descriptor = {damage}")
-    with pytest.raises(StoreError, match="message descriptor"), Direct(filled) as queue_manager:
+    with pytest.raises(StoreError, match="read message 1 on queue ORDERS"), Direct(filled) as queue_manager:
         list(queue_manager.browse("ORDERS"))
 
 
@@ -211,7 +213,15 @@ def test_a_disk_that_is_full_stops_the_program_and_every_put_that_returned_is_th
 def of_version_1(data_folder: Path) -> Path:
     """A data folder that the program wrote before it knew priorities and attributes."""
     data_folder.mkdir()
-    (data_folder / FILE_NAME).write_bytes((Path(__file__).parent / "stores" / "version_1.sqlite").read_bytes())
+    (data_folder / FILE_NAME).write_bytes((STORES / "version_1.sqlite").read_bytes())
+    return data_folder
+
+
+@pytest.fixture
+def of_version_2(data_folder: Path) -> Path:
+    """A data folder that the program wrote before it knew checksums."""
+    data_folder.mkdir()
+    (data_folder / FILE_NAME).write_bytes((STORES / "version_2.sqlite").read_bytes())
     return data_folder
 
 
@@ -252,6 +262,36 @@ def test_an_upgrade_that_fails_leaves_the_file_as_it_was(of_version_1):
     assert connection.pragma("user_version") == 1
     assert "priority" not in str(connection.execute("SELECT sql FROM sqlite_schema WHERE name = 'message'").get)
     connection.close()
+
+
+def test_a_file_of_version_2_is_read_with_all_that_is_in_it_and_has_checksums_then(of_version_2):
+    with Direct(of_version_2) as queue_manager:
+        found = list(queue_manager.browse("WANTED"))
+        assert queue_manager.name == "SHOP"
+        assert queue_manager.inquire("ORDERS").number("MAXDEPTH") == 500
+    assert [message.body for message in found] == [b"two", bytes(range(256)) * 40, b"one"]
+    assert (found[0].descriptor.correl_id, found[0].backout_count) == (b"pump".ljust(24, b"\0"), 1)
+    assert found[1].msg_id == b"m" * 24
+    store = Store.open(of_version_2)
+    assert store.states(StateSpace.SESSION) == [(b"client", b"value")]
+    assert [message.origin for _, message in store.messages((2,), 0)] == [b"origin"]
+    store.close()
+    assert verify_store(of_version_2).is_sound
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_an_upgraded_file_has_the_tables_of_a_new_one(tmp_path, version):
+    columns = []
+    for name in ("new", "old"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "old" / FILE_NAME).write_bytes((STORES / f"version_{version}.sqlite").read_bytes())
+    for name in ("new", "old"):
+        Store.open(tmp_path / name).close()
+        connection = apsw.Connection(str(tmp_path / name / FILE_NAME))
+        tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
+        columns.append({table: list(connection.execute(f"PRAGMA table_info({table})")) for table in tables})
+        connection.close()
+    assert columns[0] == columns[1]
 
 
 def test_nobody_else_can_read_the_store_nor_its_wal_in_a_folder_that_was_there_before(tmp_path):

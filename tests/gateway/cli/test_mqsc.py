@@ -91,6 +91,28 @@ def test_a_store_that_does_not_agree_is_exit_code_1(mqsc, rfhbridge, data_folder
     assert "differs from its descriptor" in verified.text
 
 
+def test_a_message_with_a_changed_bit_is_named_and_can_be_set_aside(mqsc, rfhbridge, data_folder):
+    mqsc(SCRIPT)
+    body = b"temperature=21.5;" * 20
+    for each in (b"before", body):
+        rfhbridge("queue", "put", "ORDERS", "-", "--data", data_folder, stdin=each)
+    store = data_folder / "queue_manager.sqlite"
+    content = bytearray(store.read_bytes())
+    content[content.index(body) + 3] ^= 0x10
+    store.write_bytes(content)
+    verified = rfhbridge("queue", "verify", "--data", data_folder)
+    assert verified.exit_code == 1
+    assert "on queue ORDERS is not as it was put: its checksum is another" in verified.text
+    assert rfhbridge("queue", "get", "ORDERS", "--raw", "--data", data_folder).stdout == b"before"
+    refused = rfhbridge("queue", "get", "ORDERS", "--raw", "--data", data_folder)
+    assert (refused.exit_code, refused.stdout) == (1, b"")
+    assert "on queue ORDERS: it is not as it was put" in refused.stderr
+    aside = rfhbridge("queue", "verify", "--set-aside", "--data", data_folder)
+    assert aside.exit_code == 0
+    assert aside.text.startswith("set aside: message")
+    assert rfhbridge("queue", "depth", "ORDERS", "--data", data_folder).text == "0\n"
+
+
 def test_a_backup_is_a_store_of_its_own(mqsc, rfhbridge, data_folder, tmp_path):
     mqsc(SCRIPT)
     rfhbridge("queue", "put", "ORDERS", "-", "--data", data_folder, stdin=b"x")
