@@ -32,7 +32,7 @@ class SubscriptionRow:
 
 
 def rows(engine: Engine) -> list[SubscriptionRow]:
-    """Every registration whose life is not over, by name. One without a SubName goes by its identity `QMgr:Queue[:CorrelId]`."""
+    """Every registration that has not expired, by name: its SubName, else its identity `QMgr:Queue[:CorrelId]`."""
     from mq_adapters.broker.subscription import Subscription, unpack_subscription  # the broker knows the engine
     from mq_adapters.broker.topic_spaces import TopicSpaces
 
