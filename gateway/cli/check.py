@@ -1,13 +1,15 @@
-"""`rfhbridge check`: the configuration and the packaged tables, before anything starts."""
+"""`rfhbridge check`: the configuration, the files that it names and the packaged tables, before anything starts."""
 
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from gateway.cli.settings_options import ConfigOption
-from gateway.cli.terminal import write_json, write_line
+from gateway.cli.terminal import counted, write_json, write_line
 from gateway.config import Settings, example_toml
+from gateway.config.tables import AccessSettings
 
 
 def check(
@@ -17,12 +19,14 @@ def check(
 ) -> None:
     """Validate configuration and mapping tables.
 
-    An unknown key is an error that names the nearest known one. Exit code 1 when something is wrong.
+    The password file and the access list that the configuration names are read too. An unknown key is an error that
+    names the nearest known one. Exit code 1 when something is wrong.
     """
     if example:
         sys.stdout.write(example_toml())
         return
     settings = Settings.load(config)
+    found = _access_files(settings.access)
     from mappings.table import FIELD_ROWS, OPTION_ROWS, TABLE_VERSION
 
     if as_json:
@@ -36,4 +40,21 @@ def check(
         return
     source = "the defaults" if config is None else str(config)
     write_line(f"configuration: {source}, valid, SHA-256 {settings.configuration_sha256}")
+    for line in found:
+        write_line(line)
     write_line(f"mapping tables: version {TABLE_VERSION}, {len(FIELD_ROWS)} fields, {len(OPTION_ROWS)} options, valid")
+
+
+def _access_files(access: AccessSettings) -> list[str]:
+    """What is in the password file and in the access list, where they are named. Raises ConfigurationError."""
+    from gateway.access.access_list import AccessList
+    from gateway.access.users import Users
+
+    lines = []
+    if access.password_file:
+        users = Users.read(Path(access.password_file))
+        lines.append(f"password file: {access.password_file}, {counted(len(users.hashes), 'user')}, valid")
+    if access.access_file:
+        rules = AccessList.read(Path(access.access_file))
+        lines.append(f"access list: {access.access_file}, {counted(len(rules.rules), 'rule')}, valid")
+    return lines

@@ -13,6 +13,7 @@ from gateway.cli.mqsc import mqsc
 from gateway.cli.queue import queue
 from gateway.cli.run import run
 from gateway.cli.simulate import simulate
+from gateway.cli.user import user
 
 application = typer.Typer(
     name="rfhbridge",
@@ -45,4 +46,5 @@ application.command(
     epilog=epilog("rfhbridge lint message.bin", "rfhbridge lint --json --queue ORDERS.STREAM < message.bin")
 )(lint)
 application.command(epilog=epilog("rfhbridge simulate --sensors 20 --rate 5 --qos 1 --seconds 10"))(simulate)
+application.add_typer(user, name="user")
 application.add_typer(audit, name="audit")

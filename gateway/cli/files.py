@@ -38,8 +38,10 @@ def write_output(data: bytes) -> None:
     sys.stdout.buffer.flush()
 
 
-def write_whole(path: Path, data: bytes) -> None:
+def write_whole(path: Path, data: bytes, *, mode: int | None = None) -> None:
     """A file with these bytes: a reader sees the old file or the new one, also after a crash. Raises OSError.
+
+    `mode`: who may use it; None: as before, or as the umask says.
 
     What is there and is no regular file (a device, a pipe) is written to as it stands.
     """
@@ -47,19 +49,26 @@ def write_whole(path: Path, data: bytes) -> None:
         path.write_bytes(data)
         return
     try:
-        replace_whole(path.resolve(), (data,))
+        replace_whole(path.resolve(), (data,), mode=mode)
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path)) from None
 
 
-def replace_whole(path: Path, pieces: Iterable[bytes]) -> None:
-    """The same for a file that is written piece by piece; it appears when the last one is on the disk."""
-    mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else _default_mode()
+def replace_whole(path: Path, pieces: Iterable[bytes], *, mode: int | None = None) -> None:
+    """The same for a file that is written piece by piece; it appears when the last one is on the disk.
+
+    What root replaces stays its owner's.
+    """
+    before = path.stat() if path.exists() else None
+    if mode is None:
+        mode = stat.S_IMODE(before.st_mode) if before is not None else _default_mode()
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:64]}.")
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.writelines(pieces)
             file.flush()
+            if before is not None and os.geteuid() == 0:
+                os.fchown(file.fileno(), before.st_uid, before.st_gid)
             os.fchmod(file.fileno(), mode)
             os.fsync(file.fileno())
         Path(name).replace(path)

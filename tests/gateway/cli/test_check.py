@@ -57,3 +57,34 @@ def test_missing_configuration_is_one_line(rfhbridge, tmp_path):
 
 def test_wrong_use_is_exit_code_2(rfhbridge):
     assert rfhbridge("check", "extra").exit_code == 2
+
+
+def test_files_that_the_configuration_names_are_checked(rfhbridge, tmp_path):
+    users, rules, config = tmp_path / "users", tmp_path / "access.toml", tmp_path / "rfhbridge.toml"
+    config.write_text(f'[access]\npassword_file = "{users}"\naccess_file = "{rules}"\n')
+    rfhbridge("user", "add", "anna", "--file", users, stdin=b"sesame\n")
+    rules.write_text('[[rule]]\nuser = "anna"\npublish = "a/%u"\n')
+    ended = rfhbridge("check", "--config", config)
+    assert (ended.exit_code, ended.stderr) == (0, "")
+    assert f"password file: {users}, 1 user, valid" in ended.text
+    assert f"access list: {rules}, 1 rule, valid" in ended.text
+
+    rules.write_text('[[rule]]\nusr = "anna"\npublish = "a/%x"\n')
+    ended = rfhbridge("check", "--config", config)
+    assert (ended.exit_code, ended.stdout) == (1, b"")
+    assert "unknown key 'rule.0.usr', the nearest known key is 'rule.user'" in ended.stderr
+    assert "rule.0.publish.0: topic filter 'a/%x': % stands before u, c or another % only" in ended.stderr
+
+    users.unlink()
+    ended = rfhbridge("check", "--config", config, "--json")
+    assert (ended.exit_code, ended.stdout) == (1, b"")
+    assert f"{users}: cannot be read: No such file or directory" in ended.stderr
+
+
+@pytest.mark.parametrize("key", ["anonymous = false", "bind_client_identifier = true"])
+def test_what_needs_users_needs_a_password_file(rfhbridge, tmp_path, key):
+    config = tmp_path / "rfhbridge.toml"
+    config.write_text(f"[access]\n{key}\n")
+    ended = rfhbridge("check", "--config", config)
+    assert ended.exit_code == 1
+    assert "need a password_file" in ended.stderr

@@ -26,7 +26,7 @@ QUEUE_COMMANDS = ("list", "define", "depth", "browse", "get", "put", "clear", "v
 def test_tree_has_the_commands_of_the_contract():
     expected = {"run", "check", "queue", "convert", "inspect", "lint", "mqsc", "simulate", "audit"}
     expected |= {f"queue {name}" for name in QUEUE_COMMANDS}
-    expected |= {"audit run", "audit verify"}
+    expected |= {"audit run", "audit verify", "user", "user add", "user remove", "user list"}
     assert {" ".join(path) for path in TREE} - {""} == expected
 
 
@@ -58,7 +58,7 @@ def test_unknown_option_is_a_usage_error_in_one_line(rfhbridge, path):
     assert f"{' '.join(('rfhbridge', *path))} --help" in ended.stderr
 
 
-@pytest.mark.parametrize("path", [path for path in TREE if path in ((), ("queue",), ("audit",))])
+@pytest.mark.parametrize("path", [path for path in TREE if path in ((), ("queue",), ("audit",), ("user",))])
 def test_group_without_a_command_is_a_usage_error(rfhbridge, path):
     ended = rfhbridge(*path)
     assert ended.exit_code == (3 if path == ("audit",) else 2)

@@ -1,0 +1,174 @@
+"""`rfhbridge user`: the password file of the MQTT server's users."""
+
+import contextlib
+import errno
+import fcntl
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from gateway.access.operator_file import read_operator_file
+from gateway.access.password_hash import PasswordHash
+from gateway.access.users import Users, check_user_name, with_user, without_user
+from gateway.cli.application import CommandFailed
+from gateway.cli.examples import epilog
+from gateway.cli.files import write_whole
+from gateway.cli.settings_options import ConfigOption
+from gateway.cli.terminal import write_json, write_line, write_table
+from gateway.config import Settings
+from gateway.mqtt.wire import MAXIMUM_FIELD_BYTES
+
+#: The owner alone may read hashes.
+_MODE: Final = 0o600
+
+
+def user_name(text: str) -> str:
+    """A name that can stand in the file."""
+    try:
+        check_user_name(text)
+    except ValueError as problem:
+        raise typer.BadParameter(str(problem)) from None
+    return text
+
+
+UserName = Annotated[str, typer.Argument(metavar="NAME", callback=user_name, help="User name, as the client sends it.")]
+FileOption = Annotated[
+    Path | None, typer.Option("--file", metavar="FILE", help="Password file. Without it: the configured one.")
+]
+
+user = typer.Typer(
+    help="Keep the password file. A running gateway takes up the change within two seconds.",
+    epilog=epilog("rfhbridge user add pump-7 --file users", "rfhbridge user list --file users"),
+    rich_markup_mode=None,
+)
+
+
+@user.command(
+    epilog=epilog(
+        "rfhbridge user add pump-7 --file users",
+        "rfhbridge user add pump-7 --file users --password-file pump-7.password",
+        "openssl rand -hex 16 | rfhbridge user add pump-7 --file users",
+    ),
+    context_settings={"allow_extra_args": True},
+)
+def add(
+    context: typer.Context,
+    name: UserName,
+    file: FileOption = None,
+    config: ConfigOption = None,
+    password_file: Annotated[
+        Path | None,
+        typer.Option("--password-file", metavar="FILE", help="File whose first line is the password."),
+    ] = None,
+) -> None:
+    """Add a user, or change a user's password.
+
+    The password is asked for on a terminal, else it is the first line of standard input; the file keeps its Argon2id
+    hash.
+    """
+    if context.args:  # not repeated: it is a password
+        raise typer.BadParameter("a password is not given on the command line, where others see it", context)
+    path = _password_file(file, config)
+    if path.exists():
+        Users.read(path)  # what is wrong in it is said before a password is asked for
+    entry = PasswordHash.of(_password(name, password_file))
+    with _locked(path):
+        text = read_operator_file(path) if path.exists() else ""
+        is_known = name in Users.parse(text, str(path)).hashes
+        write_whole(path, with_user(text, name, entry).encode(), mode=_MODE)
+    write_line(f"changed the password of {name}" if is_known else f"added {name}")
+
+
+@user.command(epilog=epilog("rfhbridge user remove pump-7 --file users"))
+def remove(name: UserName, file: FileOption = None, config: ConfigOption = None) -> None:
+    """Remove a user.
+
+    A running gateway closes the user's connections.
+    """
+    path = _password_file(file, config)
+    with _locked(path):
+        text = read_operator_file(path)
+        if name not in Users.parse(text, str(path)).hashes:
+            raise CommandFailed(f"there is no user {name!r} in {path} (see 'rfhbridge user list')")
+        write_whole(path, without_user(text, name).encode(), mode=_MODE)
+    write_line(f"removed {name}")
+
+
+@user.command("list", epilog=epilog("rfhbridge user list --file users", "rfhbridge user list --file users --json"))
+def list_users(
+    file: FileOption = None,
+    config: ConfigOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="For a program: JSON.")] = False,
+) -> None:
+    """List the users and the cost of their hashes.
+
+    Checking a password takes m KiB of memory and t passes over it in p lanes. Hashes are not shown.
+    """
+    users = Users.read(_password_file(file, config))
+    if as_json:
+        write_json([{"name": name, "hash": "argon2id", "cost": entry.cost} for name, entry in users.hashes.items()])
+        return
+    write_table(("user", "hash", "cost"), [(name, "argon2id", entry.cost) for name, entry in users.hashes.items()])
+
+
+def _password_file(file: Path | None, config: Path | None) -> Path:
+    """The file that the options name, or the configuration."""
+    if file is not None:
+        if (file.exists() or file.is_symlink()) and not file.is_file():
+            raise OSError(errno.EINVAL, "not a regular file", str(file))
+        return file
+    configured = Settings.load(config).access.password_file
+    if not configured:
+        raise CommandFailed("no password file is named (name one with --file, or with --config a configuration)")
+    return Path(configured)
+
+
+def _password(name: str, file: Path | None) -> bytes:
+    """The password, from wherever it comes; never from the command line, which everybody on the machine can read."""
+    if file is not None:
+        return _first_line(read_operator_file(file), str(file))
+    if not sys.stdin.isatty():
+        return _first_line(_standard_input(), "standard input")
+    from getpass import getpass
+
+    password = getpass(f"Password of {name}: ")
+    if getpass("Once more: ") != password:
+        raise CommandFailed("the two passwords differ; nothing was changed (try again)")
+    return _checked(password.encode(), "the terminal")
+
+
+def _standard_input() -> str:
+    try:
+        return sys.stdin.buffer.readline(MAXIMUM_FIELD_BYTES + 2).decode()
+    except UnicodeDecodeError:
+        raise CommandFailed("the password on standard input is not UTF-8 (write it in UTF-8)") from None
+
+
+def _first_line(text: str, source: str) -> bytes:
+    return _checked(text.partition("\n")[0].removesuffix("\r").encode(), source)
+
+
+def _checked(password: bytes, source: str) -> bytes:
+    """A password that a CONNECT can carry: its length has two bytes there (MQTT 3.1.1 section 3.1.3.5)."""
+    if not password:
+        raise CommandFailed(f"the password from {source} is empty; nothing was changed (give one)")
+    if len(password) > MAXIMUM_FIELD_BYTES:
+        raise CommandFailed(
+            f"the password from {source} has more than {MAXIMUM_FIELD_BYTES} bytes (give a shorter one)"
+        )
+    return password
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """One command at a time in the file's folder: each replaces the whole file. The lock goes with the process."""
+    descriptor = os.open(path.resolve().parent, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
