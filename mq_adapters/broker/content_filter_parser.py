@@ -1,7 +1,8 @@
 """Reads the text of a content filter: tokens, then a descent by precedence (OR, AND, NOT, a predicate, an operand).
 
-Every construct of the larger language is read through to its end, so that a filter is refused as malformed only where
-it is, and as unavailable where it is in order but outside the subset of `content_filter`.
+Every construct of the larger language but a query (EXISTS, SELECT, THE) is read through to its end, so that a filter is
+refused as malformed only where it is, and as unavailable where it is in order but outside the subset of
+`content_filter`. Source: Message Broker V6, "ESQL functions: reference information", "Complex ESQL functions".
 """
 
 from functools import lru_cache
@@ -26,7 +27,7 @@ from mq_adapters.broker.content_filter import (
     like_expression,
     number_of,
 )
-from mq_adapters.broker.content_filter_tokens import END, Token, read_tokens, unquoted
+from mq_adapters.broker.content_filter_tokens import END, Token, TokenReader, read_tokens, unquoted
 
 #: Brackets and NOT inside each other; deeper filters are not evaluated.
 MAXIMUM_DEPTH: Final = 50
@@ -37,9 +38,23 @@ _MAXIMUM_DIGITS: Final = 40
 _COMPARISONS: Final = frozenset({"=", "<>", "!=", "<", "<=", ">", ">="})
 _ARITHMETIC: Final = frozenset({"+", "-", "*", "/", "||"})
 _RESERVED: Final = frozenset({"AND", "OR", "NOT", "LIKE", "ESCAPE", "IN", "BETWEEN", "IS"})
-#: Words that begin a construct of its own grammar, and those that begin a constant before a text in quotes.
-_CONSTRUCTS: Final = ("CASE", "CAST", "EXISTS", "SELECT", "THE")
+#: Words that begin a query, which is not read to its end, and those that begin a constant before a text in quotes.
+_QUERIES: Final = ("EXISTS", "SELECT", "THE")
 _MOMENTS: Final = ("DATE", "GMTTIME", "GMTTIMESTAMP", "INTERVAL", "TIME", "TIMESTAMP")
+#: Values that stand for themselves, without brackets.
+_REGISTERS: Final = (
+    *("CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "CURRENT_GMTDATE", "CURRENT_GMTTIME"),
+    *("CURRENT_GMTTIMESTAMP", "LOCAL_TIMEZONE"),
+)
+_STATES: Final = ("TRUE", "FALSE", "UNKNOWN", "INF", "INFINITY", "NAN", "NUM", "NUMBER")
+#: Functions with words between their values: those of which one must follow, then those that may.
+_WORDED_FUNCTIONS: Final = {
+    "SUBSTRING": ((("FROM", "BEFORE", "AFTER"),), ("FOR",)),
+    "POSITION": ((("IN",),), ("FROM", "REPEAT")),
+    "OVERLAY": ((("PLACING",), ("FROM",)), ("FOR",)),
+    "EXTRACT": ((("FROM",),), ()),
+}
+_CAST_OPTIONS: Final = ("CCSID", "ENCODING", "FORMAT", "DEFAULT")
 _ROOTS: Final = frozenset({"Root", "InputRoot"})
 _BODIES: Final = frozenset({"XMLNSC", "XMLNS", "XML"})
 _PROPERTIES: Final = ("usr",)
@@ -81,12 +96,11 @@ def parse_filter(text: str) -> Condition:
     return condition
 
 
-class _Parser:
+class _Parser(TokenReader):
     """Goes through the tokens once. `unavailable` is the first construct outside the subset, or empty."""
 
     def __init__(self, tokens: list[Token]) -> None:
-        self._tokens = tokens
-        self._at = 0
+        super().__init__(tokens)
         self._depth = 0
         self.unavailable = ""
 
@@ -95,46 +109,6 @@ class _Parser:
         if self._token.kind != END:
             raise self._error("cannot stand here")
         return condition
-
-    # -- tokens --------------------------------------------------------------------------------------------------------
-
-    @property
-    def _token(self) -> Token:
-        return self._tokens[self._at]
-
-    def _next(self) -> Token:
-        token = self._token
-        self._at += token.kind != END
-        return token
-
-    def _is_operator(self, *texts: str) -> bool:
-        return self._token.kind == "operator" and self._token.text in texts
-
-    def _is_word(self, *words: str) -> bool:
-        return self._token.kind == "name" and self._token.text.upper() in words
-
-    def _took_operator(self, text: str) -> bool:
-        found = self._is_operator(text)
-        self._at += found
-        return found
-
-    def _took_word(self, word: str) -> bool:
-        found = self._is_word(word)
-        self._at += found
-        return found
-
-    def _expect(self, text: str) -> None:
-        if not self._took_operator(text):
-            raise self._error(f"stands where {text} belongs")
-
-    def _expect_word(self, word: str) -> None:
-        if not self._took_word(word):
-            raise self._error(f"stands where {word} belongs")
-
-    def _error(self, problem: str) -> FilterError:
-        token = self._token
-        shown = "the end" if token.kind == END else repr(token.text[:50])
-        return FilterError(f"{shown} at character {token.place} {problem}")
 
     def _set_aside(self, construct: str) -> Literal:
         """Notes something that is well formed and cannot be evaluated; a value stands in its place."""
@@ -177,7 +151,7 @@ class _Parser:
             return Comparison(operator, self._operand(left), self._operand(self._value()))
         if self._took_word("IS"):
             is_negated = self._took_word("NOT")
-            if self._is_word("TRUE", "FALSE", "UNKNOWN"):
+            if self._is_word(*_STATES):
                 self._set_aside(f"IS {self._next().text}")
             else:
                 self._expect_word("NULL")
@@ -201,6 +175,8 @@ class _Parser:
             return In(self._operand(left), choices)
         if self._took_word("BETWEEN"):
             operand = self._operand(left)
+            if self._is_word("SYMMETRIC", "ASYMMETRIC") and self._following.text.upper() != "AND":
+                self._set_aside(f"BETWEEN {self._next().text}")
             lowest = self._operand(self._value())
             self._expect_word("AND")
             highest = self._operand(self._value())
@@ -301,11 +277,17 @@ class _Parser:
             return Literal(token.text.upper() == "TRUE")
         if self._took_word("NULL"):
             return self._set_aside("NULL as a value")
-        following = self._tokens[self._at + 1]
-        if (self._is_word(*_CONSTRUCTS) and following.text != ".") or (
+        following = self._following
+        if (self._is_word(*_QUERIES) and following.text != ".") or (
             self._is_word(*_MOMENTS) and following.kind == "text"
         ):
             raise UnavailableFilterError(f"{token.text} is not evaluated here")
+        if self._is_word("CASE") and following.text not in (".", "("):
+            return self._case()
+        if self._is_word("CAST", "TRIM", *_WORDED_FUNCTIONS) and following.text == "(":
+            return self._function_with_words()
+        if self._is_word(*_REGISTERS) and following.text not in (".", "("):
+            return self._set_aside(self._next().text)
         path, is_plain = self._path()
         if len(path) == 1 and is_plain and self._took_operator("("):
             return self._call(path[0])
@@ -318,6 +300,79 @@ class _Parser:
             self._list()
         self._depth -= 1
         return self._set_aside(f"the function {name[:50]}")
+
+    # -- constructs of their own grammar, read through and set aside ---------------------------------------------------
+
+    def _function_with_words(self) -> Operand:
+        """CAST, TRIM, or a function of _WORDED_FUNCTIONS."""
+        name = self._next().text.upper()
+        self._go_deeper()
+        self._expect("(")
+        if name == "CAST":
+            self._cast()
+        elif name == "TRIM":
+            self._trim()
+        else:
+            needed, optional = _WORDED_FUNCTIONS[name]
+            self._value()
+            for words in needed:
+                self._expect_word(next((word for word in words if self._is_word(word)), words[0]))
+                self._value()
+            for word in optional:
+                if self._took_word(word):
+                    self._value()
+        self._expect(")")
+        self._depth -= 1
+        return self._set_aside(f"the function {name}")
+
+    def _trim(self) -> None:
+        """[[BOTH | LEADING | TRAILING] [what] FROM] text"""
+        if self._is_word("BOTH", "LEADING", "TRAILING"):
+            self._next()
+            if not self._is_word("FROM"):
+                self._value()
+            self._expect_word("FROM")
+            self._value()
+            return
+        self._value()
+        if self._took_word("FROM"):
+            self._value()
+
+    def _cast(self) -> None:
+        """value AS type [(length)] [CCSID value] [ENCODING value] [FORMAT value] [DEFAULT value]"""
+        self._value()
+        self._expect_word("AS")
+        self._path_name()
+        while self._token.kind == "name" and not self._is_word(*_CAST_OPTIONS):
+            self._next()  # the qualifiers of INTERVAL
+        if self._took_operator("("):
+            self._list()
+        for word in _CAST_OPTIONS:
+            if self._took_word(word):
+                self._value()
+
+    def _case(self) -> Operand:
+        """CASE [value] WHEN value THEN value ... [ELSE value] END"""
+        self._next()
+        self._go_deeper()
+        if not self._is_word("WHEN"):
+            self._or()
+        self._expect_word("WHEN")
+        self._alternative()
+        while self._took_word("WHEN"):
+            self._alternative()
+        if self._took_word("ELSE"):
+            self._or()
+        self._expect_word("END")
+        self._depth -= 1
+        return self._set_aside("CASE")
+
+    def _alternative(self) -> None:
+        self._or()
+        self._expect_word("THEN")
+        self._or()
+
+    # -- references ----------------------------------------------------------------------------------------------------
 
     def _path(self) -> tuple[tuple[str, ...], bool]:
         """The names of a reference, and whether it has nothing but names: no index, type, name space or `*`."""

@@ -46,3 +46,54 @@ def read_tokens(text: str) -> list[Token]:
 def unquoted(text: str) -> str:
     """What stands between the quotes, a doubled one for each inside."""
     return text[1:-1].replace(text[0] * 2, text[0])
+
+
+class TokenReader:
+    """Goes through tokens one by one; a parser of them is a class of this kind. Words are those of any case."""
+
+    def __init__(self, tokens: list[Token]) -> None:
+        self._tokens = tokens
+        self._at = 0
+
+    @property
+    def _token(self) -> Token:
+        return self._tokens[self._at]
+
+    @property
+    def _following(self) -> Token:
+        """The token behind this one, END at the end."""
+        return self._tokens[min(self._at + 1, len(self._tokens) - 1)]
+
+    def _next(self) -> Token:
+        token = self._token
+        self._at += token.kind != END
+        return token
+
+    def _is_operator(self, *texts: str) -> bool:
+        return self._token.kind == "operator" and self._token.text in texts
+
+    def _is_word(self, *words: str) -> bool:
+        return self._token.kind == "name" and self._token.text.upper() in words
+
+    def _took_operator(self, text: str) -> bool:
+        found = self._is_operator(text)
+        self._at += found
+        return found
+
+    def _took_word(self, word: str) -> bool:
+        found = self._is_word(word)
+        self._at += found
+        return found
+
+    def _expect(self, text: str) -> None:
+        if not self._took_operator(text):
+            raise self._error(f"stands where {text} belongs")
+
+    def _expect_word(self, word: str) -> None:
+        if not self._took_word(word):
+            raise self._error(f"stands where {word} belongs")
+
+    def _error(self, problem: str) -> FilterError:
+        token = self._token
+        shown = "the end" if token.kind == END else repr(token.text[:50])
+        return FilterError(f"{shown} at character {token.place} {problem}")

@@ -147,6 +147,17 @@ def test_condition_is_not_true(text):
         *("site LIKE 'a!' ESCAPE '!'", "site IS", "site IS NOT", "site IS 5", "usr.", "usr..site = 1", ".site = 1"),
         *("usr.5 = 1", "'text'", "5", "5 AND hot", "X'0' = raw", "X'zz' = raw", "5x = 1", "site = 1;", "site = #1"),
         *("f(", "f(1", "f(1,)", "a[", "a[1 = 2", "a.(b = 1", "1 + = 2", "site \0 = 1", "not"),
+        *(
+            "SUBSTRING(site) = 'M'",
+            "SUBSTRING(site FROM) = 'M'",
+            "SUBSTRING(site FOR 1) = 'M'",
+            "SUBSTRING(site FROM 1",
+        ),
+        *("SUBSTRING(site FROM 1 FOR) = 'M'", "SUBSTRING(site, 1) = 'M'", "POSITION('a') = 1", "POSITION('a' IN) = 1"),
+        *("POSITION('a' FROM site) = 1", "TRIM() = 'M'", "TRIM(BOTH 'x' site) = 'M'", "TRIM(FROM site) = 'M'"),
+        *("TRIM('x' FROM) = 'M'", "OVERLAY(site PLACING 'x') = 'M'", "EXTRACT(YEAR) = 1", "CAST(level INTEGER) = 1"),
+        *("CAST(level AS) = 1", "CASE hot END = 1", "CASE WHEN hot THEN 1 = 1", "CASE WHEN hot ELSE 1 END = 1"),
+        *("level BETWEEN SYMMETRIC 1", "CURRENT_DATE =", "hot IS INFINITE"),
     ],
 )
 def test_malformed_filter_is_told_apart(text):
@@ -163,12 +174,41 @@ def test_malformed_filter_is_told_apart(text):
         *("CASE WHEN hot THEN 1 END = 1", "CAST(level AS INTEGER) = 21", "EXISTS(SELECT 1)", "DATE '2026-11-20' = 1"),
         *("site LIKE site", "site = NULL", "hot IS TRUE", "hot IS NOT UNKNOWN", "(site = 'M1') = TRUE", "usr.a.b = 1"),
         *("(" * 51 + "hot" + ")" * 51, f"level = {'1' * 41}", "Environment.Variables.x = 1", "Root.Body.a = 1"),
+        *("SUBSTRING(site FROM 1) = 'M1'", "substring(site from 1 for 1) = 'M'", "SUBSTRING(site BEFORE '1') = 'M'"),
+        *(
+            "SUBSTRING(Body.a.b AFTER 'x' || 'y') = 'M'",
+            "POSITION('1' IN site) = 2",
+            "POSITION('1' IN site FROM 2) = 2",
+        ),
+        *("POSITION('1' IN site FROM 1 REPEAT 1) > 0", "TRIM(site) = 'M1'", "TRIM(' ' FROM site) = 'M1'"),
+        *(
+            "TRIM(BOTH ' ' FROM site) = 'M1'",
+            "TRIM(LEADING FROM site) = 'M1'",
+            "TRIM(TRAILING 'x' FROM UPPER(site)) = 'M'",
+        ),
+        *("OVERLAY(site PLACING 'x' FROM 1 FOR 2) = 'x'", "EXTRACT(YEAR FROM CURRENT_DATE) = 2026", "CURRENT_TIME > 5"),
+        *("CAST(site AS CHARACTER CCSID 1208) = 'M1'", "CAST(level AS DECIMAL(5, 2) DEFAULT 0) = 21.5", "hot IS NAN"),
+        *("CAST(site AS INTERVAL DAY TO SECOND) = 1", "CASE level WHEN 1 THEN 'x' WHEN 2 THEN 'y' ELSE 'z' END = 'z'"),
+        *(
+            "level BETWEEN SYMMETRIC 30 AND 20",
+            "level BETWEEN ASYMMETRIC 20 AND 30",
+            "SUBSTRING(site FROM 1) LIKE 'M%'",
+        ),
+        *("SUBSTRING(" * 60, "CASE WHEN " * 60),
         "a.(" * 3_000,
     ],
 )
 def test_well_formed_filter_outside_the_subset_is_unavailable(text):
     with pytest.raises(UnavailableFilterError):
         parse_filter(text)
+
+
+@pytest.mark.parametrize("name", ["SUBSTRING", "position", "TRIM", "CAST", "CURRENT_DATE", "SYMMETRIC", "FROM", "case"])
+def test_words_of_functions_are_names_of_properties_where_nothing_else_fits(name):
+    content = Values(properties={name: 5})
+    assert accepts(parse_filter(f"usr.{name} = 5 AND usr.{name} BETWEEN usr.{name} AND 6"), content)
+    if name not in ("CURRENT_DATE", "case"):
+        assert accepts(parse_filter(f"{name} BETWEEN {name} AND 5"), content)
 
 
 def test_malformed_behind_something_unavailable_is_malformed():
@@ -215,6 +255,7 @@ _WORDS = st.sampled_from(
             "[",
             "*",
         ),
+        *("SUBSTRING", "POSITION", "TRIM", "CAST", "CASE", "WHEN", "THEN", "END", "FROM", "FOR", "AS", "LEADING", ","),
     ]
 )
 
