@@ -258,6 +258,8 @@ class Application:
     def _submit(self, unit: UnitOfWork, done: Done) -> None:
         """Submits a unit; where the broker refuses to carry it out, what it took goes back."""
         try:
+            if self._engine.on_application_unit is not None:
+                self._engine.on_application_unit(unit)
             self._engine.submit(unit, lambda _unit: done())
         except QueueManagerError:
             self._engine.back_out(unit)

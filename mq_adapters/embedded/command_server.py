@@ -17,7 +17,7 @@ from mq_adapters.attributes import (
     ObjectType,
     Value,
 )
-from mq_adapters.embedded import mqsc_subscriptions, queue_administration
+from mq_adapters.embedded import mqsc_channels, mqsc_subscriptions, queue_administration
 from mq_adapters.embedded.application import CLEAR_MESSAGES, Application
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.mqsc_display import (
@@ -92,6 +92,8 @@ class CommandServer:
             return MqscAnswer(lines=tuple(segment.split("\n")), succeeded=False)
         except _Refused as error:
             return MqscAnswer(lines=(str(error),), succeeded=False)
+        except mqsc_channels.ChannelRefused as error:
+            return MqscAnswer(lines=(str(error),), succeeded=False)
         except DisplayError as error:
             return MqscAnswer(lines=(f"AMQ8405E: {error} is not supported here.",), succeeded=False)
         except QueueManagerError as error:
@@ -101,6 +103,8 @@ class CommandServer:
     def _carried_out(self, command: MqscCommand) -> list[str]:
         verb = _VERBS.get(command.verb, command.verb)
         word = command.target.keyword
+        if word in ("CHANNEL", "CHL", "CHSTATUS", "CHS"):
+            return self._channel(verb, command)
         if verb not in ("DEFINE", "ALTER", "DELETE", "DISPLAY", "CLEAR"):
             raise _Refused(f"AMQ8426E: {command.verb} is not supported: DEFINE, ALTER, DELETE, DISPLAY and CLEAR are.")
         if word == "SUB":
@@ -207,6 +211,15 @@ class CommandServer:
         keywords = wanted_keywords(command.parameters, known)
         wanted = filtered((row.shown for row in found), command.parameters, known)
         return _rows("AMQ8096I: Subscription inquired.", wanted, keywords, 1, {})
+
+    def _channel(self, verb: str, command: MqscCommand) -> list[str]:
+        name, channels = _name(command), self._engine.objects.channels
+        if verb != "DISPLAY" or command.target.keyword not in ("CHSTATUS", "CHS"):
+            return [mqsc_channels.carry_out(channels, verb, name, command)]
+        known = set(mqsc_channels.CHANNEL_KEYWORDS)
+        keywords = wanted_keywords(command.parameters, known)
+        wanted = filtered(iter(mqsc_channels.statuses(channels, name)), command.parameters, known)
+        return _rows("AMQ8417I: Display Channel Status details.", wanted, keywords, 3, {})
 
     # -- inside -------------------------------------------------------------------------------------------------------
 

@@ -80,6 +80,8 @@ class Engine:
         self.seal_notes: SealNotes | None = None
         #: Told when a message expired: queue, message.
         self.on_expired: Callable[[UnitOfWork, Queue, Message], None] | None = None
+        #: Told of each unit of work of an application before it is submitted; may add to it.
+        self.on_application_unit: Callable[[UnitOfWork], None] | None = None
         self.now_us = now_us
         self._store = store
         self._next_sequence = store.next_sequence

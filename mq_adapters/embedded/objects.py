@@ -6,7 +6,7 @@ changes, so that a put through an alias costs no more than any other.
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 from weakref import WeakSet, WeakValueDictionary
 
 from mq_adapters.attributes import QUEUE_TYPES, Definition, ObjectType, Value, is_object_name
@@ -15,6 +15,9 @@ from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.store import Store
 from mq_adapters.message import MQPER_NOT_PERSISTENT, MQPER_PERSISTENT
 from mq_adapters.reasons import QueueManagerError, ReasonCode
+
+if TYPE_CHECKING:
+    from mq_adapters.embedded.mqsc_channels import ChannelControl
 
 #: The one object of type QMGR.
 _QMGR: Final = ""
@@ -52,6 +55,8 @@ class Objects:
         self.queues: dict[str, Queue] = {}
         #: Who may have a queue in use.
         self.users: WeakSet[QueueUser] = WeakSet()
+        #: Whoever runs channels, where somebody does.
+        self.channels: ChannelControl | None = None
         self._store = store
         self._holdings = holdings
         self._number = number
