@@ -33,8 +33,10 @@ Done = Callable[[], None]
 class Application:
     """A connected application. Not thread-safe: it lives in the engine's thread."""
 
-    def __init__(self, engine: Engine, name: str = "") -> None:
+    def __init__(self, engine: Engine, name: str = "", *, user: str = "") -> None:
+        """`user` is whom it acts as, where a message does not say it."""
         self.name = name.encode(errors="replace")[:_APPLICATION_NAME_BYTES].decode(errors="ignore")
+        self.user = user
         self._engine = engine
         self._unit: UnitOfWork | None = None
         self._unit_bytes = 0
@@ -227,6 +229,8 @@ class Application:
             changes["persistence"] = target.default_persistence
         if self.name and not descriptor.put_appl_name:
             changes["put_appl_name"] = self.name
+        if self.user and not descriptor.user_identifier:
+            changes["user_identifier"] = self.user
         if descriptor.reply_to_q and not descriptor.reply_to_q_mgr:
             changes["reply_to_q_mgr"] = self._engine.name
         if not descriptor.reply_to_q and (descriptor.msg_type == MQMT_REQUEST or descriptor.report & ANY_REPORT):

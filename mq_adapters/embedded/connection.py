@@ -15,6 +15,7 @@ from mq_adapters.embedded.application import Application
 from mq_adapters.embedded.command_server import CommandServer
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.frames import Fields, FrameBuffer, FrameError, Verb, answer_frame, u32, u64
+from mq_adapters.embedded.peer import peer_user
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.message import Message
 from mq_adapters.mqmd import write_mqmd
@@ -208,7 +209,8 @@ class Connection(asyncio.Protocol):
         fields.end()
         if version != frames.PROTOCOL_VERSION:
             raise FrameError(f"protocol version {version}; this gateway speaks {frames.PROTOCOL_VERSION}")
-        self._application = Application(self._engine, name)
+        user = peer_user(self._transport.get_extra_info("socket"))
+        self._application = Application(self._engine, name, user=user)
         self._input.maximum_bytes = frames.MAXIMUM_FRAME_BYTES
         self._answer(Verb.HELLO, number, frames.name_field(self._engine.name), self._engine.incarnation)
 

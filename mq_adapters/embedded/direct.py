@@ -13,6 +13,7 @@ from mq_adapters.cursor import Cursor
 from mq_adapters.embedded.application import CLEAR_MESSAGES, Application, queue_manager_identifier
 from mq_adapters.embedded.command_server import CommandServer
 from mq_adapters.embedded.engine import Engine
+from mq_adapters.embedded.peer import own_user
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.exclusive_queue import ExclusiveQueue
 from mq_adapters.message import Message
@@ -34,7 +35,7 @@ class Direct:
         self.name = self._engine.name
         self.incarnation = self._engine.incarnation
         self.identifier = queue_manager_identifier(self.incarnation)
-        self._application = Application(self._engine, application_name)
+        self._application = Application(self._engine, application_name, user=own_user())
 
     # -- messages ----------------------------------------------------------------------------------------------------
 
