@@ -1,0 +1,100 @@
+"""What a publication at a target carries of MQTT, because the broker there would lose it: QoS, client, exchange, user.
+
+A delivered publication has a new MsgId, the subscriber's CorrelId and the subscriber's user. So this travels in the
+header: in MQRFH2 as properties in folder `usr`, which queue managers keep, in MQRFH as pairs of the publisher's own:
+
+    rfhbQos     i4       QoS of the PUBLISH, 0 to 2
+    rfhbClient  string   MQTT client identifier; left out where a folder cannot hold it
+    rfhbSeq     i8       the session's own number of the exchange, from 1
+    rfhbUser    string   MQTT user, where UserIdentifier does not say it; left out where a folder cannot hold it
+
+What comes back is from outside, and anyone who may publish there can write it: it is checked, and used for the QoS of
+the delivery and as information for the audit. Source: IBM MQ, "NameValueData (MQCHARn)", folder usr.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from mappings.errors import MappingError
+from mappings.header_chain import HeaderChain
+from mappings.mqrfh import Mqrfh
+from mappings.mqrfh2 import Mqrfh2, elements_text
+from mappings.name_value import NameValues
+
+QOS: Final = "rfhbQos"
+CLIENT: Final = "rfhbClient"
+SEQUENCE: Final = "rfhbSeq"
+USER: Final = "rfhbUser"
+_FOLDER: Final = "usr"
+#: Types of properties that are no strings (IBM MQ, "MQRFH2 folders", attribute dt).
+_TYPES: Final = {QOS: "i4", SEQUENCE: "i8"}
+#: What a folder of an MQRFH2 cannot hold (XML 1.0, production Char).
+_NOT_XML: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+_QOS: Final = re.compile(r"[0-2]")
+_SEQUENCE: Final = re.compile(r"[1-9][0-9]{0,18}")
+_MAXIMUM_SEQUENCE: Final = 2**63 - 1
+#: Folders that are longer (bytes) are not read for their carrier: ours is far shorter than the longest MQTT text.
+_LONGEST_READ_FOLDER: Final = 65_536
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Carried:
+    """What a publication from a target says of the PUBLISH that it was; `qos` is None where it says nothing.
+
+    `client` and `sequence` are "" and 0 where they are missing or no such thing. From outside: for information only.
+    """
+
+    qos: int | None = None
+    client: str = ""
+    sequence: int = 0
+
+
+def carried_pairs(*, qos: int, client: str, sequence: int, user: str | None) -> NameValues:
+    """Names and values of a publication's carrier, in their order."""
+    texts = [(QOS, str(qos))]
+    if not _NOT_XML.search(client):
+        texts.append((CLIENT, client))
+    texts.append((SEQUENCE, str(sequence)))
+    if user is not None and not _NOT_XML.search(user):
+        texts.append((USER, user))
+    return tuple(texts)
+
+
+def carrier_folder(pairs: NameValues) -> str:
+    """The folder `usr` with these properties."""
+    inside = "".join(_property(name, value) for name, value in pairs)
+    return f"<{_FOLDER}>{inside}</{_FOLDER}>"
+
+
+def read_carried(chain: HeaderChain) -> Carried:
+    """What a publication's headers carry, whichever of them it stands in."""
+    texts: dict[str, str] = {}
+    for header in chain.headers:
+        for name, value in _texts_of(header):
+            texts.setdefault(name, value)
+    sequence = int(texts[SEQUENCE]) if _SEQUENCE.fullmatch(texts.get(SEQUENCE, "")) else 0
+    return Carried(
+        qos=int(texts[QOS]) if _QOS.fullmatch(texts.get(QOS, "")) else None,
+        client=texts.get(CLIENT, "").partition("\0")[0],
+        sequence=sequence if sequence <= _MAXIMUM_SEQUENCE else 0,
+    )
+
+
+def _property(name: str, value: str) -> str:
+    """A property with its type; text is escaped."""
+    text = elements_text(((name, value),))
+    kind = _TYPES.get(name)
+    return text if kind is None else text.replace(f"<{name}>", f"<{name} dt='{kind}'>", 1)
+
+
+def _texts_of(header: object) -> NameValues:
+    try:
+        if isinstance(header, Mqrfh):
+            return header.pairs
+        folder = header.folder(_FOLDER) if isinstance(header, Mqrfh2) else None
+        if folder is None or len(folder.raw) > _LONGEST_READ_FOLDER:
+            return ()
+        return tuple((element.name, element.text) for element in folder.elements)
+    except MappingError:
+        return ()  # what nobody can read carries nothing

@@ -1,0 +1,228 @@
+"""Routes: the broker that a topic belongs to, and the brokers that a subscription must be registered at.
+
+Step 3 on the way of a PUBLISH. The first route with a filter that matches the topic counts; what no route takes belongs
+to the embedded broker. A subscription goes to every destination that may have topics of it, and asks there for no more
+than the destination's routes bring: an overlap of two filters is again one filter. So each topic comes from one broker
+alone, and the gateway needs authority there for its own topics only. Sources: MQTT 3.1.1 section 4.7; IBM MQ, "Streams
+and topics".
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from gateway.config import RouteSettings, TargetSettings
+from gateway.config.targets import DEFAULT_STREAM
+from mappings.command import Dialect
+from mappings.errors import ConversionError
+from mappings.reasons import Reason
+from mappings.streams import StreamPrefixes, StreamStyle, StreamTopic
+from mappings.topics import Scheme, character_patterns, matches
+
+#: Topics whose route is kept; past it the cache is emptied.
+_KNOWN_TOPICS: Final = 10_000
+#: Longer topics, in characters, are looked up anew each time: they would fill the memory.
+_LONGEST_KEPT_TOPIC: Final = 1_024
+_WILDCARDS: Final = ("+", "#")
+#: `streams` of a target whose streams are queues, and no prefixes.
+_STREAM_IS_QUEUE: Final = "queue"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Destination:
+    """A topic space of a broker: the embedded broker's (`target` is None), or one stream at a target.
+
+    `key` names it in the store, and alone makes two of them equal. `stream_name` is what commands say of the stream, if
+    anything; `prefix` stands in front of its topics there. `topics` are the filters of its routes, in their order.
+    """
+
+    key: str
+    target: TargetSettings | None = field(default=None, compare=False)
+    stream: str = field(default=DEFAULT_STREAM, compare=False)
+    stream_name: str | None = field(default=None, compare=False)
+    prefix: str = field(default="", compare=False)
+
+    def pattern_texts(self, topic_filter: str) -> tuple[str, ...]:
+        """What is registered at a target for a topic filter: with its prefix, and in the scheme of its header.
+
+        Raises MappingError where the target's header cannot say it.
+        """
+        assert self.target is not None, "the embedded broker's patterns are the gateway's own"
+        if self.target.header == "mqrfh2" and self.stream_name is not None:
+            raise ConversionError(
+                Reason.MQRC_RFH_PARM_ERROR,
+                f"MQRFH2 cannot name stream {self.stream_name}; set the target's header to mqrfh, or its streams to a"
+                " prefix",
+                parameter=self.stream_name,
+            )
+        if self.target.header == "mqrfh2":
+            return (self._prefixed(topic_filter, Scheme.TOPIC),)
+        return tuple(self._prefixed(pattern, Scheme.CHARACTER) for pattern in character_patterns(topic_filter))
+
+    def _prefixed(self, pattern: str, scheme: Scheme) -> str:
+        prefixes = None if self.target is None else stream_prefixes(self.target)
+        if prefixes is None:
+            return pattern
+        return prefixes.pattern(StreamTopic(stream_name=self.stream, topic=pattern), scheme)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """Where publications of some topics go: the queue there, and the topic space in which they are published.
+
+    `target` is None for the embedded broker.
+    """
+
+    topics: tuple[str, ...]
+    queue: str
+    destination: Destination
+
+    @property
+    def target(self) -> TargetSettings | None:
+        return self.destination.target
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Registration:
+    """What a topic filter means at one destination: the filters of it that its routes bring, and their patterns."""
+
+    destination: Destination
+    topic_filters: tuple[str, ...]
+    patterns: tuple[str, ...]
+
+
+EMBEDDED: Final = Destination(key="")
+_TO_EMBEDDED: Final = Route(topics=("#",), queue="", destination=EMBEDDED)
+
+
+class Routes:
+    """The routes of a configuration; pure, and the same for the daemon and for `rfhbridge explain`."""
+
+    def __init__(
+        self,
+        routes: Iterable[RouteSettings] = (),
+        targets: Iterable[TargetSettings] = (),
+        *,
+        own_dialect: Dialect = Dialect.MQRFH2,
+    ) -> None:
+        """`own_dialect`: of the commands that the gateway writes for the embedded broker."""
+        by_name = {target.name: target for target in targets}
+        self._routes = tuple(route_of(route, by_name[route.target]) for route in routes)
+        self._own_dialect = own_dialect
+        self._known: dict[str, Route] = {}
+        prefixes = {route.destination.prefix for route in self._routes} - {""}
+        self._prefixes = tuple(sorted(prefixes, key=len, reverse=True))
+
+    @property
+    def has_targets(self) -> bool:
+        return bool(self._routes)
+
+    @property
+    def has_prefixes(self) -> bool:
+        """Whether topics of some target have a prefix that MQTT clients do not see."""
+        return bool(self._prefixes)
+
+    @property
+    def destinations(self) -> tuple[Destination, ...]:
+        """Every topic space of the targets, each once."""
+        return tuple(dict.fromkeys(route.destination for route in self._routes))
+
+    def of(self, topic: str) -> Route:
+        """The route of a topic name."""
+        found = self._known.get(topic)
+        if found is None:
+            found = next((route for route in self._routes if _takes(route, topic)), _TO_EMBEDDED)
+            if len(topic) <= _LONGEST_KEPT_TOPIC:
+                if len(self._known) >= _KNOWN_TOPICS:
+                    self._known.clear()
+                self._known[topic] = found
+        return found
+
+    def concerned(self, topic_filter: str) -> tuple[Destination, ...]:
+        """Every destination that a subscription must be registered at, in the order of the routes."""
+        return tuple(registration.destination for registration in self.registrations(topic_filter))
+
+    def registrations(self, topic_filter: str) -> tuple[Registration, ...]:
+        """What a topic filter means at each destination that it concerns; the embedded broker comes last.
+
+        Raises MappingError where a destination's header cannot say it.
+        """
+        filters: dict[Destination, dict[str, None]] = {}
+        is_covered = False
+        for route in self._routes:
+            overlaps = [each for each in (overlap(topics, topic_filter) for topics in route.topics) if each is not None]
+            filters.setdefault(route.destination, {}).update(dict.fromkeys(overlaps))
+            is_covered = topic_filter in overlaps
+            if is_covered:
+                break
+        found = [_registration(destination, tuple(narrowed)) for destination, narrowed in filters.items() if narrowed]
+        return tuple(found) if is_covered else (*found, self._at_embedded(topic_filter))
+
+    def without_prefix(self, topic: str) -> tuple[str, Destination]:
+        """A topic as a target published it, without the prefix of its stream; and the destination with that prefix."""
+        for prefix in self._prefixes:
+            plain = topic.removeprefix(prefix)
+            if plain and plain != topic:
+                destination = self.of(plain).destination
+                if destination.prefix == prefix:
+                    return plain, destination
+        return topic, EMBEDDED
+
+    def _at_embedded(self, topic_filter: str) -> Registration:
+        patterns = (topic_filter,) if self._own_dialect is Dialect.MQRFH2 else character_patterns(topic_filter)
+        return Registration(destination=EMBEDDED, topic_filters=(topic_filter,), patterns=patterns)
+
+
+def route_of(route: RouteSettings, target: TargetSettings) -> Route:
+    """A route of the configuration with its target.
+
+    Where a stream is its queue, that is the queue of its publications; where it is a prefix of the topic, they go to
+    the queue of the default stream, which adds none of its own.
+    """
+    prefixes = stream_prefixes(target)
+    is_named = prefixes is None and route.stream != DEFAULT_STREAM
+    destination = Destination(
+        key=f"{target.name} {route.stream}",
+        target=target,
+        stream=route.stream,
+        stream_name=route.stream if is_named else None,
+        prefix="" if prefixes is None else prefixes.prefix(route.stream),
+    )
+    queue = route.queue or (route.stream if prefixes is None else DEFAULT_STREAM)
+    return Route(topics=route.topics, queue=queue, destination=destination)
+
+
+def stream_prefixes(target: TargetSettings) -> StreamPrefixes | None:
+    """How a target's streams stand in front of its topics; None where a stream is a queue."""
+    return None if target.streams == _STREAM_IS_QUEUE else StreamPrefixes(style=StreamStyle(target.streams))
+
+
+def overlap(first: str, second: str) -> str | None:
+    """The filter that matches what two MQTT topic filters both match; None where there is no such topic."""
+    ours, theirs = first.split("/"), second.split("/")
+    begins = (ours[0], theirs[0])
+    if any(level in _WILDCARDS for level in begins) and any(level.startswith("$") for level in begins):
+        return None
+    levels: list[str] = []
+    for place in range(max(len(ours), len(theirs))):
+        if ours[place : place + 1] == ["#"]:
+            return "/".join((*levels, *theirs[place:]))
+        if theirs[place : place + 1] == ["#"]:
+            return "/".join((*levels, *ours[place:]))
+        if place >= min(len(ours), len(theirs)) or not _may_be_equal(ours[place], theirs[place]):
+            return None
+        levels.append(theirs[place] if ours[place] == "+" else ours[place])
+    return "/".join(levels)
+
+
+def _may_be_equal(ours: str, theirs: str) -> bool:
+    return ours == theirs or "+" in (ours, theirs)
+
+
+def _takes(route: Route, topic: str) -> bool:
+    return any(matches(topic_filter, topic, Scheme.MQTT) for topic_filter in route.topics)
+
+
+def _registration(destination: Destination, topic_filters: tuple[str, ...]) -> Registration:
+    patterns = dict.fromkeys(pattern for narrowed in topic_filters for pattern in destination.pattern_texts(narrowed))
+    return Registration(destination=destination, topic_filters=topic_filters, patterns=tuple(patterns))

@@ -1,0 +1,51 @@
+"""What publications from a target carry: read from headers typed by hand, which anyone may have written."""
+
+import pytest
+
+from gateway.bridge.carrier import Carried, read_carried
+from mappings.header_chain import read_header_chain
+from tests.gateway.bridge.test_target_messages import mqrfh, mqrfh2
+
+PSC = "<psc><Command>Publish</Command><Topic>a</Topic></psc>"
+
+
+def carried(header: bytes) -> Carried:
+    format = b"MQHRF   " if header[4] == 1 else b"MQHRF2  "
+    return read_carried(read_header_chain(header, format=format, coded_char_set_id=1208, encoding=546))
+
+
+def test_a_folder_usr_is_read_with_and_without_types() -> None:
+    """A queue manager that makes the folder anew from message properties may quote otherwise."""
+    usr = '<usr><other>1</other><rfhbQos dt="i4">2</rfhbQos><rfhbClient>a&amp;b</rfhbClient><rfhbSeq>9</rfhbSeq></usr>'
+    assert carried(mqrfh2(PSC, usr)) == Carried(qos=2, client="a&b", sequence=9)
+
+
+def test_pairs_of_an_mqrfh_are_read() -> None:
+    header = mqrfh('MQPSCommand Publish MQPSTopic a rfhbQos 0 rfhbClient "a b" rfhbSeq 12')
+    assert carried(header) == Carried(qos=0, client="a b", sequence=12)
+
+
+def test_a_publication_without_a_carrier_says_nothing() -> None:
+    assert carried(mqrfh2(PSC)) == carried(mqrfh("MQPSCommand Publish MQPSTopic a")) == Carried()
+
+
+@pytest.mark.parametrize("qos", ["3", "-1", "1.0", "", "00", "one", "٢"])
+def test_what_is_no_qos_is_none(qos: str) -> None:
+    assert carried(mqrfh2(PSC, f"<usr><rfhbQos>{qos}</rfhbQos></usr>")).qos is None
+
+
+@pytest.mark.parametrize("sequence", ["0", "-5", "9" * 20, "9223372036854775808", "x", "9" * 100_000])
+def test_what_is_no_sequence_is_none(sequence: str) -> None:
+    assert carried(mqrfh2(PSC, f"<usr><rfhbSeq>{sequence}</rfhbSeq></usr>")).sequence == 0
+
+
+@pytest.mark.parametrize(
+    "usr", ["<usr><rfhbQos>1</usr>", "<usr><!DOCTYPE x></usr>", "<usr><g><rfhbQos>1</rfhbQos></g></usr>"]
+)
+def test_a_folder_that_nobody_can_read_carries_nothing(usr: str) -> None:
+    assert carried(mqrfh2(PSC, usr)) == Carried()
+
+
+def test_a_folder_that_is_longer_than_any_of_ours_is_not_read() -> None:
+    usr = f"<usr><padding>{'x' * 70_000}</padding><rfhbQos>1</rfhbQos></usr>"
+    assert carried(mqrfh2(PSC, usr)) == Carried()
