@@ -28,6 +28,8 @@ from gateway.config.values import ConfigurationError, Table
 #: Rules are looked through for each new topic of a client.
 MAXIMUM_RULES: Final = 10_000
 _NAMED_PROBLEMS: Final = 5
+#: Of a wrong value no more is shown than fits into these characters with its key.
+_LONGEST_PROBLEM: Final = 200
 _HINT: Final = "README, 'Users and access', shows a right one"
 
 
@@ -112,7 +114,7 @@ class AccessList:
         except RecursionError:
             raise ConfigurationError(source, ("is nested too deeply",), _HINT) from None
         except ValidationError as error:
-            problems = [sentence(problem, _KEYS) for problem in error.errors()]
+            problems = [sentence(problem, _KEYS)[:_LONGEST_PROBLEM] for problem in error.errors()]
             if len(problems) > _NAMED_PROBLEMS:
                 problems[_NAMED_PROBLEMS:] = [f"and {len(problems) - _NAMED_PROBLEMS} more"]
             raise ConfigurationError(source, tuple(problems), _HINT) from None

@@ -1,0 +1,58 @@
+"""The access list's file: README's example, and files that are wrong."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from gateway.access.access_list import MAXIMUM_RULES, AccessList
+from gateway.access.rights import Access
+from gateway.config import ConfigurationError
+
+README = Path(__file__).parents[3] / "README.md"
+
+
+def test_the_example_of_readme_says_what_readme_says_of_it() -> None:
+    blocks = re.findall(r"```toml\n(.*?)```", README.read_text(encoding="utf-8"), flags=re.DOTALL)
+    (example,) = (block for block in blocks if "[[rule]]" in block)
+    access = Access(publish=["#"], subscribe=["#"], access_list=AccessList.parse(example, "README"))
+    pump, anna = access.rights_of(None, "pump"), access.rights_of("anna", "panel-1")
+    assert pump.may_publish("plant/pump/bar")
+    assert not pump.may_publish("plant/other/bar")
+    assert [pump.may_subscribe(asked) for asked in ("commands/pump", "plant/time", "plant/#")] == [True, True, False]
+    assert [anna.may_subscribe(asked) for asked in ("plant/#", "plant/+/bar", "plant/x/secret")] == [False, True, False]
+    assert not access.rights_of("anna", "pump").may_subscribe("plant/+/bar")
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("rule = 1", "rule: must be an array, not 1"),
+        ("[rule]\npublish = 'a'\n", "rule: must be an array"),
+        ("[[rules]]\n", "unknown key 'rules', the nearest known key is 'rule'"),
+        ("[[rule]]\n", "rule.0: says nothing"),
+        ("[[rule]]\npublish = 'a'\nanonymous = true\nuser = 'b'\n", "rule.0: anonymous and user exclude each other"),
+        ("[[rule]]\npublish = 'a'\nuser = []\n", "rule.0.user: "),
+        ("[[rule]]\npublish = 'a'\nuser = ['']\n", "rule.0.user.0: "),
+        ("[[rule]]\npublish = [1]\n", "rule.0.publish.0: "),
+        ("[[rule]]\npublish = ['a', 'b/#/c']\n", "rule.0.publish.1: topic filter 'b/#/c' "),
+        ("[[rule]]\ndeny_publish = '%c%u'\n", "rule.0.deny_publish.0: topic filter '%c%u': one level holds one"),
+        ("[[rule]]\npublish = ''\n", "rule.0.publish.0: "),
+        ("[[rule]]\nallow = 'a'\n", "unknown key 'rule.0.allow'"),
+        ("not toml", "is not TOML"),
+        ("[[rule]]\n" * 20, "and 15 more"),
+        (f"[[rule]]\npublish = {'9' * 4_000}\n" * 9, "rule.0.publish: must be an array, not 999"),
+        ("x = " + "[" * 50_000, "is n"),
+        ("[[rule]]\npublish = 'a'\n" * (MAXIMUM_RULES + 1), "rule: "),
+    ],
+)
+def test_a_wrong_file_is_refused_and_the_key_is_named(text: str, complaint: str) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        AccessList.parse(text, "access.toml")
+    assert complaint in str(refused.value)
+    assert len(str(refused.value)) < 1_300
+
+
+def test_a_text_stands_for_an_array_of_one() -> None:
+    one, many = (AccessList.parse(f"[[rule]]\nuser = {user}\npublish = 'a'\n", "") for user in ("'b'", "['b']"))
+    assert one == many
