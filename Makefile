@@ -55,6 +55,7 @@ setup: ## set up everything for tests and work on the code
 	@$(environment) audit test
 	@deploy/setup/java.sh
 	@deploy/setup/mosquitto-clients.sh
+	@deploy/setup/ibm-mq-stand-in.sh
 
 lock: ## make the lock files anew from pyproject.toml and requirements/*.in
 	@$(environment) test

@@ -20,4 +20,5 @@ lock run pyproject.toml --constraints requirements/build.txt
 lock audit pyproject.toml requirements/audit.in --extra audit --constraints requirements/build.txt \
     --constraints requirements/run.txt
 lock fuzz requirements/fuzz.in
+lock ibm requirements/ibm.in
 lock test pyproject.toml requirements/test.in --constraints requirements/build.txt --constraints requirements/audit.txt

@@ -8,7 +8,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-LOCK_FILES = ["build", "run", "audit", "test"]
+LOCK_FILES = ["build", "run", "audit", "test", "ibm"]
 
 
 def _locked_requirements(root: Path, name: str) -> list[tuple[Requirement, list[str]]]:

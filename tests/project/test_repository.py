@@ -62,7 +62,13 @@ def test_the_papers_are_there(root: Path, name: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    [".ci/run", "deploy/setup/environment.sh", "deploy/setup/java.sh", "deploy/setup/mosquitto-clients.sh"],
+    [
+        ".ci/run",
+        "deploy/setup/environment.sh",
+        "deploy/setup/java.sh",
+        "deploy/setup/mosquitto-clients.sh",
+        "deploy/setup/ibm-mq-stand-in.sh",
+    ],
 )
 def test_what_is_run_is_executable(root: Path, name: str) -> None:
     assert os.access(root / name, os.X_OK)

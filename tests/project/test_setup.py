@@ -85,7 +85,10 @@ def test_java_is_looked_for_again_when_java_home_changes(clone: Path, tmp_path: 
     assert _chosen_java(clone, first, JAVA_HOME=str(second)) == str(second)
 
 
-@pytest.mark.parametrize("script", ["environment.sh", "java.sh", "mosquitto-clients.sh", "lock.sh", "debian.sh"])
+@pytest.mark.parametrize(
+    "script",
+    ["environment.sh", "java.sh", "mosquitto-clients.sh", "ibm-mq-stand-in.sh", "lock.sh", "debian.sh"],
+)
 def test_scripts_are_valid_posix_shell(root: Path, script: str) -> None:
     run = subprocess.run(["sh", "-n", str(root / "deploy/setup" / script)], capture_output=True, text=True, check=False)
     assert (run.returncode, run.stderr) == (0, "")
