@@ -1,6 +1,7 @@
-"""MQMD version 2 as bytes: how a message descriptor travels over the gateway's socket.
+"""MQMD version 2 as bytes: how a message descriptor travels over the gateway's socket, and into IBM MQ's client.
 
-364 bytes; integers are 32 bits, signed, little-endian; text is UTF-8, blank padded, and ends at the first NUL.
+364 bytes; integers are 32 bits, signed: little-endian over the socket, in the machine's order for a C library; text is
+UTF-8, blank padded, and ends at the first NUL.
 Offset, length and what becomes of each field:
 
       0   4  StrucId           'MD  '
@@ -34,14 +35,17 @@ Offset, length and what becomes of each field:
     360   4  OriginalLength    -1
 
 Whatever a program hands over ends in a value or in QueueManagerError 2026, or 2013 (Expiry), 2029 (MsgType), 2047
-(Persistence), 2050 (Priority); never in another exception.
+(Persistence), 2050 (Priority); never in another exception. What a queue manager hands over is taken as it is
+(`read_delivered_mqmd`): refusing a message that was got would lose it.
 Source: IBM MQ, "MQMD - Message descriptor"; the length is that of IBM's compiled library.
 """
 
 import calendar
 import struct
 import time
-from typing import Final
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Final
 
 from mq_adapters.message import (
     IDENTIFIER_BYTES,
@@ -60,7 +64,10 @@ MQMD_BYTES: Final = 364
 STRUC_ID: Final = b"MD  "
 MQMD_VERSION_2: Final = 2
 
-_LAYOUT: Final = struct.Struct("<4s7i8sii24s24si48s48s12s32s32si28s8s8s4s24siiii")
+_FIELDS: Final = "4s7i8sii24s24si48s48s12s32s32si28s8s8s4s24siiii"
+_LAYOUT: Final = struct.Struct("<" + _FIELDS)
+#: The same in the byte order of this machine, without its alignment: the fields are aligned as they are.
+_NATIVE_LAYOUT: Final = struct.Struct("=" + _FIELDS)
 #: GroupId, MsgSeqNumber, Offset, MsgFlags, OriginalLength of a message that is neither in a group nor a segment.
 _NOT_IN_A_GROUP: Final = (bytes(IDENTIFIER_BYTES), 1, 0, 0, -1)
 _MQMT_APPL_FIRST: Final = 65_536
@@ -75,13 +82,25 @@ _LAST_SECOND: Final = 253_402_300_799
 
 _OPERATION: Final = "message descriptor"
 
+#: The 29 fields of the layout.
+_Fields = tuple[Any, ...]
+
 
 def write_mqmd(message: Message, *, now_us: int = 0) -> bytes:
     """The 364 bytes of a message's descriptor. `now_us` (microseconds since 1970, UTC) shortens what has an expiry."""
+    return _write(_LAYOUT, message, now_us)
+
+
+def write_native_mqmd(message: Message) -> bytes:
+    """The same for a C library of this machine. PutDate and PutTime are those of the message's `put_us`."""
+    return _write(_NATIVE_LAYOUT, message, 0)
+
+
+def _write(layout: struct.Struct, message: Message, now_us: int) -> bytes:
     descriptor = message.descriptor
     put_date, put_time = _date_and_time(message.put_us)
     try:
-        return _LAYOUT.pack(
+        return layout.pack(
             STRUC_ID,
             MQMD_VERSION_2,
             descriptor.report,
@@ -127,13 +146,27 @@ def read_mqmd(mqmd: bytes, body: bytes = b"") -> Message:
     return message
 
 
+def read_delivered_mqmd(mqmd: bytes, body: bytes) -> Message:
+    """The message that a C library of this machine has got: 364 bytes and a body, whatever their values.
+
+    That it was in a group is forgotten. Text that is not UTF-8 has `?` where it is not; it is context, and never longer
+    than before. A PutDate and PutTime that are none become 0.
+    """
+    fields = _NATIVE_LAYOUT.unpack(mqmd)
+    message = Message(_taken_over(fields, _lenient_text), body)
+    message.backout_count = fields[13]
+    with suppress(QueueManagerError):
+        message.put_us = _put_us(fields[21], fields[22])
+    return message
+
+
 def checked_identifier(identifier: bytes | None) -> bytes | None:
     """A MsgId or CorrelId to match, or None; 2026 for one that has not 24 bytes."""
     return identifier if identifier is None else _identifier("MsgId or CorrelId", identifier)
 
 
-def _descriptor(fields: tuple) -> MessageDescriptor:  # type: ignore[type-arg]  # the layout's 29 fields
-    report, msg_type, expiry, feedback, encoding, coded_char_set_id = fields[2:8]
+def _descriptor(fields: _Fields) -> MessageDescriptor:
+    msg_type, expiry = fields[3:5]
     priority, persistence = fields[9:11]
     _check("MsgType", msg_type, ReasonCode.MQRC_MSG_TYPE_ERROR, _is_message_type(msg_type))
     _check("Expiry", expiry, ReasonCode.MQRC_EXPIRY_ERROR, expiry == MQEI_UNLIMITED or expiry > 0)
@@ -141,6 +174,12 @@ def _descriptor(fields: tuple) -> MessageDescriptor:  # type: ignore[type-arg]  
     _check(
         "Persistence", persistence, ReasonCode.MQRC_PERSISTENCE_ERROR, 0 <= persistence <= MQPER_PERSISTENCE_AS_Q_DEF
     )
+    return _taken_over(fields, _read_text)
+
+
+def _taken_over(fields: _Fields, read_text: Callable[[str, bytes], str]) -> MessageDescriptor:
+    report, msg_type, expiry, feedback, encoding, coded_char_set_id = fields[2:8]
+    priority, persistence = fields[9:11]
     return MessageDescriptor(
         report=report,
         msg_type=msg_type,
@@ -153,14 +192,14 @@ def _descriptor(fields: tuple) -> MessageDescriptor:  # type: ignore[type-arg]  
         persistence=persistence,
         msg_id=fields[11],
         correl_id=fields[12],
-        reply_to_q=_read_text("ReplyToQ", fields[14]),
-        reply_to_q_mgr=_read_text("ReplyToQMgr", fields[15]),
-        user_identifier=_read_text("UserIdentifier", fields[16]),
+        reply_to_q=read_text("ReplyToQ", fields[14]),
+        reply_to_q_mgr=read_text("ReplyToQMgr", fields[15]),
+        user_identifier=read_text("UserIdentifier", fields[16]),
         accounting_token=fields[17] if any(fields[17]) else b"",
-        appl_identity_data=_read_text("ApplIdentityData", fields[18]),
+        appl_identity_data=read_text("ApplIdentityData", fields[18]),
         put_appl_type=fields[19],
-        put_appl_name=_read_text("PutApplName", fields[20]),
-        appl_origin_data=_read_text("ApplOriginData", fields[23]),
+        put_appl_name=read_text("PutApplName", fields[20]),
+        appl_origin_data=read_text("ApplOriginData", fields[23]),
     )
 
 
@@ -215,6 +254,10 @@ def _read_text(name: str, value: bytes) -> str:
         return value.partition(b"\0")[0].rstrip(b" ").decode()
     except UnicodeDecodeError as error:
         raise _md_error(f"field {name} is not UTF-8: {value.hex()}") from error
+
+
+def _lenient_text(_name: str, value: bytes) -> str:
+    return value.partition(b"\0")[0].rstrip(b" ").decode(errors="replace").replace("\ufffd", "?")
 
 
 def _date_and_time(put_us: int) -> tuple[bytes, bytes]:

@@ -1,0 +1,14 @@
+"""A real queue manager behind the port, over IBM's MQ client: ibmmq or pymqi, whichever is there.
+
+    settings = ConnectionSettings(connections=("mq1.example.com(1414)",), channel="RFHBRIDGE.SVRCONN")
+    with IbmMq(settings) as queue_manager:
+        queue_manager.put("ORDERS", Message(MessageDescriptor(), b"one"))
+
+Each thread has an IbmMq of its own. Neither package is imported before the first connection, so that a plain install
+works without IBM's libraries.
+"""
+
+from mq_adapters.ibm_mq.connection import ConnectionSettings
+from mq_adapters.ibm_mq.queue_manager import IbmMq
+
+__all__ = ["ConnectionSettings", "IbmMq"]

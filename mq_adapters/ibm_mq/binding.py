@@ -1,0 +1,113 @@
+"""The one module that names IBM's Python packages: it loads ibmmq or pymqi, and says what is missing where it cannot.
+
+The C library is loaded first, by itself: the packages would hide why it does not load behind a second import error,
+and ibmmq looks for it in a folder below the working directory, which others may be able to write. A library that is
+loaded already is looked for nowhere.
+"""
+
+import ctypes
+import importlib.util
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final, Literal
+
+from mq_adapters.reasons import QueueManagerError, ReasonCode
+
+Package = Literal["auto", "ibmmq", "pymqi"]
+
+#: Names of the C library that a package was linked with, the usual one first (pymqi may be built for either).
+_LIBRARIES: Final = {"ibmmq": ("libmqm_r.so",), "pymqi": ("libmqic_r.so", "libmqm_r.so")}
+#: Where IBM MQ and its client packages put their libraries.
+_INSTALLATION: Final = "/opt/mqm"
+_HOW_TO_GET: Final = (
+    "install IBM MQ's client (the redistributable client for C holds {library}), name its folder in MQ_FILE_PATH or"
+    " LD_LIBRARY_PATH, and install the package: pip install 'rfhbridge[ibm]'"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Binding:
+    """One of the two packages, loaded. Its classes are used by both alike; connection.py knows where they differ."""
+
+    package: str
+    #: Of the distribution: pymqi's own __version__ lags behind.
+    version: str
+    module: Any
+
+
+class _Missing(Exception):
+    """A package that cannot be used; the text says why."""
+
+
+def load(package: Package = "auto") -> Binding:
+    """The package to use; with "auto" ibmmq where both load. QueueManagerError 2495 where none does."""
+    candidates = ("ibmmq", "pymqi") if package == "auto" else (package,)
+    complaints: list[str] = []
+    for candidate in candidates:
+        try:
+            return _loaded(candidate)
+        except _Missing as error:
+            complaints.append(str(error))
+    raise QueueManagerError(
+        ReasonCode.MQRC_MODULE_NOT_FOUND,
+        f"load IBM MQ's client: {'; '.join(complaints)}",
+        _HOW_TO_GET.format(library=_LIBRARIES[candidates[0]][0]),
+    )
+
+
+@cache
+def _loaded(package: str) -> Binding:
+    if importlib.util.find_spec(package) is None:
+        raise _Missing(f"Python package {package} is not installed")
+    complaint = _load_library(_LIBRARIES[package])
+    try:
+        module = _IMPORTS[package]()
+    except ImportError as error:
+        raise _Missing(f"{package} does not load: {complaint or error}") from error
+    except OSError as error:  # ibmmq: its two halves are of different versions
+        raise _Missing(f"{package} does not load: {error}") from error
+    return Binding(package=package, version=version(package), module=module)
+
+
+def _load_library(names: Iterable[str]) -> str:
+    """Loads the first of these C libraries that can be loaded; returns "", or why none can."""
+    complaints = []
+    for path in _places(names):
+        try:
+            ctypes.CDLL(path)
+        except OSError as error:
+            complaints.append(str(error))
+        else:
+            return ""
+    return "; ".join(complaints)
+
+
+def _places(names: Iterable[str]) -> list[str]:
+    """Where a library may be: where MQ_FILE_PATH says, where the system looks, and where IBM MQ installs itself."""
+    chosen = os.environ.get("MQ_FILE_PATH")
+    folders = [Path(folder) / "lib64" for folder in (chosen, _INSTALLATION) if folder]
+    places = []
+    for name in names:
+        there = [str(folder / name) for folder in folders if (folder / name).exists()]
+        places += [*there[:1], name, *there[1:]] if chosen else [name, *there]
+    return places
+
+
+def _import_ibmmq() -> ModuleType:
+    import ibmmq
+
+    return ibmmq  # type: ignore[no-any-return]  # a package without types
+
+
+def _import_pymqi() -> ModuleType:
+    import pymqi
+
+    return pymqi  # type: ignore[no-any-return]  # a package without types
+
+
+_IMPORTS: Final[dict[str, Callable[[], ModuleType]]] = {"ibmmq": _import_ibmmq, "pymqi": _import_pymqi}
