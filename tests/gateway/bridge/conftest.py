@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from gateway.access.access_list import AccessList
 from gateway.access.login import Login
 from gateway.access.rights import Access
 from gateway.audit_trail.notes import BrokerNotes
@@ -111,6 +112,8 @@ class World:
         has_broker: bool = True,
         publish: tuple[str, ...] = ("#",),
         subscribe: tuple[str, ...] = ("#",),
+        access_list: AccessList | None = None,
+        login: Login | None = None,
     ) -> None:
         self._data = data
         self.now_us = NOW_US
@@ -124,7 +127,7 @@ class World:
         reply_queue = self.engine.ensure(REPLY_QUEUE, "")
         if has_broker:
             Broker(self.engine, listener=BrokerNotes(lambda: self.now_us, exchange_of)).attach()
-        access = Access(publish=publish, subscribe=subscribe)
+        self.access = access = Access(publish=publish, subscribe=subscribe, access_list=access_list)
         self.sessions = Sessions(self.engine, maximum_in_flight=10, access=access)
         to_mq = ToMq(
             self.engine,
@@ -148,7 +151,7 @@ class World:
             to_mq=to_mq,
             to_mqtt=to_mqtt,
             subscriptions=subscriptions,
-            login=Login(),
+            login=login or Login(),
         )
         self.bridge.load()
         self.run()

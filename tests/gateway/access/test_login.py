@@ -1,0 +1,264 @@
+"""Who is let in: password, anonymous, bound identifiers; what is remembered, and what is not done on the event loop."""
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Callable
+
+import pytest
+
+from gateway.access.hashing import HashingThreads
+from gateway.access.login import Admitted, Decision, Login, Refusal, Refused
+from gateway.access.users import Users
+from gateway.mqtt.events import ConnectReceived
+
+# Reference vectors of Argon2: the passwords are "password" and, with another salt, the same.
+ANNA = "anna:$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4\n"
+BOB = "bob:$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc\n"
+
+
+class HeldChecks(HashingThreads):
+    """Checks that wait until the test lets them run, and how many have run."""
+
+    def __init__(self) -> None:
+        self.waiting: deque[tuple[Callable[[], bool], Callable[[bool | None], None]]] = deque()
+        self.ran = 0
+        self.is_full = False
+
+    def submit(self, check: Callable[[], bool], done: Callable[[bool | None], None]) -> bool:
+        if self.is_full:
+            return False
+        self.waiting.append((check, done))
+        return True
+
+    def run(self) -> None:
+        check, done = self.waiting.popleft()
+        self.ran += 1
+        done(check())
+
+
+class Front:
+    """A login with users anna and bob, and its decisions."""
+
+    def __init__(self, text: str = ANNA + BOB, **options: bool) -> None:
+        self.checks = HeldChecks()
+        options.setdefault("allows_anonymous", False)
+        self.login = Login(Users.parse(text, "users"), threads=self.checks, **options)
+        self.decisions: list[Decision] = []
+        self.is_wanted = True
+
+    def ask(self, user: str | None, password: bytes | None = None, client: str = "c") -> None:
+        connect = ConnectReceived(4, client, True, 0, None, user, password)
+        self.login.decide(connect, lambda: self.is_wanted, self.decisions.append)
+
+    def answer(self, user: str | None, password: bytes | None = None, client: str = "c") -> Decision:
+        self.ask(user, password, client)
+        while self.checks.waiting:
+            self.checks.run()
+        return self.decisions.pop()
+
+
+def refusal(decision: Decision) -> Refusal:
+    assert isinstance(decision, Refused)
+    assert "password" not in decision.reason.replace("or the password is wrong", "")
+    return decision.refusal
+
+
+def test_the_right_password_lets_a_user_in() -> None:
+    front = Front()
+    assert front.answer("anna", b"password") == Admitted(user="anna")
+    assert front.answer("bob", b"password") == Admitted(user="bob")
+
+
+@pytest.mark.parametrize(
+    ("user", "password"),
+    [
+        ("anna", b"Password"),
+        ("anna", b""),
+        ("anna", None),
+        ("", b"password"),
+        ("", None),
+        ("Anna", b"password"),
+        ("nobody", b"password"),
+        ("anna\0", b"password"),
+        ("x" * 65_535, b"y" * 65_535),
+    ],
+)
+def test_a_wrong_name_or_password_costs_one_check_and_is_refused(user: str, password: bytes | None) -> None:
+    front = Front()
+    assert refusal(front.answer(user, password)) is Refusal.WRONG_CREDENTIALS
+    assert front.checks.ran == 1
+
+
+def test_an_unknown_name_is_not_repeated_for_it_may_be_a_password() -> None:
+    front = Front()
+    refused = front.answer("sesame", b"anna")
+    assert isinstance(refused, Refused)
+    assert "sesame" not in refused.reason
+    known = front.answer("anna", b"sesame")
+    assert isinstance(known, Refused)
+    assert "'anna'" in known.reason
+
+
+def test_clients_without_a_name_are_let_in_where_that_is_allowed() -> None:
+    assert Front(allows_anonymous=True).answer(None) == Admitted(user=None)
+    assert refusal(Front(allows_anonymous=False).answer(None)) is Refusal.NOT_ALLOWED
+
+
+def test_where_anonymous_clients_are_let_in_a_wrong_password_is_still_wrong() -> None:
+    assert refusal(Front(allows_anonymous=True).answer("anna", b"x")) is Refusal.WRONG_CREDENTIALS
+
+
+def test_without_a_password_file_everybody_is_let_in_as_nobody() -> None:
+    decisions: list[Decision] = []
+    Login().decide(ConnectReceived(4, "c", True, 0, None, "anna", b"x"), lambda: True, decisions.append)
+    assert decisions == [Admitted(user=None)]
+
+
+# -- what is remembered ------------------------------------------------------------------------------------------------
+
+
+def test_a_login_that_succeeded_is_not_checked_again_and_a_wrong_one_is() -> None:
+    front = Front()
+    for _ in range(3):
+        assert front.answer("anna", b"password") == Admitted(user="anna")
+    assert front.checks.ran == 1
+    assert refusal(front.answer("anna", b"passwore")) is Refusal.WRONG_CREDENTIALS
+    assert front.checks.ran == 2
+    assert front.answer("anna", b"password") == Admitted(user="anna")
+    assert front.checks.ran == 2, "a wrong password does not make the right one forgotten"
+
+
+def test_a_user_whose_line_changes_is_checked_again_and_the_others_are_not() -> None:
+    front = Front()
+    for user in ("anna", "bob"):
+        front.answer(user, b"password")
+    assert front.login.replace(Users.parse(ANNA.replace("m=256", "m=512") + BOB, "users")) == {"anna"}
+    assert refusal(front.answer("anna", b"password")) is Refusal.WRONG_CREDENTIALS
+    assert front.answer("bob", b"password") == Admitted(user="bob")
+    assert front.login.replace(Users.parse(ANNA.replace("m=256", "m=512"), "users")) == {"bob"}
+    assert refusal(front.answer("bob", b"password")) is Refusal.WRONG_CREDENTIALS
+
+
+def test_a_password_that_was_checked_against_an_old_line_is_refused() -> None:
+    front = Front()
+    front.ask("anna", b"password")
+    front.login.replace(Users.parse(BOB, "users"))
+    front.checks.run()
+    assert refusal(front.decisions.pop()) is Refusal.WRONG_CREDENTIALS
+    front.login.replace(Users.parse(ANNA, "users"))
+    front.ask("anna", b"password")
+    assert front.decisions == [], "nothing was remembered"
+
+
+def test_a_client_that_has_gone_costs_no_check() -> None:
+    front = Front()
+    hashed: list[bytes] = []
+    front.ask("anna", b"password")
+    front.is_wanted = False
+    front.checks.waiting[0] = (front.checks.waiting[0][0], lambda right: hashed.append(bytes([bool(right)])))
+    front.checks.run()
+    assert hashed == [b"\0"], "the check ended without a look at the password, which is right"
+
+
+def test_too_many_logins_are_told_so() -> None:
+    front = Front()
+    front.answer("anna", b"password")
+    front.checks.is_full = True
+    assert refusal(front.answer("bob", b"password")) is Refusal.BUSY
+    assert front.answer("anna", b"password") == Admitted(user="anna"), "who is remembered needs no check"
+
+
+# -- identifiers and sessions ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("client", "is_right"),
+    [
+        ("anna", True),
+        ("anna:1", True),
+        ("anna:", True),
+        ("", True),
+        ("anna2", False),
+        ("bob", False),
+        ("bob:anna", False),
+    ],
+)
+def test_a_bound_identifier_is_the_users_name_and_perhaps_more(client: str, is_right: bool) -> None:
+    front = Front(binds_client_identifier=True)
+    for _ in range(2):
+        decision = front.answer("anna", b"password", client)
+        assert (decision == Admitted(user="anna")) is is_right
+        assert is_right or refusal(decision) is Refusal.WRONG_IDENTIFIER
+
+
+@pytest.mark.parametrize(
+    ("user", "owner", "may"),
+    [("anna", "anna", True), ("bob", "anna", False), (None, "anna", False), ("anna", None, True), (None, None, True)],
+)
+def test_a_session_is_its_owners_while_there_are_users(user: str | None, owner: str | None, may: bool) -> None:
+    assert Front().login.may_have_session(user, owner) is may
+    assert Login().may_have_session(user, owner)
+
+
+# -- threads -----------------------------------------------------------------------------------------------------------
+
+
+def test_checks_run_in_threads_and_are_answered_on_the_event_loop() -> None:
+    async def scenario() -> None:
+        threads = HashingThreads(threads=1)
+        here = threading.get_ident()
+        answered: asyncio.Future[tuple[bool | None, int, int]] = asyncio.get_running_loop().create_future()
+        ran_in: list[int] = []
+
+        def check() -> bool:
+            ran_in.append(threading.get_ident())
+            return True
+
+        assert threads.submit(check, lambda right: answered.set_result((right, ran_in[0], threading.get_ident())))
+        right, there, back = await asyncio.wait_for(answered, 30)
+        threads.close()
+        assert (right, back) == (True, here)
+        assert there != here
+
+    asyncio.run(scenario())
+
+
+def test_a_limited_number_of_checks_waits_and_a_finished_one_makes_room() -> None:
+    async def scenario() -> None:
+        threads = HashingThreads(threads=1, maximum_waiting=3)
+        let_go = threading.Event()
+        results: asyncio.Queue[bool | None] = asyncio.Queue()
+
+        def hold() -> bool:
+            return let_go.wait(30)
+
+        assert [threads.submit(hold, results.put_nowait) for _ in range(4)] == [True, True, True, False]
+        let_go.set()
+        assert [await asyncio.wait_for(results.get(), 30) for _ in range(3)] == [True, True, True]
+        assert threads.submit(hold, results.put_nowait)
+        assert await asyncio.wait_for(results.get(), 30) is True
+        threads.close()
+
+    asyncio.run(scenario())
+
+
+def test_a_check_that_was_impossible_is_no_wrong_password(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> Decision:
+        login = Login(Users.parse(ANNA, "users"), allows_anonymous=False, threads=HashingThreads(threads=1))
+        decided: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
+
+        def no_memory() -> bool:
+            raise MemoryError
+
+        login.decide(ConnectReceived(4, "c", True, 0, None, "anna", b"password"), no_memory, decided.set_result)
+        decision = await asyncio.wait_for(decided, 30)
+        login.close()
+        return decision
+
+    assert refusal_of_the_busy(asyncio.run(scenario()))
+    assert "password check failed" in caplog.text
+
+
+def refusal_of_the_busy(decision: Decision) -> bool:
+    return isinstance(decision, Refused) and decision.refusal is Refusal.BUSY

@@ -1,0 +1,168 @@
+"""Files that change while the gateway runs: taken up when they stand still, refused without harm when wrong."""
+
+import asyncio
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gateway.access.door import Door
+from gateway.access.reloading import Reloading, WatchedFile
+from gateway.config import ConfigurationError, Settings
+
+ANNA = "anna:$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4\n"
+
+
+class Watched:
+    """A file, and what of it was taken up; a file that says `wrong` is refused."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.taken_up: list[str] = []
+        self.reads = 0
+        path.write_text("first", encoding="utf-8")
+        self.file = WatchedFile(path, self._read)
+
+    def _read(self) -> Callable[[], None]:
+        self.reads += 1
+        try:
+            text = self.path.read_text(encoding="utf-8")
+        except OSError as error:
+            raise ConfigurationError(str(self.path), (str(error.strerror),), "") from None
+        if text == "wrong":
+            raise ConfigurationError(str(self.path), ("is wrong",), "")
+        return lambda: self.taken_up.append(text)
+
+    def look(self, *, at_once: bool = False) -> None:
+        asyncio.run(self.file.look(at_once=at_once))
+
+
+@pytest.fixture
+def watched(tmp_path: Path) -> Watched:
+    return Watched(tmp_path / "file")
+
+
+def test_a_file_that_has_not_changed_is_not_read(watched: Watched) -> None:
+    for _ in range(3):
+        watched.look()
+    assert watched.reads == 0
+
+
+def test_a_changed_file_is_taken_up_once_it_stands_still(watched: Watched) -> None:
+    watched.path.write_text("half of the sec", encoding="utf-8")
+    watched.look()
+    watched.path.write_text("second, whole", encoding="utf-8")
+    watched.look()
+    assert watched.taken_up == []
+    watched.look()
+    watched.look()
+    assert watched.taken_up == ["second, whole"]
+
+
+def test_a_file_that_was_replaced_by_one_of_the_same_size_and_time_is_taken_up(watched: Watched) -> None:
+    before = watched.path.stat()
+    other = watched.path.with_name("other")
+    other.write_text("other", encoding="utf-8")
+    os.utime(other, ns=(before.st_atime_ns, before.st_mtime_ns))
+    other.replace(watched.path)
+    watched.look()
+    watched.look()
+    assert watched.taken_up == ["other"]
+
+
+def test_a_wrong_file_is_said_once_and_changes_nothing(watched: Watched, caplog: pytest.LogCaptureFixture) -> None:
+    watched.path.write_text("wrong", encoding="utf-8")
+    for _ in range(4):
+        watched.look()
+    assert watched.taken_up == []
+    assert caplog.text.count("file refused") == 1
+    watched.path.unlink()
+    for _ in range(4):
+        watched.look()
+    assert caplog.text.count("file refused") == 2
+    watched.path.write_text("right", encoding="utf-8")
+    for _ in range(2):
+        watched.look()
+    assert watched.taken_up == ["right"]
+
+
+def test_sighup_reads_at_once(watched: Watched) -> None:
+    watched.look(at_once=True)
+    watched.path.write_text("second", encoding="utf-8")
+    watched.look(at_once=True)
+    assert watched.taken_up == ["first", "second"]
+
+
+def test_every_file_is_read_when_it_is_asked_for(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        files = [Watched(tmp_path / name) for name in ("one", "two")]
+        reloading = Reloading(each.file for each in files)
+        task = asyncio.create_task(reloading.run())
+        reloading.ask()
+        while not all(each.taken_up for each in files):
+            await asyncio.sleep(0.01)
+        task.cancel()
+
+    asyncio.run(asyncio.wait_for(scenario(), 30))
+
+
+class Inside:
+    """The bridge, as far as the door needs it."""
+
+    def __init__(self) -> None:
+        self.changed: list[frozenset[str] | None] = []
+
+    def users_changed(self, users: frozenset[str]) -> None:
+        self.changed.append(users)
+
+    def access_changed(self) -> None:
+        self.changed.append(None)
+
+
+def test_the_door_tells_the_bridge_which_users_have_changed_and_that_rules_have(tmp_path: Path) -> None:
+    users, rules = tmp_path / "users", tmp_path / "access.toml"
+    users.write_text(ANNA + ANNA.replace("anna", "bob"), encoding="utf-8")
+    rules.write_text("[[rule]]\npublish = 'a'\n", encoding="utf-8")
+
+    async def scenario() -> None:
+        settings = Settings.model_validate({"access": {"password_file": str(users), "access_file": str(rules)}})
+        door, inside = Door(settings.access), Inside()
+        rights = door.access.rights_of("anna", "c")
+        assert rights.may_publish("a")
+        task = asyncio.create_task(door.watch(inside))
+        users.write_text(ANNA, encoding="utf-8")
+        rules.write_text("[[rule]]\npublish = 'b'\n", encoding="utf-8")
+        door.ask()
+        while len(inside.changed) < 2:
+            await asyncio.sleep(0.01)
+        assert inside.changed == [frozenset({"bob"}), None]
+        rights.forget()
+        assert (rights.may_publish("a"), rights.may_publish("b")) == (False, True)
+        task.cancel()
+        door.close()
+
+    asyncio.run(asyncio.wait_for(scenario(), 30))
+
+
+@pytest.mark.parametrize("key", ["password_file", "access_file"])
+def test_a_gateway_does_not_start_with_a_wrong_file(tmp_path: Path, key: str) -> None:
+    wrong = tmp_path / "wrong"
+    for text in ("sesame", None):
+        if text is None:
+            wrong.unlink()
+        else:
+            wrong.write_text(text, encoding="utf-8")
+        settings = Settings.model_validate({"access": {key: str(wrong)}})
+        with pytest.raises(ConfigurationError, match=str(wrong)) as refused:
+            Door(settings.access)
+        assert "sesame" not in str(refused.value)
+
+
+def test_a_password_file_that_others_may_read_is_warned_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    users = tmp_path / "users"
+    users.write_text(ANNA, encoding="utf-8")
+    for mode, warnings in ((0o600, 0), (0o640, 0), (0o644, 1)):
+        users.chmod(mode)
+        Door(Settings.model_validate({"access": {"password_file": str(users)}}).access).close()
+        assert caplog.text.count("password file open to others") == warnings

@@ -1,0 +1,249 @@
+"""Users on the bridge: CONNACK after the check of a password, whose a session is, what a change of the rules does."""
+
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+
+import ormsgpack
+import pytest
+
+from gateway.access.access_list import AccessList
+from gateway.access.hashing import HashingThreads
+from gateway.access.login import Login
+from gateway.access.users import Users
+from mq_adapters.embedded.unit_of_work import StateSpace
+from tests.gateway.bridge.conftest import FakeLink, NewWorld, World
+
+HASH = "$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4"
+USERS = Users.parse(f"ann:{HASH}\nbob:{HASH}\n", "users")
+ACCEPTED, PRESENT = b"\x20\x02\x00\x00", b"\x20\x02\x01\x00"
+BUSY, WRONG, NOT_AUTHORIZED = b"\x20\x02\x00\x03", b"\x20\x02\x00\x04", b"\x20\x02\x00\x05"
+
+
+class HeldChecks(HashingThreads):
+    """Checks that wait until the test lets them run."""
+
+    def __init__(self) -> None:
+        self.waiting: deque[tuple[Callable[[], bool], Callable[[bool | None], None]]] = deque()
+        self.is_full = False
+
+    def submit(self, check: Callable[[], bool], done: Callable[[bool | None], None]) -> bool:
+        if not self.is_full:
+            self.waiting.append((check, done))
+        return not self.is_full
+
+    def run(self) -> None:
+        while self.waiting:
+            check, done = self.waiting.popleft()
+            done(check())
+
+
+class Guarded:
+    """A world with users ann and bob, both with the password `password`, and anonymous clients."""
+
+    def __init__(self, new_world: NewWorld) -> None:
+        self._new_world = new_world
+        self.checks = HeldChecks()
+        self.login = Login(USERS, threads=self.checks)
+        self.world: World = new_world(login=self.login)
+
+    def restart(self, folder: Path | None = None, **options: object) -> None:
+        arguments = () if folder is None else (folder,)
+        self.world = self._new_world(*arguments, login=self.login, **options)
+
+    def connect(
+        self, client: str, user: str, password: str = "password", *, flags: str = "C0", will: str = ""
+    ) -> FakeLink:
+        """CONNECT of a client identifier of four characters and a user of three; it is not decided yet."""
+        link = FakeLink()
+        body = f"0004 'MQTT' 04 {flags} 0000 0004 '{client}' {will} 0003 '{user}' {len(password):04X} '{password}'"
+        length = len(bytes.fromhex("".join(part for part in body.split("'")[::2]))) + sum(
+            map(len, body.split("'")[1::2])
+        )
+        self.world.receive(link, f"10 {length:02X} {body}")
+        return link
+
+    def enter(self, client: str, user: str, **options: str) -> FakeLink:
+        """A link that is let in."""
+        link = self.connect(client, user, **options)
+        self.checks.run()
+        self.world.run()
+        assert link.taken()[:2] + b"\0\0" == ACCEPTED, link.reason
+        return link
+
+
+@pytest.fixture
+def guarded(new_world: NewWorld) -> Guarded:
+    return Guarded(new_world)
+
+
+def test_connack_waits_for_the_check_of_the_password_and_nothing_is_read_meanwhile(guarded: Guarded) -> None:
+    link = guarded.connect("self", "ann")
+    assert (link.sent, link.is_open, link.is_read()) == (b"", True, False)
+    assert guarded.world.engine.states(StateSpace.SESSION) == []
+    guarded.checks.run()
+    guarded.world.run()
+    assert (link.taken(), link.is_read()) == (ACCEPTED, True)
+    assert link.session is not None
+    assert link.session.user == "ann"
+
+
+def test_what_a_client_sends_behind_its_connect_is_carried_out_after_the_check(guarded: Guarded) -> None:
+    link = guarded.connect("self", "ann")
+    guarded.world.receive(link, "32 06 0001 'a' 0007 'A'")
+    assert link.sent == b""
+    guarded.checks.run()
+    guarded.world.run()
+    assert link.taken() == ACCEPTED + b"\x40\x02\x00\x07"
+
+
+@pytest.mark.parametrize(("user", "password"), [("ann", "passwort"), ("eve", "password"), ("ann", "")])
+def test_a_wrong_name_or_password_is_return_code_4_and_leaves_no_trace(
+    guarded: Guarded, user: str, password: str
+) -> None:
+    link = guarded.connect("self", user, password)
+    guarded.world.receive(link, "32 06 0001 'a' 0007 'A'")
+    guarded.checks.run()
+    guarded.world.run()
+    assert (link.taken(), link.is_open) == (WRONG, False)
+    assert guarded.world.engine.states(StateSpace.SESSION) == []
+    assert link.reason is not None
+    assert "passwort" not in link.reason
+
+
+def test_a_client_without_a_name_is_return_code_5_where_users_are_asked_for(new_world: NewWorld) -> None:
+    world = new_world(login=Login(USERS, allows_anonymous=False, threads=HeldChecks()))
+    link = FakeLink()
+    world.receive(link, "10 10 0004 'MQTT' 04 02 0000 0004 'self'")
+    assert (link.taken(), link.is_open) == (NOT_AUTHORIZED, False)
+
+
+def test_too_many_logins_at_once_are_return_code_3(guarded: Guarded) -> None:
+    guarded.checks.is_full = True
+    link = guarded.connect("self", "ann")
+    assert (link.taken(), link.is_open) == (BUSY, False)
+
+
+def test_a_link_that_closed_during_the_check_gets_no_session(guarded: Guarded) -> None:
+    link = guarded.connect("self", "ann")
+    guarded.world.lose(link)
+    guarded.checks.run()
+    guarded.world.run()
+    assert link.sent == b""
+    assert guarded.world.engine.states(StateSpace.SESSION) == []
+
+
+def test_a_gateway_that_stops_during_the_check_makes_no_session(guarded: Guarded) -> None:
+    link = guarded.connect("self", "ann")
+    guarded.world.bridge.is_stopping = True
+    guarded.checks.run()
+    guarded.world.run()
+    assert link.sent == b""
+    assert guarded.world.engine.states(StateSpace.SESSION) == []
+
+
+# -- whose a session is ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("flags", ["C0", "C2"], ids=["persistent", "clean"])
+def test_another_user_takes_neither_the_link_nor_the_session(guarded: Guarded, flags: str) -> None:
+    first = guarded.enter("self", "ann", flags=flags)
+    second = guarded.connect("self", "bob", flags="C2")
+    guarded.checks.run()
+    guarded.world.run()
+    assert (second.taken(), second.is_open) == (NOT_AUTHORIZED, False)
+    assert first.is_open
+    nobody = FakeLink()
+    guarded.world.receive(nobody, "10 10 0004 'MQTT' 04 02 0000 0004 'self'")
+    assert (nobody.taken(), nobody.is_open) == (NOT_AUTHORIZED, False)
+    third = guarded.enter("self", "ann", flags="C0")
+    assert (first.is_open, third.is_open) == (False, True)
+
+
+def test_a_clean_session_that_has_ended_is_nobodys_any_more(guarded: Guarded) -> None:
+    link = guarded.enter("self", "ann", flags="C2")
+    guarded.world.receive(link, "E0 00")
+    assert guarded.enter("self", "bob").is_open
+
+
+def test_the_user_of_a_session_is_known_after_a_restart(guarded: Guarded) -> None:
+    link = guarded.enter("self", "ann")
+    guarded.world.receive(link, "E0 00")
+    guarded.restart()
+    (session,) = guarded.world.sessions
+    assert session.user == "ann"
+    refused = guarded.connect("self", "bob")
+    guarded.checks.run()
+    guarded.world.run()
+    assert refused.taken() == NOT_AUTHORIZED
+    back = guarded.connect("self", "ann")
+    guarded.world.run()
+    assert back.taken() == PRESENT
+
+
+def test_a_session_from_the_time_before_users_becomes_the_first_users_who_takes_it(guarded: Guarded) -> None:
+    old = guarded.world.connect("self", flags="00")
+    guarded.world.receive(old, "E0 00")
+    link = guarded.connect("self", "ann")
+    guarded.checks.run()
+    guarded.world.run()
+    assert link.taken() == PRESENT
+    refused = guarded.connect("self", "bob")
+    guarded.checks.run()
+    guarded.world.run()
+    assert refused.taken() == NOT_AUTHORIZED
+
+
+def test_a_row_of_version_1_is_a_session_without_a_user(new_world: NewWorld) -> None:
+    world = new_world()
+    unit = world.engine.begin()
+    row = [1, 77, 4, False, False, None, {"a/#": 1}]
+    unit.set_state(StateSpace.SESSION, b"self", ormsgpack.packb(row))
+    world.engine.submit(unit)
+    world = new_world()
+    (session,) = world.sessions
+    assert (session.client, session.user, session.epoch, session.subscriptions) == ("self", None, 77, {"a/#": 1})
+    link = FakeLink()
+    world.receive(link, "10 10 0004 'MQTT' 04 00 0000 0004 'self'")
+    assert link.taken() == PRESENT
+
+
+def test_the_will_of_a_killed_gateway_is_published_by_the_rules_of_its_user(guarded: Guarded, tmp_path: Path) -> None:
+    rules = AccessList.parse("[[rule]]\nuser = 'ann'\npublish = 'u/%u'\n[[rule]]\nsubscribe = '#'\n", "rules")
+    guarded.restart(access_list=rules)
+    watcher = guarded.enter("hear", "bob")
+    guarded.world.receive(watcher, "82 06 0001 0001 '#' 00")
+    watcher.taken()
+    guarded.enter("ann1", "ann", flags="C4", will="0005 'u/ann' 0003 'sad'")
+    guarded.enter("bob1", "bob", flags="C4", will="0005 'u/bob' 0003 'sad'")
+    guarded.restart(guarded.world.kill(tmp_path / "killed"), access_list=rules)
+    back = guarded.connect("hear", "bob")
+    guarded.world.run()
+    assert back.taken() == PRESENT + b"\x30\x0a\x00\x05u/annsad"
+    assert guarded.world.depth("SYSTEM.BROKER.DEFAULT.STREAM") == 0
+
+
+# -- changes -----------------------------------------------------------------------------------------------------------
+
+
+def test_users_whose_line_has_changed_are_disconnected_and_the_others_stay(guarded: Guarded) -> None:
+    ann, bob, nobody = guarded.enter("ann1", "ann"), guarded.enter("bob1", "bob"), guarded.world.connect("none")
+    guarded.world.bridge.users_changed(guarded.login.replace(Users.parse(f"bob:{HASH}\n", "users")))
+    assert (ann.is_open, bob.is_open, nobody.is_open) == (False, True, True)
+
+
+def test_other_rules_hold_at_once_for_publish_and_for_what_is_delivered(guarded: Guarded) -> None:
+    rules = AccessList.parse("[[rule]]\npublish = '#'\nsubscribe = '#'\n", "rules")
+    guarded.restart(access_list=rules)
+    world = guarded.world
+    link, watcher = guarded.enter("ann1", "ann"), guarded.enter("hear", "bob")
+    world.receive(watcher, "82 0A 0001 0001 'a' 00 0001 'b' 00")
+    world.receive(link, "30 04 0001 'a' '1'")
+    watcher.taken()
+    world.access.access_list = AccessList.parse("[[rule]]\npublish = ['a', 'b']\nsubscribe = 'b'\n", "rules")
+    world.bridge.access_changed()
+    world.receive(link, "30 04 0001 'a' '2'", "30 04 0001 'b' '3'")
+    assert watcher.taken() == b"\x30\x04\x00\x01b3"
+    assert link.is_open
+    world.receive(link, "30 04 0001 'c' '4'")
+    assert not link.is_open
