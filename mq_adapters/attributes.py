@@ -128,6 +128,7 @@ Attribute = Number | Choice | Text | Name | Names
 
 _YES_NO: Final = Choice(words=("YES", "NO"))
 _ENABLED: Final = Choice(words=("ENABLED", "DISABLED"))
+_AS_PARENT: Final = Choice(words=("ASPARENT", "ENABLED", "DISABLED"))
 _COMMON: Final[dict[str, Attribute]] = {"DESCR": Text(characters=_DESCRIPTION_CHARACTERS)}
 _PUTTING: Final[dict[str, Attribute]] = {
     **_COMMON,
@@ -154,7 +155,12 @@ ATTRIBUTES: Final[Mapping[ObjectType, Mapping[str, Attribute]]] = MappingProxyTy
         ObjectType.QALIAS: {**_PUTTING, "GET": _ENABLED, "TARGET": Name(), "TARGTYPE": Choice(words=("QUEUE",))},
         ObjectType.QREMOTE: {**_PUTTING, "RNAME": Name(), "RQMNAME": Name(), "XMITQ": Name()},
         ObjectType.QMODEL: {**_LOCAL, "DEFTYPE": Choice(words=("TEMPDYN", "PERMDYN"))},
-        ObjectType.TOPIC: {**_COMMON, "TOPICSTR": Text(characters=_TOPIC_CHARACTERS)},
+        ObjectType.TOPIC: {
+            **_COMMON,
+            "TOPICSTR": Text(characters=_TOPIC_CHARACTERS),
+            "PUB": _AS_PARENT,
+            "SUB": _AS_PARENT,
+        },
         ObjectType.NAMELIST: {**_COMMON, "NAMES": Names()},
         ObjectType.QMGR: {
             **_COMMON,

@@ -73,10 +73,12 @@ class Plan:
     """A publication's header, its recipients and their copies.
 
     Good while the index's generation is `generation` (it moves on where a change of subscriptions turns out to leave
-    the candidates as they are) and the time, microseconds since 1970, is below `valid_until_us` (0: for ever), when the
-    first of the subscriptions ends. `is_correlated`, `excludes_publisher` and `retains` are the publication's
-    CorrelAsId, OtherSubsOnly and RetainPub. `candidates` are the subscriptions that its topics match. Where some of
-    them have a content filter (`is_filtered`) the plan has no copies: `choices` has a plan for each set of recipients.
+    the candidates as they are), while the objects are those of `object_changes`, and while the time, microseconds since
+    1970, is below `valid_until_us` (0: for ever), when the first of the subscriptions ends. `is_correlated`,
+    `excludes_publisher` and `retains` are the publication's CorrelAsId, OtherSubsOnly and RetainPub. `candidates` are
+    the subscriptions that its topics match; `refused_topics` are those on which nobody may publish, and are not among
+    `routing_topics`. Where some candidates have a content filter (`is_filtered`) the plan has no copies: `choices` has
+    a plan for each set of recipients.
     """
 
     published: CommandHeader
@@ -89,7 +91,9 @@ class Plan:
     candidates: tuple[Subscription, ...]
     copies: tuple[Copy, ...]
     failures: tuple[Failure, ...]
+    refused_topics: tuple[str, ...]
     generation: int
+    object_changes: int
     valid_until_us: int
     choices: dict[tuple[Subscription, ...], "Plan"]
 
@@ -128,7 +132,9 @@ class DeliveryMaker:
         occasion: Occasion,
         *,
         routing_topics: tuple[str, ...] = (),
+        refused_topics: tuple[str, ...] = (),
         generation: int = 0,
+        object_changes: int = 0,
     ) -> Plan:
         """The plan for those whose topics match; without copies where content filters have a say."""
         command = published.command
@@ -148,7 +154,9 @@ class DeliveryMaker:
             candidates=candidates,
             copies=copies,
             failures=failures,
+            refused_topics=refused_topics,
             generation=generation,
+            object_changes=object_changes,
             valid_until_us=min((found.expires_us for found in candidates if found.expires_us), default=0),
             choices={},
         )

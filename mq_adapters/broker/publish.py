@@ -19,6 +19,7 @@ from mq_adapters.broker.responses import Refusal, Responder, refusal_of, remaini
 from mq_adapters.broker.retained import RetainedPublication, RetainedPublications
 from mq_adapters.broker.subscription import Identity, Subscription
 from mq_adapters.broker.subscriptions import SubscriptionRegistry, interested
+from mq_adapters.broker.topic_permissions import TopicPermissions, publish_refusal
 from mq_adapters.broker.topic_spaces import SCHEME_OF, TopicSpaces
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.queue import Queue
@@ -28,7 +29,7 @@ from mq_adapters.reasons import ReasonCode
 
 _INTEGER_NIBBLE: Final = 0xF  # MQENC_INTEGER_MASK
 _INTEGER_REVERSED: Final = 2  # MQENC_INTEGER_REVERSED, little-endian
-_NOT_PARSED: Final = (ResponseReason(reason_code=Reason.MQRC_CONTENT_ERROR),)
+_NOT_PARSED: Final = ResponseReason(reason_code=Reason.MQRC_CONTENT_ERROR)
 
 
 class InputQueue:
@@ -57,6 +58,8 @@ class InputQueue:
         self._distributor = distributor
         self._responder = responder
         self._dead_letters = dead_letters
+        self._objects = engine.objects
+        self._permissions = TopicPermissions(engine.objects)
         self._plans = PlanCache()
 
     def receive(self, unit: UnitOfWork, queue: Queue, message: Message) -> None:
@@ -101,12 +104,14 @@ class InputQueue:
         )
 
     def _is_stale(self, plan: Plan) -> bool:
-        if plan.generation != self._index.generation:
+        if plan.generation != self._index.generation or plan.object_changes != self._objects.changes:
             return True
         return 0 < plan.valid_until_us <= self._engine.now_us()
 
     def _is_renewed(self, plan: Plan) -> bool:
-        """Whether a stale plan is good again, because its candidates are still the same."""
+        """Whether a stale plan is good again, because its candidates are still the same, and all objects are."""
+        if plan.object_changes != self._objects.changes:
+            return False
         candidates = self._candidates(plan.published, plan.routing_topics)
         if candidates == plan.candidates:
             plan.generation = self._index.generation
@@ -128,19 +133,30 @@ class InputQueue:
         stream_name = self._spaces.stream_of_publication(command.stream_name, self._queue_name, received.dialect)
         if isinstance(command, DeletePublication):
             _check_message_type(message.descriptor)
-            self._delete(unit, command, received.dialect, stream_name)
-            self._responder.accept(unit, message, received)
+            refused = self._delete(unit, command, received.dialect, stream_name)
+            self._answer(unit, message, received, tuple(publish_refusal((topic,)).reason for topic in refused))
             return None
-        return self._plan(message, received, self._spaces.routing_topics(stream_name, command.topics), key)
+        return self._plan(message, received, stream_name, key)
 
-    def _plan(self, message: Message, published: CommandHeader, routing_topics: tuple[str, ...], key: PlanKey) -> Plan:
+    def _plan(self, message: Message, published: CommandHeader, stream_name: str, key: PlanKey) -> Plan:
+        """The plan for the topics on which anybody may publish; 3081 where there are none."""
+        named = published.command.topics
+        routing_topics = self._spaces.routing_topics(stream_name, named)
+        closed = self._permissions.refused_topics(self._space, routing_topics)
+        refused = tuple(topic for topic, routing in zip(named, routing_topics, strict=True) if routing in closed)
+        if closed:
+            routing_topics = tuple(topic for topic in routing_topics if topic not in closed)
+        if not routing_topics:
+            raise publish_refusal(refused)
         occasion = self._occasion(message, published, key)
         plan = self._distributor.maker.plan(
             published,
             self._candidates(published, routing_topics),
             occasion,
             routing_topics=routing_topics,
+            refused_topics=refused,
             generation=self._index.generation,
+            object_changes=self._objects.changes,
         )
         if published.data == key[0] and not plan.failures and occasion.return_address is None:
             self._plans.put(key, plan)
@@ -169,8 +185,10 @@ class InputQueue:
             is_local = RegistrationOption.LOCAL in plan.command.registration_options
             kept = RetainedPublication(message=message, is_local=is_local)
             self._retained.keep(unit, self._space, self._point, plan.routing_topics, kept)
-        if not is_parsed:
-            self._responder.warn(unit, message, plan.published, _NOT_PARSED)
+        if plan.refused_topics or not is_parsed:
+            warnings = [] if is_parsed else [_NOT_PARSED]
+            warnings += [publish_refusal((topic,)).reason for topic in plan.refused_topics]
+            self._responder.warn(unit, message, plan.published, tuple(warnings))
         elif descriptor.msg_type != MQMT_DATAGRAM or descriptor.report & MQRO_PAN:
             self._responder.accept(unit, message, plan.published)
 
@@ -183,21 +201,55 @@ class InputQueue:
             correl_id=descriptor.correl_id if plan.is_correlated else None,
         )
 
-    def _delete(self, unit: UnitOfWork, command: DeletePublication, dialect: Dialect, stream_name: str) -> None:
+    def _delete(
+        self, unit: UnitOfWork, command: DeletePublication, dialect: Dialect, stream_name: str
+    ) -> tuple[str, ...]:
         """Forgets retained publications; nothing there to forget is no failure.
+
+        Returns the patterns that were refused, or that match topics on which nobody may publish, whose publications
+        stay; 3081 where all were refused.
 
         In MQRFH, Local means those that were published Local, and nothing means the others; in MQRFH2 it means all at
         this queue manager, and nothing means all at all queue managers, which here is the same.
         """
+        scheme, space = SCHEME_OF[dialect], self._space
+        patterns = {topic: self._spaces.routing_pattern(stream_name, topic, dialect) for topic in command.topics}
+        allowed = {
+            topic: pattern
+            for topic, pattern in patterns.items()
+            if self._permissions.may_publish_on(space, pattern, scheme)
+        }
+        if not allowed:
+            raise publish_refusal(patterns)
+        refused = [topic for topic in patterns if topic not in allowed]
+        for topic_pattern, pattern in allowed.items():
+            meant = self._meant(command, dialect, pattern)
+            spared = self._permissions.refused_topics(space, meant)
+            refused += [topic_pattern] if spared else []
+            for topic in meant:
+                if topic not in spared:
+                    self._retained.delete(unit, space, self._point, topic)
+        return tuple(refused)
+
+    def _meant(self, command: DeletePublication, dialect: Dialect, pattern: str) -> list[str]:
+        """The topics with a publication that a pattern of a DeletePub means."""
         is_local = DeleteOption.LOCAL in command.delete_options
-        for topic_pattern in command.topics:
-            pattern = self._spaces.routing_pattern(stream_name, topic_pattern, dialect)
-            now_us = self._engine.now_us()
-            found = self._retained.matching(self._space, self._point, pattern, SCHEME_OF[dialect], now_us)
-            for topic, kept in found.items():
-                is_meant = dialect is Dialect.MQRFH2 or kept.is_local == is_local
-                if is_meant and not self._spaces.spans_streams(pattern, topic):
-                    self._retained.delete(unit, self._space, self._point, topic)
+        now_us = self._engine.now_us()
+        found = self._retained.matching(self._space, self._point, pattern, SCHEME_OF[dialect], now_us)
+        return [
+            topic
+            for topic, kept in found.items()
+            if (dialect is Dialect.MQRFH2 or kept.is_local == is_local)
+            and not self._spaces.spans_streams(pattern, topic)
+        ]
+
+    def _answer(
+        self, unit: UnitOfWork, message: Message, received: CommandHeader, warnings: tuple[ResponseReason, ...]
+    ) -> None:
+        if warnings:
+            self._responder.warn(unit, message, received, warnings)
+        else:
+            self._responder.accept(unit, message, received)
 
 
 def _check_message_type(descriptor: MessageDescriptor) -> None:

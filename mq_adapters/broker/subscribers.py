@@ -31,7 +31,8 @@ from mq_adapters.broker.responses import Refusal
 from mq_adapters.broker.retained import RetainedPublications
 from mq_adapters.broker.subscription import Identity, Interest, Subscription
 from mq_adapters.broker.subscriptions import Owner, SpaceSubscriptions, SubscriptionRegistry
-from mq_adapters.broker.topic_spaces import TopicSpaces
+from mq_adapters.broker.topic_permissions import TopicPermissions, subscribe_refusal
+from mq_adapters.broker.topic_spaces import SCHEME_OF, TopicSpaces
 from mq_adapters.embedded.engine import AUDIT_QUEUE, Engine
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.unit_of_work import UnitOfWork
@@ -75,6 +76,7 @@ class Subscribers:
         self._registry = registry
         self._retained = retained
         self._distributor = distributor
+        self._permissions = TopicPermissions(engine.objects)
 
     def end_expired(self, unit: UnitOfWork) -> None:
         """Ends the subscriptions whose life is over, so that nobody acts on one."""
@@ -92,6 +94,7 @@ class Subscribers:
         stream_name = self._spaces.stream_of_command(command.stream_name)
         identity = self._identity(message.descriptor, command)
         self._spaces.check_patterns(command.topics, dialect)
+        self._check_permission(stream_name, command.topics, dialect)
         _check_persistence(command)
         _check_filter(command)
         queue = self._checked_queue(identity)
@@ -141,6 +144,8 @@ class Subscribers:
         named = command.subscription_name is not None
         reason = Reason.MQRCCF_WRONG_USER if named else Reason.MQRCCF_DUPLICATE_IDENTITY
         _check_owners(map(_owner, found), message.descriptor, command, reason)
+        for subscription in found:
+            self._check_permission(subscription.stream_name, (subscription.topic,), subscription.dialect)
         count, is_parsed = self._send_retained(unit, found)
         if not is_parsed:
             return Done(warnings=(_NOT_PARSED,))
@@ -240,6 +245,19 @@ class Subscribers:
             point=command.subscription_point or "",
             filter=command.filter or "",
         )
+
+    def _check_permission(self, stream_name: str, topics: Iterable[str], dialect: Dialect) -> None:
+        """3081 for topics to which nobody may subscribe."""
+        space = self._spaces.space(stream_name)
+        refused = [
+            topic
+            for topic in topics
+            if not self._permissions.may_subscribe_to(
+                space, self._spaces.routing_pattern(stream_name, topic, dialect), SCHEME_OF[dialect]
+            )
+        ]
+        if refused:
+            raise subscribe_refusal(refused)
 
     # -- inside: registering -------------------------------------------------------------------------------------------
 

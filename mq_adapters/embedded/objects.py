@@ -57,6 +57,8 @@ class Objects:
         self.users: WeakSet[QueueUser] = WeakSet()
         #: Whoever runs channels, where somebody does.
         self.channels: ChannelControl | None = None
+        #: Counts the changes of definitions, for whoever remembers what follows from them.
+        self.changes = 0
         self._store = store
         self._holdings = holdings
         self._number = number
@@ -249,7 +251,7 @@ class Objects:
         """Deletes an object that is not a local queue."""
         self._store.remove_definition(definition)
         del self._definitions[definition.object_type, definition.name]
-        self._targets.clear()
+        self._changed()
 
     def delete_queue(self, queue: Queue) -> None:
         """Deletes a local queue with the messages on it. Whoever asks has made sure that nobody uses it."""
@@ -308,6 +310,10 @@ class Objects:
 
     def _remember(self, definition: Definition) -> None:
         self._definitions[definition.object_type, definition.name] = definition
+        self._changed()
+
+    def _changed(self) -> None:
+        self.changes += 1
         self._targets.clear()
 
     def _change(self, queue: Queue, definition: Definition) -> None:
