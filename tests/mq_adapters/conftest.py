@@ -1,146 +1,47 @@
-"""Queue managers to test: one that owns its store, and one behind a gateway's socket, each of which can restart."""
+"""Queue managers to test: one that owns its store, one behind a gateway's socket, and IBM MQ's (adapters.py)."""
 
-import asyncio
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TypeVar
 
 import pytest
-import uvloop
 
 from mq_adapters.embedded.client import Client
 from mq_adapters.embedded.direct import Direct
 from mq_adapters.embedded.engine import Engine
-from mq_adapters.embedded.server import Server
-
-T = TypeVar("T")
-
-STEP_S = 10.0  # no step of a test takes longer; a lock that never comes ends the test with an error
+from tests.ibm_mq_stand_in.process import StandInQueueManager
+from tests.mq_adapters.adapters import EMBEDDED, Adapter, EmbeddedAdapter, GatewayThread, RealAdapter, StandInAdapter
 
 
-class GatewayThread:
-    """An engine and its socket server in an event loop of their own, the daemon's kind."""
-
-    def __init__(self, data_dir: Path) -> None:
-        self.data_dir = data_dir
-        self.engine: Engine
-        self.server: Server
-        self.loop: asyncio.AbstractEventLoop
-        self.stopping: asyncio.Event
-        self.complaints: list[dict[str, object]] = []
-        self._is_up = threading.Event()
-        self._error: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, name="gateway")
-        self._thread.start()
-        assert self._is_up.wait(STEP_S), "the gateway did not start"
-        if self._error is not None:
-            raise self._error
-
-    def _run(self) -> None:
-        try:
-            with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-                runner.run(self._serve())
-        except BaseException as error:
-            self._error = error
-        finally:
-            self._is_up.set()
-
-    async def _serve(self) -> None:
-        self.loop = asyncio.get_running_loop()
-        self.loop.set_exception_handler(lambda _loop, context: self.complaints.append(context))
-        self.stopping = asyncio.Event()
-        self.engine = Engine.open(self.data_dir, call_soon=self.loop.call_soon)
-        self.server = Server(self.engine, self.data_dir)
-        try:
-            await self.server.start()
-            self._is_up.set()
-            await self.stopping.wait()
-            await self.server.stop()
-        finally:
-            self.engine.close()
-
-    def call(self, function: Callable[[], T]) -> T:
-        """Runs a function in the gateway's loop and waits for its value."""
-
-        async def run() -> T:
-            return function()
-
-        return asyncio.run_coroutine_threadsafe(run(), self.loop).result(STEP_S)
-
-    def stop(self) -> None:
-        with suppress(RuntimeError):
-            self.loop.call_soon_threadsafe(self.stopping.set)
-        self._thread.join(STEP_S)
-        assert not self._thread.is_alive(), "the gateway did not stop"
-        assert self.complaints == []
-        if self._error is not None:
-            raise self._error
+@pytest.fixture(scope="module")
+def stand_in(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandInQueueManager]:
+    """A queue manager process that the bindings of this process connect to."""
+    with (
+        StandInQueueManager(tmp_path_factory.mktemp("stand_in") / "data") as started,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        started.use(patch)
+        yield started
 
 
-class Adapter:
-    """A queue manager of one data folder, opened as the test's parameter says."""
-
-    def __init__(self, kind: str, data_dir: Path) -> None:
-        self.kind = kind
-        self.data_dir = data_dir
-        self.gateway: GatewayThread | None = None
-        self.connection: Direct | Client
-        self.start()
-
-    def start(self) -> None:
-        if self.kind == "client":
-            self.gateway = GatewayThread(self.data_dir)
-            self.connection = Client(self.data_dir, application_name="a test")
-        else:
-            self.connection = Direct(self.data_dir, application_name="a test")
-
-    def stop(self) -> None:
-        self.connection.close()
-        if self.gateway is not None:
-            self.gateway.stop()
-            self.gateway = None
-
-    @property
-    def engine(self) -> Engine:
-        engine = self.gateway.engine if self.gateway is not None else self.connection._engine
-        assert engine is not None
-        return engine
-
-    def pass_time(self, seconds: float) -> None:
-        """Sets the queue manager's clock on."""
-        later = self.engine.now_us() + int(seconds * 1_000_000)
-        self.engine.now_us = lambda: later
-
-    def restart(self) -> Direct | Client:
-        self.stop()
-        self.start()
-        return self.connection
-
-
-@pytest.fixture(params=["direct", "client"])
+@pytest.fixture(params=EMBEDDED)
 def adapter(request: pytest.FixtureRequest, data_folder: Path) -> Iterator[Adapter]:
-    """Each implementation of the port in turn, on a store of its own."""
-    adapter = Adapter(request.param, data_folder)
+    """Each implementation of the port in turn: the embedded ones, or those that a module names."""
+    if request.param in EMBEDDED:
+        adapter: Adapter = EmbeddedAdapter(request.param, data_folder)
+    elif request.param == "ibm_mq":
+        adapter = RealAdapter()
+    else:
+        adapter = StandInAdapter(request.param, request.getfixturevalue("stand_in"))
     yield adapter
     adapter.stop()
 
 
 @pytest.fixture
-def queue_manager(adapter: Adapter) -> Direct | Client:
-    """A connection to the queue manager under test, with the queue ORDERS."""
+def queue_manager(adapter: EmbeddedAdapter) -> Direct | Client:
+    """A connection to the embedded queue manager under test, with the queue ORDERS."""
     adapter.connection.define("ORDERS", description="for tests")
     return adapter.connection
-
-
-@pytest.fixture
-def other(adapter: Adapter, queue_manager: Direct | Client) -> Iterator[Client]:
-    """Another connection to the queue manager under test; the owner of a store has nobody beside it."""
-    if adapter.kind == "direct":
-        pytest.skip("the store's owner has nobody beside it")
-    with Client(adapter.data_dir, application_name="another test") as other:
-        yield other
 
 
 @pytest.fixture(scope="session")
