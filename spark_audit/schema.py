@@ -10,6 +10,7 @@ _TYPES: Final[dict[str, DataType]] = {
     "long": LongType(),
     "string": StringType(),
     "boolean": BooleanType(),
+    "array<string>": ArrayType(StringType()),
     "array<array<long>>": ArrayType(ArrayType(LongType())),
     "array<array<string>>": ArrayType(ArrayType(StringType())),
 }

@@ -1,6 +1,7 @@
 """Fragments of trail lines: values of notes as JSON text, and what a fact sheet says, written once for many records."""
 
 import binascii
+from collections.abc import Sequence
 from typing import Any, Final
 
 import orjson
@@ -87,11 +88,20 @@ class Sheet:
         ccsid: int,
         encoding: int,
         header: bytes,
+        destination: str = "",  # a batch of an earlier version ends before it
+        stream: str = "",
+        stream_style: str = "",
+        user: str | None = None,
+        topic_filters: Sequence[str] = (),
     ) -> None:
         self.head = f',"topic":{json_text(topic)},"command":{json_text(command)},"queue":{json_text(queue)}'
         self.correlation = _correlation(correl_id)
         self.persistent = f',"persistent":{truth_text(persistent)}'
         self.conversion = f',"conversion":"{ConversionKind.PACKET_TO_HEADER}"'
+        if destination:
+            self.conversion += f',"destination":{json_text(destination)}{_stream(stream, stream_style)}'
+            self.conversion += _filters(topic_filters)
+            self.conversion += f',"user":{json_text(user)}' if user else ""
         self.output = _side("output", format, ccsid, encoding, header)
 
     def _arrival(
@@ -104,10 +114,16 @@ class Sheet:
         ccsid: int,
         encoding: int,
         header: bytes,
+        stream: str = "",  # a batch of an earlier version ends before it
+        stream_style: str = "",
+        source_client: str = "",
+        source_exchange: int = 0,
     ) -> None:
         self.head = f',"queue":{json_text(queue)}'
         self.correlation = _correlation(correl_id)
-        self.conversion = f',"conversion":"{ConversionKind.HEADER_TO_PACKET}"'
+        self.conversion = f',"conversion":"{ConversionKind.HEADER_TO_PACKET}"{_stream(stream, stream_style)}'
+        self.conversion += f',"source_client":{json_text(source_client)}' if source_client else ""
+        self.conversion += f',"source_exchange":{source_exchange}' if source_exchange else ""
         self.input = _side("input", format, ccsid, encoding, header)
         self.is_retained = f',"is_retained":{truth_text(is_retained)}'
 
@@ -161,6 +177,14 @@ class Sheet:
         self.head = f',"queue":{json_text(queue)}'
         names = f',"queue_manager":{json_text(queue_manager)},"channel":{json_text(channel)}'
         self.passage = f'{names},"channel_batch":{batch}'
+
+
+def _stream(stream: str, style: str) -> str:
+    return f',"stream":{json_text(stream)},"stream_style":{json_text(style)}' if stream else ""
+
+
+def _filters(topic_filters: Sequence[str]) -> str:
+    return f',"topic_filters":[{",".join(map(json_text, topic_filters))}]' if topic_filters else ""
 
 
 def _dropped(fields: list[list[str]]) -> str:

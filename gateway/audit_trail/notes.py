@@ -71,18 +71,27 @@ class NoteKind(IntEnum):
 
 
 class Translation:
-    """Fact sheet of packet to header: the command, where it is put, and the header that was written."""
+    """Fact sheet of packet to header: the command, where it is put, and the header that was written.
+
+    For a target, `queue` is its queue, and `destination` its name; the stream is said as `stream_style` has it, `user`
+    stands in the header, and `topic_filters` are what its routes bring of a filter, where that is not all of it.
+    """
 
     __slots__ = (
         "coded_char_set_id",
         "command",
         "correl_id",
+        "destination",
         "encoding",
         "format",
         "header",
         "persistent",
         "queue",
+        "stream",
+        "stream_style",
         "topic",
+        "topic_filters",
+        "user",
     )
 
     def __init__(
@@ -97,6 +106,11 @@ class Translation:
         coded_char_set_id: int,
         encoding: int,
         header: bytes,
+        destination: str = "",
+        stream: str = "",
+        stream_style: str = "",
+        user: str | None = None,
+        topic_filters: tuple[str, ...] = (),
     ) -> None:
         self.command = command
         self.topic = topic
@@ -107,15 +121,37 @@ class Translation:
         self.coded_char_set_id = coded_char_set_id
         self.encoding = encoding
         self.header = header
+        self.destination = destination
+        self.stream = stream
+        self.stream_style = stream_style
+        self.user = user
+        self.topic_filters = topic_filters
 
     def facts(self) -> list[object]:
         return ["translation", *(getattr(self, name) for name in _TRANSLATION_FIELDS)]
 
 
 class Arrival:
-    """Fact sheet of header to packet: the header chain of a publication as it came off the subscriber queue."""
+    """Fact sheet of header to packet: the header chain of a publication as it came off the subscriber queue.
 
-    __slots__ = ("coded_char_set_id", "correl_id", "encoding", "format", "header", "is_retained", "queue", "topic")
+    From a target, its topic may have the prefix of `stream`, as `stream_style` has it, which the packet has not.
+    `source_client` and `source_exchange` are what the publication says of its PUBLISH: from outside, for information.
+    """
+
+    __slots__ = (
+        "coded_char_set_id",
+        "correl_id",
+        "encoding",
+        "format",
+        "header",
+        "is_retained",
+        "queue",
+        "source_client",
+        "source_exchange",
+        "stream",
+        "stream_style",
+        "topic",
+    )
 
     def __init__(
         self,
@@ -128,6 +164,10 @@ class Arrival:
         coded_char_set_id: int,
         encoding: int,
         header: bytes,
+        stream: str = "",
+        stream_style: str = "",
+        source_client: str = "",
+        source_exchange: int = 0,
     ) -> None:
         self.queue = queue
         self.correl_id = correl_id
@@ -137,6 +177,10 @@ class Arrival:
         self.coded_char_set_id = coded_char_set_id
         self.encoding = encoding
         self.header = header
+        self.stream = stream
+        self.stream_style = stream_style
+        self.source_client = source_client
+        self.source_exchange = source_exchange
 
     def facts(self) -> list[object]:
         return ["arrival", *(getattr(self, name) for name in _ARRIVAL_FIELDS)]
@@ -222,6 +266,11 @@ _TRANSLATION_FIELDS: Final = (
     "coded_char_set_id",
     "encoding",
     "header",
+    "destination",
+    "stream",
+    "stream_style",
+    "user",
+    "topic_filters",
 )
 _ARRIVAL_FIELDS: Final = (
     "queue",
@@ -232,6 +281,10 @@ _ARRIVAL_FIELDS: Final = (
     "coded_char_set_id",
     "encoding",
     "header",
+    "stream",
+    "stream_style",
+    "source_client",
+    "source_exchange",
 )
 _SERVICE_FIELDS: Final = (
     "queue",

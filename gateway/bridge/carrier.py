@@ -56,7 +56,7 @@ def carried_pairs(*, qos: int, client: str, sequence: int, user: str | None) -> 
     if not _NOT_XML.search(client):
         texts.append((CLIENT, client))
     texts.append((SEQUENCE, str(sequence)))
-    if user is not None and not _NOT_XML.search(user):
+    if user and not _NOT_XML.search(user):
         texts.append((USER, user))
     return tuple(texts)
 

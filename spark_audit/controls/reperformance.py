@@ -17,7 +17,20 @@ from spark_audit.reperform.performance import reperform
 
 #: Conversions remembered by a worker: copies to many subscribers, or of many publications, are alike.
 _REMEMBERED: Final = 20_000
-_TEXTS: Final = ("conversion", "command", "topic", "queue", "input_format", "output_format", "target", "mode")
+_TEXTS: Final = (
+    "conversion",
+    "command",
+    "topic",
+    "queue",
+    "input_format",
+    "output_format",
+    "target",
+    "mode",
+    "destination",
+    "stream",
+    "stream_style",
+    "user",
+)
 _NUMBERS: Final = (
     "packet_type",
     "granted_qos",
@@ -28,7 +41,18 @@ _NUMBERS: Final = (
     "output_ccsid",
     "output_encoding",
 )
-_COLUMNS: Final = (*_TEXTS, *_NUMBERS, "is_retained", "dropped_fields", "input", "output")
+#: Looked at where a header for a target carries them; else alike conversions would not be.
+_CARRIED: Final = ("client", "exchange")
+_COLUMNS: Final = (
+    *_TEXTS,
+    *_NUMBERS,
+    *_CARRIED,
+    "topic_filters",
+    "is_retained",
+    "dropped_fields",
+    "input",
+    "output",
+)
 _IDENTITY: Final = ("gateway", "sequence", "message_id")
 _OUTCOME: Final = "status string, detail string, same_bytes boolean, byte_offset long, expected string"
 _SCHEMA: Final = (
@@ -81,9 +105,14 @@ def _outcome(row: dict[str, Any]) -> Outcome:
 def _facts(row: dict[str, Any]) -> Facts:
     texts: dict[str, Any] = {name: row[name] or "" for name in _TEXTS}
     numbers: dict[str, Any] = {name: -1 if row[name] is None else row[name] for name in _NUMBERS}
+    carried: dict[str, Any] = {}
+    if row["destination"]:
+        carried = {"client": row["client"] or "", "exchange": -1 if row["exchange"] is None else row["exchange"]}
     return Facts(
         **texts,
         **numbers,
+        **carried,
+        topic_filters=tuple(map(str, row["topic_filters"] or ())),
         is_retained=bool(row["is_retained"]),
         dropped_fields=tuple((str(name), str(reason)) for name, reason in row["dropped_fields"] or ()),
         input=base64.b64decode(row["input"] or "", validate=True),

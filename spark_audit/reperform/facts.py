@@ -7,7 +7,10 @@ from spark_audit.reperform.header import Surroundings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """The fields of a record that has a `conversion`, with the bytes decoded; -1 and "" where a field is left out."""
+    """The fields of a record that has a `conversion`, with the bytes decoded; -1 and "" where a field is left out.
+
+    `client` and `exchange` are given where the header carries them: in a put for a target, with a `destination`.
+    """
 
     conversion: str
     command: str
@@ -29,6 +32,13 @@ class Facts:
     output_encoding: int
     target: str = ""
     mode: str = ""
+    destination: str = ""
+    stream: str = ""
+    stream_style: str = ""
+    topic_filters: tuple[str, ...] = ()
+    user: str = ""
+    client: str = ""
+    exchange: int = -1
 
     @property
     def input_described(self) -> Surroundings:

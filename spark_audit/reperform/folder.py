@@ -61,8 +61,8 @@ def read_leaves(folder: Folder) -> tuple[tuple[str, str], ...]:
 
 
 def written_folder(name: str, elements: tuple[tuple[str, str], ...]) -> str:
-    """The folder's text, without blanks between elements."""
-    inside = "".join(f"<{element}>{_escaped(value)}</{element}>" for element, value in elements)
+    """The folder's text, without blanks between elements; a name may have attributes behind it."""
+    inside = "".join(f"<{element}>{_escaped(value)}</{element.partition(' ')[0]}>" for element, value in elements)
     return f"<{name}>{inside}</{name}>"
 
 

@@ -1,6 +1,7 @@
 """A publication became a PUBLISH for a client: its header, predicted from the publication's own header chain.
 
-Topic: one of the publication's, plain. QoS: the lower of published and granted. RETAIN: IsRetainedPub, set by the
+Topic: one of the publication's, plain, and without the prefix of a target's stream. QoS: the lower of published and
+granted; a publication that carries its QoS was published with that. RETAIN: IsRetainedPub, set by the
 broker on copies of retained publications. Remaining length: from topic, packet identifier and length of the payload.
 DUP and packet identifier are the session's own. Source: MQTT 3.1.1 sections 3.3 and 3.8.4.
 """
@@ -10,6 +11,7 @@ from spark_audit.reperform.header import read_chain
 from spark_audit.reperform.meaning import meaning_of
 from spark_audit.reperform.mqtt import PublishHeader, read_publish, write_publish
 from spark_audit.reperform.outcome import Outcome, Status, UnreadableBytes, compared
+from spark_audit.reperform.target import carried_qos, prefix_of
 
 
 def reperform_delivery(facts: Facts) -> Outcome:
@@ -19,12 +21,16 @@ def reperform_delivery(facts: Facts) -> Outcome:
         packet = read_publish(facts.output)
     except UnreadableBytes as error:
         return Outcome(status=Status.DIFFERENCE, detail=f"the packet cannot be read: {error}", same_bytes=False)
-    topics = publication.values("Topic")
+    prefix = prefix_of(facts)
+    topics = tuple(topic.removeprefix(prefix) for topic in publication.values("Topic"))
+    carried = carried_qos(publication.folders, publication.unmapped)
     retain = "IsRetainedPub" in publication.options("PubOpt")
     qos = min(facts.granted_qos, facts.published_qos)
     differences: list[str] = []
     if publication.command != "Publish":
         differences.append(f"command {publication.command} was delivered")
+    if carried is not None and carried != facts.published_qos:
+        differences.append(f"it was published with QoS {carried}, not {facts.published_qos}")
     if packet.topic not in topics:
         differences.append(f"topic {packet.topic!r} is not the publication's")
     if packet.qos != qos:

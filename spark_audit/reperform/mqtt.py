@@ -78,12 +78,12 @@ def read_filter(part: bytes, packet_type: int) -> str:
     raise UnreadableBytes("not one entry of a SUBSCRIBE or UNSUBSCRIBE")
 
 
-def read_will(part: bytes) -> tuple[str, bool]:
-    """Will topic and will RETAIN: length, topic, and a byte with QoS (0x06) and RETAIN (0x01)."""
+def read_will(part: bytes) -> tuple[str, bool, int]:
+    """Will topic, will RETAIN and will QoS: length, topic, and a byte with QoS (0x06) and RETAIN (0x01)."""
     topic, offset = _text(part, 0)
     if offset + 1 != len(part):
         raise UnreadableBytes("a will is a topic and one byte of flags", offset)
-    return topic, bool(part[offset] & 1)
+    return topic, bool(part[offset] & 1), part[offset] >> 1 & 3
 
 
 def _entry_offset(part: bytes, packet_type: int) -> int:

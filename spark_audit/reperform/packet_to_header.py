@@ -6,6 +6,9 @@
     UNSUBSCRIBE         DeregSub with CorrelAsId, for the same topics or those of them that nobody else uses
     end of a session    DeregSub with CorrelAsId and DeregAll, without topics
 
+For a target the stream is said, a Publish carries what the broker there would lose, and a filter may be narrowed to
+what the target's routes bring (target.py).
+
 Source: MQTT 3.1.1 sections 3.1, 3.3, 3.8 and 3.10; IBM MQ, "Queued publish/subscribe command messages".
 """
 
@@ -26,12 +29,24 @@ from spark_audit.reperform.mqtt import (
 )
 from spark_audit.reperform.outcome import Outcome, Status, UnreadableBytes, compared
 from spark_audit.reperform.table import TO_NAME
+from spark_audit.reperform.target import (
+    USR,
+    carrier_differences,
+    expected_carrier,
+    is_within,
+    prefix_of,
+    read_carrier,
+    said_stream,
+    typed,
+)
 from spark_audit.reperform.topics import character_patterns, covers, escaped
 
 #: What the gateway writes of the payload behind the header: no format, UTF-8, little-endian.
 PAYLOAD: Final = Surroundings(format="", coded_char_set_id=1208, encoding=546)
 _TEXT_FORMAT: Final = "MQSTR"
 _SUBSCRIBER: Final = (("RegOpt", "CorrelAsId"), ("RegOpt", "InformIfRet"))
+#: No SUBSCRIBE asked for a registration that is repeated, so nothing retained is due.
+_SUBSCRIBER_ANEW: Final = (("RegOpt", "CorrelAsId"), ("RegOpt", "NewPubsOnly"), ("RegOpt", "InformIfRet"))
 _IDENTITY: Final = (("RegOpt", "CorrelAsId"),)
 _ALL: Final = (("RegOpt", "CorrelAsId"), ("RegOpt", "DeregAll"))
 #: Where the subscriber's queue is, which the packet does not say.
@@ -60,19 +75,47 @@ def reperform_packet(facts: Facts) -> Outcome:
             detail=f"packet type {facts.packet_type} does not become {facts.command}",
             same_bytes=False,
         )
+    carrier: Fields = ()
     if facts.command in _SUBSCRIPTION_COMMANDS:
         expected, differences = _subscription(facts, actual)
     else:
         expected, differences = _publication(facts, actual)
-    if actual.folders:
-        differences.append(f"the header has folder {actual.folders[0].name}, which nothing asked for")
+        carrier = _carrier(facts, actual)
+    differences += _rest_differences(facts, actual, carrier)
     differences += _body_differences(actual.body)
-    return compared(_written(expected, facts, actual.version), facts.output, differences)
+    return compared(_written(expected, carrier, facts, actual.version), facts.output, differences)
+
+
+def _carrier(facts: Facts, actual: Meaning) -> Fields:
+    """What the header must carry: nothing to the embedded broker, and nothing in a DeletePub."""
+    if not facts.destination or facts.command != "Publish":
+        return ()
+    qos = _publish_of(facts)[2]
+    return expected_carrier(facts, qos, read_carrier(actual.folders, actual.unmapped))
+
+
+def _rest_differences(facts: Facts, actual: Meaning, carrier: Fields) -> list[str]:
+    """Folders, and names without a row in the table: the stream, and what the header carries."""
+    surplus = [folder.name for folder in actual.folders if not (carrier and folder.name == USR)]
+    words = [f"the header has folder {name}, which nothing asked for" for name in surplus]
+    allowed: Fields = (("MQPSStreamName", facts.queue),)
+    if facts.destination:
+        stream = said_stream(facts, actual.version)
+        words += [f"{name} {value!r} is missing" for name, value in stream if (name, value) not in actual.unmapped]
+        allowed = (*stream, *carrier) if actual.version == 1 else ()
+    if carrier:
+        words += carrier_differences(carrier, read_carrier(actual.folders, actual.unmapped))
+    return words + [
+        f"{name} is {value!r}, which nothing asked for"
+        for name, value in actual.unmapped
+        if (name, value) not in allowed
+    ]
 
 
 def _publication(facts: Facts, actual: Meaning) -> tuple[Fields, list[str]]:
     """The fields of Publish and DeletePub, and how the header differs from them."""
-    topic, retain = _topic_and_retain(facts)
+    topic, retain, _ = _publish_of(facts)
+    topic = prefix_of(facts) + topic
     with_payload = facts.payload_bytes > 0
     is_delete = facts.command == "DeletePub"
     expected = [("Command", "DeletePub" if is_delete else "Publish")]
@@ -84,32 +127,29 @@ def _publication(facts: Facts, actual: Meaning) -> tuple[Fields, list[str]]:
     differences = _field_differences(tuple(expected), actual.fields)
     if is_delete and not (retain and facts.payload_bytes <= 0):
         differences.append("DeletePub for a packet that is not a RETAIN without payload")
-    differences += [
-        f"{name} is {value!r}, which nothing asked for"
-        for name, value in actual.unmapped
-        if (name, value) != ("MQPSStreamName", facts.queue)
-    ]
     return tuple(expected), differences
 
 
-def _topic_and_retain(facts: Facts) -> tuple[str, bool]:
+def _publish_of(facts: Facts) -> tuple[str, bool, int]:
+    """Topic, RETAIN and QoS of the packet, or of the will in it."""
     if facts.packet_type == CONNECT:
         return read_will(facts.input)
     header = read_publish(facts.input)
-    return header.topic, header.retain
+    return header.topic, header.retain, header.qos
 
 
 def _subscription(facts: Facts, actual: Meaning) -> tuple[Fields, list[str]]:
     """The fields of RegSub and DeregSub; queue names stand as the gateway wrote them, for the packet has none."""
     places = tuple(field for field in actual.fields if field[0] in _PLACES)
     topics: tuple[str, ...] = ()
-    options = _SUBSCRIBER if facts.command == "RegSub" else _IDENTITY
+    options: Fields = _SUBSCRIBER if facts.command == "RegSub" else _IDENTITY
     differences: list[str] = []
     if facts.input and facts.packet_type in (SUBSCRIBE, UNSUBSCRIBE):
         topic_filter = read_filter(facts.input, facts.packet_type)
-        topics, differences = _filter_topics(facts.command, topic_filter, actual)
+        topics, differences = _filter_topics(facts, topic_filter, actual)
     elif facts.packet_type in (SUBSCRIBE, UNSUBSCRIBE):
-        topics = actual.values("Topic")  # undone by the gateway itself: no packet says which filter
+        topics = actual.values("Topic")  # undone or repeated by the gateway itself: no packet says which filter
+        options = _SUBSCRIBER_ANEW if facts.command == "RegSub" and facts.destination else options
     else:
         options = _ALL
     expected = (
@@ -122,15 +162,26 @@ def _subscription(facts: Facts, actual: Meaning) -> tuple[Fields, list[str]]:
     return expected, differences + _field_differences(expected, actual_fields)
 
 
-def _filter_topics(command: str, topic_filter: str, actual: Meaning) -> tuple[tuple[str, ...], list[str]]:
+def _filter_topics(facts: Facts, topic_filter: str, actual: Meaning) -> tuple[tuple[str, ...], list[str]]:
     """The topics to be expected for a filter, given those that were written."""
-    predicted = (topic_filter,) if actual.version == 2 else character_patterns(topic_filter)
+    filters = facts.topic_filters or (topic_filter,)
+    differences = [f"{each!r} is more than {topic_filter!r}" for each in filters if not is_within(each, topic_filter)]
+    prefix = prefix_of(facts) if actual.version == 2 else escaped(prefix_of(facts))
     written = actual.values("Topic")
-    if command == "DeregSub" and written and set(written) <= set(predicted):
-        return written, []
-    if actual.version == 1 and set(written) != set(predicted) and covers(written, topic_filter):
-        return written, []
-    return predicted, []
+    predicted = tuple(dict.fromkeys(prefix + each for each in _patterns(filters, actual.version)))
+    if facts.command == "DeregSub" and written and set(written) <= set(predicted):
+        return written, differences
+    if actual.version == 1 and set(written) != set(predicted):
+        plain = tuple(each.removeprefix(prefix) for each in written if each.startswith(prefix))
+        if len(plain) == len(written) and all(covers(plain, each) for each in filters):
+            return written, differences
+    return predicted, differences
+
+
+def _patterns(filters: tuple[str, ...], version: int) -> list[str]:
+    if version == 2:
+        return list(filters)
+    return [pattern for each in filters for pattern in character_patterns(each)]
 
 
 def _field_differences(expected: Fields, actual: Fields) -> list[str]:
@@ -155,11 +206,13 @@ def _body_differences(body: Surroundings) -> list[str]:
     return []
 
 
-def _written(fields: Fields, facts: Facts, version: int) -> bytes:
+def _written(fields: Fields, carrier: Fields, facts: Facts, version: int) -> bytes:
+    """The bytes of the header: in MQRFH the stream stands behind the options, and the carrier at the end."""
     if version == 2:
-        return write_mqrfh2(((PSC, fields),), facts.output_described, PAYLOAD)
+        folders = ((PSC, fields), *(((USR, typed(carrier)),) if carrier else ()))
+        return write_mqrfh2(folders, facts.output_described, PAYLOAD)
     is_publish = facts.command == "Publish"
-    pairs = tuple(
-        (TO_NAME[name], escaped(value) if is_publish and name == "Topic" else value) for name, value in fields
-    )
-    return write_mqrfh(pairs, facts.output_described, PAYLOAD)
+    pairs = [(TO_NAME[name], escaped(value) if is_publish and name == "Topic" else value) for name, value in fields]
+    options = sum(1 for name, _ in fields if name not in (*_PLACES, "Topic"))
+    stream = said_stream(facts, version) if facts.destination else ()
+    return write_mqrfh((*pairs[:options], *stream, *pairs[options:], *carrier), facts.output_described, PAYLOAD)

@@ -4,6 +4,7 @@ import base64
 import hashlib
 
 import orjson
+import ormsgpack
 import pytest
 
 from gateway.audit_trail.notes import Arrival, NoteKind, Passage, Service, Translation, pack_batch
@@ -224,6 +225,69 @@ def test_a_message_that_went_over_a_channel_is_told_with_both_its_identifiers(pa
         assert record["target_message_id"] == "414d5120514d312020202020202020200102030405060708"
         assert (record["queue"], record["queue_manager"]) == ("STOCK", "QM1_2026-11-20")
         assert (record["channel"], record["channel_batch"]) == ("CENTRAL.OUT.0", 12)
+
+
+@pytest.fixture
+def translation_at_target() -> Translation:
+    return Translation(
+        command="RegSub",
+        topic="SPORT/a/b SPORT/a/b/*",
+        queue="SYSTEM.BROKER.CONTROL.QUEUE",
+        correl_id=CORREL_ID,
+        persistent=True,
+        format=b"MQHRF   ",
+        coded_char_set_id=1208,
+        encoding=546,
+        header=HEADER,
+        destination="CENTRAL",
+        stream="SPORT",
+        stream_style="queue_manager",
+        user="anna",
+        topic_filters=("a/b/#", "a/c"),
+    )
+
+
+@pytest.fixture
+def arrival_from_target() -> Arrival:
+    return Arrival(
+        queue="RFHBRIDGE.SUBSCRIBER",
+        correl_id=CORREL_ID,
+        topic="a/b",
+        is_retained=False,
+        format=b"MQHRF2  ",
+        coded_char_set_id=1208,
+        encoding=546,
+        header=HEADER,
+        stream="SPORT",
+        stream_style="queue_manager",
+        source_client="boiler",
+        source_exchange=12,
+    )
+
+
+def test_a_put_for_a_target_names_it_with_its_stream(translation_at_target) -> None:
+    part = b"\x00\x05a/b/#\x01"
+    (put,) = _expanded((NoteKind.REQUESTED, AT, "boiler", 5, 8, 11, part, 0, b"", 302, translation_at_target))
+    assert (put["destination"], put["stream"], put["stream_style"]) == ("CENTRAL", "SPORT", "queue_manager")
+    assert (put["topic_filters"], put["user"]) == (["a/b/#", "a/c"], "anna")
+    assert list(put) == [field.name for field in FIELDS if field.name in put]
+
+
+def test_a_delivery_from_a_target_tells_what_the_publication_says_of_its_origin(arrival_from_target) -> None:
+    (put,) = _expanded((NoteKind.DELIVERED, AT, "screen", 6, 1, 303, PUBLISH, 2, DIGEST, 1, 1, arrival_from_target))
+    assert (put["source_client"], put["source_exchange"]) == ("boiler", 12)
+    assert (put["stream"], put["stream_style"]) == ("SPORT", "queue_manager")
+    assert list(put) == [field.name for field in FIELDS if field.name in put]
+
+
+def test_a_fact_sheet_of_an_earlier_version_is_read() -> None:
+    """It ended before what is said of targets: such batches may still be on the audit queue after an upgrade."""
+    earlier = ["translation", "Publish", "a/b", "Q", bytes(24), True, b"MQHRF2  ", 1208, 546, HEADER]
+    note = [NoteKind.RELEASED, AT, "boiler", 5, 2, PUBLISH, 2, DIGEST, 300, 0]
+    packed = ormsgpack.packb([1, 7, ormsgpack.packb([note]), [earlier]])
+    _, (put,) = Expander(GATEWAY).expand(packed)
+    assert '"queue":"Q"' in put
+    assert "destination" not in put
 
 
 def test_every_record_has_its_fields_in_the_order_of_the_definition(translation, arrival, delivery, passage) -> None:

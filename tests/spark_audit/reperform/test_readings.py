@@ -261,6 +261,6 @@ def test_entries_of_subscribe_and_unsubscribe_read_alone_and_in_their_packet() -
 
 
 def test_a_will_is_a_topic_and_flags() -> None:
-    assert read_will(bytes.fromhex("0003 612f62 03")) == ("a/b", True)
+    assert read_will(bytes.fromhex("0003 612f62 03")) == ("a/b", True, 1)
     with pytest.raises(UnreadableBytes):
         read_will(bytes.fromhex("0003 612f62"))

@@ -1,0 +1,96 @@
+"""What a header for a target says beside the command: its stream, and what it carries of MQTT.
+
+    streams "queue"           MQPSStreamName where the stream is not the default one; MQRFH2 cannot say it
+    "message_broker"          prefix $SYS/STREAM/<stream>/ in front of each topic
+    "queue_manager"           prefix <stream>/
+
+A Publish carries QoS, client and exchange of its packet, and the user where the record has one: in MQRFH2 as properties
+of folder usr, in MQRFH as pairs behind the command. Source: IBM MQ, "Streams and topics"; Message Broker, "Streams".
+"""
+
+import re
+from typing import Final
+
+from spark_audit.reperform.facts import Facts
+from spark_audit.reperform.folder import Folder, read_elements
+
+USR: Final = "usr"
+STREAM_NAME: Final = "MQPSStreamName"
+_DEFAULT_STREAM: Final = "SYSTEM.BROKER.DEFAULT.STREAM"
+_PREFIXES: Final = {"message_broker": "$SYS/STREAM/{}/", "queue_manager": "{}/"}
+_QOS, _CLIENT, _SEQUENCE, _USER = "rfhbQos", "rfhbClient", "rfhbSeq", "rfhbUser"
+#: Characters that XML 1.0 has not: a client identifier or user with one of them is not carried.
+_OUTSIDE_XML: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+_NUMBER: Final = re.compile(r"[1-9][0-9]{0,18}")
+
+Pairs = tuple[tuple[str, str], ...]
+
+
+def prefix_of(facts: Facts) -> str:
+    """What stands in front of each topic of the stream."""
+    pattern = _PREFIXES.get(facts.stream_style, "")
+    return "" if facts.stream == _DEFAULT_STREAM else pattern.format(facts.stream)
+
+
+def said_stream(facts: Facts, version: int) -> Pairs:
+    """The stream as MQRFH names it, where it must."""
+    is_said = version == 1 and facts.stream_style == "queue" and facts.stream != _DEFAULT_STREAM
+    return ((STREAM_NAME, facts.stream),) if is_said else ()
+
+
+def expected_carrier(facts: Facts, qos: int, written: Pairs) -> Pairs:
+    """What a Publish must carry. No record tells the exchange of a will: there any number will do."""
+    sequence = str(facts.exchange) if facts.exchange >= 0 else dict(written).get(_SEQUENCE, "")
+    if facts.exchange < 0 and not _NUMBER.fullmatch(sequence):
+        sequence = "1"
+    pairs = [(_QOS, str(qos))]
+    pairs += _text(_CLIENT, facts.client)
+    pairs.append((_SEQUENCE, sequence))
+    pairs += _text(_USER, facts.user)
+    return tuple(pairs)
+
+
+def read_carrier(folders: tuple[Folder, ...], unmapped: Pairs) -> Pairs:
+    """What a header carries: the properties of folder usr, or its own pairs beside the command."""
+    for folder in folders:
+        if folder.name == USR:
+            return read_elements(folder)
+    return tuple(pair for pair in unmapped if pair[0] != STREAM_NAME)
+
+
+def carrier_differences(expected: Pairs, actual: Pairs) -> list[str]:
+    """In words, how what is carried differs."""
+    if expected == actual:
+        return []
+    words = [f"{name} {value!r} is not carried" for name, value in expected if (name, value) not in actual]
+    words += [f"{name} {value!r} is carried" for name, value in actual if (name, value) not in expected]
+    return words or ["what is carried is in another order, or doubled"]
+
+
+def carried_qos(folders: tuple[Folder, ...], unmapped: Pairs) -> int | None:
+    """The QoS that a publication carries, 0 to 2; None for one without, or with something else."""
+    text = next((value for name, value in read_carrier(folders, unmapped) if name == _QOS), "")
+    return int(text) if text in ("0", "1", "2") else None
+
+
+def typed(pairs: Pairs) -> Pairs:
+    """The properties as start tags: numbers have a type (IBM MQ, attribute dt)."""
+    types = {_QOS: "i4", _SEQUENCE: "i8"}
+    return tuple((f"{name} dt='{types[name]}'" if name in types else name, value) for name, value in pairs)
+
+
+def is_within(narrowed: str, topic_filter: str) -> bool:
+    """Whether a filter matches only what another matches, level by level (MQTT 3.1.1 section 4.7)."""
+    ours, theirs = narrowed.split("/"), topic_filter.split("/")
+    if ours[0].startswith("$") and theirs[0] in ("+", "#"):
+        return False
+    for place, level in enumerate(theirs):
+        if level == "#":
+            return True
+        if place >= len(ours) or ours[place] == "#" or level not in (ours[place], "+"):
+            return False
+    return len(ours) == len(theirs)
+
+
+def _text(name: str, value: str) -> list[tuple[str, str]]:
+    return [(name, value)] if value and not _OUTSIDE_XML.search(value) else []
