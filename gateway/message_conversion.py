@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from mappings.convert import ConversionReport, Mode, convert
+from mappings.convert import ConversionReport, Folders, Mode, convert
 from mappings.detection import announcement_of
 from mappings.table import Dialect
 
@@ -13,6 +13,7 @@ class Wish:
 
     to: Dialect
     mode: Mode = Mode.STRICT
+    folders: Folders = Folders.DROPPED
     format: bytes | None = None
     coded_char_set_id: int | None = None
     encoding: int | None = None
@@ -39,6 +40,7 @@ def converted_message(data: bytes, wish: Wish) -> ConvertedMessage:
         encoding=announcement.encoding,
         to=wish.to,
         mode=wish.mode,
+        folders=wish.folders,
     )
     return ConvertedMessage(
         data=conversion.header + data[conversion.body_offset :],

@@ -1,6 +1,7 @@
 """What stands before the first header of a message that came without its MQMD, found from its first bytes.
 
-    bytes 0 to 3    StrucId: "RFH " or "DLH ", in ASCII (52 46 48 20) or in EBCDIC (D9 C6 C8 40)
+    bytes 0 to 3    StrucId: "RFH ", "DLH " or that of a header that is walked over (opaque_header.KNOWN_HEADERS),
+                    in ASCII (52 46 48 20) or in EBCDIC (D9 C6 C8 40)
     bytes 4 to 7    Version, in the byte order of the header: 1 or 2
 
 EBCDIC pages agree in the letters of a StrucId. The header's own CodedCharSetId, which describes what follows, is taken
@@ -13,6 +14,7 @@ from typing import Final, Literal
 from mappings.charset import ENCODING_NORMAL, ENCODING_REVERSED, UTF_8, is_ebcdic
 from mappings.errors import HeaderError
 from mappings.header_chain import FORMAT_DEAD_LETTER, FORMAT_MQRFH, FORMAT_MQRFH2
+from mappings.opaque_header import KNOWN_HEADERS
 from mappings.reasons import Reason
 
 #: The international EBCDIC page.
@@ -21,13 +23,19 @@ EBCDIC_INTERNATIONAL: Final = 500
 _DETECTABLE_BYTES: Final = 8
 _DEAD_LETTER_CODED_CHAR_SET_ID_OFFSET: Final = 112
 _RULES_AND_FORMATTING_CODED_CHAR_SET_ID_OFFSET: Final = 16
+#: What a header begins with, in ASCII and in EBCDIC.
 _STRUC_IDS: Final = {
-    b"RFH ": ("RFH", False),
-    b"\xd9\xc6\xc8\x40": ("RFH", True),
-    b"DLH ": ("DLH", False),
-    b"\xc4\xd3\xc8\x40": ("DLH", True),
+    name.encode(codec): (name.rstrip(), codec == "cp500")
+    for name in ("RFH ", "DLH ", *(struc_id for struc_id, _, _ in KNOWN_HEADERS))
+    for codec in ("ascii", "cp500")
 }
-_FORMATS: Final = {("RFH", 1): FORMAT_MQRFH, ("RFH", 2): FORMAT_MQRFH2, ("DLH", 1): FORMAT_DEAD_LETTER}
+#: Versions 1 and 2 are all that there are of headers that are walked over.
+_FORMATS: Final = {
+    ("RFH", 1): FORMAT_MQRFH,
+    ("RFH", 2): FORMAT_MQRFH2,
+    ("DLH", 1): FORMAT_DEAD_LETTER,
+    **{(struc_id.rstrip(), version): format for struc_id, _, format in KNOWN_HEADERS for version in (1, 2)},
+}
 _BYTE_ORDERS: Final[tuple[tuple[Literal["big", "little"], int], ...]] = (
     ("big", ENCODING_NORMAL),
     ("little", ENCODING_REVERSED),
@@ -81,7 +89,7 @@ def _not_found(data: bytes, structure: str) -> HeaderError:
     if not data:
         problem = "the input is empty"
     elif not structure:
-        problem = f"the input begins with {data[:4].hex(' ')}, which is the StrucId of no MQRFH, MQRFH2 or MQDLH"
+        problem = f"the input begins with {data[:4].hex(' ')}, which is the StrucId of no header of IBM MQ"
     elif len(data) < _DETECTABLE_BYTES:
         problem = f"the input ends after {len(data)} bytes, within StrucId and Version"
     else:

@@ -23,6 +23,16 @@ from mappings.fixed_part import format_from
 
 _PREFIX: Final = b"MQH"
 _FORMATS: Final = frozenset({b"MQCICS  ", b"MQIMS   "})  # MQFMT_CICS, MQFMT_IMS
+#: StrucId, name and Format of those that IBM MQ defines (MQFMT_...); what each Format announces is one of them.
+KNOWN_HEADERS: Final = (
+    ("CIH ", "MQCIH", b"MQCICS  "),
+    ("IIH ", "MQIIH", b"MQIMS   "),
+    ("DH  ", "MQDH", b"MQHDIST "),
+    ("MDE ", "MQMDE", b"MQHMDE  "),
+    ("RMH ", "MQRMH", b"MQHREF  "),
+    ("WIH ", "MQWIH", b"MQHWIH  "),
+)
+_NAMES: Final = {format: name for _, name, format in KNOWN_HEADERS}
 _BEGINNING_BYTES: Final = 32
 _BIG_ENDIAN: Final = struct.Struct(">4siiii8si")
 _LITTLE_ENDIAN: Final = struct.Struct("<4siiii8si")
@@ -41,6 +51,11 @@ class OpaqueHeader:
 def announces_opaque_header(format: bytes) -> bool:
     """Whether a Format, as it stands in ASCII, is that of a header that begins like the others."""
     return format[:3] == _PREFIX or format in _FORMATS
+
+
+def opaque_header_name(format: bytes) -> str:
+    """IBM's name of the structure that a Format announces, where it is known; else the Format itself."""
+    return _NAMES.get(format) or format.decode("ascii", "replace").rstrip(" \0")
 
 
 def read_opaque_header(data: bytes, offset: int = 0, *, coded_char_set_id: int, encoding: int) -> OpaqueHeader | None:

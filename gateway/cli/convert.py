@@ -13,7 +13,7 @@ from gateway.cli.folder import FolderConversion
 from gateway.cli.message_options import CodedCharSetIdOption, EncodingOption, FormatOption
 from gateway.cli.terminal import write_line
 from gateway.message_conversion import ConvertedMessage, Wish, converted_message
-from mappings.convert import Mode
+from mappings.convert import Folders, Mode
 from mappings.table import Dialect
 
 _log = logging.getLogger(__name__)
@@ -36,6 +36,10 @@ def convert(
     mode: Annotated[
         Mode, typer.Option("--mode", help="strict: the nine mapped fields; extended: the subscription's names too.")
     ] = Mode.STRICT,
+    folders: Annotated[
+        Folders,
+        typer.Option("--folders", help="The folders beside psc (usr, jms, ...): dropped, or kept behind an MQRFH."),
+    ] = Folders.DROPPED,
     report: Annotated[
         Path | None,
         typer.Option(
@@ -55,7 +59,9 @@ def convert(
     With a folder and --out each file in it is one message; the new one has the same name. The originals stay, and
     DIR/report.jsonl (or --report) has a line for each. Exit code 1 when one of them could not be converted.
     """
-    wish = Wish(to=to, mode=mode, format=format, coded_char_set_id=coded_char_set_id, encoding=encoding)
+    wish = Wish(
+        to=to, mode=mode, folders=folders, format=format, coded_char_set_id=coded_char_set_id, encoding=encoding
+    )
     is_folder = message != STANDARD_STREAM and Path(message).is_dir()
     if out is None and not is_folder:
         _check_targets(output, report)

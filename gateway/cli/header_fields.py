@@ -11,6 +11,7 @@ from typing import Final
 from mappings.charset import decode_text, is_big_endian
 from mappings.errors import HeaderError
 from mappings.header_chain import FORMAT_DEAD_LETTER, FORMAT_MQRFH, FORMAT_MQRFH2
+from mappings.opaque_header import announces_opaque_header, opaque_header_name
 
 Value = str | int
 
@@ -68,15 +69,18 @@ class Extent:
 
 
 def structure_name(format: bytes) -> str | None:
-    """The structure that a Format announces, where it is one that is walked."""
-    return _LAYOUTS[format][0] if format in _LAYOUTS else None
+    """The structure that a Format announces, where it is one that is read, or walked over."""
+    if format in _LAYOUTS:
+        return _LAYOUTS[format][0]
+    return opaque_header_name(format) if announces_opaque_header(format) else None
 
 
 def read_fields(data: bytes, offset: int, format: bytes, *, coded_char_set_id: int, encoding: int) -> tuple[Field, ...]:
     """The fixed fields of the structure at `offset` whose bytes are all there."""
     order = _byte_order(encoding)
     fields = []
-    for name, position, length in _LAYOUTS[format][1]:
+    layout = _LAYOUTS[format][1] if format in _LAYOUTS else _COMMON  # headers that are walked over begin alike
+    for name, position, length in layout:
         start = offset + position
         raw = data[start : start + (length or 4)]
         if len(raw) < (length or 4):

@@ -15,6 +15,7 @@ from mappings.command import read_command
 from mappings.detection import Announcement
 from mappings.errors import MappingError
 from mappings.header_chain import (
+    FORMAT_DEAD_LETTER,
     FORMAT_MQRFH,
     FORMAT_MQRFH2,
     Header,
@@ -24,8 +25,11 @@ from mappings.header_chain import (
 )
 from mappings.mqrfh import read_mqrfh
 from mappings.mqrfh2 import read_mqrfh2
+from mappings.opaque_header import OpaqueHeader, read_opaque_header
 from mappings.response import read_response
 
+#: Formats of the headers that are read as a whole; others are walked over.
+_READ_FORMATS: Final = frozenset({FORMAT_MQRFH, FORMAT_MQRFH2, FORMAT_DEAD_LETTER})
 _RESPONSE_NAMES: Final = frozenset({"MQPSCompCode", "pscr"})
 _COMMAND_NAMES: Final = frozenset({"MQPSCommand", "psc"})
 _RESERVED: Final = "MQPS"
@@ -110,7 +114,7 @@ class _Walk:
             coded_char_set_id=announcement.coded_char_set_id,
             encoding=announcement.encoding,
         )
-        while not self.is_damaged and structure_name(self._place.format) is not None:
+        while not self.is_damaged and self._is_at_header():
             self._step()
 
     @property
@@ -138,6 +142,13 @@ class _Walk:
             body_encoding=place.encoding,
         )
 
+    def _is_at_header(self) -> bool:
+        """Whether a header follows: one to be walked over is part of the body where its beginning does not hold."""
+        place = self._place
+        if place.format in _READ_FORMATS:
+            return True
+        return structure_name(place.format) is not None and _read_opaque(self._data, place) is not None
+
     def _step(self) -> None:
         place = self._place
         self.structures.append(_structure_at(self._data, place))
@@ -163,7 +174,15 @@ def _read_header(data: bytes, place: HeaderPlace) -> Header:
         return read_mqrfh(data, place.offset, coded_char_set_id=page, encoding=encoding)
     if place.format == FORMAT_MQRFH2:
         return read_mqrfh2(data, place.offset, coded_char_set_id=page, encoding=encoding)
-    return read_dead_letter_header(data, place.offset, coded_char_set_id=page, encoding=encoding)
+    if place.format == FORMAT_DEAD_LETTER:
+        return read_dead_letter_header(data, place.offset, coded_char_set_id=page, encoding=encoding)
+    opaque = _read_opaque(data, place)
+    assert opaque is not None  # else it was not taken for a header
+    return opaque
+
+
+def _read_opaque(data: bytes, place: HeaderPlace) -> OpaqueHeader | None:
+    return read_opaque_header(data, place.offset, coded_char_set_id=place.coded_char_set_id, encoding=place.encoding)
 
 
 def _structure_at(data: bytes, place: HeaderPlace) -> Structure:

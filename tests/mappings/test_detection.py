@@ -41,6 +41,25 @@ def test_dead_letter_header_is_found_in_both_alphabets():
     assert announcement_of(ebcdic) == Announcement(format=b"MQDEAD  ", coded_char_set_id=1047, encoding=273)
 
 
+@pytest.mark.parametrize(
+    ("struc_id", "version", "format"),
+    [
+        (b"CIH ", 2, b"MQCICS  "),
+        (b"IIH ", 1, b"MQIMS   "),
+        (b"DH  ", 1, b"MQHDIST "),
+        (b"MDE ", 2, b"MQHMDE  "),
+        (b"RMH ", 1, b"MQHREF  "),
+        (b"WIH ", 1, b"MQHWIH  "),
+    ],
+)
+def test_header_that_is_walked_over_is_found_by_its_struc_id(struc_id, version, format):
+    for order, encoding in (("little", 546), ("big", 273)):
+        header = struc_id + version.to_bytes(4, order) + bytes(40)
+        assert announcement_of(header) == Announcement(format=format, coded_char_set_id=1208, encoding=encoding)
+    ebcdic = struc_id.decode().encode("cp500") + version.to_bytes(4, "big") + bytes(40)
+    assert announcement_of(ebcdic) == Announcement(format=format, coded_char_set_id=500, encoding=273)
+
+
 def test_what_the_caller_knows_goes_before_what_is_found():
     found = announcement_of(MQRFH, coded_char_set_id=819)
     assert found == Announcement(format=b"MQHRF   ", coded_char_set_id=819, encoding=546)

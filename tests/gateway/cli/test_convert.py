@@ -109,6 +109,23 @@ def test_header_cut_at_any_length_is_an_error_and_no_output(rfhbridge, vectors, 
         assert "Traceback" not in ended.stderr
 
 
+def test_folders_are_dropped_or_by_choice_kept_behind_an_mqrfh(rfhbridge, vectors, tmp_path):
+    report = tmp_path / "report.json"
+    message = vectors.mqrfh2_two_folders + BODY
+    dropped = rfhbridge("convert", "--to", "mqrfh", "--report", report, stdin=message)
+    assert dropped.exit_code == 0
+    assert b"<mcd>" not in dropped.stdout
+    assert "name=mcd" in dropped.stderr
+    kept = rfhbridge("convert", "--to", "mqrfh", "--folders", "kept", "--report", report, stdin=message)
+    assert (kept.exit_code, kept.stderr) == (0, "")
+    assert kept.stdout.index(b"MQPSCommand") < kept.stdout.index(b"<mcd>")
+    assert kept.stdout.endswith(BODY)
+    outcomes = {field["name"]: field["outcome"] for field in json.loads(report.read_text())["fields"]}
+    assert outcomes["mcd"] == "copied"
+    back = rfhbridge("convert", "--to", "mqrfh2", stdin=kept.stdout)
+    assert back.stdout.index(b"<psc>") < back.stdout.index(b"<mcd>")
+
+
 def test_output_file_appears_whole_and_keeps_the_mode_of_the_one_it_replaces(rfhbridge, vectors, tmp_path):
     source, target = tmp_path / "in.bin", tmp_path / "out.bin"
     source.write_bytes(vectors.mqrfh)

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import struct
 
 import pytest
 
@@ -98,6 +99,35 @@ def test_header_behind_a_dead_letter_header_is_found(rfhbridge, vectors):
     assert [(header["structure"], header["offset"]) for header in told["headers"]] == [("MQDLH", 0), ("MQRFH2", 172)]
     assert told["headers"][0]["fields"]["DestQName"] == "LOST"
     assert told["headers"][0]["fields"]["Reason"] == 2085
+
+
+def cics_header(next_format: bytes, *, struc_length: int = 180) -> bytes:
+    """An MQCIH by IBM's layout, version 2 and little-endian, with nothing but zeros in its own fields."""
+    fixed = b"CIH " + struct.pack("<iiii8si", 2, struc_length, 546, 1208, next_format, 0)
+    return fixed + bytes(180 - len(fixed))
+
+
+@pytest.mark.parametrize("options", [(), ("--format", "MQCICS")])
+def test_header_that_is_walked_over_is_shown_as_one(rfhbridge, vectors, options):
+    ended = rfhbridge("inspect", *options, stdin=cics_header(b"MQHRF   ") + vectors.mqrfh + b"body")
+    lines = ended.stdout.decode().splitlines()
+    assert ended.exit_code == 0
+    assert lines[0] == "MQCIH at byte 0, CodedCharSetId 1208, Encoding 546 (little-endian)"
+    assert "     8  StrucLength     180" in lines
+    assert "    20  Format          MQHRF" in lines
+    assert lines[8].startswith("MQRFH at byte 180,")
+    assert any(line.startswith(f"body at byte {180 + len(vectors.mqrfh)}, 4 bytes") for line in lines)
+    shown = json.loads(rfhbridge("inspect", "--json", stdin=cics_header(b"MQHRF   ") + vectors.mqrfh).stdout)
+    assert [header["structure"] for header in shown["headers"]] == ["MQCIH", "MQRFH"]
+    assert shown["headers"][0]["fields"]["Version"] == 2
+
+
+def test_header_that_cannot_be_walked_over_is_part_of_the_body(rfhbridge, vectors):
+    header = vectors.mqrfh.replace(b"MQSTR   ", b"MQIMS   ")
+    for behind in (b"IIH ", cics_header(b"MQSTR   ", struc_length=9_999)):
+        shown = json.loads(rfhbridge("inspect", "--json", stdin=header + behind).stdout)
+        assert [header["structure"] for header in shown["headers"]] == ["MQRFH"]
+        assert (shown["body_offset"], shown["body_format"]) == (len(header), "MQIMS")
 
 
 def test_ebcdic_header_is_shown_in_letters(rfhbridge, vectors):

@@ -9,7 +9,7 @@ from gateway.cli.message_view import inspection_json, inspection_lines
 from mappings.detection import Announcement, announcement_of
 from mappings.errors import MappingError
 
-FORMATS = (b"MQHRF   ", b"MQHRF2  ", b"MQDEAD  ", b"MQSTR   ")
+FORMATS = (b"MQHRF   ", b"MQHRF2  ", b"MQDEAD  ", b"MQCICS  ", b"MQHOTHER", b"MQSTR   ")
 
 
 def shown(data, announcement):
