@@ -38,7 +38,7 @@ def convert(
     ] = Mode.STRICT,
     folders: Annotated[
         Folders,
-        typer.Option("--folders", help="The folders beside psc (usr, jms, ...): dropped, or kept behind an MQRFH."),
+        typer.Option("--folders", help="Folders beside psc, as usr and jms: dropped, or kept behind an MQRFH."),
     ] = Folders.DROPPED,
     report: Annotated[
         Path | None,
