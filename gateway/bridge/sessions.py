@@ -255,7 +255,7 @@ class Sessions:
             Session(client, clean_session=clean_session, maximum_in_flight=self._maximum_in_flight),
             epoch=epoch,
             level=level,
-            correl_id=_correl_id(self._engine.incarnation, client, epoch),
+            correl_id=session_correl_id(self._engine.incarnation, client, epoch),
             first_exchange=self._engine.number(),
             rights=self._access.rights_of(None, client),
         )
@@ -279,6 +279,7 @@ def flow_key(session: ClientSession, packet_identifier: int) -> bytes:
     return session.epoch.to_bytes(8, "big") + packet_identifier.to_bytes(2, "big")
 
 
-def _correl_id(incarnation: bytes, client: str, epoch: int) -> bytes:
+def session_correl_id(incarnation: bytes, client: str, epoch: int) -> bytes:
+    """The CorrelId of a session's subscriptions: a tag, and a hash of store, client and session."""
     digest = hashlib.sha256(b"\0".join((incarnation, client.encode(), epoch.to_bytes(8, "big")))).digest()
     return _CORREL_ID_TAG + digest[:20]

@@ -7,6 +7,7 @@ from gateway.cli.audit import audit
 from gateway.cli.check import check
 from gateway.cli.convert import convert
 from gateway.cli.examples import epilog
+from gateway.cli.explain import explain
 from gateway.cli.inspect import inspect
 from gateway.cli.lint import lint
 from gateway.cli.mqsc import mqsc
@@ -35,6 +36,11 @@ application.add_typer(queue, name="queue")
 application.command(epilog=epilog("rfhbridge mqsc queues.mqsc", "echo 'DISPLAY QLOCAL(*) CURDEPTH' | rfhbridge mqsc"))(
     mqsc
 )
+application.command(
+    epilog=epilog(
+        "rfhbridge explain plant/boiler/temperature --client boiler-1", "rfhbridge explain --mqsc > set-up.mqsc"
+    )
+)(explain)
 application.command(
     epilog=epilog(
         "rfhbridge convert --to mqrfh2 message.bin -o converted.bin --report report.json",

@@ -265,7 +265,7 @@ def verify(
         bool, typer.Option("--set-aside", help="First take damaged messages off their queues; stop the gateway before.")
     ] = False,
 ) -> None:
-    """Check the store: the file, every checksum, and that all in it agrees.
+    """Check the store: its file, every checksum, every agreement.
 
     A gateway may be running. Exit code 1 where something was found. What is set aside stays in the file, in table
     damaged.

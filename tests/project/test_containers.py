@@ -1,15 +1,19 @@
-"""The Dockerfile and the compose file."""
+"""The Dockerfile and the compose file, read by their rules: no container engine is needed, and none was asked.
 
+compose-spec.json is the Compose Specification's own JSON schema (Apache License 2.0), of June 2026.
+"""
+
+import json
 import re
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 import yaml
 
-SERVICE_KEYS = {
-    "build", "image", "command", "ports", "volumes", "healthcheck", "depends_on", "restart", "stop_grace_period",
-}  # fmt: skip
+from gateway.config import Settings
+from gateway.explain.set_up import heading, mqsc_text, set_up
 
 
 @pytest.fixture(scope="module")
@@ -22,45 +26,79 @@ def dockerfile(root: Path) -> str:
     return (root / "Dockerfile").read_text()
 
 
-def test_compose_names_the_gateway_and_a_client_each_way(compose: dict[str, Any]) -> None:
-    assert compose["services"].keys() == {"gateway", "subscriber", "publisher"}
-    assert "mosquitto_sub" in compose["services"]["subscriber"]["command"]
-    assert "mosquitto_pub" in " ".join(compose["services"]["publisher"]["command"])
+def test_compose_file_obeys_the_schema_of_the_compose_specification(compose: dict[str, Any]) -> None:
+    schema = json.loads((Path(__file__).parent / "compose-spec.json").read_text())
+    assert [error.message for error in jsonschema.Draft7Validator(schema).iter_errors(compose)] == []
+    broken = compose | {"services": compose["services"] | {"gateway": {"imag": "rfhbridge"}}}
+    assert [error.path[1] for error in jsonschema.Draft7Validator(schema).iter_errors(broken)] == ["gateway"]
 
 
-def test_compose_uses_known_keys_alone(compose: dict[str, Any]) -> None:
-    assert compose.keys() <= {"name", "services", "volumes"}
-    for service in compose["services"].values():
-        assert service.keys() <= SERVICE_KEYS
-        assert service.keys() & {"build", "image"}
+def services_of(compose: dict[str, Any], profile: str) -> set[str]:
+    return {name for name, service in compose["services"].items() if profile in service.get("profiles", [profile])}
+
+
+def test_compose_has_a_profile_with_and_one_without_ibm_mq(compose: dict[str, Any]) -> None:
+    assert services_of(compose, "embedded") == {"gateway", "sensors", "subscriber"}
+    assert services_of(compose, "mq") == {"mq", "gateway-mq", "sensors", "subscriber"}
+    assert services_of(compose, "audit") == {"audit"}
+
+
+def test_compose_starts_without_ibm_mq_where_no_profile_is_named(root: Path) -> None:
+    assert (root / ".env").read_text().splitlines()[-1] == "COMPOSE_PROFILES=embedded"
+
+
+def test_compose_gives_the_queue_manager_what_explain_prints(root: Path, compose: dict[str, Any]) -> None:
+    settings = Settings.load(root / "deploy/compose/rfhbridge.toml")
+    (target,) = settings.target
+    text = mqsc_text(set_up(target, settings.routes), heading=heading(target))
+    assert (root / "deploy/mqsc/20-rfhbridge.mqsc").read_text() == text, "make it anew: see CONTRIBUTING.md"
+    assert "./deploy/mqsc/20-rfhbridge.mqsc:/etc/mqm/20-rfhbridge.mqsc:ro" in compose["services"]["mq"]["volumes"]
+    assert compose["services"]["mq"]["environment"]["MQ_QMGR_NAME"] == target.queue_manager
+    assert target.connections == ("mq(1414)",)
+
+
+def test_compose_holds_no_password(root: Path, compose: dict[str, Any]) -> None:
+    assert compose["secrets"] == {"mqAppPassword": {"environment": "MQ_APP_PASSWORD"}}
+    assert "PASSWORD" not in "".join(compose["services"]["mq"]["environment"])
+    (target,) = Settings.load(root / "deploy/compose/rfhbridge.toml").target
+    assert target.password_file == "/run/secrets/mqAppPassword"
 
 
 def test_compose_opens_the_gateway_to_this_machine_alone(compose: dict[str, Any]) -> None:
-    ports = [port for service in compose["services"].values() for port in service.get("ports", [])]
-    assert ports == ["127.0.0.1:1883:1883"]
+    ports = {port for service in compose["services"].values() for port in service.get("ports", [])}
+    assert ports == {"127.0.0.1:1883:1883"}
 
 
 def test_compose_clients_wait_for_a_healthy_gateway(compose: dict[str, Any]) -> None:
-    assert compose["services"]["gateway"]["healthcheck"]["test"][0] == "CMD"
-    for client in ("subscriber", "publisher"):
-        assert compose["services"][client]["depends_on"] == {"gateway": {"condition": "service_healthy"}}
+    healthy = {"condition": "service_healthy", "required": False}
+    for gateway in ("gateway", "gateway-mq"):
+        assert compose["services"][gateway]["healthcheck"]["test"][0] == "CMD"
+        for client in ("subscriber", "sensors"):
+            assert compose["services"][client]["depends_on"][gateway] == healthy
 
 
 def test_compose_keeps_the_gateways_data_in_a_named_volume(compose: dict[str, Any]) -> None:
-    (mount,) = compose["services"]["gateway"]["volumes"]
-    volume, folder = mount.split(":")
-    assert volume in compose["volumes"]
-    assert folder == "/var/lib/rfhbridge"
+    for gateway in ("gateway", "gateway-mq", "audit"):
+        volume, folder = compose["services"][gateway]["volumes"][0].split(":")
+        assert volume in compose["volumes"]
+        assert folder == "/var/lib/rfhbridge"
 
 
 def test_image_and_distribution_have_one_version(compose: dict[str, Any], pyproject: dict[str, Any]) -> None:
-    assert compose["services"]["gateway"]["image"] == f"rfhbridge:{pyproject['project']['version']}"
+    images = [service["image"] for service in compose["services"].values() if "build" in service]
+    assert len(images) == 4
+    assert {image.partition(":")[2] for image in images} == {pyproject["project"]["version"]}
 
 
 def test_the_container_runs_the_gateway_as_a_user_of_its_own(dockerfile: str) -> None:
     final_stage = dockerfile.rsplit("FROM ", maxsplit=1)[-1]
-    assert re.search(r"^USER rfhbridge$", final_stage, re.MULTILINE)
-    assert 'CMD ["run", "--listen", "0.0.0.0:1883", "--data", "/var/lib/rfhbridge"]' in final_stage
+    assert final_stage.startswith("base AS gateway")
+    stages = dockerfile.split("FROM ")
+    for stage in stages:
+        if stage.startswith("base AS "):
+            assert re.search(r"^USER rfhbridge$", stage, re.MULTILINE)
+    (base,) = (stage for stage in stages if " AS base" in stage)
+    assert 'CMD ["run", "--listen", "0.0.0.0:1883", "--data", "/var/lib/rfhbridge"]' in base
 
 
 def test_the_container_installs_locked_requirements_alone(dockerfile: str) -> None:

@@ -20,7 +20,10 @@ REGISTRY_HOSTS = [
     "docker .io",
 ]
 REGISTRY_SETTINGS = ["index -url", "extra-index -url", "find -links"]
-MACHINE_PATH = re.compile(rb"(?<![\w.$])/(?:(?:home|Users|mnt|private)/\w|(?:root|w[o]rk|workspace|f[a]rm)/)")
+#: Where IBM MQ's container keeps its queue manager is no path of a machine.
+MACHINE_PATH = re.compile(
+    rb"(?<![\w.$])(?!/mnt/mqm\b)/(?:(?:home|Users|mnt|private)/\w|(?:root|w[o]rk|workspace|f[a]rm)/)"
+)
 
 
 def _found_in(files: list[Path], pattern: re.Pattern[bytes]) -> list[str]:

@@ -1,0 +1,76 @@
+"""`rfhbridge explain`: what a topic becomes at a queue manager, to the byte, and what that queue manager needs."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gateway.cli.application import CommandFailed
+from gateway.cli.settings_options import ConfigOption
+from gateway.cli.terminal import write_json, write_line
+from gateway.config import Settings
+from mappings.errors import MappingError
+from mappings.topics import TopicError
+
+if TYPE_CHECKING:
+    from gateway.explain.explanation import Explanation
+
+
+def explain(
+    topic: Annotated[
+        str | None, typer.Argument(metavar="TOPIC", help="Topic name, or topic filter of a subscription.")
+    ] = None,
+    config: ConfigOption = None,
+    client: Annotated[str, typer.Option("--client", metavar="C", help="MQTT client identifier.")] = "sensor",
+    user: Annotated[str | None, typer.Option("--user", metavar="U", help="MQTT user of that client.")] = None,
+    qos: Annotated[int, typer.Option("--qos", metavar="Q", min=0, max=2, help="QoS of the PUBLISH.")] = 1,
+    retain: Annotated[bool, typer.Option("--retain", help="With the RETAIN flag.")] = False,
+    mqsc: Annotated[
+        bool, typer.Option("--mqsc", help="Print the whole set-up of every target as MQSC, for runmqsc, and end.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+) -> None:
+    """Show the way of a topic: route, queues, header bytes, MQSC.
+
+    Nothing is opened and nobody is connected to; a topic is explained from the configuration alone. Without one, one
+    IBM MQ target with the default names is assumed. MsgId and CorrelId are shown as for the first session of a new
+    store.
+    """
+    from gateway.cli.explanation_view import explanation_json, explanation_lines, set_up_text
+    from gateway.explain.explanation import with_assumed_target
+
+    settings = Settings.load(config)
+    is_assumed = config is None
+    if is_assumed:
+        settings = with_assumed_target(settings)
+    if mqsc:
+        if as_json or topic is not None:
+            raise typer.BadParameter("--mqsc prints the set-up of every topic: leave out TOPIC and --json")
+        if not settings.target:
+            raise CommandFailed(
+                "the configuration names no target, so no queue manager needs anything (add [[target]])"
+            )
+        typer.echo(set_up_text(settings), nl=False)
+        return
+    if topic is None:
+        raise typer.BadParameter("name a topic, for example plant/boiler/temperature, or say --mqsc")
+    explanation = _explanation(settings, topic, client=client, user=user, qos=qos, retain=retain)
+    if as_json:
+        write_json(explanation_json(explanation, is_assumed=is_assumed))
+        return
+    for line in explanation_lines(explanation, is_assumed=is_assumed):
+        write_line(line)
+
+
+def _explanation(
+    settings: Settings, topic: str, *, client: str, user: str | None, qos: int, retain: bool
+) -> "Explanation":
+    from gateway.explain.command import Question
+    from gateway.explain.explanation import explain as explained
+
+    question = Question(topic=topic, client=client, user=user, qos=qos, retain=retain)
+    try:
+        return explained(settings, question)
+    except TopicError as error:
+        raise typer.BadParameter(str(error.hint)) from None
+    except MappingError as error:
+        raise CommandFailed(str(error)) from None

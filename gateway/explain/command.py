@@ -1,0 +1,44 @@
+"""What is asked of `rfhbridge explain`, and one message of its answer."""
+
+from dataclasses import dataclass
+
+from mappings.header_chain import FORMAT_MQRFH
+from mappings.mqrfh import read_mqrfh
+from mappings.mqrfh2 import read_mqrfh2
+from mq_adapters.message import MessageDescriptor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What is asked: a topic name, or a topic filter, and who publishes it how."""
+
+    topic: str
+    client: str = "sensor"
+    user: str | None = None
+    qos: int = 1
+    retain: bool = False
+
+    @property
+    def is_filter(self) -> bool:
+        return any(level in ("+", "#") for level in self.topic.split("/"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExplainedCommand:
+    """One message: the packet that causes it, its queue, its MQMD and the header in front of the payload."""
+
+    packet: str
+    verb: str
+    topics: tuple[str, ...]
+    target: str
+    queue: str
+    descriptor: MessageDescriptor
+    header: bytes
+
+    @property
+    def header_text(self) -> tuple[str, ...]:
+        """The text of the header: the NameValueString of an MQRFH, the folders of an MQRFH2 one by one."""
+        chain = {"coded_char_set_id": self.descriptor.coded_char_set_id, "encoding": self.descriptor.encoding}
+        if self.descriptor.format == FORMAT_MQRFH:
+            return (read_mqrfh(self.header, **chain).name_value_string.rstrip(" \0"),)
+        return tuple(folder.raw.decode() for folder in read_mqrfh2(self.header, **chain).folders)

@@ -1,0 +1,129 @@
+"""What a topic becomes: its route, the commands for it with their exact bytes, and what they need at the target.
+
+Made from the settings alone: no store is opened and nobody is connected to. MsgId and CorrelId are those of the first
+session of an empty store; every other has its own.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from gateway.bridge.routes import Registration, Route, Routes
+from gateway.bridge.sessions import session_correl_id
+from gateway.bridge.target_messages import (
+    TargetMessage,
+    deletion,
+    deregistration,
+    own_message_identifier,
+    publication,
+    registration,
+)
+from gateway.config import RouteSettings, Settings, TargetSettings
+from gateway.explain.command import ExplainedCommand, Question
+from gateway.explain.embedded import embedded_publication, embedded_registrations
+from gateway.explain.set_up import Section, set_up
+from mappings.command import DeletePublication, DeregisterSubscriber, Dialect, Publish, RegisterSubscriber
+from mappings.topics import check_mqtt_topic_filter
+
+#: The target that is assumed where no configuration names one: every name in it is the documented default.
+ASSUMED_TARGET: Final = TargetSettings(name="IBMMQ")
+_EPOCH: Final = 1
+_SEQUENCE: Final = 1
+_NO_STORE: Final = bytes(12)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """The answer to a question; `sections` is the MQSC of each target that is concerned, by its name."""
+
+    question: Question
+    route: Route | None
+    commands: tuple[ExplainedCommand, ...]
+    sections: tuple[tuple[TargetSettings, tuple[Section, ...]], ...]
+
+
+def with_assumed_target(settings: Settings) -> Settings:
+    """The settings with the target that is assumed where there is no configuration."""
+    return settings.model_copy(update={"target": (ASSUMED_TARGET,)})
+
+
+def explain(settings: Settings, question: Question) -> Explanation:
+    """Raises TopicError for what is neither a topic name nor a filter, MappingError for what MQ cannot carry."""
+    check_mqtt_topic_filter(question.topic)
+    routes = Routes(settings.routes, settings.target, own_dialect=Dialect(settings.header))
+    route = None if question.is_filter else routes.of(question.topic)
+    registrations = routes.registrations(question.topic)
+    commands = [] if route is None else [*_publications(settings, route, question)]
+    for found in registrations:
+        commands += _registrations(settings, found, question)
+    concerned = {found.destination.target.name for found in registrations if found.destination.target is not None}
+    return Explanation(
+        question=question,
+        route=route,
+        commands=tuple(commands),
+        sections=tuple(
+            (target, set_up(target, _routes_to(settings, target)))
+            for target in settings.target
+            if target.name in concerned
+        ),
+    )
+
+
+def _routes_to(settings: Settings, target: TargetSettings) -> tuple[RouteSettings, ...]:
+    return tuple(route for route in settings.routes if route.target == target.name)
+
+
+def _publications(settings: Settings, route: Route, question: Question) -> Iterator[ExplainedCommand]:
+    packet = f"PUBLISH, QoS {question.qos}" + (", RETAIN" if question.retain else "")
+    if route.target is None:
+        yield embedded_publication(settings, question, packet)
+        return
+    message = publication(
+        route,
+        topic=question.topic,
+        qos=question.qos,
+        retain=question.retain,
+        client=question.client,
+        user=question.user,
+        sequence=_SEQUENCE,
+        msg_id=_msg_id(question, Publish.verb),
+    )
+    yield _explained(packet, route.target, message)
+    if question.retain:
+        empty = deletion(route, topic=question.topic, msg_id=_msg_id(question, DeletePublication.verb))
+        yield _explained("PUBLISH, RETAIN, no payload", route.target, empty)
+
+
+def _registrations(settings: Settings, found: Registration, question: Question) -> Iterator[ExplainedCommand]:
+    correl_id = session_correl_id(_NO_STORE, question.client, _EPOCH)
+    target = found.destination.target
+    if target is None:
+        yield from embedded_registrations(settings, found, correl_id)
+        return
+    patterns, name = found.patterns, target.queue_manager
+    msg_id = _msg_id(question, RegisterSubscriber.verb)
+    made = registration(
+        found.destination, patterns=patterns, correl_id=correl_id, msg_id=msg_id, queue_manager_name=name
+    )
+    yield _explained("SUBSCRIBE", target, made)
+    msg_id = _msg_id(question, DeregisterSubscriber.verb)
+    made = deregistration(
+        found.destination, patterns=patterns, correl_id=correl_id, msg_id=msg_id, queue_manager_name=name
+    )
+    yield _explained("UNSUBSCRIBE", target, made)
+
+
+def _msg_id(question: Question, verb: str) -> bytes:
+    return own_message_identifier(_NO_STORE, epoch=_EPOCH, client=question.client, verb=verb, sequence=_SEQUENCE)
+
+
+def _explained(packet: str, target: TargetSettings, message: TargetMessage) -> ExplainedCommand:
+    return ExplainedCommand(
+        packet=packet,
+        verb=message.verb,
+        topics=message.topics,
+        target=target.name,
+        queue=message.queue,
+        descriptor=message.descriptor,
+        header=message.header,
+    )

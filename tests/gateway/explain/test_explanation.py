@@ -1,0 +1,93 @@
+"""What a topic becomes: routes, commands and their bytes, by the layout of the headers."""
+
+import struct
+
+from gateway.config import Settings
+from gateway.explain.command import Question
+from gateway.explain.explanation import explain, with_assumed_target
+
+TWO_TARGETS = {
+    "header": "mqrfh",
+    "target": [
+        {"name": "OLD", "header": "mqrfh"},
+        {"name": "NEW", "queue_manager": "QM2", "set_identity": True},
+    ],
+    "route": [
+        {"target": "OLD", "topics": ["old/#"], "stream": "OLD.STREAM"},
+        {"target": "NEW", "topics": ["new/#"]},
+    ],
+}
+
+
+def mqrfh2(*folders: str) -> bytes:
+    """An MQRFH2 in front of a payload of no format: version 2, 36 fixed bytes, folders padded to four bytes."""
+    padded = [folder.encode() + b" " * (-len(folder.encode()) % 4) for folder in folders]
+    values = b"".join(struct.pack("<i", len(folder)) + folder for folder in padded)
+    fixed = struct.pack("<4siiii8sii", b"RFH ", 2, 36 + len(values), 546, 1208, b" " * 8, 0, 1208)
+    return fixed + values
+
+
+def test_without_a_configuration_a_topic_goes_to_one_target_with_the_default_names():
+    found = explain(with_assumed_target(Settings()), Question(topic="plant/boiler", client="boiler-1", qos=2))
+    publish, register, deregister = found.commands
+    assert (publish.packet, publish.verb, publish.queue) == (
+        "PUBLISH, QoS 2",
+        "Publish",
+        "SYSTEM.BROKER.DEFAULT.STREAM",
+    )
+    assert publish.header == mqrfh2(
+        "<psc><Command>Publish</Command><Topic>plant/boiler</Topic></psc>",
+        "<usr><rfhbQos dt='i4'>2</rfhbQos><rfhbClient>boiler-1</rfhbClient><rfhbSeq dt='i8'>1</rfhbSeq></usr>",
+    )
+    assert [command.queue for command in (register, deregister)] == ["SYSTEM.BROKER.CONTROL.QUEUE"] * 2
+    assert register.descriptor.correl_id == deregister.descriptor.correl_id != bytes(24)
+    assert [target.name for target, _ in found.sections] == ["IBMMQ"]
+
+
+def test_each_target_gets_its_own_header_and_stream():
+    settings = Settings.model_validate(TWO_TARGETS)
+    (publish, *_) = explain(settings, Question(topic="old/pump", client="p")).commands
+    assert publish.descriptor.format == b"MQHRF   "
+    assert publish.queue == "OLD.STREAM"
+    assert publish.header_text == (
+        "MQPSCommand Publish MQPSPubOpts NoReg MQPSStreamName OLD.STREAM MQPSTopic old/pump"
+        " rfhbQos 1 rfhbClient p rfhbSeq 1",
+    )
+    (publish, *_) = explain(settings, Question(topic="new/pump", user="otto")).commands
+    assert (publish.target, publish.descriptor.user_identifier) == ("NEW", "otto")
+
+
+def test_what_no_route_takes_stays_at_the_embedded_broker():
+    publish, register, deregister = explain(
+        Settings.model_validate(TWO_TARGETS), Question(topic="other/pump", qos=0, retain=True)
+    ).commands
+    assert (publish.target, publish.queue) == ("", "SYSTEM.BROKER.DEFAULT.STREAM")
+    assert publish.header_text == ("MQPSCommand Publish MQPSPubOpts RetainPub MQPSPubOpts NoReg MQPSTopic other/pump",)
+    assert publish.descriptor.persistence == 0
+    assert register.header_text == (
+        "MQPSCommand RegSub MQPSRegOpts CorrelAsId MQPSRegOpts InformIfRet MQPSQName RFHBRIDGE.SUBSCRIBER "
+        "MQPSQMgrName RFHBRIDGE MQPSTopic other/pump",
+    )
+    assert deregister.verb == "DeregSub"
+
+
+def test_a_filter_is_registered_at_every_broker_that_may_have_its_topics():
+    found = explain(Settings.model_validate(TWO_TARGETS), Question(topic="+/pump"))
+    assert found.route is None
+    assert [(command.target, command.verb) for command in found.commands] == [
+        ("OLD", "RegSub"),
+        ("OLD", "DeregSub"),
+        ("NEW", "RegSub"),
+        ("NEW", "DeregSub"),
+        ("", "RegSub"),
+        ("", "DeregSub"),
+    ]
+    assert [target.name for target, _ in found.sections] == ["OLD", "NEW"]
+
+
+def test_a_retained_topic_is_deleted_by_a_deletepub():
+    commands = explain(with_assumed_target(Settings()), Question(topic="a/b", retain=True)).commands
+    assert [command.verb for command in commands] == ["Publish", "DeletePub", "RegSub", "DeregSub"]
+    assert commands[0].header_text[0] == (
+        "<psc><Command>Publish</Command><PubOpt>RetainPub</PubOpt><Topic>a/b</Topic></psc>"
+    )
