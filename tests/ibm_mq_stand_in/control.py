@@ -90,6 +90,10 @@ class Control:
         """Who is connected, with what was said when connecting: channel, connection_name, cipher_spec, user ..."""
         return list(self._ask("connections"))
 
+    def calls_under_way(self) -> int:
+        """How many calls have come and are not answered: gets that wait, and what a fault delays."""
+        return int(self._ask("calls_under_way"))
+
     def calls(self) -> dict[str, int]:
         """How many calls there were, by verb."""
         return dict(self._ask("calls"))

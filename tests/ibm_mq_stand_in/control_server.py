@@ -34,6 +34,7 @@ class ControlServer:
             "drop_connections": self._drop_connections,
             "mqsc": self._mqsc,
             "connections": self._connections,
+            "calls_under_way": lambda: sum(link.is_in_call for link in self._state.links),
             "calls": lambda: dict(self._state.faults.calls),
             "reasons": lambda: {str(reason): count for reason, count in self._state.faults.reasons.items()},
             "trace": lambda: [asdict(call) for call in self._state.faults.trace],

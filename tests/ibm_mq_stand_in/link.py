@@ -53,6 +53,11 @@ class Link(asyncio.Protocol):
         if not self._lingers:
             self._end()
 
+    @property
+    def is_in_call(self) -> bool:
+        """Whether a request has come and is not answered."""
+        return self._task is not None
+
     # -- what others call --------------------------------------------------------------------------------------------
 
     def wake(self) -> None:

@@ -15,6 +15,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Final, Literal, Self
@@ -66,6 +68,14 @@ def environment(binding: Binding, sockets: str) -> dict[str, str]:
         "LD_LIBRARY_PATH": str(BUILT / "lib64"),
         "PYTHONPATH": os.pathsep.join((str(python_folder(binding)), str(_ROOT))),
     }
+
+
+def wait_until(is_so: Callable[[], bool], *, limit_s: float = 20.0) -> None:
+    """Asks again and again until it is so."""
+    deadline = time.monotonic() + limit_s
+    while not is_so():
+        assert time.monotonic() < deadline, f"not so within {limit_s} s"
+        time.sleep(0.01)
 
 
 class StandInQueueManager:
