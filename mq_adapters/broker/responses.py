@@ -66,6 +66,11 @@ _FIELD_OF_REASON: Final[dict[int, str]] = {
     Reason.MQRCCF_SUB_NAME_ERROR: "SubName",
     Reason.MQRCCF_SUB_IDENTITY_ERROR: "SubIdentity",
 }
+#: What MQGET says of an MQMD that describes no header that can be read, and what a broker answers to it.
+_BROKER_REASONS: Final[dict[int, int]] = {
+    Reason.MQRC_SOURCE_CCSID_ERROR: Reason.MQRCCF_CCSID_ERROR,
+    Reason.MQRC_SOURCE_INTEGER_ENC_ERROR: Reason.MQRCCF_ENCODING_ERROR,
+}
 
 About = CommandHeader | UnreadableCommand
 
@@ -95,7 +100,7 @@ def refusal_of(unreadable: UnreadableCommand) -> Refusal:
         fields.append((name, error.parameter[:_OFFENDING_CHARACTERS]))
     if error.error_position is not None:
         fields.append(("ErrorPos", str(error.error_position)))
-    return Refusal(error.reason_code, *fields)
+    return Refusal(_BROKER_REASONS.get(error.reason_code, error.reason_code), *fields)
 
 
 def is_wanted(descriptor: MessageDescriptor, completion: Completion) -> bool:

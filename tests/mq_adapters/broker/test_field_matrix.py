@@ -32,6 +32,7 @@ FIELDS = (
     ("own", "", "value", "OR - - - - - -"),
     ("MQPSSubName", "SubName", "n", "- - O O O - -"),
     ("MQPSSubIdentity", "SubIdentity", "i", "- - O O O - -"),
+    ("MQPSSubUserData", "SubUserData", "u", "O - O - - - -"),
     ("MQPSNothing", "Nothing", "x", "- - - - - - -"),
 )
 CELLS = [

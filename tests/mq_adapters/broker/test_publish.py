@@ -163,6 +163,14 @@ def test_pscr_folder_in_a_publication_is_ignored(station):
     assert station.bodies("OLD") == [station.mqrfh("MQPSCommand Publish MQPSTopic a", b"x")]
 
 
+@pytest.mark.parametrize("is_retained", [False, True])
+def test_publisher_cannot_mark_a_publication_as_retained(station, is_retained):
+    option = "MQPSPubOpts RetainPub " if is_retained else ""
+    station.subscribe_old("a", "MQPSRegOpts Anon")
+    station.publish(f"MQPSCommand Publish MQPSRegOpts Anon {option}MQPSPubOpts IsRetainedPub MQPSTopic a")
+    assert station.bodies("OLD") == [station.mqrfh(f"MQPSCommand Publish {option}MQPSTopic a")]
+
+
 def test_descriptor_of_a_copy_is_as_the_broker_manual_says(station):
     station.subscribe_old(
         "a",

@@ -1,6 +1,6 @@
 """Every reason code that a client's header can provoke, in both formats where both exist: the answer and its MQMD.
 
-3081 is missing: there are no users to authorise yet. What no header can provoke is missing too (3008, 3070, 3085 ...).
+3081 stands in test_topic_permissions. What no header can provoke is missing (3008, 3070, 3085 ...).
 Source: the reason codes of the queued publish/subscribe commands in IBM's manuals.
 """
 
@@ -266,6 +266,27 @@ def test_datagram_is_answered_as_its_report_says(station, row):
         assert len(station.take_all("REPLY")) == wanted, report
         station.broker.queue_deleted("OLD")
     assert station.take_all("SYSTEM.DEAD.LETTER.QUEUE") == []
+
+
+@pytest.mark.parametrize("queue_name", [CONTROL, DEFAULT])
+@pytest.mark.parametrize(
+    ("mqmd", "reason"),
+    [
+        ({"coded_char_set_id": 7}, b"3049 MQPSReasonText MQRCCF_CCSID_ERROR"),
+        ({"encoding": 0}, b"3050 MQPSReasonText MQRCCF_ENCODING_ERROR"),
+    ],
+)
+def test_header_in_a_page_or_byte_order_that_is_none_is_answered_in_utf_8(station, mqmd, reason, queue_name):
+    data = station.mqrfh("MQPSCommand Publish MQPSTopic a")
+    station.put(queue_name, b"MQHRF   ", data, msg_type=1, reply_to_q="REPLY", **mqmd)
+    (answer,) = station.take_all("REPLY")
+    assert b"MQPSCompCode 2 MQPSReason " + reason in answer.body
+    assert (answer.descriptor.coded_char_set_id, answer.descriptor.encoding) == (1208, 546)
+    mqrfh2 = station.mqrfh2("<psc><Command>Publish</Command><Topic>a</Topic></psc>")
+    mqrfh2 = mqrfh2[:32] + struct.pack("<i", 819) + mqrfh2[36:]  # NameValueCCSID is none of the four
+    station.put(queue_name, b"MQHRF2  ", mqrfh2, msg_type=1, reply_to_q="REPLY")
+    (answer,) = station.take_all("REPLY")
+    assert b"<Response><Reason>3049</Reason></Response>" in answer.body
 
 
 @pytest.mark.parametrize(("format", "data"), [(b"MQHRF   ", b"RFH \1\0\0\0\1\0\0\0"), (b"MQHRF2  ", b"RFH \2\0\0\0")])
