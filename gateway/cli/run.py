@@ -35,7 +35,7 @@ def run(
 ) -> None:
     """Run the gateway.
 
-    SIGTERM and Ctrl-C drain it and stop it.
+    SIGTERM and Ctrl-C drain it and stop it. SIGHUP makes it read the password file and the access list again.
     """
     from gateway.daemon import run as run_gateway
 

@@ -10,7 +10,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from paho.mqtt.client import Client, ConnectFlags, DisconnectFlags, MQTTMessage, MQTTv311
@@ -38,6 +38,8 @@ class Plan:
     rate: float
     qos: int
     seconds: float
+    user: str | None = None
+    password: str | None = field(default=None, repr=False)
 
     @property
     def publications(self) -> int:
@@ -108,7 +110,7 @@ class Station:
         self._refusal = ""
         self._has_joined = False
         self._is_leaving = False
-        self._client = _client(client_identifier, clean_session=False)
+        self._client = _client(client_identifier, plan, clean_session=False)
         self._client.max_inflight_messages_set(_IN_FLIGHT)
         self._client.reconnect_delay_set(*_RECONNECT_S)
         self._client.on_connect = self._on_connect
@@ -198,15 +200,17 @@ class Station:
         self._ledger.note_received((reading["sensor"], reading["number"]))
 
 
-def _client(client_identifier: str, *, clean_session: bool) -> Client:
-    return Client(
+def _client(client_identifier: str, plan: Plan, *, clean_session: bool) -> Client:
+    client = Client(
         CallbackAPIVersion.VERSION2, client_id=client_identifier, clean_session=clean_session, protocol=MQTTv311
     )
+    client.username_pw_set(plan.user, plan.password)
+    return client
 
 
 def _remove_session(client_identifier: str, plan: Plan) -> None:
     """A clean session of the same name replaces the kept one; a gateway that is gone keeps it."""
-    client = _client(client_identifier, clean_session=True)
+    client = _client(client_identifier, plan, clean_session=True)
     deadline_s = time.monotonic() + ANSWER_S
     try:
         client.connect(plan.host, plan.port)

@@ -6,12 +6,14 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from gateway.cli.application import ExitCode
+from gateway.cli.password import read_password
 from gateway.cli.terminal import write_json, write_line
 
 if TYPE_CHECKING:
@@ -44,6 +46,10 @@ def simulate(
     ],
     host: Annotated[str, typer.Option("--host", help="Host of the gateway.")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", min=1, max=65_535, help="Port of the gateway.")] = 1883,
+    user: Annotated[str | None, typer.Option("--user", metavar="NAME", help="User that they all connect as.")] = None,
+    password_file: Annotated[
+        Path | None, typer.Option("--password-file", metavar="FILE", help="File whose first line is its password.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
     """Publish as sensors, receive, and count.
@@ -54,7 +60,18 @@ def simulate(
     from gateway.cli.sensors import Plan
     from gateway.cli.sensors import simulate as simulate_sensors
 
-    plan = Plan(host=host, port=port, sensors=sensors, rate=rate, qos=qos, seconds=seconds)
+    if (user is None) != (password_file is None):
+        raise typer.BadParameter("a user and a file with the password, or neither", param_hint="'--user'")
+    plan = Plan(
+        host=host,
+        port=port,
+        sensors=sensors,
+        rate=rate,
+        qos=qos,
+        seconds=seconds,
+        user=user,
+        password=None if password_file is None else read_password(password_file),
+    )
     with _termination_as_interruption(), _progress_bar(plan.publications) as on_progress:
         outcome = simulate_sensors(plan, on_progress)
     if as_json:

@@ -4,7 +4,6 @@ import contextlib
 import errno
 import fcntl
 import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Final
@@ -17,10 +16,10 @@ from gateway.access.users import Users, check_user_name, with_user, without_user
 from gateway.cli.application import CommandFailed
 from gateway.cli.examples import epilog
 from gateway.cli.files import write_whole
+from gateway.cli.password import ask_password, read_password
 from gateway.cli.settings_options import ConfigOption
 from gateway.cli.terminal import write_json, write_line, write_table
 from gateway.config import Settings
-from gateway.mqtt.wire import MAXIMUM_FIELD_BYTES
 
 #: The owner alone may read hashes.
 _MODE: Final = 0o600
@@ -75,7 +74,8 @@ def add(
     path = _password_file(file, config)
     if path.exists():
         Users.read(path)  # what is wrong in it is said before a password is asked for
-    entry = PasswordHash.of(_password(name, password_file))
+    password = ask_password(name) if password_file is None else read_password(password_file)
+    entry = PasswordHash.of(password.encode(errors="surrogateescape"))
     with _locked(path):
         text = read_operator_file(path) if path.exists() else ""
         is_known = name in Users.parse(text, str(path)).hashes
@@ -125,42 +125,6 @@ def _password_file(file: Path | None, config: Path | None) -> Path:
     if not configured:
         raise CommandFailed("no password file is named (name one with --file, or with --config a configuration)")
     return Path(configured)
-
-
-def _password(name: str, file: Path | None) -> bytes:
-    """The password, from wherever it comes; never from the command line, which everybody on the machine can read."""
-    if file is not None:
-        return _first_line(read_operator_file(file), str(file))
-    if not sys.stdin.isatty():
-        return _first_line(_standard_input(), "standard input")
-    from getpass import getpass
-
-    password = getpass(f"Password of {name}: ")
-    if getpass("Once more: ") != password:
-        raise CommandFailed("the two passwords differ; nothing was changed (try again)")
-    return _checked(password.encode(), "the terminal")
-
-
-def _standard_input() -> str:
-    try:
-        return sys.stdin.buffer.readline(MAXIMUM_FIELD_BYTES + 2).decode()
-    except UnicodeDecodeError:
-        raise CommandFailed("the password on standard input is not UTF-8 (write it in UTF-8)") from None
-
-
-def _first_line(text: str, source: str) -> bytes:
-    return _checked(text.partition("\n")[0].removesuffix("\r").encode(), source)
-
-
-def _checked(password: bytes, source: str) -> bytes:
-    """A password that a CONNECT can carry: its length has two bytes there (MQTT 3.1.1 section 3.1.3.5)."""
-    if not password:
-        raise CommandFailed(f"the password from {source} is empty; nothing was changed (give one)")
-    if len(password) > MAXIMUM_FIELD_BYTES:
-        raise CommandFailed(
-            f"the password from {source} has more than {MAXIMUM_FIELD_BYTES} bytes (give a shorter one)"
-        )
-    return password
 
 
 @contextlib.contextmanager

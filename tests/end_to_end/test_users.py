@@ -312,3 +312,20 @@ def _storm(port: int, answers: list[bytes], ended: threading.Event) -> None:
     ended.set()
     for attacker in attackers:
         attacker.drop()
+
+
+def test_simulated_sensors_log_in_as_a_user(guarded: Guarded, tmp_path: Path) -> None:
+    guarded.rules.write_text('[[rule]]\nuser = "pump"\npublish = "#"\nsubscribe = "#"\n', encoding="utf-8")
+    guarded.gateway.signal(signal.SIGHUP)
+    guarded.gateway.wait_for_log("file read again", file="access.toml")
+    password = tmp_path / "password"
+    command = [sys.executable, "-m", "gateway.cli", "simulate", "--port", str(guarded.gateway.port)]
+    command += ["--sensors", "2", "--rate", "20", "--qos", "2", "--seconds", "0.2", "--user", "pump"]
+    for text, exit_code in (("password\n", 0), ("passwort\n", 1)):
+        password.write_text(text, encoding="utf-8")
+        ended = subprocess.run(
+            [*command, "--password-file", str(password)], timeout=60, capture_output=True, text=True, check=False
+        )
+        assert ended.returncode == exit_code, ended.stderr
+    assert "Bad user name or password" in ended.stderr
+    assert subprocess.run(command, timeout=60, capture_output=True, check=False).returncode == 2
