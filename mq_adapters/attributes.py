@@ -25,6 +25,7 @@ DEFAULT_DEAD_LETTER_QUEUE: Final = "SYSTEM.DEAD.LETTER.QUEUE"
 _DESCRIPTION_CHARACTERS: Final = 64
 _TOPIC_CHARACTERS: Final = 10_240
 _MOST_NAMES: Final = 256
+_HEXADECIMAL_DIGITS: Final = frozenset("0123456789ABCDEF")
 
 Value = int | str | tuple[str, ...]
 
@@ -124,7 +125,41 @@ class Names:
         return names
 
 
-Attribute = Number | Choice | Text | Name | Names
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NumberOrNone:
+    """An attribute that is a whole number, or the word that stands for none."""
+
+    minimum: int
+    maximum: int
+    word: str
+    default: str
+
+    def read(self, text: str) -> Value:
+        if text.upper() == self.word:
+            return self.word
+        if not (text.isascii() and text.isdecimal()) or not self.minimum <= int(text) <= self.maximum:
+            raise AttributeValueError(f"{self.word} or a number from {self.minimum} to {self.maximum}")
+        return int(text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hexadecimal:
+    """An attribute that is a number of bytes, written as twice as many hexadecimal digits."""
+
+    length: int
+
+    @property
+    def default(self) -> str:
+        return "00" * self.length
+
+    def read(self, text: str) -> Value:
+        digits = text.upper()
+        if len(digits) != 2 * self.length or not _HEXADECIMAL_DIGITS.issuperset(digits):
+            raise AttributeValueError(f"{2 * self.length} hexadecimal digits")
+        return digits
+
+
+Attribute = Number | Choice | Text | Name | Names | NumberOrNone | Hexadecimal
 
 _YES_NO: Final = Choice(words=("YES", "NO"))
 _ENABLED: Final = Choice(words=("ENABLED", "DISABLED"))

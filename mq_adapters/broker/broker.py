@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from mq_adapters.attributes import ObjectType
+from mq_adapters.broker.administration import Administration
 from mq_adapters.broker.control import ControlQueue
 from mq_adapters.broker.dead_letters import DeadLetters
 from mq_adapters.broker.distributor import Distributor
@@ -20,7 +21,7 @@ from mq_adapters.broker.retained import RetainedPublications
 from mq_adapters.broker.subscribers import Subscribers
 from mq_adapters.broker.subscriptions import SubscriptionRegistry
 from mq_adapters.broker.topic_spaces import BrokerDialect, TopicSpaces
-from mq_adapters.delivery_listener import DeliveryListener
+from mq_adapters.delivery_listener import DeliveryListener, Unheard
 from mq_adapters.embedded.engine import (
     AUDIT_QUEUE,
     CONTROL_QUEUE,
@@ -90,11 +91,17 @@ class Broker:
                 raise QueueManagerError(ReasonCode.MQRC_OBJECT_NAME_ERROR, f"take publications from {name!r}")
             engine.ensure(name, f"publications of stream {name}")
 
-    def attach(self) -> None:
-        """Loads subscriptions and retained publications, then takes over the queues and what waits on them."""
+    def load(self) -> None:
+        """Loads subscriptions and retained publications."""
         self._registry.load(self._engine.states(StateSpace.BROKER_SUBSCRIPTION), self._spaces)
         self._retained.load(self._engine.each_state(StateSpace.BROKER_RETAINED))
+
+    def attach(self) -> None:
+        """Loads what the store has, then takes over the queues and what waits on them, and commands about both."""
+        self.load()
         self._end_what_was_temporary()
+        objects = self._engine.objects
+        objects.publish_subscribe, objects.on_change = self.administration(is_audited=True), self._serve_new_streams
         self._engine.serve(self._engine.queue(CONTROL_QUEUE), self._control_queue().receive)
         for name in self._rules.all_input_queues:
             self._engine.serve(self._engine.queue(name), self._input_queue(name).receive)
@@ -111,6 +118,18 @@ class Broker:
         if unit.states:
             self._engine.submit(unit)
         self._serve_new_streams()
+
+    def administration(self, *, is_audited: bool) -> Administration:
+        """What commands may do; without an audit a new subscription is not sent what is retained."""
+        return Administration(
+            self._engine,
+            spaces=self._spaces,
+            registry=self._registry,
+            retained=self._retained,
+            subscribers=self._subscribers(),
+            points=self._rules.subscription_points.values(),
+            is_audited=is_audited,
+        )
 
     def queue_deleted(self, name: str) -> None:
         """Ends the subscriptions whose publications went to a queue that was deleted."""
@@ -129,9 +148,7 @@ class Broker:
 
     def _serve_new_streams(self) -> None:
         """Takes over the queues that the namelist has gained. One that is taken off it is served until the restart."""
-        definition = self._engine.objects.find(ObjectType.NAMELIST, STREAM_NAMELIST)
-        named = () if definition is None else definition.names("NAMES")
-        for name in named:
+        for name in _named_streams(self._engine):
             if name not in self._input_queues and name not in _NOT_AN_INPUT_QUEUE and self._has_queue(name):
                 self._input_queues.add(name)
                 self._engine.serve(self._engine.queue(name), self._input_queue(name).receive)
@@ -143,15 +160,17 @@ class Broker:
             return False
         return True
 
-    def _control_queue(self) -> ControlQueue:
-        subscribers = Subscribers(
+    def _subscribers(self) -> Subscribers:
+        return Subscribers(
             self._engine,
             spaces=self._spaces,
             registry=self._registry,
             retained=self._retained,
             distributor=self._distributor,
         )
-        return ControlQueue(subscribers=subscribers, responder=self._responder, dead_letters=self._dead_letters)
+
+    def _control_queue(self) -> ControlQueue:
+        return ControlQueue(subscribers=self._subscribers(), responder=self._responder, dead_letters=self._dead_letters)
 
     def _input_queue(self, name: str) -> InputQueue:
         return InputQueue(
@@ -165,3 +184,21 @@ class Broker:
             responder=self._responder,
             dead_letters=self._dead_letters,
         )
+
+
+def unattended_administration(engine: Engine) -> Administration:
+    """For a command that owns the store itself: nothing is served, and what it changes is there for the next broker.
+
+    Which streams and what dialect the gateway's configuration says is not known here: streams are those of the
+    namelist.
+    """
+    known = engine.objects.queues.keys() - _NOT_AN_INPUT_QUEUE
+    streams = tuple(name for name in _named_streams(engine) if name in known)
+    broker = Broker(engine, listener=Unheard(), streams=streams)
+    broker.load()
+    return broker.administration(is_audited=False)
+
+
+def _named_streams(engine: Engine) -> tuple[str, ...]:
+    definition = engine.objects.find(ObjectType.NAMELIST, STREAM_NAMELIST)
+    return () if definition is None else definition.names("NAMES")

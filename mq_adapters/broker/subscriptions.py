@@ -106,6 +106,10 @@ class SubscriptionRegistry:
             found = self._spaces[name] = SpaceSubscriptions()
         return found
 
+    def everyone(self) -> Iterable[Subscription]:
+        """All subscriptions of all topic spaces."""
+        return (found for space in self._spaces.values() for found in space.everyone())
+
     def next_number(self) -> int:
         """A number above all that are in use."""
         self._last_number += 1
@@ -146,8 +150,7 @@ class SubscriptionRegistry:
 
     def remove_of_queue(self, unit: UnitOfWork, queue_name: str) -> None:
         """Ends every subscription whose publications go to a queue, which is no more."""
-        everyone = (found for space in self._spaces.values() for found in space.everyone())
-        for subscription in [found for found in everyone if found.identity.queue_name == queue_name]:
+        for subscription in [found for found in self.everyone() if found.identity.queue_name == queue_name]:
             self.remove(unit, subscription)
         self.temporary_queues.discard(queue_name)
 

@@ -3,27 +3,21 @@
 The message numbers are IBM MQ's, where it has one for the outcome. What we do not have is refused by its name.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from mq_adapters.attributes import (
     ATTRIBUTES,
     QUEUE_TYPES,
-    SYNONYMS,
     Attribute,
-    AttributeValueError,
-    Choice,
     Definition,
     ObjectType,
-    Value,
 )
 from mq_adapters.embedded import mqsc_channels, mqsc_subscriptions, queue_administration
 from mq_adapters.embedded.application import CLEAR_MESSAGES, Application
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.mqsc_display import (
     READ_ONLY,
-    SUBSCRIPTION_KEYWORDS,
-    DisplayError,
     Shown,
     columns,
     filtered,
@@ -31,7 +25,8 @@ from mq_adapters.embedded.mqsc_display import (
     shown,
     wanted_keywords,
 )
-from mq_adapters.mqsc import MqscAnswer, MqscCommand, MqscSyntaxError, Parameter, read_command
+from mq_adapters.embedded.mqsc_values import Refused, name_of, not_found, refuse_others, syntax_error, values_of
+from mq_adapters.mqsc import MqscAnswer, MqscCommand, MqscSyntaxError, read_command
 from mq_adapters.reasons import QueueManagerError, ReasonCode
 
 _VERBS: Final = {"DEF": "DEFINE", "ALT": "ALTER", "DIS": "DISPLAY", "DISP": "DISPLAY"}
@@ -65,16 +60,17 @@ _DETAILS: Final = {
     "namelist": "AMQ8550I: Display namelist details.",
     "queue manager": "AMQ8408I: Display Queue Manager details.",
 }
+_SUBSCRIPTION_VERBS: Final[Mapping[str, Callable[[Engine, MqscCommand], str]]] = {
+    "DEFINE": mqsc_subscriptions.define,
+    "ALTER": mqsc_subscriptions.alter,
+    "DELETE": mqsc_subscriptions.delete,
+}
 _REFUSALS: Final[Mapping[int, str]] = {
     ReasonCode.MQRC_OBJECT_ALREADY_EXISTS: "AMQ8150E: The object already exists.",
     ReasonCode.MQRC_Q_NOT_EMPTY: "AMQ8143E: The queue is not empty; clear it, or add PURGE.",
     ReasonCode.MQRC_OBJECT_IN_USE: "AMQ8148E: The object is in use.",
     ReasonCode.MQRC_OBJECT_NAME_ERROR: "AMQ8140E: The name has 1 to 48 letters, digits and . / _ % .",
 }
-
-
-class _Refused(Exception):
-    """A command that is not carried out; the text is the answer."""
 
 
 class CommandServer:
@@ -90,12 +86,10 @@ class CommandServer:
         except MqscSyntaxError as error:
             segment = f"AMQ8405I: Syntax error detected at or near end of command segment below:-\n{error}"
             return MqscAnswer(lines=tuple(segment.split("\n")), succeeded=False)
-        except _Refused as error:
-            return MqscAnswer(lines=(str(error),), succeeded=False)
+        except Refused as error:
+            return MqscAnswer(lines=error.lines, succeeded=False)
         except mqsc_channels.ChannelRefused as error:
             return MqscAnswer(lines=(str(error),), succeeded=False)
-        except DisplayError as error:
-            return MqscAnswer(lines=(f"AMQ8405E: {error} is not supported here.",), succeeded=False)
         except QueueManagerError as error:
             return MqscAnswer(lines=(_REFUSALS.get(error.reason_code, str(error)),), succeeded=False)
         return MqscAnswer(lines=tuple(lines), succeeded=True)
@@ -106,14 +100,16 @@ class CommandServer:
         if word in ("CHANNEL", "CHL", "CHSTATUS", "CHS"):
             return self._channel(verb, command)
         if verb not in ("DEFINE", "ALTER", "DELETE", "DISPLAY", "CLEAR"):
-            raise _Refused(f"AMQ8426E: {command.verb} is not supported: DEFINE, ALTER, DELETE, DISPLAY and CLEAR are.")
+            raise Refused(f"AMQ8426E: {command.verb} is not supported: DEFINE, ALTER, DELETE, DISPLAY and CLEAR are.")
         if word == "SUB":
             return self._subscription(verb, command)
+        if word == "TOPICSTR" and verb == "CLEAR":
+            return [mqsc_subscriptions.clear_retained(self._engine, command)]
         kinds = _OBJECTS.get(word)
         is_generic = word in ("QUEUE", "Q")
         if kinds is None or (is_generic and verb != "DISPLAY"):
             supported = "QLOCAL, QALIAS, QREMOTE, QMODEL, TOPIC, SUB, NAMELIST and QMGR"
-            raise _Refused(f"AMQ8405E: {verb} {word} is not supported: objects are {supported}.")
+            raise syntax_error(f"{verb} {word} is not supported: objects are {supported}.")
         if verb == "DISPLAY":
             return self._display(kinds, command)
         kind = kinds[0]
@@ -128,13 +124,13 @@ class CommandServer:
     # -- verbs --------------------------------------------------------------------------------------------------------
 
     def _define(self, kind: ObjectType, command: MqscCommand) -> list[str]:
-        name = _name(command)
+        name = name_of(command)
         words = {parameter.keyword: parameter for parameter in command.parameters}
         replaces = "REPLACE" in words
         like = words["LIKE"].text if "LIKE" in words else None
         rest = tuple(each for each in command.parameters if each.keyword not in ("REPLACE", "NOREPLACE", "LIKE"))
         base = Definition(object_type=kind, name=name) if like is None else self._existing(kind, like).named(name)
-        definition = base.altered(_values(kind, rest))
+        definition = base.altered(values_of(kind.name, ATTRIBUTES[kind], rest))
         if not replaces or self._engine.objects.find(kind, name) is None:
             self._engine.objects.define(definition)
             return [_done(kind, "created")]
@@ -142,24 +138,24 @@ class CommandServer:
         return [_done(kind, "changed")]
 
     def _alter(self, kind: ObjectType, command: MqscCommand) -> list[str]:
-        definition = self._existing(kind, _name(command))
-        queue_administration.alter(self._engine, definition.altered(_values(kind, command.parameters)))
+        definition = self._existing(kind, name_of(command))
+        queue_administration.alter(
+            self._engine, definition.altered(values_of(kind.name, ATTRIBUTES[kind], command.parameters))
+        )
         return [_done(kind, "changed")]
 
     def _alter_queue_manager(self, verb: str, command: MqscCommand) -> list[str]:
         if verb != "ALTER":
-            raise _Refused(f"AMQ8405E: {verb} QMGR is not supported: ALTER QMGR and DISPLAY QMGR are.")
+            raise syntax_error(f"{verb} QMGR is not supported: ALTER QMGR and DISPLAY QMGR are.")
         parameters = command.parameters
         if command.target.items is not None:
-            raise _Refused("AMQ8405E: QMGR has no name here: ALTER QMGR keyword(value).")
-        self._engine.objects.alter_queue_manager(_values(ObjectType.QMGR, parameters))
+            raise syntax_error("QMGR has no name here: ALTER QMGR keyword(value).")
+        self._engine.objects.alter_queue_manager(values_of("QMGR", ATTRIBUTES[ObjectType.QMGR], parameters))
         return [_done(ObjectType.QMGR, "changed")]
 
     def _delete(self, kind: ObjectType, command: MqscCommand) -> list[str]:
-        definition = self._existing(kind, _name(command))
-        words = {parameter.keyword for parameter in command.parameters}
-        allowed = {"PURGE", "NOPURGE"} if kind == ObjectType.QLOCAL else set()
-        _refuse_others(words, allowed)
+        definition = self._existing(kind, name_of(command))
+        words = refuse_others(command.parameters, ("PURGE", "NOPURGE") if kind == ObjectType.QLOCAL else ())
         if kind == ObjectType.QLOCAL:
             queue_administration.delete(self._engine, self._engine.queue(definition.name), purge="PURGE" in words)
         else:
@@ -168,9 +164,11 @@ class CommandServer:
 
     def _clear(self, kind: ObjectType, command: MqscCommand) -> list[str]:
         if kind != ObjectType.QLOCAL:
-            raise _Refused(f"AMQ8405E: CLEAR {kind.name} is not supported: CLEAR QLOCAL is.")
-        name = self._existing(kind, _name(command)).name
-        _refuse_others({parameter.keyword for parameter in command.parameters}, set())
+            raise syntax_error(f"CLEAR {kind.name} is not supported: CLEAR QLOCAL is.")
+        name = self._existing(kind, name_of(command)).name
+        refuse_others(command.parameters)
+        if queue_administration.is_in_use(self._engine, self._engine.queue(name)):
+            raise QueueManagerError(ReasonCode.MQRC_OBJECT_IN_USE, f"clear queue {name}")
         application = Application(self._engine)
         for _ in range(self._engine.queue(name).depth // CLEAR_MESSAGES + 1):
             application.clear_some(name, lambda _count: None)
@@ -182,43 +180,40 @@ class CommandServer:
         if ObjectType.QMGR in kinds:
             definitions = [self._engine.objects.queue_manager]
         else:
-            pattern = _name(command)
+            pattern = name_of(command)
             definitions = [each for each in self._engine.objects.all(kinds) if matches(each.name, pattern)]
         if not definitions:
-            raise _not_found(_name(command))
+            raise not_found("Object", name_of(command))
         keywords = wanted_keywords(parameters, known)
         attributes = {keyword: attribute for kind in kinds for keyword, attribute in ATTRIBUTES[kind].items()}
         headings = 2 if kinds[0] in QUEUE_TYPES else 1
-        rows = (shown(self._engine, definition) for definition in definitions)
-        return _rows(_DETAILS[_noun(kinds[0])], filtered(rows, parameters, known), keywords, headings, attributes)
+        rows = list(filtered((shown(self._engine, definition) for definition in definitions), parameters, known))
+        if not rows:
+            raise not_found("Object", ",".join(command.target.items or ()) or self._engine.name)
+        return _rows(_DETAILS[_noun(kinds[0])], rows, keywords, headings, attributes)
 
     def _subscription(self, verb: str, command: MqscCommand) -> list[str]:
-        name = _name(command)
-        rows = mqsc_subscriptions.rows(self._engine)
-        found = [row for row in rows if (row.name == name if verb == "DELETE" else matches(row.name, name))]
-        if verb not in ("DISPLAY", "DELETE"):
-            raise _Refused(
-                f"AMQ8405E: {verb} SUB is not supported: RegSub makes subscriptions, see DISPLAY and DELETE."
-            )
-        if not found:
-            raise _Refused(f"AMQ8147E: Subscription {name} not found.")
-        if verb == "DELETE":
-            _refuse_others({parameter.keyword for parameter in command.parameters}, set())
-            mqsc_subscriptions.delete(self._engine, found)
-            waits = " It ends when the gateway starts." if mqsc_subscriptions.is_waiting(self._engine) else ""
-            return [f"The subscription was deleted.{waits}"]
-        known = set(SUBSCRIPTION_KEYWORDS)
-        keywords = wanted_keywords(command.parameters, known)
-        wanted = filtered((row.shown for row in found), command.parameters, known)
-        return _rows("AMQ8096I: Subscription inquired.", wanted, keywords, 1, {})
+        if verb == "CLEAR":
+            raise syntax_error("CLEAR SUB is not supported: CLEAR QLOCAL and CLEAR TOPICSTR are.")
+        if verb != "DISPLAY":
+            return [_SUBSCRIPTION_VERBS[verb](self._engine, command)]
+        known = set(mqsc_subscriptions.KEYWORDS)
+        found, parameters = mqsc_subscriptions.display(self._engine, command)
+        keywords = wanted_keywords(parameters, known)
+        wanted = list(filtered(iter(found), parameters, known))
+        if not wanted:
+            raise not_found("Subscription", ",".join(command.target.items or ("*",)))
+        return _rows("AMQ8096I: Subscription inquired.", wanted, keywords, 2, {})
 
     def _channel(self, verb: str, command: MqscCommand) -> list[str]:
-        name, channels = _name(command), self._engine.objects.channels
+        name, channels = name_of(command), self._engine.objects.channels
         if verb != "DISPLAY" or command.target.keyword not in ("CHSTATUS", "CHS"):
             return [mqsc_channels.carry_out(channels, verb, name, command)]
         known = set(mqsc_channels.CHANNEL_KEYWORDS)
         keywords = wanted_keywords(command.parameters, known)
-        wanted = filtered(iter(mqsc_channels.statuses(channels, name)), command.parameters, known)
+        wanted = list(filtered(iter(mqsc_channels.statuses(channels, name)), command.parameters, known))
+        if not wanted:
+            raise not_found("Channel", name)
         return _rows("AMQ8417I: Display Channel Status details.", wanted, keywords, 3, {})
 
     # -- inside -------------------------------------------------------------------------------------------------------
@@ -227,13 +222,13 @@ class CommandServer:
         queue = self._engine.objects.queues.get(name) if kind == ObjectType.QLOCAL else None
         found = self._engine.objects.find(kind, name) if queue is None else queue.definition
         if found is None:
-            raise _not_found(name)
+            raise not_found("Object", name)
         return found
 
 
 def _rows(
     heading: str,
-    rows: Iterator[Shown],
+    rows: Iterable[Shown],
     keywords: tuple[str, ...] | None,
     headings: int,
     attributes: Mapping[str, Attribute],
@@ -244,38 +239,6 @@ def _rows(
     return lines
 
 
-def _values(kind: ObjectType, parameters: tuple[Parameter, ...]) -> dict[str, Value]:
-    """What a command says of an object; refused by name where the object has no such attribute or value."""
-    values: dict[str, Value] = {}
-    for parameter in parameters:
-        keyword = SYNONYMS.get(parameter.keyword, parameter.keyword)
-        attribute = ATTRIBUTES[kind].get(keyword)
-        is_flag = isinstance(attribute, Choice) and attribute.is_flag
-        if attribute is None:
-            raise _Refused(f"AMQ8405E: {kind.name} has no attribute {parameter.keyword} here.")
-        if (parameter.items is None) is not is_flag:
-            raise _Refused(f"AMQ8405E: {parameter.keyword} needs {'no value' if is_flag else 'a value'}.")
-        text = parameter.keyword if is_flag else parameter.text
-        try:
-            values[keyword] = attribute.read(text)
-        except AttributeValueError as error:
-            raise _Refused(f"AMQ8405E: {parameter.keyword}({text}): the value must be {error}.") from None
-    return values
-
-
-def _refuse_others(words: set[str], allowed: set[str]) -> None:
-    others = sorted(words - allowed)
-    if others:
-        raise _Refused(f"AMQ8405E: {others[0]} is not supported here.")
-
-
-def _name(command: MqscCommand) -> str:
-    items = command.target.items
-    if items is None or len(items) != 1:
-        raise _Refused(f"AMQ8405E: {command.target.keyword} needs one name in parentheses.")
-    return items[0].strip()
-
-
 def _noun(kind: ObjectType) -> str:
     return _NOUNS.get(kind, "queue")
 
@@ -283,7 +246,3 @@ def _noun(kind: ObjectType) -> str:
 def _done(kind: ObjectType, what: str) -> str:
     noun = _noun(kind)
     return f"{_DONE[noun, what]}: {noun.capitalize()} {what}."
-
-
-def _not_found(name: str) -> _Refused:
-    return _Refused(f"AMQ8147E: Object {name} not found.")

@@ -409,8 +409,9 @@ class Connection(asyncio.Protocol):
         command = fields.text()
         fields.end()
         answer = CommandServer(self._engine).execute(command)
-        texts = map(frames.text_field, answer.lines)
-        self._answer(Verb.MQSC, number, bytes((answer.succeeded,)), u32(len(answer.lines)), *texts)
+        fields_of_answer = bytes((answer.succeeded,)), u32(len(answer.lines)), *map(frames.text_field, answer.lines)
+        # Behind whatever the command itself submitted.
+        self._engine.submit(self._engine.begin(), lambda _unit: self._answer(Verb.MQSC, number, *fields_of_answer))
 
 
 _REQUESTS: Final[dict[int, Callable[[Connection, int, Fields], None]]] = {

@@ -5,7 +5,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from mq_adapters.attributes import ATTRIBUTES, QUEUE_TYPES, SYNONYMS, Attribute, Choice, Definition, ObjectType
+from mq_adapters.embedded.application import queue_manager_identifier
 from mq_adapters.embedded.engine import Engine
+from mq_adapters.embedded.mqsc_values import syntax_error
 from mq_adapters.mqsc import Parameter, quoted
 
 #: Attributes as text, by keyword.
@@ -24,17 +26,6 @@ READ_ONLY: Final[Mapping[ObjectType, tuple[str, ...]]] = {
     ObjectType.NAMELIST: (),
     ObjectType.QMGR: ("QMNAME", "QMID", "CCSID", "MAXPRTY", "SYNCPT"),
 }
-SUBSCRIPTION_KEYWORDS: Final = (
-    "SUB",
-    "TOPICSTR",
-    "DEST",
-    "DESTQMGR",
-    "DESTCORL",
-    "SUBUSER",
-    "USERDATA",
-    "SELECTOR",
-    "WSCHEMA",
-)
 _COMPARISONS: Final[Mapping[str, Callable[[int, int], bool]]] = {
     "EQ": operator.eq,
     "NE": operator.ne,
@@ -43,10 +34,6 @@ _COMPARISONS: Final[Mapping[str, Callable[[int, int], bool]]] = {
     "LE": operator.le,
     "GE": operator.ge,
 }
-
-
-class DisplayError(Exception):
-    """A DISPLAY that asks for what there is not; the text names it."""
 
 
 def matches(name: str, pattern: str) -> bool:
@@ -66,7 +53,7 @@ def shown(engine: Engine, definition: Definition) -> Shown:
         queue = engine.queue(definition.name)
         values |= {"CURDEPTH": str(queue.depth), "DEFTYPE": "TEMPDYN" if queue.is_temporary else "PREDEFINED"}
     if kind == ObjectType.QMGR:
-        identifier = f"{engine.name}_{engine.incarnation.hex().upper()}"
+        identifier = queue_manager_identifier(engine.incarnation)
         values = {"QMNAME": quoted(engine.name), "QMID": quoted(identifier), "CCSID": "1208", "MAXPRTY": "9"}
         values["SYNCPT"] = ""
     for keyword, attribute in ATTRIBUTES[kind].items():
@@ -81,15 +68,18 @@ def shown(engine: Engine, definition: Definition) -> Shown:
 
 
 def wanted_keywords(parameters: tuple[Parameter, ...], known: set[str]) -> tuple[str, ...] | None:
-    """The attributes that DISPLAY names, None for all; DisplayError for one that no object of the kind has."""
+    """The attributes that DISPLAY names, None for all. Refused names those that no object of the kind has."""
     wanted: list[str] = []
+    unknown: list[str] = []
     for parameter in parameters:
         if parameter.keyword in ("ALL", "WHERE"):
             continue
         keyword = SYNONYMS.get(parameter.keyword, parameter.keyword)
-        if keyword not in known or parameter.items is not None:
-            raise DisplayError(f"attribute {parameter.keyword}")
-        wanted.append(keyword)
+        is_known = keyword in known and parameter.items is None
+        (wanted if is_known else unknown).append(keyword if is_known else parameter.keyword)
+    if unknown:
+        named, verb = ("attribute", "is") if len(unknown) == 1 else ("attributes", "are")
+        raise syntax_error(f"{named} {', '.join(unknown)} {verb} not supported here.")
     return tuple(wanted) or None
 
 
@@ -101,7 +91,7 @@ def filtered(rows: Iterator[Shown], parameters: tuple[Parameter, ...], known: se
         return
     items = condition.items or ()
     if len(items) != 3 or items[0].upper() not in known:
-        raise DisplayError(f"WHERE({' '.join(items)})")
+        raise syntax_error(f"WHERE({' '.join(items)}) is not supported here.")
     keyword, comparison, value = items[0].upper(), items[1].upper(), items[2]
     for row in rows:
         if keyword in row and _holds(row[keyword].strip("' "), comparison, value):
@@ -138,7 +128,7 @@ def _holds(value: str, comparison: str, wanted: str) -> bool:
     if comparison in ("LK", "NL"):
         return matches(value, wanted) is (comparison == "LK")
     if comparison not in _COMPARISONS:
-        raise DisplayError(f"operator {comparison}")
+        raise syntax_error(f"operator {comparison} is not supported here.")
     if value.isdecimal() and wanted.isdecimal():
         return _COMPARISONS[comparison](int(value), int(wanted))
     if comparison not in ("EQ", "NE"):

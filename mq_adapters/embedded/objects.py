@@ -18,6 +18,7 @@ from mq_adapters.reasons import QueueManagerError, ReasonCode
 
 if TYPE_CHECKING:
     from mq_adapters.embedded.mqsc_channels import ChannelControl
+    from mq_adapters.embedded.publish_subscribe import PublishSubscribe
 
 #: The one object of type QMGR.
 _QMGR: Final = ""
@@ -55,6 +56,10 @@ class Objects:
         self.queues: dict[str, Queue] = {}
         #: Who may have a queue in use.
         self.users: WeakSet[QueueUser] = WeakSet()
+        #: The broker that serves the queues, where one does.
+        self.publish_subscribe: PublishSubscribe | None = None
+        #: Called when an object was defined, altered or deleted.
+        self.on_change: Callable[[], None] = lambda: None
         #: Whoever runs channels, where somebody does.
         self.channels: ChannelControl | None = None
         #: Counts the changes of definitions, for whoever remembers what follows from them.
@@ -315,6 +320,7 @@ class Objects:
     def _changed(self) -> None:
         self.changes += 1
         self._targets.clear()
+        self.on_change()
 
     def _change(self, queue: Queue, definition: Definition) -> None:
         """Sets a queue's attributes; where its delivery sequence changes, what waits is put into the new order."""

@@ -29,7 +29,7 @@ def delete(engine: Engine, queue: Queue, *, purge: bool = False) -> None:
     """Deletes a local queue; 2055 where it is not empty and is not to be purged, 2042 where somebody uses it."""
     _check_alive(engine)
     operation = f"delete queue {queue.name}"
-    if _is_served(queue) or _is_awaited(queue) or _is_in_use(engine, queue):
+    if _is_served(queue) or _is_awaited(queue) or is_in_use(engine, queue):
         raise QueueManagerError(ReasonCode.MQRC_OBJECT_IN_USE, operation)
     if queue.depth and not purge:
         raise QueueManagerError(ReasonCode.MQRC_Q_NOT_EMPTY, operation)
@@ -44,7 +44,8 @@ def _is_awaited(queue: Queue) -> bool:
     return bool(queue.listeners) and not queue.is_temporary
 
 
-def _is_in_use(engine: Engine, queue: Queue) -> bool:
+def is_in_use(engine: Engine, queue: Queue) -> bool:
+    """Whether something on the queue is not committed, or somebody holds it or waits for a message on it."""
     return engine.is_committing_on(queue) or any(user.is_using(queue) for user in engine.objects.users)
 
 

@@ -1,20 +1,15 @@
 """Queues that change while they are in use: inhibited and served, deleted and awaited; and subscriptions by MQSC."""
 
 import threading
-from collections.abc import Iterator
 
 import pytest
 
-from mappings.command import RegisterSubscriber, write_command
-from mappings.options import RegistrationOption
-from mappings.table import Dialect
 from mq_adapters.attributes import ObjectType
-from mq_adapters.broker.broker import Broker
 from mq_adapters.delivery_listener import Delivery
 from mq_adapters.embedded.client import Client
 from mq_adapters.embedded.command_server import CommandServer
-from mq_adapters.embedded.engine import CONTROL_QUEUE, Engine
-from mq_adapters.embedded.unit_of_work import StateSpace, UnitOfWork
+from mq_adapters.embedded.engine import Engine
+from mq_adapters.embedded.unit_of_work import UnitOfWork
 from mq_adapters.message import Message, MessageDescriptor
 from mq_adapters.reasons import QueueManagerError
 
@@ -133,61 +128,6 @@ def test_a_queue_that_somebody_waits_on_is_not_deleted(gateway):
     with Client(gateway.data_dir) as connection:
         answer = connection.mqsc("DELETE QLOCAL(ORDERS)")
     assert answer.lines == ("AMQ8148E: The object is in use.",)
-
-
-# -- subscriptions -----------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def subscribed(engine: Engine) -> Iterator[Engine]:
-    """An engine with a broker and three subscriptions, one with a SubName, one with a CorrelId."""
-    broker = Broker(engine, listener=SilentListener())
-    broker.attach()
-    for command, dialect, correl_id in (
-        (RegisterSubscriber(topics=("a/*",), queue_name="ORDERS"), Dialect.MQRFH, bytes(24)),
-        (
-            RegisterSubscriber(topics=("b/#",), queue_name="ORDERS", subscription_name="of b"),
-            Dialect.MQRFH2,
-            bytes(24),
-        ),
-        (
-            RegisterSubscriber(
-                topics=("c",), queue_name="ORDERS", registration_options=RegistrationOption.CORREL_ID_AS_IDENTITY
-            ),
-            Dialect.MQRFH2,
-            PUMP,
-        ),
-    ):
-        header = write_command(command, dialect)
-        name = b"MQHRF   " if dialect is Dialect.MQRFH else b"MQHRF2  "
-        put(engine, CONTROL_QUEUE, header, format=name, correl_id=correl_id, user_identifier="anna")
-    assert len(engine.states(StateSpace.BROKER_SUBSCRIPTION)) == 3
-    return engine
-
-
-def test_subscriptions_are_displayed(subscribed):
-    assert mqsc(subscribed, "DISPLAY SUB('of b')") == [
-        "AMQ8096I: Subscription inquired.",
-        "   SUB('of b')                             DEST(ORDERS)",
-        f"   DESTCORL({'00' * 24})",
-        "   DESTQMGR(RFHBRIDGE)                     SELECTOR( )",
-        "   SUBUSER('anna')                         TOPICSTR('b/#')",
-        "   USERDATA( )                             WSCHEMA(TOPIC)",
-    ]
-    assert len([line for line in mqsc(subscribed, "DIS SUB(*) TOPICSTR") if "TOPICSTR" in line]) == 3
-    assert "TOPICSTR('a/*')" in mqsc(subscribed, "DIS SUB(*) TOPICSTR WHERE(WSCHEMA EQ CHAR)")[1]
-
-
-@pytest.mark.parametrize(("name", "left"), [("'of b'", 2), (f"'RFHBRIDGE:ORDERS:{PUMP.hex()}'", 2)])
-def test_subscriptions_are_deleted_as_their_owner_would(subscribed, name, left):
-    assert mqsc(subscribed, f"DELETE SUB({name})") == ["The subscription was deleted."]
-    assert len(subscribed.states(StateSpace.BROKER_SUBSCRIPTION)) == left
-
-
-def test_a_subscription_that_is_not_there_is_not_deleted(subscribed):
-    for name in ("NONE", "*"):
-        assert not CommandServer(subscribed).execute(f"DELETE SUB({name})").succeeded
-    assert len(subscribed.states(StateSpace.BROKER_SUBSCRIPTION)) == 3
 
 
 def test_objects_of_every_type_are_found_by_name_and_kept(data_folder):

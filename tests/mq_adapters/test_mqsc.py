@@ -2,7 +2,9 @@
 
 import pytest
 
+from mq_adapters.embedded.application import Application
 from mq_adapters.embedded.command_server import CommandServer
+from mq_adapters.message import Message, MessageDescriptor
 from mq_adapters.mqsc import MqscSyntaxError, commands_of, quoted, read_command
 
 
@@ -139,12 +141,37 @@ def test_a_generic_name_and_a_condition_choose_what_is_displayed(said):
         ("!ALTER QMGR PSMODE(ENABLED)", "PSMODE"),
         ("!CLEAR QALIAS(A)", "CLEAR QALIAS"),
         ("!DELETE QL(SYSTEM.BROKER.CONTROL.QUEUE)", "in use"),
-        ("!DEFINE SUB(S)", "RegSub"),
+        ("!DEFINE SUB(S)", "DEST"),
+        ("!DISPLAY QL(*) WHERE(MAXDEPTH LT 0)", "AMQ8147E: Object * not found."),
+        ("!DISPLAY QMGR WHERE(DEADQ EQ NONE)", "AMQ8147E: Object RFHBRIDGE not found."),
+        ("!DISPLAY QL(*) WHERE(MAXDEPTH ABOUT 1)", "operator ABOUT"),
+        ("!DEFINE QL(A) MAXDEPTH(1) MAXDEPTH(2)", "MAXDEPTH is said more than once"),
+        ("!DEFINE QL(A) DESCR('a','b')", "DESCR(a,b): there must be one value"),
         ("!ALTER Q(ORDERS) MAXDEPTH(1)", "Q is not supported"),
     ],
 )
 def test_what_there_is_not_is_refused_by_its_name(said, command, named):
     assert named in said(command)[0]
+
+
+def test_everything_that_is_wrong_with_a_command_is_named_at_once(said, engine):
+    assert said("!DEFINE QL(A) TRIGGER CLUSTER(C) MAXDEPTH(MANY) PUT(PERHAPS) SHARE") == [
+        "AMQ8405E: QLOCAL has no attributes TRIGGER, CLUSTER, SHARE here.",
+        "AMQ8405E: MAXDEPTH(MANY): the value must be a number from 0 to 999999999.",
+        "AMQ8405E: PUT(PERHAPS): the value must be ENABLED or DISABLED.",
+    ]
+    assert said("!DIS QL(ORDERS) TRIGGER SHARE") == ["AMQ8405E: attributes TRIGGER, SHARE are not supported here."]
+    assert engine.objects.find_queue("A") is None
+
+
+def test_a_queue_with_uncommitted_messages_is_not_cleared(said, engine):
+    application = Application(engine)
+    application.begin()
+    application.put("ORDERS", Message(MessageDescriptor(), b"one"), lambda: None)
+    assert said("!CLEAR QL(ORDERS)") == ["AMQ8148E: The object is in use."]
+    application.commit(lambda: None)
+    assert said("CLEAR QL(ORDERS)") == ["AMQ8022I: Queue cleared."]
+    assert engine.queue("ORDERS").depth == 0
 
 
 def test_topics_namelists_and_the_queue_manager_have_attributes_too(said, engine):

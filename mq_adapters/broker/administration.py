@@ -1,0 +1,122 @@
+"""Subscriptions and retained publications by an administrator's command, and not by an application's message.
+
+A subscription is checked by the rules of RegSub (`subscribers`), so that both ways make the same. Without a gateway
+nobody keeps audit records: then a new subscription is not sent what is retained.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from mappings.command import RegisterSubscriber
+from mappings.options import RegistrationOption
+from mappings.reasons import Reason
+from mappings.table import Dialect
+from mappings.topics import Scheme
+from mq_adapters.broker.responses import Refusal
+from mq_adapters.broker.retained import RetainedPublications
+from mq_adapters.broker.subscribers import Subscribers
+from mq_adapters.broker.subscription import Subscription
+from mq_adapters.broker.subscriptions import SubscriptionRegistry
+from mq_adapters.broker.topic_spaces import TopicSpaces
+from mq_adapters.embedded.engine import DEFAULT_STREAM, Engine
+from mq_adapters.embedded.publish_subscribe import SubscriptionRefused
+from mq_adapters.embedded.unit_of_work import UnitOfWork
+from mq_adapters.message import Message
+
+
+class Administration:
+    """Implements embedded.publish_subscribe.PublishSubscribe. `points` are the subscription points of the broker."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        spaces: TopicSpaces,
+        registry: SubscriptionRegistry,
+        retained: RetainedPublications,
+        subscribers: Subscribers,
+        points: Iterable[str],
+        is_audited: bool,
+    ) -> None:
+        self._engine = engine
+        self._spaces = spaces
+        self._registry = registry
+        self._retained = retained
+        self._subscribers = subscribers
+        self._points = ("", *dict.fromkeys(points))
+        self._is_audited = is_audited
+
+    def subscriptions(self) -> list[Subscription]:
+        """Every subscription that has not expired."""
+        now_us = self._engine.now_us()
+        return [found for found in self._registry.everyone() if not 0 < found.expires_us <= now_us]
+
+    def define(self, unit: UnitOfWork, message: Message, command: RegisterSubscriber, dialect: Dialect) -> None:
+        """Adds a subscription and sends it what is retained."""
+        if self._is_audited:
+            self._register(unit, message, command, dialect)
+        else:
+            self._register_without_retained(unit, message, command, dialect)
+
+    def alter(
+        self,
+        unit: UnitOfWork,
+        existing: Subscription,
+        message: Message,
+        command: RegisterSubscriber,
+        dialect: Dialect,
+    ) -> None:
+        """Puts a subscription in the place of another; where it cannot be, the other stays."""
+        self._registry.remove(unit, existing)
+        try:
+            made = self._register_without_retained(unit, message, command, dialect)
+        except SubscriptionRefused:
+            self._registry.put(UnitOfWork(), existing)  # in memory it had ended; in the store it has not
+            raise
+        kept = replace(made, number=existing.number, joined=existing.joined, is_exclusive=existing.is_exclusive)
+        self._registry.put(unit, kept)
+
+    def delete(self, unit: UnitOfWork, existing: Subscription) -> None:
+        """Ends a subscription."""
+        self._registry.remove(unit, existing)
+
+    def clear_retained(self, unit: UnitOfWork, topic_string: str) -> None:
+        """Forgets what is retained on the topics; a first level that is a stream of its own names its topic space."""
+        first, _, rest = topic_string.partition("/")
+        own_space = first if first != DEFAULT_STREAM and rest and self._spaces.space(first) == first else ""
+        places = [(DEFAULT_STREAM, topic_string), *([(own_space, rest)] if own_space else [])]
+        now_us = self._engine.now_us()
+        for space, pattern in places:
+            for point in self._points:
+                for topic in self._retained.matching(space, point, pattern, Scheme.TOPIC, now_us):
+                    if not self._spaces.spans_streams(pattern, topic):
+                        self._retained.delete(unit, space, point, topic)
+
+    def _register(self, unit: UnitOfWork, message: Message, command: RegisterSubscriber, dialect: Dialect) -> None:
+        try:
+            self._subscribers.register(unit, message, command, dialect)
+        except Refusal as refusal:
+            raise SubscriptionRefused(_sentence(refusal)) from refusal
+
+    def _register_without_retained(
+        self, unit: UnitOfWork, message: Message, command: RegisterSubscriber, dialect: Dialect
+    ) -> Subscription:
+        """NewPubsOnly keeps the retained publications back, and is then taken off again unless it was asked for."""
+        options = command.registration_options
+        before = set(self._registry.everyone())
+        quiet = replace(command, registration_options=options | RegistrationOption.NEW_PUBLICATIONS_ONLY)
+        self._register(unit, message, quiet, dialect)
+        made = next(found for found in self._registry.everyone() if found not in before)
+        kept = replace(made, options=made.options & (options | ~RegistrationOption.NEW_PUBLICATIONS_ONLY))
+        self._registry.put(unit, kept)
+        return kept
+
+
+def _sentence(refusal: Refusal) -> str:
+    reason = refusal.reason
+    try:
+        name = f" {Reason(reason.reason_code).name}"
+    except ValueError:
+        name = ""
+    fields = ", ".join(f"{name} {value}" for name, value in reason.fields if value)
+    return f"{reason.reason_code}{name}" + (f" ({fields})" if fields else "")
