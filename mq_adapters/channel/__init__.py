@@ -1,0 +1,45 @@
+"""Channels: messages between the gateway's store and another queue manager, each exactly once, through any outage.
+
+Plain blocking code on the port (mq_adapters/queue_manager.py) on both sides. `Outbound` empties a transmission queue of
+the store into the other queue manager, `Inbound` a queue there into the store. Each runs in a thread of its own:
+
+    channel = Outbound(settings, connect_local=..., connect_remote=..., listener=...)
+    channel.run(stop)        # returns when `stop` is set, the store has gone, or the channel must not go on
+
+Exactly once without XA: outbound a message on a state queue of the other side is replaced in the very unit of work that
+puts the batch, and read again after any doubt, behind a fence (doubt.py); inbound the MsgIds of a batch are stored in
+the unit of work that stores the batch, and what comes again with one of them is dropped.
+"""
+
+from mq_adapters.channel.doubt import Refusal, RefusalCause, StartAction
+from mq_adapters.channel.inbound import Arrivals, Inbound
+from mq_adapters.channel.local_state import LocalStates
+from mq_adapters.channel.outbound import Departures, Outbound
+from mq_adapters.channel.resolve import Resolution, ResolutionRefused, resolve
+from mq_adapters.channel.retry import RetrySchedule
+from mq_adapters.channel.settings import InboundSettings, OutboundSettings
+from mq_adapters.channel.state_message import LocalState, RemoteState
+from mq_adapters.channel.status import ChannelListener, ChannelState, ChannelStatus, Problem
+
+__all__ = [
+    "Arrivals",
+    "ChannelListener",
+    "ChannelState",
+    "ChannelStatus",
+    "Departures",
+    "Inbound",
+    "InboundSettings",
+    "LocalState",
+    "LocalStates",
+    "Outbound",
+    "OutboundSettings",
+    "Problem",
+    "Refusal",
+    "RefusalCause",
+    "RemoteState",
+    "Resolution",
+    "ResolutionRefused",
+    "RetrySchedule",
+    "StartAction",
+    "resolve",
+]

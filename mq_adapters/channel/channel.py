@@ -1,0 +1,262 @@
+"""What both kinds of channels do: connect, fence, begin, work until something happens, and try again for ever.
+
+The store's queue manager is local, the other one remote. Local calls raise QueueManagerError, as the port says; remote
+calls are made in `at_remote`, which makes RemoteTrouble of it: so one glance tells which side refused. A connection is
+given up at the first trouble; what is in doubt then is written in the store, and looked at after the next fence.
+"""
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from typing import Final, Protocol, TypeVar
+
+from mq_adapters.channel.batch import LONGEST_WAIT_S, BatchSize, most_messages, take
+from mq_adapters.channel.clock import SYSTEM_CLOCK, Clock
+from mq_adapters.channel.doubt import Refusal
+from mq_adapters.channel.local_state import StateChanged, StateRecord
+from mq_adapters.channel.retry import Retry
+from mq_adapters.channel.settings import ChannelSettings
+from mq_adapters.channel.state_message import MalformedState
+from mq_adapters.channel.status import ChannelListener, ChannelState, ChannelStatus, Problem, StatusBoard
+from mq_adapters.exclusive_queue import ExclusiveQueue
+from mq_adapters.message import Message
+from mq_adapters.queue_manager import QueueManager
+from mq_adapters.reasons import Action, QueueManagerError, ReasonCode, what_to_do
+
+T = TypeVar("T")
+
+#: Local: the gateway is going away, or has gone. It starts its channels again when it is back.
+_STORE_IS_GONE: Final = (Action.OUTCOME_UNKNOWN, Action.RECONNECT, Action.DEFECT)
+#: Nothing gets better in a minute without an operator.
+_NEEDS_AN_OPERATOR: Final = (Action.CONFIGURATION, Action.ALARM, Action.DEFECT)
+
+
+class LocalQueueManager(QueueManager, Protocol):
+    """A connection to the store: `incarnation` is the 12 random bytes made with it."""
+
+    incarnation: bytes
+
+
+class RemoteTrouble(Exception):
+    """The other queue manager refused a call. `is_in_doubt`: of a commit, which may have taken place all the same."""
+
+    def __init__(self, error: QueueManagerError, *, is_in_doubt: bool = False) -> None:
+        super().__init__(str(error))
+        self.error = error
+        self.is_in_doubt = is_in_doubt
+
+
+class ChannelRefused(Exception):
+    """The two state messages do not fit together."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(str(refusal))
+        self.refusal = refusal
+
+
+class Stopping(Exception):
+    """The channel was told to stop in the middle of something, which is backed out."""
+
+
+@contextmanager
+def at_remote() -> Iterator[None]:
+    """Calls of the other queue manager. Not around local ones."""
+    try:
+        yield
+    except QueueManagerError as error:
+        raise RemoteTrouble(error) from error
+
+
+class Channel(ABC):
+    """A channel, for one thread. `run` it; look at `status` from anywhere."""
+
+    def __init__(
+        self,
+        settings: ChannelSettings,
+        *,
+        connect_local: Callable[[], LocalQueueManager],
+        connect_remote: Callable[[], QueueManager],
+        listener: ChannelListener,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
+        self.name = settings.channel
+        self._common = settings
+        self._retry = Retry(settings.retry, now_s=clock.monotonic_s)
+        self._connect_local = connect_local
+        self._connect_remote = connect_remote
+        self._clock = clock
+        self._board = StatusBoard(self.name, listener, clock)
+        self._stop = threading.Event()
+        self._local: LocalQueueManager
+        self._record: StateRecord
+        self._remote: QueueManager
+        self._size: BatchSize
+
+    @property
+    def status(self) -> ChannelStatus:
+        return self._board.status
+
+    def run(self, stop: threading.Event) -> None:
+        """Runs until `stop` is set, the store goes away, or only an operator can help; `status` says which.
+
+        After a stop nothing is in doubt, unless the connection broke at the very end. It may be run again.
+        """
+        self._stop = stop
+        self._board.begin()
+        self._board.enter(ChannelState.CONNECTING)
+        try:
+            self._run_on_store()
+        except QueueManagerError as error:
+            self._end(ChannelState.STOPPED, Problem(reason_code=error.reason_code, text=f"the store: {error}"))
+        except MalformedState as error:
+            text = f"the channel's state on {self._common.local_state_queue} cannot be read: {error}"
+            self._end(ChannelState.FAILED, Problem(reason_code=0, text=text))
+        except ChannelRefused as refused:
+            self._end(ChannelState.FAILED, Problem(reason_code=0, text=str(refused)))
+        else:
+            self._end(ChannelState.STOPPED, None)
+
+    # -- what each kind does its own way -------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _hold_local_queue(self) -> AbstractContextManager[object]:
+        """Holds the queue of the store that only one channel may empty. Refused with 2042 while another does."""
+
+    @abstractmethod
+    def _fenced_queue(self) -> str:
+        """The remote queue that only one channel may have open."""
+
+    @abstractmethod
+    def _begin(self, fence: ExclusiveQueue) -> None:
+        """Connected and fenced: finds out where to go on. Raises ChannelRefused."""
+
+    @abstractmethod
+    def _turn(self) -> None:
+        """Moves one batch, or waits a second for one. Ends with no unit of work open."""
+
+    # -- connections ---------------------------------------------------------------------------------------------------
+
+    def _run_on_store(self) -> None:
+        with self._connect_local() as self._local:
+            gateway = self._local.incarnation
+            self._record = StateRecord(self.name, gateway=gateway, queue_name=self._common.local_state_queue)
+            while not self._stop.is_set():
+                delay_s = self._try()
+                if delay_s:
+                    self._clock.wait(self._stop, delay_s)
+
+    def _try(self) -> float:
+        """One connection, as long as it lives; returns how long to wait before the next, in seconds."""
+        try:
+            self._work_behind_local_fence()
+        except RemoteTrouble as trouble:
+            return self._wait_after(trouble.error, "")
+        except StateChanged as changed:
+            return self._wait(Problem(reason_code=0, text=str(changed)), self._retry.delay_s())
+        except QueueManagerError as error:
+            if what_to_do(error.reason_code) in _STORE_IS_GONE:
+                raise
+            return self._wait_after(error, "the store: ")
+        except ChannelRefused as refused:
+            if refused.refusal.is_final:
+                raise
+            return self._wait(Problem(reason_code=0, text=str(refused)), self._retry.delay_s())
+        return 0.0
+
+    def _work_behind_local_fence(self) -> None:
+        held = self._fence(self._hold_local_queue)
+        if held is None:
+            return
+        with held:
+            try:
+                self._record.load(self._local)
+                self._connect_and_work()
+            finally:
+                self._back_out_local()
+
+    def _connect_and_work(self) -> None:
+        self._board.enter(ChannelState.CONNECTING, in_doubt=self._record.state.doubtful)
+        with at_remote():
+            self._remote = self._connect_remote()
+        try:
+            self._board.connected(self._remote.name, self._remote.identifier)
+            fence = self._fence(self._remote_fence)
+            if fence is not None:
+                self._begin_and_work(fence)
+        finally:
+            self._leave_remote()
+
+    def _begin_and_work(self, fence: ExclusiveQueue) -> None:
+        self._record.load(self._local)
+        with at_remote():
+            there = self._remote.inquire("").number("MAXUMSGS")
+        self._size = BatchSize(
+            self._common.batch_messages, most_messages(self._local.inquire("").number("MAXUMSGS"), there)
+        )
+        with suppress(Stopping):
+            self._begin(fence)
+            self._board.enter(ChannelState.RUNNING)
+            while not self._stop.is_set():
+                self._turn()
+
+    def _pin(self) -> None:
+        """The channel goes on at this queue manager. Nothing is in doubt."""
+        before, now = self._record.state.queue_manager, self._remote.identifier
+        if before != now:
+            self._board.queue_manager_changed(before, now)
+            self._record.write(self._local, self._record.state.pinned_to(now))
+
+    def _take(self, queue_manager: QueueManager, queue_name: str) -> list[Message]:
+        """The next batch of a queue, in a unit of work that this opens; none, and no unit, when none comes in time."""
+        limits = self._size.limits(bytes=self._common.batch_bytes, idle_s=self._common.batch_idle_s)
+        return take(queue_manager, queue_name, limits, stop=self._stop, clock=self._clock)
+
+    def _remote_fence(self) -> ExclusiveQueue:
+        with at_remote():
+            return self._remote.open_exclusively(self._fenced_queue(), wait_s=LONGEST_WAIT_S)
+
+    def _fence(self, open_queue: Callable[[], T]) -> T | None:
+        """Opens a queue exclusively, waiting for others as long as it takes; None after a stop."""
+        while not self._stop.is_set():
+            try:
+                return open_queue()
+            except (RemoteTrouble, QueueManagerError) as trouble:
+                error = trouble.error if isinstance(trouble, RemoteTrouble) else trouble
+                if error.reason_code != ReasonCode.MQRC_OBJECT_IN_USE:
+                    raise
+                self._board.enter(ChannelState.FENCING, problem=_problem(error), in_doubt=self._record.state.doubtful)
+        return None
+
+    def _leave_remote(self) -> None:
+        """A connection that is given up: whatever it answers, it is closed."""
+        with suppress(QueueManagerError):
+            self._remote.back_out()
+        with suppress(QueueManagerError):
+            self._remote.close()
+
+    def _back_out_local(self) -> None:
+        """What was taken from the store goes back; a store that has gone has done that itself."""
+        with suppress(QueueManagerError):
+            self._local.back_out()
+
+    # -- waiting and ending --------------------------------------------------------------------------------------------
+
+    def _wait_after(self, error: QueueManagerError, side: str) -> float:
+        needs_operator = what_to_do(error.reason_code) in _NEEDS_AN_OPERATOR
+        delay_s = self._common.retry.longest_s if needs_operator else self._retry.delay_s()
+        return self._wait(_problem(error, side), delay_s)
+
+    def _wait(self, problem: Problem, delay_s: float) -> float:
+        doubtful = self._record.state.doubtful
+        state = ChannelState.WAITING if doubtful is None else ChannelState.IN_DOUBT
+        self._board.enter(state, problem=problem, delay_s=delay_s, in_doubt=doubtful)
+        return delay_s
+
+    def _end(self, state: ChannelState, problem: Problem | None) -> None:
+        record = getattr(self, "_record", None)
+        self._board.enter(state, problem=problem, in_doubt=record.state.doubtful if record is not None else None)
+
+
+def _problem(error: QueueManagerError, side: str = "") -> Problem:
+    return Problem(reason_code=error.reason_code, text=f"{side}{error}")

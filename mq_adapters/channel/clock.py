@@ -1,0 +1,27 @@
+"""The time of a channel, as an argument: tests set their own."""
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+
+def _now_us() -> int:
+    return time.time_ns() // 1000
+
+
+def _wait(stop: threading.Event, seconds: float) -> None:
+    stop.wait(seconds)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clock:
+    """`now_us` is microseconds since 1970 (UTC), `monotonic_s` seconds since whenever; `wait` ends early at a stop."""
+
+    now_us: Callable[[], int] = _now_us
+    monotonic_s: Callable[[], float] = time.monotonic
+    wait: Callable[[threading.Event, float], None] = _wait
+
+
+SYSTEM_CLOCK: Final = Clock()

@@ -1,0 +1,170 @@
+"""After a connection: what the two state messages together say, as one of three actions or a refusal. Pure.
+
+The store says which batch it settled last and which one is under way (local); the queue manager, behind the fence,
+which one it committed last (remote). Row by row, the first that fits:
+
+    the store says                      | the queue manager has            | then
+    a batch in doubt elsewhere          | another identifier               | refused until the other one answers again
+    the operator reset the channel      | anything                         | nothing in doubt; its state is replaced
+                                        | two messages, or a malformed one | refused
+    no batch here, nothing in doubt     | no message                       | nothing in doubt
+    no batch here, one in doubt         | no message                       | deliver the rest
+    a batch settled here                | no message                       | refused: the state is lost
+                                        | another gateway, channel or      |
+                                        | queue manager in the message     | refused
+    batch N settled here                | N                                | nothing in doubt, or deliver the rest
+    batch N+1 in doubt                  | N+1, of messages of that batch   | remove what was delivered
+    batch N settled here                | less                             | refused: it was restored from a backup
+    batch N settled here                | anything else                    | refused: the store was
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from mq_adapters.channel.state_message import Batch, LocalState, MalformedState, RemoteState, read_remote_state
+from mq_adapters.message import Message
+
+
+class StartAction(StrEnum):
+    """What a channel does when it begins, or begins again; as an operator reads it."""
+
+    NOTHING_IN_DOUBT = "nothing in doubt"
+    DELIVER_THE_REST = "deliver the rest"
+    REMOVE_DELIVERED = "remove what was delivered"
+
+
+class RefusalCause(StrEnum):
+    """Why a channel may not go on."""
+
+    ANOTHER_QUEUE_MANAGER = "another queue manager while a batch is in doubt"
+    SEVERAL_STATE_MESSAGES = "more than one state message"
+    MALFORMED_STATE = "a malformed state message"
+    STATE_LOST = "no state message"
+    ANOTHER_GATEWAY = "a second gateway"
+    ANOTHER_CHANNEL = "another channel"
+    COPIED_STATE = "a copied state message"
+    OLDER_QUEUE_MANAGER = "a queue manager restored from a backup"
+    OLDER_STORE = "a store restored from a backup"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """The channel may go on: with this action, after it has removed what was delivered."""
+
+    action: StartAction
+    delivered: tuple[bytes, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """The channel must not go on: nobody can tell what was delivered. `hint` names what an operator may do."""
+
+    cause: RefusalCause
+    detail: str
+    hint: str
+
+    @property
+    def is_final(self) -> bool:
+        """Whether only an operator can help; another queue manager may give way to the right one by itself."""
+        return self.cause is not RefusalCause.ANOTHER_QUEUE_MANAGER
+
+    def __str__(self) -> str:
+        return f"{self.cause}: {self.detail} ({self.hint})"
+
+
+_RESET: Final = "find out what arrived, then begin anew: rfhbridge channel resolve {channel} --action reset"
+_HINTS: Final = {
+    RefusalCause.ANOTHER_QUEUE_MANAGER: "wait for the first one, or say what became of the batch: "
+    "rfhbridge channel resolve {channel} --action commit, or backout",
+    RefusalCause.SEVERAL_STATE_MESSAGES: "leave one state message on the queue, that of this gateway",
+    RefusalCause.MALFORMED_STATE: "the state queue is for this channel alone; " + _RESET,
+    RefusalCause.STATE_LOST: _RESET,
+    RefusalCause.ANOTHER_GATEWAY: "give each gateway state queues of its own; if the other one is no more: " + _RESET,
+    RefusalCause.ANOTHER_CHANNEL: "give each shard a state queue of its own; after a change of shards: " + _RESET,
+    RefusalCause.COPIED_STATE: _RESET,
+    RefusalCause.OLDER_QUEUE_MANAGER: _RESET,
+    RefusalCause.OLDER_STORE: _RESET,
+}
+
+
+def compare(local: LocalState, found: Sequence[Message], *, queue_manager: str) -> Start | Refusal:
+    """What to do at the queue manager of that identifier, whose state queue holds `found`."""
+    elsewhere = refusal_elsewhere(local, queue_manager)
+    if elsewhere is not None:
+        return elsewhere
+    if local.reset:
+        return Start(action=StartAction.NOTHING_IN_DOUBT)
+    if len(found) > 1:
+        return _refusal(local, RefusalCause.SEVERAL_STATE_MESSAGES, f"the state queue has {len(found)} messages")
+    if not found:
+        return _without_state(local, queue_manager)
+    try:
+        remote = read_remote_state(found[0])
+    except MalformedState as error:
+        return _refusal(local, RefusalCause.MALFORMED_STATE, str(error))
+    return _stranger(local, remote, queue_manager) or _numbers(local, remote, queue_manager)
+
+
+def refusal_elsewhere(local: LocalState, queue_manager: str) -> Refusal | None:
+    """The refusal of a queue manager other than the one at which a batch is in doubt; None where nothing is."""
+    if local.doubtful is None or local.queue_manager == queue_manager:
+        return None
+    detail = f"batch {local.doubtful.number} is in doubt at {local.queue_manager}, this is {queue_manager}"
+    return _refusal(local, RefusalCause.ANOTHER_QUEUE_MANAGER, detail)
+
+
+def _without_state(local: LocalState, queue_manager: str) -> Start | Refusal:
+    settled = local.settled_at(queue_manager)
+    if settled:
+        detail = f"batch {settled} was delivered to {queue_manager}, and its state queue is empty"
+        return _refusal(local, RefusalCause.STATE_LOST, detail)
+    return _go_on(local)
+
+
+def _stranger(local: LocalState, remote: RemoteState, queue_manager: str) -> Refusal | None:
+    """A state message that is not of this gateway, channel and queue manager."""
+    if remote.gateway != local.gateway:
+        detail = f"the state is that of gateway {remote.gateway.hex()}, this is {local.gateway.hex()}"
+        return _refusal(local, RefusalCause.ANOTHER_GATEWAY, detail)
+    if remote.channel != local.channel:
+        detail = f"the state is that of channel {remote.channel}"
+        return _refusal(local, RefusalCause.ANOTHER_CHANNEL, detail)
+    if remote.queue_manager != queue_manager:
+        detail = f"the state was made at {remote.queue_manager}, this is {queue_manager}"
+        return _refusal(local, RefusalCause.COPIED_STATE, detail)
+    return None
+
+
+def _numbers(local: LocalState, remote: RemoteState, queue_manager: str) -> Start | Refusal:
+    settled, committed = local.settled_at(queue_manager), remote.batch
+    if committed.number == settled:
+        return _go_on(local)
+    if committed.number < settled:
+        detail = f"it has committed batch {committed.number}, and batch {settled} was delivered to it"
+        return _refusal(local, RefusalCause.OLDER_QUEUE_MANAGER, detail)
+    if local.doubtful is not None and _is_part(committed, local.doubtful):
+        return Start(action=StartAction.REMOVE_DELIVERED, delivered=committed.messages)
+    doubtful = "none" if local.doubtful is None else str(local.doubtful.number)
+    detail = (
+        f"{queue_manager} has committed batch {committed.number} up to message {remote.last_sequence}; "
+        f"here batch {settled} is the last, and in doubt is {doubtful}"
+    )
+    return _refusal(local, RefusalCause.OLDER_STORE, detail)
+
+
+def _is_part(committed: Batch, doubtful: Batch) -> bool:
+    """Whether it is the batch in doubt: the same number, and no message that was not in it."""
+    return committed.number == doubtful.number and not Counter(committed.messages) - Counter(doubtful.messages)
+
+
+def _go_on(local: LocalState) -> Start:
+    if local.doubtful is None:
+        return Start(action=StartAction.NOTHING_IN_DOUBT)
+    return Start(action=StartAction.DELIVER_THE_REST)
+
+
+def _refusal(local: LocalState, cause: RefusalCause, detail: str) -> Refusal:
+    return Refusal(cause=cause, detail=detail, hint=_HINTS[cause].format(channel=local.channel))

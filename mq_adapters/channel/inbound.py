@@ -1,0 +1,250 @@
+"""The way in: what arrives on a queue of the other queue manager goes to a queue of the store, each message once.
+
+One batch, in this order; the MsgIds that the store has noted tell what comes again after a crash or a loss:
+
+    1. get messages from the remote queue, which nobody else has open, in a unit of work there, which stays open
+    2. put each on the local queue with its MsgId, CorrelId and context, note all their MsgIds, commit in the store
+    3. commit there
+
+When 3 fails the messages come again, or never. Behind the next fence whatever the last unit of work there did has taken
+effect: what is noted and on the queue comes again. It is got, committed and dropped, as often as it is noted, and
+nothing else is; the doubt is over when all of it has come, or the queue was empty once.
+
+A message that has been backed out BOTHRESH times is put on BOQNAME there, else on the dead-letter queue there. One that
+the store refuses for good becomes a dead letter in the store.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Protocol
+
+from mq_adapters.channel.channel import Channel, ChannelRefused, LocalQueueManager, RemoteTrouble, at_remote
+from mq_adapters.channel.clock import SYSTEM_CLOCK, Clock
+from mq_adapters.channel.doubt import StartAction, refusal_elsewhere
+from mq_adapters.channel.poison import bury
+from mq_adapters.channel.settings import InboundSettings
+from mq_adapters.channel.state_message import LocalState
+from mq_adapters.channel.status import ChannelListener
+from mq_adapters.exclusive_queue import ExclusiveQueue
+from mq_adapters.message import Message, MessageDescriptor
+from mq_adapters.queue_manager import QueueManager
+from mq_adapters.reasons import Action, QueueManagerError, ReasonCode, what_to_do
+
+#: A remote refusal after which the next queue may still take the message.
+_ANOTHER_QUEUE_MAY = (Action.POISON, Action.RETRY_LATER, Action.CONFIGURATION)
+
+
+class Arrivals(Protocol):
+    """Whoever notes what arrived. Called with the connection whose unit of work stores the messages."""
+
+    def arrived(self, local: QueueManager, queue_name: str, messages: Sequence[Message]) -> None:
+        """These are stored on that queue, in this order; what is put now is committed with that."""
+        ...
+
+    def refused(self, local: QueueManager, message: Message, letter: Message, reason_code: int) -> None:
+        """The store refused a message for good; it became this dead letter."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Sorted:
+    """A batch by what becomes of its messages."""
+
+    stored: list[Message] = field(default_factory=list)
+    dropped: list[Message] = field(default_factory=list)
+    put_aside: list[Message] = field(default_factory=list)
+
+
+class Inbound(Channel):
+    """Brings what arrives on a queue of another queue manager into the store."""
+
+    def __init__(
+        self,
+        settings: InboundSettings,
+        *,
+        connect_local: Callable[[], LocalQueueManager],
+        connect_remote: Callable[[], QueueManager],
+        listener: ChannelListener,
+        arrivals: Arrivals | None = None,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
+        super().__init__(
+            settings, connect_local=connect_local, connect_remote=connect_remote, listener=listener, clock=clock
+        )
+        self._settings = settings
+        self._arrivals = arrivals
+        #: MsgIds that come again, and how often; known after a commit that was answered, while the store notes this.
+        self._expected_again: Counter[bytes] = Counter()
+        self._known_of: LocalState | None = None
+        self._backout_threshold = 0
+        self._requeue_name = ""
+
+    # -- beginning -----------------------------------------------------------------------------------------------------
+
+    def _hold_local_queue(self) -> AbstractContextManager[object]:
+        """The local queue is put on, and others get from it; who notes MsgIds is told apart by the noting."""
+        return nullcontext()
+
+    def _fenced_queue(self) -> str:
+        return self._settings.remote_queue
+
+    def _begin(self, fence: ExclusiveQueue) -> None:
+        state = self._record.state
+        if state == self._known_of:
+            self._end_doubt_if_over()
+        refusal = refusal_elsewhere(self._record.state, self._remote.identifier)
+        if refusal is not None:
+            raise ChannelRefused(refusal)
+        if state != self._known_of:
+            self._expected_again = self._noted_and_there()
+            self._end_doubt_if_over()
+        action = StartAction.REMOVE_DELIVERED if self._expected_again else StartAction.NOTHING_IN_DOUBT
+        number = state.doubtful.number if state.doubtful is not None else state.batch
+        self._board.started(action, batch=number, messages=self._expected_again.total())
+        if self._record.state.doubtful is None:
+            self._pin()
+        self._inquire_backout()
+        self._check_local_queue()
+
+    def _end_doubt_if_over(self) -> None:
+        """Nothing of the batch that is noted comes again."""
+        if not self._expected_again and self._record.state.doubtful is not None:
+            self._record.write(self._local, self._record.state.settling())
+
+    def _noted_and_there(self) -> Counter[bytes]:
+        """What of the batch in doubt comes again: nobody else gets from the queue now, and nothing is under way."""
+        doubtful = self._record.state.doubtful
+        noted = Counter(doubtful.messages if doubtful is not None else ())
+        there: Counter[bytes] = Counter()
+        with at_remote():
+            for msg_id, times in noted.items():
+                found = self._remote.browse(self._settings.remote_queue, msg_id=msg_id)
+                there[msg_id] = sum(1 for _ in islice(found, times))
+        return +there
+
+    def _inquire_backout(self) -> None:
+        with at_remote():
+            queue = self._remote.inquire(self._settings.remote_queue)
+        self._backout_threshold = queue.number("BOTHRESH")
+        self._requeue_name = queue.text("BOQNAME")
+
+    def _check_local_queue(self) -> None:
+        """Whether it takes messages now: what is got there for nothing comes nearer to its back-out threshold."""
+        self._local.begin()
+        self._local.put(self._settings.local_queue, Message(MessageDescriptor(), b""))
+        self._local.back_out()
+
+    # -- a batch -------------------------------------------------------------------------------------------------------
+
+    def _turn(self) -> None:
+        try:
+            self._move()
+        except (RemoteTrouble, QueueManagerError) as trouble:
+            error = trouble.error if isinstance(trouble, RemoteTrouble) else trouble
+            if error.reason_code != ReasonCode.MQRC_SYNCPOINT_LIMIT_REACHED or self._size.messages == 1:
+                raise
+            self._size.refused(self._size.messages, error.reason_code)
+            self._local.back_out()
+            with at_remote():
+                self._remote.back_out()
+
+    def _move(self) -> None:
+        with at_remote():
+            taken = self._take(self._remote, self._settings.remote_queue)
+        if taken:
+            self._carry(taken)
+        else:
+            self._expected_again = Counter()
+            self._end_doubt_if_over()
+
+    def _carry(self, taken: Sequence[Message]) -> None:
+        still_expected = Counter(self._expected_again)
+        sorted_batch = self._sort(taken, still_expected)
+        with at_remote():
+            for message in sorted_batch.put_aside:
+                self._put_aside(message)
+        here = [message.msg_id for message in (*sorted_batch.dropped, *sorted_batch.stored)]
+        dead_letters = self._store(sorted_batch.stored, noting=[*still_expected.elements(), *here])
+        try:
+            self._remote.commit()
+        except QueueManagerError as error:
+            raise RemoteTrouble(error, is_in_doubt=True) from error
+        self._expected_again = +still_expected
+        self._known_of = self._record.state
+        self._retry.succeeded()
+        self._size.went_through()
+        self._board.settled(
+            self._record.state.batch,
+            messages=len(sorted_batch.stored) - dead_letters,
+            message_bytes=sum(len(message.body) for message in sorted_batch.stored),
+            dead_letters=len(sorted_batch.put_aside) + dead_letters,
+            dropped=len(sorted_batch.dropped),
+        )
+
+    def _sort(self, taken: Sequence[Message], still_expected: Counter[bytes]) -> _Sorted:
+        """What comes again is dropped before anything else; that takes it out of `still_expected`."""
+        batch = _Sorted()
+        for message in taken:
+            if still_expected[message.msg_id]:
+                still_expected[message.msg_id] -= 1
+                batch.dropped.append(message)
+            elif 0 < self._backout_threshold <= message.backout_count:
+                batch.put_aside.append(message)
+            else:
+                batch.stored.append(message)
+        return batch
+
+    def _store(self, messages: Sequence[Message], *, noting: Sequence[bytes]) -> int:
+        """Step 2; returns how many became dead letters."""
+        self._local.begin()
+        accepted = [message for message in messages if self._accepts(message)]
+        if self._arrivals is not None and accepted:
+            self._arrivals.arrived(self._local, self._settings.local_queue, accepted)
+        state = self._record.state
+        settled = state if state.doubtful is None else state.settling()
+        self._record.replace(self._local, settled.doubting(noting))
+        self._local.commit()
+        self._record.committed()
+        return len(messages) - len(accepted)
+
+    def _accepts(self, message: Message) -> bool:
+        """Puts a message on the local queue; a dead letter where that refuses it for good."""
+        try:
+            self._local.put(self._settings.local_queue, message)
+        except QueueManagerError as error:
+            if what_to_do(error.reason_code) is not Action.POISON:
+                raise
+            letter = bury(
+                self._local,
+                message,
+                queue_name=self._settings.local_queue,
+                queue_manager_name=self._local.name,
+                reason_code=error.reason_code,
+                now_us=self._clock.now_us(),
+            )
+            if self._arrivals is not None:
+                self._arrivals.refused(self._local, message, letter, error.reason_code)
+            return False
+        return True
+
+    def _put_aside(self, message: Message) -> None:
+        """A message that was backed out too often, in the unit of work that got it: to BOQNAME, else a dead letter."""
+        if self._requeue_name:
+            try:
+                self._remote.put(self._requeue_name, message)
+            except QueueManagerError as error:
+                if what_to_do(error.reason_code) not in _ANOTHER_QUEUE_MAY:
+                    raise
+            else:
+                return
+        bury(
+            self._remote,
+            message,
+            queue_name=self._settings.remote_queue,
+            queue_manager_name=self._remote.name,
+            reason_code=ReasonCode.MQRC_BACKOUT_THRESHOLD_REACHED,
+            now_us=self._clock.now_us(),
+        )

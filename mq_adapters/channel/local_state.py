@@ -1,0 +1,113 @@
+"""The channels' own queue in the store: one state message for each channel, found by its CorrelId.
+
+A message is replaced only by who knows it: two processes that run the same channel cannot both go on from it.
+"""
+
+from typing import Final
+
+from mq_adapters.channel.state_message import (
+    LocalState,
+    MalformedState,
+    read_local_state,
+    state_correl_id,
+)
+from mq_adapters.message import Message
+from mq_adapters.queue_manager import QueueManager
+from mq_adapters.reasons import QueueManagerError, ReasonCode
+
+CHANNEL_STATE_QUEUE: Final = "RFHBRIDGE.CHANNEL.STATE"
+#: How long a state message may be hidden by a unit of work of a process that was killed, in seconds.
+_HIDDEN_S: Final = 1.0
+
+
+class StateChanged(Exception):
+    """Another process, or an operator, has changed the channel's state meanwhile. Nothing was done; look again."""
+
+
+class LocalStates:
+    """Looks at the states of all channels of a store: for commands that show them."""
+
+    def __init__(self, queue_manager: QueueManager, queue_name: str = CHANNEL_STATE_QUEUE) -> None:
+        self._queue_manager = queue_manager
+        self._queue_name = queue_name
+
+    def all(self) -> tuple[LocalState, ...]:
+        """The state of each channel by its name. Raises MalformedState, QueueManagerError 2085 without the queue."""
+        found = [read_local_state(message) for message in self._queue_manager.browse(self._queue_name)]
+        return tuple(sorted(found, key=lambda state: state.channel))
+
+    def of(self, channel: str) -> LocalState | None:
+        """The state of one channel; None for one that never ran."""
+        return next((state for state in self.all() if state.channel == channel), None)
+
+
+class StateRecord:
+    """One channel's state message, for whoever changes it."""
+
+    def __init__(self, channel: str, *, gateway: bytes, queue_name: str = CHANNEL_STATE_QUEUE) -> None:
+        self.state = LocalState(channel=channel, gateway=gateway)
+        self._correl_id = state_correl_id(channel)
+        self._queue_name = queue_name
+        self._fresh = self.state
+        self._msg_id: bytes | None = None
+        self._next: tuple[LocalState, bytes] | None = None
+
+    def load(self, queue_manager: QueueManager) -> None:
+        """Reads the message anew; a channel without one has never run. Raises MalformedState."""
+        self.state, self._msg_id, self._next = self._fresh, None, None
+        found = self._found(queue_manager)
+        if not found and self._appears(queue_manager):
+            found = self._found(queue_manager)
+        if len(found) > 1:
+            raise MalformedState(f"{self._queue_name} has {len(found)} states of channel {self._fresh.channel}")
+        for message in found:
+            state = read_local_state(message)
+            if (state.channel, state.gateway) != (self._fresh.channel, self._fresh.gateway):
+                raise MalformedState(f"it is that of channel {state.channel} of gateway {state.gateway.hex()}")
+            self.state, self._msg_id = state, message.msg_id
+
+    def _found(self, queue_manager: QueueManager) -> tuple[Message, ...]:
+        return tuple(queue_manager.browse(self._queue_name, correl_id=self._correl_id))
+
+    def _appears(self, queue_manager: QueueManager) -> bool:
+        """Whether it was only hidden by a unit of work: that of a process that has just ended, and is noticed soon."""
+        queue_manager.begin()
+        try:
+            queue_manager.get(self._queue_name, correl_id=self._correl_id, wait_s=_HIDDEN_S)
+        except QueueManagerError as error:
+            if error.reason_code != ReasonCode.MQRC_NO_MSG_AVAILABLE:
+                raise
+            return False
+        finally:
+            queue_manager.back_out()
+        return True
+
+    def replace(self, queue_manager: QueueManager, state: LocalState) -> None:
+        """Puts another state in the open unit of work; call `committed` after its commit. Raises StateChanged."""
+        correl_id = self._correl_id if self._msg_id is None else None
+        try:
+            queue_manager.get(self._queue_name, msg_id=self._msg_id, correl_id=correl_id)
+            was_there = True
+        except QueueManagerError as error:
+            if error.reason_code != ReasonCode.MQRC_NO_MSG_AVAILABLE:
+                raise
+            was_there = False
+        if was_there is (self._msg_id is None):
+            raise StateChanged(f"channel {state.channel} is run or resolved by somebody else")
+        self._next = state, queue_manager.put(self._queue_name, state.to_message())
+
+    def committed(self) -> None:
+        """The unit of work of the last `replace` is committed."""
+        assert self._next is not None, "replace comes first"
+        (self.state, self._msg_id), self._next = self._next, None
+
+    def write(self, queue_manager: QueueManager, state: LocalState) -> None:
+        """Another state in a unit of work of its own."""
+        queue_manager.begin()
+        try:
+            self.replace(queue_manager, state)
+        except StateChanged:
+            queue_manager.back_out()
+            raise
+        queue_manager.commit()
+        self.committed()

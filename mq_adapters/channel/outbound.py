@@ -1,0 +1,298 @@
+"""The way out: what waits on a transmission queue of the store goes to the other queue manager, each message once.
+
+One batch, in this order; a crash between any two steps leaves what `doubt.compare` can tell apart:
+
+    1. take messages from the transmission queue in a unit of work of the store, which stays open
+    2. note in the store which messages are under way (a second connection, a commit of its own)
+    3. put each message on the queue that its MQXQH names, replace the state message there, commit there
+    4. put dead letters of what was refused for good, note in the store that the batch is settled, commit the unit of 1
+
+A commit there that fails, unless with 2003, may have taken place: the connection is given up, and behind the next fence
+the state message tells. What is refused for good is refused alone; a batch whose commit is refused (2003) is halved
+until one message is left, which is a dead letter only if the queue manager commits without it and, once more, not with
+it. What would meet every message alike (a missing queue, a missing authority, a full queue) is waited for.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import islice
+from typing import Protocol
+
+from mq_adapters.channel.batch import get_or_none
+from mq_adapters.channel.channel import (
+    Channel,
+    ChannelRefused,
+    LocalQueueManager,
+    RemoteTrouble,
+    Stopping,
+    at_remote,
+)
+from mq_adapters.channel.clock import SYSTEM_CLOCK, Clock
+from mq_adapters.channel.doubt import Refusal, Start, StartAction, compare
+from mq_adapters.channel.poison import bury
+from mq_adapters.channel.settings import OutboundSettings
+from mq_adapters.channel.state_message import Batch, RemoteState, own_sequence
+from mq_adapters.channel.status import ChannelListener
+from mq_adapters.exclusive_queue import ExclusiveQueue
+from mq_adapters.message import Message
+from mq_adapters.queue_manager import QueueManager
+from mq_adapters.reasons import (
+    Action,
+    QueueManagerError,
+    ReasonCode,
+    what_to_do,
+    what_to_do_after_commit,
+)
+from mq_adapters.transmission import Transmission, is_kept_with_next, read_transmission
+
+#: After these a batch is made smaller. A poisoned state message is one that is too long for its queue.
+_TOO_LARGE = (Action.RETRY, Action.SMALLER_BATCH, Action.POISON)
+
+
+class Departures(Protocol):
+    """Whoever notes what left. Called with the connection whose unit of work removes the messages from the store."""
+
+    def delivered(self, local: QueueManager, transmissions: Sequence[Transmission]) -> None:
+        """These are delivered, in this order; what is put now is committed with that. At most one put for each."""
+        ...
+
+    def refused(self, local: QueueManager, message: Message, letter: Message, reason_code: int) -> None:
+        """A message was refused for good, and became this dead letter; no put for it, but one note."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Parcel:
+    """A message of the transmission queue: what is in it, or with which reason code it is refused already."""
+
+    outside: Message
+    transmission: Transmission | None
+    reason_code: int = 0
+
+
+class Outbound(Channel):
+    """Empties a transmission queue of the store into another queue manager."""
+
+    def __init__(
+        self,
+        settings: OutboundSettings,
+        *,
+        connect_local: Callable[[], LocalQueueManager],
+        connect_remote: Callable[[], QueueManager],
+        listener: ChannelListener,
+        departures: Departures | None = None,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
+        super().__init__(
+            settings, connect_local=connect_local, connect_remote=connect_remote, listener=listener, clock=clock
+        )
+        self._settings = settings
+        self._departures = departures
+        self._state_queue: ExclusiveQueue
+        self._notes: QueueManager
+        self._looked_s = 0.0
+        #: The last lone message, or group, whose commit was refused although the queue manager commits without it.
+        self._suspects: frozenset[bytes] = frozenset()
+        self._condemned: frozenset[bytes] = frozenset()
+
+    # -- beginning -----------------------------------------------------------------------------------------------------
+
+    def _run_on_store(self) -> None:
+        with self._connect_local() as self._notes:
+            super()._run_on_store()
+
+    def _hold_local_queue(self) -> ExclusiveQueue:
+        return self._local.open_exclusively(self._settings.transmission_queue, wait_s=1.0)
+
+    def _fenced_queue(self) -> str:
+        return self._settings.remote_state_queue
+
+    def _begin(self, fence: ExclusiveQueue) -> None:
+        self._state_queue = fence
+        start = self._compared()
+        doubtful = self._record.state.doubtful
+        number = doubtful.number if doubtful is not None else self._record.state.batch
+        if start.action is StartAction.REMOVE_DELIVERED:
+            self._remove(start.delivered)
+        elif start.action is StartAction.DELIVER_THE_REST:
+            self._record.write(self._local, self._record.state.undoubted())
+        self._board.started(start.action, batch=number, messages=len(start.delivered))
+        self._pin()
+        if self._record.state.reset:
+            self._carry([])
+
+    def _compared(self) -> Start:
+        """What the state messages on both sides say. Two are read: more is as bad as two."""
+        self._looked_s = self._clock.monotonic_s()
+        with at_remote():
+            found = tuple(islice(self._remote.browse(self._settings.remote_state_queue), 2))
+        compared = compare(self._record.state, found, queue_manager=self._remote.identifier)
+        if isinstance(compared, Refusal):
+            raise ChannelRefused(compared)
+        return compared
+
+    def _remove(self, delivered: Sequence[bytes]) -> None:
+        """Takes the messages that were delivered off the transmission queue. One that is gone was removed by hand."""
+        self._local.begin()
+        queue_name = self._settings.transmission_queue
+        found = [get_or_none(self._local, queue_name, msg_id=msg_id) for msg_id in delivered]
+        self._settle([self._parcel(message) for message in found if message is not None], [])
+
+    # -- a batch -------------------------------------------------------------------------------------------------------
+
+    def _turn(self) -> None:
+        taken = self._take(self._local, self._settings.transmission_queue)
+        if not taken:
+            self._look_again()
+            return
+        try:
+            self._carry([self._parcel(message) for message in taken])
+        except RemoteTrouble as trouble:
+            if trouble.is_in_doubt or what_to_do(trouble.error.reason_code) not in _TOO_LARGE:
+                raise
+            self._make_smaller(taken, trouble)
+        else:
+            self._size.went_through()
+
+    def _look_again(self) -> None:
+        """Nothing to do: from time to time, whether the other side is still as it was left."""
+        if self._clock.monotonic_s() - self._looked_s >= self._settings.look_again_s:
+            self._compared()
+
+    def _parcel(self, outside: Message) -> _Parcel:
+        try:
+            transmission = read_transmission(outside, now_us=self._clock.now_us())
+        except QueueManagerError as error:
+            return _Parcel(outside=outside, transmission=None, reason_code=error.reason_code)
+        reason_code = ReasonCode.MQRC_BACKED_OUT if outside.msg_id in self._condemned else 0
+        return _Parcel(outside=outside, transmission=transmission, reason_code=reason_code)
+
+    def _carry(self, parcels: Sequence[_Parcel]) -> None:
+        """Steps 2 to 4 for what was taken; without messages it replaces the state message alone."""
+        doubting = self._record.state.doubting(parcel.outside.msg_id for parcel in parcels)
+        self._record.write(self._notes, doubting)
+        try:
+            delivered, refused = self._put_all(parcels)
+            self._commit_there(doubting.doubtful, delivered)
+        except RemoteTrouble as trouble:
+            if not trouble.is_in_doubt:
+                self._give_up()
+            raise
+        except Stopping:
+            self._give_up()
+            raise
+        if not parcels:
+            self._local.begin()
+        self._settle(delivered, refused)
+
+    def _put_all(self, parcels: Sequence[_Parcel]) -> tuple[list[_Parcel], list[tuple[_Parcel, int]]]:
+        delivered: list[_Parcel] = []
+        refused: list[tuple[_Parcel, int]] = []
+        with at_remote():
+            self._remote.begin()
+        for parcel in parcels:
+            if self._stop.is_set():
+                raise Stopping
+            reason_code = parcel.reason_code or self._put(parcel)
+            if reason_code:
+                refused.append((parcel, reason_code))
+            else:
+                delivered.append(parcel)
+        return delivered, refused
+
+    def _put(self, parcel: _Parcel) -> int:
+        """Puts one message; returns the reason code with which it is refused for good, or 0."""
+        assert parcel.transmission is not None, "what cannot be read is refused already"
+        try:
+            self._remote.put(parcel.transmission.queue_name, parcel.transmission.message)
+        except QueueManagerError as error:
+            if what_to_do(error.reason_code) is not Action.POISON:
+                raise RemoteTrouble(error) from error
+            return error.reason_code
+        return 0
+
+    def _commit_there(self, doubtful: Batch | None, delivered: Sequence[_Parcel]) -> None:
+        assert doubtful is not None, "a batch is noted before it is put"
+        state = RemoteState(
+            channel=self.name,
+            gateway=self._local.incarnation,
+            queue_manager=self._remote.identifier,
+            batch=Batch(number=doubtful.number, messages=tuple(parcel.outside.msg_id for parcel in delivered)),
+            last_sequence=max(self._record.state.last_sequence, self._last_sequence(delivered)),
+        )
+        with at_remote():
+            if self._record.state.reset:
+                self._empty_state_queue()
+            self._state_queue.replace(state.to_message())
+        try:
+            self._remote.commit()
+        except QueueManagerError as error:
+            is_backed_out = what_to_do_after_commit(error.reason_code) is Action.RETRY
+            raise RemoteTrouble(error, is_in_doubt=not is_backed_out) from error
+
+    def _empty_state_queue(self) -> None:
+        """The operator has said that nothing on it counts."""
+        while get_or_none(self._remote, self._settings.remote_state_queue) is not None:
+            continue
+
+    def _give_up(self) -> None:
+        """The batch is not delivered: it goes back to the transmission queue, and nothing is in doubt."""
+        with suppress(QueueManagerError):
+            self._remote.back_out()
+        self._local.back_out()
+        self._record.write(self._notes, self._record.state.undoubted())
+
+    def _settle(self, delivered: Sequence[_Parcel], refused: Sequence[tuple[_Parcel, int]]) -> None:
+        for parcel, reason_code in refused:
+            self._bury(parcel, reason_code)
+        transmissions = [parcel.transmission for parcel in delivered if parcel.transmission is not None]
+        if self._departures is not None and transmissions:
+            self._departures.delivered(self._local, transmissions)
+        self._record.replace(self._local, self._record.state.settling(self._last_sequence(delivered)))
+        self._local.commit()
+        self._record.committed()
+        self._retry.succeeded()
+        self._board.settled(
+            self._record.state.batch,
+            messages=len(delivered),
+            message_bytes=sum(len(transmission.message.body) for transmission in transmissions),
+            dead_letters=len(refused),
+        )
+
+    def _bury(self, parcel: _Parcel, reason_code: int) -> None:
+        transmission = parcel.transmission
+        message = parcel.outside if transmission is None else transmission.message
+        letter = bury(
+            self._local,
+            message,
+            queue_name=self._settings.transmission_queue if transmission is None else transmission.queue_name,
+            queue_manager_name=self._local.name
+            if transmission is None
+            else transmission.queue_manager_name or self._remote.name,
+            reason_code=reason_code,
+            now_us=self._clock.now_us(),
+        )
+        if self._departures is not None:
+            self._departures.refused(self._local, message, letter, reason_code)
+
+    def _last_sequence(self, parcels: Sequence[_Parcel]) -> int:
+        gateway = self._local.incarnation
+        return max((own_sequence(parcel.outside.msg_id, gateway) for parcel in parcels), default=0)
+
+    # -- a batch that is refused as a whole ----------------------------------------------------------------------------
+
+    def _make_smaller(self, taken: Sequence[Message], trouble: RemoteTrouble) -> None:
+        """The batch was backed out. A lone message is a dead letter when it alone is refused, twice."""
+        groups = sum(not is_kept_with_next(message) for message in taken)
+        if groups > 1:
+            self._size.refused(len(taken), trouble.error.reason_code)
+            return
+        if trouble.error.reason_code != ReasonCode.MQRC_BACKED_OUT:
+            raise trouble
+        group = frozenset(message.msg_id for message in taken)
+        if group == self._suspects:
+            self._condemned = group
+            return
+        self._carry([])
+        self._suspects = group

@@ -1,0 +1,80 @@
+"""What an operator says of a channel that cannot find out by itself; `rfhbridge channel resolve`. It must not run.
+
+COMMIT and BACKOUT are of the batch in doubt, as with RESOLVE CHANNEL of IBM MQ: it was delivered, or it was not. RESET
+is of everything before: whatever the state queue on the other side holds is replaced when the channel runs next.
+"""
+
+from dataclasses import replace
+from enum import StrEnum
+
+from mq_adapters.channel.batch import get_or_none
+from mq_adapters.channel.channel import LocalQueueManager
+from mq_adapters.channel.local_state import CHANNEL_STATE_QUEUE, StateChanged, StateRecord
+from mq_adapters.channel.state_message import LocalState
+from mq_adapters.message import Message
+
+
+class Resolution(StrEnum):
+    """What the operator says."""
+
+    #: The batch in doubt was delivered: its messages are removed from the transmission queue.
+    COMMIT = "commit"
+    #: The batch in doubt was not delivered: its messages are delivered again.
+    BACKOUT = "backout"
+    #: Nothing is in doubt here, and what the other side says of it does not count.
+    RESET = "reset"
+
+
+class ResolutionRefused(Exception):
+    """It does not fit what the channel's state says; nothing was changed."""
+
+
+def resolve(
+    local: LocalQueueManager,
+    resolution: Resolution,
+    *,
+    channel: str,
+    transmission_queue: str = "",
+    local_state_queue: str = CHANNEL_STATE_QUEUE,
+) -> tuple[LocalState, tuple[Message, ...]]:
+    """Does what the operator says; returns the new state, and the messages that left the transmission queue.
+
+    `transmission_queue` is that of an outbound channel, blank for an inbound one. Raises ResolutionRefused,
+    MalformedState, QueueManagerError: 2042 while the channel holds its transmission queue (stop it first).
+    """
+    record = StateRecord(channel, gateway=local.incarnation, queue_name=local_state_queue)
+    if not transmission_queue:
+        return _resolve(local, record, resolution, "")
+    with local.open_exclusively(transmission_queue):
+        return _resolve(local, record, resolution, transmission_queue)
+
+
+def _resolve(
+    local: LocalQueueManager, record: StateRecord, resolution: Resolution, transmission_queue: str
+) -> tuple[LocalState, tuple[Message, ...]]:
+    record.load(local)
+    new_state = _resolved(record.state, resolution)
+    doubtful = record.state.doubtful
+    removed: tuple[Message, ...] = ()
+    local.begin()
+    try:
+        if resolution is Resolution.COMMIT and doubtful is not None and transmission_queue:
+            found = [get_or_none(local, transmission_queue, msg_id=msg_id) for msg_id in doubtful.messages]
+            removed = tuple(message for message in found if message is not None)
+        record.replace(local, new_state)
+    except StateChanged as error:
+        local.back_out()
+        raise ResolutionRefused(f"{error}: stop it first") from error
+    local.commit()
+    record.committed()
+    return new_state, removed
+
+
+def _resolved(state: LocalState, resolution: Resolution) -> LocalState:
+    if resolution is Resolution.RESET:
+        if state.doubtful is not None:
+            raise ResolutionRefused(f"batch {state.doubtful.number} is in doubt: say commit or backout of it first")
+        return replace(state, reset=True)
+    if state.doubtful is None:
+        raise ResolutionRefused(f"nothing of channel {state.channel} is in doubt")
+    return state.settling() if resolution is Resolution.COMMIT else state.undoubted()

@@ -1,0 +1,286 @@
+"""The two state messages of a channel, as values and as JSON text (MQSTR, UTF-8, persistent, never expiring).
+
+`RemoteState` is the one message of a state queue of the other queue manager: the last batch that was committed there.
+`LocalState` is the channel's message in the gateway's store: what is settled, and while a batch is under way its number
+and messages. Both begin with `"version":1`; this is all of them:
+
+    {"version":1,"channel":"PLANT.OUT.0","gateway":"<24 hex digits>","queue_manager":"<identifier>",
+     "batch":7,"last_sequence":4711,"messages":[4709,4710,4711]}
+
+    {"version":1,"channel":"PLANT.OUT.0","gateway":"<24 hex digits>","queue_manager":"<identifier>",
+     "batch":6,"last_sequence":4708,"settled":{"<identifier>":6},"doubtful":{"batch":7,"messages":[4709]},"reset":false}
+
+`gateway` is the store's incarnation, 12 bytes. A message is its MsgId: the sequence number alone where the store has
+made the MsgId, else 48 hex digits. Either reader takes hostile bytes and ends in a value or in MalformedState.
+"""
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final, cast
+
+import orjson
+
+from mq_adapters.message import IDENTIFIER_BYTES, IDENTIFIER_TAG, MQPER_PERSISTENT, Message, MessageDescriptor
+
+STATE_VERSION: Final = 1
+#: IBM MQ's default of MAXMSGL: a state message that cannot be on a queue is none.
+MAXIMUM_STATE_BYTES: Final = 4 * 1024 * 1024
+#: Queue managers whose last batch is remembered, for a channel that fails over and comes back.
+MAXIMUM_QUEUE_MANAGERS: Final = 16
+#: MQCA_Q_MGR_IDENTIFIER has 48 characters; a channel's name is as long as a queue's.
+_NAME_CHARACTERS: Final = 48
+_FORMAT_STRING: Final = b"MQSTR   "
+_INCARNATION_BYTES: Final = 12
+_CORREL_ID_TAG: Final = b"RFHC"
+_CORREL_ID_HASH_BYTES: Final = 20
+_LARGEST_NUMBER: Final = 2**63 - 1
+_REMOTE_KEYS: Final = frozenset(
+    ("version", "channel", "gateway", "queue_manager", "batch", "last_sequence", "messages")
+)
+_LOCAL_KEYS: Final = _REMOTE_KEYS - {"messages"} | {"settled", "doubtful", "reset"}
+
+
+class MalformedState(Exception):
+    """A message that is no state message of a channel; the text says why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """A batch of messages: its number, from 1, and the MsgIds of the messages on the queue that they come from."""
+
+    number: int
+    messages: tuple[bytes, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoteState:
+    """What the other queue manager knows of a channel: its last committed batch.
+
+    `last_sequence` is the highest sequence number of the store that was ever delivered: for the operator's eye.
+    """
+
+    channel: str
+    gateway: bytes
+    queue_manager: str
+    batch: Batch
+    last_sequence: int = 0
+
+    def to_message(self) -> Message:
+        return _state_message(
+            self.channel,
+            {
+                **_common(self.channel, self.gateway, self.queue_manager, self.batch.number, self.last_sequence),
+                "messages": _written(self.batch.messages, self.gateway),
+            },
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalState:
+    """What the store knows of a channel.
+
+    `queue_manager` is the identifier that the channel is pinned to, blank before the first connection. `settled` has
+    the last settled batch of each queue manager by its identifier, the latest last; batch numbers only ever rise.
+    `doubtful` is the batch that is under way. `reset` is the operator's word: the state message there does not count.
+    """
+
+    channel: str
+    gateway: bytes
+    queue_manager: str = ""
+    batch: int = 0
+    last_sequence: int = 0
+    settled: Mapping[str, int] = field(default_factory=dict)
+    doubtful: Batch | None = None
+    reset: bool = False
+
+    def settled_at(self, queue_manager: str) -> int:
+        """The number of the last batch that is settled at a queue manager, 0 where there is none."""
+        return self.settled.get(queue_manager, 0)
+
+    def pinned_to(self, queue_manager: str) -> "LocalState":
+        """Begins, or goes on, at a queue manager; nothing may be in doubt."""
+        assert self.doubtful is None, "what is in doubt belongs to the queue manager before"
+        return replace(self, queue_manager=queue_manager)
+
+    def doubting(self, messages: Iterable[bytes]) -> "LocalState":
+        """With the next batch under way."""
+        return replace(self, doubtful=Batch(number=self.batch + 1, messages=tuple(messages)))
+
+    def undoubted(self) -> "LocalState":
+        """With nothing under way: the batch was not delivered."""
+        return replace(self, doubtful=None)
+
+    def settling(self, last_sequence: int = 0) -> "LocalState":
+        """With the doubtful batch delivered; that fulfils a reset."""
+        assert self.doubtful is not None, "only a batch that was under way can be settled"
+        number = self.doubtful.number
+        others = [pair for pair in self.settled.items() if pair[0] != self.queue_manager]
+        kept = others[-(MAXIMUM_QUEUE_MANAGERS - 1) :]
+        return replace(
+            self,
+            batch=number,
+            last_sequence=max(self.last_sequence, last_sequence),
+            settled=dict([*kept, (self.queue_manager, number)]),
+            doubtful=None,
+            reset=False,
+        )
+
+    def to_message(self) -> Message:
+        doubtful = self.doubtful
+        under_way = None
+        if doubtful is not None:
+            under_way = {"batch": doubtful.number, "messages": _written(doubtful.messages, self.gateway)}
+        return _state_message(
+            self.channel,
+            {
+                **_common(self.channel, self.gateway, self.queue_manager, self.batch, self.last_sequence),
+                "settled": dict(self.settled),
+                "doubtful": under_way,
+                "reset": self.reset,
+            },
+        )
+
+
+def state_correl_id(channel: str) -> bytes:
+    """The CorrelId of a channel's state messages: a tag of 4 bytes and 20 bytes of a hash of its name."""
+    return _CORREL_ID_TAG + hashlib.sha256(channel.encode()).digest()[:_CORREL_ID_HASH_BYTES]
+
+
+def own_sequence(msg_id: bytes, gateway: bytes) -> int:
+    """The sequence number in a MsgId that the store of that incarnation has made; 0 for any other MsgId."""
+    prefix = IDENTIFIER_TAG + gateway
+    return int.from_bytes(msg_id[len(prefix) :], "big") if msg_id.startswith(prefix) else 0
+
+
+def read_remote_state(message: Message) -> RemoteState:
+    """The state message of a state queue. Raises MalformedState for anything else."""
+    fields = _read_object(message, _REMOTE_KEYS)
+    gateway = _read_gateway(fields["gateway"])
+    return RemoteState(
+        channel=_read_name(fields["channel"], "channel"),
+        gateway=gateway,
+        queue_manager=_read_name(fields["queue_manager"], "queue_manager"),
+        batch=Batch(
+            number=_read_number(fields["batch"], "batch"), messages=_read_messages(fields["messages"], gateway)
+        ),
+        last_sequence=_read_number(fields["last_sequence"], "last_sequence"),
+    )
+
+
+def read_local_state(message: Message) -> LocalState:
+    """The channel's message in the store. Raises MalformedState for anything else."""
+    fields = _read_object(message, _LOCAL_KEYS)
+    gateway = _read_gateway(fields["gateway"])
+    reset = fields["reset"]
+    if not isinstance(reset, bool):
+        raise MalformedState("reset is neither true nor false")
+    return LocalState(
+        channel=_read_name(fields["channel"], "channel"),
+        gateway=gateway,
+        queue_manager=_read_name(fields["queue_manager"], "queue_manager"),
+        batch=_read_number(fields["batch"], "batch"),
+        last_sequence=_read_number(fields["last_sequence"], "last_sequence"),
+        settled=_read_settled(fields["settled"]),
+        doubtful=_read_doubtful(fields["doubtful"], gateway),
+        reset=reset,
+    )
+
+
+# -- writing ---------------------------------------------------------------------------------------------------------
+
+
+def _common(channel: str, gateway: bytes, queue_manager: str, batch: int, last_sequence: int) -> dict[str, object]:
+    return {
+        "version": STATE_VERSION,
+        "channel": channel,
+        "gateway": gateway.hex(),
+        "queue_manager": queue_manager,
+        "batch": batch,
+        "last_sequence": last_sequence,
+    }
+
+
+def _state_message(channel: str, fields: dict[str, object]) -> Message:
+    descriptor = MessageDescriptor(
+        format=_FORMAT_STRING, persistence=MQPER_PERSISTENT, correl_id=state_correl_id(channel)
+    )
+    return Message(descriptor, orjson.dumps(fields))
+
+
+def _written(messages: Iterable[bytes], gateway: bytes) -> list[int | str]:
+    return [own_sequence(msg_id, gateway) or msg_id.hex() for msg_id in messages]
+
+
+# -- reading ---------------------------------------------------------------------------------------------------------
+
+
+def _read_object(message: Message, keys: frozenset[str]) -> dict[str, object]:
+    if len(message.body) > MAXIMUM_STATE_BYTES:
+        raise MalformedState(f"{len(message.body)} bytes are no state message")
+    try:
+        fields = orjson.loads(message.body)
+    except orjson.JSONDecodeError as error:
+        raise MalformedState(f"it is not JSON: {error}") from error
+    if not isinstance(fields, dict) or fields.get("version") != STATE_VERSION:
+        raise MalformedState(f"it is not of version {STATE_VERSION}, the one that this program reads")
+    if fields.keys() != keys:
+        raise MalformedState(f"its keys are not {', '.join(sorted(keys))}")
+    return cast(dict[str, object], fields)
+
+
+def _read_number(value: object, key: str) -> int:
+    if type(value) is not int or not 0 <= value <= _LARGEST_NUMBER:
+        raise MalformedState(f"{key} is not a number from 0 to {_LARGEST_NUMBER}")
+    return value
+
+
+def _read_name(value: object, key: str) -> str:
+    if not isinstance(value, str) or len(value) > _NAME_CHARACTERS or not (value.isascii() and value.isprintable()):
+        raise MalformedState(f"{key} is not a name of at most {_NAME_CHARACTERS} characters")
+    return value
+
+
+def _read_gateway(value: object) -> bytes:
+    return _read_hex(value, _INCARNATION_BYTES, "gateway")
+
+
+def _read_hex(value: object, length: int, key: str) -> bytes:
+    """Lower-case hex digits without anything between them, as they are written."""
+    if isinstance(value, str) and len(value) == 2 * length and value.isascii():
+        try:
+            read = bytes.fromhex(value)
+        except ValueError:
+            read = b""
+        if read.hex() == value:
+            return read
+    raise MalformedState(f"{key} is not {2 * length} hex digits")
+
+
+def _read_messages(value: object, gateway: bytes) -> tuple[bytes, ...]:
+    if not isinstance(value, list):
+        raise MalformedState("messages is not a list")
+    return tuple(_read_msg_id(each, gateway) for each in value)
+
+
+def _read_msg_id(value: object, gateway: bytes) -> bytes:
+    if type(value) is int and 0 < value <= _LARGEST_NUMBER:
+        prefix = IDENTIFIER_TAG + gateway
+        return prefix + value.to_bytes(IDENTIFIER_BYTES - len(prefix), "big")
+    return _read_hex(value, IDENTIFIER_BYTES, "a message")
+
+
+def _read_settled(value: object) -> dict[str, int]:
+    if not isinstance(value, dict) or len(value) > MAXIMUM_QUEUE_MANAGERS:
+        raise MalformedState(f"settled is not an object of at most {MAXIMUM_QUEUE_MANAGERS} queue managers")
+    return {_read_name(name, "settled"): _read_number(number, "settled") for name, number in value.items()}
+
+
+def _read_doubtful(value: object, gateway: bytes) -> Batch | None:
+    if value is None:
+        return None
+    if not isinstance(value, dict) or value.keys() != {"batch", "messages"}:
+        raise MalformedState("doubtful is neither null nor a batch with messages")
+    return Batch(
+        number=_read_number(value["batch"], "doubtful batch"), messages=_read_messages(value["messages"], gateway)
+    )
