@@ -10,6 +10,7 @@ from typing import Final, TypeVar
 
 from mq_adapters.attributes import Definition, ObjectType
 from mq_adapters.embedded.queue import Queue
+from mq_adapters.embedded.queue_administration import alter
 from mq_adapters.message import MQPER_NOT_PERSISTENT, MQPER_PERSISTENT
 from mq_adapters.reasons import QueueManagerError
 from tests.ibm_mq_stand_in.open_object import OpenObject
@@ -174,5 +175,5 @@ def set_attributes(state: State, opened: OpenObject, selectors: Sequence[int], n
         changes[keywords[selector]] = "DISABLED" if number else "ENABLED"
     if len(changes) != len(selectors):
         raise QueueManagerError(Reason.MQRC_SELECTOR_ERROR, "set attributes without values")
-    state.engine.objects.alter(opened.get_queue().definition.altered(changes))
+    alter(state.engine, opened.get_queue().definition.altered(changes))
     state.wake_waiting_gets()

@@ -271,6 +271,8 @@ class Calls:
         if request.browses:
             if is_accepted:
                 opened.browsed = message
+            else:
+                opened.stay()
             return
         if not is_accepted:
             self._state.engine.give_back([(queue, message)], wake=False)

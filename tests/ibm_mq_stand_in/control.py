@@ -79,6 +79,10 @@ class Control:
             answered += answer
         return answered
 
+    def reset(self) -> None:
+        """No connections, faults, switches, definitions and messages any more. Subscriptions stay."""
+        self._ask("reset")
+
     # -- looking -----------------------------------------------------------------------------------------------------
 
     @property

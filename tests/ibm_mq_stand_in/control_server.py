@@ -13,10 +13,13 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any, Final
 
+from mq_adapters.attributes import ATTRIBUTES, ObjectType
+from mq_adapters.embedded.application import Application
 from mq_adapters.embedded.command_server import CommandServer
+from mq_adapters.embedded.engine import STANDARD_QUEUES, Engine
 from mq_adapters.mqsc import MqscSyntaxError, commands_of, read_command
 from tests.ibm_mq_stand_in.faults import Fault
-from tests.ibm_mq_stand_in.state import State
+from tests.ibm_mq_stand_in.state import State, Switches
 
 _SHARE: Final = re.compile(r"\s(NO)?SHARE\b(?!\()", re.IGNORECASE)
 _DEFSOPT: Final = re.compile(r"\sDEFSOPT\(\s*(SHARED|EXCL)\s*\)", re.IGNORECASE)
@@ -39,6 +42,7 @@ class ControlServer:
             "reasons": lambda: {str(reason): count for reason, count in self._state.faults.reasons.items()},
             "trace": lambda: [asdict(call) for call in self._state.faults.trace],
             "forget_calls": self._forget_calls,
+            "reset": self._reset,
             "identifier": lambda: self._state.identifier,
         }
 
@@ -81,6 +85,15 @@ class ControlServer:
             link.drop(linger_s)
         return len(links)
 
+    def _reset(self) -> None:
+        """As it was when it was new, but for subscriptions and retained publications, which the broker keeps."""
+        self._drop_connections(0)
+        self._clear_faults()
+        self._forget_calls()
+        self._state.switches = Switches()
+        self._state.open_queues.forget_sharing()
+        reset_objects(self._state.engine)
+
     def _connections(self) -> list[dict[str, object]]:
         """Who is connected, with all that the program said when it connected, but for its password."""
         return [
@@ -107,6 +120,22 @@ class ControlServer:
         if changes and answer.succeeded:
             self._state.open_queues.set_sharing(_name_in(command), **changes)
         return [answer.succeeded, list(answer.lines)]
+
+
+def reset_objects(engine: Engine) -> None:
+    """Deletes every object that was defined, with its messages, and the messages on the standard queues."""
+    application = Application(engine)
+    for queue in engine.queues():
+        if queue.name in STANDARD_QUEUES or queue.handler is not None:
+            application.clear_some(queue.name, lambda _count: None)
+        else:
+            engine.objects.delete_queue(queue)
+    kinds = set(ObjectType) - {ObjectType.QLOCAL, ObjectType.QMGR}
+    for definition in engine.objects.all(kinds):
+        engine.objects.delete(definition)
+    attributes = ATTRIBUTES[ObjectType.QMGR]
+    said = engine.objects.queue_manager.said
+    engine.objects.alter_queue_manager({keyword: attributes[keyword].default for keyword in said})
 
 
 def _name_in(command: str) -> str:

@@ -78,6 +78,10 @@ class OpenObject:
         self._page = (each for each in application.browse(self.name, *wanted) if self._is_ahead(each))
         return next(self._page, None)
 
+    def stay(self) -> None:
+        """The cursor is not moved to what was found: it is the next one once more."""
+        self._page_wanted = None
+
     def _is_ahead(self, message: Message) -> bool:
         return self.browsed is None or self._place(message) > self._place(self.browsed)
 

@@ -143,6 +143,10 @@ class StandInQueueManager:
         with process:
             process.wait(_STOP_LIMIT_S)
 
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None
+
     def __enter__(self) -> Self:
         self.start()
         return self

@@ -77,6 +77,11 @@ class OpenQueues:
         self._sharing[name] = Sharing(**{**asdict(self.sharing(name)), **changes})
         self._file.write_text(json.dumps({name: asdict(each) for name, each in self._sharing.items()}))
 
+    def forget_sharing(self) -> None:
+        """Every queue is as it is by default."""
+        self._sharing.clear()
+        self._file.unlink(missing_ok=True)
+
     def input_count(self, name: str) -> int:
         return len(self._inputs.get(name, ()))
 

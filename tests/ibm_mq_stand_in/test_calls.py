@@ -2,6 +2,7 @@
 
 import threading
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -41,8 +42,9 @@ def test_get_by_identifier_takes_the_message_that_has_it(program: Program, ident
     orders = program.open("ORDERS", OUTPUT | INPUT_SHARED)
     for letter in (b"a", b"b", b"c"):
         program.put(orders, letter, NO_SYNCPOINT, **{identifier: letter * 24})
-    assert program.get(orders, NO_SYNCPOINT, **{identifier: b"b" * 24})[0] == b"b"
-    assert program.reason_of(program.get, orders, NO_SYNCPOINT, **{identifier: b"b" * 24}) == MISSING
+    wanted: dict[str, Any] = {identifier: b"b" * 24}
+    assert program.get(orders, NO_SYNCPOINT, **wanted)[0] == b"b"
+    assert program.reason_of(program.get, orders, NO_SYNCPOINT, **wanted) == MISSING
 
 
 def test_a_message_of_version_1_structures_is_put_and_got(program: Program) -> None:
@@ -164,6 +166,16 @@ def test_a_message_longer_than_the_buffer_stays_unless_truncation_is_accepted(pr
         program.get(orders, NO_SYNCPOINT | ACCEPT_TRUNCATED, longest=4)
     assert (cut.value.reason, cut.value.message) == (2079, b"0123")
     assert program.reason_of(program.get, orders) == MISSING
+
+
+def test_a_browse_into_too_small_a_buffer_leaves_the_cursor_where_it_was(program: Program) -> None:
+    orders = program.open("ORDERS", OUTPUT | INPUT_SHARED | BROWSE)
+    for body in (b"1", b"0123456789", b"3"):
+        program.put(orders, body, NO_SYNCPOINT)
+    assert program.get(orders, BROWSE_FIRST)[0] == b"1"
+    assert program.reason_of(program.get, orders, BROWSE_NEXT, longest=4) == 2080
+    assert program.get(orders, BROWSE_NEXT)[0] == b"0123456789"
+    assert program.get(orders, BROWSE_NEXT)[0] == b"3"
 
 
 def test_browsing_goes_through_the_queue_and_takes_nothing(program: Program) -> None:

@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -99,3 +100,19 @@ def test_plain_make_lists_the_commands(root: Path) -> None:
     run = subprocess.run(["make"], cwd=root, env=environment, capture_output=True, text=True, check=True)
     listed = {line.split()[1] for line in run.stdout.splitlines()}
     assert set(TARGETS) <= listed
+
+
+def test_without_a_compiler_the_stand_in_for_ibm_mq_is_left_out_and_says_why(root: Path, clone: Path) -> None:
+    library = "tests/ibm_mq_stand_in/library"
+    shutil.copytree(root / library, clone / library)
+    tools = ["sh", "dirname", "cat", "cksum", "rm", "mkdir", "id"]
+    for name in tools:
+        (clone / "bin" / name).parent.mkdir(exist_ok=True)
+        (clone / "bin" / name).symlink_to(str(shutil.which(name)))
+    (clone / ".venv" / "bin").mkdir(parents=True)
+    (clone / ".venv" / "bin" / "python").symlink_to(sys.executable)
+    run = _run(clone, "ibm-mq-stand-in.sh", PATH=str(clone / "bin"))
+    assert run.returncode == 0, run.stderr
+    needed = "a C compiler and Python's headers are needed (apt-get install gcc libc6-dev python3-dev)"
+    assert f"set-up: {needed}: the tests of IBM MQ over the stand-in are skipped" in run.stdout
+    assert (clone / ".venv/ibm-mq-stand-in/unavailable").read_text().strip() == needed
