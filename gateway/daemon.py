@@ -88,6 +88,9 @@ class Daemon:
         engine.on_failure = self._store_failed
         try:
             return await self._run_on(engine, ready)
+        except BaseException:
+            self._exit_code = 1
+            raise
         finally:
             self._door.close()
             engine.close()

@@ -1,6 +1,7 @@
 """The daemon in this process: what its run gives back, and what it leaves behind where it cannot start."""
 
 import gc
+import logging
 import os
 import signal
 import socket
@@ -14,7 +15,8 @@ from gateway import daemon
 from gateway.config import ConfigurationError, Settings
 from mq_adapters.embedded import group_commit
 from mq_adapters.embedded.store import Store
-from mq_adapters.reasons import QueueManagerError, ReasonCode
+from mq_adapters.embedded.unit_of_work import StateSpace
+from mq_adapters.reasons import QueueManagerError, ReasonCode, StoreError
 
 
 @pytest.fixture(autouse=True)
@@ -101,3 +103,19 @@ def test_every_start_makes_the_queues_it_needs(data_folder: Path) -> None:
     defined = {name for _, name, _ in store.queues()}
     store.close()
     assert {*names.values(), "SYSTEM.BROKER.CONTROL.QUEUE"} <= defined
+
+
+def test_a_store_that_is_found_damaged_at_the_start_is_logged_with_the_exit_code_it_gives(
+    data_folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = Store.open(data_folder)
+    states = [(int(StateSpace.BROKER_SUBSCRIPTION), b"key", b"what is no subscription")]
+    store.write(puts=[], removals=[], states=states, next_sequence=1, next_batch=1)
+    store.commit()
+    store.close()
+    with caplog.at_level(logging.INFO), pytest.raises(StoreError, match="read a subscription"):
+        daemon.run(_settings(data_folder))
+    assert [record.getMessage() for record in caplog.records if "stopped" in record.getMessage()] == [
+        "gateway stopped exit_code=1"
+    ]
+    assert _owner_is_gone(data_folder)
