@@ -98,11 +98,32 @@ class Rule:
         return self.clients is None or _is_one_of(client, self.clients)
 
 
-@dataclass(frozen=True, slots=True)
 class AccessList:
-    """The rules of a file."""
+    """The rules of a file, found by the names in them: a rule for each device costs the other devices nothing."""
 
-    rules: tuple[Rule, ...]
+    def __init__(self, rules: tuple[Rule, ...]) -> None:
+        self.rules = rules
+        self._of_user: dict[str, list[Rule]] = {}
+        self._of_client: dict[str, list[Rule]] = {}
+        #: Rules for everybody, and for names that end in `*`.
+        self._others: list[Rule] = []
+        for rule in rules:
+            for place in self._places(rule):
+                place.append(rule)
+
+    def rules_for(self, user: str | None, client: str) -> list[Rule]:
+        """The rules that concern a client."""
+        candidates = [*self._of_client.get(client, ()), *self._others]
+        if user is not None:
+            candidates += self._of_user.get(user, ())
+        return [rule for rule in candidates if rule.concerns(user, client)]
+
+    def _places(self, rule: Rule) -> list[list[Rule]]:
+        """The lists in which a rule must be found; one that names a user twice stands there once."""
+        for names, place in ((rule.users, self._of_user), (rule.clients, self._of_client)):
+            if names is not None and not any(name.endswith("*") for name in names):
+                return [place.setdefault(name, []) for name in dict.fromkeys(names)]
+        return [self._others]
 
     @classmethod
     def parse(cls, text: str, source: str) -> Self:

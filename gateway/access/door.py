@@ -68,9 +68,10 @@ class Door:
 
     def _read_users(self, path: Path) -> Callable[[], None]:
         users = Users.read(path)
+        changed = users.changed_since(self.login.users) if self.login.users is not None else frozenset()
 
         def take_up() -> None:
-            changed = self.login.replace(users)
+            self.login.replace(users, changed)
             if self._inside is not None:
                 self._inside.users_changed(changed)
 

@@ -8,7 +8,7 @@ a failure of the network is let in at once, also while somebody tries passwords.
 import hashlib
 import hmac
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
@@ -64,7 +64,8 @@ class Login:
         binds_client_identifier: bool = False,
         threads: HashingThreads | None = None,
     ) -> None:
-        self._users = users
+        #: The password file as it holds now; see `replace`.
+        self.users = users
         self._allows_anonymous = allows_anonymous
         self._binds_client_identifier = binds_client_identifier
         self._threads = threads
@@ -79,25 +80,22 @@ class Login:
 
         A check that has not begun when `is_wanted` (asked in the thread) is false is left out, and the login refused.
         """
-        if self._users is None or (connect.user_name is None and self._allows_anonymous):
+        if self.users is None or (connect.user_name is None and self._allows_anonymous):
             decided(_ANONYMOUS)
         elif connect.user_name is None:
             decided(Refused(refusal=Refusal.NOT_ALLOWED, reason="a user name is required"))
         else:
-            self._check(self._users, connect.user_name, connect, is_wanted, decided)
+            self._check(self.users, connect.user_name, connect, is_wanted, decided)
 
     def may_have_session(self, user: str | None, owner: str | None) -> bool:
         """Whether a user may take over the session of an owner; one that was made by nobody is free to all."""
-        return self._users is None or owner is None or owner == user
+        return self.users is None or owner is None or owner == user
 
-    def replace(self, users: Users) -> frozenset[str]:
-        """Another state of the password file holds from now on; the users whose line has changed or gone."""
-        known = self._users.hashes if self._users is not None else {}
-        changed = frozenset(name for name, entry in known.items() if users.hashes.get(name) != entry)
+    def replace(self, users: Users, changed: Iterable[str]) -> None:
+        """Another state of the password file holds from now on; `changed`: whose line is not the same any more."""
         for name in changed:
             self._remembered.pop(name, None)
-        self._users = users
-        return changed
+        self.users = users
 
     def close(self) -> None:
         """Gives up what is being checked."""
@@ -145,7 +143,7 @@ class Login:
 
     def _still_holds(self, user: str, entry: PasswordHash) -> bool:
         """False where the file was read again while a password was checked, and says something else now."""
-        return self._users is not None and self._users.hashes.get(user) == entry
+        return self.users is not None and self.users.hashes.get(user) == entry
 
     def _is_remembered(self, user: str, entry: PasswordHash, password: bytes) -> bool:
         remembered = self._remembered.get(user)

@@ -54,7 +54,7 @@ class _Resolved:
     __slots__ = ("deny_publish", "deny_subscribe", "publish", "subscribe")
 
     def __init__(self, access_list: AccessList, user: str | None, client: str) -> None:
-        rules = [rule for rule in access_list.rules if rule.concerns(user, client)]
+        rules = access_list.rules_for(user, client)
         publish = (each.allowing(user, client) for rule in rules for each in rule.publish)
         subscribe = (each.allowing(user, client) for rule in rules for each in rule.subscribe)
         self.publish = tuple("/".join(levels) for levels in publish if levels is not None)

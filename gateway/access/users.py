@@ -71,6 +71,10 @@ class Users:
         """The users of a file. Raises ConfigurationError."""
         return cls.parse(read_operator_file(path), str(path))
 
+    def changed_since(self, before: "Users") -> frozenset[str]:
+        """The users of an earlier state whose line has changed or gone."""
+        return frozenset(name for name, entry in before.hashes.items() if self.hashes.get(name) != entry)
+
     def decoy(self, name: str) -> PasswordHash:
         """The hash that a name which is not in the file is checked against, in vain: always the same for one name.
 

@@ -318,3 +318,22 @@ def test_everything_goes_to_the_only_target_where_there_is_no_route(load):
 def test_targets_and_routes_that_cannot_work_are_errors_that_name_the_key(load, text, complaint):
     with pytest.raises(ConfigurationError, match=re.escape(complaint)):
         load(text)
+
+
+@pytest.mark.parametrize(
+    ("table", "allows"),
+    [
+        ("", True),
+        ("anonymous = true", True),
+        ("password_file = 'users'", False),
+        ("password_file = 'users'\nanonymous = 'auto'", False),
+        ("password_file = 'users'\nanonymous = true", True),
+        ("password_file = 'users'\nanonymous = false", False),
+    ],
+)
+def test_anonymous_clients_are_allowed_while_no_password_file_is_named(
+    tmp_path: Path, table: str, allows: bool
+) -> None:
+    path = tmp_path / "rfhbridge.toml"
+    path.write_text(f"[access]\n{table}\n", encoding="utf-8")
+    assert Settings.load(path).access.allows_anonymous is allows

@@ -4,6 +4,8 @@ import re
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gateway.access.access_list import MAXIMUM_RULES, AccessList
 from gateway.access.rights import Access
@@ -55,4 +57,25 @@ def test_a_wrong_file_is_refused_and_the_key_is_named(text: str, complaint: str)
 
 def test_a_text_stands_for_an_array_of_one() -> None:
     one, many = (AccessList.parse(f"[[rule]]\nuser = {user}\npublish = 'a'\n", "") for user in ("'b'", "['b']"))
-    assert one == many
+    assert one.rules == many.rules
+
+
+names = st.lists(st.sampled_from(["a", "ab", "b", "a*", "*"]), min_size=1, max_size=3) | st.none()
+
+
+@given(
+    st.lists(st.tuples(names, names), max_size=6),
+    st.sampled_from(["a", "ab", "b", "c"]) | st.none(),
+    st.sampled_from(["a", "ab", "b", "c"]),
+)
+def test_the_rules_of_a_client_are_all_that_concern_it_each_once(
+    rules: list[tuple[list[str] | None, list[str] | None]], user: str | None, client: str
+) -> None:
+    text = ""
+    for number, (users, clients) in enumerate(rules):
+        text += f"[[rule]]\npublish = 't{number}'\n"
+        text += "".join(f"{key} = {value}\n" for key, value in (("user", users), ("client", clients)) if value)
+    access_list = AccessList.parse(text, "rules")
+    found = access_list.rules_for(user, client)
+    expected = [rule for rule in access_list.rules if rule.concerns(user, client)]
+    assert sorted(found, key=access_list.rules.index) == expected

@@ -228,7 +228,8 @@ def test_the_will_of_a_killed_gateway_is_published_by_the_rules_of_its_user(guar
 
 def test_users_whose_line_has_changed_are_disconnected_and_the_others_stay(guarded: Guarded) -> None:
     ann, bob, nobody = guarded.enter("ann1", "ann"), guarded.enter("bob1", "bob"), guarded.world.connect("none")
-    guarded.world.bridge.users_changed(guarded.login.replace(Users.parse(f"bob:{HASH}\n", "users")))
+    guarded.login.replace(Users.parse(f"bob:{HASH}\n", "users"), {"ann"})
+    guarded.world.bridge.users_changed(frozenset({"ann"}))
     assert (ann.is_open, bob.is_open, nobody.is_open) == (False, True, True)
 
 
