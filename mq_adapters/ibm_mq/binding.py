@@ -65,6 +65,8 @@ def _loaded(package: str) -> Binding:
     if importlib.util.find_spec(package) is None:
         raise _Missing(f"Python package {package} is not installed")
     complaint = _load_library(_LIBRARIES[package])
+    if complaint and package == "ibmmq":  # it would go on to look below the working directory
+        raise _Missing(f"{package} does not load: {complaint}")
     try:
         module = _IMPORTS[package]()
     except ImportError as error:

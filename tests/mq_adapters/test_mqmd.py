@@ -1,13 +1,14 @@
 """MQMD as bytes. The vector is laid out by hand from "MQMD - Message descriptor"."""
 
 import struct
+import sys
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mq_adapters.message import Message, MessageDescriptor
-from mq_adapters.mqmd import MQMD_BYTES, read_mqmd, write_mqmd
+from mq_adapters.mqmd import MQMD_BYTES, read_delivered_mqmd, read_mqmd, write_mqmd, write_native_mqmd
 from mq_adapters.reasons import QueueManagerError
 
 # Put at 2026-11-20 12:34:56.78 UTC.
@@ -183,3 +184,37 @@ def test_the_time_held_is_taken_off_the_expiry_and_a_begun_tenth_counts(held_us,
 def test_what_does_not_fit_is_refused_and_never_cut(fields):
     with pytest.raises(QueueManagerError, match="2026"):
         write_mqmd(Message(MessageDescriptor(**fields), b""))
+
+
+# -- to and from a C library of this machine ---------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(sys.byteorder != "little", reason="the vector is of a little-endian machine")
+def test_the_vector_goes_to_a_library_and_comes_back():
+    assert write_native_mqmd(MESSAGE) == VECTOR
+    got = read_delivered_mqmd(VECTOR, b"body")
+    assert got.descriptor == MESSAGE.descriptor
+    assert (got.body, got.backout_count, got.put_us) == (b"body", 3, PUT_US)
+
+
+def test_a_message_of_a_group_is_taken_over_without_it():
+    in_a_group = VECTOR[:324] + b"g" * 24 + struct.pack("=4i", 7, 0, 8 | 16, -1)
+    assert read_delivered_mqmd(in_a_group, b"").descriptor == MESSAGE.descriptor
+
+
+def test_text_of_another_code_page_is_shown_with_question_marks_and_is_never_longer():
+    latin_1 = VECTOR.replace(b"w\xc3\xa4rter     ", b"w\xe4rt\xe9\xfc\xff\xff\xff\xff\xff\xff")
+    assert len(latin_1) == MQMD_BYTES
+    got = read_delivered_mqmd(latin_1, b"")
+    assert got.descriptor.user_identifier == "w?rt????????"
+    assert len(write_mqmd(got)) == MQMD_BYTES
+
+
+@pytest.mark.parametrize("moment", [b" " * 16, bytes(16), b"20261399" + b"99999999", b"\xff" * 16])
+def test_a_moment_that_is_none_is_no_reason_to_lose_the_message(moment):
+    assert read_delivered_mqmd(VECTOR[:304] + moment + VECTOR[320:], b"").put_us == 0
+
+
+@given(st.binary(min_size=MQMD_BYTES, max_size=MQMD_BYTES))
+def test_whatever_a_library_hands_over_is_a_message(noise):
+    assert read_delivered_mqmd(noise, b"body").body == b"body"
