@@ -1,4 +1,4 @@
-"""Queue managers behind one port: the embedded one with its publish/subscribe broker.
+"""Queue managers behind one port: the embedded one with its publish/subscribe broker, and IBM MQ (mq_adapters.ibm_mq).
 
 An MQ application beside the gateway registers as a subscriber with MQRFH, and gets what a sensor publishes:
 
