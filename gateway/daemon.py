@@ -1,9 +1,9 @@
 """The daemon: builds the parts, starts them, drains them and stops.
 
 Order of start: signal handlers, store, broker, sessions, Unix socket; then the MQTT port opens, so that a client that
-gets in finds everything there, then the HTTP port; the exporter and the conversion service start. Order of stop: ports
-and connections, what waits for a commit, the exporter (which closes the trail's segment), the Unix socket, the store. A
-failed store stops the daemon, with exit code 1.
+gets in finds everything there, then the HTTP port; the exporter, the conversion service and the channels start. Order
+of stop: ports and connections, the channels, what waits for a commit, the exporter (which closes the trail's segment),
+the Unix socket, the store. A failed store stops the daemon, with exit code 1.
 """
 
 import asyncio
@@ -27,6 +27,8 @@ from gateway.bridge.sessions import Sessions
 from gateway.bridge.subscriptions import Subscriptions
 from gateway.bridge.to_mq import ToMq, exchange_of
 from gateway.bridge.to_mqtt import ToMqtt
+from gateway.channels.channels import Channels
+from gateway.channels.supervisor import COMMAND
 from gateway.config import ConfigurationError, Settings
 from gateway.conversion import ConversionService
 from gateway.listener import Listener
@@ -64,8 +66,10 @@ _RESTART_EXPORTER_S: Final = 5.0
 class Daemon:
     """The running gateway. Raises ConfigurationError for a wrong password file or access list."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, *, channel_command: tuple[str, ...] = COMMAND) -> None:
         self._settings = settings
+        self._channel_command = channel_command
+        self._channels: Channels | None = None
         self._stop = asyncio.Event()
         self._exit_code = 0
         self._door = Door(settings.access)
@@ -145,6 +149,8 @@ class Daemon:
         _log.info("gateway started host=%s port=%s data=%s", settings.address.host, port, str(settings.data))
         if self._conversion is not None:
             self._conversion.start()
+        if self._channels is not None:
+            self._channels.begin()
         ready(settings.address.host, port)
         await self._serve(engine, bridge, listener)
         if http is not None:
@@ -175,12 +181,20 @@ class Daemon:
             engine.seal_notes = pack_batch
 
         def expired(unit: UnitOfWork, queue: Queue, message: Message) -> None:
-            notes.dropped(unit, message, queue.name, "the message expired")
+            if not channels.keeps(queue):
+                notes.dropped(unit, message, queue.name, "the message expired")
 
         engine.on_expired = expired
         subscriber_queue = engine.ensure(settings.subscribe.queue, "publications for the gateway's MQTT sessions")
         reply_queue = engine.ensure(settings.subscribe.reply_queue, "the broker's answers to the gateway")
         engine.ensure(settings.publish.stream, "publications of MQTT clients")
+        self._channels = channels = Channels(
+            engine,
+            settings,
+            subscriber_queue=subscriber_queue,
+            reply_queue=reply_queue,
+            command=self._channel_command,
+        )
         self._note_start(engine)
         self._broker = Broker(engine, listener=notes, rules=_broker_rules(settings))
         self._broker.attach()
@@ -230,6 +244,8 @@ class Daemon:
             bridge.tick()
             if self._conversion is not None:
                 self._conversion.tick()
+            if self._channels is not None:
+                self._channels.tick()
             engine.tick()
             if ticks % _TICKS_PER_SECOND == 0:
                 listener.tick()
@@ -243,6 +259,8 @@ class Daemon:
         if self._conversion is not None:
             self._conversion.stop()
         await listener.stop()
+        if self._channels is not None:
+            await self._channels.end(kill=engine.failed is not None)
         if engine.failed is None:
             bridge.tick()
             await _until_idle(engine)
@@ -351,7 +369,12 @@ def _cannot_listen(settings: Settings, error: OSError) -> ConfigurationError:
     )
 
 
-def run(settings: Settings, *, ready: Callable[[str, int], None] = lambda _host, _port: None) -> int:
+def run(
+    settings: Settings,
+    *,
+    ready: Callable[[str, int], None] = lambda _host, _port: None,
+    channel_command: tuple[str, ...] = COMMAND,
+) -> int:
     """Runs the gateway until it is told to stop; returns the exit code.
 
     Raises QueueManagerError 2042 where another gateway owns the data folder, StoreError for a store that cannot be
@@ -359,7 +382,7 @@ def run(settings: Settings, *, ready: Callable[[str, int], None] = lambda _host,
     """
 
     async def main() -> int:
-        return await Daemon(settings).run(ready)
+        return await Daemon(settings, channel_command=channel_command).run(ready)
 
     sys.setswitchinterval(_SWITCH_S)
     gc.freeze()

@@ -1,0 +1,75 @@
+"""Everything of the daemon that has to do with targets, in one place: what it builds, starts, looks after and ends."""
+
+import os
+from pathlib import Path
+
+from gateway.channels.control import ChannelCommands
+from gateway.channels.passages import Passages
+from gateway.channels.protocol import ProcessSettings
+from gateway.channels.supervisor import Supervisor, TargetProcess
+from gateway.channels.target import Target, channel_names
+from gateway.config import Settings
+from mq_adapters.embedded.engine import Engine
+from mq_adapters.embedded.queue import Queue
+
+
+class Channels:
+    """The targets of a gateway, the processes of their channels, and the operator's commands for them."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        settings: Settings,
+        *,
+        subscriber_queue: Queue,
+        reply_queue: Queue,
+        command: tuple[str, ...],
+    ) -> None:
+        """`command` starts a channel process."""
+        self._settings = settings
+        self._subscriber_queue = subscriber_queue
+        self._reply_queue = reply_queue
+        #: By name, in the order of the configuration.
+        self.targets = {target.name: Target(engine, target) for target in settings.target}
+        folder = Path(settings.data).absolute()
+        processes = tuple(
+            TargetProcess(target, self._settings_of, folder=folder, command=command) for target in self.targets.values()
+        )
+        self._supervisor = Supervisor(processes)
+        self._sent_queues = frozenset(target.sent_queue for target in self.targets.values())
+        if processes:
+            engine.on_application_unit = Passages(engine, self.targets.values(), subscriber_queue=subscriber_queue).note
+            engine.objects.channels = ChannelCommands(
+                processes, subscriber_queue=subscriber_queue, reply_queue=reply_queue
+            )
+
+    def begin(self) -> None:
+        """Starts the channels; the gateway's socket must be there."""
+        self._supervisor.begin()
+
+    def tick(self) -> None:
+        """To be called several times a second."""
+        self._supervisor.tick()
+
+    async def end(self, *, kill: bool = False) -> None:
+        """Ends the channels, and returns when what they did is in the store; at once where the store has failed."""
+        await self._supervisor.end(kill=kill)
+
+    def keeps(self, queue: Queue) -> bool:
+        """Whether a queue holds copies of what was delivered: that one of them expires is as it should be."""
+        return queue in self._sent_queues
+
+    def _settings_of(self, target: Target) -> ProcessSettings:
+        routes = (route for route in self._settings.routes if route.target == target.name)
+        names = channel_names(target.name, target.shards)
+        return ProcessSettings(
+            data=os.fspath(Path(self._settings.data).absolute()),
+            target=target.settings,
+            shards=target.shards,
+            subscriber_queue=self._subscriber_queue.name,
+            reply_queue=self._reply_queue.name,
+            publication_queues=tuple(sorted({route.publication_queue for route in routes})),
+            stopped=tuple(name for name in names if target.is_stopped(name)),
+            log_level=self._settings.log.level,
+            log_format=self._settings.log.format,
+        )

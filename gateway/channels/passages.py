@@ -1,0 +1,144 @@
+"""What channels carry, as the audit tells it: departures to a target and arrivals from one.
+
+A channel is an application of the store. Each of its units of work puts the channel's state, and with it either removes
+messages from a transmission queue or puts messages on the subscriber queue. Here, inside the submission, such a unit
+gets an audit note for each message. What was delivered and asked for a negative notification is kept for a while as it
+was sent: a broker refuses a publication after the put has succeeded, when nobody else has it any more.
+"""
+
+import logging
+from collections.abc import Iterable
+from typing import Final
+
+from gateway.audit_trail.notes import NoteKind, Passage
+from gateway.bridge.to_mq import exchange_of
+from gateway.channels.target import Target
+from mappings.errors import MappingError
+from mappings.header_chain import FORMAT_DEAD_LETTER, read_dead_letter_header
+from mq_adapters.channel.local_state import CHANNEL_STATE_QUEUE
+from mq_adapters.channel.state_message import LocalState, MalformedState, read_local_state
+from mq_adapters.embedded.engine import Engine
+from mq_adapters.embedded.queue import Queue
+from mq_adapters.embedded.unit_of_work import UnitOfWork
+from mq_adapters.message import MQRO_NAN, Message
+from mq_adapters.reasons import QueueManagerError, ReasonCode
+from mq_adapters.transmission import Transmission, read_transmission
+
+_TENTHS_PER_SECOND: Final = 10
+
+_log = logging.getLogger(__name__)
+
+
+class Passages:
+    """Watches the units of work of applications (Engine.on_application_unit) for those of channels."""
+
+    def __init__(self, engine: Engine, targets: Iterable[Target], *, subscriber_queue: Queue) -> None:
+        self._engine = engine
+        self._targets = tuple(targets)
+        self._subscriber_queue = subscriber_queue
+        self._state_queue = engine.ensure(CHANNEL_STATE_QUEUE, "what channels know of their batches")
+
+    def note(self, unit: UnitOfWork) -> None:
+        """Adds what the audit is to know to a unit of work that a channel submits; leaves every other one alone."""
+        state = self._state_of(unit)
+        if state is None:
+            return
+        if unit.removals:
+            self._departed(unit, state)
+        self._arrived(unit, state)
+
+    def _state_of(self, unit: UnitOfWork) -> LocalState | None:
+        for queue, message in reversed(unit.puts):
+            if queue is self._state_queue:
+                try:
+                    return read_local_state(message)
+                except MalformedState as error:
+                    _log.warning("channel state not read reason=%s", str(error))
+                    return None
+        return None
+
+    # -- departures ----------------------------------------------------------------------------------------------------
+
+    def _departed(self, unit: UnitOfWork, state: LocalState) -> None:
+        targets = {queue: target for target in self._targets for queue in target.transmission_queues}
+        letters = {message.msg_id: message for queue, message in unit.puts if _is_dead_letter(message)}
+        passages: dict[str, Passage] = {}
+        for queue, message in unit.removals:
+            target = targets.get(queue)
+            if target is None:
+                continue
+            letter = letters.get(message.descriptor.correl_id) or letters.get(message.msg_id)
+            if letter is not None:
+                self._note_dead_letter(unit, queue, message, letter)
+            else:
+                self._note_departure(unit, state, target, message, passages)
+
+    def _note_departure(
+        self, unit: UnitOfWork, state: LocalState, target: Target, message: Message, passages: dict[str, Passage]
+    ) -> None:
+        now_us = self._engine.now_us()
+        try:
+            sent = read_transmission(message, now_us=now_us)
+        except QueueManagerError as error:
+            _log.warning("departure not read target=%s reason=%s", target.name, str(error))
+            return
+        passage = passages.get(sent.queue_name)
+        if passage is None:
+            passage = passages[sent.queue_name] = _passage(sent.queue_name, state)
+        unit.notes.append((NoteKind.FORWARDED, now_us, message.sequence, sent.message.msg_id, passage))
+        if sent.message.is_persistent and sent.message.descriptor.report & MQRO_NAN:
+            self._keep(unit, target, message, sent)
+
+    def _keep(self, unit: UnitOfWork, target: Target, message: Message, sent: Transmission) -> None:
+        """A copy of what was sent, for as long as its broker may refuse it."""
+        tenths = max(1, int(target.settings.grace_s * _TENTHS_PER_SECOND))
+        copy = Message(sent.message.descriptor.replace(expiry=tenths), sent.message.body, message.origin)
+        try:
+            self._engine.put(unit, target.sent_queue, copy)
+        except QueueManagerError as error:  # a refusal that comes later is told without the message
+            _log.warning("sent message not kept target=%s reason=%s", target.name, str(error))
+
+    def _note_dead_letter(self, unit: UnitOfWork, queue: Queue, message: Message, letter: Message) -> None:
+        """The dead letter of a channel has come through a socket: here it gets back where it came from."""
+        letter.origin = message.origin
+        unit.notes.append(
+            (
+                NoteKind.DEAD_LETTERED,
+                self._engine.now_us(),
+                *exchange_of(message.origin),
+                queue.name,
+                message.sequence,
+                letter.sequence,
+                _reason_code(letter),
+            )
+        )
+
+    # -- arrivals ------------------------------------------------------------------------------------------------------
+
+    def _arrived(self, unit: UnitOfWork, state: LocalState) -> None:
+        passage: Passage | None = None
+        now_us = self._engine.now_us()
+        for queue, message in unit.puts:
+            if queue is self._subscriber_queue:
+                passage = passage or _passage(queue.name, state)
+                unit.notes.append((NoteKind.RECEIVED, now_us, message.sequence, message.msg_id, passage))
+
+
+def _passage(queue_name: str, state: LocalState) -> Passage:
+    """On the way in a batch is stored while it is in doubt there; on the way out it leaves when it is settled."""
+    batch = state.batch if state.doubtful is None else state.doubtful.number
+    return Passage(queue=queue_name, queue_manager=state.queue_manager, channel=state.channel, batch=batch)
+
+
+def _is_dead_letter(message: Message) -> bool:
+    return message.descriptor.format == FORMAT_DEAD_LETTER
+
+
+def _reason_code(letter: Message) -> int:
+    descriptor = letter.descriptor
+    try:
+        return read_dead_letter_header(
+            letter.body, coded_char_set_id=descriptor.coded_char_set_id, encoding=descriptor.encoding
+        ).reason
+    except MappingError:
+        return int(ReasonCode.MQRC_UNEXPECTED_ERROR)

@@ -1,0 +1,263 @@
+"""The channel process of one target: `python -m gateway.channels`, started by the daemon.
+
+It is a process of its own so that a crash or a hang in IBM's library never touches a sensor. It reaches the store as
+any application does, over the socket, and the target's queue manager through mq_adapters.ibm_mq: one channel, one
+thread, one connection there. The settings are the first line on standard input (protocol.py); it ends when that is
+closed, when the daemon is gone, or at SIGTERM, and then nothing is in doubt, unless a call over there hangs.
+"""
+
+import logging
+import os
+import select
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Final
+
+from gateway import log
+from gateway.channels.channel_thread import ChannelThread
+from gateway.channels.connections import Connections, ConnectRemote, connect_ibm_mq
+from gateway.channels.protocol import LONGEST_LINE_BYTES, Order, ProcessSettings, object_of
+from gateway.channels.reports import Reports
+from gateway.channels.target import outbound_channel, reply_channel, subscriber_channel, transmission_queue_name
+from mq_adapters.channel import (
+    Inbound,
+    InboundSettings,
+    LocalStates,
+    Outbound,
+    OutboundSettings,
+    Resolution,
+    ResolutionRefused,
+    resolve,
+)
+from mq_adapters.channel.state_message import Batch, MalformedState
+from mq_adapters.reasons import QueueManagerError
+
+#: How long a process that is told to end waits for its channels, seconds.
+END_WAIT_S: Final = 4.0
+#: How often counts are told, and the daemon is looked for, seconds.
+_TURN_S: Final = 1.0
+_READ_BYTES: Final = 65_536
+
+_log = logging.getLogger(__name__)
+
+
+class Process:
+    """The channels of one target, and the operator's orders to them."""
+
+    def __init__(self, settings: ProcessSettings, reports: Reports, connect: ConnectRemote) -> None:
+        self._settings = settings
+        self._reports = reports
+        self._connections = Connections(settings, reports, connect)
+        #: Set by a channel that has lost the store.
+        self.is_over = threading.Event()
+        self._transmission_queues = {
+            outbound_channel(settings.target.name, shard): transmission_queue_name(settings.target.name, shard)
+            for shard in range(settings.shards)
+        }
+        channels = (*self._outbound(), *self._inbound())
+        self._threads = {
+            channel.name: ChannelThread(
+                channel, is_stopped=channel.name in settings.stopped, on_store_lost=self.is_over.set
+            )
+            for channel in channels
+        }
+
+    def begin(self) -> None:
+        """Tells how each channel stands, and starts those that may run. QueueManagerError 2059 without a store."""
+        with self._connections.local() as store:
+            self._reports.gateway = store.incarnation
+            doubtful = _doubtful(LocalStates(store))
+            for name, thread in self._threads.items():
+                self._reports.stands(name, thread.channel.status, doubtful.get(name))
+        for thread in self._threads.values():
+            thread.begin()
+
+    def obey(self, line: bytes) -> None:
+        """Carries out one order. A line that is none is a defect of the daemon's, and is logged."""
+        try:
+            said = object_of(line)
+            order, thread = Order(said["order"]), self._threads[said["channel"]]
+            resolution = Resolution(said["resolution"]) if order is Order.RESOLVE else None
+        except (ValueError, KeyError, TypeError) as error:
+            _log.error("order not understood reason=%s", repr(error))
+            return
+        if order is Order.START:
+            thread.start()
+        elif order is Order.STOP:
+            thread.stop()
+        elif resolution is not None:
+            self._resolve(thread, resolution)
+
+    def end(self) -> bool:
+        """Ends every channel; False where one did not end in time, because a call hangs."""
+        for thread in self._threads.values():
+            thread.end()
+        deadline_s = time.monotonic() + END_WAIT_S
+        left = [
+            name
+            for name, thread in self._threads.items()
+            if not thread.has_ended(max(0.0, deadline_s - time.monotonic()))
+        ]
+        for name in left:
+            _log.warning("channel left behind channel=%s waited_s=%s", name, END_WAIT_S)
+        return not left
+
+    # -- inside --------------------------------------------------------------------------------------------------------
+
+    def _resolve(self, thread: ChannelThread, resolution: Resolution) -> None:
+        name = thread.channel.name
+        if thread.is_running:
+            self._reports.resolved(name, succeeded=False, text="the channel runs; stop it first")
+            return
+        try:
+            with self._connections.local() as store:
+                transmission_queue = self._transmission_queues.get(name, "")
+                _, removed = resolve(store, resolution, channel=name, transmission_queue=transmission_queue)
+        except (ResolutionRefused, MalformedState, QueueManagerError) as error:
+            self._reports.resolved(name, succeeded=False, text=str(error))
+            return
+        _log.warning("channel resolved channel=%s resolution=%s removed=%s", name, resolution.value, len(removed))
+        text = f"{resolution.value}, {len(removed)} messages removed from the transmission queue"
+        self._reports.resolved(name, succeeded=True, text=text)
+
+    def _outbound(self) -> Iterator[Outbound]:
+        target = self._settings.target
+        for shard, (name, transmission_queue) in enumerate(self._transmission_queues.items()):
+            settings = OutboundSettings(
+                channel=name,
+                transmission_queue=transmission_queue,
+                remote_state_queue=f"{target.state_queue}.{shard}",
+                batch_messages=target.batch_messages,
+                batch_bytes=target.batch_bytes,
+                batch_idle_s=target.batch_idle_ms / 1000,
+            )
+            yield Outbound(
+                settings,
+                connect_local=self._connections.local,
+                connect_remote=partial(self._connections.remote, name),
+                listener=self._reports,
+            )
+
+    def _inbound(self) -> Iterator[Inbound]:
+        target = self._settings.target
+        queues = (
+            (subscriber_channel(target.name), target.subscriber_queue, self._settings.subscriber_queue),
+            (reply_channel(target.name), target.reply_queue, self._settings.reply_queue),
+        )
+        for name, remote_queue, local_queue in queues:
+            settings = InboundSettings(
+                channel=name,
+                remote_queue=remote_queue,
+                local_queue=local_queue,
+                batch_messages=target.batch_messages,
+                batch_bytes=target.batch_bytes,
+                batch_idle_s=target.batch_idle_ms / 1000,
+            )
+            yield Inbound(
+                settings,
+                connect_local=self._connections.local,
+                connect_remote=partial(self._connections.remote, name),
+                listener=self._reports,
+            )
+
+
+class Lines:
+    """Lines of standard input, as they come; None at its end. A signal, too, ends a wait for them."""
+
+    def __init__(self) -> None:
+        self.is_asked_to_end = False
+        self._input = sys.stdin.fileno()
+        self._pending = b""
+        self._wake, wake_writer = os.pipe()
+        os.set_blocking(wake_writer, False)
+        signal.set_wakeup_fd(wake_writer)
+        signal.signal(signal.SIGTERM, self._on_signal)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to the gateway too, which ends us
+
+    def wait(self, seconds: float) -> list[bytes] | None:
+        """The lines that came within that time; None when there will be no more, or the end was asked for."""
+        ready, _, _ = select.select([self._input, self._wake], [], [], seconds)
+        if self.is_asked_to_end:
+            return None
+        if self._input not in ready:
+            return []
+        data = os.read(self._input, _READ_BYTES)
+        if not data or len(self._pending) > LONGEST_LINE_BYTES:
+            return None
+        *lines, self._pending = (self._pending + data).split(b"\n")
+        return lines
+
+    def _on_signal(self, _number: int, _frame: object) -> None:
+        self.is_asked_to_end = True
+
+
+def _doubtful(states: LocalStates) -> Mapping[str, Batch | None]:
+    """What each channel has in doubt. A state that cannot be read is for its channel to tell."""
+    try:
+        return {state.channel: state.doubtful for state in states.all()}
+    except MalformedState:
+        return {}
+
+
+def run(connect: ConnectRemote = connect_ibm_mq) -> int:
+    """The process. Exit 0: it was told to end; 1: the store has gone, or the settings were none."""
+    parent = os.getppid()
+    lines = Lines()
+    received = _first(lines)
+    if not received:
+        return 0
+    try:
+        settings = ProcessSettings.from_line(received[0])
+    except ValueError as error:
+        _log.error("settings not understood reason=%s", str(error))
+        return 1
+    log.configure(settings.log_level, settings.log_format)
+    reports = Reports(_writer())
+    process = Process(settings, reports, connect)
+    try:
+        process.begin()
+    except QueueManagerError as error:
+        _log.warning("store not reached target=%s reason=%s", settings.target.name, str(error))
+        return 1
+    _serve(process, reports, lines, received[1:], parent)
+    has_ended = process.end()
+    reports.flush()
+    if not has_ended:
+        os._exit(1)  # a thread in a call that hangs would be waited for
+    return int(process.is_over.is_set())
+
+
+def _first(lines: Lines) -> list[bytes]:
+    """The first lines; none where the end comes before them."""
+    while (received := lines.wait(_TURN_S)) is not None:
+        if received:
+            return received
+    return []
+
+
+def _serve(process: Process, reports: Reports, lines: Lines, orders: list[bytes], parent: int) -> None:
+    received: list[bytes] | None = orders
+    while received is not None and not process.is_over.is_set() and os.getppid() == parent:
+        for line in received:
+            process.obey(line)
+        reports.flush()
+        received = lines.wait(_TURN_S)
+
+
+def _writer() -> Callable[[bytes], None]:
+    """Writes to standard output. When nobody reads it any more, the process is about to end by itself."""
+    output = sys.stdout.fileno()
+
+    def write(line: bytes) -> None:
+        try:
+            view = memoryview(line)
+            while view:
+                view = view[os.write(output, view) :]
+        except OSError:
+            return
+
+    return write

@@ -1,0 +1,92 @@
+"""What the daemon and a channel process say to each other: lines of JSON over the process's standard streams.
+
+    daemon to process   the settings, once; then commands
+    process to daemon   reports: a channel's status, the queue manager that it found, what became of a resolution
+
+A password is never in them: the process reads it where the settings say.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final, Self
+
+import orjson
+
+from gateway import log
+from gateway.config import TargetSettings
+
+#: A line is shorter: 10,000 messages in doubt, each with a MsgId in hex, are half of it.
+LONGEST_LINE_BYTES: Final = 1024 * 1024
+
+
+class Report(StrEnum):
+    """What a process tells."""
+
+    STATUS = "status"
+    QUEUE_MANAGER = "queue_manager"
+    RESOLVED = "resolved"
+
+
+class Order(StrEnum):
+    """What a process is told to do with one of its channels."""
+
+    START = "start"
+    STOP = "stop"
+    RESOLVE = "resolve"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessSettings:
+    """Everything that the process of a target needs.
+
+    `data` is the gateway's data folder; `subscriber_queue` and `reply_queue` are the queues here; `publication_queues`
+    those at the target of which it is to find out how long a message may be; `stopped` the channels that do not start
+    by themselves.
+    """
+
+    data: str
+    target: TargetSettings
+    shards: int
+    subscriber_queue: str
+    reply_queue: str
+    publication_queues: tuple[str, ...]
+    stopped: tuple[str, ...]
+    log_level: log.Level
+    log_format: log.Format
+
+    def to_line(self) -> bytes:
+        return line_of(
+            data=self.data,
+            target=self.target.model_dump(mode="json"),
+            shards=self.shards,
+            subscriber_queue=self.subscriber_queue,
+            reply_queue=self.reply_queue,
+            publication_queues=self.publication_queues,
+            stopped=self.stopped,
+            log_level=self.log_level,
+            log_format=self.log_format,
+        )
+
+    @classmethod
+    def from_line(cls, line: bytes) -> Self:
+        """The settings of the first line. ValueError for anything else."""
+        said = object_of(line)
+        try:
+            said["target"] = TargetSettings.model_validate(said["target"])
+            said |= {name: tuple(said[name]) for name in ("publication_queues", "stopped")}
+            return cls(**said)
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"the settings are not those of a channel process: {error}") from error
+
+
+def line_of(**fields: object) -> bytes:
+    """One line."""
+    return orjson.dumps(fields) + b"\n"
+
+
+def object_of(line: bytes) -> dict[str, Any]:
+    """What a line says. ValueError for one that is no JSON object."""
+    said = orjson.loads(line)
+    if not isinstance(said, dict):
+        raise ValueError("a line is not a JSON object")
+    return said

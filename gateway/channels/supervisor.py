@@ -1,0 +1,188 @@
+"""The daemon's side of the channel processes: starts one for each target, and again when it dies; hears their reports.
+
+What a process reports is kept for the operator (control.py), and what the queue manager says of itself goes to the
+target. Orders reach a process as lines; what must survive its end, such as a stopped channel, is in the target's state.
+"""
+
+import asyncio
+import contextlib
+import logging
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, Final
+
+from gateway.channels.protocol import LONGEST_LINE_BYTES, Order, ProcessSettings, Report, line_of, object_of
+from gateway.channels.target import Target, channel_names
+
+#: How long a process that is told to end may take, seconds; it gives its channels less.
+END_WAIT_S: Final = 5.0
+_RESTART_S: Final = 5.0
+_RUNNING: Final = "running"
+#: How a channel process is started.
+COMMAND: Final = (sys.executable, "-m", "gateway.channels")
+
+_log = logging.getLogger(__name__)
+
+
+class TargetProcess:
+    """The process of one target. `settings_of` makes its settings anew for each start."""
+
+    def __init__(
+        self,
+        target: Target,
+        settings_of: Callable[[Target], ProcessSettings],
+        *,
+        folder: Path,
+        command: tuple[str, ...],
+    ) -> None:
+        self.target = target
+        #: The last status report of each channel, as the process wrote it; none while no process runs.
+        self.statuses: dict[str, dict[str, Any]] = {}
+        #: What became of the last resolution of each channel, in words.
+        self.resolutions: dict[str, str] = {}
+        self._settings_of = settings_of
+        self._folder = folder
+        self._command = command
+        self._process: asyncio.subprocess.Process | None = None
+        self._shards = 0
+        self._stop = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The channels of the target."""
+        return channel_names(self.target.name, self.target.shards)
+
+    def begin(self) -> None:
+        self._task = asyncio.create_task(self._keep_running())
+
+    def tick(self) -> None:
+        """Another number of shards needs another process; to be called several times a second."""
+        self.target.tick()
+        if self._shards not in (0, self.target.shards):
+            self._shards = 0
+            self._terminate()
+
+    def order(self, order: Order, channel: str, **values: object) -> bool:
+        """Sends an order; False while no process is there to take it."""
+        process = self._process
+        if process is None or process.stdin is None or process.returncode is not None:
+            return False
+        process.stdin.write(line_of(order=order, channel=channel, **values))
+        return True
+
+    async def end(self, *, kill: bool = False) -> None:
+        """Returns when the process has ended: told to, or killed at once, or killed because it took too long."""
+        self._stop.set()
+        if self._task is None:
+            return
+        if kill:
+            self._kill()
+        else:
+            self._terminate()
+        try:
+            await asyncio.wait_for(asyncio.shield(self._task), END_WAIT_S)
+        except TimeoutError:
+            _log.warning("channels left behind target=%s waited_s=%s", self.target.name, END_WAIT_S)
+            self._kill()
+            await self._task
+
+    # -- inside --------------------------------------------------------------------------------------------------------
+
+    async def _keep_running(self) -> None:
+        while not self._stop.is_set():
+            self._shards = self.target.shards
+            exit_code = await self._run_once()
+            if self._stop.is_set():
+                return
+            _log.warning("channel process ended target=%s exit_code=%s", self.target.name, exit_code)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._stop.wait(), _RESTART_S)
+
+    async def _run_once(self) -> int:
+        """Runs one process from its start to its end; returns its exit code."""
+        self._process = process = await asyncio.create_subprocess_exec(
+            *self._command,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            limit=LONGEST_LINE_BYTES,
+            cwd=self._folder,  # IBM's library looks for others beside itself there: nobody else may write into it
+            start_new_session=True,
+        )
+        assert process.stdin is not None, "it is a pipe"
+        process.stdin.write(self._settings_of(self.target).to_line())
+        if self._stop.is_set():
+            self._terminate()
+        try:
+            await self._hear(process)
+            return await process.wait()
+        finally:
+            self.statuses.clear()
+            self.target.is_connected = False
+
+    async def _hear(self, process: asyncio.subprocess.Process) -> None:
+        assert process.stdout is not None, "it is a pipe"
+        while True:
+            try:
+                line = await process.stdout.readuntil()
+            except asyncio.IncompleteReadError:
+                return
+            except asyncio.LimitOverrunError:
+                _log.error("channel process talks nonsense target=%s", self.target.name)
+                self._kill()
+                return
+            self._heard(line)
+
+    def _heard(self, line: bytes) -> None:
+        """Takes up a report. What is none (a library may print something) is logged."""
+        try:
+            said = object_of(line)
+            report = Report(said.pop("report"))
+            if report is Report.STATUS:
+                self._status(said)
+            elif report is Report.QUEUE_MANAGER:
+                self.target.heard_from(said["name"], said["identifier"], said["maximum_message_bytes"])
+            else:
+                self._resolved(said)
+        except (ValueError, KeyError, TypeError) as error:
+            _log.warning("channel report not understood target=%s reason=%s", self.target.name, repr(error))
+
+    def _status(self, said: dict[str, Any]) -> None:
+        self.statuses[said["channel"]] = said
+        states = [self.statuses.get(name, {}).get("state") for name in self.names]
+        self.target.is_connected = all(state == _RUNNING for state in states)
+
+    def _resolved(self, said: dict[str, Any]) -> None:
+        self.resolutions[said["channel"]] = f"{'done' if said['succeeded'] else 'refused'}: {said['text']}"
+
+    def _terminate(self) -> None:
+        if self._process is not None and self._process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.terminate()
+
+    def _kill(self) -> None:
+        if self._process is not None and self._process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.kill()
+
+
+class Supervisor:
+    """All channel processes of a gateway."""
+
+    def __init__(self, processes: Iterable[TargetProcess]) -> None:
+        self.processes = tuple(processes)
+
+    def begin(self) -> None:
+        """Starts the processes; the gateway's socket must be there."""
+        for process in self.processes:
+            process.begin()
+
+    def tick(self) -> None:
+        """To be called several times a second."""
+        for process in self.processes:
+            process.tick()
+
+    async def end(self, *, kill: bool = False) -> None:
+        """Ends the processes and returns when they have ended: what they did is in the store then."""
+        await asyncio.gather(*(process.end(kill=kill) for process in self.processes))

@@ -1,0 +1,60 @@
+"""Processes of these tests: a gateway whose target is another embedded queue manager, and that target.
+
+    processes.py central DATA                 a queue manager on its own, with the queues that a target needs
+    processes.py gateway CONFIG CENTRAL       a gateway; its channel processes are the next line's
+    processes.py channels CENTRAL             the channel process, connected to the central data folder
+
+Each prints a line when it is up.
+"""
+
+import asyncio
+import signal
+import sys
+from pathlib import Path
+
+from gateway import daemon, log
+from gateway.channels.process import run as run_channels
+from gateway.config import Settings
+from mq_adapters.embedded.client import Client
+from mq_adapters.embedded.engine import Engine
+from mq_adapters.embedded.server import Server
+
+#: Where the target's broker would take publications, and the gateway's own queues there.
+STREAM, STATE = "STOCK", "RFHBRIDGE.STATE"
+SUBSCRIBER, REPLY = "RFHBRIDGE.SUBSCRIBER", "RFHBRIDGE.REPLY"
+MAXIMUM_SHARDS = 4
+
+
+async def _central(data: Path) -> None:
+    loop = asyncio.get_running_loop()
+    stop = asyncio.Event()
+    loop.add_signal_handler(signal.SIGTERM, stop.set)
+    engine = Engine.open(data, name="CENTRAL", call_soon=loop.call_soon)
+    for name in (STREAM, SUBSCRIBER, REPLY, *(f"{STATE}.{shard}" for shard in range(MAXIMUM_SHARDS))):
+        engine.ensure(name, "")
+    server = Server(engine, data)
+    await server.start()
+    print("up", flush=True)
+    await stop.wait()
+    await server.stop()
+    engine.close()
+
+
+def main(role: str, *arguments: str) -> int:
+    if role == "central":
+        asyncio.run(_central(Path(arguments[0])))
+        return 0
+    if role == "gateway":
+        config, central = arguments
+        settings = Settings.load(Path(config))
+        log.configure(settings.log.level, settings.log.format)
+        return daemon.run(
+            settings,
+            ready=lambda _host, port: print(port, flush=True),
+            channel_command=(sys.executable, __file__, "channels", central),
+        )
+    return run_channels(lambda _target: Client(Path(arguments[0])))
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
