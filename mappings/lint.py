@@ -9,7 +9,15 @@ Sources: IBM MQ documentation, the command pages of queued publish/subscribe and
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from mappings.command import Command, DeletePublication, Publish, find_command, read_command
+from mappings.command import (
+    Command,
+    DeletePublication,
+    DeregisterSubscriber,
+    Publish,
+    RequestUpdate,
+    find_command,
+    read_command,
+)
 from mappings.detection import announcement_of
 from mappings.errors import CommandError, MappingError
 from mappings.header_chain import HeaderChain, read_header_chain
@@ -176,6 +184,8 @@ def _needs_queue(command: Command, chain: HeaderChain) -> bool:
     """Whether the identity of a publisher or subscriber needs a queue that the command does not name."""
     if isinstance(command, DeletePublication) or command.queue_name is not None:
         return False
+    if isinstance(command, DeregisterSubscriber | RequestUpdate) and command.subscription_name is not None:
+        return bool(command.topics)  # a SubName alone is identity enough
     if not isinstance(command, Publish):
         return True
     registers = PublicationOption.NO_REGISTRATION not in command.publication_options

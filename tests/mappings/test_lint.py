@@ -99,6 +99,8 @@ def test_what_is_not_known_is_not_judged() -> None:
 @pytest.mark.parametrize(
     ("string", "reply_to_queue"),
     [
+        ("MQPSCommand DeregSub MQPSSubName n", ""),
+        ("MQPSCommand ReqUpdate MQPSSubName n", ""),
         ("MQPSCommand RegSub MQPSQName Q MQPSTopic a", ""),
         ("MQPSCommand RegSub MQPSTopic a", "REPLY"),
         ("MQPSCommand Publish MQPSPubOpts NoReg MQPSTopic a", ""),
