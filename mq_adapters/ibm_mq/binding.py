@@ -25,8 +25,8 @@ _LIBRARIES: Final = {"ibmmq": ("libmqm_r.so",), "pymqi": ("libmqic_r.so", "libmq
 #: Where IBM MQ and its client packages put their libraries.
 _INSTALLATION: Final = "/opt/mqm"
 _HOW_TO_GET: Final = (
-    "install IBM MQ's client (the redistributable client for C holds {library}), name its folder in MQ_FILE_PATH or"
-    " LD_LIBRARY_PATH, and install the package: pip install 'rfhbridge[ibm]'"
+    "install IBM MQ's client (the redistributable client for C holds {library}) and name its folder in MQ_FILE_PATH, or"
+    " its libraries' in LD_LIBRARY_PATH; then pip install ibmmq, or pymqi, which is compiled with the client's headers"
 )
 
 

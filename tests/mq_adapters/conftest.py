@@ -9,6 +9,7 @@ import pytest
 from mq_adapters.embedded.client import Client
 from mq_adapters.embedded.direct import Direct
 from mq_adapters.embedded.engine import Engine
+from mq_adapters.queue_manager import QueueManager
 from tests.ibm_mq_stand_in.process import StandInQueueManager
 from tests.mq_adapters.adapters import EMBEDDED, Adapter, EmbeddedAdapter, GatewayThread, RealAdapter, StandInAdapter
 
@@ -35,6 +36,20 @@ def adapter(request: pytest.FixtureRequest, data_folder: Path) -> Iterator[Adapt
         adapter = StandInAdapter(request.param, request.getfixturevalue("stand_in"))
     yield adapter
     adapter.stop()
+
+
+@pytest.fixture
+def prepared(adapter: Adapter) -> QueueManager:
+    """A connection to the queue manager under test, with the queues of the contract suite, empty."""
+    adapter.prepare()
+    return adapter.connection
+
+
+@pytest.fixture
+def other(adapter: Adapter, prepared: QueueManager) -> Iterator[QueueManager]:
+    """Another connection to the queue manager under test."""
+    with adapter.another() as other:
+        yield other
 
 
 @pytest.fixture

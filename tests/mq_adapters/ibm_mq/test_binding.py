@@ -1,5 +1,6 @@
 """Which package is used, and what is said where none can be: each in a process of its own."""
 
+import ast
 import os
 import subprocess
 import sys
@@ -39,7 +40,7 @@ def test_without_the_packages_the_error_says_what_to_install(tmp_path):
     assert "Python package ibmmq is not installed; Python package pymqi is not installed" in complaint
     assert "libmqm_r.so" in complaint
     assert "MQ_FILE_PATH" in complaint
-    assert "pip install 'rfhbridge[ibm]'" in complaint
+    assert "pip install ibmmq, or pymqi" in complaint
 
 
 @needs_stand_in
@@ -78,3 +79,16 @@ def test_a_library_below_the_working_directory_is_never_loaded(tmp_path):
     assert loaded.startswith("ibmmq\n")
     assert str(BUILT / "lib64" / "libmqm_r.so") in loaded
     assert "ibm-mq-redist" not in loaded
+
+
+def test_no_structure_of_the_packages_is_written_by_attribute():
+    """A spelling mistake in an attribute would be taken for a new one; a keyword that is wrong is an error."""
+    written = [
+        f"{path.name}:{node.lineno}"
+        for path in (ROOT / "mq_adapters" / "ibm_mq").glob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.ctx, ast.Store)
+        and ast.unparse(node.value) not in ("self", "own")
+    ]
+    assert written == []

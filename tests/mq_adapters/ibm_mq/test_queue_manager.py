@@ -1,5 +1,9 @@
 """The adapter for IBM MQ beside the port's contract: lost connections, threads, handles, quiescing, context."""
 
+import os
+import signal
+import subprocess
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -169,6 +173,26 @@ def test_a_long_wait_is_made_of_short_ones(queue_manager, control, monkeypatch):
         queue_manager.get("ORDERS", wait_s=0.1)
     assert time.monotonic() - started >= 0.1
     assert 5 <= control.calls()["MQGET"] <= 10
+
+
+def test_an_interrupt_ends_a_long_wait_within_two_seconds(control, stand_in, package):
+    code = (
+        "from mq_adapters.ibm_mq import ConnectionSettings, IbmMq\n"
+        f"with IbmMq(ConnectionSettings(package={package!r})) as queue_manager:\n"
+        "    print('waiting', flush=True)\n"
+        "    queue_manager.get('ORDERS', wait_s=100)\n"
+    )
+    environment = os.environ | stand_in.environment(package)
+    command = [sys.executable, "-c", code]
+    with subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as waiting:
+        assert waiting.stdout.readline() == "waiting\n"
+        waiting.send_signal(signal.SIGINT)
+        started = time.monotonic()
+        _, complaint = waiting.communicate(timeout=60)
+    assert time.monotonic() - started < 2
+    assert complaint.rstrip().endswith("KeyboardInterrupt")
 
 
 def test_threads_with_a_connection_each_get_what_was_put_and_each_message_once(queue_manager, settings):
