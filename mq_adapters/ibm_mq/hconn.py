@@ -64,7 +64,14 @@ class HConn:
             raise QueueManagerError(ReasonCode.MQRC_UNEXPECTED_ERROR, f"{operation}: {error!r}") from error
 
     def commit(self) -> None:
-        self.call("commit", self._queue_manager.commit)
+        """MQCMIT. Where it fails nothing stays open that a later call, or MQDISC, could commit."""
+        try:
+            self.call("commit", self._queue_manager.commit)
+        except QueueManagerError:
+            if self.is_usable:
+                with suppress(QueueManagerError):
+                    self.back_out()
+            raise
 
     def back_out(self) -> None:
         self.call("back out", self._queue_manager.backout)
@@ -79,11 +86,12 @@ class HConn:
             return
         self._is_closed = True
         try:
-            if in_unit and not self._is_lost:
+            if in_unit:
                 self._queue_manager.backout()
         except (self.library.MQMIError, self.library.PYIFError) as error:
-            _log.warning("connection_left_open reason=%r", str(error))
-            return
+            if not self._is_lost:
+                _log.warning("connection_left_open reason=%r", str(error))
+                return
         for handle in (*self._kept.values(), *self._held.values()):
             self._close_quietly(handle)
         self._kept.clear()

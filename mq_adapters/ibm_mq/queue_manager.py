@@ -107,7 +107,10 @@ class IbmMq:
         self._is_in_unit = True
 
     def commit(self) -> None:
-        """MQCMIT. Only 2003 says that nothing took place (mq_adapters.reasons.what_to_do_after_commit)."""
+        """MQCMIT; the unit of work is over, also where it is refused.
+
+        Only 2003 says that nothing took place (mq_adapters.reasons.what_to_do_after_commit).
+        """
         self._hconn.check_usable("commit")
         if self._is_in_unit:
             self._is_in_unit = False

@@ -73,11 +73,12 @@ def test_after_a_commit_that_was_lost_both_is_possible(queue_manager, control, s
         assert bodies(again) == expected
 
 
-def test_a_commit_that_is_backed_out_leaves_nothing_and_the_connection_goes_on(queue_manager, control):
-    control.plant("MQCMIT", 2003)
+@pytest.mark.parametrize("reason_code", [2003, 2102])
+def test_a_commit_that_is_refused_leaves_nothing_open_and_the_connection_goes_on(queue_manager, control, reason_code):
+    control.plant("MQCMIT", reason_code)
     queue_manager.begin()
     put(queue_manager, b"one")
-    with refusal(2003):
+    with refusal(reason_code):
         queue_manager.commit()
     queue_manager.begin()
     put(queue_manager, b"two")
@@ -100,6 +101,18 @@ def test_closing_backs_out_and_never_commits(queue_manager, settings):
     put(queue_manager, b"never")
     queue_manager.close()
     with IbmMq(settings) as again:
+        assert bodies(again) == []
+
+
+def test_a_connection_that_cannot_back_out_is_left_to_the_queue_manager(queue_manager, control, settings, caplog):
+    queue_manager.begin()
+    put(queue_manager, b"never")
+    control.plant("MQBACK", 2102)
+    queue_manager.close()
+    assert "connection_left_open" in caplog.text
+    assert "MQDISC" not in control.calls()
+    control.drop_connections()
+    with IbmMq(settings) as again, again.open_exclusively("ORDERS", wait_s=10):
         assert bodies(again) == []
 
 
