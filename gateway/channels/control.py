@@ -67,7 +67,7 @@ class ChannelCommands:
             "CHLTYPE": "SDR" if queue in process.target.transmission_queues else "RCVR",
             "STATUS": quoted(state.upper()),
             "SINCE": quoted(_time(status.get("since_us", 0))),
-            "RQMNAME": quoted(status.get("queue_manager", "")),
+            "RQMNAME": quoted(status.get("queue_manager") or process.target.queue_manager_name),
             "QMID": quoted(status.get("identifier", "")),
             "QUEUE": quoted(queue.name),
             "CURDEPTH": str(queue.depth),

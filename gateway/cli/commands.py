@@ -4,6 +4,7 @@ import typer
 
 from gateway.cli.application import Application
 from gateway.cli.audit import audit
+from gateway.cli.channel import channel
 from gateway.cli.check import check
 from gateway.cli.convert import convert
 from gateway.cli.examples import epilog
@@ -33,6 +34,7 @@ application.command(
     epilog=epilog("rfhbridge check --config rfhbridge.toml", "rfhbridge check --example > rfhbridge.toml")
 )(check)
 application.add_typer(queue, name="queue")
+application.add_typer(channel, name="channel")
 application.command(epilog=epilog("rfhbridge mqsc queues.mqsc", "echo 'DISPLAY QLOCAL(*) CURDEPTH' | rfhbridge mqsc"))(
     mqsc
 )

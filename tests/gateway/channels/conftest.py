@@ -49,7 +49,8 @@ class Program:
             errors = None if self._log is None else stack.enter_context(self._log.open("a"))
             self._process = subprocess.Popen(self._arguments, stdout=subprocess.PIPE, stderr=errors, text=True)
         assert self._process.stdout is not None
-        assert self._process.stdout.readline(), "it did not come up"
+        if not self._process.stdout.readline():
+            raise AssertionError(f"it did not come up: exit code {self.end(signal.SIGKILL)}")
 
     def end(self, number: int = signal.SIGTERM) -> int:
         """Ends it with a signal, and returns its exit code."""

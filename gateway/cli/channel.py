@@ -1,0 +1,210 @@
+"""`rfhbridge channel`: the channels between a running gateway and its targets, for the operator."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from gateway.cli.application import CommandFailed
+from gateway.cli.examples import epilog
+from gateway.cli.settings_options import ConfigOption, DataOption, folder_with_store
+from gateway.cli.terminal import Json, write_json, write_line, write_table
+from mq_adapters.mqsc import quoted, read_command
+from mq_adapters.queue_manager import QueueAdministration
+
+_APPLICATION_NAME: Final = "rfhbridge"
+#: How long `stop` and `resolve` wait for what they asked for, and how often they look, seconds.
+_WAIT_S: Final = 15.0
+_LOOK_AGAIN_S: Final = 0.1
+#: What DISPLAY CHSTATUS shows, by the names that `--json` has for it.
+_FIELDS: Final = {
+    "channel": "CHSTATUS",
+    "type": "CHLTYPE",
+    "state": "STATUS",
+    "since": "SINCE",
+    "queue_manager": "RQMNAME",
+    "queue_manager_identifier": "QMID",
+    "queue": "QUEUE",
+    "waiting_messages": "CURDEPTH",
+    "waiting_bytes": "CURBYTES",
+    "batch": "BATCHES",
+    "messages": "MSGS",
+    "bytes": "BYTES",
+    "dead_letters": "DEADMSGS",
+    "repeated_messages": "DUPMSGS",
+    "is_in_doubt": "INDOUBT",
+    "messages_in_doubt": "DOUBTMSGS",
+    "reason_code": "REASON",
+    "problem": "PROBLEM",
+    "next_retry": "RETRYTIM",
+    "resolution": "RESOLVED",
+}
+_NUMBERS: Final = frozenset(
+    (
+        "waiting_messages",
+        "waiting_bytes",
+        "batch",
+        "messages",
+        "bytes",
+        "dead_letters",
+        "repeated_messages",
+        "reason_code",
+    )
+)
+_TYPES: Final = {"SDR": "outbound", "RCVR": "inbound"}
+
+ChannelName = Annotated[
+    str, typer.Argument(metavar="CHANNEL", help="Name of the channel, CENTRAL.OUT.0 for example: see channel list.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="For a program: JSON.")]
+Status = dict[str, Json]
+
+channel = typer.Typer(
+    help="Look after the channels between a running gateway and its targets.",
+    epilog=epilog("rfhbridge channel list", "rfhbridge channel stop CENTRAL.OUT.0"),
+    rich_markup_mode=None,
+)
+
+
+class Action(StrEnum):
+    """What an operator says of a channel that cannot find out by itself."""
+
+    COMMIT = "commit"
+    BACKOUT = "backout"
+    RESET = "reset"
+
+
+@channel.command("list", epilog=epilog("rfhbridge channel list", "rfhbridge channel list --json"))
+def list_channels(data: DataOption = None, config: ConfigOption = None, as_json: AsJson = False) -> None:
+    """List the channels, what waits for each, and their problems."""
+    with _connected(folder_with_store(config, data)) as queue_manager:
+        statuses = _statuses(queue_manager, "*")
+    if as_json:
+        write_json(statuses)
+        return
+    columns = ("channel", "state", "queue_manager", "waiting_messages", "waiting_bytes", "is_in_doubt", "problem")
+    headings = ("channel", "state", "queue manager", "waiting", "bytes", "in doubt", "problem")
+    write_table(headings, [[_words(status[column]) for column in columns] for status in statuses])
+
+
+@channel.command(epilog=epilog("rfhbridge channel show CENTRAL.OUT.0", "rfhbridge channel show CENTRAL.OUT.0 --json"))
+def show(name: ChannelName, data: DataOption = None, config: ConfigOption = None, as_json: AsJson = False) -> None:
+    """Show one channel, and what to do about its problem."""
+    with _connected(folder_with_store(config, data)) as queue_manager:
+        status = _status(queue_manager, name)
+    if as_json:
+        write_json(status)
+        return
+    width = max(map(len, status))
+    for key, value in status.items():
+        write_line(f"{key.replace('_', ' '):<{width}}  {_words(value)}".rstrip())
+
+
+@channel.command(epilog=epilog("rfhbridge channel start CENTRAL.OUT.0"))
+def start(name: ChannelName, data: DataOption = None, config: ConfigOption = None) -> None:
+    """Start a channel.
+
+    One that was stopped, or one that must not go on by itself. It starts at once and at every start of the gateway.
+    """
+    with _connected(folder_with_store(config, data)) as queue_manager:
+        _carry_out(queue_manager, f"START CHANNEL({quoted(name)})")
+    write_line(f"started {name}")
+
+
+@channel.command(epilog=epilog("rfhbridge channel stop CENTRAL.OUT.0"))
+def stop(name: ChannelName, data: DataOption = None, config: ConfigOption = None) -> None:
+    """Stop a channel.
+
+    Messages for it wait. It stays stopped when the gateway is started again.
+    """
+    with _connected(folder_with_store(config, data)) as queue_manager:
+        _carry_out(queue_manager, f"STOP CHANNEL({quoted(name)})")
+        is_at_rest = _wait_for(lambda: _status(queue_manager, name)["state"] in ("stopped", "failed"))
+    if not is_at_rest:
+        raise CommandFailed(f"{name} has not stopped yet: the target does not answer; see 'channel show {name}'")
+    write_line(f"stopped {name}")
+
+
+@channel.command(epilog=epilog("rfhbridge channel resolve CENTRAL.OUT.0 --action commit"))
+def resolve(
+    name: ChannelName,
+    action: Annotated[Action, typer.Option("--action", help="What is so: see below.")],
+    data: DataOption = None,
+    config: ConfigOption = None,
+) -> None:
+    """Say what became of a batch in doubt.
+
+    Stop the channel first. commit: it was delivered, and its messages are removed here. backout: it was not, and its messages are delivered
+    again. reset: nothing is in doubt here, and what the state queue over there says does not count.
+    """
+    with _connected(folder_with_store(config, data)) as queue_manager:
+        _carry_out(queue_manager, f"RESOLVE CHANNEL({quoted(name)}) ACTION({action.value})")
+        _wait_for(lambda: bool(_status(queue_manager, name)["resolution"]))
+        outcome, _, words = str(_status(queue_manager, name)["resolution"]).partition(": ")
+    if outcome != "done":
+        raise CommandFailed(f"{name} was not resolved: {words or 'its process does not answer'}")
+    write_line(f"resolved {name}: {words}")
+
+
+# -- inside ------------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _connected(folder: Path) -> Iterator[QueueAdministration]:
+    from mq_adapters import connect
+
+    with connect(folder, application_name=_APPLICATION_NAME) as queue_manager:
+        yield queue_manager
+
+
+def _carry_out(queue_manager: QueueAdministration, command: str) -> tuple[str, ...]:
+    """The answer to an MQSC command. CommandFailed with the answer where it was refused."""
+    answer = queue_manager.mqsc(command)
+    if not answer.succeeded:
+        raise CommandFailed(" ".join(answer.lines))
+    return answer.lines
+
+
+def _status(queue_manager: QueueAdministration, name: str) -> Status:
+    return _statuses(queue_manager, name)[0]
+
+
+def _statuses(queue_manager: QueueAdministration, pattern: str) -> list[Status]:
+    """Channels as DISPLAY CHSTATUS shows them, one list of attributes behind each heading."""
+    shown: list[list[str]] = []
+    for line in _carry_out(queue_manager, f"DISPLAY CHSTATUS({quoted(pattern)})"):
+        if line.startswith(" "):
+            shown[-1].append(line)
+        else:
+            shown.append([])
+    return [_status_of(lines) for lines in shown]
+
+
+def _status_of(lines: list[str]) -> Status:
+    """The attributes of one channel: they are written as parameters of an MQSC command are."""
+    parameters = read_command("DISPLAY CHSTATUS " + " ".join(lines)).parameters
+    values = {parameter.keyword: (parameter.items or ("",))[0] for parameter in parameters}
+    status: Status = {name: values.get(keyword, "") for name, keyword in _FIELDS.items()}
+    status |= {name: int(values[_FIELDS[name]]) for name in _NUMBERS}
+    status["type"] = _TYPES[values["CHLTYPE"]]
+    status["state"] = values["STATUS"].lower()
+    status["is_in_doubt"] = values["INDOUBT"] == "YES"
+    return status
+
+
+def _wait_for(condition: Callable[[], bool]) -> bool:
+    """Whether a condition comes true in time."""
+    deadline_s = time.monotonic() + _WAIT_S
+    while not (holds := condition()) and time.monotonic() < deadline_s:
+        time.sleep(_LOOK_AGAIN_S)
+    return holds
+
+
+def _words(value: Json) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(value)

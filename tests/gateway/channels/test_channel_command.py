@@ -1,0 +1,64 @@
+"""`rfhbridge channel` beside a gateway with a target."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from gateway.cli.commands import application
+
+OUT = "CENTRAL.OUT.0"
+
+
+def channel(gateway, *arguments: str) -> tuple[int, str, str]:
+    ended = CliRunner().invoke(application, ["channel", *arguments, "--data", str(gateway.data)])
+    return ended.exit_code, ended.stdout, ended.stderr
+
+
+def test_the_operator_lists_stops_resolves_and_starts_channels(gateway, central, until):
+    gateway.wait_for_state("RUNNING")
+    exit_code, text, _ = channel(gateway, "list")
+    assert exit_code == 0
+    lines = text.splitlines()
+    assert lines[0].split()[:2] == ["channel", "state"]
+    assert [line.split()[0] for line in lines[1:]] == ["CENTRAL.IN.REPLY", "CENTRAL.IN.SUBSCRIBER", OUT]
+    assert channel(gateway, "stop", OUT)[:2] == (0, f"stopped {OUT}\n")
+    gateway.send(b"one", b"two")
+    (status,) = (found for found in json.loads(channel(gateway, "list", "--json")[1]) if found["channel"] == OUT)
+    assert (status["state"], status["type"], status["waiting_messages"]) == ("stopped", "outbound", 2)
+    assert (status["is_in_doubt"], status["queue_manager"]) == (False, "CENTRAL")
+    exit_code, _, errors = channel(gateway, "resolve", OUT, "--action", "commit")
+    assert exit_code == 1
+    assert "nothing" in errors
+    assert channel(gateway, "resolve", OUT, "--action", "reset")[0] == 0
+    assert channel(gateway, "start", OUT)[:2] == (0, f"started {OUT}\n")
+    until(lambda: central.bodies() == [b"one", b"two"], "they arrive")
+    exit_code, text, _ = channel(gateway, "show", OUT)
+    shown = dict(line.split("  ", 1) for line in text.splitlines() if "  " in line)
+    assert shown["queue manager"].strip() == "CENTRAL"
+
+
+def test_a_running_channel_is_not_resolved_and_an_unknown_one_not_found(gateway):
+    gateway.wait_for_state("RUNNING")
+    exit_code, _, errors = channel(gateway, "resolve", OUT, "--action", "backout")
+    assert exit_code == 1
+    assert "STOP CHANNEL" in errors
+    for command in (("show", "OTHER"), ("start", "OTHER"), ("stop", "OTHER")):
+        exit_code, _, errors = channel(gateway, *command)
+        assert exit_code == 1
+        assert "OTHER" in errors
+        assert errors.count("\n") == 1
+
+
+def test_without_a_gateway_there_are_no_channels(gateway):
+    gateway.end()
+    exit_code, text, errors = channel(gateway, "list")
+    assert (exit_code, text) == (1, "")
+    assert "running gateway" in errors
+
+
+@pytest.mark.parametrize("action", ["", "perhaps"])
+def test_an_action_is_one_of_three(gateway, action):
+    exit_code, _, errors = channel(gateway, "resolve", OUT, "--action", action)
+    assert exit_code == 2
+    assert "commit" in errors
