@@ -15,8 +15,9 @@ from mappings.header_chain import FORMAT_MQRFH, FORMAT_MQRFH2, HeaderChain, read
 from mappings.mqrfh import Mqrfh
 from mappings.mqrfh2 import Mqrfh2
 from mq_adapters import connect
+from mq_adapters.back_out import requeued
 from mq_adapters.message import MQMT_REQUEST, Message, MessageDescriptor
-from mq_adapters.queue_manager import QueueAdministration
+from mq_adapters.queue_manager import QueueAdministration, QueueManager
 from mq_adapters.reasons import QueueManagerError, ReasonCode
 
 CONTROL_QUEUE = "SYSTEM.BROKER.CONTROL.QUEUE"
@@ -31,8 +32,7 @@ def main() -> int:
         completion = register(queue_manager, arguments.queue, arguments.topic, dialect)
         print(f"registered {arguments.topic} for {arguments.queue}: completion code {completion}", flush=True)
         for _ in range(arguments.count):
-            message = queue_manager.get(arguments.queue, wait_s=arguments.wait)
-            show(message)
+            work_on_next(queue_manager, arguments.queue, arguments.wait)
     return 0
 
 
@@ -62,6 +62,19 @@ def register(queue_manager: QueueAdministration, queue_name: str, topic: str, di
     msg_id = queue_manager.put(CONTROL_QUEUE, Message(descriptor, write_command(command, dialect)))
     answer = queue_manager.get(queue_name, wait_s=10.0, correl_id=msg_id)
     return int(read_response(headers_of(answer)).completion)
+
+
+def work_on_next(queue_manager: QueueManager, queue_name: str, wait_s: float) -> None:
+    """Gets a publication and shows it in one unit of work, and puts aside what was backed out too often (BOTHRESH)."""
+    queue_manager.begin()
+    try:
+        message = queue_manager.get(queue_name, wait_s=wait_s)
+        if not requeued(queue_manager, queue_name, message):
+            show(message)
+    except BaseException:
+        queue_manager.back_out()
+        raise
+    queue_manager.commit()
 
 
 def headers_of(message: Message) -> HeaderChain:

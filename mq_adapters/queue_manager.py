@@ -11,11 +11,12 @@ Contract, the same for every adapter:
 * A put resolves what is left open: Priority -1 and Persistence 2 are as the queue that was opened says; blank context
   fields are filled with the application's name; a blank ReplyToQMgr becomes this queue manager. Context fields that a
   program gives are kept, as with MQPMO_SET_ALL_CONTEXT (PutDate and PutTime excepted, which are the put's).
-* Reports that Report asks for (COA, COD, expiration) go to ReplyToQ in the unit of work of what they report. PAN and
-  NAN are the applications' own (mq_adapters/reports.py). A request, or a message that asks for reports, without
-  ReplyToQ is 2027.
+* Reports that Report asks for (COA, COD, expiration; exception where a message is taken and then put aside) go to
+  ReplyToQ in the unit of work of what they report. PAN and NAN are the applications' own (mq_adapters/reports.py). A
+  request, or a message that asks for reports, without ReplyToQ is 2027; a report option that is unknown and may not be
+  passed on is 2061. A put that is refused at once is refused to the putter, and to nobody by report.
 * A back-out count survives a restart for persistent messages, unless the queue says NOHARDENBO. Nobody acts on
-  BOTHRESH and BOQNAME but the application, which inquires them.
+  BOTHRESH and BOQNAME but the application, which inquires them (mq_adapters/back_out.py does it for one).
 * `take_batch` takes messages that are there now, in the order of `get`, into the open unit of work (2255 without one):
   at most `most_messages` with bodies of at most `most_bytes` together, but one at least where there is one. It ends
   early where the unit of work may hold no more.

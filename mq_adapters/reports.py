@@ -1,6 +1,7 @@
 """Report messages: what MQMD.Report asks for, as messages to ReplyToQ.
 
-Confirmation of arrival and of delivery, expiration and exception are the queue manager's; PAN and NAN are sent by
+Confirmation of arrival and of delivery, expiration and exception are the queue manager's, exceptions where a message
+is put aside that its putter is told nothing of otherwise; PAN and NAN are sent by
 applications, which make them here too. A report has the original's Encoding, CodedCharSetId, Format, Priority,
 Persistence and identity context; its MsgId is new unless MQRO_PASS_MSG_ID asks for the original's, its CorrelId is the
 original's MsgId unless MQRO_PASS_CORREL_ID asks for the CorrelId. It carries none of the data, the first 100 bytes of
@@ -60,6 +61,18 @@ ANY_REPORT: Final = int(
     | ReportOption.EXPIRATION
     | ReportOption.EXCEPTION
 )
+
+
+#: A bit of this that no queue manager knows is refused at once; one of the other is refused unless the message goes on
+#: by a transmission queue; every other bit is let through unknown. MQRO_REJECT_UNSUP_MASK, and of
+#: MQRO_ACCEPT_UNSUP_IF_XMIT_MASK what no option has.
+_REJECTED: Final = 0x101C_0000
+_UNKNOWN_UNLESS_TRANSMITTED: Final = 0x0003_8000
+
+
+def has_unknown_options(report: int, *, is_transmitted: bool) -> bool:
+    """Whether a Report field asks for what must be refused with 2061 MQRC_REPORT_OPTIONS_ERROR."""
+    return bool(report & _REJECTED or (report & _UNKNOWN_UNLESS_TRANSMITTED and not is_transmitted))
 
 
 def report_on(

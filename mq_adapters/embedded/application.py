@@ -16,7 +16,7 @@ from mq_adapters.embedded.unit_of_work import UnitOfWork
 from mq_adapters.message import MQMT_REQUEST, MQPER_PERSISTENCE_AS_Q_DEF, Message
 from mq_adapters.queue_manager import QueueStatus
 from mq_adapters.reasons import QueueManagerError, ReasonCode
-from mq_adapters.reports import ANY_REPORT, MQFB_COA, MQFB_COD, ReportOption
+from mq_adapters.reports import ANY_REPORT, MQFB_COA, MQFB_COD, ReportOption, has_unknown_options
 
 #: Bytes of bodies in one unit of work, which is a list in memory until it commits; one larger message may be alone.
 MAXIMUM_UNIT_BYTES: Final = 256 * 1024 * 1024
@@ -222,6 +222,8 @@ class Application:
         descriptor = message.descriptor
         if len(message.body) > self._engine.objects.maximum_message_bytes:
             raise QueueManagerError(ReasonCode.MQRC_MSG_TOO_BIG_FOR_Q_MGR, operation)
+        if descriptor.report and has_unknown_options(descriptor.report, is_transmitted=bool(target.remote_queue)):
+            raise QueueManagerError(ReasonCode.MQRC_REPORT_OPTIONS_ERROR, operation)
         changes: dict[str, object] = {}
         if descriptor.priority < 0:
             changes["priority"] = target.default_priority

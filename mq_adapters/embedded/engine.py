@@ -23,7 +23,7 @@ from mq_adapters.embedded.expiries import Expiries
 from mq_adapters.embedded.group_commit import GroupCommit, Offload
 from mq_adapters.embedded.holdings import READ_AHEAD_MESSAGES, Holdings
 from mq_adapters.embedded.objects import Objects
-from mq_adapters.embedded.put_rules import check_put, expiry_time, resolved_persistence
+from mq_adapters.embedded.put_rules import FORMAT_BYTES, check_put, expiry_time, resolved_persistence
 from mq_adapters.embedded.queue import Queue, ServedHandler
 from mq_adapters.embedded.reporting import Reporter
 from mq_adapters.embedded.store import Store
@@ -175,10 +175,11 @@ class Engine:
     def put(self, unit: UnitOfWork, queue: Queue, message: Message) -> int:
         """Numbers a message and adds it to the unit.
 
-        Raises QueueManagerError 2013, 2030, 2047, 2048, 2051, 2052, 2053 or 2056.
+        Raises QueueManagerError 2013, 2026, 2030, 2047, 2048, 2051, 2052, 2053 or 2056.
         """
         descriptor = message.descriptor
-        if len(message.body) > queue.maximum_message_bytes or queue.depth >= queue.maximum_depth:
+        is_crowded = len(message.body) > queue.maximum_message_bytes or queue.depth >= queue.maximum_depth
+        if is_crowded or len(descriptor.format) != FORMAT_BYTES:
             check_put(queue, message)
         if descriptor.persistence != MQPER_PERSISTENT:
             message.descriptor = resolved_persistence(descriptor, queue)

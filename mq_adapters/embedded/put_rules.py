@@ -12,6 +12,8 @@ from mq_adapters.message import (
 from mq_adapters.reasons import QueueManagerError, ReasonCode
 
 _TENTH_US: Final = 100_000
+#: MQMD.Format, blank padded.
+FORMAT_BYTES: Final = 8
 
 
 def check_put(queue: Queue, message: Message) -> None:
@@ -19,6 +21,10 @@ def check_put(queue: Queue, message: Message) -> None:
     operation = f"put on {queue.name}"
     if queue.is_deleted:
         raise QueueManagerError(ReasonCode.MQRC_Q_DELETED, operation)
+    format_name = message.descriptor.format
+    if len(format_name) != FORMAT_BYTES:
+        complaint = f"Format {format_name!r:.40} has not {FORMAT_BYTES} bytes; pad it with blanks"
+        raise QueueManagerError(ReasonCode.MQRC_MD_ERROR, f"{operation}: {complaint}")
     if len(message.body) > queue.maximum_message_bytes:
         raise QueueManagerError(ReasonCode.MQRC_MSG_TOO_BIG_FOR_Q, operation)
     if queue.is_put_inhibited:

@@ -8,7 +8,7 @@ from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.unit_of_work import UnitOfWork
 from mq_adapters.message import MQMI_NONE, Message
 from mq_adapters.reasons import QueueManagerError
-from mq_adapters.reports import ReportOption, report_on
+from mq_adapters.reports import MQRO_DISCARD_MSG, ReportOption, report_on
 from mq_adapters.transmission import transmission_message
 
 
@@ -64,6 +64,8 @@ class Reporter:
         self._put(unit, target.queue, transmitted)
 
     def _bury(self, unit: UnitOfWork, report: Message, queue_name: str, reason_code: int) -> None:
+        if report.descriptor.report & MQRO_DISCARD_MSG:
+            return
         letter = dead_letter(
             report,
             queue_name=queue_name,

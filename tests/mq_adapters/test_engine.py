@@ -506,3 +506,11 @@ def test_a_store_that_cannot_be_read_stops_the_engine(data_folder, read, column)
     with pytest.raises(StoreError):
         put(engine, b"later")
     engine.close()
+
+
+@pytest.mark.parametrize("name", [b"", b"MQSTR", b"MQSTRING "])
+def test_a_format_that_has_not_eight_bytes_is_refused_before_anything_is_kept(engine, name):
+    unit = engine.begin()
+    with pytest.raises(QueueManagerError, match="has not 8 bytes; pad it with blanks: 2026"):
+        engine.put(unit, engine.queue("ORDERS"), Message(MessageDescriptor(format=name), b"x"))
+    assert unit.puts == []

@@ -339,6 +339,40 @@ def test_who_asks_for_an_answer_must_say_where(queue_manager, fields):
         put(queue_manager, b"x", **fields)
 
 
+@pytest.mark.parametrize("report", [0x1000_0000, 0x10_0000, 0x8_0000, 0x4_0000, 0x2_0000, 0x1_0000, 0x8000])
+def test_a_report_option_that_nobody_knows_is_2061(queue_manager, report):
+    with refusal(2061):
+        put(queue_manager, b"x", report=report)
+    assert queue_manager.depth("ORDERS") == 0
+
+
+@pytest.mark.parametrize("report", [0, 4, 0x20, 0x4000, 0x20 | MQRO_PASS_MSG_ID, -(2**31), 0x4000_0000])
+def test_a_report_option_that_may_be_unknown_is_let_through_as_it_is(queue_manager, report):
+    put(queue_manager, b"x", report=report)
+    assert queue_manager.get("ORDERS").descriptor.report == report
+
+
+def test_a_report_option_for_the_next_queue_manager_passes_on_a_transmission_queue(queue_manager):
+    mqsc(queue_manager, "DEFINE QLOCAL(QM2) USAGE(XMITQ)")
+    mqsc(queue_manager, "DEFINE QREMOTE(FAR) RNAME(Q) RQMNAME(QM2)")
+    put(queue_manager, b"x", queue="FAR", report=0x8000)
+    assert queue_manager.depth("QM2") == 1
+    with refusal(2061):
+        put(queue_manager, b"x", queue="FAR", report=0x4_0000)
+
+
+def test_a_format_is_padded_to_eight_bytes_and_a_longer_one_is_named(queue_manager):
+    put(queue_manager, b"x", format=b"MQSTR")
+    assert queue_manager.get("ORDERS").descriptor.format == b"MQSTR   "
+    with pytest.raises(QueueManagerError, match=r"field Format has 9 bytes.*2026"):
+        put(queue_manager, b"x", format=b"MQSTRING ")
+
+
+def test_a_report_that_is_to_be_discarded_where_it_cannot_go_is_no_dead_letter(queue_manager):
+    put(queue_manager, b"x", report=COA | 0x4000 | 0x0800_0000, reply_to_q="NOWHERE")
+    assert queue_manager.depth("SYSTEM.DEAD.LETTER.QUEUE") == 0
+
+
 def test_a_reply_queue_without_a_queue_manager_is_here(queue_manager):
     put(queue_manager, b"x", reply_to_q="ANSWERS")
     assert queue_manager.get("ORDERS").descriptor.reply_to_q_mgr == queue_manager.name

@@ -4,6 +4,7 @@ import struct
 
 import pytest
 
+from mq_adapters.attributes import Definition, ObjectType
 from mq_adapters.broker.broker import Broker
 from mq_adapters.reasons import QueueManagerError
 
@@ -415,6 +416,29 @@ def test_pcf_command_goes_to_the_dead_letter_queue_with_an_exception_report_if_a
     (told,) = station.take_all("REPLY")
     assert (told.descriptor.msg_type, told.descriptor.feedback, told.body) == (4, 2110, b"")
     assert told.descriptor.correl_id == message.msg_id
+
+
+def test_exception_report_has_the_identifiers_that_its_message_asks_for(station):
+    report = 0x0700_0000 | 0x80 | 0x40
+    message, _ = station.put(
+        DEFAULT, b"MQSTR   ", b"hello", report=report, reply_to_q="REPLY", correl_id=b"c" * 24, user_identifier="anna"
+    )
+    (told,) = station.take_all("REPLY")
+    descriptor = told.descriptor
+    assert (told.msg_id, descriptor.correl_id, told.body) == (message.msg_id, b"c" * 24, b"hello")
+    assert (descriptor.put_appl_type, descriptor.user_identifier, descriptor.format) == (7, "anna", b"MQSTR   ")
+
+
+def test_exception_report_for_another_queue_manager_goes_by_its_transmission_queue(station):
+    definition = Definition(object_type=ObjectType.QLOCAL, name="QM9", said={"USAGE": "XMITQ"})
+    station.engine.objects.define(definition)
+    fields = {"report": 0x0100_0000, "reply_to_q": "REPLY"}
+    station.put(DEFAULT, b"MQSTR   ", b"hello", reply_to_q_mgr="QM9", **fields)
+    (sent,) = station.take_all("QM9")
+    assert sent.descriptor.format == b"MQXMIT  "
+    station.put(DEFAULT, b"MQSTR   ", b"hello", reply_to_q_mgr="NOBODY", **fields)
+    reasons = [struct.unpack_from("<i", dead.body, 8)[0] for dead in station.take_all("SYSTEM.DEAD.LETTER.QUEUE")]
+    assert sorted(reasons) == [2087, 2110, 2110]
 
 
 @pytest.mark.parametrize("queue_name", [CONTROL, DEFAULT])

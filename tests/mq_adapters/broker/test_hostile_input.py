@@ -16,7 +16,7 @@ MQRFH = b"MQHRF   "
 MQRFH2 = b"MQHRF2  "
 PROBE = "<psc><Command>Publish</Command><Topic>probe</Topic></psc>"
 
-_FORMATS = st.sampled_from([MQRFH, MQRFH2, b"MQDEAD  ", b"MQSTR   ", b" " * 8, b"", b"\xff" * 8])
+_FORMATS = st.sampled_from([MQRFH, MQRFH2, b"MQDEAD  ", b"MQSTR   ", b" " * 8, bytes(8), b"\xff" * 8])
 _ENCODINGS = st.sampled_from([546, 273, 0, 3, -1, 2**40])
 _CODED_CHAR_SET_IDS = st.sampled_from([1208, 819, 500, 1200, 0, -2, 99999, 2**40])
 _DESCRIPTORS = st.fixed_dictionaries(

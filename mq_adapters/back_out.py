@@ -1,0 +1,58 @@
+"""Messages that are backed out again and again: what an application does so that one of them does not stop the others.
+
+The queue manager counts, and acts on nothing: BOTHRESH and BOQNAME of the queue are for the application, which looks at
+each message that it got before it works on it:
+
+    queue_manager.begin()
+    message = queue_manager.get("ORDERS", wait_s=60)
+    if not requeued(queue_manager, "ORDERS", message):
+        work_on(message)                      # where that fails: queue_manager.back_out()
+    queue_manager.commit()
+
+Source: IBM MQ, "BackoutCount (MQLONG)", "Handling poison messages".
+"""
+
+import time
+
+from mq_adapters.channel.poison import bury
+from mq_adapters.message import Message
+from mq_adapters.queue_manager import QueueManager
+from mq_adapters.reasons import Action, QueueManagerError, ReasonCode, what_to_do
+
+#: A refusal after which the dead-letter queue may still take the message.
+_ANOTHER_QUEUE_MAY = (Action.POISON, Action.RETRY_LATER, Action.CONFIGURATION)
+
+
+def requeued(queue_manager: QueueManager, queue_name: str, message: Message) -> bool:
+    """Whether a message had been backed out BOTHRESH times or more, and has been put aside in the open unit of work.
+
+    It goes to BOQNAME as it is, where that is blank or refuses it to the dead-letter queue behind an MQDLH with reason
+    2362; commit then. With BOTHRESH(0) none does. Raises QueueManagerError where neither queue takes it: back out, and
+    stop until an operator has looked.
+    """
+    attributes = queue_manager.inquire(queue_name)
+    threshold = attributes.number("BOTHRESH")
+    if not threshold or message.backout_count < threshold:
+        return False
+    kept = Message(message.descriptor.replace(msg_id=message.msg_id), message.body)
+    if attributes.text("BOQNAME") and _is_put(queue_manager, attributes.text("BOQNAME"), kept):
+        return True
+    bury(
+        queue_manager,
+        kept,
+        queue_name=queue_name,
+        queue_manager_name=queue_manager.name,
+        reason_code=ReasonCode.MQRC_BACKOUT_THRESHOLD_REACHED,
+        now_us=time.time_ns() // 1000,
+    )
+    return True
+
+
+def _is_put(queue_manager: QueueManager, queue_name: str, message: Message) -> bool:
+    try:
+        queue_manager.put(queue_name, message)
+    except QueueManagerError as error:
+        if what_to_do(error.reason_code) in _ANOTHER_QUEUE_MAY:
+            return False
+        raise
+    return True
