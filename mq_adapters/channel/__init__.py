@@ -12,9 +12,9 @@ the unit of work that stores the batch, and what comes again with one of them is
 """
 
 from mq_adapters.channel.doubt import Refusal, RefusalCause, StartAction
-from mq_adapters.channel.inbound import Arrivals, Inbound
+from mq_adapters.channel.inbound import Inbound
 from mq_adapters.channel.local_state import LocalStates
-from mq_adapters.channel.outbound import Departures, Outbound
+from mq_adapters.channel.outbound import Outbound
 from mq_adapters.channel.resolve import Resolution, ResolutionRefused, resolve
 from mq_adapters.channel.retry import RetrySchedule
 from mq_adapters.channel.settings import InboundSettings, OutboundSettings
@@ -22,11 +22,9 @@ from mq_adapters.channel.state_message import LocalState, RemoteState
 from mq_adapters.channel.status import ChannelListener, ChannelState, ChannelStatus, Problem
 
 __all__ = [
-    "Arrivals",
     "ChannelListener",
     "ChannelState",
     "ChannelStatus",
-    "Departures",
     "Inbound",
     "InboundSettings",
     "LocalState",

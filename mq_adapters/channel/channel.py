@@ -135,6 +135,10 @@ class Channel(ABC):
     def _turn(self) -> None:
         """Moves one batch, or waits a second for one. Ends with no unit of work open."""
 
+    @abstractmethod
+    def _finish(self) -> None:
+        """The channel stops between two batches, with both connections."""
+
     # -- connections ---------------------------------------------------------------------------------------------------
 
     def _run_on_store(self) -> None:
@@ -180,7 +184,7 @@ class Channel(ABC):
         with at_remote():
             self._remote = self._connect_remote()
         try:
-            self._board.connected(self._remote.name, self._remote.identifier)
+            self._board.connected(self._remote.name, self._remote.identifier, batch=self._record.state.batch)
             fence = self._fence(self._remote_fence)
             if fence is not None:
                 self._begin_and_work(fence)
@@ -199,6 +203,7 @@ class Channel(ABC):
             self._board.enter(ChannelState.RUNNING)
             while not self._stop.is_set():
                 self._turn()
+            self._finish()
 
     def _pin(self) -> None:
         """The channel goes on at this queue manager. Nothing is in doubt."""

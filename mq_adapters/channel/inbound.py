@@ -19,7 +19,6 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Protocol
 
 from mq_adapters.channel.channel import Channel, ChannelRefused, LocalQueueManager, RemoteTrouble, at_remote
 from mq_adapters.channel.clock import SYSTEM_CLOCK, Clock
@@ -35,18 +34,6 @@ from mq_adapters.reasons import Action, QueueManagerError, ReasonCode, what_to_d
 
 #: A remote refusal after which the next queue may still take the message.
 _ANOTHER_QUEUE_MAY = (Action.POISON, Action.RETRY_LATER, Action.CONFIGURATION)
-
-
-class Arrivals(Protocol):
-    """Whoever notes what arrived. Called with the connection whose unit of work stores the messages."""
-
-    def arrived(self, local: QueueManager, queue_name: str, messages: Sequence[Message]) -> None:
-        """These are stored on that queue, in this order; what is put now is committed with that."""
-        ...
-
-    def refused(self, local: QueueManager, message: Message, letter: Message, reason_code: int) -> None:
-        """The store refused a message for good; it became this dead letter."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,14 +55,12 @@ class Inbound(Channel):
         connect_local: Callable[[], LocalQueueManager],
         connect_remote: Callable[[], QueueManager],
         listener: ChannelListener,
-        arrivals: Arrivals | None = None,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         super().__init__(
             settings, connect_local=connect_local, connect_remote=connect_remote, listener=listener, clock=clock
         )
         self._settings = settings
-        self._arrivals = arrivals
         #: MsgIds that come again, and how often; known after a commit that was answered, while the store notes this.
         self._expected_again: Counter[bytes] = Counter()
         self._known_of: LocalState | None = None
@@ -136,6 +121,11 @@ class Inbound(Channel):
         self._local.begin()
         self._local.put(self._settings.local_queue, Message(MessageDescriptor(), b""))
         self._local.back_out()
+
+    def _finish(self) -> None:
+        """The last batch was committed there, which the store does not know yet."""
+        if self._record.state == self._known_of:
+            self._end_doubt_if_over()
 
     # -- a batch -------------------------------------------------------------------------------------------------------
 
@@ -201,8 +191,6 @@ class Inbound(Channel):
         """Step 2; returns how many became dead letters."""
         self._local.begin()
         accepted = [message for message in messages if self._accepts(message)]
-        if self._arrivals is not None and accepted:
-            self._arrivals.arrived(self._local, self._settings.local_queue, accepted)
         state = self._record.state
         settled = state if state.doubtful is None else state.settling()
         self._record.replace(self._local, settled.doubting(noting))
@@ -217,7 +205,7 @@ class Inbound(Channel):
         except QueueManagerError as error:
             if what_to_do(error.reason_code) is not Action.POISON:
                 raise
-            letter = bury(
+            bury(
                 self._local,
                 message,
                 queue_name=self._settings.local_queue,
@@ -225,8 +213,6 @@ class Inbound(Channel):
                 reason_code=error.reason_code,
                 now_us=self._clock.now_us(),
             )
-            if self._arrivals is not None:
-                self._arrivals.refused(self._local, message, letter, error.reason_code)
             return False
         return True
 

@@ -4,8 +4,9 @@ One batch, in this order; a crash between any two steps leaves what `doubt.compa
 
     1. take messages from the transmission queue in a unit of work of the store, which stays open
     2. note in the store which messages are under way (a second connection, a commit of its own)
-    3. put each message on the queue that its MQXQH names, replace the state message there, commit there
-    4. put dead letters of what was refused for good, note in the store that the batch is settled, commit the unit of 1
+    3. put each message on the queue that its MQXQH names; what is refused for good becomes a dead letter in unit 1
+    4. replace the state message there, commit there
+    5. note in unit 1 that the batch is settled, commit it
 
 A commit there that fails, unless with 2003, may have taken place: the connection is given up, and behind the next fence
 the state message tells. What is refused for good is refused alone; a batch whose commit is refused (2003) is halved
@@ -17,7 +18,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
-from typing import Protocol
 
 from mq_adapters.channel.batch import get_or_none
 from mq_adapters.channel.channel import (
@@ -50,18 +50,6 @@ from mq_adapters.transmission import Transmission, is_kept_with_next, read_trans
 _TOO_LARGE = (Action.RETRY, Action.SMALLER_BATCH, Action.POISON)
 
 
-class Departures(Protocol):
-    """Whoever notes what left. Called with the connection whose unit of work removes the messages from the store."""
-
-    def delivered(self, local: QueueManager, transmissions: Sequence[Transmission]) -> None:
-        """These are delivered, in this order; what is put now is committed with that. At most one put for each."""
-        ...
-
-    def refused(self, local: QueueManager, message: Message, letter: Message, reason_code: int) -> None:
-        """A message was refused for good, and became this dead letter; no put for it, but one note."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Parcel:
     """A message of the transmission queue: what is in it, or with which reason code it is refused already."""
@@ -81,14 +69,12 @@ class Outbound(Channel):
         connect_local: Callable[[], LocalQueueManager],
         connect_remote: Callable[[], QueueManager],
         listener: ChannelListener,
-        departures: Departures | None = None,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         super().__init__(
             settings, connect_local=connect_local, connect_remote=connect_remote, listener=listener, clock=clock
         )
         self._settings = settings
-        self._departures = departures
         self._state_queue: ExclusiveQueue
         self._notes: QueueManager
         self._looked_s = 0.0
@@ -137,7 +123,7 @@ class Outbound(Channel):
         self._local.begin()
         queue_name = self._settings.transmission_queue
         found = [get_or_none(self._local, queue_name, msg_id=msg_id) for msg_id in delivered]
-        self._settle([self._parcel(message) for message in found if message is not None], [])
+        self._settle([self._parcel(message) for message in found if message is not None])
 
     # -- a batch -------------------------------------------------------------------------------------------------------
 
@@ -154,6 +140,7 @@ class Outbound(Channel):
             self._make_smaller(taken, trouble)
         else:
             self._size.went_through()
+            self._retry.succeeded()
 
     def _look_again(self) -> None:
         """Nothing to do: from time to time, whether the other side is still as it was left."""
@@ -169,26 +156,26 @@ class Outbound(Channel):
         return _Parcel(outside=outside, transmission=transmission, reason_code=reason_code)
 
     def _carry(self, parcels: Sequence[_Parcel]) -> None:
-        """Steps 2 to 4 for what was taken; without messages it replaces the state message alone."""
+        """Steps 2 to 5 for what was taken; without messages it replaces the state message alone."""
         doubting = self._record.state.doubting(parcel.outside.msg_id for parcel in parcels)
         self._record.write(self._notes, doubting)
         try:
-            delivered, refused = self._put_all(parcels)
+            delivered = self._put_all(parcels)
             self._commit_there(doubting.doubtful, delivered)
         except RemoteTrouble as trouble:
             if not trouble.is_in_doubt:
                 self._give_up()
             raise
-        except Stopping:
+        except (Stopping, QueueManagerError):
             self._give_up()
             raise
         if not parcels:
             self._local.begin()
-        self._settle(delivered, refused)
+        self._settle(delivered, dead_letters=len(parcels) - len(delivered))
 
-    def _put_all(self, parcels: Sequence[_Parcel]) -> tuple[list[_Parcel], list[tuple[_Parcel, int]]]:
+    def _put_all(self, parcels: Sequence[_Parcel]) -> list[_Parcel]:
+        """Step 3; returns those that were not refused."""
         delivered: list[_Parcel] = []
-        refused: list[tuple[_Parcel, int]] = []
         with at_remote():
             self._remote.begin()
         for parcel in parcels:
@@ -196,10 +183,10 @@ class Outbound(Channel):
                 raise Stopping
             reason_code = parcel.reason_code or self._put(parcel)
             if reason_code:
-                refused.append((parcel, reason_code))
+                self._bury(parcel, reason_code)
             else:
                 delivered.append(parcel)
-        return delivered, refused
+        return delivered
 
     def _put(self, parcel: _Parcel) -> int:
         """Puts one message; returns the reason code with which it is refused for good, or 0."""
@@ -243,27 +230,21 @@ class Outbound(Channel):
         self._local.back_out()
         self._record.write(self._notes, self._record.state.undoubted())
 
-    def _settle(self, delivered: Sequence[_Parcel], refused: Sequence[tuple[_Parcel, int]]) -> None:
-        for parcel, reason_code in refused:
-            self._bury(parcel, reason_code)
-        transmissions = [parcel.transmission for parcel in delivered if parcel.transmission is not None]
-        if self._departures is not None and transmissions:
-            self._departures.delivered(self._local, transmissions)
+    def _settle(self, delivered: Sequence[_Parcel], *, dead_letters: int = 0) -> None:
         self._record.replace(self._local, self._record.state.settling(self._last_sequence(delivered)))
         self._local.commit()
         self._record.committed()
-        self._retry.succeeded()
         self._board.settled(
             self._record.state.batch,
             messages=len(delivered),
-            message_bytes=sum(len(transmission.message.body) for transmission in transmissions),
-            dead_letters=len(refused),
+            message_bytes=sum(len(parcel.outside.body) for parcel in delivered),
+            dead_letters=dead_letters,
         )
 
     def _bury(self, parcel: _Parcel, reason_code: int) -> None:
         transmission = parcel.transmission
         message = parcel.outside if transmission is None else transmission.message
-        letter = bury(
+        bury(
             self._local,
             message,
             queue_name=self._settings.transmission_queue if transmission is None else transmission.queue_name,
@@ -273,12 +254,13 @@ class Outbound(Channel):
             reason_code=reason_code,
             now_us=self._clock.now_us(),
         )
-        if self._departures is not None:
-            self._departures.refused(self._local, message, letter, reason_code)
 
     def _last_sequence(self, parcels: Sequence[_Parcel]) -> int:
         gateway = self._local.incarnation
         return max((own_sequence(parcel.outside.msg_id, gateway) for parcel in parcels), default=0)
+
+    def _finish(self) -> None:
+        """Each batch was settled before the next turn."""
 
     # -- a batch that is refused as a whole ----------------------------------------------------------------------------
 

@@ -18,8 +18,8 @@ def bury(
     queue_manager_name: str,
     reason_code: int,
     now_us: int,
-) -> Message:
-    """Puts a message that was going to `queue_name` of `queue_manager_name` on the dead-letter queue; returns it.
+) -> None:
+    """Puts a message that was going to `queue_name` of `queue_manager_name` on the dead-letter queue.
 
     In the open unit of work of `queue_manager`. Raises QueueManagerError where it has no dead-letter queue (2085), or
     that takes no message.
@@ -46,4 +46,3 @@ def bury(
             raise
         letter.descriptor = letter.descriptor.replace(report=0, msg_type=MQMT_DATAGRAM)
         queue_manager.put(name, letter)
-    return letter

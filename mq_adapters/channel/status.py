@@ -142,8 +142,8 @@ class StatusBoard:
         if state is not ChannelState.CONNECTING:
             self._log_once(state, problem)
 
-    def connected(self, queue_manager: str, identifier: str) -> None:
-        self._change(queue_manager=queue_manager, identifier=identifier)
+    def connected(self, queue_manager: str, identifier: str, *, batch: int) -> None:
+        self._change(queue_manager=queue_manager, identifier=identifier, batch=batch)
 
     def settled(
         self, batch: int, *, messages: int, message_bytes: int, dead_letters: int = 0, dropped: int = 0

@@ -140,7 +140,6 @@ class World:
             self.stop.set()
 
     def outbound(self, *, there: Side | None = None, name: str = OUT, **options: object) -> Outbound:
-        departures = options.pop("departures", None)
         settings = OutboundSettings(
             channel=name,
             transmission_queue=TRANSMISSION_QUEUE,
@@ -153,12 +152,10 @@ class World:
             connect_local=self.here.connect,
             connect_remote=(there or self.there).connect,
             listener=self.recorder,
-            departures=departures,
             clock=self.clock,
         )
 
     def inbound(self, *, there: Side | None = None, **options: object) -> Inbound:
-        arrivals = options.pop("arrivals", None)
         settings = InboundSettings(
             channel=IN,
             remote_queue=SUBSCRIBER,
@@ -171,7 +168,6 @@ class World:
             connect_local=self.here.connect,
             connect_remote=(there or self.there).connect,
             listener=self.recorder,
-            arrivals=arrivals,
             clock=self.clock,
         )
 

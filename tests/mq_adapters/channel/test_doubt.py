@@ -1,0 +1,144 @@
+"""Every row of the table in doubt.py: what both state messages say, and what follows."""
+
+import pytest
+
+from mq_adapters.channel.doubt import Refusal, RefusalCause, Start, StartAction, compare
+from mq_adapters.channel.state_message import Batch, LocalState, RemoteState
+from mq_adapters.message import Message, MessageDescriptor
+
+GATEWAY = b"g" * 12
+A, B = "PLANT_A", "PLANT_B"
+M1, M2, M3 = (bytes((number,)) * 24 for number in (1, 2, 3))
+
+
+def local(*, settled: int = 0, doubtful: tuple[bytes, ...] | None = None, at: str = A, reset: bool = False):
+    """The store: batch `settled` at queue manager A, and the next one perhaps in doubt."""
+    return LocalState(
+        channel="C",
+        gateway=GATEWAY,
+        queue_manager=at,
+        batch=settled,
+        settled={A: settled} if settled else {},
+        doubtful=None if doubtful is None else Batch(number=settled + 1, messages=doubtful),
+        reset=reset,
+    )
+
+
+def remote(batch: int, *messages: bytes, gateway: bytes = GATEWAY, channel: str = "C", made_at: str = A) -> Message:
+    state = RemoteState(
+        channel=channel, gateway=gateway, queue_manager=made_at, batch=Batch(number=batch, messages=messages)
+    )
+    return state.to_message()
+
+
+GARBAGE = Message(MessageDescriptor(), b"garbage")
+
+STARTS = {
+    "never used": (local(), (), A, StartAction.NOTHING_IN_DOUBT),
+    "never connected": (local(at=""), (), A, StartAction.NOTHING_IN_DOUBT),
+    "the first batch did not arrive": (local(doubtful=(M1,)), (), A, StartAction.DELIVER_THE_REST),
+    "all is settled": (local(settled=6), (remote(6, M1),), A, StartAction.NOTHING_IN_DOUBT),
+    "the batch did not arrive": (local(settled=6, doubtful=(M2,)), (remote(6, M1),), A, StartAction.DELIVER_THE_REST),
+    "another queue manager, nothing in doubt": (local(settled=6), (), B, StartAction.NOTHING_IN_DOUBT),
+    "a reset, garbage there": (local(settled=6, reset=True), (GARBAGE, GARBAGE), A, StartAction.NOTHING_IN_DOUBT),
+    "a reset, ahead there": (local(settled=6, reset=True), (remote(9, M1),), A, StartAction.NOTHING_IN_DOUBT),
+}
+
+
+@pytest.mark.parametrize(("state", "found", "queue_manager", "action"), STARTS.values(), ids=STARTS)
+def test_a_channel_that_may_go_on_delivers_what_waits(state, found, queue_manager, action):
+    assert compare(state, found, queue_manager=queue_manager) == Start(action=action)
+
+
+DELIVERED = {
+    "the whole batch": (local(settled=6, doubtful=(M1, M2)), remote(7, M1, M2), (M1, M2)),
+    "the batch without what was refused": (local(settled=6, doubtful=(M1, M2, M3)), remote(7, M1, M3), (M1, M3)),
+    "nothing of it, all was refused": (local(settled=6, doubtful=(M1,)), remote(7), ()),
+    "one MsgId twice": (local(settled=6, doubtful=(M1, M1)), remote(7, M1, M1), (M1, M1)),
+    "the first batch ever": (local(doubtful=(M1,)), remote(1, M1), (M1,)),
+}
+
+
+@pytest.mark.parametrize(("state", "found", "delivered"), DELIVERED.values(), ids=DELIVERED)
+def test_what_arrived_is_removed(state, found, delivered):
+    start = compare(state, (found,), queue_manager=A)
+    assert start == Start(action=StartAction.REMOVE_DELIVERED, delivered=delivered)
+
+
+REFUSALS = {
+    "in doubt elsewhere": (local(settled=6, doubtful=(M1,)), (), B, RefusalCause.ANOTHER_QUEUE_MANAGER),
+    "in doubt elsewhere, a reset asked for": (
+        local(settled=6, doubtful=(M1,), reset=True),
+        (),
+        B,
+        RefusalCause.ANOTHER_QUEUE_MANAGER,
+    ),
+    "two state messages": (
+        local(settled=6),
+        (remote(6, M1), remote(6, M1)),
+        A,
+        RefusalCause.SEVERAL_STATE_MESSAGES,
+    ),
+    "no JSON": (local(settled=6), (GARBAGE,), A, RefusalCause.MALFORMED_STATE),
+    "garbage before the first batch": (local(), (GARBAGE,), A, RefusalCause.MALFORMED_STATE),
+    "the state is lost": (local(settled=6), (), A, RefusalCause.STATE_LOST),
+    "the state is lost in doubt": (local(settled=6, doubtful=(M1,)), (), A, RefusalCause.STATE_LOST),
+    "a second gateway": (local(settled=6), (remote(6, M1, gateway=b"h" * 12),), A, RefusalCause.ANOTHER_GATEWAY),
+    "a second gateway was first": (local(), (remote(1, M1, gateway=b"h" * 12),), A, RefusalCause.ANOTHER_GATEWAY),
+    "another shard": (local(settled=6), (remote(6, M1, channel="D"),), A, RefusalCause.ANOTHER_CHANNEL),
+    "a copy from another queue manager": (local(settled=6), (remote(6, M1, made_at=B),), A, RefusalCause.COPIED_STATE),
+    "the queue manager was restored": (local(settled=6), (remote(5, M1),), A, RefusalCause.OLDER_QUEUE_MANAGER),
+    "the queue manager was restored in doubt": (
+        local(settled=6, doubtful=(M2,)),
+        (remote(5, M1),),
+        A,
+        RefusalCause.OLDER_QUEUE_MANAGER,
+    ),
+    "the store was restored": (local(settled=6), (remote(7, M1),), A, RefusalCause.OLDER_STORE),
+    "the store was restored long after": (local(settled=6), (remote(99, M1),), A, RefusalCause.OLDER_STORE),
+    "the store was restored in doubt": (
+        local(settled=6, doubtful=(M1,)),
+        (remote(8, M2),),
+        A,
+        RefusalCause.OLDER_STORE,
+    ),
+    "the batch has other messages": (
+        local(settled=6, doubtful=(M1, M2)),
+        (remote(7, M1, M3),),
+        A,
+        RefusalCause.OLDER_STORE,
+    ),
+    "the batch has a message twice": (
+        local(settled=6, doubtful=(M1, M2)),
+        (remote(7, M1, M1),),
+        A,
+        RefusalCause.OLDER_STORE,
+    ),
+    "an empty store, a state that is ours": (local(at=""), (remote(6, M1),), A, RefusalCause.OLDER_STORE),
+    "a state of ours at a queue manager that is unknown": (
+        local(settled=6),
+        (remote(3, M1, made_at=B),),
+        B,
+        RefusalCause.OLDER_STORE,
+    ),
+}
+
+
+@pytest.mark.parametrize(("state", "found", "queue_manager", "cause"), REFUSALS.values(), ids=REFUSALS)
+def test_a_channel_that_cannot_know_refuses_and_names_what_to_do(state, found, queue_manager, cause):
+    refusal = compare(state, found, queue_manager=queue_manager)
+    assert isinstance(refusal, Refusal)
+    assert refusal.cause is cause
+    assert refusal.detail in str(refusal)
+    if cause is not RefusalCause.SEVERAL_STATE_MESSAGES:
+        assert "rfhbridge channel resolve C" in refusal.hint
+
+
+def test_only_another_queue_manager_may_become_the_right_one_by_itself():
+    finals = {cause: Refusal(cause=cause, detail="", hint="").is_final for cause in RefusalCause}
+    assert [cause for cause, is_final in finals.items() if not is_final] == [RefusalCause.ANOTHER_QUEUE_MANAGER]
+
+
+def test_a_channel_that_comes_back_to_a_queue_manager_goes_on_there():
+    state = LocalState(channel="C", gateway=GATEWAY, queue_manager=B, batch=9, settled={A: 6, B: 9})
+    assert compare(state, (remote(6, M1),), queue_manager=A) == Start(action=StartAction.NOTHING_IN_DOUBT)
