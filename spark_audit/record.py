@@ -14,8 +14,6 @@ from typing import Final
 #: Raised when a field changes its meaning; readers refuse what they do not know.
 RECORD_VERSION: Final = 1
 ZERO_HASH: Final = "0" * 64
-#: Queues with names that begin so hold what channels take to a target.
-TRANSMISSION_QUEUE_PREFIX: Final = "RFHBRIDGE.XMIT."
 
 
 class Kind(StrEnum):
@@ -33,6 +31,7 @@ class Kind(StrEnum):
     DROPPED = "dropped"
     FORWARDED = "forwarded"
     RECEIVED = "received"
+    REDRIVEN = "redriven"
 
 
 class ConversionKind(StrEnum):
@@ -90,7 +89,7 @@ FIELDS: Final = (
         "string",
         "put by the broker: MsgId of the publication that was copied; by the conversion service: of the message taken",
     ),
-    Field("dead_letter_id", "string", "dead_lettered: MsgId of the message on the dead-letter queue"),
+    Field("dead_letter_id", "string", "dead_lettered, redriven: MsgId of the message on the dead-letter queue"),
     Field("target_message_id", "string", "forwarded, received: MQMD.MsgId of the message at the target"),
     Field(
         "queue_manager",

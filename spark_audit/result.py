@@ -98,7 +98,7 @@ class Scope:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Volumes:
-    """Sums: records by kind; exchanges by QoS, copies and passages by queue, with their ends; dropped fields."""
+    """Sums: records by kind; exchanges by QoS, copies by queue, passages by target, with their ends."""
 
     kinds: tuple[Count, ...]
     exchanges: tuple[Count, ...]

@@ -26,14 +26,15 @@ stands as its index. The other items are, by kind:
                    payload SHA-256, service
     FORWARDED      at, MsgId number, MsgId at the target, passage
     RECEIVED       at, MsgId number, MsgId at the target, passage
+    REDRIVEN       at, client, epoch, exchange, queue, MsgId number of the dead letter, MsgId number
 
 PUBLISHED is one exchange of QoS 0 or 1: an `accepted` and a `put` record. A QoS 2 exchange is ACCEPTED when it is
 stored and RELEASED when its PUBREL makes it a put. A MsgId number is the sequence number that ends a MsgId of this
 store; 0 is none. A packet part is what of the packet the command was made from: one entry of a SUBSCRIBE or UNSUBSCRIBE
 (length, filter, requested QoS); of a will its topic (length, text) and a byte with QoS 0x06 and RETAIN 0x01; the header
-of a PUBLISH; empty where no packet asked. The exchange of REFUSED, DEAD_LETTERED and DROPPED is the incoming one that
-the message came from; with exchange 0 the client is the one who was to get it. A message that the conversion service
-put keeps the MsgId of the one it took; their numbers differ.
+of a PUBLISH; empty where no packet asked. The exchange of REFUSED, DEAD_LETTERED, REDRIVEN and DROPPED is the incoming
+one that the message came from; with exchange 0 the client is the one who was to get it. A message that the conversion
+service put keeps the MsgId of the one it took; their numbers differ.
 """
 
 from collections.abc import Callable
@@ -68,6 +69,7 @@ class NoteKind(IntEnum):
     SERVED = 14
     FORWARDED = 15
     RECEIVED = 16
+    REDRIVEN = 17
 
 
 class Translation:

@@ -53,6 +53,7 @@ class Expander:
             NoteKind.SERVED: self._served,
             NoteKind.FORWARDED: self._forwarded,
             NoteKind.RECEIVED: self._received,
+            NoteKind.REDRIVEN: self._redriven,
         }
 
     def expand(self, packed: bytes) -> tuple[int, list[str]]:
@@ -319,6 +320,14 @@ class Expander:
 
     def _received(self, at: int, number: int, msg_id: bytes, passage: int) -> tuple[str, ...]:
         return (self._passed(Kind.RECEIVED, at, number, msg_id, passage),)
+
+    def _redriven(
+        self, at: int, client: str, epoch: int, exchange: int, queue: str, dead_letter: int, number: int
+    ) -> tuple[str, ...]:
+        return (
+            f"{self._start(Kind.REDRIVEN, at)}{self._origin(client, epoch, exchange)}"
+            f',"queue":{json_text(queue)}{self._message(number)}{self._message(dead_letter, "dead_letter_id")}',
+        )
 
     def _passed(self, kind: Kind, at: int, number: int, msg_id: bytes, passage: int) -> str:
         """A message that a channel took from one queue manager to the other."""

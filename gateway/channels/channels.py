@@ -37,8 +37,8 @@ class Channels:
         )
         self._supervisor = Supervisor(processes)
         self._sent_queues = frozenset(target.sent_queue for target in self.targets.values())
+        engine.on_application_unit = Passages(engine, self.targets.values(), subscriber_queue=subscriber_queue).note
         if processes:
-            engine.on_application_unit = Passages(engine, self.targets.values(), subscriber_queue=subscriber_queue).note
             engine.objects.channels = ChannelCommands(
                 processes, subscriber_queue=subscriber_queue, reply_queue=reply_queue
             )

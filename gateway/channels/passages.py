@@ -22,7 +22,7 @@ from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.unit_of_work import UnitOfWork
 from mq_adapters.message import MQRO_NAN, Message
 from mq_adapters.reasons import QueueManagerError, ReasonCode
-from mq_adapters.transmission import Transmission, read_transmission
+from mq_adapters.transmission import FORMAT_TRANSMISSION, Transmission, read_transmission
 
 _TENTHS_PER_SECOND: Final = 10
 
@@ -39,9 +39,10 @@ class Passages:
         self._state_queue = engine.ensure(CHANNEL_STATE_QUEUE, "what channels know of their batches")
 
     def note(self, unit: UnitOfWork) -> None:
-        """Adds what the audit is to know to a unit of work that a channel submits; leaves every other one alone."""
+        """Adds what the audit is to know to a unit of work of a channel, or of one that puts dead letters back."""
         state = self._state_of(unit)
         if state is None:
+            self._redriven(unit)
             return
         if unit.removals:
             self._departed(unit, state)
@@ -67,21 +68,30 @@ class Passages:
             target = targets.get(queue)
             if target is None:
                 continue
-            letter = letters.get(message.descriptor.correl_id) or letters.get(message.msg_id)
+            sent = self._read(message)
+            letter = letters.get(message.msg_id if sent is None else sent.message.msg_id)
             if letter is not None:
                 self._note_dead_letter(unit, queue, message, letter)
-            else:
-                self._note_departure(unit, state, target, message, passages)
+            elif sent is not None:
+                self._note_departure(unit, state, target, message, sent, passages)
+
+    def _read(self, message: Message) -> Transmission | None:
+        """What is in a message of a transmission queue; None for one that a channel cannot have sent."""
+        try:
+            return read_transmission(message, now_us=self._engine.now_us())
+        except QueueManagerError:
+            return None
 
     def _note_departure(
-        self, unit: UnitOfWork, state: LocalState, target: Target, message: Message, passages: dict[str, Passage]
+        self,
+        unit: UnitOfWork,
+        state: LocalState,
+        target: Target,
+        message: Message,
+        sent: Transmission,
+        passages: dict[str, Passage],
     ) -> None:
         now_us = self._engine.now_us()
-        try:
-            sent = read_transmission(message, now_us=now_us)
-        except QueueManagerError as error:
-            _log.warning("departure not read target=%s reason=%s", target.name, str(error))
-            return
         passage = passages.get(sent.queue_name)
         if passage is None:
             passage = passages[sent.queue_name] = _passage(sent.queue_name, state)
@@ -112,6 +122,24 @@ class Passages:
                 _reason_code(letter),
             )
         )
+
+    # -- dead letters that are put back --------------------------------------------------------------------------------
+
+    def _redriven(self, unit: UnitOfWork) -> None:
+        """What an application takes as a dead letter and puts back with its MsgId gets back where it came from."""
+        letters = {message.msg_id: message for _, message in unit.removals if _is_dead_letter(message)}
+        if not letters:
+            return
+        for queue, message in unit.puts:
+            transmitted = self._read(message) if message.descriptor.format == FORMAT_TRANSMISSION else None
+            letter = letters.get(message.msg_id if transmitted is None else transmitted.message.msg_id)
+            if letter is None:
+                continue
+            message.origin = letter.origin
+            exchange = exchange_of(letter.origin)
+            unit.notes.append(
+                (NoteKind.REDRIVEN, self._engine.now_us(), *exchange, queue.name, letter.sequence, message.sequence)
+            )
 
     # -- arrivals ------------------------------------------------------------------------------------------------------
 

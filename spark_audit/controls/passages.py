@@ -1,6 +1,6 @@
 """What a channel took to a target, or from one, it took once.
 
-    put on a transmission queue = forwarded + dead-lettered + dropped + pending
+    put for a target = forwarded + dead-lettered + dropped + pending
 
 A message that was forwarded may be dead-lettered afterwards: its broker refuses after the put has succeeded.
 """
@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 
 from spark_audit.controls.control import Control, Scope, Severity, message_subject, violations
-from spark_audit.record import TRANSMISSION_QUEUE_PREFIX, Kind
+from spark_audit.record import Kind
 
 #: A message on a transmission queue has a number of its own here; one that comes from a target has its MsgId there.
 _HERE: Final = ("gateway", "message_id")
@@ -26,16 +26,16 @@ def find(records: DataFrame) -> DataFrame:
 
 
 def passage_balance(records: DataFrame) -> DataFrame:
-    """For each transmission queue: how many messages were put on it, and how many of them have each end."""
+    """For each target: how many messages were put for it, and how many of them have each end."""
     key = list(_HERE)
-    sent = records.where((sf.col("kind") == Kind.PUT) & sf.col("queue").startswith(TRANSMISSION_QUEUE_PREFIX))
+    sent = records.where((sf.col("kind") == Kind.PUT) & sf.col("destination").isNotNull())
     order: Column = sf.lit("pending")
     for kind in (Kind.DROPPED, Kind.DEAD_LETTERED, Kind.FORWARDED):
         order = sf.when(sf.array_contains("ends", kind.value), sf.lit(kind.value)).otherwise(order)
     ends = records.where(sf.col("kind").isin(Kind.FORWARDED, Kind.DEAD_LETTERED, Kind.DROPPED))
     ended = ends.groupBy(*key).agg(sf.collect_set("kind").alias("ends"))
-    messages = sent.groupBy(*key).agg(sf.max("queue").alias("queue"))
-    return messages.join(ended, key, "left").withColumn("end", order).groupBy("queue", "end").count()
+    messages = sent.groupBy(*key).agg(sf.max("destination").alias("destination"))
+    return messages.join(ended, key, "left").withColumn("end", order).groupBy("destination", "end").count()
 
 
 def _again(told: DataFrame, key: tuple[str, ...], detail: str) -> DataFrame:

@@ -193,6 +193,12 @@ def test_what_ended_says_why() -> None:
     assert "exchange" not in dropped
 
 
+def test_a_dead_letter_that_was_put_back_names_both_messages() -> None:
+    (redriven,) = _expanded((NoteKind.REDRIVEN, AT, "boiler", 5, 2, "BOILER.ALARMS", 304, 307))
+    assert (redriven["kind"], redriven["queue"], redriven["exchange"]) == ("redriven", "BOILER.ALARMS", 2)
+    assert (redriven["dead_letter_id"], redriven["message_id"]) == (_message_id(304), _message_id(307))
+
+
 def test_a_message_of_no_client_has_no_exchange() -> None:
     (dead,) = _expanded((NoteKind.DEAD_LETTERED, AT, "", 0, 0, "BOILER.ALARMS", 303, 304, 2053))
     assert not {"direction", "client", "session_epoch", "exchange"} & dead.keys()
@@ -305,6 +311,7 @@ def test_every_record_has_its_fields_in_the_order_of_the_definition(translation,
         (NoteKind.SESSION, AT, "boiler", 5, "opened", 4, True),
         (NoteKind.FORWARDED, AT, 300, MSG_ID, passage),
         (NoteKind.RECEIVED, AT, 306, MSG_ID, passage),
+        (NoteKind.REDRIVEN, AT, "boiler", 5, 2, "BOILER.ALARMS", 304, 307),
     )
     order = [field.name for field in FIELDS]
     for record in records:

@@ -145,6 +145,30 @@ def test_an_arrival_is_noted_with_its_identifier_over_there(store):
     assert (passage.queue, passage.queue_manager) == (SUBSCRIBER_QUEUE, "QM1_2026")
 
 
+@pytest.mark.parametrize("is_transmitted", [False, True])
+def test_a_dead_letter_that_is_put_back_gets_its_exchange_back(store, is_transmitted):
+    refused = Message(MessageDescriptor(persistence=MQPER_PERSISTENT, msg_id=MSG_ID), b"payload", ORIGIN_OF_PUMP)
+    letter = dead_letter(
+        refused, queue_name="STOCK", reason_code=MQRC_MSG_TOO_BIG_FOR_Q, queue_manager_name="QM1", now_us=NOW_US
+    )
+    unit = store.engine.begin()
+    store.engine.put(unit, store.engine.queue(DEAD_LETTERS), letter)
+    store.engine.submit(unit)
+    back = Message(MessageDescriptor(persistence=MQPER_PERSISTENT, msg_id=MSG_ID), b"payload")
+    queue = SUBSCRIBER_QUEUE
+    if is_transmitted:
+        queue = TRANSMISSION_QUEUE
+        back = transmission_message(back, queue_name="STOCK", queue_manager_name="", own_name="X", now_us=NOW_US)
+    store.channel.begin()
+    store.channel.take_batch(DEAD_LETTERS, most_messages=1, most_bytes=1_000)
+    store.channel.put(queue, back, lambda: None)
+    store.channel.commit(lambda: None)
+    (found,) = store.messages(queue)
+    assert found.origin == ORIGIN_OF_PUMP
+    (note,) = store.notes
+    assert note == (NoteKind.REDRIVEN, NOW_US, "pump", 5, 2, queue, letter.sequence, found.sequence)
+
+
 def test_a_unit_of_work_without_a_channels_state_is_nobodys_passage(store):
     store.put()
     application = Message(MessageDescriptor(persistence=MQPER_PERSISTENT), b"of an application")
