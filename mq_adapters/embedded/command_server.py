@@ -61,7 +61,6 @@ _DETAILS: Final = {
     "queue manager": "AMQ8408I: Display Queue Manager details.",
 }
 _SUBSCRIPTION_VERBS: Final[Mapping[str, Callable[[Engine, MqscCommand], str]]] = {
-    "DEFINE": mqsc_subscriptions.define,
     "ALTER": mqsc_subscriptions.alter,
     "DELETE": mqsc_subscriptions.delete,
 }
@@ -74,10 +73,11 @@ _REFUSALS: Final[Mapping[int, str]] = {
 
 
 class CommandServer:
-    """Carries out commands for one application."""
+    """Carries out commands for one application, whose user is `user`."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, user: str = "") -> None:
         self._engine = engine
+        self._user = user
 
     def execute(self, text: str) -> MqscAnswer:
         """Carries out one command and answers it. Raises StoreError where the store fails."""
@@ -195,6 +195,8 @@ class CommandServer:
     def _subscription(self, verb: str, command: MqscCommand) -> list[str]:
         if verb == "CLEAR":
             raise syntax_error("CLEAR SUB is not supported: CLEAR QLOCAL and CLEAR TOPICSTR are.")
+        if verb == "DEFINE":
+            return [mqsc_subscriptions.define(self._engine, command, self._user)]
         if verb != "DISPLAY":
             return [_SUBSCRIPTION_VERBS[verb](self._engine, command)]
         known = set(mqsc_subscriptions.KEYWORDS)

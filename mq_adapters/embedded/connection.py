@@ -408,7 +408,7 @@ class Connection(asyncio.Protocol):
     def _mqsc(self, number: int, fields: Fields) -> None:
         command = fields.text()
         fields.end()
-        answer = CommandServer(self._engine).execute(command)
+        answer = CommandServer(self._engine, self._call().user).execute(command)
         fields_of_answer = bytes((answer.succeeded,)), u32(len(answer.lines)), *map(frames.text_field, answer.lines)
         # Behind whatever the command itself submitted.
         self._engine.submit(self._engine.begin(), lambda _unit: self._answer(Verb.MQSC, number, *fields_of_answer))

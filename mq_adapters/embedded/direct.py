@@ -129,7 +129,7 @@ class Direct:
         return longest_message_bytes(self.inquire(queue_name), self.inquire(""))
 
     def mqsc(self, command: str) -> MqscAnswer:
-        answer = CommandServer(self._open()).execute(command)
+        answer = CommandServer(self._open(), self._application.user).execute(command)
         self._check_store()
         return answer
 

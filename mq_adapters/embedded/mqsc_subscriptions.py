@@ -2,8 +2,9 @@
 
 A subscription has the attributes that queued publish/subscribe can keep. PSPROP says in which header publications come,
 and goes with the wildcard scheme: RFH2 with WSCHEMA(TOPIC), COMPAT (MQRFH) with WSCHEMA(CHAR). TOPICOBJ names a topic
-object, whose topic string comes first, or for WSCHEMA(CHAR) a stream. One that an application registered goes by its
-SubName, else by its identity `QMgr:Queue[:CorrelId]`, and always by its SUBID.
+object, whose topic string comes first, or for WSCHEMA(CHAR) a stream. SUBUSER is by default who has the subscriptions
+of that queue and DESTCORL already, else who gives the command; another is refused as a RegSub would be (3078). What an
+application registered goes by its SubName, else by its identity `QMgr:Queue[:CorrelId]`, and always by its SUBID.
 Source: IBM MQ, "DEFINE SUB", "ALTER SUB", "DISPLAY SUB", "CLEAR TOPICSTR".
 """
 
@@ -96,12 +97,13 @@ class SubscriptionRow:
     shown: Shown
 
 
-def define(engine: Engine, command: MqscCommand) -> str:
-    """DEFINE SUB; with REPLACE it may be there already."""
+def define(engine: Engine, command: MqscCommand, user: str) -> str:
+    """DEFINE SUB; with REPLACE it may be there already. `user` is who gave the command."""
     words = {parameter.keyword for parameter in command.parameters}
     rest = tuple(each for each in command.parameters if each.keyword not in ("REPLACE", "NOREPLACE", "LIKE"))
     name = name_of(command)
-    existing = [row for row in rows(engine) if row.name == name]
+    there = rows(engine)
+    existing = [row for row in there if row.name == name]
     if existing and "REPLACE" not in words:
         raise Refused(f"AMQ8150E: Subscription {name} already exists.")
     said = values_of("SUB", _ATTRIBUTES, rest)
@@ -114,8 +116,14 @@ def define(engine: Engine, command: MqscCommand) -> str:
     like = next((each.text for each in command.parameters if each.keyword == "LIKE"), None)
     if like is not None:
         said = {**_one(engine, like, "").said, **said}
-    _define(engine, name, said)
+    _define(engine, name, {"SUBUSER": _owner(there, said) or user, **said})
     return "AMQ8094I: Subscription created."
+
+
+def _owner(there: list[SubscriptionRow], said: Mapping[str, Value]) -> str:
+    """Who has the subscriptions of that queue and CorrelId: a subscriber's identity belongs to one user."""
+    place = (said.get("DEST"), said.get("DESTCORL", MQCI_NONE.hex()))
+    return next((str(row.said["SUBUSER"]) for row in there if (row.said["DEST"], row.said["DESTCORL"]) == place), "")
 
 
 def alter(engine: Engine, command: MqscCommand) -> str:

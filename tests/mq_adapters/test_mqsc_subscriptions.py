@@ -30,8 +30,8 @@ class Station:
     def attach(self) -> None:
         Broker(self.engine, listener=Unheard()).attach()
 
-    def answer(self, command: str) -> MqscAnswer:
-        return CommandServer(self.engine).execute(command)
+    def answer(self, command: str, user: str = "") -> MqscAnswer:
+        return CommandServer(self.engine, user).execute(command)
 
     def mqsc(self, command: str) -> list[str]:
         answer = self.answer(command)
@@ -240,6 +240,17 @@ def test_like_gives_what_is_not_said(station):
     assert station.shown("USERDATA", "'coffee'") == ["'x'"]
     station.publish("coffee", b"one")
     assert station.received() == [b"one"]
+
+
+def test_a_subscription_belongs_to_who_has_its_queue_already_else_to_who_defines_it(station):
+    station.register(RegisterSubscriber(topics=("a",), queue_name="ORDERS"))  # by anna
+    assert station.answer("DEFINE SUB('hers') TOPICSTR('b') DEST(ORDERS)", "root").succeeded
+    assert station.answer("DEFINE SUB('mine') TOPICSTR('b') DEST(OTHERS)", "root").succeeded
+    assert (station.shown("SUBUSER", "'hers'"), station.shown("SUBUSER", "'mine'")) == (["'anna'"], ["'root'"])
+    refused = station.answer("DEFINE SUB('his') TOPICSTR('c') DEST(ORDERS) SUBUSER('bob')")
+    assert refused.lines == ("The subscription is refused: 3078 MQRCCF_DUPLICATE_IDENTITY (UserId bob).",)
+    station.register(RegisterSubscriber(topics=("d",), queue_name="ORDERS"))  # anna goes on as before
+    assert station.shown("TOPICSTR") == ["'a'", "'d'", "'b'", "'b'"]
 
 
 def test_a_subscription_with_an_expiry_ends(station):
