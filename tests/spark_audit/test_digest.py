@@ -1,0 +1,178 @@
+"""Digests: their bytes typed from the definition, signatures of RFC 8032's key, and whatever else a file may hold."""
+
+import hashlib
+import json
+from dataclasses import replace
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from spark_audit.digest import (
+    Digest,
+    MalformedDigest,
+    SegmentMeasure,
+    UnknownDigestVersion,
+    UnusableKey,
+    digest_hash,
+    digest_name,
+    digest_number,
+    digest_numbers,
+    parse_digest,
+    public_key_from_text,
+    public_key_of,
+    rotation_digest,
+)
+
+#: RFC 8032, section 7.1, TEST 1 and TEST 2.
+KEY = Ed25519PrivateKey.from_private_bytes(
+    bytes.fromhex("9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60")
+)
+PUBLIC_KEY = "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a"
+NEW_KEY = Ed25519PrivateKey.from_private_bytes(
+    bytes.fromhex("4ccd089b28ff96da9db6c346ec114e0f5b8a319f35aba624da8cf6ed4fb8a6fb")
+)
+NEW_PUBLIC_KEY = "3d4017c3e843895a92b70aa74d1b7ebc9c982ccf2ec4968cc0cd55f12af4660c"
+
+DIGEST = Digest(
+    number=2,
+    kind="segment",
+    gateway="0102030405060708090a0b0c",
+    segment="000000000002-20261120T08",
+    first_sequence=5,
+    last_sequence=6,
+    records=2,
+    size_bytes=734,
+    sha256="1" * 64,
+    merkle_root="2" * 64,
+    head="3" * 64,
+    previous="4" * 64,
+    from_us=1_795_161_600_000_000,
+    until_us=1_795_161_601_000_000,
+    code_version="0.1.0",
+    table_version="1",
+    configuration_sha256="5" * 64,
+    public_key=PUBLIC_KEY,
+    signature="6" * 128,
+)
+#: The same, typed.
+TEXT = (
+    '{"code_version":"0.1.0","configuration_sha256":"' + "5" * 64 + '","first_sequence":5,'
+    '"from_us":1795161600000000,"gateway":"0102030405060708090a0b0c","head":"' + "3" * 64 + '","kind":"segment",'
+    '"last_sequence":6,"merkle_root":"' + "2" * 64 + '","new_public_key":"","number":2,"previous":"' + "4" * 64 + '",'
+    '"public_key":"' + PUBLIC_KEY + '","records":2,"segment":"000000000002-20261120T08","sha256":"' + "1" * 64 + '",'
+    '"signature":"' + "6" * 128 + '","size_bytes":734,"table_version":"1","until_us":1795161601000000,"version":1}\n'
+)
+
+
+def _with(**values: object) -> bytes:
+    """The bytes of DIGEST with other values, in canonical form."""
+    merged = {**json.loads(TEXT), **values}
+    return json.dumps(dict(sorted(merged.items())), separators=(",", ":")).encode() + b"\n"
+
+
+def test_a_digest_has_the_bytes_of_the_definition() -> None:
+    assert DIGEST.to_bytes() == TEXT.encode()
+    assert parse_digest(TEXT.encode()) == DIGEST
+
+
+def test_the_signature_is_over_everything_but_itself() -> None:
+    assert DIGEST.signing_input() == TEXT.replace('"signature":"' + "6" * 128 + '",', "").rstrip("\n").encode()
+
+
+def test_a_digest_is_signed_by_its_key_alone() -> None:
+    signed = replace(DIGEST, public_key="").signed(KEY)
+    assert signed.public_key == PUBLIC_KEY
+    assert signed.signature == KEY.sign(signed.signing_input()).hex()
+    assert signed.is_signed_by(PUBLIC_KEY)
+    assert not signed.is_signed_by(NEW_PUBLIC_KEY)
+    assert not replace(signed, records=3).is_signed_by(PUBLIC_KEY)
+    assert not replace(signed, signature="0" * 128).is_signed_by(PUBLIC_KEY)
+    assert not signed.is_signed_by("no key")
+
+
+def test_the_next_digest_names_the_hash_of_the_bytes_of_the_file() -> None:
+    assert digest_hash(TEXT.encode()) == hashlib.sha256(TEXT.encode()).hexdigest()
+
+
+BROKEN = {
+    "empty": (b"", "not JSON"),
+    "cut": (TEXT.encode()[:300], "not JSON"),
+    "not UTF-8": (b'{"version":1,"kind":"\xff"}', "not JSON"),
+    "a list": (b"[]", "not a JSON object"),
+    "without the line feed": (TEXT.encode()[:-1], "one form"),
+    "with blanks": (json.dumps(json.loads(TEXT)).encode() + b"\n", "one form"),
+    "two lines": (TEXT.encode() * 2, "not JSON"),
+    "a double key": (TEXT.replace('"number":2,', '"number":1,"number":2,').encode(), "one form"),
+    "a field too many": (_with(colour="red"), "not those of version 1: colour"),
+    "a field too few": (TEXT.replace('"records":2,', "").encode(), "not those of version 1: records"),
+    "a text for a number": (_with(records="2"), "records is not what it should be"),
+    "a truth for a number": (_with(records=True), "records is not what it should be"),
+    "a fraction": (_with(records=2.0), "records is not what it should be"),
+    "a negative number": (_with(size_bytes=-1), "size_bytes is not what it should be"),
+    "a hash in capitals": (_with(head="A" * 64), "head is not what it should be"),
+    "a path for a segment": (_with(segment="../../etc/passwd"), "segment is not what it should be"),
+    "no head": (_with(head=""), "head is not what it should be"),
+    "an unknown kind": (_with(kind="promise"), "kind 'promise' is not known"),
+    "a segment without a root": (_with(merkle_root=""), "merkle_root does not go with kind segment"),
+    "an interval with a segment": (_with(kind="interval"), "segment does not go with kind interval"),
+    "a new key in a segment's": (_with(new_public_key=PUBLIC_KEY), "new_public_key does not go with kind segment"),
+    "a long text": (_with(code_version="9" * 129), "code_version is not what it should be"),
+    "a book": (b" " * 5000, "too many for a digest"),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_what_is_no_digest_is_refused_and_says_why(case: str) -> None:
+    data, words = BROKEN[case]
+    with pytest.raises(MalformedDigest, match=words):
+        parse_digest(data)
+
+
+def test_a_digest_cut_anywhere_is_refused() -> None:
+    data = TEXT.encode()
+    for length in range(len(data)):
+        with pytest.raises(MalformedDigest):
+            parse_digest(data[:length])
+
+
+def test_a_later_version_says_so() -> None:
+    with pytest.raises(UnknownDigestVersion, match="has version 2"):
+        parse_digest(_with(version=2))
+
+
+def test_a_rotation_names_the_new_key_and_is_signed_by_the_old_one() -> None:
+    last = DIGEST.signed(KEY)
+    rotation = rotation_digest(last, last.to_bytes(), old_key=KEY, new_key=NEW_KEY, now_us=7)
+    assert (rotation.number, rotation.kind, rotation.new_public_key) == (3, "rotation", NEW_PUBLIC_KEY)
+    assert (rotation.previous, rotation.head) == (hashlib.sha256(last.to_bytes()).hexdigest(), last.head)
+    assert rotation.is_signed_by(PUBLIC_KEY)
+    assert parse_digest(rotation.to_bytes()) == rotation
+
+
+def test_a_measure_takes_lines_one_by_one_or_many_at_once() -> None:
+    one, many = SegmentMeasure(), SegmentMeasure()
+    for line in (b"a\n", b"bc\n", b"\n"):
+        one.add(line)
+    many.add(b"a\nbc\n\n")
+    a, bc, nothing = (hashlib.sha256(b"\0" + line).digest() for line in (b"a", b"bc", b""))
+    root = hashlib.sha256(b"\1" + hashlib.sha256(b"\1" + a + bc).digest() + nothing).hexdigest()
+    for measure in (one, many):
+        assert (measure.records, measure.size_bytes) == (3, 6)
+        assert measure.sha256() == hashlib.sha256(b"a\nbc\n\n").hexdigest()
+        assert measure.merkle_root() == root
+
+
+def test_file_names_are_numbers_of_twelve_digits(tmp_path) -> None:
+    for name in ("000000000002.digest", "000000000010.digest", "2.digest", "000000000003.digest.part", "README"):
+        (tmp_path / name).touch()
+    assert digest_numbers(tmp_path) == [2, 10]
+    assert digest_numbers(tmp_path / "nowhere") == []
+    assert (digest_name(7), digest_number("000000000007.digest")) == ("000000000007.digest", 7)
+
+
+def test_a_public_key_is_a_line_of_hex() -> None:
+    assert public_key_of(KEY) == PUBLIC_KEY
+    assert public_key_from_text(f" {PUBLIC_KEY.upper()}\n") == PUBLIC_KEY
+    for text in ("", "d75a98", PUBLIC_KEY + "00", "-----BEGIN PUBLIC KEY-----"):
+        with pytest.raises(UnusableKey, match="64 hex digits"):
+            public_key_from_text(text)
