@@ -30,6 +30,11 @@ _STATE_VERSION: Final = 1
 _log = logging.getLogger(__name__)
 
 
+def shard_of(client: str, shards: int) -> int:
+    """The shard of an MQTT client, from 0: always the same one for the same number of shards."""
+    return zlib.crc32(client.encode()) % shards
+
+
 def transmission_queue_name(target: str, shard: int) -> str:
     """The local queue on which messages for one shard of a target wait."""
     return f"RFHBRIDGE.XMIT.{target}.{shard}"
@@ -123,7 +128,7 @@ class Target:
     def transmission_queue(self, client: str) -> Queue:
         """Where messages of that MQTT client wait; always the same queue for the same client."""
         queues = self._transmission_queues
-        return queues[0] if len(queues) == 1 else queues[zlib.crc32(client.encode()) % len(queues)]
+        return queues[0] if len(queues) == 1 else queues[shard_of(client, len(queues))]
 
     @property
     def transmission_queues(self) -> tuple[Queue, ...]:

@@ -82,13 +82,13 @@ class Action(StrEnum):
 def list_channels(data: DataOption = None, config: ConfigOption = None, as_json: AsJson = False) -> None:
     """List the channels, what waits for each, and their problems."""
     with _connected(folder_with_store(config, data)) as queue_manager:
-        statuses = _statuses(queue_manager, "*")
+        found = statuses(queue_manager, "*")
     if as_json:
-        write_json(statuses)
+        write_json(found)
         return
     columns = ("channel", "state", "queue_manager", "waiting_messages", "waiting_bytes", "is_in_doubt", "problem")
     headings = ("channel", "state", "queue manager", "waiting", "bytes", "in doubt", "problem")
-    write_table(headings, [[_words(status[column]) for column in columns] for status in statuses])
+    write_table(headings, [[_words(status[column]) for column in columns] for status in found])
 
 
 @channel.command(epilog=epilog("rfhbridge channel show CENTRAL.OUT.0", "rfhbridge channel show CENTRAL.OUT.0 --json"))
@@ -138,8 +138,9 @@ def resolve(
 ) -> None:
     """Say what became of a batch in doubt.
 
-    Stop the channel first. commit: it was delivered, and its messages are removed here. backout: it was not, and its messages are delivered
-    again. reset: nothing is in doubt here, and what the state queue over there says does not count.
+    Stop the channel first. commit: it was delivered, and its messages are removed here. backout: it was not, and its
+    messages are delivered again. reset: nothing is in doubt here, and what the state queue over there says does not
+    count.
     """
     with _connected(folder_with_store(config, data)) as queue_manager:
         _carry_out(queue_manager, f"RESOLVE CHANNEL({quoted(name)}) ACTION({action.value})")
@@ -170,10 +171,10 @@ def _carry_out(queue_manager: QueueAdministration, command: str) -> tuple[str, .
 
 
 def _status(queue_manager: QueueAdministration, name: str) -> Status:
-    return _statuses(queue_manager, name)[0]
+    return statuses(queue_manager, name)[0]
 
 
-def _statuses(queue_manager: QueueAdministration, pattern: str) -> list[Status]:
+def statuses(queue_manager: QueueAdministration, pattern: str) -> list[Status]:
     """Channels as DISPLAY CHSTATUS shows them, one list of attributes behind each heading."""
     shown: list[list[str]] = []
     for line in _carry_out(queue_manager, f"DISPLAY CHSTATUS({quoted(pattern)})"):

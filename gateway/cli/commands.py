@@ -13,6 +13,7 @@ from gateway.cli.inspect import inspect
 from gateway.cli.lint import lint
 from gateway.cli.mqsc import mqsc
 from gateway.cli.queue import queue
+from gateway.cli.redrive import redrive
 from gateway.cli.run import run
 from gateway.cli.simulate import simulate
 from gateway.cli.user import user
@@ -33,6 +34,9 @@ application.command(epilog=epilog("rfhbridge run", "rfhbridge run --listen 127.0
 application.command(
     epilog=epilog("rfhbridge check --config rfhbridge.toml", "rfhbridge check --example > rfhbridge.toml")
 )(check)
+queue.command(
+    epilog=epilog("rfhbridge queue redrive --dry-run", "rfhbridge queue redrive --reason 2053 --topic 'plant/#'")
+)(redrive)
 application.add_typer(queue, name="queue")
 application.add_typer(channel, name="channel")
 application.command(epilog=epilog("rfhbridge mqsc queues.mqsc", "echo 'DISPLAY QLOCAL(*) CURDEPTH' | rfhbridge mqsc"))(

@@ -6,6 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from gateway.cli.commands import application
+from mq_adapters.embedded.client import Client
 
 OUT = "CENTRAL.OUT.0"
 
@@ -36,6 +37,34 @@ def test_the_operator_lists_stops_resolves_and_starts_channels(gateway, central,
     exit_code, text, _ = channel(gateway, "show", OUT)
     shown = dict(line.split("  ", 1) for line in text.splitlines() if "  " in line)
     assert shown["queue manager"].strip() == "CENTRAL"
+
+
+def test_dead_letters_for_the_target_go_back_to_it_with_the_same_msg_id(gateway, central, until):
+    with Client(central.data) as target:
+        assert target.mqsc("ALTER QLOCAL(STOCK) MAXMSGL(10)").succeeded
+    gateway.send(b"much too long for it", b"short")
+    until(lambda: central.bodies() == [b"short"], "the other one arrives")
+    with gateway.connected() as store:
+        (letter,) = store.browse("SYSTEM.DEAD.LETTER.QUEUE")
+    with Client(central.data) as target:
+        assert target.mqsc("ALTER QLOCAL(STOCK) MAXMSGL(100)").succeeded
+    command = ["queue", "redrive", "--reason", "2030", "--data", str(gateway.data)]
+    ended = CliRunner().invoke(application, [*command, "--dry-run", "--json"])
+    assert json.loads(ended.stdout) == {
+        "dry_run": True,
+        "put_back": 1,
+        "passed_over": 0,
+        "refused": 0,
+        "queues": {"RFHBRIDGE.XMIT.CENTRAL.0": 1},
+        "reasons": [],
+    }
+    ended = CliRunner().invoke(application, command)
+    assert ended.exit_code == 0
+    assert ended.stdout.splitlines()[-1] == "put back: 1, cannot go back: 0, passed over: 0"
+    until(lambda: len(central.bodies()) == 2, "it arrives")
+    with Client(central.data) as target:
+        _, again = target.browse("STOCK")
+    assert (again.msg_id, again.body) == (letter.msg_id, b"much too long for it")
 
 
 def test_a_running_channel_is_not_resolved_and_an_unknown_one_not_found(gateway):

@@ -1,0 +1,128 @@
+"""`rfhbridge queue redrive`: dead letters go back where they were going."""
+
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Annotated, Final
+
+import typer
+
+from gateway.cli.application import ExitCode
+from gateway.cli.channel import statuses
+from gateway.cli.settings_options import ConfigOption, DataOption, folder_with_store
+from gateway.cli.terminal import Json, counted, write_json, write_line
+from gateway.redrive import MAXIMUM_NAMED, Outcome, Redrive, Wish
+from mappings.topics import TopicError, check_mqtt_topic_filter
+from mq_adapters.queue_manager import QueueAdministration
+
+_APPLICATION_NAME: Final = "rfhbridge"
+_DEAD_LETTER_QUEUE: Final = "SYSTEM.DEAD.LETTER.QUEUE"
+_US: Final = 1_000_000
+
+
+def point_in_time(text: str) -> int:
+    """Microseconds since 1970 of a time as ISO 8601 writes it; without a zone it is UTC."""
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is no time such as 2026-11-20T06:00") from None
+    return int((at if at.tzinfo is not None else at.replace(tzinfo=UTC)).timestamp() * _US)
+
+
+def topic_filter(text: str) -> str:
+    """An MQTT topic filter, checked."""
+    try:
+        check_mqtt_topic_filter(text)
+    except TopicError as error:
+        raise typer.BadParameter(str(error)) from None
+    return text
+
+
+def redrive(
+    name: Annotated[str, typer.Option("--queue", metavar="QUEUE", help="Dead-letter queue.")] = _DEAD_LETTER_QUEUE,
+    reason: Annotated[
+        int | None, typer.Option("--reason", metavar="N", min=1, help="Only those with this MQRC or MQRCCF number.")
+    ] = None,
+    client: Annotated[
+        str | None,
+        typer.Option("--client", metavar="CLIENT", help="Only those whose header names this MQTT client."),
+    ] = None,
+    topics: Annotated[
+        str | None,
+        typer.Option("--topic", parser=topic_filter, metavar="FILTER", help="Only those with a topic that matches."),
+    ] = None,
+    since_us: Annotated[
+        int | None,
+        typer.Option("--since", parser=point_in_time, metavar="TIME", help="Only dead letters from then on, ISO 8601."),
+    ] = None,
+    until_us: Annotated[
+        int | None, typer.Option("--until", parser=point_in_time, metavar="TIME", help="Only those before then.")
+    ] = None,
+    dry: Annotated[bool, typer.Option("--dry-run", help="Only say what would go back.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="For a program: JSON.")] = False,
+    data: DataOption = None,
+    config: ConfigOption = None,
+) -> None:
+    """Put dead letters back where they were going.
+
+    Each goes back once, in units of work. What was going to a target goes through its transmission queue again: a
+    gateway must run. Messages for a target name their client; others do not. Exit code 1 where some cannot go back.
+    """
+    from mq_adapters import connect
+
+    wish = Wish(reason_code=reason, client=client, topic_filter=topics, since_us=since_us, until_us=until_us)
+    folder = folder_with_store(config, data)
+    with connect(folder, application_name=_APPLICATION_NAME) as queue_manager:
+        outcome = _run(queue_manager, name, wish, dry=dry)
+    if as_json:
+        write_json(_outcome_json(outcome, dry=dry))
+    else:
+        _write_outcome(outcome, dry=dry)
+    if outcome.refused:
+        raise typer.Exit(ExitCode.FAILED)
+
+
+def _run(queue_manager: QueueAdministration, name: str, wish: Wish, *, dry: bool) -> Outcome:
+    """Puts back, with a progress bar where a person looks on."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    console = Console(stderr=True)
+    work = Redrive(queue_manager, name, ways=_ways(queue_manager), now_us=lambda: time.time_ns() // 1000)
+    with Progress(console=console, disable=not console.is_terminal, transient=True) as progress:
+        task = progress.add_task("looking" if dry else "putting back", total=queue_manager.depth(name))
+        return work.run(wish, dry=dry, advance=lambda: progress.advance(task))
+
+
+def _ways(queue_manager: QueueAdministration) -> Mapping[str, tuple[str, ...]]:
+    """The transmission queues to the queue manager of each target, which a running gateway knows."""
+    if not queue_manager.mqsc("DISPLAY CHSTATUS(*)").succeeded:
+        return {}
+    ways: dict[str, dict[int, str]] = {}
+    for status in statuses(queue_manager, "*"):
+        if status["type"] == "outbound" and status["queue_manager"]:
+            shard = int(str(status["channel"]).rpartition(".")[2])
+            ways.setdefault(str(status["queue_manager"]), {})[shard] = str(status["queue"])
+    return {there: tuple(queues[shard] for shard in sorted(queues)) for there, queues in ways.items()}
+
+
+def _outcome_json(outcome: Outcome, *, dry: bool) -> Json:
+    return {
+        "dry_run": dry,
+        "put_back": outcome.put_back,
+        "passed_over": outcome.passed_over,
+        "refused": outcome.refused,
+        "queues": dict(sorted(outcome.queues.items())),
+        "reasons": [{"msg_id": msg_id.hex(), "reason": reason} for msg_id, reason in outcome.reasons],
+    }
+
+
+def _write_outcome(outcome: Outcome, *, dry: bool) -> None:
+    for msg_id, reason in outcome.reasons:
+        write_line(f"stays {msg_id.hex()}: {reason}")
+    if outcome.refused > MAXIMUM_NAMED:
+        write_line(f"and {outcome.refused - MAXIMUM_NAMED} more stay")
+    for queue_name, number in sorted(outcome.queues.items()):
+        write_line(f"{queue_name}: {counted(number, 'message')}")
+    verb = "would go back" if dry else "put back"
+    write_line(f"{verb}: {outcome.put_back}, cannot go back: {outcome.refused}, passed over: {outcome.passed_over}")
