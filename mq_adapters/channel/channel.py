@@ -174,7 +174,7 @@ class Channel(ABC):
             return
         with held:
             try:
-                self._record.load(self._local)
+                self._record.look(self._local)
                 self._connect_and_work()
             finally:
                 self._back_out_local()

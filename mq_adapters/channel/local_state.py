@@ -11,7 +11,6 @@ from mq_adapters.channel.state_message import (
     read_local_state,
     state_correl_id,
 )
-from mq_adapters.message import Message
 from mq_adapters.queue_manager import QueueManager
 from mq_adapters.reasons import QueueManagerError, ReasonCode
 
@@ -53,11 +52,18 @@ class StateRecord:
         self._next: tuple[LocalState, bytes] | None = None
 
     def load(self, queue_manager: QueueManager) -> None:
-        """Reads the message anew; a channel without one has never run. Raises MalformedState."""
+        """Reads the message anew; a channel without one has never run. Raises MalformedState.
+
+        Who has just been killed may hide it: where there is none, it is waited for.
+        """
+        self.look(queue_manager)
+        if self._msg_id is None and self._appears(queue_manager):
+            self.look(queue_manager)
+
+    def look(self, queue_manager: QueueManager) -> None:
+        """The same without waiting: for the status, before the channel can do anything."""
         self.state, self._msg_id, self._next = self._fresh, None, None
-        found = self._found(queue_manager)
-        if not found and self._appears(queue_manager):
-            found = self._found(queue_manager)
+        found = tuple(queue_manager.browse(self._queue_name, correl_id=self._correl_id))
         if len(found) > 1:
             raise MalformedState(f"{self._queue_name} has {len(found)} states of channel {self._fresh.channel}")
         for message in found:
@@ -66,11 +72,8 @@ class StateRecord:
                 raise MalformedState(f"it is that of channel {state.channel} of gateway {state.gateway.hex()}")
             self.state, self._msg_id = state, message.msg_id
 
-    def _found(self, queue_manager: QueueManager) -> tuple[Message, ...]:
-        return tuple(queue_manager.browse(self._queue_name, correl_id=self._correl_id))
-
     def _appears(self, queue_manager: QueueManager) -> bool:
-        """Whether it was only hidden by a unit of work: that of a process that has just ended, and is noticed soon."""
+        """Whether it was only hidden by a unit of work."""
         queue_manager.begin()
         try:
             queue_manager.get(self._queue_name, correl_id=self._correl_id, wait_s=_HIDDEN_S)

@@ -30,36 +30,36 @@ def test_a_message_that_is_refused_for_good_is_a_dead_letter_and_the_rest_goes_o
     world: World, at: int, reason_code: int
 ):
     bodies = [b"good %d" % number for number in range(4)]
-    bodies.insert(at, b"bad")
-    world.there.faults.refused_puts[b"bad"] = reason_code
+    bodies.insert(at, b"<bad>")
+    world.there.faults.refused_puts[b"<bad>"] = reason_code
     world.send(*bodies)
     status = world.run(world.outbound())
-    assert world.there.bodies(STREAM) == [body for body in bodies if body != b"bad"]
-    assert dead_letters(world) == [(reason_code, STREAM.encode(), b"bad")]
+    assert world.there.bodies(STREAM) == [body for body in bodies if body != b"<bad>"]
+    assert dead_letters(world) == [(reason_code, STREAM.encode(), b"<bad>")]
     assert (status.messages, status.dead_letters, status.batch) == (4, 1, 1)
 
 
 @pytest.mark.parametrize("at", range(9))
 def test_a_message_whose_commit_is_refused_is_found_by_halving(world: World, at: int):
     bodies = [b"good %d" % number for number in range(8)]
-    bodies.insert(at, b"bad")
-    world.there.faults.uncommittable.append(b"bad")
+    bodies.insert(at, b"<bad>")
+    world.there.faults.uncommittable.append(b"<bad>")
     world.send(*bodies)
     status = world.run(world.outbound())
-    assert world.there.bodies(STREAM) == [body for body in bodies if body != b"bad"]
-    assert dead_letters(world) == [(2003, STREAM.encode(), b"bad")]
+    assert world.there.bodies(STREAM) == [body for body in bodies if body != b"<bad>"]
+    assert dead_letters(world) == [(2003, STREAM.encode(), b"<bad>")]
     assert status.dead_letters == 1
     assert world.waits_s == []
 
 
 def test_a_pair_whose_commit_is_refused_is_dead_letters_both(world: World):
-    world.there.faults.uncommittable.append(b"bad")
+    world.there.faults.uncommittable.append(b"<bad>")
     world.send(b"before")
-    world.send_pair(b"first", b"bad second")
+    world.send_pair(b"first", b"<bad> second")
     world.send(b"behind")
     world.run(world.outbound())
     assert world.there.bodies(STREAM) == [b"before", b"behind"]
-    assert [letter[2] for letter in dead_letters(world)] == [b"first", b"bad second"]
+    assert [letter[2] for letter in dead_letters(world)] == [b"first", b"<bad> second"]
 
 
 def test_no_message_is_a_dead_letter_while_the_queue_manager_commits_nothing(world: World):
@@ -88,9 +88,9 @@ def test_what_is_no_message_for_another_queue_manager_is_a_dead_letter(world: Wo
 
 
 def test_a_dead_letter_queue_that_is_full_keeps_the_batch_waiting(world: World):
-    world.there.faults.refused_puts[b"bad"] = 2030
+    world.there.faults.refused_puts[b"<bad>"] = 2030
     world.here.mqsc(f"ALTER QLOCAL({DEAD_LETTER_QUEUE}) MAXDEPTH(0)")
-    world.send(b"good", b"bad")
+    world.send(b"good", b"<bad>")
     wait = world._wait
 
     def make_room(stop, seconds):
@@ -102,7 +102,7 @@ def test_a_dead_letter_queue_that_is_full_keeps_the_batch_waiting(world: World):
     world.run(world.outbound())
     assert world.waits_s == [10]
     assert world.there.bodies(STREAM) == [b"good"]
-    assert [letter[2] for letter in dead_letters(world)] == [b"bad"]
+    assert [letter[2] for letter in dead_letters(world)] == [b"<bad>"]
 
 
 # -- refusals that are no message's fault ------------------------------------------------------------------------------
