@@ -1,0 +1,91 @@
+"""Personal data of a trail under a key: hashes that cannot be undone, and bytes that only the key opens. No Spark here.
+
+With `[audit] personal_data = "keyed"` no client identifier, topic, user or raw header stands in the trail in clear. The
+chain, the digests and every count can be checked without the key, also when it has been destroyed; re-performing
+conversions needs it. A key is a file of 32 random bytes; four subkeys are HMAC-SHA256 of it over a label.
+
+    client, topic ...    "k:" and the first 32 hex digits of HMAC-SHA256 over the text in UTF-8
+    correlation_id       as many hex digits as it had: the start of HMAC-SHA256 over its bytes
+    input, output ...    "e:" and base64 of nonce (12 bytes), AES-256-GCM ciphertext and tag (16 bytes)
+
+The nonce is the start of HMAC-SHA256 over what is encrypted: never the same for different bytes, and the same bytes
+look the same, as the same topics do. ":" is no digit of base64 or hex, so what is keyed is known by its first two.
+"""
+
+import base64
+import binascii
+import hmac
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, Self
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+KEY_BYTES: Final = 32
+NAME_PREFIX: Final = "k:"
+SEALED_PREFIX: Final = "e:"
+#: Fields of a record whose bytes (base64) or words are encrypted.
+SEALED_BYTES: Final = ("input", "output")
+SEALED_WORDS: Final = ("reason",)
+_NAME_DIGITS: Final = 32
+_NONCE_BYTES: Final = 12
+_PURPOSE: Final = b"rfhbridge trail, version 1"
+
+
+class UnusablePersonalKey(ValueError):
+    """A file that is no key, or a key that is not the one with which a record was written."""
+
+
+class PersonalKey:
+    """The key of a trail's personal data."""
+
+    def __init__(self, key: bytes) -> None:
+        if len(key) != KEY_BYTES:
+            raise UnusablePersonalKey(f"a key for personal data has {KEY_BYTES} bytes, not {len(key)}")
+        self._names, self._identifiers, self._nonces, encryption = (
+            hmac.digest(key, label, "sha256") for label in (b"names", b"identifiers", b"nonces", b"encryption")
+        )
+        self._cipher = AESGCM(encryption)
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """The key in a file. Raises UnusablePersonalKey where it has another length, OSError where it is not there."""
+        with path.open("rb") as file:
+            return cls(file.read(KEY_BYTES + 1))
+
+    def name(self, text: str) -> str:
+        """What stands for a client identifier, a topic or a user."""
+        return NAME_PREFIX + hmac.digest(self._names, text.encode(errors="replace"), "sha256").hex()[:_NAME_DIGITS]
+
+    def identifier(self, identifier: bytes) -> bytes:
+        """What stands for a CorrelId: it is made from a client identifier, which somebody may guess."""
+        return hmac.digest(self._identifiers, identifier, "sha256")[: len(identifier)]
+
+    def sealed(self, data: bytes) -> str:
+        """The bytes, for whoever has the key."""
+        nonce = hmac.digest(self._nonces, data, "sha256")[:_NONCE_BYTES]
+        return SEALED_PREFIX + base64.b64encode(nonce + self._cipher.encrypt(nonce, data, _PURPOSE)).decode()
+
+    def opened(self, text: str) -> bytes:
+        """The bytes of a sealed text. Raises UnusablePersonalKey where this is not its key, or it was changed."""
+        try:
+            sealed = base64.b64decode(text.removeprefix(SEALED_PREFIX), validate=True)
+            return self._cipher.decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], _PURPOSE)
+        except (binascii.Error, ValueError, InvalidTag):
+            raise UnusablePersonalKey("it was written with another key, or has been changed") from None
+
+
+def is_sealed(value: object) -> bool:
+    """Whether a value of a record is encrypted."""
+    return isinstance(value, str) and value.startswith(SEALED_PREFIX)
+
+
+def opened_record(record: Mapping[str, Any], key: PersonalKey) -> dict[str, Any]:
+    """The record with everything in clear that was encrypted; names stay hashes. Raises UnusablePersonalKey."""
+    clear = dict(record)
+    for field in (*SEALED_BYTES, *SEALED_WORDS):
+        if is_sealed(clear.get(field)):
+            data = key.opened(clear[field])
+            clear[field] = data.decode() if field in SEALED_WORDS else base64.b64encode(data).decode()
+    return clear
