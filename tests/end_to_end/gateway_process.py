@@ -1,12 +1,14 @@
 """The real gateway as a process of its own: started, watched by its log, stopped, killed, started again."""
 
 import json
+import os
 import re
 import signal
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any, Self
 
@@ -19,11 +21,13 @@ LogLine = dict[str, Any]
 class Gateway:
     """One gateway on one data folder. Every start after the first is on the port of the first."""
 
-    def __init__(self, data: Path, *arguments: str) -> None:
+    def __init__(self, data: Path, *arguments: str, environment: Mapping[str, str] | None = None) -> None:
+        """`environment`: variables that its processes have beside those of the tests."""
         self.data = data
         self.port = 0
         self.lines: list[str] = []
         self._arguments = arguments
+        self._environment = environment or {}
         self._process: subprocess.Popen[str] | None = None
         self._reader: threading.Thread | None = None
         self._changed = threading.Condition()
@@ -36,6 +40,7 @@ class Gateway:
         command += ["--listen", f"127.0.0.1:{self.port}", *self._arguments]
         self._process = subprocess.Popen(
             command,
+            env=os.environ | self._environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,

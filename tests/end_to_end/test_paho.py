@@ -1,61 +1,13 @@
 """paho-mqtt as it comes (its second API), at both protocol levels and every QoS."""
 
-import queue
 import socket
 from collections.abc import Callable, Iterator
 
 import paho.mqtt.client as mqtt
 import pytest
-from paho.mqtt.enums import CallbackAPIVersion
 
 from tests.end_to_end.gateway_process import Gateway
-
-PATIENCE_S = 30.0
-LEVELS = {"3.1": mqtt.MQTTv31, "3.1.1": mqtt.MQTTv311}
-
-
-class PahoClient:
-    """A paho client with its network thread, and what arrives on queues."""
-
-    def __init__(self, name: str, *, level: str, clean_session: bool) -> None:
-        self.received: queue.Queue[tuple[str, bytes, int, bool]] = queue.Queue()
-        self._happened: queue.Queue[str] = queue.Queue()
-        self.client = mqtt.Client(
-            CallbackAPIVersion.VERSION2, client_id=name, clean_session=clean_session, protocol=LEVELS[level]
-        )
-        self.client.on_message = lambda _client, _data, message: self.received.put(
-            (message.topic, bytes(message.payload), message.qos, message.retain)
-        )
-        self.client.on_connect = lambda _client, _data, flags, reason, _properties: self._happened.put(
-            f"connected {reason} {flags.session_present}"
-        )
-        self.client.on_subscribe = lambda _client, _data, _number, reasons, _properties: self._happened.put(
-            f"subscribed {' '.join(str(reason) for reason in reasons)}"
-        )
-        self.client.on_disconnect = lambda *_arguments: self._happened.put("disconnected")
-
-    def connect(self, port: int) -> str:
-        self.client.connect("127.0.0.1", port, keepalive=60)
-        self.client.loop_start()
-        return self._happened.get(timeout=PATIENCE_S)
-
-    def subscribe(self, topic_filter: str, qos: int) -> str:
-        self.client.subscribe(topic_filter, qos)
-        return self._happened.get(timeout=PATIENCE_S)
-
-    def publish(self, topic: str, payload: bytes, qos: int, retain: bool = False) -> None:
-        self.client.publish(topic, payload, qos, retain).wait_for_publish(PATIENCE_S)
-
-    def next_message(self) -> tuple[str, bytes, int, bool]:
-        return self.received.get(timeout=PATIENCE_S)
-
-    def wait_until_disconnected(self) -> None:
-        assert self._happened.get(timeout=PATIENCE_S) == "disconnected"
-
-    def close(self) -> None:
-        self.client.disconnect()
-        self.client.loop_stop()
-
+from tests.end_to_end.paho_client import LEVELS, PahoClient
 
 NewClient = Callable[..., PahoClient]
 
