@@ -22,11 +22,11 @@ import uvloop
 
 from gateway.access.door import Door
 from gateway.audit_trail.notes import BrokerNotes, NoteKind, pack_batch
+from gateway.bridge.assembly import build_bridge
 from gateway.bridge.bridge import Bridge
+from gateway.bridge.origin import exchange_of
+from gateway.bridge.routes import Routes
 from gateway.bridge.sessions import Sessions
-from gateway.bridge.subscriptions import Subscriptions
-from gateway.bridge.to_mq import ToMq, exchange_of
-from gateway.bridge.to_mqtt import ToMqtt
 from gateway.channels.channels import Channels
 from gateway.channels.supervisor import COMMAND
 from gateway.config import ConfigurationError, Settings
@@ -201,24 +201,20 @@ class Daemon:
         call_soon = asyncio.get_running_loop().call_soon
         self._conversion = ConversionService(engine, settings.conversion, notes, call_soon=call_soon)
         sessions = Sessions(engine, maximum_in_flight=settings.mqtt.maximum_in_flight, access=self._door.access)
-        to_mq = ToMq(
-            engine,
-            dialect=Dialect(settings.header),
-            stream=settings.publish.stream,
-            subscriber_queue=settings.subscribe.queue,
-            reply_queue=settings.subscribe.reply_queue,
-        )
-        to_mqtt = ToMqtt(engine, sessions, subscriber_queue, call_soon=call_soon)
-        subscriptions = Subscriptions(
+        dialect = Dialect(settings.header)
+        bridge = build_bridge(
             engine,
             sessions,
-            to_mq,
+            self._door.login,
+            dialect=dialect,
+            stream=settings.publish.stream,
+            subscriber_queue=subscriber_queue,
             reply_queue=reply_queue,
+            routes=Routes(settings.routes, settings.target, own_dialect=dialect),
+            targets=channels.targets.values(),
             answer_timeout_s=settings.subscribe.answer_timeout_s,
             maximum_subscriptions=settings.mqtt.maximum_subscriptions,
-        )
-        bridge = Bridge(
-            engine, sessions=sessions, to_mq=to_mq, to_mqtt=to_mqtt, subscriptions=subscriptions, login=self._door.login
+            call_soon=call_soon,
         )
         bridge.load()
         return bridge

@@ -29,6 +29,7 @@ class TcpLink(asyncio.Protocol):
 
     __slots__ = (
         "_is_held",
+        "_is_held_back",
         "_listener",
         "_paused_writing",
         "_transport",
@@ -45,8 +46,9 @@ class TcpLink(asyncio.Protocol):
         self._listener = listener
         self._transport: asyncio.Transport | None = None
         self._paused_writing = False
-        #: The bridge has paused reading, until commits under way are done.
+        #: The bridge has paused reading, until commits under way are done; or until there is room at a target.
         self._is_held = False
+        self._is_held_back = False
         self.connection = Connection(maximum_packet_bytes=listener.maximum_packet_bytes)
         self.session: ClientSession | None = None
         self.outstanding = 0
@@ -84,8 +86,7 @@ class TcpLink(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self._paused_writing = False
-        if not self._is_held:
-            self.resume_reading()
+        self._read_if_possible()
         self._listener.bridge.resumed(self)
 
     # -- Link ----------------------------------------------------------------------------------------------------------
@@ -111,12 +112,33 @@ class TcpLink(asyncio.Protocol):
 
     def pause_reading(self) -> None:
         self._is_held = True
-        if self._transport is not None and self.is_open:
-            self._transport.pause_reading()
+        self._read_no_more()
 
     def resume_reading(self) -> None:
         self._is_held = False
-        if self._transport is not None and self.is_open and not self._paused_writing:
+        self._read_if_possible()
+
+    def hold_back(self) -> None:
+        self._is_held_back = True
+        self._read_no_more()
+
+    def let_go(self) -> None:
+        self._is_held_back = False
+        self.last_received_s = time.monotonic()
+        self._read_if_possible()
+
+    @property
+    def is_held_back(self) -> bool:
+        """Whether nothing is received because the gateway does not read."""
+        return self._is_held_back
+
+    def _read_no_more(self) -> None:
+        if self._transport is not None and self.is_open:
+            self._transport.pause_reading()
+
+    def _read_if_possible(self) -> None:
+        may_read = not (self._is_held or self._is_held_back or self._paused_writing)
+        if may_read and self._transport is not None and self.is_open:
             self._transport.resume_reading()
 
     def abort(self) -> None:
@@ -176,7 +198,7 @@ class Listener:
                 link.abort()
                 continue
             deadline_s = link.connection.keep_alive_deadline(link.last_received_s)
-            if deadline_s is not None and now_s > deadline_s:
+            if deadline_s is not None and now_s > deadline_s and not link.is_held_back:
                 link.close("nothing was received for one and a half times the keep-alive time")
             elif link.session is None and now_s > link.accepted_s + self._connect_timeout_s:
                 link.close("login took too long" if link.connection.level else "no CONNECT was received in time")

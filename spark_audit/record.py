@@ -111,11 +111,7 @@ FIELDS: Final = (
         "string",
         "how the stream is said: 'queue' (by name in MQRFH), 'message_broker' or 'queue_manager' (prefix of the topic)",
     ),
-    Field(
-        "topic_filters",
-        "array<string>",
-        "put for a target: what its routes bring of the packet's topic filter, where that is not all of it",
-    ),
+    Field("topic_filters", "array<string>", "put for a target: what its routes bring of the packet's topic filter"),
     Field("user", "string", "put for a target: MQTT user that the header carries"),
     Field("source_client", "string", "delivered: client that a target's publication names; from outside"),
     Field("source_exchange", "long", "delivered: that client's exchange, as the publication names it; from outside"),

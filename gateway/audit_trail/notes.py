@@ -76,7 +76,7 @@ class Translation:
     """Fact sheet of packet to header: the command, where it is put, and the header that was written.
 
     For a target, `queue` is its queue, and `destination` its name; the stream is said as `stream_style` has it, `user`
-    stands in the header, and `topic_filters` are what its routes bring of a filter, where that is not all of it.
+    stands in the header, and `topic_filters` are what its routes bring of the packet's filter.
     """
 
     __slots__ = (

@@ -7,15 +7,21 @@ packet order.
 
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from gateway.access.login import Admitted, Decision, Login, Refusal, Refused
 from gateway.audit_trail.notes import NoteKind
+from gateway.bridge.counts import Counts
+from gateway.bridge.holding_back import HeldBack
+from gateway.bridge.intake import Intake
+from gateway.bridge.registrations import Registrations
+from gateway.bridge.replies import Replies
 from gateway.bridge.sessions import ClientSession, Sessions
 from gateway.bridge.subscriptions import FAILURE, Subscriptions
 from gateway.bridge.to_mq import ToMq
 from gateway.bridge.to_mqtt import ToMqtt
-from gateway.bridge.turn import MqttLink, Ranges, Turn
+from gateway.bridge.turn import Confirmations, MqttLink, Turn
 from gateway.mqtt import packets
 from gateway.mqtt.events import (
     ConnectReceived,
@@ -39,14 +45,9 @@ from mq_adapters.embedded.unit_of_work import UnitOfWork
 
 _log = logging.getLogger(__name__)
 
-_PUBACK: Final = b"\x40\x02"
-_PUBREC: Final = b"\x50\x02"
 _PUBREL: Final = b"\x62\x02"
-_PUBCOMP: Final = b"\x70\x02"
 #: Turns of one link that may wait for their commit before its reading pauses.
 _MAXIMUM_OUTSTANDING: Final = 4
-#: Payloads of QoS 2 that one session may have between PUBLISH and PUBREL, in bytes; a single larger one is taken.
-MAXIMUM_HELD_BYTES: Final = 64 * 1024 * 1024
 #: What CONNACK says to a client that is not let in (MQTT 3.1.1 table 3.1).
 _REFUSAL_CODES: Final = {
     Refusal.WRONG_CREDENTIALS: ConnectReturnCode.BAD_USER_NAME_OR_PASSWORD,
@@ -54,6 +55,8 @@ _REFUSAL_CODES: Final = {
     Refusal.WRONG_IDENTIFIER: ConnectReturnCode.IDENTIFIER_REJECTED,
     Refusal.BUSY: ConnectReturnCode.SERVER_UNAVAILABLE,
 }
+#: How often publications for sessions that have ended are looked for, microseconds.
+_SWEEP_US: Final = 5_000_000
 #: MQTT 3.1 has no SUBACK code for failure.
 _FIRST_LEVEL_WITH_FAILURE: Final = 4
 
@@ -73,20 +76,28 @@ class Bridge:
         sessions: Sessions,
         to_mq: ToMq,
         to_mqtt: ToMqtt,
+        replies: Replies,
+        registrations: Registrations,
         subscriptions: Subscriptions,
         login: Login,
+        counts: Counts,
     ) -> None:
         self._engine = engine
         self._sessions = sessions
         self._to_mq = to_mq
         self._to_mqtt = to_mqtt
+        self._replies = replies
+        self._registrations = registrations
         self._subscriptions = subscriptions
         self._login = login
+        self._counts = counts
+        self._intake = Intake(engine, to_mq, counts)
+        self._held_back = HeldBack(self._carry_out)
         self._stop_listening: dict[ClientSession, Callable[[], None]] = {}
-        self._confirmed: dict[tuple[ClientSession, int], Ranges] = {}
+        self._confirmations = Confirmations()
         self._handlers: dict[type, Callable[[Turn, Event], None]] = {
-            PublishRepeated: self._publish_repeated,
-            ReleaseReceived: self._release,
+            PublishRepeated: self._intake.publish_repeated,
+            ReleaseReceived: self._intake.release,
             DeliveryAcknowledged: self._delivery_acknowledged,
             DeliveryReceived: self._delivery_received,
             DeliveryCompleted: self._delivery_completed,
@@ -96,8 +107,11 @@ class Bridge:
             DisconnectReceived: self._disconnect,
             Violated: self._violated,
         }
-        self._maximum_payload_bytes = to_mq.maximum_payload_bytes
+        self._has_targets = to_mq.has_targets
+        self._sweep_us = 0
         self.is_stopping = False
+        for target in to_mq.targets:
+            target.on_room.append(partial(self._held_back.go_on, target.name))
 
     # -- from the listener ---------------------------------------------------------------------------------------------
 
@@ -107,9 +121,11 @@ class Bridge:
         self._to_mq.load(self._sessions)
         self._to_mqtt.load()
         for session in self._sessions:
-            self._subscriptions.restore(session)
+            self._registrations.restore(session)
             if session.connected or session.mqtt.clean_session:
                 self._connection_ended(session, self._engine.now_us())
+        self._registrations.reconcile()
+        self._replies.read()
 
     def receive(self, link: MqttLink, data: bytes) -> None:
         """Bytes of a link. What they ask for is submitted when this returns, and answered after its commit."""
@@ -121,13 +137,21 @@ class Bridge:
         if session is None:
             self._before_session(link, events)
             return
+        if self._held_back and self._held_back.keep(link, events):
+            return
+        self._carry_out(link, session, events)
+
+    def _carry_out(self, link: MqttLink, session: ClientSession, events: list[Event]) -> None:
         turn: Turn | None = None
         now_us = self._engine.now_us()
-        for event in events:
+        for place, event in enumerate(events):
             if turn is None:
                 turn = Turn(link, session, self._engine.begin())
             if type(event) is PublishReceived:
-                self._publish(turn, event, now_us)
+                if self._has_targets and event.qos and (target := self._to_mq.full_target(event.topic)):
+                    self._held_back.hold(link, target.name, events[place:])
+                    break
+                self._intake.publish(turn, event, now_us)
             else:
                 if type(event) in _APART:
                     self._submit(turn)
@@ -141,6 +165,7 @@ class Bridge:
         session, link.session = link.session, None
         if session is None or self.is_stopping or self._engine.failed is not None:
             return
+        self._held_back.end(link, session)
         if session.link is link or session.pending_link is link:
             self._connection_ended(session, self._engine.now_us())
 
@@ -150,14 +175,17 @@ class Bridge:
             self._to_mqtt.deliver(link.session)
 
     def tick(self) -> None:
-        """Several times a second: late answers, and the audit's notes of what was acknowledged."""
+        """Several times a second: late answers, what nobody waits for, and the audit's notes of acknowledgements."""
         now_us = self._engine.now_us()
         self._subscriptions.tick(now_us)
-        if self._confirmed:
+        self._replies.tick(now_us)
+        self._counts.tick(now_us)
+        if self._has_targets and now_us >= self._sweep_us:
+            self._sweep_us = now_us + _SWEEP_US
+            self._to_mqtt.discard_unknown()
+        if self._confirmations:
             unit = self._engine.begin()
-            for (session, packet_type), ranges in self._confirmed.items():
-                unit.notes.append((NoteKind.CONFIRMED, now_us, session.client, session.epoch, packet_type, ranges))
-            self._confirmed = {}
+            self._confirmations.note(unit, now_us)
             self._engine.submit(unit)
 
     # -- from the door (access.door) -----------------------------------------------------------------------------------
@@ -231,6 +259,7 @@ class Bridge:
         """The client's session from before: its old link is closed; what remains of it, if anything."""
         old = session.link or session.pending_link
         if old is not None:
+            self._held_back.end(old, session)
             self._detach(session)
             old.close("the client connected again")
             self._leave_will(unit, session, now_us)
@@ -256,57 +285,6 @@ class Bridge:
         self._to_mqtt.deliver(session)
 
     # -- packets of a session ------------------------------------------------------------------------------------------
-
-    def _publish(self, turn: Turn, event: PublishReceived, now_us: int) -> None:
-        """Where the client may not publish there, the connection is closed and the PUBLISH leaves no trace.
-
-        What came behind it in the same read is carried out all the same: the session has taken note of it already.
-        """
-        session = turn.session
-        rights = session.rights
-        if not (rights.allows_every_publish or rights.may_publish(event.topic)):
-            self._refuse_publish(turn, event, f"publish to {event.topic!r} is not allowed")
-            return
-        if len(event.payload) > self._maximum_payload_bytes:
-            problem = f"a payload of {len(event.payload)} bytes is too big for the stream queue"
-            self._refuse_publish(turn, event, problem)
-            return
-        qos = event.qos
-        if qos == 2:
-            if session.held and session.held_bytes + len(event.payload) > MAXIMUM_HELD_BYTES:
-                self._refuse_publish(
-                    turn, event, f"more than {MAXIMUM_HELD_BYTES} bytes of QoS 2 wait for their PUBREL"
-                )
-                return
-            self._to_mq.hold(turn.unit, session, event, now_us)
-            turn.acknowledgements.append(_PUBREC + event.packet_identifier.to_bytes(2, "big"))
-            turn.confirm(PacketType.PUBREC, session.incoming_exchange)
-            return
-        self._to_mq.publish(turn.unit, session, event, now_us)
-        if qos:
-            turn.acknowledgements.append(_PUBACK + event.packet_identifier.to_bytes(2, "big"))
-            turn.confirm(PacketType.PUBACK, session.incoming_exchange)
-
-    @staticmethod
-    def _refuse_publish(turn: Turn, event: PublishReceived, reason: str) -> None:
-        if event.qos == 2:
-            turn.session.mqtt.drop(event.packet_identifier)
-        turn.link.close(reason)
-
-    def _publish_repeated(self, turn: Turn, event: Event) -> None:
-        assert isinstance(event, PublishRepeated)
-        turn.acknowledgements.append(_PUBREC + event.packet_identifier.to_bytes(2, "big"))
-
-    def _release(self, turn: Turn, event: Event) -> None:
-        assert isinstance(event, ReleaseReceived)
-        pubcomp = _PUBCOMP + event.packet_identifier.to_bytes(2, "big")
-        turn.acknowledgements.append(pubcomp)
-        if event.held and event.packet_identifier in turn.session.held:  # else its PUBLISH was refused in this read
-            now_us = self._engine.now_us()
-            exchange = self._to_mq.release(turn.unit, turn.session, event.packet_identifier, now_us)
-            turn.confirm(PacketType.PUBCOMP, exchange)
-            turn.carried_on.append(pubcomp)
-            turn.finished.append((turn.session.mqtt.drop, event.packet_identifier))
 
     def _delivery_acknowledged(self, turn: Turn, event: Event) -> None:
         assert isinstance(event, DeliveryAcknowledged)
@@ -396,24 +374,15 @@ class Bridge:
         for finish, packet_identifier in turn.finished:
             finish(packet_identifier)
         if turn.unit.answered:
-            self._subscriptions.refused.update(turn.unit.answered)
+            self._replies.refused.update(turn.unit.answered)
         if link.is_open:  # the session's link, or one that the client's DISCONNECT closes after this
             if turn.acknowledgements:
                 link.send(b"".join(turn.acknowledgements))
-                self._confirm(turn)
+                self._confirmations.add(turn)
             if turn.finished:
                 self._to_mqtt.deliver(session)
         elif session.link is not None and turn.carried_on:
             session.link.send(b"".join(turn.carried_on))
-
-    def _confirm(self, turn: Turn) -> None:
-        for packet_type, ranges in turn.confirmed.items():
-            known = self._confirmed.setdefault((turn.session, packet_type), [])
-            if known and known[-1][1] == ranges[0][0] - 1:
-                known[-1][1] = ranges[0][1]
-                known += ranges[1:]
-            else:
-                known += ranges
 
     # -- end of a connection and of a session --------------------------------------------------------------------------
 
@@ -446,14 +415,13 @@ class Bridge:
 
     def _end(self, unit: UnitOfWork, session: ClientSession, packet_type: int, now_us: int) -> None:
         """A clean session ends: DeregSub with DeregAll, and nothing of it stays."""
-        if session.may_be_registered:
-            self._to_mq.deregister_all(unit, session, packet_type, now_us)
+        self._registrations.end(unit, session, packet_type, now_us)
         self._to_mqtt.discard(unit, session)
         self._sessions.end(unit, session)
         self._note_session(unit, session, "ended", now_us)
 
     def _refusals(self, unit: UnitOfWork) -> None:
-        self._subscriptions.refused.update(unit.answered)
+        self._replies.refused.update(unit.answered)
 
     @staticmethod
     def _note_session(unit: UnitOfWork, session: ClientSession, event: str, now_us: int) -> None:

@@ -16,14 +16,20 @@ def put_dead_letter(
     queue_name: str,
     reason_code: int,
     exchange: tuple[str, int, int],
+    queue_manager_name: str = "",
 ) -> None:
     """Puts a message that was going to `queue_name` on the dead-letter queue; the audit hears if even that fails.
 
-    `exchange` is the client identifier, session epoch and exchange of the PUBLISH that it came from.
+    `exchange` is the client identifier, session epoch and exchange of the PUBLISH that it came from. Without a queue
+    manager's name the queue is here.
     """
     now_us = engine.now_us()
     letter = dead_letter(
-        message, queue_name=queue_name, reason_code=reason_code, queue_manager_name=engine.name, now_us=now_us
+        message,
+        queue_name=queue_name,
+        reason_code=reason_code,
+        queue_manager_name=queue_manager_name or engine.name,
+        now_us=now_us,
     )
     try:
         engine.put(unit, engine.objects.dead_letter_queue, letter)

@@ -2,16 +2,18 @@
 
 A session is a row of state (space SESSION, key: client identifier), written in the unit of work of whatever changed it:
 
-    msgpack [version, epoch, level, clean session, connected, will or nil, {topic filter: granted QoS}, user or nil]
+    msgpack [version, epoch, level, clean session, connected, will or nil, {topic filter: granted QoS}, user or nil,
+             {destination at a target: [generation of its queue manager, [patterns registered there]]}]
 
-A row of version 1 has no user. `connected` and the will tell a restarted gateway which connections died with it. The
-CorrelId of a session's subscriptions is a tag and a hash of store, client and epoch, so that what is still under way
-for an ended session never reaches the client's next one. Source: MQTT 3.1.1 section 3.1.2.4; IBM MQ, identity of a
-subscriber.
+A row of version 1 has no user, and one before version 3 nothing registered at targets. `connected` and the will tell a
+restarted gateway which connections died with it. The CorrelId of a session's subscriptions is a tag and a hash of
+store, client and epoch, so that what is still under way for an ended session never reaches the client's next one.
+Source: MQTT 3.1.1 section 3.1.2.4; IBM MQ, identity of a subscriber.
 """
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Protocol, cast
 
 import ormsgpack
@@ -23,9 +25,9 @@ from mappings.topics import Scheme, matches
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.unit_of_work import StateSpace, UnitOfWork
 
-_STATE_VERSION: Final = 2
-#: Sessions had no user.
-_STATE_VERSION_WITHOUT_USER: Final = 1
+_STATE_VERSION: Final = 3
+#: What rows of earlier versions lack at their end: the registrations at targets; before that, the user too.
+_MISSING_FIELDS: Final[dict[int, list[Any]]] = {_STATE_VERSION: [], 2: [{}], 1: [None, {}]}
 _HELD_VERSION: Final = 1
 _CORREL_ID_TAG: Final = b"RFHS"
 #: Entries of a session's topic cache before it is emptied.
@@ -54,6 +56,19 @@ class HeldPublish(NamedTuple):
         return cls(*fields)
 
 
+#: By destination at a target: generation of its queue manager, and the patterns registered there.
+StoredRegistrations = dict[str, tuple[int, list[str]]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownSession:
+    """A session as a sweep of a target compares it: by destination (`TARGET STREAM`), the patterns due there."""
+
+    client: str
+    correl_id: bytes
+    patterns: dict[str, tuple[str, ...]]
+
+
 class Link(Protocol):
     """The network side of a connected session."""
 
@@ -75,6 +90,7 @@ class ClientSession:
         "correl_id",
         "emitted",
         "epoch",
+        "generations",
         "held",
         "held_bytes",
         "incoming_exchange",
@@ -88,6 +104,7 @@ class ClientSession:
         "pending_answers",
         "pending_link",
         "rights",
+        "stored_registrations",
         "subscriptions",
         "user",
         "will",
@@ -113,8 +130,12 @@ class ClientSession:
         self.held: dict[int, HeldPublish] = {}
         #: Length of their payloads together.
         self.held_bytes = 0
-        #: How many subscriptions stand behind each pattern that was registered at the broker.
-        self.emitted: dict[str, int] = {}
+        #: By destination (routes.Destination.key): how many subscriptions stand behind each pattern registered there.
+        self.emitted: dict[str, dict[str, int]] = {}
+        #: By destination at a target: to which of its queue managers, one after the other, the session is known.
+        self.generations: dict[str, int] = {}
+        #: The row's registrations, until it has been seen that they are what subscriptions and routes say now.
+        self.stored_registrations: StoredRegistrations | None = None
         #: Filters of the newest SUBSCRIBE in this run, and the number after which retained copies belong to it.
         self.newest_filters: frozenset[str] | None = None
         self.newest_number = 0
@@ -184,8 +205,14 @@ class ClientSession:
                 will,
                 self.subscriptions,
                 self.user,
+                self._registrations(),
             ]
         )
+
+    def _registrations(self) -> StoredRegistrations:
+        if self.stored_registrations is not None:
+            return self.stored_registrations
+        return {key: (number, list(self.emitted.get(key, ()))) for key, number in self.generations.items()}
 
 
 class Sessions:
@@ -239,12 +266,13 @@ class Sessions:
     def load(self) -> None:
         """Every session as it was last committed."""
         for key, value in self._engine.states(StateSpace.SESSION):
-            epoch, level, clean_session, connected, will, subscriptions, user = _unpack(value)
+            epoch, level, clean_session, connected, will, subscriptions, user, registered = _unpack(value)
             session = self._add(key.decode(), epoch, level=level, clean_session=clean_session)
             session.connected = connected
             session.may_be_registered = True
             session.will = Will(*will) if will is not None else None
             session.subscriptions.update(subscriptions)
+            session.stored_registrations = registered
             self.give(session, user)
 
     def by_epoch(self) -> dict[int, ClientSession]:
@@ -264,14 +292,22 @@ class Sessions:
         return session
 
 
+def stored_registrations(rows: Iterable[tuple[bytes, bytes]], incarnation: bytes) -> Iterator[KnownSession]:
+    """What is to be registered at targets, by the rows of StateSpace.SESSION; `incarnation` is the store's."""
+    for key, row in rows:
+        client, (epoch, *_, registered) = key.decode(), _unpack(row)
+        correl_id = session_correl_id(incarnation, client, epoch)
+        patterns = {destination: tuple(found) for destination, (_, found) in registered.items()}
+        yield KnownSession(client=client, correl_id=correl_id, patterns=patterns)
+
+
 def _unpack(row: bytes) -> list[Any]:
     """The fields of a session's row behind its version."""
     version, *fields = cast(list[Any], ormsgpack.unpackb(row))
-    if version == _STATE_VERSION_WITHOUT_USER:
-        fields.append(None)
-    elif version != _STATE_VERSION:
+    missing = _MISSING_FIELDS.get(version)
+    if missing is None:
         raise ValueError(f"a session is stored in version {version}, this program reads {_STATE_VERSION}")
-    return fields
+    return fields + missing
 
 
 def flow_key(session: ClientSession, packet_identifier: int) -> bytes:

@@ -9,69 +9,47 @@ the topic, QoS above 0 and RETAIN only, so it is written once and kept; a messag
     RETAIN     PubOpt RetainPub; with an empty payload DeletePub, then a Publish without RetainPub
 
 Every Publish asks for negative notification (MQRO_NAN) to the reply queue: nothing acknowledged is refused in silence.
+A topic whose route has a target goes to that target's transmission queue instead (to_target.py), by the same rules.
 """
 
 import hashlib
-import struct
 from typing import Final, NamedTuple
 
 from gateway.audit_trail.notes import NoteKind, Translation
 from gateway.bridge.dead_letters import put_dead_letter
+from gateway.bridge.origin import ORIGIN, own_origin
+from gateway.bridge.own_commands import OwnCommands, note_request
+from gateway.bridge.routes import Route, Routes
 from gateway.bridge.sessions import ClientSession, HeldPublish, Sessions, flow_key
+from gateway.bridge.target_messages import APPLICATION_NAME, user_identifier
+from gateway.bridge.to_target import ToTarget
+from gateway.channels.target import Target
 from gateway.mqtt.events import PublishReceived, Will
 from gateway.mqtt.packets import PacketType
 from mappings.command import (
-    Command,
     DeletePublication,
-    DeregisterSubscriber,
     Dialect,
     Publish,
-    RegisterSubscriber,
-    write_command,
 )
 from mappings.errors import MappingError
-from mappings.header_chain import FORMAT_MQRFH, FORMAT_MQRFH2
-from mappings.options import PublicationOption, RegistrationOption
-from mappings.topics import character_patterns, escape_topic
-from mq_adapters.embedded.engine import CONTROL_QUEUE, Engine
-from mq_adapters.embedded.queue import Queue
+from mappings.options import PublicationOption
+from mappings.topics import escape_topic
+from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.unit_of_work import StateSpace, UnitOfWork
 from mq_adapters.message import (
-    MQMT_DATAGRAM,
-    MQMT_REQUEST,
-    MQPER_NOT_PERSISTENT,
     MQPER_PERSISTENT,
-    MQRO_NAN,
     Message,
     MessageDescriptor,
 )
+from mq_adapters.reasons import QueueManagerError
 
-#: Private origin of a message: session epoch, exchange, packet identifier, QoS; the client identifier follows.
-ORIGIN: Final = struct.Struct(">QQHB")
 #: Translations kept for each kind of PUBLISH; past it the cache is emptied.
 _TRANSLATION_ENTRIES: Final = 10_000
 #: Headers longer than this (bytes) are written anew for each PUBLISH: they would fill the memory.
 _LONGEST_KEPT_HEADER: Final = 1_024
 #: A topic has at most 65,535 bytes; each may become five (an ampersand's escape) in the header.
 LONGEST_HEADER_BYTES: Final = 393_216
-_APPLICATION_NAME: Final = "rfhbridge"
 _NO_PAYLOAD: Final = (0, b"")
-_SUBSCRIBER: Final = RegistrationOption.CORREL_ID_AS_IDENTITY | RegistrationOption.INFORM_IF_RETAINED
-
-
-def exchange_of(origin: bytes) -> tuple[str, int, int]:
-    """Client identifier, session epoch and exchange of a private origin; ("", 0, 0) for a message without one."""
-    if len(origin) < ORIGIN.size:
-        return "", 0, 0
-    epoch, exchange, _, _ = ORIGIN.unpack_from(origin)
-    return origin[ORIGIN.size :].decode(errors="replace"), epoch, exchange
-
-
-def published_qos(message: Message) -> int:
-    """The QoS with which a message was published; without a private origin a persistent message means QoS 1."""
-    if len(message.origin) < ORIGIN.size:
-        return 1 if message.is_persistent else 0
-    return message.origin[ORIGIN.size - 1]
 
 
 class PublishTranslation(NamedTuple):
@@ -86,15 +64,20 @@ class ToMq:
     """Writes commands for packets and puts them, in the caller's unit of work."""
 
     def __init__(
-        self, engine: Engine, *, dialect: Dialect, stream: str, subscriber_queue: str, reply_queue: str
+        self,
+        engine: Engine,
+        *,
+        commands: OwnCommands,
+        stream: str,
+        routes: Routes,
+        to_target: ToTarget,
     ) -> None:
         self._engine = engine
-        self._dialect = dialect
+        self._routes = routes
+        self._to_target = to_target
+        self.has_targets = routes.has_targets
+        self._commands = commands
         self._stream = engine.queue(stream)
-        self._control = engine.queue(CONTROL_QUEUE)
-        self._subscriber_queue = subscriber_queue
-        self._reply_queue = reply_queue
-        self._format = FORMAT_MQRFH2 if dialect is Dialect.MQRFH2 else FORMAT_MQRFH
         #: By QoS and RETAIN as they stand in the low bits of a PUBLISH's first byte.
         self._translations: tuple[dict[str, PublishTranslation], ...] = tuple({} for _ in range(8))
 
@@ -103,9 +86,43 @@ class ToMq:
         return self._stream.name
 
     @property
+    def targets(self) -> tuple[Target, ...]:
+        return tuple(self._to_target)
+
+    @property
     def maximum_payload_bytes(self) -> int:
         """The longest payload that the stream queue takes with any header in front."""
         return self._stream.maximum_message_bytes - LONGEST_HEADER_BYTES
+
+    # -- what may be taken ---------------------------------------------------------------------------------------------
+
+    def problem(self, session: ClientSession, event: PublishReceived) -> str:
+        """Why a PUBLISH cannot be taken at all, for the log; empty where it can."""
+        route = self._routes.of(event.topic)
+        maximum = self.maximum_payload_bytes
+        if route.target is not None:
+            maximum = self._to_target.maximum_payload_bytes(route, session, event.topic)
+            try:
+                user_identifier(route.target, session.user)
+            except MappingError as error:
+                return str(error)
+        if len(event.payload) > maximum:
+            return f"a payload of {len(event.payload)} bytes is too big for queue {route.queue or self._stream.name}"
+        return ""
+
+    def full_target(self, topic: str) -> Target | None:
+        """The target of a topic's route, if as much waits for it as may."""
+        settings = self._routes.of(topic).target
+        if settings is None:
+            return None
+        target = self._to_target.of(settings)
+        return target if target.is_full else None
+
+    def drop(self, unit: UnitOfWork, session: ClientSession, event: PublishReceived, reason: str, now_us: int) -> None:
+        """A PUBLISH of QoS 0 that cannot be kept: the audit hears of it."""
+        session.incoming_exchange = exchange = session.incoming_exchange + 1
+        queue_name = self._routes.of(event.topic).queue or self._stream.name
+        unit.notes.append((NoteKind.DROPPED, now_us, session.client, session.epoch, exchange, queue_name, 0, reason))
 
     # -- publications --------------------------------------------------------------------------------------------------
 
@@ -115,16 +132,15 @@ class ToMq:
         payload, header = event.payload, event.header
         flags = header[0] & 7
         if flags & 1 and not payload:
-            self._delete_retained(unit, session, event.topic, event.packet_identifier, header, now_us)
+            packet = (int(PacketType.PUBLISH), event.packet_identifier, header)
+            self._delete_retained(unit, session, event.topic, exchange, packet, now_us)
             flags &= 6
         origin = ORIGIN.pack(session.epoch, exchange, event.packet_identifier, event.qos) + session.origin_suffix
         try:
-            translation = self._translations[flags].get(event.topic) or self._translate(event.topic, flags)
+            number, sheet = self._put(unit, session, event.topic, flags, exchange, payload, origin)
         except MappingError as error:
-            self._refuse(unit, session, exchange, header, payload, origin, error, now_us)
+            self._refuse(unit, session, event.topic, exchange, header, payload, origin, error, now_us)
             return
-        message = Message(translation.descriptor, translation.header + payload, origin)
-        number = self._engine.put(unit, self._stream, message)
         unit.notes.append(
             (
                 NoteKind.PUBLISHED,
@@ -136,7 +152,7 @@ class ToMq:
                 len(payload),
                 hashlib.sha256(payload).digest(),
                 number,
-                translation.sheet,
+                sheet,
             )
         )
 
@@ -162,22 +178,24 @@ class ToMq:
         )
 
     def release(self, unit: UnitOfWork, session: ClientSession, packet_identifier: int, now_us: int) -> int:
-        """PUBREL: what was held becomes a Publish and is held no more; then PUBCOMP may leave. Returns the exchange."""
-        held = session.held.pop(packet_identifier)
-        session.held_bytes -= len(held.payload)
-        unit.delete_state(StateSpace.SESSION_INCOMING, flow_key(session, packet_identifier))
+        """PUBREL: what was held becomes a Publish and is held no more; then PUBCOMP may leave. Returns the exchange.
+
+        Raises QueueManagerError where the queue does not take it: then it is held as before.
+        """
+        held = session.held[packet_identifier]
         flags = held.header[0] & 7
         if held.retain and not held.payload:
-            self._delete_retained(unit, session, held.topic, packet_identifier, held.header, now_us)
+            packet = (int(PacketType.PUBLISH), packet_identifier, held.header)
+            self._delete_retained(unit, session, held.topic, held.exchange, packet, now_us)
             flags &= 6
         origin = ORIGIN.pack(session.epoch, held.exchange, packet_identifier, 2) + session.origin_suffix
         try:
-            translation = self._translations[flags].get(held.topic) or self._translate(held.topic, flags)
+            number, sheet = self._put(unit, session, held.topic, flags, held.exchange, held.payload, origin)
         except MappingError as error:
-            self._refuse(unit, session, held.exchange, b"", held.payload, origin, error, now_us)
+            self._refuse(unit, session, held.topic, held.exchange, b"", held.payload, origin, error, now_us)
+            self._forget(unit, session, packet_identifier)
             return held.exchange
-        message = Message(translation.descriptor, translation.header + held.payload, origin)
-        number = self._engine.put(unit, self._stream, message)
+        self._forget(unit, session, packet_identifier)
         unit.notes.append(
             (
                 NoteKind.RELEASED,
@@ -189,10 +207,16 @@ class ToMq:
                 len(held.payload),
                 hashlib.sha256(held.payload).digest(),
                 number,
-                translation.sheet,
+                sheet,
             )
         )
         return held.exchange
+
+    @staticmethod
+    def _forget(unit: UnitOfWork, session: ClientSession, packet_identifier: int) -> None:
+        held = session.held.pop(packet_identifier)
+        session.held_bytes -= len(held.payload)
+        unit.delete_state(StateSpace.SESSION_INCOMING, flow_key(session, packet_identifier))
 
     def publish_will(self, unit: UnitOfWork, session: ClientSession, will: Will, now_us: int) -> None:
         """The will of a connection that ended without DISCONNECT becomes a Publish."""
@@ -202,16 +226,15 @@ class ToMq:
         session.incoming_exchange = exchange = session.incoming_exchange + 1
         origin = ORIGIN.pack(session.epoch, exchange, 0, will.qos) + session.origin_suffix
         payload = (len(will.payload), hashlib.sha256(will.payload).digest())
+        packet = (int(PacketType.CONNECT), 0, part)
         if will.retain and not will.payload:
-            self._delete_retained(unit, session, will.topic, 0, part, now_us, packet_type=PacketType.CONNECT)
+            self._delete_retained(unit, session, will.topic, exchange, packet, now_us)
         try:
-            translation = self._translations[flags].get(will.topic) or self._translate(will.topic, flags)
-        except MappingError as error:
-            self._refuse(unit, session, exchange, b"", will.payload, origin, error, now_us)
+            number, sheet = self._put(unit, session, will.topic, flags, exchange, will.payload, origin)
+        except (MappingError, QueueManagerError) as error:
+            self._refuse(unit, session, will.topic, exchange, b"", will.payload, origin, error, now_us)
             return
-        message = Message(translation.descriptor, translation.header + will.payload, origin)
-        number = self._engine.put(unit, self._stream, message)
-        self._note_request(unit, session, (PacketType.CONNECT, 0, part), payload, number, translation.sheet, now_us)
+        note_request(unit, session, packet, payload, number, sheet, now_us)
 
     def load(self, sessions: Sessions) -> None:
         """Takes up what every session held for QoS 2 when the gateway stopped."""
@@ -223,67 +246,38 @@ class ToMq:
                 held = session.held[packet_identifier] = HeldPublish.unpack(value)
                 session.held_bytes += len(held.payload)
                 session.mqtt.hold(packet_identifier)
-
-    # -- commands ------------------------------------------------------------------------------------------------------
-
-    def patterns(self, topic_filter: str) -> tuple[str, ...]:
-        """What is registered at the broker for an MQTT topic filter: in MQRFH, a superset of character patterns."""
-        return (topic_filter,) if self._dialect is Dialect.MQRFH2 else character_patterns(topic_filter)
-
-    def register(
-        self,
-        unit: UnitOfWork,
-        session: ClientSession,
-        patterns: tuple[str, ...],
-        packet: tuple[int, int, bytes],
-        now_us: int,
-    ) -> bytes:
-        """RegSub for one topic filter; returns the MsgId that the broker's answer carries as CorrelId."""
-        command = RegisterSubscriber(
-            topics=patterns,
-            registration_options=_SUBSCRIBER,
-            queue_name=self._subscriber_queue,
-            queue_manager_name=self._engine.name,
-        )
-        return self._request(unit, session, command, packet, now_us)
-
-    def deregister(
-        self,
-        unit: UnitOfWork,
-        session: ClientSession,
-        patterns: tuple[str, ...],
-        packet: tuple[int, int, bytes],
-        now_us: int,
-    ) -> bytes:
-        """DeregSub for patterns that were registered; returns the MsgId that the answer carries as CorrelId."""
-        command = DeregisterSubscriber(
-            topics=patterns,
-            registration_options=RegistrationOption.CORREL_ID_AS_IDENTITY,
-            queue_name=self._subscriber_queue,
-            queue_manager_name=self._engine.name,
-        )
-        return self._request(unit, session, command, packet, now_us)
-
-    def deregister_all(self, unit: UnitOfWork, session: ClientSession, packet_type: int, now_us: int) -> None:
-        """DeregSub with DeregAll at the end of a session; only a refusal is answered."""
-        command = DeregisterSubscriber(
-            topics=(),
-            registration_options=RegistrationOption.CORREL_ID_AS_IDENTITY | RegistrationOption.DEREGISTER_ALL,
-            queue_name=self._subscriber_queue,
-            queue_manager_name=self._engine.name,
-        )
-        self._request(unit, session, command, (packet_type, 0, b""), now_us, msg_type=MQMT_DATAGRAM)
+                # Numbers of exchanges are never used again, and this one may be ahead of the store's own numbers.
+                session.incoming_exchange = max(session.incoming_exchange, held.exchange)
 
     # -- inside --------------------------------------------------------------------------------------------------------
+
+    def _put(
+        self,
+        unit: UnitOfWork,
+        session: ClientSession,
+        topic: str,
+        flags: int,
+        exchange: int,
+        payload: bytes,
+        origin: bytes,
+    ) -> tuple[int, Translation]:
+        """A Publish where its route says. Raises MappingError for a topic that MQ cannot carry."""
+        if self.has_targets and (route := self._routes.of(topic)).target is not None:
+            return self._to_target.publish(
+                unit, session, route, topic=topic, flags=flags, exchange=exchange, payload=payload, origin=origin
+            )
+        translation = self._translations[flags].get(topic) or self._translate(topic, flags)
+        message = Message(translation.descriptor, translation.header + payload, origin)
+        return self._engine.put(unit, self._stream, message), translation.sheet
 
     def _translate(self, topic: str, flags: int) -> PublishTranslation:
         """The translation for one topic, QoS and RETAIN. Raises MappingError for a topic that MQ cannot carry."""
         options = PublicationOption.RETAIN_PUBLICATION if flags & 1 else PublicationOption(0)
-        if self._dialect is Dialect.MQRFH:
+        if self._commands.dialect is Dialect.MQRFH:
             options |= PublicationOption.NO_REGISTRATION
-        descriptor = self._descriptor(persistent=flags > 1)
-        header = self._write(Publish(topics=(topic,), publication_options=options))
-        sheet = self._sheet("Publish", topic, self._stream, descriptor, header)
+        descriptor = self._commands.descriptor(persistent=flags > 1)
+        header = self._commands.write(Publish(topics=(topic,), publication_options=options))
+        sheet = self._commands.sheet(Publish.verb, topic, self._stream, descriptor, header)
         translation = PublishTranslation(descriptor, header, sheet)
         if len(header) <= _LONGEST_KEPT_HEADER:
             cache = self._translations[flags]
@@ -297,111 +291,63 @@ class ToMq:
         unit: UnitOfWork,
         session: ClientSession,
         topic: str,
-        packet_identifier: int,
-        packet_part: bytes,
-        now_us: int,
-        packet_type: int = PacketType.PUBLISH,
-    ) -> None:
-        """DeletePub in front of the empty Publish, in the same unit of work."""
-        descriptor = self._descriptor(persistent=True)
-        try:
-            # DeletePub takes patterns: in MQRFH `*`, `?` and `%` of a topic name have to be escaped.
-            pattern = escape_topic(topic) if self._dialect is Dialect.MQRFH else topic
-            header = self._write(DeletePublication(topics=(pattern,)))
-        except MappingError:
-            return  # the Publish that follows is refused for the same reason, and says so
-        number = self._engine.put(unit, self._stream, Message(descriptor, header, self._origin(session)))
-        sheet = self._sheet(DeletePublication.verb, topic, self._stream, descriptor, header)
-        packet = (packet_type, packet_identifier, packet_part)
-        self._note_request(unit, session, packet, _NO_PAYLOAD, number, sheet, now_us)
-
-    def _request(
-        self,
-        unit: UnitOfWork,
-        session: ClientSession,
-        command: RegisterSubscriber | DeregisterSubscriber,
+        exchange: int,
         packet: tuple[int, int, bytes],
         now_us: int,
-        msg_type: int = MQMT_REQUEST,
-    ) -> bytes:
-        descriptor = self._descriptor(persistent=True, msg_type=msg_type, correl_id=session.correl_id)
-        header = self._write(command)
-        message = Message(descriptor, header, self._origin(session))
-        number = self._engine.put(unit, self._control, message)
-        sheet = self._sheet(command.verb, " ".join(command.topics), self._control, descriptor, header)
-        self._note_request(unit, session, packet, _NO_PAYLOAD, number, sheet, now_us)
-        return message.msg_id
+    ) -> None:
+        """DeletePub in front of the empty Publish, in the same unit of work."""
+        try:
+            route = self._routes.of(topic)
+            if route.target is None:
+                number, sheet = self._put_deletion(unit, session, topic)
+            else:
+                number, sheet = self._put_deletion_at_target(unit, session, route, topic, exchange)
+        except MappingError:
+            return  # the Publish that follows is refused for the same reason, and says so
+        note_request(unit, session, packet, _NO_PAYLOAD, number, sheet, now_us)
+
+    def _put_deletion(self, unit: UnitOfWork, session: ClientSession, topic: str) -> tuple[int, Translation]:
+        descriptor = self._commands.descriptor(persistent=True)
+        # DeletePub takes patterns: in MQRFH `*`, `?` and `%` of a topic name have to be escaped.
+        pattern = escape_topic(topic) if self._commands.dialect is Dialect.MQRFH else topic
+        header = self._commands.write(DeletePublication(topics=(pattern,)))
+        number = self._engine.put(unit, self._stream, Message(descriptor, header, own_origin(session)))
+        return number, self._commands.sheet(DeletePublication.verb, topic, self._stream, descriptor, header)
+
+    def _put_deletion_at_target(
+        self, unit: UnitOfWork, session: ClientSession, route: Route, topic: str, exchange: int
+    ) -> tuple[int, Translation]:
+        assert route.target is not None
+        user_identifier(route.target, session.user)  # who may not publish may not delete either
+        origin = own_origin(session)
+        return self._to_target.delete_retained(unit, session, route, topic=topic, exchange=exchange, origin=origin)
 
     def _refuse(
         self,
         unit: UnitOfWork,
         session: ClientSession,
+        topic: str,
         exchange: int,
         header: bytes,
         payload: bytes,
         origin: bytes,
-        error: MappingError,
+        error: MappingError | QueueManagerError,
         now_us: int,
     ) -> None:
-        """A PUBLISH that no header can carry: the payload goes whole to the dead-letter queue, with the reason."""
+        """The payload of what cannot be carried or put goes whole to the dead-letter queue, with the reason."""
         identity = (session.client, session.epoch, exchange)
         if header:
             digest = hashlib.sha256(payload).digest()
             unit.notes.append((NoteKind.ACCEPTED, now_us, *identity, header, len(payload), digest))
         message = Message(
-            MessageDescriptor(persistence=MQPER_PERSISTENT, put_appl_name=_APPLICATION_NAME), payload, origin
+            MessageDescriptor(persistence=MQPER_PERSISTENT, put_appl_name=APPLICATION_NAME), payload, origin
         )
         unit.notes.append((NoteKind.REFUSED, now_us, *identity, Publish.verb, 0, error.reason_code, str(error)))
         put_dead_letter(
             self._engine,
             unit,
             message,
-            queue_name=self._stream.name,
+            queue_name=self._routes.of(topic).queue or self._stream.name,
             reason_code=error.reason_code,
             exchange=identity,
-        )
-
-    def _note_request(
-        self,
-        unit: UnitOfWork,
-        session: ClientSession,
-        packet: tuple[int, int, bytes],
-        payload: tuple[int, bytes],
-        number: int,
-        sheet: Translation,
-        now_us: int,
-    ) -> None:
-        unit.notes.append((NoteKind.REQUESTED, now_us, session.client, session.epoch, *packet, *payload, number, sheet))
-
-    def _origin(self, session: ClientSession) -> bytes:
-        return ORIGIN.pack(session.epoch, 0, 0, 1) + session.origin_suffix
-
-    def _write(self, command: Command) -> bytes:
-        return write_command(command, self._dialect)
-
-    def _descriptor(
-        self, *, persistent: bool, msg_type: int = MQMT_DATAGRAM, correl_id: bytes = bytes(24)
-    ) -> MessageDescriptor:
-        return MessageDescriptor(
-            format=self._format,
-            msg_type=msg_type,
-            report=MQRO_NAN if msg_type == MQMT_DATAGRAM else 0,
-            reply_to_q=self._reply_queue,
-            reply_to_q_mgr=self._engine.name,
-            persistence=MQPER_PERSISTENT if persistent else MQPER_NOT_PERSISTENT,
-            correl_id=correl_id,
-            put_appl_name=_APPLICATION_NAME,
-        )
-
-    def _sheet(self, verb: str, topic: str, queue: Queue, descriptor: MessageDescriptor, header: bytes) -> Translation:
-        return Translation(
-            command=verb,
-            topic=topic,
-            queue=queue.name,
-            correl_id=descriptor.correl_id,
-            persistent=descriptor.persistence == MQPER_PERSISTENT,
-            format=descriptor.format,
-            coded_char_set_id=descriptor.coded_char_set_id,
-            encoding=descriptor.encoding,
-            header=header,
         )

@@ -19,19 +19,15 @@ import struct
 from collections.abc import Callable
 from typing import Final
 
-from gateway.audit_trail.notes import Arrival, NoteKind
+from gateway.audit_trail.notes import NoteKind
+from gateway.bridge.counts import Counts
 from gateway.bridge.dead_letters import put_dead_letter
+from gateway.bridge.origin import exchange_of
+from gateway.bridge.publications import Publication, Publications
 from gateway.bridge.sessions import ClientSession, Link, Sessions, flow_key
-from gateway.bridge.to_mq import exchange_of, published_qos
 from gateway.mqtt import packets
 from gateway.mqtt.events import DeliveryAcknowledged, DeliveryCompleted, DeliveryReceived
 from gateway.mqtt.session import Outgoing, OutgoingState
-from gateway.mqtt.wire import MAXIMUM_REMAINING_LENGTH
-from mappings.command import Publish, read_command
-from mappings.errors import MappingError
-from mappings.header_chain import read_header_chain
-from mappings.options import PublicationOption
-from mappings.topics import TopicError, check_mqtt_topic_name
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.unit_of_work import StateSpace, UnitOfWork
@@ -46,9 +42,7 @@ _BATCH_MESSAGES: Final = 200
 _BATCH_BYTES: Final = 1024 * 1024
 #: Messages destroyed in one unit of work when a session ends.
 _DRAIN_MESSAGES: Final = 1_000
-_ARRIVAL_ENTRIES: Final = 10_000
-#: Headers longer than this (bytes) are read anew for each message: they would fill the memory.
-_LONGEST_KEPT_HEADER: Final = 1_024
+_UNKNOWN: Final = "publications for sessions that have ended"
 #: Topics of one publication that are looked at; the index of a topic is stored in one byte.
 _MAXIMUM_TOPICS: Final = 256
 
@@ -82,38 +76,25 @@ class Flow:
         return _FLOW.pack(self.number, self.exchange, self.order, qos, self.granted_qos, self.topic_index, state)
 
 
-class Publication:
-    """A publication's header chain, read once for all messages that carry the same bytes.
-
-    `topics` are those that MQTT can name.
-    """
-
-    __slots__ = ("body_offset", "is_retained", "topics")
-
-    def __init__(self, topics: tuple[str, ...], is_retained: bool, body_offset: int) -> None:
-        self.topics = topics
-        self.is_retained = is_retained
-        self.body_offset = body_offset
-
-    def fits(self, message: Message) -> bool:
-        """Whether a PUBLISH on the longest of the topics can carry the payload."""
-        longest = max((len(topic.encode()) for topic in self.topics), default=0)
-        return len(message.body) - self.body_offset + longest + 4 <= MAXIMUM_REMAINING_LENGTH
-
-
 class ToMqtt:
     """Takes publications off the subscriber queue and sends them to the connected clients."""
 
     def __init__(
-        self, engine: Engine, sessions: Sessions, queue: Queue, *, call_soon: Callable[[Callable[[], None]], object]
+        self,
+        engine: Engine,
+        sessions: Sessions,
+        queue: Queue,
+        *,
+        publications: Publications,
+        counts: Counts,
+        call_soon: Callable[[Callable[[], None]], object],
     ) -> None:
         self._engine = engine
         self._sessions = sessions
         self._queue = queue
+        self._publications = publications
+        self._counts = counts
         self._call_soon = call_soon
-        self._publications: dict[bytes, Publication] = {}
-        #: Fact sheets for the audit, by publication and CorrelId.
-        self._sheets: dict[tuple[Publication, bytes], Arrival] = {}
 
     # -- from the queue to the client ----------------------------------------------------------------------------------
 
@@ -145,7 +126,7 @@ class ToMqtt:
 
     def _send(self, unit: UnitOfWork, session: ClientSession, message: Message, out: list[bytes]) -> bool:
         """Adds one message's packets to `out`; False when it must wait for a wider window."""
-        publication = self._publication(message)
+        publication = self._publications.of(message)
         if publication is None or not publication.fits(message):
             self._dead_letter(unit, message)
             return True
@@ -153,7 +134,7 @@ class ToMqtt:
         if not wanted:
             self._drop(unit, (session.client, session.epoch), message, _why_unwanted(publication))
             return True
-        published = published_qos(message)
+        published = publication.qos(message)
         flows = sum(1 for _, granted in wanted if min(granted, published))
         if flows > session.mqtt.window() and session.mqtt.outgoing:
             self._engine.give_back([(self._queue, message)], wake=False)
@@ -204,8 +185,8 @@ class ToMqtt:
                 len(payload),
                 hashlib.sha256(payload).digest(),
                 flow.granted_qos,
-                published_qos(message),
-                self._sheet(session, publication, message),
+                publication.qos(message),
+                self._publications.sheet(session.correl_id, publication, message),
             )
         )
         return packet_header + payload
@@ -224,7 +205,7 @@ class ToMqtt:
         in_flight = flow.in_flight
         if outgoing.state is OutgoingState.AWAIT_PUBCOMP or in_flight is None:
             return packets.pubrel(outgoing.packet_identifier, duplicate=True, level=session.level)
-        publication = self._publication(in_flight.message)
+        publication = self._publications.of(in_flight.message)
         assert publication is not None
         return self._packet(
             unit,
@@ -297,8 +278,13 @@ class ToMqtt:
             flow = Flow(in_flight, number, exchange, granted, topic_index)
             flow.order = order
             session.mqtt.restore(int.from_bytes(key[8:], "big"), flow, qos, state)
+        self.discard_unknown()
+
+    def discard_unknown(self) -> None:
+        """Destroys what no session waits for: from a target, publications arrive after the session has ended there."""
         for correl_id in tuple(self._queue.lanes):
             if self._sessions.of_correl_id(correl_id) is None:
+                self._counts.add(_UNKNOWN, len(self._queue.lanes[correl_id]))
                 self._drain_behind(correl_id, ("", 0))
 
     def _forget_flow(self, key: bytes) -> None:
@@ -349,22 +335,6 @@ class ToMqtt:
 
     # -- inside --------------------------------------------------------------------------------------------------------
 
-    def _publication(self, message: Message) -> Publication | None:
-        """The publication in a message; None where no publication can be read."""
-        descriptor, body = message.descriptor, message.body
-        order = "little" if descriptor.encoding & 2 else "big"
-        length = int.from_bytes(body[8:12], order)  # type: ignore[arg-type]  # "little" or "big"
-        described = struct.pack(">ii", descriptor.coded_char_set_id, descriptor.encoding)
-        key = descriptor.format + described + body[:length] if 32 <= length <= len(body) else b""
-        found = self._publications.get(key)
-        if found is None:
-            found = _read_publication(message)
-            if found is not None and found.body_offset == length <= _LONGEST_KEPT_HEADER:
-                if len(self._publications) >= _ARRIVAL_ENTRIES:
-                    self._publications.clear()
-                self._publications[key] = found
-        return found
-
     def _close(self, unit: UnitOfWork, flow: Flow) -> None:
         """A flow needs its message's bytes no more; the last one destroys the message."""
         in_flight, flow.in_flight = flow.in_flight, None
@@ -389,28 +359,6 @@ class ToMqtt:
             reason_code=ReasonCode.MQRC_RFH_ERROR,
             exchange=exchange_of(message.origin),
         )
-
-    def _sheet(self, session: ClientSession, publication: Publication, message: Message) -> Arrival:
-        """The audit's fact sheet of a publication as this session gets it."""
-        key = (publication, session.correl_id)
-        sheet = self._sheets.get(key)
-        if sheet is None:
-            descriptor = message.descriptor
-            sheet = Arrival(
-                queue=self._queue.name,
-                correl_id=session.correl_id,
-                topic=publication.topics[0],
-                is_retained=publication.is_retained,
-                format=descriptor.format,
-                coded_char_set_id=descriptor.coded_char_set_id,
-                encoding=descriptor.encoding,
-                header=message.body[: publication.body_offset],
-            )
-            if publication.body_offset <= _LONGEST_KEPT_HEADER:
-                if len(self._sheets) >= _ARRIVAL_ENTRIES:
-                    self._sheets.clear()
-                self._sheets[key] = sheet
-        return sheet
 
 
 def _note_answer(
@@ -464,31 +412,3 @@ def _start(unit: UnitOfWork, session: ClientSession, flow: Flow, qos: int) -> in
 def _flow(token: object) -> Flow:
     assert isinstance(token, Flow)
     return token
-
-
-def _read_publication(message: Message) -> Publication | None:
-    descriptor = message.descriptor
-    try:
-        chain = read_header_chain(
-            message.body,
-            format=descriptor.format,
-            coded_char_set_id=descriptor.coded_char_set_id,
-            encoding=descriptor.encoding,
-        )
-        command = read_command(chain)
-    except MappingError:
-        return None
-    if not isinstance(command, Publish):
-        return None
-    is_retained = bool(command.publication_options & PublicationOption.IS_RETAINED_PUBLICATION)
-    topics = tuple(topic for topic in command.topics if _is_topic_name(topic))
-    return Publication(topics, is_retained, chain.body_offset)
-
-
-def _is_topic_name(topic: str) -> bool:
-    """In MQ `+` and `#` may stand in a topic; MQTT has no such topic name, so nobody can be sent it."""
-    try:
-        check_mqtt_topic_name(topic)
-    except TopicError:
-        return False
-    return True

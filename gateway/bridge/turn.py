@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Protocol
 
+from gateway.audit_trail.notes import NoteKind
 from gateway.bridge.sessions import ClientSession, Link
 from gateway.mqtt.connection import Connection
 from mq_adapters.embedded.unit_of_work import UnitOfWork
@@ -18,8 +19,17 @@ class MqttLink(Link, Protocol):
     outstanding: int
     is_open: bool
 
-    def pause_reading(self) -> None: ...
+    def pause_reading(self) -> None:
+        """Until commits under way are done."""
+        ...
+
     def resume_reading(self) -> None: ...
+
+    def hold_back(self) -> None:
+        """Reads no more until there is room at a target, and does not take the peer for dead meanwhile."""
+        ...
+
+    def let_go(self) -> None: ...
 
 
 class Turn:
@@ -46,3 +56,29 @@ class Turn:
             ranges[-1][1] = exchange
         else:
             ranges.append([exchange, exchange])
+
+
+class Confirmations:
+    """What was acknowledged to clients, for the audit: ranges of exchanges by session and packet type."""
+
+    def __init__(self) -> None:
+        self._ranges: dict[tuple[ClientSession, int], Ranges] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._ranges)
+
+    def add(self, turn: Turn) -> None:
+        """The acknowledgements of a turn have left."""
+        for packet_type, ranges in turn.confirmed.items():
+            known = self._ranges.setdefault((turn.session, packet_type), [])
+            if known and known[-1][1] == ranges[0][0] - 1:
+                known[-1][1] = ranges[0][1]
+                known += ranges[1:]
+            else:
+                known += ranges
+
+    def note(self, unit: UnitOfWork, now_us: int) -> None:
+        """Puts the notes of all of them into a unit, and begins anew."""
+        for (session, packet_type), ranges in self._ranges.items():
+            unit.notes.append((NoteKind.CONFIRMED, now_us, session.client, session.epoch, packet_type, ranges))
+        self._ranges = {}

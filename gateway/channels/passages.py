@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from gateway.audit_trail.notes import NoteKind, Passage
-from gateway.bridge.to_mq import exchange_of
+from gateway.bridge.origin import exchange_of
 from gateway.channels.target import Target
 from mappings.errors import MappingError
 from mappings.header_chain import FORMAT_DEAD_LETTER, read_dead_letter_header

@@ -8,7 +8,7 @@ import ormsgpack
 import pytest
 
 from gateway.audit_trail.notes import BrokerNotes, NoteKind, pack_batch
-from gateway.bridge.to_mq import exchange_of
+from gateway.bridge.origin import exchange_of
 from gateway.config import Settings
 from gateway.conversion import BATCH_MESSAGES, ConversionService
 from gateway.converter import REMEMBERED_HEADERS, Converter

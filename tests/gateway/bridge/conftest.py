@@ -11,11 +11,12 @@ from gateway.access.access_list import AccessList
 from gateway.access.login import Login
 from gateway.access.rights import Access
 from gateway.audit_trail.notes import BrokerNotes
-from gateway.bridge.bridge import Bridge
+from gateway.bridge.assembly import build_bridge
+from gateway.bridge.origin import exchange_of
+from gateway.bridge.routes import Routes
 from gateway.bridge.sessions import ClientSession, Sessions
-from gateway.bridge.subscriptions import Subscriptions
-from gateway.bridge.to_mq import ToMq, exchange_of
-from gateway.bridge.to_mqtt import ToMqtt
+from gateway.channels.target import Target
+from gateway.config import RouteSettings, TargetSettings
 from gateway.mqtt.connection import Connection
 from mappings.command import Dialect
 from mq_adapters.broker.broker import Broker
@@ -74,6 +75,7 @@ class FakeLink:
         self.outstanding = 0
         self.is_open = True
         self._is_reading = True
+        self._is_held_back = False
         self.can_send = True
         self.sent = b""
         self.reason: str | None = None
@@ -92,8 +94,14 @@ class FakeLink:
     def resume_reading(self) -> None:
         self._is_reading = True
 
+    def hold_back(self) -> None:
+        self._is_held_back = True
+
+    def let_go(self) -> None:
+        self._is_held_back = False
+
     def is_read(self) -> bool:
-        return self._is_reading
+        return self._is_reading and not self._is_held_back
 
     def taken(self) -> bytes:
         """What was sent since the last call."""
@@ -114,6 +122,8 @@ class World:
         subscribe: tuple[str, ...] = ("#",),
         access_list: AccessList | None = None,
         login: Login | None = None,
+        targets: tuple[TargetSettings, ...] = (),
+        routes: tuple[RouteSettings, ...] = (),
     ) -> None:
         self._data = data
         self.now_us = NOW_US
@@ -129,29 +139,20 @@ class World:
             Broker(self.engine, listener=BrokerNotes(lambda: self.now_us, exchange_of)).attach()
         self.access = access = Access(publish=publish, subscribe=subscribe, access_list=access_list)
         self.sessions = Sessions(self.engine, maximum_in_flight=10, access=access)
-        to_mq = ToMq(
-            self.engine,
-            dialect=dialect,
-            stream=DEFAULT_STREAM,
-            subscriber_queue=SUBSCRIBER_QUEUE,
-            reply_queue=REPLY_QUEUE,
-        )
-        to_mqtt = ToMqtt(self.engine, self.sessions, subscriber_queue, call_soon=self._calls.append)
-        subscriptions = Subscriptions(
+        self.targets = {each.name: Target(self.engine, each) for each in targets}
+        self.bridge = build_bridge(
             self.engine,
             self.sessions,
-            to_mq,
+            login or Login(),
+            dialect=dialect,
+            stream=DEFAULT_STREAM,
+            subscriber_queue=subscriber_queue,
             reply_queue=reply_queue,
+            routes=Routes(routes, targets, own_dialect=dialect),
+            targets=self.targets.values(),
             answer_timeout_s=10.0,
             maximum_subscriptions=3,
-        )
-        self.bridge = Bridge(
-            self.engine,
-            sessions=self.sessions,
-            to_mq=to_mq,
-            to_mqtt=to_mqtt,
-            subscriptions=subscriptions,
-            login=login or Login(),
+            call_soon=self._calls.append,
         )
         self.bridge.load()
         self.run()

@@ -84,7 +84,7 @@ def test_a_publication_that_is_too_long_for_a_publish_goes_to_the_dead_letter_qu
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The real limit is 268,435,455 bytes behind the fixed header (MQTT 3.1.1 section 2.2.3)."""
-    monkeypatch.setattr("gateway.bridge.to_mqtt.MAXIMUM_REMAINING_LENGTH", 27)
+    monkeypatch.setattr("gateway.bridge.publications.MAXIMUM_REMAINING_LENGTH", 27)
     first, second = _subscribed(world, "one1"), _subscribed(world, "two2")
     world.put(mqrfh2("big") + bytes(21))
     world.put(mqrfh2("big") + b"x" * 20)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.bridge import bridge
+from gateway.bridge import intake
 from mq_adapters.embedded.unit_of_work import StateSpace
 from tests.gateway.bridge.conftest import FakeLink, NewWorld, World, written
 
@@ -105,7 +105,7 @@ def test_a_session_holds_so_many_bytes_of_qos_2_and_no_more(
     new_world: NewWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One that is larger than all is taken where nothing else is held; what was held before a restart counts."""
-    monkeypatch.setattr(bridge, "MAXIMUM_HELD_BYTES", 4)
+    monkeypatch.setattr(intake, "MAXIMUM_HELD_BYTES", 4)
     world = new_world()
     link = world.connect("self", flags="00")
     world.receive(link, "34 0A 0001 'a' 0001 'large'", "62 02 0001")

@@ -1,0 +1,76 @@
+"""Builds the bridge of its rooms."""
+
+from collections.abc import Callable, Iterable
+
+from gateway.access.login import Login
+from gateway.bridge.bridge import Bridge
+from gateway.bridge.counts import Counts
+from gateway.bridge.own_commands import OwnCommands
+from gateway.bridge.publications import Publications
+from gateway.bridge.registrations import Registrations
+from gateway.bridge.replies import Replies
+from gateway.bridge.requests import Requests
+from gateway.bridge.routes import Routes
+from gateway.bridge.sessions import Sessions
+from gateway.bridge.subscriptions import Subscriptions
+from gateway.bridge.to_mq import ToMq
+from gateway.bridge.to_mqtt import ToMqtt
+from gateway.bridge.to_target import ToTarget
+from gateway.channels.target import Target
+from mappings.command import Dialect
+from mq_adapters.embedded.engine import Engine
+from mq_adapters.embedded.queue import Queue
+
+
+def build_bridge(
+    engine: Engine,
+    sessions: Sessions,
+    login: Login,
+    *,
+    dialect: Dialect,
+    stream: str,
+    subscriber_queue: Queue,
+    reply_queue: Queue,
+    routes: Routes,
+    targets: Iterable[Target] = (),
+    answer_timeout_s: float,
+    maximum_subscriptions: int,
+    call_soon: Callable[[Callable[[], None]], object],
+) -> Bridge:
+    """The bridge of a gateway; `Bridge.load` then takes up what the store has. `targets` are those of the routes."""
+    reached = tuple(targets)
+    counts = Counts()
+    commands = OwnCommands(
+        dialect=dialect,
+        queue_manager_name=engine.name,
+        subscriber_queue=subscriber_queue.name,
+        reply_queue=reply_queue.name,
+    )
+    to_target = ToTarget(engine, reached)
+    to_mq = ToMq(engine, commands=commands, stream=stream, routes=routes, to_target=to_target)
+    publications = Publications(own_name=engine.name, queue_name=subscriber_queue.name, routes=routes)
+    replies = Replies(engine, reply_queue, stream_name=stream, counts=counts, routes=routes, targets=reached)
+    requests = Requests(engine, commands=commands, to_target=to_target)
+    registrations = Registrations(
+        engine, sessions, requests, replies, routes=routes, targets=reached, call_soon=call_soon
+    )
+    return Bridge(
+        engine,
+        sessions=sessions,
+        to_mq=to_mq,
+        to_mqtt=ToMqtt(
+            engine, sessions, subscriber_queue, publications=publications, counts=counts, call_soon=call_soon
+        ),
+        replies=replies,
+        registrations=registrations,
+        subscriptions=Subscriptions(
+            engine,
+            sessions,
+            registrations,
+            replies,
+            answer_timeout_s=answer_timeout_s,
+            maximum_subscriptions=maximum_subscriptions,
+        ),
+        login=login,
+        counts=counts,
+    )

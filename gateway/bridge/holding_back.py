@@ -1,0 +1,74 @@
+"""Publishers that are held back: their target has as much waiting for it as it may.
+
+A link whose next PUBLISH of QoS 1 or 2 has no room is not read any more, and what it had sent already waits here, from
+that PUBLISH on: at most one read of the socket, or one packet. When the target has room, each link goes on where it
+was. Nothing of it was acknowledged, so a client whose connection ends meanwhile sends it again.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from gateway.bridge.sessions import ClientSession, Link
+from gateway.bridge.turn import MqttLink
+from gateway.mqtt.events import (
+    DeliveryAcknowledged,
+    DeliveryCompleted,
+    DeliveryReceived,
+    DisconnectReceived,
+    Event,
+    PublishReceived,
+    ReleaseReceived,
+)
+
+#: What is carried out of a link that ended while it was held back: it changes flows that the session still has.
+_STILL_COUNTS: Final = (DeliveryAcknowledged, DeliveryReceived, DeliveryCompleted, ReleaseReceived)
+
+CarryOut = Callable[[MqttLink, ClientSession, list[Event]], None]
+
+
+class HeldBack:
+    """Links that wait for room at a target, and what they had sent."""
+
+    def __init__(self, carry_out: CarryOut) -> None:
+        self._carry_out = carry_out
+        #: Target and events of each link, in the order in which they came here.
+        self._links: dict[Link, tuple[MqttLink, str, list[Event]]] = {}
+
+    def __len__(self) -> int:
+        return len(self._links)
+
+    def hold(self, link: MqttLink, target: str, events: list[Event]) -> None:
+        """Reads the link no more; its events wait."""
+        link.hold_back()
+        self._links[link] = (link, target, events)
+
+    def keep(self, link: MqttLink, events: list[Event]) -> bool:
+        """Events of a link that is held back wait behind the others; False for a link that is not."""
+        held = self._links.get(link)
+        if held is None:
+            return False
+        held[2].extend(events)
+        return True
+
+    def go_on(self, target: str) -> None:
+        """The target has room: everyone goes on until it is full again."""
+        waiting = [(link, events) for link, name, events in self._links.values() if name == target]
+        for link, _ in waiting:
+            del self._links[link]
+        for link, events in waiting:
+            link.let_go()
+            if link.session is not None and link.is_open:
+                self._carry_out(link, link.session, events)
+
+    def end(self, ended: Link, session: ClientSession) -> None:
+        """The link has ended. What it had published leaves no trace; its answers to deliveries count."""
+        held = self._links.pop(ended, None)
+        if held is None:
+            return
+        link, _, events = held
+        for event in events:
+            if isinstance(event, PublishReceived) and event.qos > 1:
+                session.mqtt.drop(event.packet_identifier)
+            elif isinstance(event, DisconnectReceived):
+                session.will = None
+        self._carry_out(link, session, [event for event in events if isinstance(event, _STILL_COUNTS)])

@@ -1,0 +1,108 @@
+"""PUBLISH and PUBREL of a client: what may be taken, and what is acknowledged after the commit.
+
+Step 3 on the way of a PUBLISH. A PUBLISH that may not be or cannot be taken closes the connection: MQTT 3.1.1 has no
+negative acknowledgement, and nothing may be acknowledged and refused in silence.
+"""
+
+from typing import Final
+
+from gateway.bridge.counts import Counts
+from gateway.bridge.to_mq import ToMq
+from gateway.bridge.turn import Turn
+from gateway.mqtt.events import Event, PublishReceived, PublishRepeated, ReleaseReceived
+from gateway.mqtt.packets import PacketType
+from mq_adapters.embedded.engine import Engine
+from mq_adapters.reasons import QueueManagerError
+
+_PUBACK: Final = b"\x40\x02"
+_PUBREC: Final = b"\x50\x02"
+_PUBCOMP: Final = b"\x70\x02"
+#: Payloads of QoS 2 that one session may have between PUBLISH and PUBREL, in bytes; a single larger one is taken.
+MAXIMUM_HELD_BYTES: Final = 64 * 1024 * 1024
+_FULL: Final = "the target's queue is full"
+
+
+class Intake:
+    """Takes what clients publish, in the unit of work of their turn."""
+
+    def __init__(self, engine: Engine, to_mq: ToMq, counts: Counts) -> None:
+        self._engine = engine
+        self._to_mq = to_mq
+        self._counts = counts
+        self._has_targets = to_mq.has_targets
+        self._maximum_payload_bytes = to_mq.maximum_payload_bytes
+
+    def publish(self, turn: Turn, event: PublishReceived, now_us: int) -> None:
+        """Where the client may not publish there, the connection is closed and the PUBLISH leaves no trace.
+
+        What came behind it in the same read is carried out all the same: the session has taken note of it already.
+        """
+        session = turn.session
+        rights = session.rights
+        if not (rights.allows_every_publish or rights.may_publish(event.topic)):
+            self._refuse_publish(turn, event, f"publish to {event.topic!r} is not allowed")
+            return
+        if (self._has_targets or len(event.payload) > self._maximum_payload_bytes) and (
+            problem := self._to_mq.problem(session, event)
+        ):
+            self._refuse_publish(turn, event, problem)
+            return
+        qos = event.qos
+        if self._has_targets and not qos and self._to_mq.full_target(event.topic) is not None:
+            self._drop(turn, event, _FULL, now_us)
+            return
+        if qos == 2:
+            if session.held and session.held_bytes + len(event.payload) > MAXIMUM_HELD_BYTES:
+                self._refuse_publish(
+                    turn, event, f"more than {MAXIMUM_HELD_BYTES} bytes of QoS 2 wait for their PUBREL"
+                )
+                return
+            self._to_mq.hold(turn.unit, session, event, now_us)
+            turn.acknowledgements.append(_PUBREC + event.packet_identifier.to_bytes(2, "big"))
+            turn.confirm(PacketType.PUBREC, session.incoming_exchange)
+            return
+        try:
+            self._to_mq.publish(turn.unit, session, event, now_us)
+        except QueueManagerError as error:
+            self._not_put(turn, event, error, now_us)
+            return
+        if qos:
+            turn.acknowledgements.append(_PUBACK + event.packet_identifier.to_bytes(2, "big"))
+            turn.confirm(PacketType.PUBACK, session.incoming_exchange)
+
+    def _not_put(self, turn: Turn, event: PublishReceived, error: QueueManagerError, now_us: int) -> None:
+        """The queue here does not take it; nothing that was acknowledged is lost by that."""
+        if event.qos:
+            self._refuse_publish(turn, event, str(error))
+        else:
+            self._drop(turn, event, error.reason_name, now_us)
+
+    def _drop(self, turn: Turn, event: PublishReceived, reason: str, now_us: int) -> None:
+        self._counts.add(f"QoS 0, {reason}")
+        self._to_mq.drop(turn.unit, turn.session, event, reason, now_us)
+
+    @staticmethod
+    def _refuse_publish(turn: Turn, event: PublishReceived, reason: str) -> None:
+        if event.qos == 2:
+            turn.session.mqtt.drop(event.packet_identifier)
+        turn.link.close(reason)
+
+    def publish_repeated(self, turn: Turn, event: Event) -> None:
+        assert isinstance(event, PublishRepeated)
+        turn.acknowledgements.append(_PUBREC + event.packet_identifier.to_bytes(2, "big"))
+
+    def release(self, turn: Turn, event: Event) -> None:
+        assert isinstance(event, ReleaseReceived)
+        pubcomp = _PUBCOMP + event.packet_identifier.to_bytes(2, "big")
+        if event.held and event.packet_identifier in turn.session.held:  # else its PUBLISH was refused in this read
+            now_us = self._engine.now_us()
+            try:
+                exchange = self._to_mq.release(turn.unit, turn.session, event.packet_identifier, now_us)
+            except QueueManagerError as error:
+                turn.session.mqtt.hold(event.packet_identifier)  # the client sends PUBREL again
+                turn.link.close(str(error))
+                return
+            turn.confirm(PacketType.PUBCOMP, exchange)
+            turn.carried_on.append(pubcomp)
+            turn.finished.append((turn.session.mqtt.drop, event.packet_identifier))
+        turn.acknowledgements.append(pubcomp)

@@ -1,0 +1,33 @@
+"""The private origin of a message: which exchange of which session it came from.
+
+The broker copies it to every copy and answer. It never leaves the store, so what it says is the gateway's own word.
+"""
+
+import struct
+from typing import Final
+
+from gateway.bridge.sessions import ClientSession
+from mq_adapters.message import Message
+
+#: Private origin of a message: session epoch, exchange, packet identifier, QoS; the client identifier follows.
+ORIGIN: Final = struct.Struct(">QQHB")
+
+
+def exchange_of(origin: bytes) -> tuple[str, int, int]:
+    """Client identifier, session epoch and exchange of a private origin; ("", 0, 0) for a message without one."""
+    if len(origin) < ORIGIN.size:
+        return "", 0, 0
+    epoch, exchange, _, _ = ORIGIN.unpack_from(origin)
+    return origin[ORIGIN.size :].decode(errors="replace"), epoch, exchange
+
+
+def published_qos(message: Message) -> int:
+    """The QoS with which a message was published; without a private origin a persistent message means QoS 1."""
+    if len(message.origin) < ORIGIN.size:
+        return 1 if message.is_persistent else 0
+    return message.origin[ORIGIN.size - 1]
+
+
+def own_origin(session: ClientSession) -> bytes:
+    """The private origin of a session's command that is no publication."""
+    return ORIGIN.pack(session.epoch, 0, 0, 1) + session.origin_suffix

@@ -1,0 +1,164 @@
+"""Publications as they come off the subscriber queue: their topics, QoS, and where the payload begins.
+
+The embedded broker's are alike for every message of a topic, so they are read once and kept. A target's may carry what
+they were as a PUBLISH (carrier.py), differ from message to message, and have the prefix of a stream, which MQTT clients
+do not see. Whose a publication is says its MQMD: a broker writes its queue manager's name into PutApplName.
+"""
+
+import struct
+from typing import Final
+
+from gateway.audit_trail.notes import Arrival
+from gateway.bridge.carrier import Carried, read_carried
+from gateway.bridge.origin import ORIGIN, published_qos
+from gateway.bridge.routes import EMBEDDED, Destination, Routes
+from gateway.mqtt.wire import MAXIMUM_REMAINING_LENGTH
+from mappings.command import Publish, read_command
+from mappings.errors import MappingError
+from mappings.header_chain import read_header_chain
+from mappings.options import PublicationOption
+from mappings.topics import TopicError, check_mqtt_topic_name
+from mq_adapters.message import MQAT_BROKER, Message
+
+_ENTRIES: Final = 10_000
+#: Headers longer than this (bytes) are read anew for each message: they would fill the memory.
+_LONGEST_KEPT_HEADER: Final = 1_024
+_PUT_APPL_NAME_CHARACTERS: Final = 28
+
+
+class Publication:
+    """A publication's header chain, read once for all messages that carry the same bytes.
+
+    `topics` are those that MQTT can name, without the prefix of `destination`; `carried` is from outside.
+    """
+
+    __slots__ = ("body_offset", "carried", "destination", "is_retained", "topics")
+
+    def __init__(
+        self, topics: tuple[str, ...], is_retained: bool, body_offset: int, carried: Carried, destination: Destination
+    ) -> None:
+        self.topics = topics
+        self.is_retained = is_retained
+        self.body_offset = body_offset
+        self.carried = carried
+        self.destination = destination
+
+    def qos(self, message: Message) -> int:
+        """The QoS with which a message was published: as the gateway knows, as it carries, or by its persistence."""
+        if self.carried.qos is None or len(message.origin) >= ORIGIN.size:
+            return published_qos(message)
+        return self.carried.qos
+
+    def fits(self, message: Message) -> bool:
+        """Whether a PUBLISH on the longest of the topics can carry the payload."""
+        longest = max((len(topic.encode()) for topic in self.topics), default=0)
+        return len(message.body) - self.body_offset + longest + 4 <= MAXIMUM_REMAINING_LENGTH
+
+
+class Publications:
+    """Reads publications, and keeps what is alike."""
+
+    def __init__(self, *, own_name: str, queue_name: str, routes: Routes) -> None:
+        """`own_name`: of the embedded queue manager, whose topics have no prefix; `queue_name`: where they arrive."""
+        self._queue_name = queue_name
+        self._own_name = own_name[:_PUT_APPL_NAME_CHARACTERS]
+        self._routes = routes
+        self._kept: dict[bytes, Publication] = {}
+        #: Fact sheets for the audit, by publication and CorrelId.
+        self._sheets: dict[tuple[Publication, bytes], Arrival] = {}
+
+    def of(self, message: Message) -> Publication | None:
+        """The publication in a message; None where no publication can be read."""
+        descriptor, body = message.descriptor, message.body
+        order = "little" if descriptor.encoding & 2 else "big"
+        length = int.from_bytes(body[8:12], order)  # type: ignore[arg-type]  # "little" or "big"
+        described = struct.pack(">ii", descriptor.coded_char_set_id, descriptor.encoding)
+        has_prefix = self._routes.has_prefixes and self._is_of_target(message)
+        if has_prefix:
+            described += b"P"
+        key = descriptor.format + described + body[:length] if 32 <= length <= len(body) else b""
+        found = self._kept.get(key)
+        if found is None:
+            found = self._read(message, has_prefix=has_prefix)
+            if found is not None and _is_alike(found) and found.body_offset == length <= _LONGEST_KEPT_HEADER:
+                if len(self._kept) >= _ENTRIES:
+                    self._kept.clear()
+                self._kept[key] = found
+        return found
+
+    def sheet(self, correl_id: bytes, publication: Publication, message: Message) -> Arrival:
+        """The audit's fact sheet of a publication as the session with that CorrelId gets it."""
+        key = (publication, correl_id)
+        sheet = self._sheets.get(key)
+        if sheet is None:
+            sheet = _sheet(self._queue_name, correl_id, publication, message)
+            if publication.body_offset <= _LONGEST_KEPT_HEADER and _is_alike(publication):
+                if len(self._sheets) >= _ENTRIES:
+                    self._sheets.clear()
+                self._sheets[key] = sheet
+        return sheet
+
+    def _is_of_target(self, message: Message) -> bool:
+        descriptor = message.descriptor
+        is_own = descriptor.put_appl_type == MQAT_BROKER and descriptor.put_appl_name.rstrip() == self._own_name
+        return not is_own
+
+    def _read(self, message: Message, *, has_prefix: bool) -> Publication | None:
+        descriptor = message.descriptor
+        try:
+            chain = read_header_chain(
+                message.body,
+                format=descriptor.format,
+                coded_char_set_id=descriptor.coded_char_set_id,
+                encoding=descriptor.encoding,
+            )
+            command = read_command(chain)
+        except MappingError:
+            return None
+        if not isinstance(command, Publish):
+            return None
+        topics, destination = command.topics, EMBEDDED
+        if has_prefix:
+            plain = [self._routes.without_prefix(topic) for topic in topics]
+            topics = tuple(topic for topic, _ in plain)
+            destination = next((found for _, found in plain if found != EMBEDDED), EMBEDDED)
+        return Publication(
+            tuple(topic for topic in topics if _is_topic_name(topic)),
+            bool(command.publication_options & PublicationOption.IS_RETAINED_PUBLICATION),
+            chain.body_offset,
+            read_carried(chain),
+            destination,
+        )
+
+
+def _is_alike(publication: Publication) -> bool:
+    """Whether other messages have the same header: one that carries its exchange has it for itself."""
+    return not publication.carried.sequence
+
+
+def _sheet(queue_name: str, correl_id: bytes, publication: Publication, message: Message) -> Arrival:
+    descriptor, destination = message.descriptor, publication.destination
+    style = "" if destination.target is None else destination.target.streams
+    return Arrival(
+        queue=queue_name,
+        correl_id=correl_id,
+        topic=publication.topics[0],
+        is_retained=publication.is_retained,
+        format=descriptor.format,
+        coded_char_set_id=descriptor.coded_char_set_id,
+        encoding=descriptor.encoding,
+        header=message.body[: publication.body_offset],
+        stream=destination.stream if style else "",
+        stream_style=style,
+        source_client=publication.carried.client,
+        source_exchange=publication.carried.sequence,
+    )
+
+
+def _is_topic_name(topic: str) -> bool:
+    """In MQ `+` and `#` may stand in a topic; MQTT has no such topic name, so nobody can be sent it."""
+    try:
+        check_mqtt_topic_name(topic)
+    except TopicError:
+        return False
+    return True

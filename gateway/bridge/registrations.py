@@ -1,0 +1,331 @@
+"""What is registered where: each session's patterns, counted by destination, and the commands that change them.
+
+Several topic filters may stand behind one pattern (MQRFH has coarser wildcards), so patterns are counted, and DeregSub
+goes out for the last one. Everything for one client is on one queue to its target, so a DeregSub behind a RegSub undoes
+it, answered or not.
+
+What a session has at targets stands in its row, with the generation of the queue manager that it was said to: another
+queue manager knows nothing of it, and is told everything anew, by and by. At the start the rows are compared with what
+subscriptions and routes say now, so neither a crash nor another configuration leaves a difference.
+"""
+
+import logging
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+import ormsgpack
+
+from gateway.audit_trail.notes import NoteKind
+from gateway.bridge.replies import Replies
+from gateway.bridge.requests import PacketPart, Requests
+from gateway.bridge.routes import EMBEDDED, Destination, Registration, Routes, route_of
+from gateway.bridge.sessions import ClientSession, Sessions
+from gateway.channels.target import Target
+from gateway.config import RouteSettings
+from gateway.mqtt.packets import PacketType
+from mappings.command import Completion, RegisterSubscriber, Response
+from mappings.errors import MappingError
+from mq_adapters.embedded.engine import Engine
+from mq_adapters.embedded.unit_of_work import StateSpace, UnitOfWork
+
+_log = logging.getLogger(__name__)
+
+_GENERATION_KEY: Final = b"registrations:"
+_GENERATION_VERSION: Final = 1
+#: Sessions that are told to another queue manager in one unit of work.
+_SESSIONS_AT_ONCE: Final = 100
+#: Patterns of one RegSub that no SUBSCRIBE asked for.
+_PATTERNS_AT_ONCE: Final = 50
+#: What no packet asked for: the packet that usually does, without its bytes.
+_NO_SUBSCRIBE: Final = (int(PacketType.SUBSCRIBE), 0, b"")
+_NO_UNSUBSCRIBE: Final = (int(PacketType.UNSUBSCRIBE), 0, b"")
+
+
+class _Generation:
+    """Which queue manager of a target registrations are said to: a number, and its identifier once it is known."""
+
+    __slots__ = ("identifier", "number")
+
+    def __init__(self, number: int, identifier: str) -> None:
+        self.number = number
+        self.identifier = identifier
+
+
+class Registrations:
+    """Registers and deregisters sessions at every destination, and knows what they should have there."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        sessions: Sessions,
+        requests: Requests,
+        replies: Replies,
+        *,
+        routes: Routes,
+        targets: Iterable[Target] = (),
+        call_soon: Callable[[Callable[[], None]], object],
+    ) -> None:
+        self._engine = engine
+        self._sessions = sessions
+        self._requests = requests
+        self._replies = replies
+        self._routes = routes
+        self._targets = {target.name: target for target in targets}
+        self._call_soon = call_soon
+        self._destinations = {each.key: each for each in routes.destinations}
+        self._generations = {name: self._known_generation(target) for name, target in self._targets.items()}
+        #: Sessions whose row and whose destinations have to be made equal.
+        self._due: deque[ClientSession] = deque()
+        self._is_renewing = False
+        for target in self._targets.values():
+            target.on_new_queue_manager.append(self._on_new_queue_manager(target))
+
+    def of(self, topic_filter: str) -> tuple[Registration, ...]:
+        """What a filter means at each destination; nothing where one of them cannot express it."""
+        try:
+            return self._routes.registrations(topic_filter)
+        except MappingError as error:
+            _log.warning("topic filter not expressible filter=%s reason=%s", topic_filter, str(error))
+            return ()
+
+    def target_of(self, destination: Destination) -> Target | None:
+        return None if destination.target is None else self._targets[destination.target.name]
+
+    # -- for packets ---------------------------------------------------------------------------------------------------
+
+    def register(
+        self,
+        unit: UnitOfWork,
+        session: ClientSession,
+        wanted: tuple[Registration, ...],
+        packet: PacketPart,
+        now_us: int,
+    ) -> list[tuple[bytes, Destination]]:
+        """RegSub at each destination; MsgId and destination of each. Counts as one subscription until `let_go`.
+
+        Raises MappingError for a filter that cannot be said; then nothing is registered.
+        """
+        asked: list[tuple[bytes, Destination]] = []
+        self._hold(session, wanted)
+        try:
+            for each in wanted:
+                msg_id = self._requests.register(unit, session, each, packet, now_us)
+                asked.append((msg_id, each.destination))
+        except MappingError:
+            told = {destination for _, destination in asked}
+            unneeded = self.let_go(session, wanted)
+            self.deregister(unit, session, [each for each in unneeded if each.destination in told], packet, now_us)
+            raise
+        return asked
+
+    def let_go(self, session: ClientSession, wanted: Iterable[Registration]) -> list[Registration]:
+        """Takes one count off each pattern; what nobody of the session needs any more, to be deregistered."""
+        unneeded = []
+        for each in wanted:
+            counts = session.emitted.get(each.destination.key, {})
+            last = tuple(pattern for pattern in each.patterns if _count_down(counts, pattern))
+            if last:
+                unneeded.append(
+                    Registration(destination=each.destination, topic_filters=each.topic_filters, patterns=last)
+                )
+        return unneeded
+
+    def deregister(
+        self,
+        unit: UnitOfWork,
+        session: ClientSession,
+        unneeded: Iterable[Registration],
+        packet: PacketPart,
+        now_us: int,
+    ) -> list[tuple[bytes, Destination]]:
+        """DeregSub at each destination; MsgId and destination of each."""
+        return [(self._requests.deregister(unit, session, each, packet, now_us), each.destination) for each in unneeded]
+
+    def undo(self, unit: UnitOfWork, session: ClientSession, unneeded: Iterable[Registration]) -> None:
+        """DeregSub for what no UNSUBSCRIBE asked for."""
+        for msg_id, destination in self.deregister(unit, session, unneeded, _NO_UNSUBSCRIBE, self._engine.now_us()):
+            if destination.target is None:
+                self._replies.expect(msg_id, lambda _response: None)
+
+    def end(self, unit: UnitOfWork, session: ClientSession, packet_type: int, now_us: int) -> None:
+        """The session ends: DeregSub with DeregAll wherever it may be registered."""
+        if session.may_be_registered:
+            self._requests.deregister_all(unit, session, packet_type, now_us, EMBEDDED)
+        ended: set[tuple[str, str | None]] = set()
+        for key in session.generations:
+            destination = self._destination(key)
+            if destination is None or destination.target is None:
+                continue
+            space = (destination.target.name, destination.stream_name)
+            if space not in ended:
+                ended.add(space)
+                self._requests.deregister_all(unit, session, packet_type, now_us, destination)
+
+    # -- at the start, and for another queue manager -------------------------------------------------------------------
+
+    def restore(self, session: ClientSession) -> None:
+        """Counts what stands behind the subscriptions of a session that was loaded; `reconcile` does the rest."""
+        stored = session.stored_registrations or {}
+        for topic_filter in session.subscriptions:
+            self._hold(session, self.of(topic_filter))
+        for key, (generation, _) in stored.items():
+            session.generations[key] = generation
+        has_other_patterns = any(
+            set(stored.get(key, (0, []))[1]) != set(session.emitted.get(key, ())) for key in session.generations
+        )
+        if has_other_patterns or self._is_behind(session):
+            self._due.append(session)
+        else:
+            session.stored_registrations = None
+
+    def reconcile(self) -> None:
+        """After every session was restored: registers and deregisters what rows and subscriptions differ in."""
+        if self._due:
+            _log.info("registrations due sessions=%s", len(self._due))
+            self._renew()
+
+    def _on_new_queue_manager(self, target: Target) -> Callable[[UnitOfWork], None]:
+        def changed(unit: UnitOfWork) -> None:
+            generation = self._generations[target.name]
+            if generation.identifier == target.queue_manager_identifier:
+                return
+            is_first = not generation.identifier  # what waits for the target goes to this one
+            generation.identifier = target.queue_manager_identifier
+            generation.number += not is_first
+            packed = ormsgpack.packb([_GENERATION_VERSION, generation.number, generation.identifier])
+            unit.set_state(StateSpace.GATEWAY, _GENERATION_KEY + target.name.encode(), packed)
+            if not is_first:
+                self._due.extend(session for session in self._sessions if self._is_behind(session))
+                _log.warning("subscriptions due anew target=%s sessions=%s", target.name, len(self._due))
+                self._renew()
+
+        return changed
+
+    def _renew(self) -> None:
+        if not self._is_renewing:
+            self._is_renewing = True
+            self._call_soon(self._renew_some)
+
+    def _renew_some(self) -> None:
+        """Some sessions in one unit of work; the next ones after its commit."""
+        self._is_renewing = False
+        if not self._due or self._engine.failed is not None:
+            return
+        unit = self._engine.begin()
+        for _ in range(min(_SESSIONS_AT_ONCE, len(self._due))):
+            session = self._due.popleft()
+            if self._sessions.get(session.client) is session:
+                self._renew_session(unit, session)
+        self._engine.submit(unit, lambda _unit: self._renew())
+
+    def _renew_session(self, unit: UnitOfWork, session: ClientSession) -> None:
+        """Says what is missing, takes back what is too much, and writes both into the session's row."""
+        now_us = self._engine.now_us()
+        stored, session.stored_registrations = session.stored_registrations, None
+        for key in {**session.emitted, **session.generations}:
+            destination = self._destination(key)
+            if destination is None or destination.target is None:
+                session.generations.pop(key, None)
+                continue
+            current = self._generations[destination.target.name].number
+            known: list[str] = []
+            if session.generations.get(key) == current:
+                if stored is None:
+                    continue  # the row says what is registered
+                known = stored.get(key, (current, []))[1]
+            session.generations[key] = current
+            self._repair(unit, session, destination, known, now_us)
+        self._sessions.save(unit, session)
+
+    def _repair(
+        self,
+        unit: UnitOfWork,
+        session: ClientSession,
+        destination: Destination,
+        known: list[str],
+        now_us: int,
+    ) -> None:
+        wanted = session.emitted.get(destination.key, {})
+        for patterns in _portions([pattern for pattern in wanted if pattern not in known]):
+            missing = Registration(destination=destination, topic_filters=(), patterns=patterns)
+            msg_id = self._requests.register(unit, session, missing, _NO_SUBSCRIBE, now_us, anew=True)
+            self._replies.expect(msg_id, self.late_refusal(session, " ".join(patterns)))
+        for patterns in _portions([pattern for pattern in known if pattern not in wanted]):
+            surplus = Registration(destination=destination, topic_filters=(), patterns=patterns)
+            self._requests.deregister(unit, session, surplus, _NO_UNSUBSCRIBE, now_us)
+
+    def late_refusal(self, session: ClientSession, topic_filter: str) -> Callable[[Response | None], None]:
+        """What becomes of the answer to a registration that was granted already: a refusal can only be told."""
+
+        def answered(response: Response | None) -> None:
+            if response is not None and response.completion is not Completion.FAILED:
+                return
+            reason_code = response.reasons[0].reason_code if response is not None and response.reasons else 0
+            _log.warning(
+                "granted subscription refused client=%s filter=%s reason_code=%s",
+                session.client,
+                topic_filter,
+                reason_code,
+            )
+            unit = self._engine.begin()
+            who = (self._engine.now_us(), session.client, session.epoch, 0)
+            reason = f"{topic_filter}, which was granted before the answer was there"
+            unit.notes.append((NoteKind.REFUSED, *who, RegisterSubscriber.verb, 0, reason_code, reason))
+            self._engine.submit(unit)
+
+        return answered
+
+    # -- inside --------------------------------------------------------------------------------------------------------
+
+    def _hold(self, session: ClientSession, wanted: Iterable[Registration]) -> None:
+        for each in wanted:
+            counts = session.emitted.setdefault(each.destination.key, {})
+            for pattern in each.patterns:
+                counts[pattern] = counts.get(pattern, 0) + 1
+            if each.destination.target is not None:
+                current = self._generations[each.destination.target.name].number
+                session.generations.setdefault(each.destination.key, current)
+
+    def _is_behind(self, session: ClientSession) -> bool:
+        """Whether the session is registered at another queue manager than its target's, or at no target."""
+        for key, generation in session.generations.items():
+            destination = self._destination(key)
+            if destination is None or destination.target is None:
+                return True
+            if generation != self._generations[destination.target.name].number:
+                return True
+        return False
+
+    def _destination(self, key: str) -> Destination | None:
+        """The destination of that key, also one that no route has any more; None where its target is not configured."""
+        found = self._destinations.get(key)
+        if found is None and key:
+            name, stream = key.split(" ", 1)
+            target = self._targets.get(name)
+            if target is not None:
+                found = route_of(RouteSettings(target=name, stream=stream), target.settings).destination
+        return found
+
+    def _known_generation(self, target: Target) -> _Generation:
+        packed = self._engine.state(StateSpace.GATEWAY, _GENERATION_KEY + target.name.encode())
+        if packed is None:
+            return _Generation(1, target.queue_manager_identifier)
+        version, number, identifier = ormsgpack.unpackb(packed)
+        if version != _GENERATION_VERSION:
+            raise ValueError(f"registrations are stored in version {version}, this program reads {_GENERATION_VERSION}")
+        return _Generation(number, identifier)
+
+
+def _count_down(counts: dict[str, int], pattern: str) -> bool:
+    """Whether this was the last subscription behind a pattern."""
+    counts[pattern] = counts.get(pattern, 1) - 1
+    if counts[pattern] > 0:
+        return False
+    del counts[pattern]
+    return True
+
+
+def _portions(patterns: list[str]) -> Iterator[tuple[str, ...]]:
+    for start in range(0, len(patterns), _PATTERNS_AT_ONCE):
+        yield tuple(patterns[start : start + _PATTERNS_AT_ONCE])

@@ -1,0 +1,211 @@
+"""What brokers answer: the reply queue, where the embedded broker's and every target's answers arrive.
+
+An answer carries the MsgId of its command as CorrelId. Who waits for one says so with `expect`. What nobody waits for,
+and is no success, speaks of a publication or a command that a broker refused after it had been acknowledged: it goes to
+the dead-letter queue, whole and with the reason.
+
+    embedded broker   the publication comes with the commit that it was refused in (`refused`)
+    target            a copy of what was delivered lies on the target's sent queue for a while (channels/passages.py);
+                      a notice may be faster than that copy, so it waits for it
+    neither           the notice itself is kept; one about QoS 0 is not persistent, and only counted
+
+Source: IBM MQ, "Broker Response message"; "MQRO_NAN".
+"""
+
+import logging
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from gateway.bridge.counts import Counts
+from gateway.bridge.dead_letters import put_dead_letter
+from gateway.bridge.origin import exchange_of
+from gateway.bridge.routes import Routes
+from gateway.channels.target import Target
+from mappings.command import Completion, DeletePublication, Publish, Response, read_command, read_response
+from mappings.errors import MappingError
+from mappings.header_chain import HeaderChain, read_header_chain
+from mq_adapters.embedded.engine import Engine
+from mq_adapters.embedded.queue import Queue
+from mq_adapters.embedded.unit_of_work import UnitOfWork
+from mq_adapters.message import Message
+from mq_adapters.reasons import ReasonCode
+
+_log = logging.getLogger(__name__)
+
+#: Reason codes that are as good as success: nothing registered (3073), nothing retained (3077).
+_HARMLESS: Final = frozenset({3073, 3077})
+#: Notices that wait for the copy of what they speak of; the oldest is given up for another.
+_WAITING_NOTICES: Final = 10_000
+#: How often a waiting notice looks for its copy, microseconds.
+_RETRY_US: Final = 250_000
+_REFUSED_AT_QOS_0: Final = "a target's broker refused a publication of QoS 0"
+
+#: Told of an answer; None for one that cannot be read.
+Expected = Callable[[Response | None], None]
+
+
+class Replies:
+    """Reads the reply queue, and brings each answer to who waits for it."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        reply_queue: Queue,
+        *,
+        stream_name: str,
+        counts: Counts,
+        routes: Routes,
+        targets: Iterable[Target] = (),
+    ) -> None:
+        self._engine = engine
+        self._queue = reply_queue
+        self._stream_name = stream_name
+        self._counts = counts
+        self._routes = routes
+        self._targets = tuple(targets)
+        self._expected: dict[bytes, Expected] = {}
+        #: Notices without a copy so far, by MsgId of what they speak of, and when the wait ends.
+        self._waiting: dict[bytes, tuple[Message, int]] = {}
+        self._retry_us = 0
+        #: What the embedded broker refused, until the notification about it has been read.
+        self.refused: dict[bytes, Message] = {}
+        reply_queue.listen(None, self.read)
+
+    def expect(self, msg_id: bytes, expected: Expected) -> None:
+        """`expected` is called once with the answer to a command, in place of who was to be called before."""
+        self._expected[msg_id] = expected
+
+    def read(self) -> None:
+        """Takes every answer off the queue; also those that came while nobody listened."""
+        while (message := self._engine.take(self._queue)) is not None:
+            self._answer(message)
+
+    def tick(self, now_us: int) -> None:
+        """Several times a second: notices whose copy has come, or that have waited long enough."""
+        if not self._waiting or now_us < self._retry_us:
+            return
+        self._retry_us = now_us + _RETRY_US
+        for msg_id, (message, until_us) in tuple(self._waiting.items()):
+            found = self._delivered_copy(msg_id)
+            if found is not None or now_us >= until_us:
+                del self._waiting[msg_id]
+                self._keep(message, found)
+
+    # -- inside --------------------------------------------------------------------------------------------------------
+
+    def _answer(self, message: Message) -> None:
+        msg_id = message.descriptor.correl_id
+        expected = self._expected.pop(msg_id, None)
+        refused = self.refused.pop(msg_id, None)
+        response = _read(message)
+        if expected is not None:
+            self._settle(message)
+            expected(response)
+        elif response is not None and (response.completion is Completion.OK or _reason_code(response) in _HARMLESS):
+            self._settle(message)
+        elif refused is not None:
+            self._keep_publication(message, refused)
+        else:
+            self._negative_notification(message, msg_id)
+
+    def _settle(self, message: Message) -> None:
+        unit = self._engine.begin()
+        unit.remove(self._queue, message)
+        self._engine.submit(unit)
+
+    def _negative_notification(self, message: Message, msg_id: bytes) -> None:
+        """A broker refused what had been put: what that was is looked for among what targets were sent."""
+        found = self._delivered_copy(msg_id)
+        if found is None and not message.is_persistent and self._targets and not message.origin:
+            self._counts.add(_REFUSED_AT_QOS_0)
+            _log.debug("publication of QoS 0 refused reason_code=%s", _reason_code(_read(message)))
+            self._settle(message)
+        elif found is None and self._targets and not message.origin:
+            self._wait_for_copy(message, msg_id)
+        else:
+            self._keep(message, found)
+
+    def _wait_for_copy(self, message: Message, msg_id: bytes) -> None:
+        """The channel's commit at the target may be known to its broker sooner than to us."""
+        if len(self._waiting) >= _WAITING_NOTICES:
+            oldest = next(iter(self._waiting))
+            self._keep(self._waiting.pop(oldest)[0], None)
+        grace_s = max(target.settings.grace_s for target in self._targets)
+        known = self._waiting.pop(msg_id, None)
+        if known is not None:  # a second notice about the same message
+            self._keep(known[0], None)
+        self._waiting[msg_id] = (message, self._engine.now_us() + int(grace_s * 1_000_000))
+
+    def _delivered_copy(self, msg_id: bytes) -> tuple[Target, Message] | None:
+        for target in self._targets:
+            copy = self._engine.take(target.sent_queue, msg_id=msg_id)
+            if copy is not None:
+                return target, copy
+        return None
+
+    def _keep_publication(self, notice: Message, refused: Message) -> None:
+        """What the embedded broker refused; its only copy is the one that came with the commit."""
+        unit = self._engine.begin()
+        self._bury(unit, notice, refused, self._stream_name)
+
+    def _keep(self, notice: Message, found: tuple[Target, Message] | None) -> None:
+        """Nothing that was acknowledged is refused in silence: what was refused, or at least the notice, is kept."""
+        unit = self._engine.begin()
+        if found is None:
+            self._bury(unit, notice, notice, self._queue.name)
+            return
+        target, copy = found
+        unit.remove(target.sent_queue, copy)
+        self._bury(unit, notice, copy, self._queue_there(target, copy), target.queue_manager_name)
+
+    def _bury(
+        self, unit: UnitOfWork, notice: Message, message: Message, queue_name: str, queue_manager_name: str = ""
+    ) -> None:
+        """Puts a message on the dead-letter queue with the notice's reason, and is done with the notice."""
+        unit.remove(self._queue, notice)
+        reason_code = _reason_code(_read(notice))
+        exchange = exchange_of(message.origin)
+        _log.warning("message refused client=%s exchange=%s reason_code=%s", exchange[0], exchange[2], reason_code)
+        put_dead_letter(
+            self._engine,
+            unit,
+            message,
+            queue_name=queue_name,
+            reason_code=reason_code,
+            exchange=exchange,
+            queue_manager_name=queue_manager_name,
+        )
+        self._engine.submit(unit)
+
+    def _queue_there(self, target: Target, copy: Message) -> str:
+        """The queue at the target that a message was put on: its route's, or the broker's for its commands."""
+        try:
+            command = read_command(_chain(copy))
+        except MappingError:
+            return target.sent_queue.name
+        if not isinstance(command, Publish | DeletePublication):
+            return target.settings.control_queue
+        topic, _ = self._routes.without_prefix(command.topics[0])
+        return self._routes.of(topic).queue or target.sent_queue.name
+
+
+def _reason_code(response: Response | None) -> int:
+    reasons = response.reasons if response is not None else ()
+    return reasons[0].reason_code if reasons else int(ReasonCode.MQRC_UNEXPECTED_ERROR)
+
+
+def _read(message: Message) -> Response | None:
+    try:
+        return read_response(_chain(message))
+    except MappingError:
+        return None
+
+
+def _chain(message: Message) -> HeaderChain:
+    descriptor = message.descriptor
+    return read_header_chain(
+        message.body,
+        format=descriptor.format,
+        coded_char_set_id=descriptor.coded_char_set_id,
+        encoding=descriptor.encoding,
+    )

@@ -1,0 +1,122 @@
+"""RegSub and DeregSub: what SUBSCRIBE, UNSUBSCRIBE and the end of a session ask of a broker, the own or a target's.
+
+A RegSub is a request: its answer, with the command's MsgId as CorrelId, comes on the reply queue. So is a DeregSub to
+the embedded broker, which answers within the same commit. A target may be away for hours, and nothing depends on what
+it says to a DeregSub, so there only a refusal is answered.
+"""
+
+from typing import Final
+
+from gateway.bridge.origin import own_origin
+from gateway.bridge.own_commands import OwnCommands, note_request
+from gateway.bridge.routes import EMBEDDED, Destination, Registration
+from gateway.bridge.sessions import ClientSession
+from gateway.bridge.to_target import ToTarget
+from mappings.command import DeregisterSubscriber, RegisterSubscriber
+from mappings.options import RegistrationOption
+from mq_adapters.embedded.engine import CONTROL_QUEUE, Engine
+from mq_adapters.embedded.unit_of_work import UnitOfWork
+from mq_adapters.message import MQMT_DATAGRAM, MQMT_REQUEST, Message
+
+_NO_PAYLOAD: Final = (0, b"")
+_SUBSCRIBER: Final = RegistrationOption.CORREL_ID_AS_IDENTITY | RegistrationOption.INFORM_IF_RETAINED
+
+#: Packet type, packet identifier, and what of the packet asked for a command.
+PacketPart = tuple[int, int, bytes]
+
+
+class Requests:
+    """Writes the commands of subscribers and puts them, in the caller's unit of work."""
+
+    def __init__(self, engine: Engine, *, commands: OwnCommands, to_target: ToTarget) -> None:
+        self._engine = engine
+        self._commands = commands
+        self._to_target = to_target
+        self._control = engine.queue(CONTROL_QUEUE)
+
+    def register(
+        self,
+        unit: UnitOfWork,
+        session: ClientSession,
+        wanted: Registration,
+        packet: PacketPart,
+        now_us: int,
+        *,
+        anew: bool = False,
+    ) -> bytes:
+        """RegSub at one destination; returns the MsgId that the answer carries as CorrelId.
+
+        `anew`: the session has it already, and no SUBSCRIBE asked; for a target.
+        """
+        if wanted.destination.target is not None:
+            origin = own_origin(session)
+            number, sheet, msg_id = self._to_target.register(unit, session, wanted, origin=origin, anew=anew)
+            note_request(unit, session, packet, _NO_PAYLOAD, number, sheet, now_us)
+            return msg_id
+        command = RegisterSubscriber(
+            topics=wanted.patterns,
+            registration_options=_SUBSCRIBER,
+            queue_name=self._commands.subscriber_queue,
+            queue_manager_name=self._commands.queue_manager_name,
+        )
+        return self._request(unit, session, command, packet, now_us)
+
+    def deregister(
+        self, unit: UnitOfWork, session: ClientSession, unwanted: Registration, packet: PacketPart, now_us: int
+    ) -> bytes:
+        """DeregSub for patterns that were registered; returns its MsgId."""
+        if unwanted.destination.target is not None:
+            return self._deregister_at_target(unit, session, unwanted, packet, now_us)
+        command = DeregisterSubscriber(
+            topics=unwanted.patterns,
+            registration_options=RegistrationOption.CORREL_ID_AS_IDENTITY,
+            queue_name=self._commands.subscriber_queue,
+            queue_manager_name=self._commands.queue_manager_name,
+        )
+        return self._request(unit, session, command, packet, now_us)
+
+    def deregister_all(
+        self,
+        unit: UnitOfWork,
+        session: ClientSession,
+        packet_type: int,
+        now_us: int,
+        destination: Destination = EMBEDDED,
+    ) -> None:
+        """DeregSub with DeregAll at the end of a session; only a refusal is answered."""
+        packet = (packet_type, 0, b"")
+        if destination.target is not None:
+            everything = Registration(destination=destination, topic_filters=(), patterns=())
+            self._deregister_at_target(unit, session, everything, packet, now_us)
+            return
+        command = DeregisterSubscriber(
+            topics=(),
+            registration_options=RegistrationOption.CORREL_ID_AS_IDENTITY | RegistrationOption.DEREGISTER_ALL,
+            queue_name=self._commands.subscriber_queue,
+            queue_manager_name=self._commands.queue_manager_name,
+        )
+        self._request(unit, session, command, packet, now_us, msg_type=MQMT_DATAGRAM)
+
+    def _deregister_at_target(
+        self, unit: UnitOfWork, session: ClientSession, unwanted: Registration, packet: PacketPart, now_us: int
+    ) -> bytes:
+        number, sheet, msg_id = self._to_target.deregister(unit, session, unwanted, origin=own_origin(session))
+        note_request(unit, session, packet, _NO_PAYLOAD, number, sheet, now_us)
+        return msg_id
+
+    def _request(
+        self,
+        unit: UnitOfWork,
+        session: ClientSession,
+        command: RegisterSubscriber | DeregisterSubscriber,
+        packet: PacketPart,
+        now_us: int,
+        msg_type: int = MQMT_REQUEST,
+    ) -> bytes:
+        descriptor = self._commands.descriptor(persistent=True, msg_type=msg_type, correl_id=session.correl_id)
+        header = self._commands.write(command)
+        message = Message(descriptor, header, own_origin(session))
+        number = self._engine.put(unit, self._control, message)
+        sheet = self._commands.sheet(command.verb, " ".join(command.topics), self._control, descriptor, header)
+        note_request(unit, session, packet, _NO_PAYLOAD, number, sheet, now_us)
+        return message.msg_id
