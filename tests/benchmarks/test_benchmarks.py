@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import headers, qos1_offline
+from benchmarks import channel, headers, qos1_offline
 from benchmarks.__main__ import BENCHMARKS, main
 from benchmarks.figures import Measure, Row, ratio_notes
 from benchmarks.latencies import Latencies, percentiles_ms
@@ -135,3 +135,11 @@ def test_a_pair_gets_every_message_through_the_gateway(qos: int) -> None:
     with Gateway() as gateway:
         outcome = generate("pair", Task(port=gateway.port, seconds=0.1, window=10, qos=qos))
     assert outcome.messages >= 10
+
+
+@needs_linux
+def test_a_channel_is_measured_by_what_arrived() -> None:
+    batches, one_by_one = channel.measure_channel(100, 0.1), channel.measure_one_by_one(0.1)
+    assert (batches.case, one_by_one.subject) == ("batches of 100", "one by one")
+    assert batches.value("delivered") > 0
+    assert one_by_one.value("delivered") > 0
