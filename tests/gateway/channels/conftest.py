@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -34,7 +34,10 @@ def wait_until(condition: Callable[[], bool], what: str) -> None:
 class Program:
     """A process that prints a line when it is up."""
 
-    def __init__(self, *arguments: str | Path, log: Path | None = None) -> None:
+    def __init__(
+        self, *arguments: str | Path, log: Path | None = None, environment: Mapping[str, str] | None = None
+    ) -> None:
+        self._environment = None if environment is None else os.environ | environment
         self._arguments = [sys.executable, str(PROCESSES), *map(str, arguments)]
         self._log = log
         self._process: subprocess.Popen[str] | None = None
@@ -47,7 +50,9 @@ class Program:
     def start(self) -> None:
         with contextlib.ExitStack() as stack:
             errors = None if self._log is None else stack.enter_context(self._log.open("a"))
-            self._process = subprocess.Popen(self._arguments, stdout=subprocess.PIPE, stderr=errors, text=True)
+            self._process = subprocess.Popen(
+                self._arguments, stdout=subprocess.PIPE, stderr=errors, text=True, env=self._environment
+            )
         assert self._process.stdout is not None
         if not self._process.stdout.readline():
             raise AssertionError(f"it did not come up: exit code {self.end(signal.SIGKILL)}")
@@ -80,14 +85,17 @@ class Central(Program):
 
 
 class Gateway(Program):
-    """A gateway with one target, CENTRAL."""
+    """A gateway with one target, CENTRAL: a data folder, or where IBM's library leads with that environment."""
 
-    def __init__(self, folder: Path, central: Central, **target: object) -> None:
+    def __init__(
+        self, folder: Path, central: Path | None, *, environment: Mapping[str, str] | None = None, **target: object
+    ) -> None:
         self.data = folder / "data"
         self.config = folder / "rfhbridge.toml"
         self.log = folder / "gateway.log"
         self.set_target(**target)
-        super().__init__("gateway", self.config, central.data, log=self.log)
+        places = () if central is None else (central,)
+        super().__init__("gateway", self.config, *places, log=self.log, environment=environment)
 
     def set_target(self, **target: object) -> None:
         """Writes the configuration; it counts from the next start."""
@@ -136,9 +144,8 @@ class Gateway(Program):
     def channel_process(self) -> int:
         """The process id of the channel process."""
         children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
-        return next(
-            int(child) for child in children if b"channels" in Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0")
-        )
+        commands = {int(child): Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0") for child in children}
+        return next(child for child, command in commands.items() if {b"channels", b"gateway.channels"} & set(command))
 
 
 def for_target(body: bytes, *, queue: str = "STOCK", number: int = 0, **fields: object) -> Message:
@@ -165,10 +172,25 @@ def central(tmp_path: Path) -> Iterator[Central]:
 
 @pytest.fixture
 def gateway(tmp_path: Path, central: Central) -> Iterator[Gateway]:
-    gateway = Gateway(tmp_path, central)
+    gateway = Gateway(tmp_path, central.data)
     gateway.start()
     yield gateway
     gateway.end(signal.SIGKILL)
+
+
+@pytest.fixture
+def new_gateway(tmp_path: Path) -> Iterator[Callable[..., Gateway]]:
+    """Starts a gateway whose channels use IBM's library in this environment."""
+    gateways: list[Gateway] = []
+
+    def start(environment: Mapping[str, str], **target: object) -> Gateway:
+        gateways.append(Gateway(tmp_path, None, environment=environment, **target))
+        gateways[-1].start()
+        return gateways[-1]
+
+    yield start
+    for gateway in gateways:
+        gateway.end(signal.SIGKILL)
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """Processes of these tests: a gateway whose target is another embedded queue manager, and that target.
 
     processes.py central DATA                 a queue manager on its own, with the queues that a target needs
-    processes.py gateway CONFIG CENTRAL       a gateway; its channel processes are the next line's
+    processes.py gateway CONFIG [CENTRAL]     a gateway; with CENTRAL its channel processes are the next line's
     processes.py channels CENTRAL             the channel process, connected to the central data folder
 
 Each prints a line when it is up.
@@ -14,6 +14,7 @@ from pathlib import Path
 
 from gateway import daemon, log
 from gateway.channels.process import run as run_channels
+from gateway.channels.supervisor import COMMAND
 from gateway.config import Settings
 from mq_adapters.embedded.client import Client
 from mq_adapters.embedded.engine import Engine
@@ -45,13 +46,13 @@ def main(role: str, *arguments: str) -> int:
         asyncio.run(_central(Path(arguments[0])))
         return 0
     if role == "gateway":
-        config, central = arguments
+        config, *central = arguments
         settings = Settings.load(Path(config))
         log.configure(settings.log.level, settings.log.format)
         return daemon.run(
             settings,
             ready=lambda _host, port: print(port, flush=True),
-            channel_command=(sys.executable, __file__, "channels", central),
+            channel_command=(sys.executable, __file__, "channels", *central) if central else COMMAND,
         )
     return run_channels(lambda _target: Client(Path(arguments[0])))
 
