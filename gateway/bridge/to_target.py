@@ -24,11 +24,9 @@ from gateway.config import TargetSettings
 from mappings.command import DeletePublication, DeregisterSubscriber, Publish, RegisterSubscriber
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.unit_of_work import UnitOfWork
-from mq_adapters.message import MQAT_QMGR, MQPER_PERSISTENT, Message, MessageDescriptor
-from mq_adapters.transmission import FORMAT_TRANSMISSION, transmission_message
+from mq_adapters.message import MQAT_QMGR, MQPER_NOT_PERSISTENT, MQPER_PERSISTENT, Message, MessageDescriptor
+from mq_adapters.transmission import FORMAT_TRANSMISSION, kept_with_next, transmission_message
 
-#: ApplOriginData of a message that must go in one unit of work with the next one (mq_adapters/transmission.py).
-_WITH_NEXT: Final = "MORE"
 _PUT_APPL_NAME_CHARACTERS: Final = 28
 #: MQXQH and the MQMD in it, in bytes.
 _TRANSMISSION_HEADER_BYTES: Final = 428
@@ -43,19 +41,18 @@ class ToTarget:
     def __init__(self, engine: Engine, targets: Iterable[Target] = ()) -> None:
         self._engine = engine
         self._targets = {target.name: target for target in targets}
-        #: The MQMD outside, by persistence and ApplOriginData: it says nothing of a single message, so it is shared,
-        #: and without the CorrelId that an MQXQH may have: each would be a lane of its own in the queue's memory.
-        self._outside = {
-            (persistence, origin_data): MessageDescriptor(
+        #: The MQMD outside, by persistence and whether the next message goes with it. It says nothing of a single
+        #: message, so it is shared; it lacks the CorrelId that it may have, which would make a lane of each message.
+        self._outside: dict[tuple[int, bool], MessageDescriptor] = {}
+        for persistence in (MQPER_NOT_PERSISTENT, MQPER_PERSISTENT):
+            alone = MessageDescriptor(
                 format=FORMAT_TRANSMISSION,
                 persistence=persistence,
                 put_appl_type=MQAT_QMGR,
                 put_appl_name=engine.name[:_PUT_APPL_NAME_CHARACTERS],
-                appl_origin_data=origin_data,
             )
-            for persistence in (0, MQPER_PERSISTENT)
-            for origin_data in ("", _WITH_NEXT)
-        }
+            self._outside[persistence, False] = alone
+            self._outside[persistence, True] = kept_with_next(Message(alone, b"")).descriptor
 
     def __iter__(self) -> Iterator[Target]:
         return iter(tuple(self._targets.values()))
@@ -108,7 +105,7 @@ class ToTarget:
         """The DeletePub in front of the empty Publish of the same exchange, which must follow."""
         msg_id = self._identifier(session, DeletePublication.verb, exchange)
         made = deletion(route, topic=topic, msg_id=msg_id)
-        return self._put(unit, session, route.destination, made, origin, topic=topic, origin_data=_WITH_NEXT)
+        return self._put(unit, session, route.destination, made, origin, topic=topic, with_next=True)
 
     # -- subscriptions -------------------------------------------------------------------------------------------------
 
@@ -156,7 +153,7 @@ class ToTarget:
         payload: bytes = b"",
         topic: str = "",
         topic_filters: tuple[str, ...] = (),
-        origin_data: str = "",
+        with_next: bool = False,
     ) -> tuple[int, Translation]:
         descriptor = made.descriptor
         wrapped = transmission_message(
@@ -166,7 +163,7 @@ class ToTarget:
             own_name=self._engine.name,
             now_us=self._engine.now_us(),
         )
-        outside = self._outside[descriptor.persistence, origin_data]
+        outside = self._outside[descriptor.persistence, with_next]
         queue = self._at(destination).transmission_queue(session.client)
         number = self._engine.put(unit, queue, Message(outside, wrapped.body, origin))
         return number, _sheet(destination, made, topic, topic_filters)
