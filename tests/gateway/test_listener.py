@@ -207,6 +207,54 @@ def test_a_peer_that_takes_no_answers_is_not_read_and_neither_reason_undoes_the_
     assert transport.is_read
 
 
+@pytest.mark.parametrize("room_is_first", [True, False])
+def test_a_publisher_that_is_held_back_is_read_when_both_reasons_are_gone(room_is_first: bool) -> None:
+    """There may be no room at its target, and commits may be under way."""
+    bridge = RecordingBridge()
+    listener = Listener(
+        cast(Bridge, bridge),
+        maximum_packet_bytes=1_000,
+        maximum_connections=1,
+        maximum_unsent_bytes=1,
+        connect_timeout_s=10.0,
+    )
+    link, transport = TcpLink(listener), FakeTransport()
+    link.connection_made(transport)
+    link.hold_back()
+    link.pause_reading()
+    assert not transport.is_read
+    first, second = (link.let_go, link.resume_reading)[:: 1 if room_is_first else -1]
+    first()
+    assert not transport.is_read
+    second()
+    assert transport.is_read
+
+
+def test_a_publisher_that_is_held_back_is_not_taken_for_dead(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The gateway does not read it, so it has its whole keep-alive time again when it is read."""
+
+    async def scenario(listener: Listener, bridge: RecordingBridge, port: int) -> None:
+        link, reader, writer = await _link(bridge, port)
+        link.connection.receive_data(bytes.fromhex("10 0E 0004 4D515454 04 02 003C 0002 6331"))
+        link.accepted_s = 1e9
+        began_s = link.last_received_s
+        link.hold_back()
+        monkeypatch.setattr(time, "monotonic", lambda: began_s + 3_600.0)
+        listener.tick()
+        assert link.is_open
+        link.let_go()
+        monkeypatch.setattr(time, "monotonic", lambda: began_s + 3_690.0)
+        listener.tick()
+        assert link.is_open
+        monkeypatch.setattr(time, "monotonic", lambda: began_s + 3_690.1)
+        listener.tick()
+        monkeypatch.undo()
+        assert await reader.read() == b""
+        writer.close()
+
+    _run(scenario)
+
+
 def test_silence_is_measured_by_the_keep_alive_of_the_connect(monkeypatch: pytest.MonkeyPatch) -> None:
     """CONNECT with a keep-alive of 60 s: 90 s later the link is still open, a moment after that it is closed."""
 
