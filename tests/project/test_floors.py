@@ -25,6 +25,7 @@ ALLOWED = {
     "spark_audit/record.py": "",
     "spark_audit/merkle.py": "",
     "spark_audit/digest.py": "import spark_audit.merkle",
+    "spark_audit/personal.py": "",
     "spark_audit/verify.py": "import spark_audit.record",
     "spark_audit/bulk.py": "import mappings.mqrfh2",
     "spark_audit/read.py": "import pyspark",

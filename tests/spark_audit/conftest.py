@@ -1,6 +1,7 @@
 """A trail written line by line from the definition in record.py, and one Spark session for all tests of the audit."""
 
 import gc
+import gzip
 import hashlib
 import json
 import os
@@ -10,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_audit.read import read_lines, trail_files
@@ -51,6 +53,145 @@ class TrailBuilder:
         self.folder.mkdir(parents=True, exist_ok=True)
         (self.folder / name).write_bytes(b"".join(self.lines))
         return self.folder
+
+
+class SignedTrail:
+    """A trail with digests as digest.py defines them, by json, hashlib and Ed25519 alone: nothing here is ours."""
+
+    def __init__(self, trail: TrailBuilder, key: Ed25519PrivateKey) -> None:
+        self.trail = trail
+        self.key = key
+        self.number = 0
+        self.previous = "0" * 64
+        self.head = "0" * 64
+        self.segments: list[str] = []
+
+    @property
+    def folder(self) -> Path:
+        return self.trail.folder
+
+    @property
+    def digests(self) -> Path:
+        return self.folder / "digests"
+
+    @property
+    def public_key(self) -> str:
+        return self.key.public_key().public_bytes_raw().hex()
+
+    def records(self, count: int, **fields: object) -> None:
+        """Adds records to the segment that is being written."""
+        for _ in range(count):
+            self.trail.add("accepted", client="boiler", message_id=f"{self.trail.sequence + 1:048x}", **fields)
+
+    def write(self, ending: str = ".jsonl") -> Path:
+        """Writes what was added as the next segment, without a digest."""
+        self.segments.append(f"{len(self.segments) + 1:012d}-20261120T{7 + len(self.segments):02d}")
+        path = self.trail.write(self.segments[-1] + ending) / (self.segments[-1] + ending)
+        self._lines, self.trail.lines = self.trail.lines, []
+        return path
+
+    def close(self, ending: str = ".jsonl") -> Path:
+        """Writes what was added as the next segment, and its digest."""
+        path = self.write(ending)
+        data = b"".join(self._lines)
+        sequences = [json.loads(line)["sequence"] for line in self._lines]
+        self.head = self.trail.head
+        self.digest(
+            "segment",
+            segment=self.segments[-1],
+            first_sequence=sequences[0],
+            last_sequence=sequences[-1],
+            records=len(self._lines),
+            size_bytes=len(data),
+            sha256=hashlib.sha256(data).hexdigest(),
+            merkle_root=merkle_root([line[:-1] for line in self._lines]).hex(),
+        )
+        return path
+
+    def digest(self, kind: str, *, number: int = 0, **fields: object) -> Path:
+        """Signs and writes the next digest."""
+        self.number = number or self.number + 1
+        values: dict[str, object] = {
+            "version": 1,
+            "number": self.number,
+            "kind": kind,
+            "gateway": GATEWAY,
+            "segment": "",
+            "first_sequence": 0,
+            "last_sequence": 0,
+            "records": 0,
+            "size_bytes": 0,
+            "sha256": "",
+            "merkle_root": "",
+            "head": self.head,
+            "previous": self.previous,
+            "from_us": 1_795_158_000_000_000,
+            "until_us": 1_795_158_900_000_000,
+            "code_version": "0.1.0",
+            "table_version": "1",
+            "configuration_sha256": "",
+            "public_key": self.public_key,
+            "new_public_key": "",
+            **fields,
+        }
+        values["signature"] = self.key.sign(_canonical(values)).hex()
+        data = _canonical(values) + b"\n"
+        self.previous = hashlib.sha256(data).hexdigest()
+        self.digests.mkdir(parents=True, exist_ok=True)
+        path = self.digests / f"{self.number:012d}.digest"
+        path.write_bytes(data)
+        return path
+
+    def rotate(self, key: Ed25519PrivateKey) -> Path:
+        """Hands over to another key."""
+        path = self.digest("rotation", new_public_key=key.public_key().public_bytes_raw().hex())
+        self.key = key
+        return path
+
+    def remove(self, segment: int) -> None:
+        """Removes the segments up to a number, as retention does."""
+        self.digest("retention", segment=self.segments[segment - 1])
+        for stem in self.segments[:segment]:
+            (self.folder / f"{stem}.jsonl").unlink(missing_ok=True)
+
+    def compress(self, segment: int) -> Path:
+        """Compresses a closed segment."""
+        path = self.folder / f"{self.segments[segment - 1]}.jsonl"
+        compressed = path.with_suffix(".jsonl.gz")
+        compressed.write_bytes(gzip.compress(path.read_bytes(), mtime=0))
+        path.unlink()
+        return compressed
+
+
+def _canonical(values: dict[str, object]) -> bytes:
+    return json.dumps(dict(sorted(values.items())), separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def merkle_root(leaves: list[bytes]) -> bytes:
+    """MTH of RFC 6962, section 2.1, word by word."""
+    if len(leaves) == 1:
+        return hashlib.sha256(b"\0" + leaves[0]).digest()
+    half = 1
+    while half * 2 < len(leaves):
+        half *= 2
+    return hashlib.sha256(b"\1" + merkle_root(leaves[:half]) + merkle_root(leaves[half:])).digest()
+
+
+def signing_key(number: int) -> Ed25519PrivateKey:
+    """The same key for the same number, 0 to 255."""
+    return Ed25519PrivateKey.from_private_bytes(bytes([number]) * 32)
+
+
+@pytest.fixture
+def signed(tmp_path: Path) -> SignedTrail:
+    """An empty trail with digests, under the test's own data folder, and its key."""
+    return SignedTrail(TrailBuilder(tmp_path / "data" / "trail"), signing_key(1))
+
+
+@pytest.fixture
+def other_key() -> Ed25519PrivateKey:
+    """A key that signs nothing unless a test makes it."""
+    return signing_key(2)
 
 
 @pytest.fixture

@@ -196,7 +196,7 @@ def test_first_problem_of_a_trail_is_told_once(rfhbridge, data_folder):
     (trail / "000000000001-20261120T06.jsonl").write_bytes(b"".join(lines))
     ended = rfhbridge("audit", "verify", "--data", data_folder)
     assert ended.exit_code == 1
-    assert [ended.text.count(f"line {number}:") for number in (2, 3)] == [1, 1]
+    assert [ended.text.count(f"line {number} (byte ") for number in (2, 3)] == [1, 1]
     assert "1 segment, 1 record, head" in ended.text
 
 

@@ -1,0 +1,27 @@
+"""Integrity of a trail, offline: no Spark, no gateway, no network, nothing but the files.
+
+    chain         line after line: hash, link, sequence, batch
+    digests       digest after digest: number, link, key, signature, rotation
+    anchor        what was kept elsewhere: a public key, a copy of the digests
+    completeness  segments against digests: what is missing, what was removed, what has no digest yet
+    source        the files of a trail in a folder; archive: in a pack; both in the order in which they are checked
+    trail         all of it: one pass over a trail, one Verification
+    proof         that a message's records are among the lines of a segment, for whoever has nothing else
+
+Everything is read as a stream: memory does not grow with the trail, but for its file names.
+"""
+
+from spark_audit.verify.anchor import Anchor, UnusableAnchor
+from spark_audit.verify.trail import verify
+from spark_audit.verify.verdict import LIMITS, Finding, Problem, Verdict, Verification
+
+__all__ = [
+    "LIMITS",
+    "Anchor",
+    "Finding",
+    "Problem",
+    "UnusableAnchor",
+    "Verdict",
+    "Verification",
+    "verify",
+]

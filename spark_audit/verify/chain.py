@@ -1,0 +1,100 @@
+"""Line after line in the order in which they stand: each one's own hash, its link to the line before, its numbers."""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+import orjson
+
+from spark_audit.digest import Digest
+from spark_audit.record import RECORD_VERSION, ZERO_HASH, line_hashes
+from spark_audit.verify.verdict import Finding, Findings
+
+#: Lines of a segment that are no records, after which the rest of it is not read: it is no segment.
+MOST_FOREIGN_LINES: Final = 1_000
+#: File, number of the line, byte offset.
+_Place = tuple[str, int, int]
+
+
+@dataclass(slots=True)
+class Position:
+    """Where a gateway's records have come to; `batch` is None where only digests speak of them."""
+
+    sequence: int = 0
+    batch: int | None = 0
+
+
+@dataclass(slots=True)
+class LineChain:
+    """The hash chain through all segments of a trail, as its lines go by."""
+
+    findings: Findings
+    head: str = ZERO_HASH
+    records: int = 0
+    unknown_versions: int = 0
+    #: Segments before were passed over: a gateway may have records that nobody saw.
+    is_partial: bool = False
+    positions: dict[str, Position] = field(default_factory=dict)
+    #: First and last sequence of each gateway in the segment that is being read.
+    ranges: dict[str, tuple[int, int]] = field(default_factory=dict)
+    foreign_lines: int = 0
+
+    def begin_segment(self) -> None:
+        """The next lines are those of another segment."""
+        self.ranges = {}
+        self.foreign_lines = 0
+
+    def pass_over(self, digest: Digest) -> None:
+        """Goes on behind a segment that is not there, as its digest says."""
+        self.head = digest.head
+        self.is_partial = True
+        if digest.last_sequence:
+            self.positions[digest.gateway] = Position(digest.last_sequence, None)
+
+    def check(self, segment: str, number: int, offset: int, line: bytes) -> None:
+        """Checks a line, without its line feed: the file that it stands in, its number from 1, its byte offset."""
+        place = (segment, number, offset)
+        hashes = line_hashes(line)
+        record = _record_of(line)
+        if hashes is None or record is None:
+            self.foreign_lines += 1
+            self._report(Finding.FOREIGN_LINE, place, "the line is not an audit record with its hash at the end")
+            return
+        self.records += 1
+        if record.get("version") != RECORD_VERSION:
+            self.unknown_versions += 1
+        borne, actual = hashes
+        if borne != actual:
+            what = f"the line's bytes have hash {actual}, it bears {borne}: it was changed"
+            self._report(Finding.CHANGED_LINE, place, what)
+        elif record.get("prev") != self.head:
+            self._report(Finding.BROKEN_LINK, place, f"prev is not the hash of the record before, {self.head}")
+        self.head = borne
+        self._check_numbers(place, record)
+
+    def _check_numbers(self, place: _Place, record: dict[str, object]) -> None:
+        gateway, sequence, batch = record.get("gateway"), record.get("sequence"), record.get("batch")
+        if not isinstance(gateway, str) or not isinstance(sequence, int) or not isinstance(batch, int):
+            self._report(Finding.FOREIGN_LINE, place, "gateway, sequence or batch is missing")
+            return
+        position = self.positions.get(gateway)
+        if position is None:
+            position = self.positions[gateway] = Position(sequence - 1, None) if self.is_partial else Position()
+        if sequence != position.sequence + 1:
+            what = f"sequence {sequence} stands where {position.sequence + 1} was due"
+            self._report(Finding.WRONG_SEQUENCE, place, what)
+        elif position.batch is not None and batch not in {max(position.batch, 1), position.batch + 1}:
+            self._report(Finding.WRONG_BATCH, place, f"batch {batch} follows batch {position.batch}")
+        position.sequence, position.batch = sequence, batch
+        self.ranges[gateway] = (self.ranges.get(gateway, (sequence, 0))[0], sequence)
+
+    def _report(self, finding: Finding, place: _Place, what: str) -> None:
+        segment, number, offset = place
+        self.findings.add(finding, segment, what, line=number, offset=offset)
+
+
+def _record_of(line: bytes) -> dict[str, object] | None:
+    try:
+        record = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return None
+    return record if isinstance(record, dict) else None

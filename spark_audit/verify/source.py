@@ -1,0 +1,173 @@
+"""The files of a trail, in the order in which they are checked: each digest, then the segments up to its own.
+
+A source is a folder here and a pack in archive.py. Segments may be open, closed or compressed; what is read of them are
+blocks of whole lines. Whatever a compressed file or an archive does to its reader becomes DamagedSegment.
+"""
+
+import gzip
+import re
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import BinaryIO, Final, Protocol
+
+from spark_audit.digest import (
+    DIGEST_FOLDER,
+    LARGEST_DIGEST_BYTES,
+    DigestKind,
+    MalformedDigest,
+    digest_name,
+    digest_numbers,
+    parse_digest,
+)
+from spark_audit.verify.digests import segment_number
+
+OPEN: Final = ".open"
+CLOSED: Final = ".jsonl"
+COMPRESSED: Final = ".jsonl.gz"
+TORN: Final = ".torn"
+#: Bytes of a line that are held in memory; the headers of a message of 4 MiB, before and after, are 11 MiB in base64.
+LONGEST_LINE_BYTES: Final = 64 * 1024 * 1024
+BLOCK_BYTES: Final = 1024 * 1024
+_SEGMENT: Final = re.compile(r"(([0-9]{12})-[0-9]{8}T[0-9]{2})(\.open|\.jsonl|\.jsonl\.gz)")
+
+
+class DamagedSegment(Exception):
+    """A compressed segment that cannot be decompressed to its end."""
+
+
+class LineTooLong(Exception):
+    """A line that is longer than LONGEST_LINE_BYTES."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DigestFile:
+    """A digest's number, from its name, and its bytes (one more than a digest may have, at most)."""
+
+    number: int
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SegmentFile:
+    """A segment's file. `open_file` opens its stored bytes; it must be read before the next entry is asked for."""
+
+    name: str
+    #: Name without its ending, as digests have it.
+    stem: str
+    number: int
+    ending: str
+    open_file: Callable[[], AbstractContextManager[BinaryIO]]
+
+    def blocks(self) -> Iterator[bytes]:
+        """Its bytes, uncompressed, in blocks of whole lines; the last may lack its line feed.
+
+        Raises DamagedSegment, LineTooLong, OSError.
+        """
+        with self.open_file() as file:
+            if self.ending != COMPRESSED:
+                yield from _blocks(file)
+                return
+            try:
+                with gzip.GzipFile(fileobj=file) as lines:
+                    yield from _blocks(lines)
+            except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+                raise DamagedSegment(str(error)) from None
+
+
+Entry = DigestFile | SegmentFile
+
+
+class TrailSource(Protocol):
+    """A trail's files. `entries` is asked for once; `torn_files` is known when it has ended."""
+
+    @property
+    def torn_files(self) -> tuple[str, ...]:
+        """Names of what a crash left, sorted."""
+        ...
+
+    def entries(self) -> Iterator[Entry]:
+        """Digests ascending, segments ascending, a segment's digest before it. Raises OSError."""
+        ...
+
+
+class TrailFolder:
+    """A trail's folder, which a gateway may be writing meanwhile. Raises OSError where it cannot be read."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._digests = digest_numbers(folder / DIGEST_FOLDER)
+        names = sorted(path.name for path in folder.iterdir())
+        self._segments = [name for name in names if _SEGMENT.fullmatch(name)]
+        self.torn_files = tuple(name for name in names if name.endswith(TORN))
+
+    def entries(self) -> Iterator[Entry]:
+        """See TrailSource."""
+        segments = iter(self._segments)
+        waiting = next(segments, "")
+        for number in self._digests:
+            data = self.digest(number)
+            yield DigestFile(number=number, data=data)
+            up_to = _segment_of(data)
+            while waiting and int(waiting[:12]) <= up_to:
+                yield from self._segment(waiting)
+                waiting = next(segments, "")
+        while waiting:
+            yield from self._segment(waiting)
+            waiting = next(segments, "")
+
+    def digest(self, number: int) -> bytes:
+        """The bytes of the digest with a number. Raises OSError."""
+        with (self._folder / DIGEST_FOLDER / digest_name(number)).open("rb") as file:
+            return file.read(LARGEST_DIGEST_BYTES + 1)
+
+    def _segment(self, name: str) -> Iterator[SegmentFile]:
+        """The file of a segment; under its next name where it was closed or compressed meanwhile."""
+        stem = name.partition(".")[0]
+        for ending in (name.removeprefix(stem), CLOSED, COMPRESSED):
+            path = self._folder / f"{stem}{ending}"
+            if path.exists():
+                yield _segment_file(path.name, partial(_opened, path))
+                return
+
+
+def segment_file(name: str, open_file: Callable[[], AbstractContextManager[BinaryIO]]) -> SegmentFile | None:
+    """The segment with a file name; None where it is no segment's."""
+    return _segment_file(name, open_file) if _SEGMENT.fullmatch(name) else None
+
+
+def _segment_file(name: str, open_file: Callable[[], AbstractContextManager[BinaryIO]]) -> SegmentFile:
+    stem = name.partition(".")[0]
+    return SegmentFile(name=name, stem=stem, number=int(stem[:12]), ending=name.removeprefix(stem), open_file=open_file)
+
+
+def _opened(path: Path) -> BinaryIO:
+    return path.open("rb")
+
+
+def _segment_of(data: bytes) -> int:
+    """Number of the segment whose digest this is; 0 for every other digest, and for none."""
+    try:
+        digest = parse_digest(data)
+    except MalformedDigest:
+        return 0
+    return segment_number(digest) if digest.kind == DigestKind.SEGMENT else 0
+
+
+def _blocks(file: BinaryIO | gzip.GzipFile) -> Iterator[bytes]:
+    pieces: list[bytes] = []
+    length = 0
+    while data := file.read(BLOCK_BYTES):
+        end = data.rfind(b"\n") + 1
+        if end:
+            yield b"".join((*pieces, data[:end]))
+            pieces, length = [], 0
+        pieces.append(data[end:])
+        length += len(data) - end
+        if length > LONGEST_LINE_BYTES:
+            raise LineTooLong(f"longer than {LONGEST_LINE_BYTES} bytes")
+    if length:
+        yield b"".join(pieces)

@@ -1,0 +1,214 @@
+"""A trail, whole: one pass over its digests and segments, held against an anchor where there is one."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from spark_audit.digest import DIGEST_FOLDER, digest_name
+from spark_audit.record import RECORD_VERSION
+from spark_audit.verify.anchor import Anchor
+from spark_audit.verify.chain import LineChain
+from spark_audit.verify.completeness import Completeness
+from spark_audit.verify.digests import DigestChain
+from spark_audit.verify.source import LONGEST_LINE_BYTES, DigestFile, SegmentFile, TrailFolder, TrailSource
+from spark_audit.verify.verdict import Finding, Findings, Verdict, Verification, in_order
+
+#: How often a trail is read that changes under the check's hands (a gateway's retention) in a way that looks wrong.
+_ATTEMPTS: Final = 3
+_NO_ANCHOR: Final = Anchor()
+
+
+def verify(trail_dir: Path, anchor: Anchor = _NO_ANCHOR) -> Verification:
+    """Checks the trail in a folder. Never raises for what the files hold; what cannot be read is not evaluable."""
+    for _attempt in range(_ATTEMPTS - 1):
+        before = _names(trail_dir)
+        verification = _verify_folder(trail_dir, anchor)
+        if verification.verdict is not Verdict.VIOLATED or _names(trail_dir) == before:
+            return verification
+    return _verify_folder(trail_dir, anchor)
+
+
+def verify_source(source: TrailSource, anchor: Anchor = _NO_ANCHOR) -> Verification:
+    """Checks the trail that a source gives. Raises what the source raises."""
+    check = _Check(anchor)
+    for entry in source.entries():
+        if isinstance(entry, DigestFile):
+            check.digest(entry)
+        else:
+            check.segment(entry)
+    check.finish()
+    return check.result(*check.verdict(), source.torn_files)
+
+
+def not_evaluable(reason: str) -> Verification:
+    """The result where nothing could be read."""
+    return _Check(_NO_ANCHOR).result(Verdict.NOT_EVALUABLE, reason, ())
+
+
+def _verify_folder(trail_dir: Path, anchor: Anchor) -> Verification:
+    try:
+        return verify_source(TrailFolder(trail_dir), anchor)
+    except OSError as error:
+        return not_evaluable(f"{error.filename or trail_dir} cannot be read: {error.strerror}")
+
+
+def _names(folder: Path) -> list[str]:
+    """What is in a trail's folder and in that of its digests."""
+    try:
+        return sorted(path.name for place in (folder, folder / DIGEST_FOLDER) for path in place.iterdir())
+    except OSError:
+        return []
+
+
+@dataclass(slots=True)
+class _Check:
+    """What is known while digests and segments go by."""
+
+    anchor: Anchor
+    in_lines: Findings = field(default_factory=Findings)
+    in_digests: Findings = field(default_factory=Findings)
+    lines: LineChain = field(init=False)
+    digests: DigestChain = field(init=False)
+    completeness: Completeness = field(init=False)
+    #: Index in anchor.numbers of the next copy that was not looked at.
+    _copies_seen: int = 0
+
+    def __post_init__(self) -> None:
+        self.lines = LineChain(self.in_lines)
+        self.digests = DigestChain(self.in_digests)
+        self.completeness = Completeness(self.in_lines, self.lines)
+
+    def digest(self, file: DigestFile) -> None:
+        """A digest of the trail; copies of those before it that are not there go first."""
+        self.completeness.give_up_before()
+        while (number := self._next_copy()) and number < file.number:
+            self._take_copy(number)
+        copy = self.anchor.copy_of(file.number)
+        if number == file.number:
+            self._copies_seen += 1
+        if copy is not None and copy != file.data:
+            what = "it is not the digest that was copied under this number"
+            self.in_digests.add(Finding.UNLIKE_COPY, _digest_path(file.number), what)
+        self._expect(file.number, file.data)
+
+    def segment(self, segment: SegmentFile) -> None:
+        """A segment. One behind the last digest may have had one: the copies know."""
+        while segment.number > self.digests.segment and (number := self._next_copy()):
+            self._take_copy(number)
+        self.completeness.read(segment)
+
+    def finish(self) -> None:
+        """Nothing more comes from the trail."""
+        while number := self._next_copy():
+            self._take_copy(number)
+        self.completeness.finish(self.digests.removed_up_to)
+        self._check_public_key()
+
+    def _check_public_key(self) -> None:
+        key, keys = self.anchor.public_key, self.digests.keys
+        if not key or key in keys:
+            return
+        if self.digests.number:
+            what = f"none is signed by the public key {key} that was given; they are by {', '.join(keys) or 'none'}"
+            self.in_digests.add(Finding.WRONG_KEY, DIGEST_FOLDER, what)
+        elif self.completeness.without_digest:
+            what = "there is none, though segments were closed: nothing of this trail is signed"
+            self.in_digests.add(Finding.MISSING_DIGEST, DIGEST_FOLDER, what)
+
+    def _next_copy(self) -> int:
+        """Number of the next copied digest; 0 where there is none left."""
+        numbers = self.anchor.numbers
+        return numbers[self._copies_seen] if self._copies_seen < len(numbers) else 0
+
+    def _take_copy(self, number: int) -> None:
+        """A digest that the trail has lost, and its copy has not."""
+        self._copies_seen += 1
+        data = self.anchor.copy_of(number) or b""
+        what = "it is missing, though there is a copy of it: it was removed or cut off"
+        self.in_digests.add(Finding.MISSING_DIGEST, _digest_path(number), what)
+        self._expect(number, data)
+
+    def _expect(self, number: int, data: bytes) -> None:
+        digest = self.digests.check(number, data)
+        if digest is not None:
+            self.completeness.expect(digest)
+
+    def verdict(self) -> tuple[Verdict, str]:
+        """The verdict and its reason."""
+        if reason := self._why_not_evaluable():
+            return Verdict.NOT_EVALUABLE, reason
+        if self.in_lines.count or self.in_digests.count:
+            return Verdict.VIOLATED, str(in_order(self.in_lines.told + self.in_digests.told)[0])
+        told = f"{self.lines.records} records, every hash, link and number holds"
+        if self.digests.number:
+            told += f"; {self.digests.number} digests, every signature and root holds"
+        if self.anchor.names:
+            return Verdict.ANCHORED, f"{told}; anchored by {_anchored_by(self.anchor)}"
+        return Verdict.INTACT, told
+
+    def _why_not_evaluable(self) -> str:
+        """What keeps from a verdict; "" where nothing does."""
+        if not self.completeness.segments and not self.digests.number:
+            return "there is no segment: the trail is empty, or this is not a trail"
+        if not self.lines.records and not self.digests.valid:
+            return "no line is an audit record"
+        if self.lines.unknown_versions:
+            count = self.lines.unknown_versions
+            return f"{count} records have another version than {RECORD_VERSION}: use the program of theirs"
+        if self.digests.unknown_versions:
+            return (
+                f"{self.digests.unknown_versions} digests have a version that is not known: use the program of theirs"
+            )
+        if self.completeness.lines_too_long:
+            return f"a line is longer than {LONGEST_LINE_BYTES} bytes, which no gateway of this version writes"
+        if self.anchor.names and not self.digests.number and not self.in_digests.count:
+            return "the trail has no digest yet that could be held against what was given"
+        return ""
+
+    def result(self, verdict: Verdict, reason: str, torn: tuple[str, ...]) -> Verification:
+        """What is known so far, with a verdict."""
+        return Verification(
+            verdict=verdict,
+            reason=reason,
+            segments=self.completeness.segments,
+            records=self.lines.records,
+            gateways=tuple(self.lines.positions),
+            head=self.lines.head,
+            digests=self.digests.number,
+            digest_head=self.digests.head,
+            public_keys=tuple(self.digests.keys),
+            anchors=self.anchor.names,
+            records_without_digest=self.completeness.records_without_digest,
+            segments_removed=self.completeness.removed,
+            torn_files=torn,
+            notes=self._notes(),
+            problems=in_order(self.in_lines.told + self.in_digests.told),
+            problem_count=self.in_lines.count + self.in_digests.count,
+        )
+
+    def _notes(self) -> tuple[str, ...]:
+        """What is no problem and should be known."""
+        check = self.completeness
+        notes = [f"{name}: there beside another form of the same segment" for name in check.doubled]
+        if check.removed:
+            notes.append(
+                f"segments up to {self.digests.removed_up_to} ({check.removed}) were removed by retention; "
+                f"their digests are there"
+            )
+        if check.records_without_digest:
+            where = f", closed segments among them: {', '.join(check.without_digest)}" if check.without_digest else ""
+            notes.append(f"{check.records_without_digest} records at the end have no digest yet{where}")
+        if self.anchor.numbers and self.anchor.numbers[-1] < self.digests.number:
+            notes.append(f"the copied digests end with {self.anchor.numbers[-1]}; those behind it stand on signatures")
+        return tuple(notes)
+
+
+def _anchored_by(anchor: Anchor) -> str:
+    parts = [f"the public key {anchor.public_key}"] if anchor.public_key else []
+    if anchor.numbers:
+        parts.append(f"the copied digests up to {anchor.numbers[-1]}")
+    return " and ".join(parts)
+
+
+def _digest_path(number: int) -> str:
+    return f"{DIGEST_FOLDER}/{digest_name(number)}"

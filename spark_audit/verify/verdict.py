@@ -1,0 +1,124 @@
+"""What a verification says: the verdict, each problem by kind and place, and what the check cannot show."""
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Final
+
+#: Problems that are told one by one; the rest is counted.
+PROBLEMS_TOLD: Final = 100
+LIMITS: Final = (
+    "Without an anchor kept elsewhere (the public key, a copy of the digests) this shows that the files agree with "
+    "each other: not that nobody wrote all of them anew, nor that nothing was cut off their end. A public key alone "
+    "does not show digests cut off the end with their segments; a copy of the digests does, up to its last."
+)
+
+
+class Verdict(StrEnum):
+    """What the check found; `exit_code` is what a command ends with."""
+
+    ANCHORED = "anchored"
+    INTACT = "consistent, not anchored"
+    VIOLATED = "violated"
+    NOT_EVALUABLE = "not evaluable"
+
+    @property
+    def exit_code(self) -> int:
+        return {Verdict.VIOLATED: 1, Verdict.NOT_EVALUABLE: 2}.get(self, 0)
+
+
+class Finding(StrEnum):
+    """Kinds of problems, for programs."""
+
+    FOREIGN_LINE = "foreign line"
+    CHANGED_LINE = "changed line"
+    BROKEN_LINK = "broken link"
+    WRONG_SEQUENCE = "wrong sequence"
+    WRONG_BATCH = "wrong batch"
+    CUT_LINE = "cut line"
+    DAMAGED_FILE = "damaged file"
+    MISPLACED_SEGMENT = "misplaced segment"
+    MISSING_SEGMENT = "missing segment"
+    DOUBLED_SEGMENT = "doubled segment"
+    SEGMENT_WITHOUT_DIGEST = "segment without digest"
+    SEGMENT_UNLIKE_DIGEST = "segment unlike digest"
+    MALFORMED_DIGEST = "malformed digest"
+    MISSING_DIGEST = "missing digest"
+    REPLAYED_DIGEST = "replayed digest"
+    BROKEN_DIGEST_LINK = "broken digest link"
+    WRONG_KEY = "wrong key"
+    WRONG_SIGNATURE = "wrong signature"
+    UNLIKE_COPY = "unlike copy"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """Something that does not hold. `line` counts from 1, `offset` (bytes, uncompressed) from 0 at its line's begin.
+
+    Line 0 speaks of the whole file.
+    """
+
+    finding: Finding
+    #: Name of the segment's or digest's file; of the missing one where there is none.
+    segment: str
+    line: int = 0
+    offset: int = 0
+    what: str
+
+    def __str__(self) -> str:
+        place = f"{self.segment}, line {self.line} (byte {self.offset})" if self.line else self.segment
+        return f"{place}: {self.what}"
+
+
+class Findings:
+    """Gathers problems: the first PROBLEMS_TOLD are kept, all are counted."""
+
+    __slots__ = ("count", "told")
+
+    def __init__(self) -> None:
+        self.told: list[Problem] = []
+        self.count = 0
+
+    def add(self, finding: Finding, segment: str, what: str, *, line: int = 0, offset: int = 0) -> None:
+        """Notes a problem."""
+        self.count += 1
+        if len(self.told) < PROBLEMS_TOLD:
+            self.told.append(Problem(finding=finding, segment=segment, line=line, offset=offset, what=what))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verification:
+    """The result. `problems` begins with the first bad line and is cut; `problem_count` is not."""
+
+    verdict: Verdict
+    reason: str
+    segments: int
+    records: int
+    gateways: tuple[str, ...]
+    #: Hash of the last record.
+    head: str
+    #: Number of digests, and the hash of the last one's bytes: it pins all before it.
+    digests: int
+    digest_head: str
+    #: Keys that sign, in the order in which each took over.
+    public_keys: tuple[str, ...]
+    #: What the trail was held against: "public key", "digests".
+    anchors: tuple[str, ...]
+    #: Records behind the last segment that has a digest: hash-chained, not signed yet.
+    records_without_digest: int
+    #: Segments removed by retention, each known by its digest.
+    segments_removed: int
+    torn_files: tuple[str, ...]
+    notes: tuple[str, ...]
+    problems: tuple[Problem, ...]
+    problem_count: int
+    limits: str = LIMITS
+
+    def as_dict(self) -> dict[str, object]:
+        """For JSON."""
+        return asdict(self)
+
+
+def in_order(problems: Iterable[Problem]) -> tuple[Problem, ...]:
+    """Lines and segments first, each file in its place; what digests say of each other behind them."""
+    return tuple(sorted(problems, key=lambda problem: (problem.segment.endswith(".digest"), problem.segment)))
