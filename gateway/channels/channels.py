@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+from gateway.bridge.routes import route_of
 from gateway.channels.control import ChannelCommands
 from gateway.channels.passages import Passages
 from gateway.channels.protocol import ProcessSettings
@@ -61,6 +62,7 @@ class Channels:
 
     def _settings_of(self, target: Target) -> ProcessSettings:
         routes = (route for route in self._settings.routes if route.target == target.name)
+        queues = {route_of(route, target.settings).queue for route in routes}
         names = channel_names(target.name, target.shards)
         return ProcessSettings(
             data=os.fspath(Path(self._settings.data).absolute()),
@@ -68,7 +70,7 @@ class Channels:
             shards=target.shards,
             subscriber_queue=self._subscriber_queue.name,
             reply_queue=self._reply_queue.name,
-            publication_queues=tuple(sorted({route.publication_queue for route in routes})),
+            publication_queues=tuple(sorted(queues)),
             stopped=tuple(name for name in names if target.is_stopped(name)),
             log_level=self._settings.log.level,
             log_format=self._settings.log.format,

@@ -15,6 +15,7 @@ from gateway.cli.mqsc import mqsc
 from gateway.cli.queue import queue
 from gateway.cli.redrive import redrive
 from gateway.cli.run import run
+from gateway.cli.sessions import sessions
 from gateway.cli.simulate import simulate
 from gateway.cli.user import user
 
@@ -39,6 +40,7 @@ queue.command(
 )(redrive)
 application.add_typer(queue, name="queue")
 application.add_typer(channel, name="channel")
+application.add_typer(sessions, name="sessions")
 application.command(epilog=epilog("rfhbridge mqsc queues.mqsc", "echo 'DISPLAY QLOCAL(*) CURDEPTH' | rfhbridge mqsc"))(
     mqsc
 )

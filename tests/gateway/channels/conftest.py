@@ -41,6 +41,8 @@ class Program:
         self._arguments = [sys.executable, str(PROCESSES), *map(str, arguments)]
         self._log = log
         self._process: subprocess.Popen[str] | None = None
+        #: What it said when it came up: a gateway its port.
+        self.line = ""
 
     @property
     def pid(self) -> int:
@@ -54,7 +56,8 @@ class Program:
                 self._arguments, stdout=subprocess.PIPE, stderr=errors, text=True, env=self._environment
             )
         assert self._process.stdout is not None
-        if not self._process.stdout.readline():
+        self.line = self._process.stdout.readline()
+        if not self.line:
             raise AssertionError(f"it did not come up: exit code {self.end(signal.SIGKILL)}")
 
     def end(self, number: int = signal.SIGTERM) -> int:
@@ -88,8 +91,15 @@ class Gateway(Program):
     """A gateway with one target, CENTRAL: a data folder, or where IBM's library leads with that environment."""
 
     def __init__(
-        self, folder: Path, central: Path | None, *, environment: Mapping[str, str] | None = None, **target: object
+        self,
+        folder: Path,
+        central: Path | None,
+        *,
+        topics: str | None = None,
+        environment: Mapping[str, str] | None = None,
+        **target: object,
     ) -> None:
+        self.topics = topics
         self.data = folder / "data"
         self.config = folder / "rfhbridge.toml"
         self.log = folder / "gateway.log"
@@ -103,7 +113,8 @@ class Gateway(Program):
         values = "".join(
             f'{key} = "{value}"\n' if isinstance(value, str) else f"{key} = {value}\n" for key, value in said.items()
         )
-        self.config.write_text(f'listen = "127.0.0.1:0"\ndata = "{self.data}"\n[[target]]\n{values}')
+        routes = "" if self.topics is None else f'[[route]]\ntopics = ["{self.topics}"]\ntarget = "CENTRAL"\n'
+        self.config.write_text(f'listen = "127.0.0.1:0"\ndata = "{self.data}"\n[[target]]\n{values}{routes}')
 
     def connected(self) -> Client:
         return Client(self.data)
@@ -179,18 +190,28 @@ def gateway(tmp_path: Path, central: Central) -> Iterator[Gateway]:
 
 
 @pytest.fixture
-def new_gateway(tmp_path: Path) -> Iterator[Callable[..., Gateway]]:
-    """Starts a gateway whose channels use IBM's library in this environment."""
+def new_program() -> Iterator[Callable[..., Gateway]]:
+    """Starts a gateway made with these arguments."""
     gateways: list[Gateway] = []
 
-    def start(environment: Mapping[str, str], **target: object) -> Gateway:
-        gateways.append(Gateway(tmp_path, None, environment=environment, **target))
+    def start(*arguments: Path, **options: object) -> Gateway:
+        gateways.append(Gateway(*arguments, **options))
         gateways[-1].start()
         return gateways[-1]
 
     yield start
     for gateway in gateways:
         gateway.end(signal.SIGKILL)
+
+
+@pytest.fixture
+def new_gateway(tmp_path: Path, new_program: Callable[..., Gateway]) -> Callable[..., Gateway]:
+    """Starts a gateway whose channels use IBM's library in an environment."""
+
+    def start(environment: Mapping[str, str], **target: object) -> Gateway:
+        return new_program(tmp_path, None, environment=environment, **target)
+
+    return start
 
 
 @pytest.fixture

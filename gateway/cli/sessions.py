@@ -1,0 +1,137 @@
+"""`rfhbridge sessions`: the MQTT sessions of a gateway, and registrations that none of them has."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from gateway.cli.application import CommandFailed
+from gateway.cli.examples import epilog
+from gateway.cli.files import read_input
+from gateway.cli.settings_options import ConfigOption, DataOption, check_store, folder_with_store, settings_for
+from gateway.cli.terminal import Json, counted, write_json, write_line, write_table
+from gateway.config import Settings, TargetSettings
+from mq_adapters.queue_manager import QueueAdministration
+
+_APPLICATION_NAME: Final = "rfhbridge"
+_DISPLAY: Final = "DISPLAY SUB(*) ALL"
+#: What DISPLAY SUB answers where there is no subscription: as good as an empty list.
+_NONE_FOUND: Final = "AMQ8147"
+
+AsJson = Annotated[bool, typer.Option("--json", help="For a program: JSON.")]
+
+sessions = typer.Typer(
+    help="Look after the MQTT sessions of a gateway.",
+    epilog=epilog("rfhbridge sessions list", "rfhbridge sessions sweep --dry-run"),
+    rich_markup_mode=None,
+)
+
+
+@sessions.command("list", epilog=epilog("rfhbridge sessions list", "rfhbridge sessions list --json"))
+def list_sessions(data: DataOption = None, config: ConfigOption = None, as_json: AsJson = False) -> None:
+    """List the sessions, and what each has at targets."""
+    from gateway.sweep import sessions_of
+
+    _, found = sessions_of(folder_with_store(config, data))
+    if as_json:
+        write_json(
+            [
+                {
+                    "client": each.client,
+                    "correl_id": each.correl_id.hex(),
+                    "targets": {destination: list(patterns) for destination, patterns in each.patterns.items()},
+                }
+                for each in found
+            ]
+        )
+        return
+    rows = [
+        (each.client, each.correl_id.hex(), ", ".join(f"{key}: {len(those)}" for key, those in each.patterns.items()))
+        for each in found
+    ]
+    write_table(("client", "correlation identifier", "patterns at targets"), rows)
+
+
+@sessions.command(
+    epilog=epilog(
+        "rfhbridge sessions sweep --dry-run",
+        "echo 'DISPLAY SUB(*) ALL' | runmqsc QM1 | rfhbridge sessions sweep --registrations - --config rfhbridge.toml",
+    )
+)
+def sweep(
+    registrations: Annotated[
+        str | None,
+        typer.Option("--registrations", metavar="FILE|-", help="Output of DISPLAY SUB(*) ALL at a target."),
+    ] = None,
+    target_name: Annotated[
+        str | None, typer.Option("--target", metavar="TARGET", help="That target; needed where there are several.")
+    ] = None,
+    dry: Annotated[bool, typer.Option("--dry-run", help="Only say what would be ended.")] = False,
+    as_json: AsJson = False,
+    data: DataOption = None,
+    config: ConfigOption = None,
+) -> None:
+    """End registrations without a session.
+
+    Those of the embedded broker; with --registrations those of a target, whose broker cannot be asked for them. They
+    are the gateway's own by their queue. A DeregSub for each waits with all else for the target.
+    """
+    from gateway.sweep import NoRegistrations, end_at_target, registrations_in, sessions_of, without_session
+
+    settings = settings_for(config, data)
+    check_store(settings.data)
+    if registrations is None and target_name is not None:
+        raise typer.BadParameter("say with --registrations what the target has", param_hint="'--target'")
+    target = None if registrations is None else _target(settings, target_name)
+    with _connected(settings.data) as queue_manager:
+        lines = _own_registrations(queue_manager) if registrations is None else _lines(registrations)
+        queue_name = settings.subscribe.queue if target is None else target.subscriber_queue
+        try:
+            found = tuple(registrations_in(lines))
+        except NoRegistrations as error:
+            raise CommandFailed(str(error)) from None
+        incarnation, known = sessions_of(settings.data)
+        orphans = without_session(found, queue_name, known)
+        if orphans and not dry and target is None:
+            for orphan in orphans:
+                queue_manager.mqsc(f"DELETE SUB SUBID('{orphan.sub_id}')")
+        elif orphans and not dry and target is not None:
+            end_at_target(queue_manager, settings, target, orphans, incarnation=incarnation)
+    if as_json:
+        ended: list[Json] = [{"topic": each.topic, "correl_id": each.correl_id} for each in orphans]
+        write_json({"dry_run": dry, "registrations": len(found), "sessions": len(known), "ended": ended})
+        return
+    for orphan in orphans:
+        write_line(f"{orphan.correl_id} {orphan.topic}")
+    verb = "would end" if dry else "ended"
+    write_line(f"{verb} {counted(len(orphans), 'registration')} of {len(found)}; sessions: {len(known)}")
+
+
+@contextmanager
+def _connected(folder: Path) -> Iterator[QueueAdministration]:
+    from mq_adapters import connect
+
+    with connect(folder, application_name=_APPLICATION_NAME) as queue_manager:
+        yield queue_manager
+
+
+def _target(settings: Settings, name: str | None) -> TargetSettings:
+    """The target of that name, or the only one."""
+    found = [target for target in settings.target if name in (None, target.name)]
+    if len(found) != 1:
+        known = ", ".join(target.name for target in settings.target) or "none; name the configuration with --config"
+        raise typer.BadParameter(f"name one of the configuration's targets: {known}", param_hint="'--target'")
+    return found[0]
+
+
+def _own_registrations(queue_manager: QueueAdministration) -> tuple[str, ...]:
+    answer = queue_manager.mqsc(_DISPLAY)
+    if answer.succeeded or answer.lines[0].startswith(_NONE_FOUND):
+        return answer.lines if answer.succeeded else ()
+    raise CommandFailed(" ".join(answer.lines))
+
+
+def _lines(name: str) -> list[str]:
+    return read_input(name).decode(errors="replace").splitlines()

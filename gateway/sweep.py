@@ -1,0 +1,128 @@
+"""Registrations that no session has: found by comparing what a broker has with what the store says, and ended.
+
+What a broker has is read from the output of DISPLAY SUB, the embedded one's or that of `runmqsc` at a target: the
+commands of queued publish/subscribe cannot list it. A registration is the gateway's own by its queue, and belongs to a
+session by its CorrelId, which no session before or after it ever has. So registrations are to be read before sessions.
+"""
+
+import re
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from gateway.bridge.routes import Routes
+from gateway.bridge.sessions import KnownSession, stored_registrations
+from gateway.bridge.target_messages import deregistration, own_message_identifier
+from gateway.channels.target import transmission_queue_name
+from gateway.config import Settings, TargetSettings
+from mappings.command import DeregisterSubscriber
+from mq_adapters.embedded.snapshot import states_of
+from mq_adapters.embedded.unit_of_work import StateSpace
+from mq_adapters.message import Message
+from mq_adapters.queue_manager import QueueAdministration
+from mq_adapters.transmission import transmission_message
+
+#: An attribute as runmqsc shows it; a quote in a value is doubled, and values in quotes may hold parentheses.
+_ATTRIBUTE: Final = re.compile(r"\b([A-Z]+)\((?:'((?:[^']|'')*)'|([^()']*))\)")
+_IDENTIFIER: Final = re.compile(r"[0-9A-Fa-f]{48}")
+#: What begins the answer for each subscription: AMQ8096I, or AMQ8096 in older versions.
+_HEADING: Final = "AMQ8096"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundRegistration:
+    """A subscription of a broker, as far as it matters here. `correl_id` is hexadecimal, in lower case."""
+
+    sub_id: str
+    topic: str
+    queue: str
+    correl_id: str
+
+
+class NoRegistrations(Exception):
+    """A text that is not the output of DISPLAY SUB with what is needed; the text says what is missing."""
+
+
+def sessions_of(data_dir: Path) -> tuple[bytes, tuple[KnownSession, ...]]:
+    """The store's incarnation and its sessions at this moment. StoreError where there is no sound store."""
+    incarnation, rows = states_of(data_dir, StateSpace.SESSION)
+    return incarnation, tuple(stored_registrations(rows, incarnation))
+
+
+def registrations_in(lines: Iterable[str]) -> Iterator[FoundRegistration]:
+    """The subscriptions in the output of DISPLAY SUB(*) ALL. Raises NoRegistrations."""
+    for text in _blocks(lines):
+        values = {name: (quoted or bare).replace("''", "'").strip() for name, quoted, bare in _ATTRIBUTE.findall(text)}
+        if "DEST" not in values or not _IDENTIFIER.fullmatch(values.get("DESTCORL", "")):
+            raise NoRegistrations("a subscription has no DEST or DESTCORL: write DISPLAY SUB(*) ALL")
+        yield FoundRegistration(
+            sub_id=values.get("SUBID", ""),
+            topic=values.get("TOPICSTR", ""),
+            queue=values["DEST"],
+            correl_id=values["DESTCORL"].lower(),
+        )
+
+
+def without_session(
+    registrations: Iterable[FoundRegistration], queue_name: str, sessions: Iterable[KnownSession]
+) -> tuple[FoundRegistration, ...]:
+    """Those whose publications come to the gateway's queue for no session."""
+    known = {session.correl_id.hex() for session in sessions}
+    return tuple(each for each in registrations if each.queue == queue_name and each.correl_id not in known)
+
+
+def end_at_target(
+    queue_manager: QueueAdministration,
+    settings: Settings,
+    target: TargetSettings,
+    orphans: Iterable[FoundRegistration],
+    *,
+    incarnation: bytes,
+) -> int:
+    """DeregSub with DeregAll for each identity, in each stream of the target, in one unit of work; how many there were.
+
+    They wait on the transmission queue like everything for a target.
+    """
+    destinations = [each for each in Routes(settings.routes, settings.target).destinations if each.target == target]
+    correl_ids = sorted({orphan.correl_id for orphan in orphans})
+    queue_manager.begin()
+    for correl_id in correl_ids:
+        for destination in destinations:
+            now_us = time.time_ns() // 1000
+            msg_id = own_message_identifier(
+                incarnation,
+                epoch=0,
+                client=f"{correl_id} {destination.key}",
+                verb=DeregisterSubscriber.verb,
+                sequence=now_us,
+            )
+            made = deregistration(destination, patterns=(), correl_id=bytes.fromhex(correl_id), msg_id=msg_id)
+            message = transmission_message(
+                Message(made.descriptor, made.header),
+                queue_name=made.queue,
+                queue_manager_name="",
+                own_name=queue_manager.name,
+                now_us=now_us,
+            )
+            queue_manager.put(transmission_queue_name(target.name, 0), message)
+    queue_manager.commit()
+    return len(correl_ids)
+
+
+def _blocks(lines: Iterable[str]) -> Iterator[str]:
+    """The text of each subscription, without the heading; lines of other answers are passed over."""
+    block: list[str] | None = None
+    for line in lines:
+        if line.startswith(_HEADING):
+            if block is not None:
+                yield " ".join(block)
+            block = []
+        elif block is not None and line.startswith(" "):
+            block.append(line.strip())
+        elif block is not None:
+            yield " ".join(block)
+            block = None
+    if block is not None:
+        yield " ".join(block)

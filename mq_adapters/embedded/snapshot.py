@@ -1,0 +1,42 @@
+"""Durable states of a store at one moment, for commands that only look. A gateway may be running meanwhile."""
+
+from pathlib import Path
+
+import apsw
+
+from mq_adapters.embedded.checksums import state_checksum
+from mq_adapters.embedded.layout import APPLICATION_ID, USER_VERSION
+from mq_adapters.embedded.store import FILE_NAME
+from mq_adapters.embedded.unit_of_work import StateSpace
+from mq_adapters.reasons import StoreError
+
+
+def states_of(data_dir: Path, space: StateSpace) -> tuple[bytes, list[tuple[bytes, bytes]]]:
+    """The store's incarnation, and every key and value of a space. StoreError where there is no sound store."""
+    path = data_dir / FILE_NAME
+    if not path.is_file():
+        raise StoreError(f"read {path}", "there is no store", "name the data folder with --data")
+    try:
+        connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+        try:
+            connection.set_busy_timeout(10_000)
+            connection.execute("PRAGMA query_only = ON")
+            connection.execute("BEGIN")
+            return _read(connection, path, space)
+        finally:
+            connection.close()
+    except apsw.Error as error:
+        hint = "restore the data folder from a backup"
+        raise StoreError(f"read {path}", f"{type(error).__name__}: {error}", hint) from error
+
+
+def _read(connection: apsw.Connection, path: Path, space: StateSpace) -> tuple[bytes, list[tuple[bytes, bytes]]]:
+    version = connection.pragma("application_id"), connection.pragma("user_version")
+    if version != (APPLICATION_ID, USER_VERSION):
+        raise StoreError(f"read {path}", f"it has layout {version}", "start the gateway once: it brings it up to date")
+    incarnation = connection.execute("SELECT value FROM meta WHERE key = 'incarnation'").get
+    rows = list(connection.execute("SELECT key, value, checksum FROM state WHERE space = ? ORDER BY key", (space,)))
+    for key, value, checksum in rows:
+        if state_checksum(int(space), key, value) != checksum:
+            raise StoreError(f"read state {int(space)} {key!r:.80}", "it is damaged", "see 'rfhbridge queue verify'")
+    return bytes(incarnation), [(key, value) for key, value, _ in rows]
