@@ -56,7 +56,7 @@ _REFUSAL_CODES: Final = {
     Refusal.BUSY: ConnectReturnCode.SERVER_UNAVAILABLE,
 }
 #: How often publications for sessions that have ended are looked for, microseconds.
-_SWEEP_US: Final = 5_000_000
+_SWEEP_US: Final = 60_000_000
 #: MQTT 3.1 has no SUBACK code for failure.
 _FIRST_LEVEL_WITH_FAILURE: Final = 4
 
@@ -108,7 +108,7 @@ class Bridge:
             Violated: self._violated,
         }
         self._has_targets = to_mq.has_targets
-        self._sweep_us = 0
+        self._sweep_us = engine.now_us() + _SWEEP_US
         self.is_stopping = False
         for target in to_mq.targets:
             target.on_room.append(partial(self._held_back.go_on, target.name))

@@ -300,7 +300,7 @@ def test_what_is_still_under_way_for_an_ended_session_is_discarded(
     world.receive(link, "E0 00")
     remote.carry(world)
     assert world.depth(SUBSCRIBER_QUEUE) == 1
-    pass_time(world, 6)
+    pass_time(world, 61)
     assert world.depth(SUBSCRIBER_QUEUE) == 0
     dropped = [note for note in world.notes if note[0] == NoteKind.DROPPED]
     assert [note[-1] for note in dropped] == ["the session ended"]
