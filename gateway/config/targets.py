@@ -141,10 +141,7 @@ class RouteSettings(Table):
     target: TargetName = Field(description="name of the [[target]] that takes them")
     stream: MqName = Field(default=DEFAULT_STREAM, description="stream that they are published on")
     queue: MqName | Literal[""] = Field(
-        default="", description='queue there that publications are put on; "": the stream\'s own'
+        default="",
+        description='queue there that publications are put on; "": the stream\'s own, or where streams are prefixes the'
+        " default stream's",
     )
-
-    @property
-    def publication_queue(self) -> str:
-        """The queue at the target that publications are put on."""
-        return self.queue or self.stream

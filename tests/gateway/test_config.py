@@ -288,7 +288,7 @@ def test_a_target_and_its_route_are_read_with_their_defaults(load):
         "auto",
         ("localhost(1414)",),
     )
-    assert (route.topics, route.stream, route.publication_queue) == (("plant/#",), "PLANT.STREAM", "PLANT.STREAM")
+    assert (route.topics, route.stream, route.queue) == (("plant/#",), "PLANT.STREAM", "")
 
 
 def test_everything_goes_to_the_only_target_where_there_is_no_route(load):
