@@ -16,12 +16,13 @@ import signal
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import uvloop
 
 from gateway.access.door import Door
 from gateway.audit_trail.notes import BrokerNotes, NoteKind, pack_batch
+from gateway.audit_trail.supervisor import ExporterSupervisor
 from gateway.bridge.assembly import build_bridge
 from gateway.bridge.bridge import Bridge
 from gateway.bridge.origin import exchange_of
@@ -50,8 +51,6 @@ _log = logging.getLogger(__name__)
 
 #: How long a starting gateway waits for a command that has the store open, seconds.
 OWNER_WAIT_S: Final = 10.0
-#: How long a stopping gateway waits for the exporter to write what is left, seconds.
-EXPORT_WAIT_S: Final = 30.0
 _TICK_S: Final = 0.1
 #: How long a thread may keep the others waiting: a commit that ends in a thread must get in quickly.
 _SWITCH_S: Final = 0.0005
@@ -60,11 +59,10 @@ _SWITCH_S: Final = 0.0005
 _GC_THRESHOLD: Final = (50_000, 20, 10)
 _TICKS_PER_SECOND: Final = 10
 _TICKS_PER_SWEEP: Final = 50
-_RESTART_EXPORTER_S: Final = 5.0
 
 
 class Daemon:
-    """The running gateway. Raises ConfigurationError for a wrong password file or access list."""
+    """The running gateway. Raises ConfigurationError for a wrong password file, access list or key of the trail."""
 
     def __init__(self, settings: Settings, *, channel_command: tuple[str, ...] = COMMAND) -> None:
         self._settings = settings
@@ -77,8 +75,7 @@ class Daemon:
         self._commits = ThreadPoolExecutor(max_workers=1, thread_name_prefix="commit")
         self._broker: Broker | None = None
         self._conversion: ConversionService | None = None
-        self._exporter: asyncio.subprocess.Process | None = None
-        self._exporter_task: asyncio.Task[None] | None = None
+        self._exporter = ExporterSupervisor(settings) if settings.audit.enabled else None
 
     async def run(self, ready: Callable[[str, int], None]) -> int:
         """Serves until SIGTERM or SIGINT; returns the exit code. `ready(host, port)`: the port is open."""
@@ -143,8 +140,8 @@ class Daemon:
             await listener.stop()
             await server.stop()
             raise _cannot_listen(settings, error) from error
-        if settings.audit.enabled:
-            self._exporter_task = asyncio.create_task(self._keep_exporting())
+        if self._exporter is not None:
+            self._exporter.begin()
         self._door_task = asyncio.create_task(self._door.watch(bridge))
         _log.info("gateway started host=%s port=%s data=%s", settings.address.host, port, str(settings.data))
         if self._conversion is not None:
@@ -262,7 +259,8 @@ class Daemon:
             await _until_idle(engine)
             engine.tick()  # writes the audit notes of all that
             await _until_idle(engine)
-        await self._stop_exporter(engine)
+        if self._exporter is not None:
+            await self._exporter.end(kill=engine.failed is not None)
 
     def _offload(self, call: Callable[[], None], done: Callable[[BaseException | None], None]) -> None:
         """Runs a slow commit in a thread; `done` is called in the event loop."""
@@ -274,70 +272,6 @@ class Daemon:
         _log.error("store failed error=%s", str(error))
         self._exit_code = 1
         self._stop.set()
-
-    # -- exporter ------------------------------------------------------------------------------------------------------
-
-    async def _keep_exporting(self) -> None:
-        """Runs the exporter, and starts it again if it dies: what it has not written is still on the audit queue."""
-        while not self._stop.is_set():
-            self._exporter = await self._start_exporter()
-            if self._stop.is_set():
-                self._terminate_exporter()
-            exit_code = await self._exporter.wait()
-            if self._stop.is_set():
-                return
-            _log.warning("exporter ended exit_code=%s", exit_code)
-            try:
-                await asyncio.wait_for(self._stop.wait(), _RESTART_EXPORTER_S)
-            except TimeoutError:
-                continue
-
-    async def _start_exporter(self, *options: str) -> asyncio.subprocess.Process:
-        audit = self._settings.audit
-        return await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "gateway.audit_trail.exporter",
-            "--data",
-            str(self._settings.data),
-            "--segment-bytes",
-            str(audit.segment_bytes),
-            "--segment-minutes",
-            str(audit.segment_minutes),
-            "--parent",
-            str(os.getpid()),
-            *options,
-            start_new_session=True,
-        )
-
-    async def _stop_exporter(self, engine: Engine) -> None:
-        """Returns when the trail is complete and its segment closed, or that is impossible."""
-        if self._exporter_task is None:
-            return
-        if engine.failed is None:
-            self._terminate_exporter()
-        elif self._exporter is not None and self._exporter.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                self._exporter.kill()  # it may wait for an answer that a failed store never gives
-        await self._wait_for_exporter(self._exporter_task)
-        has_finished = self._exporter is not None and self._exporter.returncode == 0
-        if not has_finished and engine.failed is None:  # it was not up yet, or had died: another does its work
-            self._exporter = await self._start_exporter("--once")
-            await self._wait_for_exporter(asyncio.create_task(self._exporter.wait()))
-
-    def _terminate_exporter(self) -> None:
-        if self._exporter is not None and self._exporter.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                self._exporter.terminate()
-
-    async def _wait_for_exporter(self, end: "asyncio.Task[Any]") -> None:
-        try:
-            await asyncio.wait_for(asyncio.shield(end), EXPORT_WAIT_S)
-        except TimeoutError:
-            _log.warning("exporter left behind waited_s=%s", EXPORT_WAIT_S)
-            if self._exporter is not None:
-                self._exporter.kill()
-            await end
 
 
 def _broker_rules(settings: Settings) -> BrokerRules:

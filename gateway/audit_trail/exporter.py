@@ -10,18 +10,23 @@ When the gateway goes away it exits 1 and leaves the segment open for the next e
 """
 
 import argparse
+import logging
 import os
-import select
-import signal
 import sys
 import time
-from collections.abc import Sequence
-from datetime import timedelta
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, Protocol, get_args
 
+from gateway import log
+from gateway.audit_trail.disclosure import Disclosure, InClear
+from gateway.audit_trail.housekeeper import Housekeeper
+from gateway.audit_trail.personal_key import disclosure_of
+from gateway.audit_trail.plan import TrailPlan
 from gateway.audit_trail.records import Chain, Expander, MalformedBatch
-from gateway.audit_trail.segment import STANDARD_LIMITS, SegmentLimits, Trail, TrailInUse
+from gateway.audit_trail.segment import Trail, TrailInUse
+from gateway.audit_trail.termination import StopRequest, TerminationSignal
+from gateway.config import ConfigurationError
 from mq_adapters.dead_letter import dead_letter
 from mq_adapters.embedded.client import Client
 from mq_adapters.embedded.engine import AUDIT_QUEUE, DEAD_LETTER_QUEUE
@@ -37,16 +42,23 @@ UNIT_BYTES: Final = 4 * 1024 * 1024
 #: How long a starting exporter waits for the gateway's socket, seconds.
 CONNECT_WAIT_S: Final = 10.0
 _APPLICATION_NAME: Final = "rfhbridge exporter"
+_KEEPER_NAME: Final = "rfhbridge trail keeper"
 _CONNECT_PAUSE_S: Final = 0.05
 #: Added to the process's niceness: the gateway's own work goes first.
 _NICENESS: Final = 10
 _INCARNATION: Final = slice(4, 16)  # of a MsgId, see Message.msg_id
+_IN_CLEAR: Final = InClear()
+#: How often a busy exporter sees what is due by the clock, seconds.
+_TEND_S: Final = 1.0
+
+_log = logging.getLogger(__name__)
 
 
 class AuditQueue(Protocol):
     """What the exporter needs of a queue manager: Client and Direct of mq_adapters/embedded have it."""
 
     name: str
+    incarnation: bytes
 
     def begin(self) -> None: ...
     def take_batch(self, queue_name: str, *, most_messages: int, most_bytes: int) -> Sequence[Message]:
@@ -61,9 +73,10 @@ class AuditQueue(Protocol):
 class Exporter:
     """Moves batches from the audit queue of a queue manager to a trail."""
 
-    def __init__(self, queue_manager: AuditQueue, trail: Trail) -> None:
+    def __init__(self, queue_manager: AuditQueue, trail: Trail, shown: Disclosure = _IN_CLEAR) -> None:
         self._queue_manager = queue_manager
         self._trail = trail
+        self._shown = shown
         self._expander: Expander | None = None
         self._chain = Chain(sequence=0, head=trail.head)
         self._batch = 0
@@ -107,7 +120,8 @@ class Exporter:
         if batch == self._batch:
             records = records[self._written :]
         if records:
-            self._trail.append(self._chain.seal(records), self._chain.head)
+            lines = self._chain.seal(records)
+            self._trail.append(lines, self._chain.head, expander.gateway)
         self._written = len(records) + (self._written if batch == self._batch else 0)
         self._batch = batch
 
@@ -115,14 +129,14 @@ class Exporter:
         """The expander of a store's incarnation; another incarnation begins its own sequence in the same chain."""
         if self._expander is None or self._expander.gateway != gateway:
             end = self._trail.end_of(gateway)
-            self._expander = Expander(gateway)
+            self._expander = Expander(gateway, self._shown)
             self._chain = Chain(sequence=end.sequence, head=self._trail.head)
             self._batch, self._written = end.batch, end.records_of_batch
         return self._expander
 
     def _set_aside(self, message: Message, error: MalformedBatch) -> None:
         """A batch that cannot be read does not stop the ones behind it; the audit will miss its number and say so."""
-        print(f"rfhbridge exporter: {error}; it is on {DEAD_LETTER_QUEUE}, whole", file=sys.stderr)
+        _log.error("batch not read reason=%s put_on=%s", str(error), DEAD_LETTER_QUEUE)
         self._queue_manager.put(DEAD_LETTER_QUEUE, _dead_letter(message, self._queue_manager.name))
 
 
@@ -140,13 +154,22 @@ def _dead_letter(message: Message, queue_manager_name: str) -> Message:
 def export_pending(queue_manager: AuditQueue, trail_dir: Path, *, close_segment: bool) -> int:
     """Writes what waits on the audit queue; returns the number of batches. For a command when no gateway runs.
 
-    Raises StoreError when another process writes the trail, or the disk fails.
+    It is written as the last gateway wrote. Raises StoreError when another process writes the trail, the disk fails, or
+    a key is missing.
     """
-    with Trail.open(trail_dir) as trail:
-        batches = Exporter(queue_manager, trail).drain()
-        if close_segment:
-            trail.close_segment()
+    plan = TrailPlan.kept(trail_dir)
+    try:
+        with _open(trail_dir, plan) as trail:
+            batches = Exporter(queue_manager, trail, disclosure_of(plan)).drain()
+            if close_segment:
+                trail.close_segment()
+    except ConfigurationError as error:
+        raise StoreError("write what waits to the trail", "; ".join(error.problems), error.hint) from error
     return batches
+
+
+def _open(trail_dir: Path, plan: TrailPlan) -> Trail:
+    return Trail.open(trail_dir, limits=plan.limits, signing_key=Path(plan.signing_key), provenance=plan.provenance)
 
 
 def _back_out(queue_manager: AuditQueue) -> None:
@@ -156,52 +179,34 @@ def _back_out(queue_manager: AuditQueue) -> None:
         return  # the connection broke, and with it the unit of work
 
 
-class StopRequest(Protocol):
-    """Says when the exporter is to end."""
-
-    def wait(self, seconds: float) -> bool:
-        """Waits up to `seconds`; True, at once, when the end was asked for."""
-        ...
-
-
-class TerminationSignal:
-    """SIGTERM as something to wait for. SIGINT is ignored: a terminal sends it to the gateway too, which stops us."""
-
-    def __init__(self, *, asked: bool = False) -> None:
-        self._asked = asked
-        self._read, self._write = os.pipe()
-        os.set_blocking(self._write, False)
-        signal.set_wakeup_fd(self._write)
-        signal.signal(signal.SIGTERM, self._on_signal)
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-    def wait(self, seconds: float) -> bool:
-        if not self._asked:
-            select.select([self._read], [], [], seconds)
-        return self._asked
-
-    def close(self) -> None:
-        """Lets go of the pipe; signals do not wake `wait` any more."""
-        signal.set_wakeup_fd(-1)
-        os.close(self._read)
-        os.close(self._write)
-
-    def _on_signal(self, _number: int, _frame: object) -> None:
-        self._asked = True
-
-
-def run(queue_manager: AuditQueue, trail: Trail, stop: StopRequest) -> None:
+def run(
+    queue_manager: AuditQueue,
+    trail: Trail,
+    stop: StopRequest,
+    *,
+    shown: Disclosure = _IN_CLEAR,
+    on_digest: Callable[[], None] = lambda: None,
+) -> None:
     """Exports until the end is asked for, then what still waits, and closes the segment."""
-    exporter = Exporter(queue_manager, trail)
+    exporter = Exporter(queue_manager, trail, shown)
+    gateway = queue_manager.incarnation.hex()
+    tend_s, told = time.monotonic(), trail.digests.last_number
     while True:
         asked = stop.wait(0)
-        if exporter.step():
+        moved = exporter.step()
+        if not moved or time.monotonic() >= tend_s:
+            tend_s = time.monotonic() + _TEND_S
+            trail.tend()
+        if trail.digests.last_number != told:
+            told = trail.digests.last_number
+            on_digest()
+        if moved:
             continue
         if asked:
             break
-        trail.roll_if_due()
+        trail.note_quiet(gateway)
         stop.wait(IDLE_S)
-    trail.close_segment()
+    trail.finish(gateway)
 
 
 def connect_patiently(data: Path, stop: StopRequest, parent: int = 0) -> Client:
@@ -217,13 +222,13 @@ def connect_patiently(data: Path, stop: StopRequest, parent: int = 0) -> Client:
                 raise
 
 
-def open_patiently(folder: Path, limits: SegmentLimits, parent: int = 0) -> Trail:
+def open_patiently(folder: Path, plan: TrailPlan, parent: int = 0) -> Trail:
     """Opens the trail; the exporter of a gateway that was killed may still be letting go of it. TrailInUse at last."""
     deadline = time.monotonic() + CONNECT_WAIT_S
     while True:
         check_parent(parent)
         try:
-            return Trail.open(folder, limits=limits)
+            return _open(folder, plan)
         except TrailInUse:
             if time.monotonic() >= deadline:
                 raise
@@ -239,18 +244,23 @@ def check_parent(parent: int) -> None:
 def main(arguments: list[str] | None = None) -> int:
     """The process. Exit 0: stopped as asked; 1: the gateway went away or the disk failed (one line says which)."""
     options = _options(arguments)
-    limits = SegmentLimits(size_bytes=options.segment_bytes, age=timedelta(minutes=options.segment_minutes))
+    log.configure(options.log_level, options.log_format)
+    folder = options.data / TRAIL_FOLDER
     stop = TerminationSignal(asked=options.once)
     os.nice(_NICENESS)
     try:
+        plan = TrailPlan.kept(folder) if options.plan is None else TrailPlan.from_json(options.plan)
         with (
             connect_patiently(options.data, stop, options.parent) as queue_manager,
-            open_patiently(options.data / TRAIL_FOLDER, limits, options.parent) as trail,
+            open_patiently(folder, plan, options.parent) as trail,
         ):
             check_parent(options.parent)
-            run(queue_manager, trail, stop)
-    except (QueueManagerError, StoreError) as error:
-        print(f"rfhbridge exporter: {error}", file=sys.stderr)
+            plan.keep(folder)
+            shown = disclosure_of(plan)
+            with Housekeeper.of(plan, trail, lambda: Client(options.data, application_name=_KEEPER_NAME)) as keeper:
+                run(queue_manager, trail, stop, shown=shown, on_digest=keeper.wake)
+    except (QueueManagerError, StoreError, ConfigurationError, OSError) as error:
+        _log.error("exporter gave up reason=%s", str(error))
         return 1
     return 0
 
@@ -258,11 +268,11 @@ def main(arguments: list[str] | None = None) -> int:
 def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m gateway.audit_trail.exporter", description=__doc__)
     parser.add_argument("--data", type=Path, required=True, metavar="DIR", help="the gateway's data folder")
-    parser.add_argument("--segment-bytes", type=int, default=STANDARD_LIMITS.size_bytes, metavar="N")
-    minutes = STANDARD_LIMITS.age / timedelta(minutes=1)
-    parser.add_argument("--segment-minutes", type=float, default=minutes, metavar="N")
+    parser.add_argument("--plan", metavar="JSON", help="how the trail is written; without it as before (plan.py)")
     parser.add_argument("--parent", type=int, default=0, metavar="PID", help="end when this process is gone")
     parser.add_argument("--once", action="store_true", help="write what waits, close the segment and end")
+    parser.add_argument("--log-level", default="info", choices=get_args(log.Level))
+    parser.add_argument("--log-format", default="text", choices=get_args(log.Format))
     return parser.parse_args(arguments)
 
 

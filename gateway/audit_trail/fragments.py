@@ -1,35 +1,14 @@
 """Fragments of trail lines: values of notes as JSON text, and what a fact sheet says, written once for many records."""
 
-import binascii
 from collections.abc import Sequence
 from typing import Any, Final
 
-import orjson
-
+from gateway.audit_trail.disclosure import Disclosure
+from gateway.audit_trail.json_text import json_text, truth_text
 from gateway.audit_trail.packet_header import first_byte_fields
 from spark_audit.record import ConversionKind
 
 _NO_IDENTIFIER: Final = bytes(24)
-
-
-def json_text(text: str) -> str:
-    """A JSON string with its quotes; what UTF-8 cannot say (lone surrogates) becomes a question mark."""
-    try:
-        return orjson.dumps(text).decode()
-    except orjson.JSONEncodeError:
-        return orjson.dumps(text.encode(errors="replace").decode()).decode()
-
-
-def truth_text(value: object) -> str:
-    return "true" if value else "false"
-
-
-def base64_text(data: bytes) -> str:
-    return binascii.b2a_base64(data, newline=False).decode()
-
-
-def digest_text(value: bytes | str) -> str:
-    return value if isinstance(value, str) else value.hex()
 
 
 def _format_name(format: bytes) -> str:
@@ -46,13 +25,18 @@ PUBLISH_FLAGS: Final = tuple(_publish_flags(first) for first in range(256))
 
 
 class Sheet:
-    """The fragments of one fact sheet: `head` stands before the message identifiers, the others behind them."""
+    """The fragments of one fact sheet: `head` stands before the message identifiers, the others behind them.
+
+    `is_of_one_message`: its header carries what only one message has, so no other batch will bring it again.
+    """
 
     __slots__ = (
+        "_shown",
         "conversion",
         "correlation",
         "head",
         "input",
+        "is_of_one_message",
         "is_retained",
         "output",
         "passage",
@@ -60,8 +44,10 @@ class Sheet:
         "table_version",
     )
 
-    def __init__(self, facts: list[Any]) -> None:
+    def __init__(self, facts: list[Any], shown: Disclosure) -> None:
         kind, *values = facts
+        self._shown = shown
+        self.is_of_one_message = False
         self.head = self.correlation = self.input = self.output = ""
         self.persistent = self.is_retained = self.table_version = self.passage = ""
         if kind == "translation":
@@ -94,15 +80,17 @@ class Sheet:
         user: str | None = None,
         topic_filters: Sequence[str] = (),
     ) -> None:
-        self.head = f',"topic":{json_text(topic)},"command":{json_text(command)},"queue":{json_text(queue)}'
-        self.correlation = _correlation(correl_id)
+        name = self._shown.name
+        self.head = f',"topic":{name(topic)},"command":{json_text(command)},"queue":{json_text(queue)}'
+        self.correlation = self._correlation(correl_id)
         self.persistent = f',"persistent":{truth_text(persistent)}'
         self.conversion = f',"conversion":"{ConversionKind.PACKET_TO_HEADER}"'
         if destination:
+            self.is_of_one_message = command == "Publish"
             self.conversion += f',"destination":{json_text(destination)}{_stream(stream, stream_style)}'
-            self.conversion += _filters(topic_filters)
-            self.conversion += f',"user":{json_text(user)}' if user else ""
-        self.output = _side("output", format, ccsid, encoding, header)
+            self.conversion += f',"topic_filters":[{",".join(map(name, topic_filters))}]' if topic_filters else ""
+            self.conversion += f',"user":{name(user)}' if user else ""
+        self.output = self._side("output", format, ccsid, encoding, header)
 
     def _arrival(
         self,
@@ -120,11 +108,12 @@ class Sheet:
         source_exchange: int = 0,
     ) -> None:
         self.head = f',"queue":{json_text(queue)}'
-        self.correlation = _correlation(correl_id)
+        self.correlation = self._correlation(correl_id)
         self.conversion = f',"conversion":"{ConversionKind.HEADER_TO_PACKET}"{_stream(stream, stream_style)}'
-        self.conversion += f',"source_client":{json_text(source_client)}' if source_client else ""
+        self.is_of_one_message = source_exchange > 0
+        self.conversion += f',"source_client":{self._shown.name(source_client)}' if source_client else ""
         self.conversion += f',"source_exchange":{source_exchange}' if source_exchange else ""
-        self.input = _side("input", format, ccsid, encoding, header)
+        self.input = self._side("input", format, ccsid, encoding, header)
         self.is_retained = f',"is_retained":{truth_text(is_retained)}'
 
     def _delivery(
@@ -143,12 +132,13 @@ class Sheet:
         output_header: bytes,
         dropped: list[list[str]],
     ) -> None:
-        topic = json_text(topics[0] if topics else "")
+        topic = self._shown.name(topics[0] if topics else "")
         self.head = f',"topic":{topic},"command":"Publish","queue":{json_text(queue)}'
-        self.correlation = _correlation(correl_id)
+        self.correlation = self._correlation(correl_id)
         self.conversion = f',"conversion":"{ConversionKind.HEADER_TO_HEADER}"'
-        self.input = _side("input", input_format, input_ccsid, input_encoding, input_header)
-        self.output = _side("output", output_format, output_ccsid, output_encoding, output_header) + _dropped(dropped)
+        self.input = self._side("input", input_format, input_ccsid, input_encoding, input_header)
+        self.output = self._side("output", output_format, output_ccsid, output_encoding, output_header)
+        self.output += _dropped(dropped)
         self.is_retained = f',"is_retained":{truth_text(is_retained)}'
 
     def _service(
@@ -169,8 +159,8 @@ class Sheet:
         self.conversion = (
             f',"conversion":"{ConversionKind.SERVICE}","target":{json_text(target)},"mode":{json_text(mode)}'
         )
-        self.input = _side("input", input_format, ccsid, encoding, input_header)
-        self.output = _side("output", output_format, ccsid, encoding, output_header) + _dropped(dropped)
+        self.input = self._side("input", input_format, ccsid, encoding, input_header)
+        self.output = self._side("output", output_format, ccsid, encoding, output_header) + _dropped(dropped)
         self.table_version = f',"table_version":{json_text(table_version)}'
 
     def _passage(self, queue: str, queue_manager: str, channel: str, batch: int) -> None:
@@ -178,13 +168,19 @@ class Sheet:
         names = f',"queue_manager":{json_text(queue_manager)},"channel":{json_text(channel)}'
         self.passage = f'{names},"channel_batch":{batch}'
 
+    def _correlation(self, correl_id: bytes) -> str:
+        known = correl_id not in (b"", _NO_IDENTIFIER)
+        return f',"correlation_id":"{self._shown.identifier(correl_id)}"' if known else ""
+
+    def _side(self, side: str, format: bytes, ccsid: int, encoding: int, header: bytes) -> str:
+        return (
+            f',"{side}_format":{_format_name(format)},"{side}_ccsid":{ccsid},"{side}_encoding":{encoding}'
+            f',"{side}":{self._shown.header(header)}'
+        )
+
 
 def _stream(stream: str, style: str) -> str:
     return f',"stream":{json_text(stream)},"stream_style":{json_text(style)}' if stream else ""
-
-
-def _filters(topic_filters: Sequence[str]) -> str:
-    return f',"topic_filters":[{",".join(map(json_text, topic_filters))}]' if topic_filters else ""
 
 
 def _dropped(fields: list[list[str]]) -> str:
@@ -192,14 +188,3 @@ def _dropped(fields: list[list[str]]) -> str:
         return ""
     pairs = ",".join(f"[{json_text(name)},{json_text(reason)}]" for name, reason in fields)
     return f',"dropped_fields":[{pairs}]'
-
-
-def _correlation(correl_id: bytes) -> str:
-    return "" if correl_id in (b"", _NO_IDENTIFIER) else f',"correlation_id":"{correl_id.hex()}"'
-
-
-def _side(side: str, format: bytes, ccsid: int, encoding: int, header: bytes) -> str:
-    return (
-        f',"{side}_format":{_format_name(format)},"{side}_ccsid":{ccsid},"{side}_encoding":{encoding}'
-        f',"{side}":"{base64_text(header)}"'
-    )

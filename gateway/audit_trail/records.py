@@ -10,7 +10,9 @@ from typing import Any, Final
 
 import ormsgpack
 
-from gateway.audit_trail.fragments import PUBLISH_FLAGS, Sheet, base64_text, digest_text, json_text, truth_text
+from gateway.audit_trail.disclosure import Disclosure, InClear
+from gateway.audit_trail.fragments import PUBLISH_FLAGS, Sheet
+from gateway.audit_trail.json_text import digest_text, json_text, truth_text
 from gateway.audit_trail.notes import BATCH_VERSION, NoteKind
 from gateway.audit_trail.packet_header import PUBLISH, first_byte_fields, topic_bytes
 from spark_audit.record import RECORD_VERSION, Kind
@@ -20,6 +22,7 @@ _FRAGMENT_ENTRIES: Final = 50_000
 #: What is longer (bytes) is made anew each time: it would fill the memory.
 _LONGEST_KEPT: Final = 4_096
 _MQTT: Final = "MQTT"
+_IN_CLEAR: Final = InClear()
 
 
 class MalformedBatch(Exception):
@@ -29,8 +32,9 @@ class MalformedBatch(Exception):
 class Expander:
     """Expands the batches of one gateway. `expand` gives each record without its first two and its last two fields."""
 
-    def __init__(self, gateway: str) -> None:
+    def __init__(self, gateway: str, shown: Disclosure = _IN_CLEAR) -> None:
         self.gateway = gateway
+        self._shown = shown
         self._message_prefix = f"52464842{gateway}"  # "RFHB" and the incarnation, see Message.msg_id
         self._batch = ""
         self._sheets: list[Sheet] = []
@@ -80,19 +84,19 @@ class Expander:
         if found is None:
             if len(self._known_sheets) >= _FRAGMENT_ENTRIES:
                 self._known_sheets.clear()
-            found = Sheet(facts)
-            if len(key) <= _LONGEST_KEPT:
+            found = Sheet(facts, self._shown)
+            if len(key) <= _LONGEST_KEPT and not found.is_of_one_message:
                 self._known_sheets[key] = found
         return found
 
     def _text(self, text: str | bytes) -> str:
-        """JSON string of a client identifier or a topic name."""
+        """JSON string of a client identifier or a topic name, as it may be shown."""
         found = self._texts.get(text)
         if found is None:
             if len(self._texts) >= _FRAGMENT_ENTRIES:
                 self._texts.clear()
             plain = text if isinstance(text, str) else text.decode(errors="replace")
-            found = json_text(plain)
+            found = self._shown.name(plain)
             if len(text) <= _LONGEST_KEPT:
                 self._texts[text] = found
         return found
@@ -173,7 +177,7 @@ class Expander:
         checksum = f',"payload_sha256":"{digest_text(digest)}"' if digest else ""
         return (
             f'{self._batch}put","at_us":{at}{who}{sheet.head}{self._message(number)}{sheet.correlation}'
-            f'{sheet.persistent}{sheet.conversion},"input_format":"{_MQTT}","input":"{base64_text(part)}"'
+            f'{sheet.persistent}{sheet.conversion},"input_format":"{_MQTT}","input":{self._shown.header(part)}'
             f'{sheet.output},"payload_bytes":{length}{checksum}'
         )
 
@@ -227,7 +231,7 @@ class Expander:
             f',"granted_qos":{granted_qos},"retain":{truth_text(retain)},"duplicate":{truth_text(duplicate)}'
             f',"topic":{self._text(topic_bytes(header))}{sheet.head}{self._message(number)}{sheet.correlation}'
             f"{sheet.conversion}{sheet.input}"
-            f',"output_format":"{_MQTT}","output":"{base64_text(header)}"{sheet.is_retained}'
+            f',"output_format":"{_MQTT}","output":{self._shown.header(header)}{sheet.is_retained}'
             f',"payload_bytes":{length},"payload_sha256":"{digest_text(digest)}"',
         )
 
@@ -259,7 +263,7 @@ class Expander:
         reason_code: int,
         reason: str,
     ) -> tuple[str, ...]:
-        words = f',"reason":{json_text(reason)}' if reason else ""
+        words = f',"reason":{self._shown.words(reason)}' if reason else ""
         return (
             f"{self._start(Kind.REFUSED, at)}{self._exchange('in', client, epoch, exchange)}"
             f',"command":{json_text(command)}{self._message(number)},"reason_code":{reason_code}{words}',

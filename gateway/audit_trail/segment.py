@@ -1,16 +1,18 @@
 """The trail's files: segments that only grow, are closed by a rename, and are continued after a crash.
 
-    NNNNNNNNNNNN-YYYYMMDDTHH.open     being written: number of the segment, UTC hour of its first record
-    NNNNNNNNNNNN-YYYYMMDDTHH.jsonl    closed: synced, renamed, the folder synced; never written again
-    NNNNNNNNNNNN-YYYYMMDDTHH-N.torn   bytes from offset N that a crash left without a whole, valid line
+    NNNNNNNNNNNN-YYYYMMDDTHH.open      being written: number of the segment, UTC hour of its first record
+    NNNNNNNNNNNN-YYYYMMDDTHH.jsonl     closed: synced, its digest written, renamed, the folder synced; final
+    NNNNNNNNNNNN-YYYYMMDDTHH.jsonl.gz  the same, compressed later (retention.py)
+    NNNNNNNNNNNN-YYYYMMDDTHH-N.torn    bytes from offset N that a crash left without a whole, valid line
+    digests/NNNNNNNNNNNN.digest        signed digests (digests.py)
 
-A segment is closed at 64 MiB, after 15 minutes (SegmentLimits), or when the UTC hour ends, always between two batches.
-What was cut off as torn had not been committed, so its batch is still on the audit queue and is written again.
+A segment is closed at 64 MiB, after 15 minutes (SegmentLimits), when the UTC hour ends, or before records of another
+store, always between two batches. What was cut off as torn had not been committed, so its batch is still on the audit
+queue and is written again. A segment that has its digest and not yet its name gets it at the next start.
 """
 
 import fcntl
 import os
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -19,14 +21,25 @@ from typing import Final, Self
 
 import orjson
 
+from gateway.audit_trail.account import Account
+from gateway.audit_trail.digests import NO_PROVENANCE, Digests, Provenance
+from gateway.audit_trail.durable_file import write_synced
+from gateway.audit_trail.segment_files import (
+    CLOSED_SUFFIX,
+    OPEN_SUFFIX,
+    TORN_SUFFIX,
+    SegmentFile,
+    read_segment,
+    segment_files,
+)
 from mq_adapters.reasons import StoreError
-from spark_audit.record import ZERO_HASH, line_hashes
+from spark_audit.digest import Digest, DigestKind
+from spark_audit.record import line_hashes
 
-OPEN_SUFFIX: Final = ".open"
-CLOSED_SUFFIX: Final = ".jsonl"
-TORN_SUFFIX: Final = ".torn"
 _HOUR: Final = "%Y%m%dT%H"
-_SEGMENT_NAME: Final = re.compile(r"[0-9]{12}-[0-9]{8}T[0-9]{2}\.(open|jsonl)")
+_US: Final = 1_000_000
+#: In the data folder, beside the folder of the trail, unless the configuration names another place.
+SIGNING_KEY_NAME: Final = "trail-key.pem"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,31 +73,44 @@ def _utc_now() -> datetime:
 class Trail:
     """The trail of one data folder, open for appending by this process alone. Raises StoreError when the disk fails."""
 
-    def __init__(self, folder: Path, lock: int, limits: SegmentLimits, now: Callable[[], datetime]) -> None:
+    def __init__(
+        self, folder: Path, lock: int, limits: SegmentLimits, now: Callable[[], datetime], digests: Digests
+    ) -> None:
         self.folder = folder
         self.limits = limits
+        self.digests = digests
         #: Hash of the last record, of whichever gateway.
-        self.head = ZERO_HASH
+        self.head = digests.head
         self._lock = lock
         self._now = now
         self._number = 0
         self._path: Path | None = None
         self._file = -1
-        self._size = 0
-        self._began = now()
+        self._account = Account()
+        self._began = self._opened = now()
         self._recover()
 
     @classmethod
     def open(
-        cls, folder: Path, *, limits: SegmentLimits = STANDARD_LIMITS, now: Callable[[], datetime] = _utc_now
+        cls,
+        folder: Path,
+        *,
+        limits: SegmentLimits = STANDARD_LIMITS,
+        signing_key: Path | None = None,
+        provenance: Provenance = NO_PROVENANCE,
+        now: Callable[[], datetime] = _utc_now,
     ) -> Self:
-        """Opens or makes the folder, continues an open segment, sets torn bytes aside. Raises TrailInUse."""
+        """Opens or makes the folder, continues an open segment, sets torn bytes aside.
+
+        Raises TrailInUse, and ConfigurationError for a key that cannot sign (None: trail-key.pem beside the folder).
+        """
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return cls(folder, lock, limits, now)
+                digests = Digests(folder, signing_key or folder.parent / SIGNING_KEY_NAME, provenance)
+                return cls(folder, lock, limits, now, digests)
             except BaseException:
                 os.close(lock)
                 raise
@@ -101,12 +127,12 @@ class Trail:
         """Where this gateway's records end; all zero where the trail has none of it.
 
         A closed segment that somebody damaged is left as it is, for `verify` to find: its damaged lines are passed
-        over, and the trail goes on behind what can be read.
+        over, and the trail goes on behind what can be read. Of a segment that was removed its digest tells the end.
         """
         wanted = f'"gateway":"{gateway}"'.encode()
         last: dict[str, int] = {}
         count = 0
-        for line in self._lines_backwards():
+        for line in self._lines_backwards(gateway):
             if wanted not in line:
                 continue
             try:
@@ -121,20 +147,28 @@ class Trail:
             last = last or {"batch": batch, "sequence": sequence}
             count += 1
         if not last:
-            return TrailEnd()
+            return TrailEnd(sequence=next((each.last_sequence for each in self._digests_of(gateway)), 0))
         return TrailEnd(sequence=last["sequence"], batch=last["batch"], records_of_batch=count)
 
-    def _lines_backwards(self) -> Iterator[bytes]:
-        """Every line, the newest first. A segment is at most 64 MiB and one batch, and is read whole."""
-        for path in reversed(_segments(self.folder)):
-            yield from reversed(path.read_bytes().splitlines())
+    def _lines_backwards(self, gateway: str) -> Iterator[bytes]:
+        """Every line of the segments whose digests name the gateway, and of the open one; the newest first."""
+        if self._path is not None:
+            yield from reversed(self._path.read_bytes().splitlines())
+        for digest in self._digests_of(gateway):
+            yield from reversed(read_segment(self.folder, digest.segment).splitlines())
+
+    def _digests_of(self, gateway: str) -> Iterator[Digest]:
+        """The digests of segments that end with records of the gateway, the newest first."""
+        for digest in self.digests.backwards():
+            if digest.kind == DigestKind.SEGMENT and digest.gateway == gateway:
+                yield digest
 
     # -- writing -------------------------------------------------------------------------------------------------------
 
-    def append(self, lines: bytes, head: str) -> None:
-        """Adds the lines of one batch; `head` is the hash of the last. Safe only after `sync`."""
+    def append(self, lines: bytes, head: str, gateway: str) -> None:
+        """Adds the lines of one batch of a store; `head` is the hash of the last. Safe only after `sync`."""
         try:
-            self._roll_before(len(lines))
+            self._roll_before(len(lines), gateway)
             if self._path is None:
                 self._begin_segment()
             view = memoryview(lines)
@@ -142,7 +176,7 @@ class Trail:
                 view = view[os.write(self._file, view) :]
         except OSError as error:
             raise _failure("write the trail", error) from error
-        self._size += len(lines)
+        self._account.add(lines)
         self.head = head
 
     def sync(self) -> None:
@@ -153,23 +187,42 @@ class Trail:
             except OSError as error:
                 raise _failure("sync the trail", error) from error
 
-    def roll_if_due(self) -> None:
-        """Closes the segment whose time is over; to be called between batches and when idle."""
+    def tend(self) -> None:
+        """What is due between two batches: the end of a segment whose time is over, and a new key."""
+        self.digests.rotate_if_asked(self._now_us())
         if self._path is not None and self._is_over():
             self.close_segment()
 
+    def note_quiet(self, gateway: str) -> None:
+        """Nothing waits to be written: where that has lasted as long as a segment may, a digest says so.
+
+        `gateway` is the store whose records are awaited.
+        """
+        quiet_us = self._now_us() - self._quiet_since_us()
+        if self._path is None and quiet_us >= self.limits.age // timedelta(microseconds=1):
+            self._add_interval(gateway)
+
+    def finish(self, gateway: str) -> None:
+        """An orderly end: a digest covers what was written, or the time in which nothing was."""
+        if self._path is not None:
+            self.close_segment()
+        elif self.digests.until_us < self._now_us():
+            self._add_interval(gateway)
+
     def close_segment(self) -> None:
-        """Syncs, renames to `.jsonl`, syncs the folder. Nothing to do where no segment is open."""
+        """Syncs, writes the digest, renames to `.jsonl`, syncs the folder. Nothing to do where no segment is open."""
         if self._path is None:
             return
         try:
             os.fsync(self._file)
-            self._path.rename(self._path.with_suffix(CLOSED_SUFFIX))
-            os.fsync(self._lock)
+            self.digests.add_segment(
+                self._account.facts(segment=self._path.stem, head=self.head, until_us=self._now_us())
+            )
+            self._name_closed(self._path)
             os.close(self._file)
         except OSError as error:
             raise _failure("close a segment of the trail", error) from error
-        self._path, self._file, self._size = None, -1, 0
+        self._path, self._file, self._account = None, -1, Account()
 
     def close(self) -> None:
         """Lets go of the files; an open segment stays open and is continued next time."""
@@ -188,8 +241,20 @@ class Trail:
 
     # -- inside --------------------------------------------------------------------------------------------------------
 
-    def _roll_before(self, length: int) -> None:
-        if self._path is not None and self._size and (self._size + length > self.limits.size_bytes or self._is_over()):
+    def _now_us(self) -> int:
+        return int(self._now().timestamp() * _US)
+
+    def _quiet_since_us(self) -> int:
+        return max(self.digests.until_us, int(self._opened.timestamp() * _US))
+
+    def _add_interval(self, gateway: str) -> None:
+        self.digests.add_interval(gateway, from_us=self._quiet_since_us(), until_us=self._now_us())
+
+    def _roll_before(self, length: int, gateway: str) -> None:
+        size = self._account.size_bytes
+        if self._path is None or not size:
+            return
+        if size + length > self.limits.size_bytes or self._account.gateway != gateway or self._is_over():
             self.close_segment()
 
     def _is_over(self) -> bool:
@@ -203,49 +268,51 @@ class Trail:
         self._file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL, 0o600)
         os.fsync(self._lock)
 
-    def _recover(self) -> None:
-        for path in _segments(self.folder):
-            self._number = max(self._number, int(path.name[:12]))
-            if path.suffix == CLOSED_SUFFIX:
-                continue
-            self.close_segment()
-            self.head = self._head_before(path)
-            self._continue(path)
-        if self._path is None:
-            self.head = self._head_before(None)
+    def _name_closed(self, path: Path) -> None:
+        path.rename(path.with_suffix(CLOSED_SUFFIX))
+        os.fsync(self._lock)
 
-    def _head_before(self, path: Path | None) -> str:
-        """Hash of the last line in the segments before `path`, or in all."""
-        names = [segment for segment in _segments(self.folder) if path is None or segment.name < path.name]
-        for segment in reversed(names):
-            lines = segment.read_bytes().splitlines()
-            if lines and (hashes := line_hashes(lines[-1])) is not None:
-                return hashes[0]
-        return ZERO_HASH
+    # -- what an earlier life left -------------------------------------------------------------------------------------
+
+    def _recover(self) -> None:
+        self._number = self.digests.last_segment_number
+        for file in segment_files(self.folder):
+            self._number = max(self._number, file.number)
+            if file.number <= self.digests.last_segment_number:
+                if file.is_open:
+                    self._name_closed(file.path)  # the crash came between its digest and its name
+            elif file.is_open:
+                self.close_segment()
+                self._continue(file.path)
+            else:
+                self._testify(file)
+
+    def _testify(self, file: SegmentFile) -> None:
+        """The digest of a closed segment that has none: a version before there were digests closed it."""
+        data = file.read()
+        account = Account.of(data if data.endswith(b"\n") or not data else data + b"\n")
+        hashes = line_hashes(data.splitlines()[-1]) if data else None
+        self.head = self.head if hashes is None else hashes[0]
+        self.digests.add_segment(account.facts(segment=file.stem, head=self.head, until_us=account.ended_us))
 
     def _continue(self, path: Path) -> None:
         """Keeps the whole, linked lines of an open segment; what follows them goes to a `.torn` file."""
         data = path.read_bytes()
         kept, self.head = _linked_lines(data, self.head)
         if kept < len(data):
-            _write_whole(path.with_name(f"{path.stem}-{kept}{TORN_SUFFIX}"), data[kept:])
+            write_synced(path.with_name(f"{path.stem}-{kept}{TORN_SUFFIX}"), (data[kept:],))
             os.truncate(path, kept)
         os.fsync(self._lock)
         if not kept:
             path.unlink()
             self._number -= 1  # the last segment there is: without a line it never was, and its number is free
             return
-        self._path, self._size = path, kept
+        self._path, self._account = path, Account.of(data[:kept])
         self._file = os.open(path, os.O_WRONLY | os.O_APPEND)
         os.fsync(self._file)
-        first = orjson.loads(data[: data.index(b"\n")])
-        self._began = datetime.fromtimestamp(first["at_us"] / 1_000_000, UTC)
-        self.roll_if_due()
-
-
-def _segments(folder: Path) -> list[Path]:
-    """Closed and open segments in the order of their numbers."""
-    return sorted(path for path in folder.iterdir() if _SEGMENT_NAME.fullmatch(path.name))
+        self._began = datetime.fromtimestamp(self._account.began_us / _US, UTC)
+        if self._is_over():
+            self.close_segment()
 
 
 def _linked_lines(data: bytes, head: str) -> tuple[int, str]:
@@ -258,17 +325,6 @@ def _linked_lines(data: bytes, head: str) -> tuple[int, str]:
             break
         head, offset = hashes[0], end + 1
     return offset, head
-
-
-def _write_whole(path: Path, data: bytes) -> None:
-    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    try:
-        view = memoryview(data)
-        while view:
-            view = view[os.write(file, view) :]
-        os.fsync(file)
-    finally:
-        os.close(file)
 
 
 def _failure(operation: str, error: OSError) -> StoreError:

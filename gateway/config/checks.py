@@ -1,6 +1,7 @@
 """What is wrong with the tables of a configuration together."""
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from gateway.config.targets import DEFAULT_STREAM
@@ -21,6 +22,7 @@ def problems_of(settings: "Settings") -> Iterator[str]:
     yield from _queue_problems(settings)
     yield from _conversion_problems(settings)
     yield from _target_problems(settings)
+    yield from _audit_problems(settings)
 
 
 def _queue_problems(settings: "Settings") -> Iterator[str]:
@@ -98,3 +100,15 @@ def _target_problems(settings: "Settings") -> Iterator[str]:
             yield f"route.{index}.target: there is no target {route.target!r}; known: {known}"
     if len(names) > 1 and not settings.route:
         yield "route: with several targets, routes say which topics go where"
+
+
+def _audit_problems(settings: "Settings") -> Iterator[str]:
+    """What of the trail goes to places that are not there."""
+    audit = settings.audit
+    names = [target.name for target in settings.target]
+    if audit.digest_target and audit.digest_target not in names:
+        yield f"audit.digest_target: there is no target {audit.digest_target!r}; known: {', '.join(names) or 'none'}"
+    if bool(audit.digest_target) != bool(audit.digest_queue):
+        yield "audit.digest_queue: goes with digest_target; name both, or none"
+    if audit.copy_folder and Path(audit.copy_folder).absolute().is_relative_to(settings.data.absolute()):
+        yield f"audit.copy_folder: {audit.copy_folder!r} is in the data folder; a second place is elsewhere"

@@ -143,6 +143,31 @@ class AuditSettings(Table):
     enabled: bool = Field(default=True, description="whether every conversion leaves its records in the trail")
     segment_bytes: int = Field(default=67_108_864, ge=1, description="bytes after which a file of the trail is closed")
     segment_minutes: int = Field(default=15, ge=1, description="minutes after which a file of the trail is closed")
+    signing_key: str = Field(
+        default="",
+        description='file of the Ed25519 key that signs digests, made at the first start; "": DATA/trail-key.pem',
+    )
+    copy_folder: str = Field(
+        default="", description="folder that closed files of the trail and their digests are copied to"
+    )
+    digest_target: str = Field(default="", description="target whose queue manager gets a copy of each digest")
+    digest_queue: MqName | Literal[""] = Field(default="", description="queue there that digests are put on")
+    compress_after_hours: int = Field(
+        default=24, ge=0, description="hours after which a closed file of the trail is compressed; 0: never"
+    )
+    keep_days: int = Field(
+        default=0, ge=0, description="days after which a file of the trail is removed, once it is copied; 0: never"
+    )
+    low_space_bytes: int = Field(
+        default=268_435_456,
+        ge=0,
+        description="free bytes on the disk below which publishers are held back and QoS 0 is dropped; 0: no mark",
+    )
+    personal_data: Literal["plain", "keyed"] = Field(
+        default="plain",
+        description='"keyed": clients and topics stand in the trail as hashes under a key, headers encrypted',
+    )
+    personal_key: str = Field(default="", description='file of that key, 32 random bytes; "": DATA/trail-personal.key')
 
 
 class ConversionSettings(Table):

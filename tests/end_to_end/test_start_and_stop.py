@@ -32,7 +32,7 @@ def _connected(connect: Connect, gateway: Gateway, name: str, flags: str = "02",
 
 
 def _trail_files(gateway: Gateway) -> list[str]:
-    return sorted(path.suffix for path in (gateway.data / "trail").iterdir())
+    return sorted(path.suffix for path in (gateway.data / "trail").iterdir() if path.is_file())
 
 
 def _records(gateway: Gateway) -> list[dict[str, object]]:
@@ -64,7 +64,7 @@ def _until_trail_exists(gateway: Gateway) -> None:
     """Waits until the exporter is up: from then on it takes part in the stop."""
     deadline = time.monotonic() + 30
     with connect_queue_manager(gateway.data) as queue_manager:
-        while not list((gateway.data / "trail").glob("*")):
+        while not list((gateway.data / "trail").glob("*.open")):
             assert time.monotonic() < deadline, gateway.log
             queue_manager.depth("SYSTEM.RFHBRIDGE.AUDIT")
 

@@ -45,8 +45,8 @@ class Store:
         return [orjson.loads(line) for path in paths for line in path.read_bytes().splitlines()]
 
     def names(self) -> list[str]:
-        """Names of the trail's files."""
-        return sorted(path.name for path in self.trail.iterdir())
+        """Names of the trail's segments and torn bytes."""
+        return sorted(path.name for path in self.trail.iterdir() if path.is_file())
 
 
 @pytest.fixture

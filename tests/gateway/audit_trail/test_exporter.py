@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from gateway.audit_trail.exporter import AUDIT_QUEUE, Exporter, TerminationSignal, export_pending, run
+from gateway.audit_trail.exporter import AUDIT_QUEUE, Exporter, export_pending, run
 from gateway.audit_trail.notes import NoteKind, pack_batch
 from gateway.audit_trail.segment import Trail
+from gateway.audit_trail.termination import TerminationSignal
 from mq_adapters.embedded.direct import Direct
 from mq_adapters.message import Message
 from mq_adapters.reasons import QueueManagerError, ReasonCode, StoreError
@@ -23,6 +24,7 @@ class Power:
     def __init__(self, queue_manager: Direct) -> None:
         self._queue_manager = queue_manager
         self.name = queue_manager.name
+        self.incarnation = queue_manager.incarnation
         self.is_on = False
 
     def commit(self) -> None:
@@ -92,7 +94,7 @@ def test_a_batch_cut_anywhere_is_completed_and_its_torn_bytes_are_kept(store, lo
     power = Power(store.queue_manager)
     with pytest.raises(QueueManagerError):
         export_pending(power, store.trail, close_segment=True)
-    (segment,) = store.trail.iterdir()
+    (segment,) = store.trail.glob("*.open")
     whole = segment.read_bytes()
     os.truncate(segment, len(whole) - lost_bytes)
     power.is_on = True

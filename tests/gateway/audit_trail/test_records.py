@@ -286,6 +286,19 @@ def test_a_delivery_from_a_target_tells_what_the_publication_says_of_its_origin(
     assert list(put) == [field.name for field in FIELDS if field.name in put]
 
 
+def test_a_header_that_only_one_message_has_is_not_kept_in_memory(translation, translation_at_target) -> None:
+    """A publication for a target carries its exchange: kept, each would cost kilobytes and never be used again."""
+    published = Translation(
+        **{name: getattr(translation_at_target, name) for name in Translation.__slots__} | {"command": "Publish"}
+    )
+    expander = Expander(GATEWAY)
+    for sheet in (translation, published):
+        expander.expand(pack_batch(7, [(NoteKind.PUBLISHED, AT, "boiler", 5, 2, PUBLISH, 2, DIGEST, 300, sheet)]))
+    assert [sheet.head for sheet in expander._known_sheets.values()] == [
+        ',"topic":"a/b","command":"Publish","queue":"SYSTEM.BROKER.DEFAULT.STREAM"'
+    ]
+
+
 def test_a_fact_sheet_of_an_earlier_version_is_read() -> None:
     """It ended before what is said of targets: such batches may still be on the audit queue after an upgrade."""
     earlier = ["translation", "Publish", "a/b", "Q", bytes(24), True, b"MQHRF2  ", 1208, 546, HEADER]

@@ -10,6 +10,7 @@ from gateway.audit_trail.records import Chain
 from gateway.audit_trail.segment import SegmentLimits, Trail
 from spark_audit.verify import Verdict, verify
 
+GATEWAY = "a" * 24
 NOON = datetime(2026, 11, 20, 12, 50, tzinfo=UTC)
 
 
@@ -24,39 +25,47 @@ class Clock:
 
 
 @pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder for a trail; its signing key lies beside it."""
+    folder = tmp_path / "trail"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
 def clock() -> Clock:
     return Clock()
 
 
 @pytest.fixture
-def batches() -> Callable[[], tuple[bytes, str]]:
-    """Batches of two records each: their lines, and the hash of the last."""
+def batches() -> Callable[[], tuple[bytes, str, str]]:
+    """Batches of two records each: their lines, the hash of the last, and their gateway."""
 
-    def numbers() -> Iterator[tuple[bytes, str]]:
+    def numbers() -> Iterator[tuple[bytes, str, str]]:
         chain = Chain(sequence=0, head="0" * 64)
         batch = 0
         while True:
             batch += 1
             at = int(NOON.timestamp()) * 1_000_000
-            record = f',"batch":{batch},"gateway":"{"a" * 24}","kind":"session","at_us":{at}'
-            yield chain.seal([record, record]), chain.head
+            record = f',"batch":{batch},"gateway":"{GATEWAY}","kind":"session","at_us":{at}'
+            yield chain.seal([record, record]), chain.head, GATEWAY
 
     source = numbers()
     return lambda: next(source)
 
 
 def _names(folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.iterdir())
+    return sorted(path.name for path in folder.iterdir() if path.is_file())
 
 
-def test_an_open_segment_is_named_by_number_and_hour_and_closed_by_a_rename(tmp_path, clock, batches) -> None:
-    with Trail.open(tmp_path, now=clock) as trail:
+def test_an_open_segment_is_named_by_number_and_hour_and_closed_by_a_rename(folder, clock, batches) -> None:
+    with Trail.open(folder, now=clock) as trail:
         trail.append(*batches())
         trail.sync()
-        assert _names(tmp_path) == ["000000000001-20261120T12.open"]
+        assert _names(folder) == ["000000000001-20261120T12.open"]
         trail.close_segment()
-    assert _names(tmp_path) == ["000000000001-20261120T12.jsonl"]
-    assert verify(tmp_path).verdict is Verdict.INTACT
+    assert _names(folder) == ["000000000001-20261120T12.jsonl"]
+    assert verify(folder).verdict is Verdict.INTACT
 
 
 @pytest.mark.parametrize(
@@ -67,101 +76,101 @@ def test_an_open_segment_is_named_by_number_and_hour_and_closed_by_a_rename(tmp_
     ],
     ids=["within the hour", "in the next hour"],
 )
-def test_a_segment_ends_with_the_utc_hour(tmp_path, clock, batches, later: timedelta, names: list[str]) -> None:
-    with Trail.open(tmp_path, now=clock) as trail:
+def test_a_segment_ends_with_the_utc_hour(folder, clock, batches, later: timedelta, names: list[str]) -> None:
+    with Trail.open(folder, now=clock) as trail:
         trail.append(*batches())
         clock.now = NOON + later
         trail.append(*batches())
-    assert _names(tmp_path) == names
-    assert verify(tmp_path).records == 4
+    assert _names(folder) == names
+    assert verify(folder).records == 4
 
 
-def test_a_segment_ends_after_its_age_without_any_traffic(tmp_path, clock, batches) -> None:
+def test_a_segment_ends_after_its_age_without_any_traffic(folder, clock, batches) -> None:
     clock.now = NOON.replace(minute=0)
-    with Trail.open(tmp_path, now=clock) as trail:
+    with Trail.open(folder, now=clock) as trail:
         trail.append(*batches())
         clock.now += timedelta(minutes=14, seconds=59)
-        trail.roll_if_due()
-        assert _names(tmp_path) == ["000000000001-20261120T12.open"]
+        trail.tend()
+        assert _names(folder) == ["000000000001-20261120T12.open"]
         clock.now += timedelta(seconds=1)
-        trail.roll_if_due()
-    assert _names(tmp_path) == ["000000000001-20261120T12.jsonl"]
+        trail.tend()
+    assert _names(folder) == ["000000000001-20261120T12.jsonl"]
 
 
-def test_a_segment_ends_before_the_batch_that_would_be_too_much_and_never_within_one(tmp_path, clock, batches) -> None:
+def test_a_segment_ends_before_the_batch_that_would_be_too_much_and_never_within_one(folder, clock, batches) -> None:
     first, second = batches(), batches()
     limits = SegmentLimits(size_bytes=len(first[0]) + 10)
-    with Trail.open(tmp_path, limits=limits, now=clock) as trail:
+    with Trail.open(folder, limits=limits, now=clock) as trail:
         trail.append(*first)
         trail.append(*second)
-    assert (tmp_path / "000000000001-20261120T12.jsonl").read_bytes() == first[0]
-    assert (tmp_path / "000000000002-20261120T12.open").read_bytes() == second[0]
+    assert (folder / "000000000001-20261120T12.jsonl").read_bytes() == first[0]
+    assert (folder / "000000000002-20261120T12.open").read_bytes() == second[0]
 
 
-def test_the_next_life_continues_an_open_segment(tmp_path, clock, batches) -> None:
+def test_the_next_life_continues_an_open_segment(folder, clock, batches) -> None:
     first = batches()
-    with Trail.open(tmp_path, now=clock) as trail:
+    with Trail.open(folder, now=clock) as trail:
         trail.append(*first)
-    with Trail.open(tmp_path, now=clock) as trail:
+    with Trail.open(folder, now=clock) as trail:
         assert trail.head == first[1]
         trail.append(*batches())
-    assert _names(tmp_path) == ["000000000001-20261120T12.open"]
-    assert verify(tmp_path).records == 4
+    assert _names(folder) == ["000000000001-20261120T12.open"]
+    assert verify(folder).records == 4
 
 
 @pytest.mark.parametrize("torn", [b"", b'{"version":1,'], ids=["empty", "torn"])
-def test_a_segment_that_a_crash_left_without_a_line_leaves_no_gap(tmp_path, clock, batches, torn: bytes) -> None:
-    with Trail.open(tmp_path, now=clock) as trail:
+def test_a_segment_that_a_crash_left_without_a_line_leaves_no_gap(folder, clock, batches, torn: bytes) -> None:
+    with Trail.open(folder, now=clock) as trail:
         trail.append(*batches())
         trail.close_segment()
-    (tmp_path / "000000000002-20261120T12.open").write_bytes(torn)
+    (folder / "000000000002-20261120T12.open").write_bytes(torn)
     clock.now += timedelta(hours=1)
-    with Trail.open(tmp_path, now=clock) as trail:
+    with Trail.open(folder, now=clock) as trail:
         trail.append(*batches())
         trail.close_segment()
-    segments = [name for name in _names(tmp_path) if name.endswith(".jsonl")]
+    segments = [name for name in _names(folder) if name.endswith(".jsonl")]
     assert segments == ["000000000001-20261120T12.jsonl", "000000000002-20261120T13.jsonl"]
-    assert verify(tmp_path).verdict == "intact"
+    assert verify(folder).verdict is Verdict.INTACT
 
 
-def test_a_segment_of_an_hour_ago_is_closed_by_the_next_life(tmp_path, clock, batches) -> None:
-    with Trail.open(tmp_path, now=clock) as trail:
+def test_a_segment_of_an_hour_ago_is_closed_by_the_next_life(folder, clock, batches) -> None:
+    with Trail.open(folder, now=clock) as trail:
         trail.append(*batches())
     clock.now = NOON + timedelta(hours=1)
-    with Trail.open(tmp_path, now=clock) as trail:
+    with Trail.open(folder, now=clock) as trail:
         assert trail.head != "0" * 64
-    assert _names(tmp_path) == ["000000000001-20261120T12.jsonl"]
+    assert _names(folder) == ["000000000001-20261120T12.jsonl"]
 
 
 @pytest.mark.parametrize("kept", range(0, 900, 37))
-def test_cut_anywhere_whole_lines_are_kept_and_the_rest_is_set_aside(tmp_path, clock, batches, kept: int) -> None:
-    lines, _ = batches()
-    with Trail.open(tmp_path, now=clock) as trail:
-        trail.append(lines, "")
-    path = tmp_path / "000000000001-20261120T12.open"
+def test_cut_anywhere_whole_lines_are_kept_and_the_rest_is_set_aside(folder, clock, batches, kept: int) -> None:
+    lines, _, _ = batches()
+    with Trail.open(folder, now=clock) as trail:
+        trail.append(lines, "", GATEWAY)
+    path = folder / "000000000001-20261120T12.open"
     path.write_bytes(lines[:kept])
     whole = lines[: lines.rfind(b"\n", 0, kept) + 1]
-    with Trail.open(tmp_path, now=clock):
+    with Trail.open(folder, now=clock):
         pass
     assert (path.read_bytes() if path.exists() else b"") == whole
-    torn = [file.read_bytes() for file in tmp_path.glob("*.torn")]
+    torn = [file.read_bytes() for file in folder.glob("*.torn")]
     assert torn == ([lines[:kept][len(whole) :]] if len(lines[:kept]) > len(whole) else [])
 
 
-def test_bytes_that_the_disk_lost_in_the_middle_end_what_is_kept(tmp_path, clock, batches) -> None:
-    lines, _ = batches()
-    with Trail.open(tmp_path, now=clock) as trail:
-        trail.append(lines, "")
-    path = tmp_path / "000000000001-20261120T12.open"
+def test_bytes_that_the_disk_lost_in_the_middle_end_what_is_kept(folder, clock, batches) -> None:
+    lines, _, _ = batches()
+    with Trail.open(folder, now=clock) as trail:
+        trail.append(lines, "", GATEWAY)
+    path = folder / "000000000001-20261120T12.open"
     end = lines.index(b"\n") + 1
     path.write_bytes(lines[:end] + bytes(64) + lines[end + 64 :])
-    with Trail.open(tmp_path, now=clock):
+    with Trail.open(folder, now=clock):
         pass
     assert path.read_bytes() == lines[:end]
 
 
-def test_where_a_gateways_records_end_is_found_over_segments(tmp_path, clock, batches) -> None:
-    with Trail.open(tmp_path, now=clock) as trail:
+def test_where_a_gateways_records_end_is_found_over_segments(folder, clock, batches) -> None:
+    with Trail.open(folder, now=clock) as trail:
         for _ in range(3):
             trail.append(*batches())
             trail.close_segment()
@@ -176,16 +185,16 @@ def test_where_a_gateways_records_end_is_found_over_segments(tmp_path, clock, ba
     [b'{"gateway":"%s", damaged', b'{"gateway":"%s","batch":1}', b'{"gateway":"%s","batch":[]}'],
     ids=["no JSON", "without a sequence", "a batch that is no number"],
 )
-def test_a_damaged_line_in_a_closed_segment_does_not_stop_the_trail(tmp_path, clock, line: bytes) -> None:
+def test_a_damaged_line_in_a_closed_segment_does_not_stop_the_trail(folder, clock, line: bytes) -> None:
     whole = b'{"gateway":"%s","batch":7,"sequence":12}\n' % (b"a" * 24)
-    (tmp_path / "000000000001-20261120T12.jsonl").write_bytes(whole + line % (b"a" * 24) + b"\n")
-    with Trail.open(tmp_path, now=clock) as trail:
+    (folder / "000000000001-20261120T12.jsonl").write_bytes(whole + line % (b"a" * 24) + b"\n")
+    with Trail.open(folder, now=clock) as trail:
         end = trail.end_of("a" * 24)
     assert (end.sequence, end.batch, end.records_of_batch) == (12, 7, 1)
 
 
-def test_a_foreign_file_in_the_folder_is_left_alone(tmp_path, clock, batches) -> None:
-    (tmp_path / "notes.jsonl").write_text("not ours")
-    with Trail.open(tmp_path, now=clock) as trail:
+def test_a_foreign_file_in_the_folder_is_left_alone(folder, clock, batches) -> None:
+    (folder / "notes.jsonl").write_text("not ours")
+    with Trail.open(folder, now=clock) as trail:
         trail.append(*batches())
-    assert (tmp_path / "notes.jsonl").read_text() == "not ours"
+    assert (folder / "notes.jsonl").read_text() == "not ours"

@@ -1,0 +1,89 @@
+"""The account of the segment that is being written: what its digest will say, so that it need not be read again."""
+
+from typing import Any, Final
+
+import orjson
+
+from spark_audit.digest import SegmentMeasure
+
+#: A segment of which no line can be read has no gateway.
+_NO_GATEWAY: Final = "0" * 24
+
+
+class Account:
+    """Length, hashes, gateway and sequences of a segment, as its lines go by."""
+
+    __slots__ = ("_first", "_last", "_measure")
+
+    def __init__(self) -> None:
+        self._measure = SegmentMeasure()
+        self._first = self._last = b""
+
+    @classmethod
+    def of(cls, data: bytes) -> "Account":
+        """The account of a segment that is there already, all its lines with their line feeds, damaged ones or not."""
+        account = cls()
+        if not data:
+            return account
+        account.add(data)
+        lines = data.splitlines()
+        account._last = next((line for line in reversed(lines) if _record(line)), b"")
+        gateway = f'"gateway":"{account.gateway}"'.encode()
+        account._first = next((line for line in lines if gateway in line), lines[0])
+        return account
+
+    def add(self, lines: bytes) -> None:
+        """Adds whole lines of one gateway."""
+        self._measure.add(lines)
+        if not self._first:
+            self._first = lines[: lines.index(b"\n")]
+        self._last = lines[lines.rfind(b"\n", 0, -1) + 1 : -1]
+
+    @property
+    def size_bytes(self) -> int:
+        return self._measure.size_bytes
+
+    @property
+    def gateway(self) -> str:
+        """The store whose records these are: the last one's."""
+        gateway = _record(self._last).get("gateway")
+        return gateway if isinstance(gateway, str) else _NO_GATEWAY
+
+    @property
+    def began_us(self) -> int:
+        """Time of the first record, microseconds since 1970."""
+        return _number(self._first, "at_us")
+
+    @property
+    def ended_us(self) -> int:
+        """Time of the last record, microseconds since 1970."""
+        return max(self.began_us, _number(self._last, "at_us"))
+
+    def facts(self, *, segment: str, head: str, until_us: int) -> dict[str, Any]:
+        """The fields of the segment's digest; `head` is the hash of its last record."""
+        return {
+            "gateway": self.gateway,
+            "segment": segment,
+            "first_sequence": _number(self._first, "sequence"),
+            "last_sequence": _number(self._last, "sequence"),
+            "records": self._measure.records,
+            "size_bytes": self._measure.size_bytes,
+            "sha256": self._measure.sha256(),
+            "merkle_root": self._measure.merkle_root(),
+            "head": head,
+            "from_us": self.began_us,
+            "until_us": max(until_us, self.began_us),
+        }
+
+
+def _record(line: bytes) -> dict[str, Any]:
+    try:
+        record = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return {}
+    return record if isinstance(record, dict) else {}
+
+
+def _number(line: bytes, field: str) -> int:
+    value = _record(line).get(field)
+    return value if isinstance(value, int) and value >= 0 else 0

@@ -1,0 +1,57 @@
+"""Files that are there whole or not at all: written beside their place, synced, renamed into it, the folder synced.
+
+A crash leaves at most `NAME.part`, which nobody reads and the next writer of that name overwrites.
+"""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+PART_SUFFIX: Final = ".part"
+
+
+def part_of(path: Path) -> Path:
+    """Where a file is written before it is renamed to its place."""
+    return path.with_name(path.name + PART_SUFFIX)
+
+
+def write_synced(path: Path, pieces: Iterable[bytes]) -> None:
+    """Writes and syncs a file for its owner's eyes alone, over whatever is there. Raises OSError."""
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        for piece in pieces:
+            view = memoryview(piece)
+            while view:
+                view = view[os.write(file, view) :]
+        os.fsync(file)
+    finally:
+        os.close(file)
+
+
+def put_in_place(path: Path, pieces: Iterable[bytes]) -> None:
+    """The file is whole and on the disk when this returns; before, there is the old one or none. Raises OSError."""
+    part = part_of(path)
+    write_synced(part, pieces)
+    part.rename(path)
+    sync_folder(path.parent)
+
+
+def make_in_place(path: Path, data: bytes) -> None:
+    """As put_in_place, but never over another file: FileExistsError."""
+    part = part_of(path)
+    write_synced(part, (data,))
+    try:
+        os.link(part, path)
+    finally:
+        part.unlink()
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """What was renamed, made or removed in the folder is on the disk."""
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)

@@ -1,0 +1,118 @@
+"""What is done for the trail beside writing it: copies, digests for a target, compressing and removing old segments.
+
+A thread of the exporter's process, so that a second place that hangs never keeps a line from the trail. Each task is
+taken up again after a failure; the log tells once that it fails, and once that it goes on.
+"""
+
+import logging
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Protocol, Self
+
+from gateway.audit_trail.digest_queue import Connect, DigestQueue
+from gateway.audit_trail.plan import TrailPlan
+from gateway.audit_trail.retention import Retention
+from gateway.audit_trail.second_place import SecondPlace
+from gateway.audit_trail.segment import Trail
+from mq_adapters.reasons import QueueManagerError, StoreError
+
+#: How often tasks are looked at when nobody wakes the thread: how soon one that failed is tried again, seconds.
+TURN_S: Final = 30.0
+#: How long an exporter that ends waits for copies of what it wrote last, seconds; the rest is done at the next start.
+END_WAIT_S: Final = 10.0
+
+_NONE: Final[Mapping[str, "Task"]] = {}
+
+_log = logging.getLogger(__name__)
+
+
+class Task(Protocol):
+    """Work that comes in steps. A step raises OSError, StoreError or QueueManagerError, and may be repeated."""
+
+    def step(self) -> bool:
+        """Does one thing; False where there was nothing to do."""
+        ...
+
+
+class Housekeeper:
+    """Runs tasks in a thread of its own, the first one first; `idle_tasks` wait where the exporter is about to end."""
+
+    def __init__(self, tasks: Mapping[str, Task], idle_tasks: Mapping[str, Task] = _NONE) -> None:
+        self._tasks = tasks
+        self._idle_tasks = idle_tasks
+        self._failing: set[str] = set()
+        self._woken = threading.Event()
+        self._is_ending = False
+        self._thread = threading.Thread(target=self._run, name="housekeeper", daemon=True)
+
+    @classmethod
+    def of(cls, plan: TrailPlan, trail: Trail, connect: Connect) -> Self:
+        """The tasks of a plan; `connect` connects to the gateway's queue manager, for this thread."""
+        folder, digests = trail.folder, trail.digests
+        tasks: dict[str, SecondPlace | DigestQueue] = {}
+        if plan.copy_folder:
+            tasks["copying the trail"] = SecondPlace(folder, Path(plan.copy_folder), digests)
+        if plan.digest_transmission_queue:
+            tasks["sending digests"] = DigestQueue(
+                folder,
+                digests,
+                transmission_queue=plan.digest_transmission_queue,
+                queue=plan.digest_queue,
+                connect=connect,
+            )
+        retention = Retention(
+            folder,
+            digests,
+            compress_after_hours=plan.compress_after_hours,
+            keep_days=plan.keep_days,
+            may_remove=lambda number: all(place.has(number) for place in tasks.values()),
+        )
+        return cls(tasks, {"tending old segments": retention})
+
+    def wake(self) -> None:
+        """There is something new."""
+        self._woken.set()
+
+    def turn(self) -> None:
+        """Does all that there is to do, and returns; the thread does it again and again."""
+        for name, task in self._tasks.items():
+            self._carry_out(name, task)
+        for name, task in self._idle_tasks.items():
+            if not self._is_ending:
+                self._carry_out(name, task)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, _type: type[BaseException] | None, _error: BaseException | None, _traceback: TracebackType | None
+    ) -> None:
+        self._is_ending = True
+        self._woken.set()
+        self._thread.join(END_WAIT_S)
+
+    def _run(self) -> None:
+        while True:
+            is_last = self._is_ending
+            self.turn()
+            if is_last:
+                return
+            self._woken.wait(TURN_S)
+            self._woken.clear()
+
+    def _carry_out(self, name: str, task: Task) -> None:
+        """Every step that is due. The log hears of the first failure, and of the first success behind it."""
+        try:
+            while task.step() and not (self._is_ending and name in self._idle_tasks):
+                continue
+        except (OSError, StoreError, QueueManagerError) as error:
+            if name not in self._failing:
+                _log.error("trail task failed task=%s reason=%s", name, str(error))
+            self._failing.add(name)
+            return
+        if name in self._failing:
+            _log.info("trail task went on task=%s", name)
+            self._failing.remove(name)

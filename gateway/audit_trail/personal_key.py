@@ -1,0 +1,51 @@
+"""The key of the trail's personal data: found, or made for a trail that has nothing yet."""
+
+import os
+import stat
+from pathlib import Path
+
+from gateway.audit_trail.digests import key_in_force
+from gateway.audit_trail.disclosure import Disclosure, InClear, UnderKey
+from gateway.audit_trail.durable_file import make_in_place
+from gateway.audit_trail.plan import TrailPlan
+from gateway.config import ConfigurationError
+from spark_audit.personal import KEY_BYTES, PersonalKey, UnusablePersonalKey
+
+
+def disclosure_of(plan: TrailPlan) -> Disclosure:
+    """How personal data stands in the lines of a trail. Raises ConfigurationError for a key that cannot be used."""
+    return UnderKey(read_personal_key(Path(plan.personal_key))) if plan.personal_key else InClear()
+
+
+def ready_personal_key(path: Path, trail: Path) -> None:
+    """Sees that there is a key: a trail that has no digest yet gets one. Raises ConfigurationError, StoreError."""
+    if not path.exists() and key_in_force(trail) is None:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            make_in_place(path, os.urandom(KEY_BYTES))
+        except FileExistsError:
+            pass
+        except OSError as error:
+            raise _unusable(path, f"cannot be made: {error.strerror}", "name a place that can be written") from None
+    read_personal_key(path)
+
+
+def read_personal_key(path: Path) -> PersonalKey:
+    """The key in a file. Raises ConfigurationError where it is missing, open to everybody or no key."""
+    try:
+        mode = stat.S_IMODE(path.stat().st_mode)
+        key = PersonalKey.read(path)
+    except FileNotFoundError:
+        hint = f"restore it; where it was destroyed on purpose, make another: head -c {KEY_BYTES} /dev/urandom > {path}"
+        raise _unusable(path, "is missing, and the trail has begun", hint) from None
+    except OSError as error:
+        raise _unusable(path, f"cannot be read: {error.strerror}", "let the gateway's user read it") from None
+    except UnusablePersonalKey as error:
+        raise _unusable(path, f"is no key: {error}", "restore the right file") from None
+    if mode & 0o007:
+        raise _unusable(path, f"is open to everybody (mode {mode:03o})", f"chmod 600 {path}")
+    return key
+
+
+def _unusable(path: Path, problem: str, hint: str) -> ConfigurationError:
+    return ConfigurationError("audit.personal_key", (f"{path} {problem}",), hint)

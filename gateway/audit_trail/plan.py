@@ -1,0 +1,114 @@
+"""How a trail is to be written: what the configuration says of it, for the exporter's process.
+
+The exporter keeps its plan beside the trail, so that a command that writes what waits while no gateway runs does it in
+the same way: with the same key, and with nothing personal in clear where that is the rule.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from datetime import timedelta
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Final, Self
+
+import orjson
+
+from gateway.audit_trail.digests import Provenance
+from gateway.audit_trail.durable_file import put_in_place
+from gateway.audit_trail.segment import SIGNING_KEY_NAME, STANDARD_LIMITS, SegmentLimits
+from gateway.channels.names import transmission_queue_name
+from gateway.config import Settings
+from mappings.table import TABLE_VERSION
+from mq_adapters.reasons import StoreError
+
+#: In the data folder, beside the folder of the trail.
+PLAN_NAME: Final = "trail-plan.json"
+#: In the data folder, unless the configuration names another place.
+PERSONAL_KEY_NAME: Final = "trail-personal.key"
+_PLAN_VERSION: Final = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrailPlan:
+    """How a trail is written. Texts are paths, made absolute; "" and 0 mean that there is none of it.
+
+    `digest_transmission_queue` is the local queue whose channel takes digests to `digest_queue`, a queue at a target.
+    """
+
+    signing_key: str
+    personal_key: str = ""
+    segment_bytes: int = STANDARD_LIMITS.size_bytes
+    segment_minutes: float = STANDARD_LIMITS.age / timedelta(minutes=1)
+    configuration_sha256: str = ""
+    copy_folder: str = ""
+    digest_transmission_queue: str = ""
+    digest_queue: str = ""
+    compress_after_hours: float = 0
+    keep_days: float = 0
+
+    @classmethod
+    def of(cls, settings: Settings) -> Self:
+        """The plan of a gateway's configuration."""
+        audit, data = settings.audit, settings.data.absolute()
+        personal_key = audit.personal_key or data / PERSONAL_KEY_NAME
+        return cls(
+            signing_key=str(Path(audit.signing_key or data / SIGNING_KEY_NAME).absolute()),
+            personal_key=str(Path(personal_key).absolute()) if audit.personal_data == "keyed" else "",
+            segment_bytes=audit.segment_bytes,
+            segment_minutes=audit.segment_minutes,
+            configuration_sha256=settings.configuration_sha256,
+            copy_folder=str(Path(audit.copy_folder).absolute()) if audit.copy_folder else "",
+            digest_transmission_queue=transmission_queue_name(audit.digest_target, 0) if audit.digest_target else "",
+            digest_queue=audit.digest_queue,
+            compress_after_hours=audit.compress_after_hours,
+            keep_days=audit.keep_days,
+        )
+
+    @classmethod
+    def standard(cls, trail: Path) -> Self:
+        """The plan of a trail of which nothing is known."""
+        return cls(signing_key=str(trail.absolute().parent / SIGNING_KEY_NAME))
+
+    @classmethod
+    def kept(cls, trail: Path) -> Self:
+        """The plan that was kept beside a trail, else the standard one. Raises StoreError for what is no plan."""
+        path = trail.with_name(PLAN_NAME)
+        try:
+            return cls.from_json(path.read_bytes())
+        except FileNotFoundError:
+            return cls.standard(trail)
+        except (OSError, ValueError) as error:
+            hint = "start the gateway: it writes the file anew from its configuration"
+            raise StoreError(f"read {path}", str(error), hint) from error
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Self:
+        """The plan that `to_json` gave. ValueError for anything else."""
+        said = orjson.loads(text)
+        names = {field.name for field in fields(cls)}
+        if not isinstance(said, Mapping) or said.get("version") != _PLAN_VERSION or set(said) - {"version"} - names:
+            raise ValueError("it is no plan of a trail that this program knows")
+        values: dict[str, Any] = {name: value for name, value in said.items() if name != "version"}
+        try:
+            return cls(**values)
+        except TypeError as error:
+            raise ValueError(f"it is no plan of a trail: {error}") from None
+
+    def to_json(self) -> bytes:
+        return orjson.dumps({"version": _PLAN_VERSION, **asdict(self)})
+
+    def keep(self, trail: Path) -> None:
+        """Keeps the plan beside the trail. Raises OSError."""
+        put_in_place(trail.with_name(PLAN_NAME), (self.to_json(),))
+
+    @property
+    def limits(self) -> SegmentLimits:
+        return SegmentLimits(size_bytes=self.segment_bytes, age=timedelta(minutes=self.segment_minutes))
+
+    @property
+    def provenance(self) -> Provenance:
+        return Provenance(
+            code_version=version("rfhbridge"),
+            table_version=TABLE_VERSION,
+            configuration_sha256=self.configuration_sha256,
+        )

@@ -1,0 +1,168 @@
+"""Old segments are compressed, and removed when their time is over and nothing is lost by it.
+
+Compressing: `NAME.jsonl.gz.part` is written, synced and read back, renamed to `NAME.jsonl.gz`, and only then is
+`NAME.jsonl` removed. The same lines give the same bytes: no time and no name stands in the gzip header. Where a crash
+left both files, the compressed one is checked again.
+
+Removing: a segment goes with all older ones, once each has its digest and, where there is a second place, is there.
+A signed digest of kind retention says so before the first of them goes; a crash behind it only delays the rest. The
+newest segment always stays: it says where the trail goes on.
+"""
+
+import gzip
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+from gateway.audit_trail.digests import Digests, read_digest, segment_number
+from gateway.audit_trail.durable_file import PART_SUFFIX, part_of, sync_folder
+from gateway.audit_trail.segment_files import (
+    CLOSED_SUFFIX,
+    COMPRESSED_SUFFIX,
+    SegmentFile,
+    segment_files,
+)
+from mq_adapters.reasons import StoreError
+from spark_audit.digest import Digest, DigestKind
+
+_HOUR_US: Final = 3_600_000_000
+_DAY_US: Final = 24 * _HOUR_US
+#: Segments are removed together, so that not each of them costs a digest: how often, microseconds.
+REMOVAL_INTERVAL_US: Final = _HOUR_US
+#: zlib's own default: higher ones take twice the time for one percent (measured on trail lines).
+_LEVEL: Final = 6
+
+
+def _now_us() -> int:
+    return time.time_ns() // 1000
+
+
+class Retention:
+    """What becomes of the closed segments of a trail. Raises OSError, and StoreError for lines that were changed.
+
+    `may_remove` says of a digest's number whether it, and its segment, is safe elsewhere.
+    """
+
+    def __init__(
+        self,
+        trail: Path,
+        digests: Digests,
+        *,
+        compress_after_hours: float,
+        keep_days: float,
+        may_remove: Callable[[int], bool],
+        now_us: Callable[[], int] = _now_us,
+    ) -> None:
+        self._trail = trail
+        self._digests = digests
+        self._compress_after_us = int(compress_after_hours * _HOUR_US)
+        self._keep_us = int(keep_days * _DAY_US)
+        self._may_remove = may_remove
+        self._now_us = now_us
+        self._removal_due_us = 0
+        #: Numbers of segments and of their digests, as far as the digests were read.
+        self._digest_numbers: dict[int, int] = {}
+        self._read_through = 0
+        self._removed_through = 0
+        for left in trail.glob(f"*{COMPRESSED_SUFFIX}{PART_SUFFIX}"):
+            left.unlink()
+
+    def step(self) -> bool:
+        """Compresses one segment, or removes what is due; False where nothing is due."""
+        self._read_digests()
+        return self._remove() or self._compress()
+
+    # -- compressing ---------------------------------------------------------------------------------------------------
+
+    def _compress(self) -> bool:
+        if not self._compress_after_us:
+            return False
+        for file in segment_files(self._trail):
+            digest = self._digest_of(file) if file.suffix == CLOSED_SUFFIX else None
+            if digest is not None and self._now_us() - digest.until_us >= self._compress_after_us:
+                self._compress_one(file, digest)
+                return True
+        return False
+
+    def _compress_one(self, file: SegmentFile, digest: Digest) -> None:
+        place = self._trail / (file.stem + COMPRESSED_SUFFIX)
+        if not (place.exists() and self._is_as_sworn(place, file, digest)):
+            part = part_of(place)
+            _write_compressed(part, file)
+            if not self._is_as_sworn(part, file, digest):
+                part.unlink()
+                hint = "run rfhbridge audit verify: the segment was changed, or a disk is failing"
+                raise StoreError(f"compress {file.path.name}", "its bytes are not those of its digest", hint)
+            part.rename(place)
+            sync_folder(self._trail)
+        file.path.unlink()
+        sync_folder(self._trail)
+
+    @staticmethod
+    def _is_as_sworn(path: Path, file: SegmentFile, digest: Digest) -> bool:
+        compressed = SegmentFile(path=path, stem=file.stem, number=file.number, suffix=COMPRESSED_SUFFIX)
+        try:
+            return compressed.holds(digest.size_bytes, digest.sha256)
+        except OSError:
+            return False
+
+    # -- removing ------------------------------------------------------------------------------------------------------
+
+    def _remove(self) -> bool:
+        """Removes what is to go, oldest first; first of all what a crash left of the last time."""
+        now_us = self._now_us()
+        if self._keep_us and now_us >= self._removal_due_us:
+            self._removal_due_us = now_us + REMOVAL_INTERVAL_US
+            last = self._last_to_remove(now_us)
+            if last is not None:
+                self._digests.add_retention(last.stem, now_us=now_us)
+                self._removed_through = last.number
+        gone = [file for file in segment_files(self._trail) if file.number <= self._removed_through]
+        for file in gone:
+            (self._trail / (file.stem + COMPRESSED_SUFFIX)).unlink(missing_ok=True)
+            (self._trail / (file.stem + CLOSED_SUFFIX)).unlink(missing_ok=True)
+        if gone:
+            sync_folder(self._trail)
+        return bool(gone)
+
+    def _last_to_remove(self, now_us: int) -> SegmentFile | None:
+        """The newest segment of those that are old enough and safe, from the oldest on without a gap."""
+        last = None
+        for file in segment_files(self._trail)[:-1]:
+            digest = self._digest_of(file)
+            if digest is None or now_us - digest.until_us < self._keep_us or not self._may_remove(digest.number):
+                break
+            last = file
+        return last
+
+    # -- digests -------------------------------------------------------------------------------------------------------
+
+    def _digest_of(self, file: SegmentFile) -> Digest | None:
+        number = self._digest_numbers.get(file.number)
+        return None if number is None else read_digest(self._digests.folder, number)[0]
+
+    def _read_digests(self) -> None:
+        for digest in self._unread():
+            if digest.kind == DigestKind.SEGMENT:
+                self._digest_numbers[segment_number(digest.segment)] = digest.number
+            elif digest.kind == DigestKind.RETENTION:
+                self._removed_through = segment_number(digest.segment)
+
+    def _unread(self) -> Iterator[Digest]:
+        for number in range(self._read_through + 1, self._digests.last_number + 1):
+            self._read_through = number
+            try:
+                yield read_digest(self._digests.folder, number)[0]
+            except StoreError:
+                continue  # a digest that somebody damaged: its segment stays as it is, for `verify`
+
+
+def _write_compressed(part: Path, file: SegmentFile) -> None:
+    with part.open("wb") as raw:
+        with gzip.GzipFile(filename="", mode="wb", compresslevel=_LEVEL, fileobj=raw, mtime=0) as compressed:
+            for chunk in file.chunks():
+                compressed.write(chunk)
+        raw.flush()
+        os.fsync(raw.fileno())

@@ -1,0 +1,96 @@
+"""Copies of closed segments and digests in a folder out of the writer's reach: another disk, another machine.
+
+What was copied is what stands there, so nothing is kept of it here. A segment is copied before its digest, in the order
+of the digests; each is written beside its place, read back, synced and renamed.
+"""
+
+import logging
+from pathlib import Path
+from typing import Final
+
+from gateway.audit_trail.digests import Digests, read_digest, segment_number
+from gateway.audit_trail.durable_file import part_of, put_in_place, sync_folder, write_synced
+from gateway.audit_trail.segment_files import SegmentFile, segment_file
+from mq_adapters.reasons import StoreError
+from spark_audit.digest import DIGEST_FOLDER, Digest, DigestKind, digest_name, digest_numbers
+
+_CHUNK_BYTES: Final = 1024 * 1024
+_log = logging.getLogger(__name__)
+
+
+class SecondPlace:
+    """A folder that holds a copy of a trail. Raises OSError, and StoreError for a folder that is not its."""
+
+    def __init__(self, trail: Path, folder: Path, digests: Digests) -> None:
+        self._trail = trail
+        self._folder = folder
+        self._digests = digests
+        #: Numbers of the digests that stand there; None before it was looked at.
+        self._copied: set[int] | None = None
+        #: Every digest up to this number stands there.
+        self._through = 0
+
+    def has(self, digest_number: int) -> bool:
+        """Whether a digest, and the segment that it speaks of, is there."""
+        return self._copied is not None and digest_number in self._copied
+
+    def step(self) -> bool:
+        """Copies the oldest that is missing there; False where nothing is missing."""
+        copied = self._copied if self._copied is not None else self._look()
+        while self._through + 1 in copied:
+            self._through += 1
+        missing = self._through + 1
+        if missing > self._digests.last_number:
+            return False
+        digest, data = read_digest(self._digests.folder, missing)
+        if digest.kind == DigestKind.SEGMENT and not self._copy_segment(digest):
+            return False
+        put_in_place(self._folder / DIGEST_FOLDER / digest_name(missing), (data,))
+        copied.add(missing)
+        return True
+
+    def _look(self) -> set[int]:
+        """What stands there. A folder that is missing is not made: what should be mounted there is not."""
+        there = self._folder / DIGEST_FOLDER
+        if not self._folder.is_dir():
+            hint = "mount or make it; what is missing there is copied then"
+            raise StoreError(f"copy the trail to {self._folder}", "there is no such folder", hint)
+        there.mkdir(exist_ok=True, mode=0o700)
+        copied = set(digest_numbers(there))
+        self._check_same_trail(there, copied)
+        self._copied = copied
+        return copied
+
+    def _check_same_trail(self, there: Path, copied: set[int]) -> None:
+        """The digests are a chain: where the last one that both have is the same, all before it are."""
+        last = max(copied, default=0)
+        common = min(last, self._digests.last_number)
+        if not common:
+            return
+        _, ours = read_digest(self._digests.folder, common)
+        if last > self._digests.last_number or (there / digest_name(common)).read_bytes() != ours:
+            hint = "name an empty folder with audit.copy_folder; if it was this trail's, keep both as evidence"
+            raise StoreError(
+                f"copy the trail to {self._folder}", f"what is there is not this trail (digest {last})", hint
+            )
+
+    def _copy_segment(self, digest: Digest) -> bool:
+        """False for a segment that has its digest and not yet its name."""
+        file = segment_file(self._trail, digest.segment)
+        if file is None:
+            _log.error("segment not copied segment=%s reason=it is not in the trail", digest.segment)
+            return True
+        if file.is_open:
+            return False
+        place = self._folder / file.path.name
+        part = part_of(place)
+        with file.path.open("rb") as source:
+            write_synced(part, iter(lambda: source.read(_CHUNK_BYTES), b""))
+        copy = SegmentFile(path=part, stem=file.stem, number=segment_number(file.stem), suffix=file.suffix)
+        if not copy.holds(digest.size_bytes, digest.sha256):
+            part.unlink()
+            hint = "run rfhbridge audit verify: the segment was changed, or a disk is failing"
+            raise StoreError(f"copy segment {file.path.name}", "its bytes are not those of its digest", hint)
+        part.rename(place)
+        sync_folder(self._folder)
+        return True

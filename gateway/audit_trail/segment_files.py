@@ -1,0 +1,91 @@
+"""The names of a trail's segments, and their lines, whether a file is open, closed or compressed."""
+
+import errno
+import gzip
+import hashlib
+import re
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Self
+
+OPEN_SUFFIX: Final = ".open"
+CLOSED_SUFFIX: Final = ".jsonl"
+COMPRESSED_SUFFIX: Final = ".jsonl.gz"
+TORN_SUFFIX: Final = ".torn"
+_CHUNK_BYTES: Final = 1024 * 1024
+_SEGMENT_NAME: Final = re.compile(r"(([0-9]{12})-[0-9]{8}T[0-9]{2})(\.open|\.jsonl|\.jsonl\.gz)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SegmentFile:
+    """A file of the trail: `stem` is the segment's name, which it keeps; `suffix` says what became of it."""
+
+    path: Path
+    stem: str
+    number: int
+    suffix: str
+
+    @classmethod
+    def of(cls, path: Path) -> Self | None:
+        """None for a file that is no segment."""
+        found = _SEGMENT_NAME.fullmatch(path.name)
+        return cls(path=path, stem=found[1], number=int(found[2]), suffix=found[3]) if found else None
+
+    @property
+    def is_open(self) -> bool:
+        return self.suffix == OPEN_SUFFIX
+
+    def read(self) -> bytes:
+        """Its lines; a segment is at most 64 MiB and one batch. Raises OSError, also for a damaged gzip file."""
+        return b"".join(self.chunks())
+
+    def chunks(self) -> Iterator[bytes]:
+        """Its lines piece by piece. Raises OSError, also for a damaged gzip file."""
+        with self.path.open("rb") as stored:
+            file = gzip.GzipFile(fileobj=stored) if self.suffix == COMPRESSED_SUFFIX else stored
+            try:
+                while chunk := file.read(_CHUNK_BYTES):
+                    yield chunk
+            except (EOFError, zlib.error) as error:
+                raise OSError(errno.EIO, f"the compressed file is damaged: {error}", str(self.path)) from error
+
+    def holds(self, size_bytes: int, sha256: str) -> bool:
+        """Whether its lines are those of a digest. Raises OSError."""
+        digest, size = hashlib.sha256(), 0
+        for chunk in self.chunks():
+            digest.update(chunk)
+            size += len(chunk)
+        return size == size_bytes and digest.hexdigest() == sha256
+
+
+def segment_files(folder: Path) -> list[SegmentFile]:
+    """Every segment in the order of their numbers. One that is being compressed is there once, not compressed."""
+    files = (SegmentFile.of(path) for path in folder.iterdir())
+    found: dict[str, SegmentFile] = {}
+    for file in sorted((file for file in files if file is not None), key=lambda file: file.path.name):
+        found.setdefault(file.stem, file)
+    return list(found.values())
+
+
+def segment_file(folder: Path, stem: str) -> SegmentFile | None:
+    """The file of a segment, whatever became of it; None where it is removed."""
+    for suffix in (CLOSED_SUFFIX, COMPRESSED_SUFFIX, OPEN_SUFFIX):
+        path = folder / (stem + suffix)
+        if path.exists():
+            return SegmentFile.of(path)
+    return None
+
+
+def read_segment(folder: Path, stem: str) -> bytes:
+    """The lines of a segment; none where it is removed or damaged. It may be compressed while it is looked for."""
+    for _ in range(2):
+        file = segment_file(folder, stem)
+        try:
+            return b"" if file is None else file.read()
+        except FileNotFoundError:
+            continue
+        except OSError:
+            break
+    return b""

@@ -1,0 +1,128 @@
+"""The key that signs the trail's digests: made at the first start, found again at every other, handed on by itself.
+
+    KEY        PEM, PKCS8, Ed25519 (RFC 8410), not encrypted, mode 0600
+    KEY.pub    with `.pub` for the last suffix: the public key, 64 hex digits and a line feed; for the outside anchor
+    KEY.next   the key that is to take over: whoever writes the trail signs it in with the old one, then renames it
+
+The last digest says which key is in force. A key that is missing or another one stops the gateway before it starts: a
+trail that nobody can sign would be worth nothing, and it would be noticed when it is needed.
+"""
+
+import stat
+from pathlib import Path
+from typing import Final
+
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
+
+from gateway.audit_trail.durable_file import make_in_place, put_in_place, sync_folder
+from gateway.config import ConfigurationError
+from spark_audit.digest import public_key_of
+
+_LARGEST_KEY_BYTES: Final = 16_384
+_NEXT_SUFFIX: Final = ".next"
+_PUBLIC_SUFFIX: Final = ".pub"
+
+
+def next_key_path(path: Path) -> Path:
+    """Where the key lies that is to take over."""
+    return path.with_name(path.name + _NEXT_SUFFIX)
+
+
+def public_key_path(path: Path) -> Path:
+    """Where the public key lies."""
+    return path.with_suffix(_PUBLIC_SUFFIX)
+
+
+def ready_key(path: Path, in_force: str | None) -> Ed25519PrivateKey:
+    """The private key whose public half is in force (hex; None: no digest yet, then a missing key is made).
+
+    Ends a hand-over that a crash interrupted after it was signed. Raises ConfigurationError.
+    """
+    if in_force is None and not path.exists():
+        return make_key(path)
+    key = read_key(path)
+    if in_force is None or public_key_of(key) == in_force:
+        _publish(path, key)
+        return key
+    following = next_key_path(path)
+    if following.exists() and public_key_of(read_key(following)) == in_force:
+        return take_over(path)
+    raise _unusable(
+        path,
+        f"is not the key of this trail: its public key is {public_key_of(key)}, the digests were last signed by, "
+        f"or handed over to, {in_force}",
+        "restore the right key, or move the trail folder away, and a new trail begins",
+    )
+
+
+def read_key(path: Path) -> Ed25519PrivateKey:
+    """The private key in a file. Raises ConfigurationError where it is missing, open to everybody or no such key."""
+    try:
+        with path.open("rb") as file:
+            mode = stat.S_IMODE(path.stat().st_mode)
+            data = file.read(_LARGEST_KEY_BYTES)
+    except FileNotFoundError:
+        hint = "restore it from where it is kept, or move the trail folder away, and a new trail begins"
+        raise _unusable(path, "is missing, and the trail's digests are signed with it", hint) from None
+    except OSError as error:
+        raise _unusable(path, f"cannot be read: {error.strerror}", "let the gateway's user read it") from None
+    if mode & 0o007:
+        raise _unusable(path, f"is open to everybody (mode {mode:03o})", f"chmod 600 {path}")
+    try:
+        key = load_pem_private_key(data, password=None)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        key = None
+    if not isinstance(key, Ed25519PrivateKey):
+        hint = "restore it, or make one: openssl genpkey -algorithm ed25519"
+        raise _unusable(path, "is not an Ed25519 private key in PEM without a passphrase", hint)
+    return key
+
+
+def make_key(path: Path) -> Ed25519PrivateKey:
+    """A new key where there is none yet. Raises ConfigurationError."""
+    key = Ed25519PrivateKey.generate()
+    data = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_in_place(path, data)
+    except FileExistsError:
+        return read_key(path)
+    except OSError as error:
+        raise _unusable(path, f"cannot be made: {error.strerror}", "name a place that can be written") from None
+    _publish(path, key)
+    return key
+
+
+def take_over(path: Path) -> Ed25519PrivateKey:
+    """Puts the next key in the place of the one before; its digest of kind rotation is on the disk already."""
+    try:
+        next_key_path(path).rename(path)
+        sync_folder(path.parent)
+    except OSError as error:
+        hint = "let the gateway's user write in that folder"
+        raise _unusable(path, f"cannot be replaced by the next key: {error.strerror}", hint) from None
+    key = read_key(path)
+    _publish(path, key)
+    return key
+
+
+def _publish(path: Path, key: Ed25519PrivateKey) -> None:
+    """The public key beside the private one. Where that cannot be written, `rfhbridge audit key show` tells it."""
+    line = (public_key_of(key) + "\n").encode()
+    place = public_key_path(path)
+    try:
+        if not place.exists() or place.read_bytes() != line:
+            put_in_place(place, (line,))
+    except OSError:
+        return
+
+
+def _unusable(path: Path, problem: str, hint: str) -> ConfigurationError:
+    return ConfigurationError("audit.signing_key", (f"{path} {problem}",), hint)

@@ -1,0 +1,105 @@
+"""The daemon's side of the exporter: sees that its keys are there, starts it, again when it dies, and ends it."""
+
+import asyncio
+import contextlib
+import logging
+import os
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+from gateway.audit_trail.digests import key_in_force
+from gateway.audit_trail.exporter import TRAIL_FOLDER
+from gateway.audit_trail.personal_key import ready_personal_key
+from gateway.audit_trail.plan import TrailPlan
+from gateway.audit_trail.signing_key import ready_key
+from gateway.config import Settings
+
+#: How long a stopping gateway waits for the exporter to write what is left, seconds.
+EXPORT_WAIT_S: Final = 30.0
+_RESTART_S: Final = 5.0
+#: How an exporter is started.
+_COMMAND: Final = (sys.executable, "-m", "gateway.audit_trail.exporter")
+
+_log = logging.getLogger(__name__)
+
+
+class ExporterSupervisor:
+    """The exporter of a gateway. Raises ConfigurationError for a key that is missing or wrong, before it is started."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._plan = TrailPlan.of(settings)
+        self._stop = asyncio.Event()
+        self._process: asyncio.subprocess.Process | None = None
+        self._task: asyncio.Task[None] | None = None
+        trail = settings.data / TRAIL_FOLDER
+        if self._plan.personal_key:
+            ready_personal_key(Path(self._plan.personal_key), trail)
+        ready_key(Path(self._plan.signing_key), key_in_force(trail))
+
+    def begin(self) -> None:
+        """Starts the exporter; the gateway's socket must be there."""
+        self._task = asyncio.create_task(self._keep_exporting())
+
+    async def end(self, *, kill: bool) -> None:
+        """Returns when the trail is complete and its segment closed, or, with `kill`, the store has failed."""
+        if self._task is None:
+            return
+        self._stop.set()
+        if not kill:
+            self._terminate()
+        elif self._process is not None and self._process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.kill()  # it may wait for an answer that a failed store never gives
+        await self._wait_for(self._task)
+        has_finished = self._process is not None and self._process.returncode == 0
+        if not has_finished and not kill:  # it was not up yet, or had died: another does its work
+            self._process = await self._start("--once")
+            await self._wait_for(asyncio.create_task(self._process.wait()))
+
+    async def _keep_exporting(self) -> None:
+        """Runs the exporter, and starts it again if it dies: what it has not written is still on the audit queue."""
+        while not self._stop.is_set():
+            self._process = await self._start()
+            if self._stop.is_set():
+                self._terminate()
+            exit_code = await self._process.wait()
+            if self._stop.is_set():
+                return
+            _log.warning("exporter ended exit_code=%s", exit_code)
+            try:
+                await asyncio.wait_for(self._stop.wait(), _RESTART_S)
+            except TimeoutError:
+                continue
+
+    async def _start(self, *options: str) -> asyncio.subprocess.Process:
+        return await asyncio.create_subprocess_exec(
+            *_COMMAND,
+            "--data",
+            os.fspath(self._settings.data),
+            "--plan",
+            self._plan.to_json().decode(),
+            "--log-level",
+            self._settings.log.level,
+            "--log-format",
+            self._settings.log.format,
+            "--parent",
+            str(os.getpid()),
+            *options,
+            start_new_session=True,
+        )
+
+    def _terminate(self) -> None:
+        if self._process is not None and self._process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.terminate()
+
+    async def _wait_for(self, end: "asyncio.Task[Any]") -> None:
+        try:
+            await asyncio.wait_for(asyncio.shield(end), EXPORT_WAIT_S)
+        except TimeoutError:
+            _log.warning("exporter left behind waited_s=%s", EXPORT_WAIT_S)
+            if self._process is not None:
+                self._process.kill()
+            await end
