@@ -1,8 +1,8 @@
 """Each digest as a message on a queue of another queue manager: an anchor that nobody here can change.
 
 The message is the digest's bytes as text (MQSTR, UTF-8), persistent, and goes the way of everything for a target: whole
-behind an MQXQH on its transmission queue. Its MsgId is made from its bytes. `trail-digests.sent` beside the trail says how
-far it has come; a crash between the commit and that note sends some a second time, with the same MsgIds.
+behind an MQXQH on its transmission queue. Its MsgId is made from its bytes. A note beside the trail says how far it has
+come; a crash between the commit and that note sends some a second time, with the same MsgIds.
 """
 
 import hashlib
