@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from gateway.channels.protocol import LONGEST_LINE_BYTES, Order, ProcessSettings, Report, line_of, object_of
 from gateway.channels.target import Target, channel_names
+from mq_adapters.reasons import QueueManagerError, StoreError
 
 #: How long a process that is told to end may take, seconds; it gives its channels less.
 END_WAIT_S: Final = 5.0
@@ -93,10 +94,13 @@ class TargetProcess:
     async def _keep_running(self) -> None:
         while not self._stop.is_set():
             self._shards = self.target.shards
-            exit_code = await self._run_once()
-            if self._stop.is_set():
-                return
-            _log.warning("channel process ended target=%s exit_code=%s", self.target.name, exit_code)
+            try:
+                exit_code = await self._run_once()
+            except OSError as error:
+                _log.error("channel process not started target=%s reason=%s", self.target.name, str(error))
+            else:
+                if not self._stop.is_set():
+                    _log.warning("channel process ended target=%s exit_code=%s", self.target.name, exit_code)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._stop.wait(), _RESTART_S)
 
@@ -145,6 +149,8 @@ class TargetProcess:
                 self.target.heard_from(said["name"], said["identifier"], said["maximum_message_bytes"])
             else:
                 self._resolved(said)
+        except (QueueManagerError, StoreError) as error:  # the store has failed, and the daemon stops because of that
+            _log.error("channel report not kept target=%s reason=%s", self.target.name, str(error))
         except (ValueError, KeyError, TypeError) as error:
             _log.warning("channel report not understood target=%s reason=%s", self.target.name, repr(error))
 
