@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from gateway.bridge.carrier import read_carried
-from gateway.channels.target import shard_of
+from gateway.channels.names import shard_of
 from mappings.command import find_command, read_command
 from mappings.errors import MappingError
 from mappings.header_chain import (

@@ -15,7 +15,7 @@ from typing import Final
 from gateway.bridge.routes import Routes
 from gateway.bridge.sessions import KnownSession, stored_registrations
 from gateway.bridge.target_messages import deregistration, own_message_identifier
-from gateway.channels.target import transmission_queue_name
+from gateway.channels.names import transmission_queue_name
 from gateway.config import Settings, TargetSettings
 from mappings.command import DeregisterSubscriber
 from mq_adapters.embedded.snapshot import states_of

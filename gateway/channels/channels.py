@@ -5,10 +5,11 @@ from pathlib import Path
 
 from gateway.bridge.routes import route_of
 from gateway.channels.control import ChannelCommands
+from gateway.channels.names import channel_names
 from gateway.channels.passages import Passages
 from gateway.channels.protocol import ProcessSettings
 from gateway.channels.supervisor import Supervisor, TargetProcess
-from gateway.channels.target import Target, channel_names
+from gateway.channels.target import Target
 from gateway.config import Settings
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.queue import Queue

@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any, Final
 
+from gateway.channels.names import outbound_channel, subscriber_channel
 from gateway.channels.protocol import Order
 from gateway.channels.supervisor import TargetProcess
-from gateway.channels.target import outbound_channel, subscriber_channel
 from mq_adapters.embedded.mqsc_channels import ChannelRefused
 from mq_adapters.embedded.mqsc_display import Shown
 from mq_adapters.embedded.queue import Queue

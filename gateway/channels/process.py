@@ -20,9 +20,9 @@ from typing import Final
 from gateway import log
 from gateway.channels.channel_thread import ChannelThread
 from gateway.channels.connections import Connections, ConnectRemote, connect_ibm_mq
+from gateway.channels.names import outbound_channel, reply_channel, subscriber_channel, transmission_queue_name
 from gateway.channels.protocol import LONGEST_LINE_BYTES, Order, ProcessSettings, object_of
 from gateway.channels.reports import Reports
-from gateway.channels.target import outbound_channel, reply_channel, subscriber_channel, transmission_queue_name
 from mq_adapters.channel import (
     Inbound,
     InboundSettings,

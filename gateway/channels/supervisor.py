@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Final
 
+from gateway.channels.names import channel_names
 from gateway.channels.protocol import LONGEST_LINE_BYTES, Order, ProcessSettings, Report, line_of, object_of
-from gateway.channels.target import Target, channel_names
+from gateway.channels.target import Target
 from mq_adapters.reasons import QueueManagerError, StoreError
 
 #: How long a process that is told to end may take, seconds; it gives its channels less.

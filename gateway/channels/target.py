@@ -6,13 +6,13 @@ target said of itself survives a restart: an outage of hours must not change wha
 """
 
 import logging
-import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Final
 
 import orjson
 
+from gateway.channels.names import sent_queue_name, shard_of, transmission_queue_name
 from gateway.config import TargetSettings
 from mq_adapters.attributes import Definition, ObjectType
 from mq_adapters.embedded.engine import Engine
@@ -28,42 +28,6 @@ _KEY_PREFIX: Final = b"target:"
 _STATE_VERSION: Final = 1
 
 _log = logging.getLogger(__name__)
-
-
-def shard_of(client: str, shards: int) -> int:
-    """The shard of an MQTT client, from 0: always the same one for the same number of shards."""
-    return zlib.crc32(client.encode()) % shards
-
-
-def transmission_queue_name(target: str, shard: int) -> str:
-    """The local queue on which messages for one shard of a target wait."""
-    return f"RFHBRIDGE.XMIT.{target}.{shard}"
-
-
-def sent_queue_name(target: str) -> str:
-    """The local queue that keeps what was delivered for a while: a broker refuses after the put has succeeded."""
-    return f"RFHBRIDGE.SENT.{target}"
-
-
-def outbound_channel(target: str, shard: int) -> str:
-    """The channel that empties the transmission queue of a shard."""
-    return f"{target}.OUT.{shard}"
-
-
-def subscriber_channel(target: str) -> str:
-    """The channel that gets the publications which the target's broker puts for the gateway."""
-    return f"{target}.IN.SUBSCRIBER"
-
-
-def reply_channel(target: str) -> str:
-    """The channel that gets the broker's answers."""
-    return f"{target}.IN.REPLY"
-
-
-def channel_names(target: str, shards: int) -> tuple[str, ...]:
-    """Every channel of a target."""
-    outbound = (outbound_channel(target, shard) for shard in range(shards))
-    return (*outbound, subscriber_channel(target), reply_channel(target))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,9 +7,10 @@ from typing import cast
 import pytest
 
 from gateway.channels.control import ChannelCommands
+from gateway.channels.names import channel_names
 from gateway.channels.protocol import Order
 from gateway.channels.supervisor import TargetProcess
-from gateway.channels.target import Target, channel_names
+from gateway.channels.target import Target
 from gateway.config import TargetSettings
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.mqsc_channels import CHANNEL_KEYWORDS, ChannelRefused
