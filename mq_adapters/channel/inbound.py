@@ -157,7 +157,7 @@ class Inbound(Channel):
             for message in sorted_batch.put_aside:
                 self._put_aside(message)
         here = [message.msg_id for message in (*sorted_batch.dropped, *sorted_batch.stored)]
-        dead_letters = self._store(sorted_batch.stored, noting=[*still_expected.elements(), *here])
+        self._store(sorted_batch.stored, noting=[*still_expected.elements(), *here])
         try:
             self._remote.commit()
         except QueueManagerError as error:
@@ -166,13 +166,7 @@ class Inbound(Channel):
         self._known_of = self._record.state
         self._retry.succeeded()
         self._size.went_through()
-        self._board.settled(
-            self._record.state.batch,
-            messages=len(sorted_batch.stored) - dead_letters,
-            message_bytes=sum(len(message.body) for message in sorted_batch.stored),
-            dead_letters=len(sorted_batch.put_aside) + dead_letters,
-            dropped=len(sorted_batch.dropped),
-        )
+        self._board.counted(dead_letters=len(sorted_batch.put_aside), dropped=len(sorted_batch.dropped))
 
     def _sort(self, taken: Sequence[Message], still_expected: Counter[bytes]) -> _Sorted:
         """What comes again is dropped before anything else; that takes it out of `still_expected`."""
@@ -187,8 +181,8 @@ class Inbound(Channel):
                 batch.stored.append(message)
         return batch
 
-    def _store(self, messages: Sequence[Message], *, noting: Sequence[bytes]) -> int:
-        """Step 2; returns how many became dead letters."""
+    def _store(self, messages: Sequence[Message], *, noting: Sequence[bytes]) -> None:
+        """Step 2. What is stored is stored, whatever becomes of the commit there."""
         self._local.begin()
         accepted = [message for message in messages if self._accepts(message)]
         state = self._record.state
@@ -196,7 +190,12 @@ class Inbound(Channel):
         self._record.replace(self._local, settled.doubting(noting))
         self._local.commit()
         self._record.committed()
-        return len(messages) - len(accepted)
+        self._board.settled(
+            self._record.state.batch,
+            messages=len(accepted),
+            message_bytes=sum(len(message.body) for message in accepted),
+            dead_letters=len(messages) - len(accepted),
+        )
 
     def _accepts(self, message: Message) -> bool:
         """Puts a message on the local queue; a dead letter where that refuses it for good."""

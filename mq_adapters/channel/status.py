@@ -145,17 +145,20 @@ class StatusBoard:
     def connected(self, queue_manager: str, identifier: str, *, batch: int) -> None:
         self._change(queue_manager=queue_manager, identifier=identifier, batch=batch)
 
-    def settled(
-        self, batch: int, *, messages: int, message_bytes: int, dead_letters: int = 0, dropped: int = 0
-    ) -> None:
+    def settled(self, batch: int, *, messages: int, message_bytes: int, dead_letters: int = 0) -> None:
         status = self.status
         self._change(
             batch=batch,
             messages=status.messages + messages,
             message_bytes=status.message_bytes + message_bytes,
             dead_letters=status.dead_letters + dead_letters,
-            dropped=status.dropped + dropped,
         )
+
+    def counted(self, *, dead_letters: int, dropped: int) -> None:
+        """Messages of a batch that ended elsewhere; nothing is told where there were none."""
+        status = self.status
+        if dead_letters or dropped:
+            self._change(dead_letters=status.dead_letters + dead_letters, dropped=status.dropped + dropped)
 
     def started(self, action: StartAction, *, batch: int, messages: int) -> None:
         text = "channel_started channel=%s action=%r batch=%d messages=%d"

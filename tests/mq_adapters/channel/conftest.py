@@ -72,6 +72,11 @@ class Side:
         self.hand = Connection(self.engine, "a test")
         self.connections: list[FaultyConnection] = []
 
+    def restart(self) -> None:
+        """The queue manager ends, and is opened anew."""
+        self.close()
+        self.open()
+
     def connect(self) -> FaultyConnection:
         connection = FaultyConnection(self.engine, self.faults)
         self.connections.append(connection)

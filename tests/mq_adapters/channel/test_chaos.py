@@ -10,10 +10,14 @@ from tests.mq_adapters.channel.conftest import DEAD_LETTER_QUEUE, STREAM, SUBSCR
 
 CLIENTS = ("a", "b", "c")
 #: Rounds of puts and runs with losses; each run makes some hundred calls.
-ROUNDS = {"short": 60, "full": 2_000}
+ROUNDS = {"short": 150, "full": 6_000}
+#: A store is opened anew, as after a crash of the gateway, about every so many rounds.
+RESTARTS_EVERY = 20
 #: Longer bodies are refused there with 2030.
 LONGEST_BYTES = 200
 POISON = b"!" * (LONGEST_BYTES + 1)
+#: A unit of work with this in it is backed out by its commit.
+UNCOMMITTABLE = b"<bad>"
 
 
 class Model:
@@ -35,7 +39,7 @@ class Model:
             client = self.draw.choice(CLIENTS)
             kind = self.draw.random()
             if kind < 0.1:
-                body = self.body(client) + POISON
+                body = self.body(client) + self.draw.choice((POISON, UNCOMMITTABLE))
                 self.poison.append(body)
                 world.send(body)
             elif kind < 0.25:
@@ -54,6 +58,16 @@ def break_things(world: World, draw: random.Random) -> None:
     world.there.faults.lose_randomly(draw, every_calls=draw.choice((10, 40, 200)), ways=("before", "after", "later"))
 
 
+def restart_sometimes(world: World, draw: random.Random) -> None:
+    if not draw.randrange(RESTARTS_EVERY):
+        world.here.restart()
+
+
+def heal(world: World) -> None:
+    for side in (world.here, world.there, *world.more_sides):
+        side.faults.heal()
+
+
 def by_client(bodies: list[bytes]) -> dict[str, list[bytes]]:
     found: dict[str, list[bytes]] = defaultdict(list)
     for body in bodies:
@@ -66,13 +80,14 @@ def by_client(bodies: list[bytes]) -> dict[str, list[bytes]]:
 def test_every_message_leaves_once_and_in_order_whatever_breaks(world: World, proof_scale: str, seed: int):
     model = Model(seed)
     world.there.mqsc(f"ALTER QLOCAL({STREAM}) MAXMSGL({LONGEST_BYTES})")
+    world.there.faults.uncommittable.append(UNCOMMITTABLE)
     channel = world.outbound(batch_messages=7)
     for _ in range(ROUNDS[proof_scale]):
         model.send_some(world)
         break_things(world, model.draw)
+        restart_sometimes(world, model.draw)
         world.run(channel if model.draw.random() < 0.5 else world.outbound(batch_messages=7))
-    for side in (world.here, world.there):
-        side.faults.heal()
+    heal(world)
     world.run(world.outbound(batch_messages=7))
     assert world.waiting() == 0
     assert by_client(world.there.bodies(STREAM)) == model.sent
@@ -96,11 +111,43 @@ def test_every_message_arrives_once_and_in_order_whatever_breaks(world: World, p
             descriptor = MessageDescriptor(persistence=MQPER_PERSISTENT, msg_id=put[-1].ljust(24, b"\0"))
             world.there.hand.put(SUBSCRIBER, Message(descriptor, put[-1]))
         break_things(world, model.draw)
+        restart_sometimes(world, model.draw)
         world.run(channel if model.draw.random() < 0.5 else world.inbound(batch_messages=7))
-    for side in (world.here, world.there):
-        side.faults.heal()
+    heal(world)
     world.run(world.inbound(batch_messages=7))
     assert world.there.bodies(SUBSCRIBER) == []
     aside = set(world.there.bodies("ASIDE"))
     assert 0 < len(aside) == world.there.hand.depth("ASIDE") < len(put) / 2
     assert world.here.bodies(SUBSCRIBER) == [body for body in put if body not in aside]
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("seed", [7, 8])
+def test_every_message_goes_to_one_of_two_queue_managers_whatever_breaks(world: World, proof_scale: str, seed: int):
+    model = Model(seed)
+    other = world.another_queue_manager()
+    sides = (world.there, other)
+    for side in sides:
+        side.mqsc(f"ALTER QLOCAL({STREAM}) MAXMSGL({LONGEST_BYTES})")
+        side.faults.uncommittable.append(UNCOMMITTABLE)
+
+    def run_somewhere() -> None:
+        channel = world.outbound(batch_messages=7)
+        channel._connect_remote = lambda: model.draw.choice(sides).connect()
+        world.run(channel)
+
+    for _ in range(ROUNDS[proof_scale]):
+        model.send_some(world)
+        break_things(world, model.draw)
+        other.faults.draw = world.there.faults.draw
+        run_somewhere()
+        restart_sometimes(world, model.draw)
+    heal(world)
+    run_somewhere()
+    assert world.waiting() == 0
+    arrived = [by_client(side.bodies(STREAM)) for side in sides]
+    for client, sent in model.sent.items():
+        shares = [set(each[client]) for each in arrived]
+        assert all(shares), "both were used"
+        assert [[body for body in sent if body in share] for share in shares] == [each[client] for each in arrived]
+        assert sorted(sent) == sorted(body for each in arrived for body in each[client])
