@@ -32,6 +32,7 @@ from gateway.channels.channels import Channels
 from gateway.channels.supervisor import COMMAND
 from gateway.config import ConfigurationError, Settings
 from gateway.conversion import ConversionService
+from gateway.free_space import FreeSpace
 from gateway.listener import Listener
 from mappings.command import Dialect
 from mappings.table import TABLE_VERSION
@@ -76,6 +77,7 @@ class Daemon:
         self._broker: Broker | None = None
         self._conversion: ConversionService | None = None
         self._exporter = ExporterSupervisor(settings) if settings.audit.enabled else None
+        self._space: FreeSpace | None = None
 
     async def run(self, ready: Callable[[str, int], None]) -> int:
         """Serves until SIGTERM or SIGINT; returns the exit code. `ready(host, port)`: the port is open."""
@@ -164,10 +166,14 @@ class Daemon:
 
         server = HttpServer(
             maximum_request_bytes=settings.maximum_request_bytes,
-            is_ready=lambda: engine.failed is None and not self._stop.is_set(),
+            is_ready=lambda: self._is_ready(engine),
         )
         await server.start(settings.address.host, settings.address.port)
         return server
+
+    def _is_ready(self, engine: Engine) -> bool:
+        is_short = self._space is not None and self._space.is_short
+        return engine.failed is None and not self._stop.is_set() and not is_short
 
     # -- building ------------------------------------------------------------------------------------------------------
 
@@ -214,6 +220,9 @@ class Daemon:
             call_soon=call_soon,
         )
         bridge.load()
+        mark_bytes = settings.audit.low_space_bytes
+        self._space = FreeSpace(settings.data, mark_bytes, on_change=bridge.disk_space_changed)
+        self._space.tick()
         return bridge
 
     def _note_start(self, engine: Engine) -> None:
@@ -242,6 +251,8 @@ class Daemon:
             engine.tick()
             if ticks % _TICKS_PER_SECOND == 0:
                 listener.tick()
+                if self._space is not None:
+                    self._space.tick()
             if ticks % _TICKS_PER_SWEEP == 0 and self._broker is not None:
                 self._broker.tend()
 

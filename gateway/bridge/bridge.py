@@ -60,6 +60,9 @@ _SWEEP_US: Final = 60_000_000
 #: MQTT 3.1 has no SUBACK code for failure.
 _FIRST_LEVEL_WITH_FAILURE: Final = 4
 
+#: Stands for the disk among the names of targets, which have no small letters.
+_DISK: Final = "disk"
+
 _OF_ANOTHER_USER: Final = Refused(refusal=Refusal.NOT_ALLOWED, reason="the session is another user's")
 
 #: Events that are carried out in a unit of their own: what came before them is submitted first.
@@ -107,7 +110,7 @@ class Bridge:
             DisconnectReceived: self._disconnect,
             Violated: self._violated,
         }
-        self._has_targets = to_mq.has_targets
+        self._has_targets = self._may_be_full = to_mq.has_targets
         self._sweep_us = engine.now_us() + _SWEEP_US
         self.is_stopping = False
         for target in to_mq.targets:
@@ -148,8 +151,8 @@ class Bridge:
             if turn is None:
                 turn = Turn(link, session, self._engine.begin())
             if type(event) is PublishReceived:
-                if self._has_targets and event.qos and (target := self._to_mq.full_target(event.topic)):
-                    self._held_back.hold(link, target.name, events[place:])
+                if self._may_be_full and event.qos and (full := self._full_place(event.topic)):
+                    self._held_back.hold(link, full, events[place:])
                     break
                 self._intake.publish(turn, event, now_us)
             else:
@@ -159,6 +162,24 @@ class Bridge:
                 self._handlers[type(event)](turn, event)
         if turn is not None:
             self._submit(turn)
+
+    def _full_place(self, topic: str) -> str:
+        """What has no room for a PUBLISH with that topic: the disk, or a target by its name; "" where there is room."""
+        if self._intake.disk_is_short:
+            return _DISK
+        target = self._to_mq.full_target(topic) if self._has_targets else None
+        return "" if target is None else target.name
+
+    def disk_space_changed(self, is_short: bool) -> None:
+        """The disk has come below its mark, or is above it again: then everyone goes on."""
+        self._may_be_full = self._has_targets or is_short
+        if is_short:
+            self._intake.disk_is_short = True
+        else:
+            unit = self._engine.begin()
+            self._intake.disk_has_room(unit, self._engine.now_us())
+            self._engine.submit(unit)
+            self._held_back.go_on(_DISK)
 
     def lost(self, link: MqttLink) -> None:
         """The connection of a link is gone, and no DISCONNECT came."""

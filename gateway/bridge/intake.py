@@ -12,6 +12,7 @@ from gateway.bridge.turn import Turn
 from gateway.mqtt.events import Event, PublishReceived, PublishRepeated, ReleaseReceived
 from gateway.mqtt.packets import PacketType
 from mq_adapters.embedded.engine import Engine
+from mq_adapters.embedded.unit_of_work import UnitOfWork
 from mq_adapters.reasons import QueueManagerError
 
 _PUBACK: Final = b"\x40\x02"
@@ -20,6 +21,7 @@ _PUBCOMP: Final = b"\x70\x02"
 #: Payloads of QoS 2 that one session may have between PUBLISH and PUBREL, in bytes; a single larger one is taken.
 MAXIMUM_HELD_BYTES: Final = 64 * 1024 * 1024
 _FULL: Final = "the target's queue is full"
+_DISK_IS_SHORT: Final = "the disk is short of space"
 
 
 class Intake:
@@ -31,6 +33,16 @@ class Intake:
         self._counts = counts
         self._has_targets = to_mq.has_targets
         self._maximum_payload_bytes = to_mq.maximum_payload_bytes
+        #: QoS 0 is dropped, and counted alone: a note of each would fill the disk.
+        self.disk_is_short = False
+        self._dropped_for_space = 0
+
+    def disk_has_room(self, unit: UnitOfWork, now_us: int) -> None:
+        """The audit hears how many were dropped meanwhile."""
+        self.disk_is_short = False
+        dropped, self._dropped_for_space = self._dropped_for_space, 0
+        if dropped:
+            self._to_mq.note_dropped(unit, f"{dropped} PUBLISH of QoS 0 in all: {_DISK_IS_SHORT}", now_us)
 
     def publish(self, turn: Turn, event: PublishReceived, now_us: int) -> None:
         """Where the client may not publish there, the connection is closed and the PUBLISH leaves no trace.
@@ -48,6 +60,10 @@ class Intake:
             self._refuse_publish(turn, event, problem)
             return
         qos = event.qos
+        if self.disk_is_short and not qos:
+            self._dropped_for_space += 1
+            self._counts.add(f"QoS 0, {_DISK_IS_SHORT}")
+            return
         if self._has_targets and not qos and self._to_mq.full_target(event.topic) is not None:
             self._drop(turn, event, _FULL, now_us)
             return

@@ -124,6 +124,10 @@ class ToMq:
         queue_name = self._routes.of(event.topic).queue or self._stream.name
         unit.notes.append((NoteKind.DROPPED, now_us, session.client, session.epoch, exchange, queue_name, 0, reason))
 
+    def note_dropped(self, unit: UnitOfWork, reason: str, now_us: int) -> None:
+        """What was dropped of many clients, told once."""
+        unit.notes.append((NoteKind.DROPPED, now_us, "", 0, 0, self._stream.name, 0, reason))
+
     # -- publications --------------------------------------------------------------------------------------------------
 
     def publish(self, unit: UnitOfWork, session: ClientSession, event: PublishReceived, now_us: int) -> None:
