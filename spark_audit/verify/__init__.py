@@ -12,6 +12,7 @@ Everything is read as a stream: memory does not grow with the trail, but for its
 """
 
 from spark_audit.verify.anchor import Anchor, UnusableAnchor
+from spark_audit.verify.archive import verify_pack
 from spark_audit.verify.trail import verify
 from spark_audit.verify.verdict import LIMITS, Finding, Problem, Verdict, Verification
 
@@ -24,4 +25,5 @@ __all__ = [
     "Verdict",
     "Verification",
     "verify",
+    "verify_pack",
 ]

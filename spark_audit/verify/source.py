@@ -7,7 +7,7 @@ blocks of whole lines. Whatever a compressed file or an archive does to its read
 import gzip
 import re
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
@@ -106,32 +106,41 @@ class TrailFolder:
 
     def entries(self) -> Iterator[Entry]:
         """See TrailSource."""
-        segments = iter(self._segments)
-        waiting = next(segments, "")
-        for number in self._digests:
-            data = self.digest(number)
-            yield DigestFile(number=number, data=data)
-            up_to = _segment_of(data)
-            while waiting and int(waiting[:12]) <= up_to:
-                yield from self._segment(waiting)
-                waiting = next(segments, "")
-        while waiting:
-            yield from self._segment(waiting)
-            waiting = next(segments, "")
+        return in_checking_order(self._digest_files(), self._segment_files())
 
     def digest(self, number: int) -> bytes:
         """The bytes of the digest with a number. Raises OSError."""
         with (self._folder / DIGEST_FOLDER / digest_name(number)).open("rb") as file:
             return file.read(LARGEST_DIGEST_BYTES + 1)
 
-    def _segment(self, name: str) -> Iterator[SegmentFile]:
-        """The file of a segment; under its next name where it was closed or compressed meanwhile."""
-        stem = name.partition(".")[0]
-        for ending in (name.removeprefix(stem), CLOSED, COMPRESSED):
-            path = self._folder / f"{stem}{ending}"
-            if path.exists():
-                yield _segment_file(path.name, partial(_opened, path))
-                return
+    def _digest_files(self) -> Iterator[DigestFile]:
+        for number in self._digests:
+            yield DigestFile(number=number, data=self.digest(number))
+
+    def _segment_files(self) -> Iterator[SegmentFile]:
+        """The segments; under its next name where one was closed or compressed meanwhile."""
+        for name in self._segments:
+            stem = name.partition(".")[0]
+            for ending in (name.removeprefix(stem), CLOSED, COMPRESSED):
+                path = self._folder / f"{stem}{ending}"
+                if path.exists():
+                    yield _segment_file(path.name, partial(_opened, path))
+                    break
+
+
+def in_checking_order(digests: Iterable[DigestFile], segments: Iterable[SegmentFile]) -> Iterator[Entry]:
+    """Each digest, and behind it the segments up to that which it speaks of; both are ascending already."""
+    waiting = iter(segments)
+    segment = next(waiting, None)
+    for digest in digests:
+        yield digest
+        up_to = _segment_of(digest.data)
+        while segment is not None and segment.number <= up_to:
+            yield segment
+            segment = next(waiting, None)
+    while segment is not None:
+        yield segment
+        segment = next(waiting, None)
 
 
 def segment_file(name: str, open_file: Callable[[], AbstractContextManager[BinaryIO]]) -> SegmentFile | None:

@@ -1,0 +1,206 @@
+"""The evidence pack: one archive with all that an auditor needs to judge a trail without the gateway that wrote it.
+
+    README.md          what this is, and how to check it with a few lines of any language
+    public-key.txt     the key that signs now; an anchor only when it is compared with one that came another way
+    policy.toml        the audit's policy, where there is one
+    results/           what the audit on Spark wrote
+    trail/             segments, digests and torn bytes, each digest in front of its segment
+
+The same files give the same bytes: names in a fixed order, no clock, no owner. Members are copied piece by piece.
+"""
+
+import gzip
+import io
+import os
+import shutil
+import tarfile
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from string import Template
+from typing import BinaryIO, Final, Protocol, Self
+
+from spark_audit.digest import DIGEST_FOLDER, MalformedDigest, digest_name, digest_numbers, parse_digest
+from spark_audit.verify.source import DigestFile, SegmentFile, TrailFolder
+
+README: Final = "README.md"
+PUBLIC_KEY: Final = "public-key.txt"
+POLICY: Final = "policy.toml"
+RESULTS: Final = "results"
+TRAIL: Final = "trail"
+ZIP_SUFFIX: Final = ".zip"
+TAR_SUFFIX: Final = ".tar.gz"
+_README_TEMPLATE: Final = Path(__file__).with_name("pack_readme.md")
+_COMPRESSION_LEVEL: Final = 6
+_MODE: Final = 0o644
+_COPY_BYTES: Final = 1024 * 1024
+#: What a zip member may have without ZIP64 (2 GiB less one).
+_ZIP32_BYTES: Final = 2**31 - 1
+
+
+class PackError(ValueError):
+    """A pack that cannot be made of what there is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """What goes into a pack; None is left out."""
+
+    trail: Path
+    policy: Path | None = None
+    results: Path | None = None
+    code_version: str
+
+
+class _Archive(Protocol):
+    def add(self, name: str, file: BinaryIO, size: int) -> None: ...
+
+
+def write_pack(evidence: Evidence, out: Path) -> int:
+    """Writes a pack, zip or tar.gz by its name, whole or not at all; returns its number of files.
+
+    Raises PackError where there is no trail or the name says neither, and OSError.
+    """
+    if not out.name.endswith((ZIP_SUFFIX, TAR_SUFFIX)):
+        raise PackError(f"{out} ends neither in {ZIP_SUFFIX} nor in {TAR_SUFFIX} (name the pack so)")
+    if not evidence.trail.is_dir():
+        raise PackError(f"there is no trail {evidence.trail}")
+    descriptor, name = tempfile.mkstemp(dir=out.parent, prefix=f".{out.name[:64]}.")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            count = _fill(evidence, file, is_zip=out.name.endswith(ZIP_SUFFIX))
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).replace(out)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+    return count
+
+
+def _fill(evidence: Evidence, file: BinaryIO, *, is_zip: bool) -> int:
+    count = 0
+    with _ZipArchive(file) if is_zip else _TarArchive(file) as archive:
+        for name, content in _members(evidence):
+            count += 1
+            with ExitStack() as opened:
+                data = io.BytesIO(content) if isinstance(content, bytes) else opened.enter_context(content)
+                archive.add(name, data, _size_of(data))
+    return count
+
+
+def _members(evidence: Evidence) -> Iterator[tuple[str, bytes | AbstractContextManager[BinaryIO]]]:
+    """Names and contents, in the order of the pack."""
+    source = TrailFolder(evidence.trail)
+    key = _key_in_force(evidence.trail)
+    yield README, _readme(evidence, key).encode()
+    if key:
+        yield PUBLIC_KEY, f"{key}\n".encode()
+    if evidence.policy is not None:
+        yield POLICY, evidence.policy.open("rb")
+    for path in _files_of(evidence.results):
+        yield f"{RESULTS}/{path.relative_to(evidence.results or path).as_posix()}", path.open("rb")
+    for entry in source.entries():
+        if isinstance(entry, DigestFile):
+            yield f"{TRAIL}/{DIGEST_FOLDER}/{digest_name(entry.number)}", entry.data
+        else:
+            yield _segment_member(entry)
+    for name in source.torn_files:
+        yield f"{TRAIL}/{name}", (evidence.trail / name).open("rb")
+
+
+def _segment_member(segment: SegmentFile) -> tuple[str, AbstractContextManager[BinaryIO]]:
+    return f"{TRAIL}/{segment.name}", segment.open_file()
+
+
+def _files_of(folder: Path | None) -> list[Path]:
+    """The plain files below a folder, sorted; links are nobody's evidence."""
+    if folder is None or not folder.is_dir():
+        return []
+    return sorted(path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
+
+
+def _key_in_force(trail: Path) -> str:
+    """The key that signs the next digest, as the last readable one says; "" where there is none."""
+    for number in reversed(digest_numbers(trail / DIGEST_FOLDER)):
+        try:
+            digest = parse_digest((trail / DIGEST_FOLDER / digest_name(number)).read_bytes())
+        except MalformedDigest:
+            continue
+        return digest.new_public_key or digest.public_key
+    return ""
+
+
+def _readme(evidence: Evidence, key: str) -> str:
+    template = Template(_README_TEMPLATE.read_text(encoding="utf-8"))
+    return template.substitute(code_version=evidence.code_version, public_key=key or "none: nothing is signed yet")
+
+
+def _size_of(file: BinaryIO) -> int:
+    """How much of a file goes into the pack: an open segment may grow meanwhile."""
+    return len(file.getbuffer()) if isinstance(file, io.BytesIO) else os.fstat(file.fileno()).st_size
+
+
+class _ZipArchive:
+    """A zip without a clock. What is compressed already is stored as it is."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._zip = zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=_COMPRESSION_LEVEL)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self._zip.close()
+
+    def add(self, name: str, file: BinaryIO, size: int) -> None:
+        member = zipfile.ZipInfo(name)  # of 1 January 1980
+        member.create_system = 3  # Unix, whose modes follow
+        member.external_attr = (0o100000 | _MODE) << 16
+        member.compress_type = zipfile.ZIP_STORED if name.endswith(".gz") else zipfile.ZIP_DEFLATED
+        member.file_size = size
+        with self._zip.open(member, "w", force_zip64=size > _ZIP32_BYTES) as target:
+            shutil.copyfileobj(_Beginning(name, file, size), target, _COPY_BYTES)
+
+
+class _TarArchive:
+    """A ustar archive in gzip, without a clock and without owners."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._gzip = gzip.GzipFile(filename="", mode="wb", compresslevel=_COMPRESSION_LEVEL, fileobj=file, mtime=0)
+        self._tar = tarfile.TarFile(fileobj=self._gzip, mode="w", format=tarfile.USTAR_FORMAT)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self._tar.close()
+        self._gzip.close()
+
+    def add(self, name: str, file: BinaryIO, size: int) -> None:
+        member = tarfile.TarInfo(name)
+        member.size, member.mode = size, _MODE
+        try:
+            self._tar.addfile(member, _Beginning(name, file, size))
+        except ValueError as error:
+            raise PackError(
+                f"{name} does not fit into a tar: {error} (name a pack that ends in {ZIP_SUFFIX})"
+            ) from None
+
+
+class _Beginning(io.RawIOBase):
+    """The first `size` bytes of a file, for whoever copies it. Raises PackError where they are not there."""
+
+    def __init__(self, name: str, file: BinaryIO, size: int) -> None:
+        super().__init__()
+        self._name, self._file, self._left = name, file, size
+
+    def read(self, size: int = -1) -> bytes:
+        data = self._file.read(min(size, self._left) if size >= 0 else self._left)
+        if self._left and not data:
+            raise PackError(f"{self._name} was cut while it was packed (pack it again)")
+        self._left -= len(data)
+        return data

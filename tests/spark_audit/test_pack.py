@@ -1,0 +1,170 @@
+"""Evidence packs: the same files give the same bytes, `verify` takes them, and so do the lines of their README."""
+
+import hashlib
+import re
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from spark_audit.pack import Evidence, PackError, write_pack
+from spark_audit.verify import Anchor, Verdict, verify_pack
+
+FORMS = ["evidence.zip", "evidence.tar.gz"]
+
+
+@pytest.fixture
+def evidence(signed, other_key, tmp_path: Path) -> Evidence:
+    """A trail with a compressed, a closed and an open segment, torn bytes, a rotated key; results and a policy."""
+    for _ in range(2):
+        signed.records(4)
+        signed.close()
+    signed.compress(1)
+    signed.rotate(other_key)
+    signed.records(2)
+    signed.write(".open")
+    (signed.folder / "000000000003-20261120T09-99.torn").write_bytes(b'{"ver')
+    results = tmp_path / "report"
+    (results / "exceptions").mkdir(parents=True)
+    (results / "result.json").write_text("{}")
+    (results / "exceptions" / "part-0.parquet").write_bytes(bytes(1000))
+    (results / "link").symlink_to("/etc/hostname")
+    policy = tmp_path / "strict.toml"
+    policy.write_text("[scope]\n")
+    return Evidence(trail=signed.folder, policy=policy, results=results, code_version="0.1.0")
+
+
+NAMES = [
+    "README.md",
+    "public-key.txt",
+    "policy.toml",
+    "results/exceptions/part-0.parquet",
+    "results/result.json",
+    "trail/digests/000000000001.digest",
+    "trail/000000000001-20261120T07.jsonl.gz",
+    "trail/digests/000000000002.digest",
+    "trail/000000000002-20261120T08.jsonl",
+    "trail/digests/000000000003.digest",
+    "trail/000000000003-20261120T09.open",
+    "trail/000000000003-20261120T09-99.torn",
+]
+
+
+def _names(path: Path) -> list[str]:
+    if path.suffix == ".zip":
+        with zipfile.ZipFile(path) as archive:
+            return archive.namelist()
+    with tarfile.open(path) as archive:
+        return archive.getnames()
+
+
+def _unpacked(path: Path, folder: Path) -> Path:
+    if path.suffix == ".zip":
+        with zipfile.ZipFile(path) as archive:
+            archive.extractall(folder)
+    else:
+        with tarfile.open(path) as archive:
+            archive.extractall(folder, filter="data")
+    return folder
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_pack_has_all_that_an_auditor_needs_in_a_fixed_order(evidence, tmp_path, form: str) -> None:
+    assert write_pack(evidence, tmp_path / form) == len(NAMES)
+    assert _names(tmp_path / form) == NAMES
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_same_files_give_the_same_bytes(evidence, tmp_path, form: str) -> None:
+    (tmp_path / "again").mkdir()
+    write_pack(evidence, tmp_path / form)
+    write_pack(evidence, tmp_path / "again" / form)
+    hashes = {hashlib.sha256((folder / form).read_bytes()).hexdigest() for folder in (tmp_path, tmp_path / "again")}
+    assert len(hashes) == 1
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_files_come_out_as_they_went_in(evidence, tmp_path, form: str) -> None:
+    write_pack(evidence, tmp_path / form)
+    unpacked = _unpacked(tmp_path / form, tmp_path / "unpacked") / "trail"
+    for path in evidence.trail.rglob("*.*"):
+        assert (unpacked / path.relative_to(evidence.trail)).read_bytes() == path.read_bytes()
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_verify_takes_a_pack(evidence, signed, tmp_path, form: str) -> None:
+    write_pack(evidence, tmp_path / form)
+    result = verify_pack(tmp_path / form, Anchor())
+    assert (result.verdict, result.records, result.records_without_digest) == (Verdict.INTACT, 10, 2)
+    assert result.torn_files == ("000000000003-20261120T09-99.torn",)
+    assert verify_pack(tmp_path / form, Anchor.read(digests=signed.digests)).verdict is Verdict.ANCHORED
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_touched_segment_is_found_in_its_pack(evidence, tmp_path, form: str) -> None:
+    path = evidence.trail / "000000000002-20261120T08.jsonl"
+    path.write_bytes(path.read_bytes().replace(b"boiler", b"cooler", 1))
+    write_pack(evidence, tmp_path / form)
+    result = verify_pack(tmp_path / form, Anchor())
+    assert (result.verdict, result.problems[0].segment, result.problems[0].line) == (Verdict.VIOLATED, path.name, 1)
+
+
+def test_the_key_in_a_pack_is_the_one_that_signs_now(evidence, signed, tmp_path) -> None:
+    write_pack(evidence, tmp_path / "evidence.zip")
+    folder = _unpacked(tmp_path / "evidence.zip", tmp_path / "unpacked")
+    assert (folder / "public-key.txt").read_text() == f"{signed.public_key}\n"
+    assert f"    {signed.public_key}\n" in (folder / "README.md").read_text()
+
+
+def _run_examples(folder: Path) -> list[subprocess.CompletedProcess[str]]:
+    examples = re.findall(r"```python\n(.*?)```", (folder / "README.md").read_text(), re.DOTALL)
+    quiet = [sys.executable, "-W", "ignore::ResourceWarning", "-c"]
+    return [
+        subprocess.run([*quiet, code], cwd=folder, capture_output=True, text=True, check=False) for code in examples
+    ]
+
+
+def test_the_lines_of_the_readme_check_a_pack(evidence, signed, tmp_path) -> None:
+    write_pack(evidence, tmp_path / "evidence.zip")
+    lines, digests = _run_examples(_unpacked(tmp_path / "evidence.zip", tmp_path / "unpacked"))
+    assert lines.stdout == f"every link holds; the hash of the last record is {signed.trail.head}\n", lines.stderr
+    assert f"the last digest has hash {signed.previous}" in digests.stdout, digests.stderr
+
+
+def test_the_lines_of_the_readme_find_a_touch(evidence, tmp_path) -> None:
+    for name, old, new in (
+        ("000000000002-20261120T08.jsonl", b"boiler", b"cooler"),
+        ("digests/000000000002.digest", b'"records":4', b'"records":5'),
+    ):
+        path = evidence.trail / name
+        path.write_bytes(path.read_bytes().replace(old, new, 1))
+    write_pack(evidence, tmp_path / "evidence.zip")
+    lines, digests = _run_examples(_unpacked(tmp_path / "evidence.zip", tmp_path / "unpacked"))
+    assert "AssertionError" in lines.stderr
+    assert "InvalidSignature" in digests.stderr
+
+
+def test_a_name_that_says_no_form_is_refused(evidence, tmp_path) -> None:
+    with pytest.raises(PackError, match=r"ends neither in \.zip nor in \.tar\.gz"):
+        write_pack(evidence, tmp_path / "evidence.rar")
+
+
+def test_without_a_trail_there_is_no_pack(tmp_path) -> None:
+    with pytest.raises(PackError, match="there is no trail"):
+        write_pack(Evidence(trail=tmp_path / "trail", code_version="0.1.0"), tmp_path / "evidence.zip")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_pack_that_fails_leaves_the_old_one(evidence, tmp_path) -> None:
+    out = tmp_path / "evidence.tar.gz"
+    out.write_bytes(b"old")
+    long = evidence.results / ("a" * 90) / ("b" * 90) / ("c" * 120)
+    long.parent.mkdir(parents=True)
+    long.touch()
+    with pytest.raises(PackError, match="does not fit into a tar"):
+        write_pack(evidence, out)
+    assert out.read_bytes() == b"old"
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
