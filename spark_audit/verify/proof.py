@@ -1,0 +1,309 @@
+"""Proofs that the records of one message are in a trail, for whoever has neither the trail nor the gateway.
+
+A proof is one JSON object: the records' lines, for each its place among the leaves of its segment and the path from
+there to the Merkle root (RFC 6962, section 2.1.1), and the signed digests: of those segments, and of every new key.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final
+
+import orjson
+
+from spark_audit.digest import Digest, DigestKind, MalformedDigest, parse_digest
+from spark_audit.merkle import HASH_BYTES, audit_paths, root_of_path
+from spark_audit.record import line_hashes
+from spark_audit.verify.digests import segment_number
+from spark_audit.verify.source import DigestFile, SegmentFile, TrailSource
+from spark_audit.verify.verdict import Verdict
+
+PROOF_VERSION: Final = 1
+LARGEST_PROOF_BYTES: Final = 256 * 1024 * 1024
+#: Records of one message that a proof holds: a message to more subscribers has records of its own for each copy.
+MOST_RECORDS: Final = 10_000
+#: Fields of a record that name a message.
+_NAMING: Final = ("message_id", "source_message_id", "dead_letter_id", "target_message_id")
+_NOT_SIGNED_YET: Final = "a digest follows when the segment is closed, after 15 minutes at most"
+
+
+class ProofError(Exception):
+    """There is nothing to prove, or not yet."""
+
+
+class BrokenSegment(Exception):
+    """The trail contradicts its own digests: no proof can be made of it."""
+
+
+class MalformedProof(ValueError):
+    """A file that is no proof."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProvenRecord:
+    """A record's line, its digest's number, its place among the leaves (from 0), and its path, each hash in hex."""
+
+    digest: int
+    leaf: int
+    line: str
+    path: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proof:
+    """What is handed over. `digests` are the texts of the files, ascending."""
+
+    version: int = PROOF_VERSION
+    message_id: str
+    records: tuple[ProvenRecord, ...]
+    digests: tuple[str, ...]
+
+    def to_bytes(self) -> bytes:
+        """The bytes of a proof's file."""
+        return orjson.dumps(asdict(self), option=orjson.OPT_INDENT_2) + b"\n"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProofVerification:
+    """What a proof proves. `records` are their lines as they were proven."""
+
+    verdict: Verdict
+    reason: str
+    message_id: str = ""
+    records: tuple[str, ...] = ()
+    public_keys: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, object]:
+        """For JSON."""
+        return asdict(self)
+
+
+# -- making ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Search:
+    """Where the records of a message are: leaves by segment number, digests by segment number."""
+
+    message_id: str
+    leaves: dict[int, list[int]] = field(default_factory=dict)
+    digests: dict[int, tuple[Digest, bytes]] = field(default_factory=dict)
+    rotations: list[bytes] = field(default_factory=list)
+    not_signed: int = 0
+
+    def run(self, source: TrailSource) -> None:
+        """Goes through a trail once."""
+        due: tuple[Digest, bytes] | None = None
+        for entry in source.entries():
+            if isinstance(entry, DigestFile):
+                digest = _parsed(entry.data)
+                if digest is not None and digest.kind == DigestKind.ROTATION:
+                    self.rotations.append(entry.data)
+                elif digest is not None and digest.kind == DigestKind.SEGMENT:
+                    due = digest, entry.data
+                continue
+            if leaves := self._leaves_in(entry):
+                if due is None or segment_number(due[0]) != entry.number:
+                    self.not_signed += len(leaves)
+                else:
+                    self.leaves[entry.number], self.digests[entry.number] = leaves, due
+
+    def _leaves_in(self, segment: SegmentFile) -> list[int]:
+        wanted = self.message_id.encode()
+        leaves: list[int] = []
+        first = 0
+        for block in segment.blocks():
+            lines = block.removesuffix(b"\n").split(b"\n")
+            if wanted in block:
+                leaves += (first + at for at, line in enumerate(lines) if wanted in line and self._is_named_in(line))
+            first += len(lines)
+        return leaves
+
+    def _is_named_in(self, line: bytes) -> bool:
+        return self.message_id in _names_in(line)
+
+
+def prove(source: Callable[[], TrailSource], message_id: str) -> tuple[Proof, int]:
+    """The proof of a message's records, and how many more have no digest yet. The trail is read twice.
+
+    `message_id` is hex. Raises ProofError, BrokenSegment, and what the source raises.
+    """
+    search = _Search(message_id)
+    search.run(source())
+    if search.not_signed and not search.leaves:
+        raise ProofError(f"no digest speaks yet of the records on message {message_id}: {_NOT_SIGNED_YET}")
+    count = sum(map(len, search.leaves.values()))
+    if not count or count > MOST_RECORDS:
+        found = f"there are {count} records" if count else "there is no record"
+        raise ProofError(f"{found} on message {message_id} in the trail; a proof holds 1 to {MOST_RECORDS}")
+    records: list[ProvenRecord] = []
+    for entry in source().entries():
+        if isinstance(entry, SegmentFile) and entry.number in search.leaves:
+            wanted = search.leaves.pop(entry.number)
+            records += _proven(entry, search.digests[entry.number][0], wanted)
+    digests = [data for _digest, data in search.digests.values()] + search.rotations
+    ordered = sorted(digests, key=lambda data: parse_digest(data).number)
+    texts = tuple(data.decode() for data in ordered)
+    return Proof(message_id=message_id, records=tuple(records), digests=texts), search.not_signed
+
+
+def _proven(segment: SegmentFile, digest: Digest, leaves: list[int]) -> Iterator[ProvenRecord]:
+    kept: dict[int, bytes] = {}
+    try:
+        paths = audit_paths(_kept(_lines(segment), frozenset(leaves), kept), digest.records, leaves)
+    except ValueError as error:
+        raise _broken(segment, digest) from error
+    for leaf in leaves:
+        if _root(kept[leaf], leaf, digest.records, paths[leaf]) != digest.merkle_root:
+            raise _broken(segment, digest)
+        path = tuple(each.hex() for each in paths[leaf])
+        yield ProvenRecord(digest=digest.number, leaf=leaf, line=kept[leaf].decode(), path=path)
+
+
+def _lines(segment: SegmentFile) -> Iterator[bytes]:
+    for block in segment.blocks():
+        yield from block.removesuffix(b"\n").split(b"\n")
+
+
+def _kept(lines: Iterator[bytes], wanted: frozenset[int], kept: dict[int, bytes]) -> Iterator[bytes]:
+    for number, line in enumerate(lines):
+        if number in wanted:
+            kept[number] = line
+        yield line
+
+
+def _broken(segment: SegmentFile, digest: Digest) -> BrokenSegment:
+    return BrokenSegment(
+        f"{segment.name} is not what digest {digest.number} says (rfhbridge audit verify names the place)"
+    )
+
+
+def _root(line: bytes, leaf: int, size: int, path: Sequence[bytes]) -> str:
+    root = root_of_path(line, leaf, size, path)
+    return "" if root is None else root.hex()
+
+
+def _parsed(data: bytes) -> Digest | None:
+    try:
+        return parse_digest(data)
+    except MalformedDigest:
+        return None
+
+
+def _names_in(line: bytes) -> set[object]:
+    """Identifiers of the messages that a line speaks of; none where it is no record."""
+    try:
+        record = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return set()
+    if not isinstance(record, dict):
+        return set()
+    return {name for key in _NAMING if isinstance(name := record.get(key), str)}
+
+
+# -- checking ----------------------------------------------------------------------------------------------------------
+
+
+def verify_proof(data: bytes, public_key: str = "") -> ProofVerification:
+    """Checks a proof against a public key (hex); without one it can be consistent, and not anchored."""
+    try:
+        proof, digests = _read(data)
+    except MalformedProof as error:
+        return ProofVerification(verdict=Verdict.NOT_EVALUABLE, reason=f"it is no proof: {error}")
+    keys, problems = _check_keys(digests, public_key)
+    for place, record in enumerate(proof.records, start=1):
+        if problem := _problem_of(proof.message_id, record, digests):
+            problems.append(f"record {place}: {problem}")
+    if problems:
+        verdict, reason = Verdict.VIOLATED, problems[0]
+    else:
+        count = "1 record is" if len(proof.records) == 1 else f"{len(proof.records)} records are"
+        reason = f"{count} in the trail, each in its place"
+        verdict = Verdict.ANCHORED if public_key else Verdict.INTACT
+        reason += f"; anchored by the public key {public_key}" if public_key else ""
+    return ProofVerification(
+        verdict=verdict,
+        reason=reason,
+        message_id=proof.message_id,
+        records=() if problems else tuple(record.line for record in proof.records),
+        public_keys=tuple(keys),
+        problems=tuple(problems),
+    )
+
+
+def _read(data: bytes) -> tuple[Proof, dict[int, Digest]]:
+    if len(data) > LARGEST_PROOF_BYTES:
+        raise MalformedProof(f"it has more than {LARGEST_PROOF_BYTES} bytes")
+    try:
+        values = orjson.loads(data)
+        if not isinstance(values, dict) or values.get("version") != PROOF_VERSION:
+            raise MalformedProof(f"it is not of version {PROOF_VERSION}")
+        records = tuple(_record(each) for each in values["records"])
+        texts = tuple(values["digests"])
+        proof = Proof(message_id=_text(values["message_id"]), records=records, digests=texts)
+        digests = {digest.number: digest for digest in (parse_digest(_text(text).encode()) for text in texts)}
+    except (orjson.JSONDecodeError, KeyError, TypeError, MalformedDigest, UnicodeEncodeError) as error:
+        raise MalformedProof(f"{type(error).__name__}: {error}") from None
+    if not records:
+        raise MalformedProof("it holds no record")
+    return proof, digests
+
+
+def _record(values: dict[str, Any]) -> ProvenRecord:
+    path = tuple(_text(each) for each in values["path"])
+    digest, leaf = values["digest"], values["leaf"]
+    if type(digest) is not int or type(leaf) is not int:
+        raise TypeError("digest and leaf are numbers")
+    return ProvenRecord(digest=digest, leaf=leaf, line=_text(values["line"]), path=path)
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{str(value)[:40]!r} is no text")
+    return value
+
+
+def _check_keys(digests: dict[int, Digest], public_key: str) -> tuple[list[str], list[str]]:
+    """The keys that signed, and what is wrong with them: each is the one that was given, or one that it handed over to.
+
+    A key may be given that came before those of the proof: the rotations between them are in it.
+    """
+    trusted = {public_key}
+    keys: list[str] = []
+    problems: list[str] = []
+    for number, digest in sorted(digests.items()):
+        if not digest.is_signed_by(digest.public_key):
+            problems.append(f"digest {number}: its signature is not that of its key {digest.public_key}")
+        elif digest.kind == DigestKind.ROTATION:
+            trusted |= {digest.new_public_key} if digest.public_key in trusted else set()
+            continue
+        elif public_key and digest.public_key not in trusted:
+            problems.append(
+                f"digest {number}: it is signed by {digest.public_key}, which is not the public key that was given and "
+                f"did not take over from it"
+            )
+        if digest.public_key not in keys:
+            keys.append(digest.public_key)
+    return keys, problems
+
+
+def _problem_of(message_id: str, record: ProvenRecord, digests: dict[int, Digest]) -> str:
+    """What is wrong with a record of a proof; "" where nothing is."""
+    digest = digests.get(record.digest)
+    if digest is None or digest.kind != DigestKind.SEGMENT:
+        return f"there is no digest {record.digest} of a segment in the proof"
+    line = record.line.encode(errors="replace")
+    hashes = line_hashes(line)
+    if hashes is None or hashes[0] != hashes[1]:
+        return "the line has not the hash that it bears: it was changed"
+    if message_id not in _names_in(line):
+        return f"the line does not speak of message {message_id}"
+    try:
+        path = [bytes.fromhex(each) for each in record.path]
+    except ValueError:
+        return "its path is not hex"
+    if any(len(each) != HASH_BYTES for each in path) or (
+        _root(line, record.leaf, digest.records, path) != digest.merkle_root
+    ):
+        return f"its path does not lead to the Merkle root of digest {digest.number}: it is not in that segment"
+    return ""

@@ -1,0 +1,202 @@
+"""Inclusion proofs: one message's records for somebody who has a public key and nothing else."""
+
+import json
+
+import pytest
+
+from spark_audit.verify import Verdict, proof
+from spark_audit.verify.proof import BrokenSegment, ProofError, prove, verify_proof
+from spark_audit.verify.source import TrailFolder
+
+MESSAGE = "52464842" + "a" * 40
+OTHER = "52464842" + "b" * 40
+
+
+@pytest.fixture
+def told(signed):
+    """Seven records in two segments, three of them on MESSAGE: as put, as source of a copy, as forwarded."""
+    signed.records(2)
+    signed.trail.add("put", message_id=MESSAGE, topic="plant/boiler")
+    signed.trail.add("put", message_id=OTHER, source_message_id=MESSAGE)
+    signed.close()
+    signed.records(2)
+    signed.trail.add("forwarded", message_id=OTHER, target_message_id=MESSAGE)
+    signed.close()
+    return signed
+
+
+def _prove(told, message: str = MESSAGE) -> dict:
+    made, _not_signed = prove(lambda: TrailFolder(told.folder), message)
+    return json.loads(made.to_bytes())
+
+
+def _check(values: dict, public_key: str = ""):
+    return verify_proof(json.dumps(values).encode(), public_key)
+
+
+def test_a_proof_holds_the_records_of_a_message_and_nothing_else(told) -> None:
+    values = _prove(told)
+    assert [(record["digest"], record["leaf"]) for record in values["records"]] == [(1, 2), (1, 3), (2, 2)]
+    assert all(MESSAGE in record["line"] for record in values["records"])
+    assert values["digests"] == [path.read_text() for path in sorted(told.digests.iterdir())]
+
+
+def test_a_proof_stands_on_the_public_key_alone(told) -> None:
+    result = _check(_prove(told), told.public_key)
+    assert (result.verdict, result.verdict.exit_code, result.message_id) == (Verdict.ANCHORED, 0, MESSAGE)
+    assert [json.loads(line)["kind"] for line in result.records] == ["put", "put", "forwarded"]
+
+
+def test_without_a_key_a_proof_is_consistent_and_not_anchored(told) -> None:
+    assert _check(_prove(told)).verdict is Verdict.INTACT
+
+
+def test_a_proof_is_made_of_compressed_segments_too(told) -> None:
+    told.compress(1)
+    assert _check(_prove(told), told.public_key).verdict is Verdict.ANCHORED
+
+
+def test_a_proof_across_a_rotation_stands_on_the_old_key(told, other_key) -> None:
+    old = told.public_key
+    told.rotate(other_key)
+    told.trail.add("dead_lettered", message_id=OTHER, dead_letter_id=MESSAGE)
+    told.close()
+    values = _prove(told)
+    assert len(values["records"]) == 4
+    assert _check(values, old).verdict is Verdict.ANCHORED
+    by_new = _check(values, told.public_key)
+    assert by_new.verdict is Verdict.VIOLATED
+    assert "is not the public key that was given" in by_new.reason
+
+
+def _edited(values: dict) -> None:
+    record = values["records"][0]
+    record["line"] = record["line"].replace("plant/boiler", "plant/cooler")
+
+
+def _moved(values: dict) -> None:
+    values["records"][0]["leaf"] = 1
+
+
+def _of_another_segment(values: dict) -> None:
+    values["records"][0]["digest"] = 2
+
+
+def _of_another_path(values: dict) -> None:
+    values["records"][0]["path"] = values["records"][1]["path"]
+
+
+def _shortened(values: dict) -> None:
+    values["records"][0]["path"] = values["records"][0]["path"][:-1]
+
+
+def _of_short_hashes(values: dict) -> None:
+    values["records"][0]["path"] = [each[:-2] for each in values["records"][0]["path"]]
+
+
+def _without_hex(values: dict) -> None:
+    values["records"][0]["path"][0] = "no hex"
+
+
+def _of_another_message(values: dict) -> None:
+    values["message_id"] = "c" * 48
+
+
+def _without_its_digest(values: dict) -> None:
+    values["digests"] = values["digests"][1:]
+
+
+def _with_another_root(values: dict) -> None:
+    digest = json.loads(values["digests"][0])
+    values["digests"][0] = values["digests"][0].replace(digest["merkle_root"], "0" * 64)
+
+
+TOUCHES = {
+    _edited: "it was changed",
+    _moved: "does not lead to the Merkle root",
+    _of_another_segment: "does not lead to the Merkle root",
+    _of_another_path: "does not lead to the Merkle root",
+    _shortened: "does not lead to the Merkle root",
+    _of_short_hashes: "does not lead to the Merkle root",
+    _without_hex: "its path is not hex",
+    _of_another_message: "does not speak of message",
+    _without_its_digest: "there is no digest 1",
+    _with_another_root: "its signature is not that of its key",
+}
+
+
+@pytest.mark.parametrize("touch", TOUCHES)
+def test_a_touched_proof_is_a_violation(told, touch) -> None:
+    values = _prove(told)
+    touch(values)
+    result = _check(values, told.public_key)
+    assert (result.verdict, result.verdict.exit_code, result.records) == (Verdict.VIOLATED, 1, ())
+    assert TOUCHES[touch] in result.reason
+
+
+def test_a_proof_by_another_key_is_a_violation(told, other_key) -> None:
+    other = other_key.public_key().public_bytes_raw().hex()
+    assert _check(_prove(told), other).verdict is Verdict.VIOLATED
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"version": 2},
+        {"records": []},
+        {"records": [{}]},
+        {"records": 5},
+        {"records": [{"digest": "1", "leaf": 0, "line": "", "path": []}]},
+        {"digests": ["no digest"]},
+        {"digests": [5]},
+        {"digests": None},
+        {"message_id": 5},
+    ],
+    ids=str,
+)
+def test_what_is_no_proof_is_not_evaluable(told, change: dict) -> None:
+    result = _check(_prove(told) | change)
+    assert (result.verdict, result.verdict.exit_code) == (Verdict.NOT_EVALUABLE, 2)
+
+
+def test_a_proof_cut_anywhere_is_not_evaluable(told) -> None:
+    data = prove(lambda: TrailFolder(told.folder), MESSAGE)[0].to_bytes()
+    for length in range(0, len(data) - 1, 97):
+        assert verify_proof(data[:length]).verdict is Verdict.NOT_EVALUABLE
+
+
+def test_a_message_that_is_not_there_has_no_proof(told) -> None:
+    with pytest.raises(ProofError, match=f"there is no record on message {'d' * 48}"):
+        _prove(told, "d" * 48)
+
+
+def test_a_name_in_another_field_is_not_the_message(told) -> None:
+    told.trail.add("accepted", client="e" * 48)
+    told.close()
+    with pytest.raises(ProofError, match="there is no record"):
+        _prove(told, "e" * 48)
+
+
+def test_records_of_an_open_segment_are_not_signed_yet(told) -> None:
+    told.trail.add("put", message_id="f" * 48)
+    told.trail.add("put", message_id=MESSAGE)
+    told.write(".open")
+    with pytest.raises(ProofError, match="no digest speaks yet"):
+        _prove(told, "f" * 48)
+    made, not_signed = prove(lambda: TrailFolder(told.folder), MESSAGE)
+    assert (len(made.records), not_signed) == (3, 1)
+
+
+def test_a_proof_is_refused_where_the_trail_was_touched(told) -> None:
+    path = told.folder / "000000000001-20261120T07.jsonl"
+    data = path.read_bytes()
+    for touched in (data.replace(b"boiler", b"cooler", 1), b"".join(data.splitlines(keepends=True)[1:])):
+        path.write_bytes(touched)
+        with pytest.raises(BrokenSegment, match="is not what digest 1 says"):
+            _prove(told)
+
+
+def test_more_records_than_a_proof_holds_are_refused(told, monkeypatch) -> None:
+    monkeypatch.setattr(proof, "MOST_RECORDS", 2)
+    with pytest.raises(ProofError, match="there are 3 records"):
+        _prove(told)
