@@ -94,6 +94,8 @@ def _target_problems(settings: "Settings") -> Iterator[str]:
     for index, target in enumerate(settings.target):
         if target.subscriber_queue == target.reply_queue:
             yield f"target.{index}.reply_queue: {target.reply_queue!r} is subscriber_queue already"
+        if target.queue_manager == settings.queue_manager.name:
+            yield f"target.{index}.queue_manager: {target.queue_manager!r} is the embedded one; give it another name"
     for index, route in enumerate(settings.route):
         if route.target not in names:
             known = ", ".join(names) or "none"

@@ -309,6 +309,7 @@ def test_everything_goes_to_the_only_target_where_there_is_no_route(load):
         (TARGET + 'password_file = "pw"\n', "target.0: user: a password needs one"),
         (TARGET + 'binding = "pymqi"\nccdt_url = "file:///t"\n', "pymqi cannot use one"),
         (TARGET + "batch_messages = 9999\n", "target.0.batch_messages: must be less than or equal to 9998"),
+        (TARGET + 'queue_manager = "RFHBRIDGE"\n', "target.0.queue_manager: 'RFHBRIDGE' is the embedded one"),
         (TARGET + 'reply_queue = "RFHBRIDGE.SUBSCRIBER"\n', "target.0.reply_queue: 'RFHBRIDGE.SUBSCRIBER' is"),
         (TARGET + 'users = { somebody = "THIRTEENCHARS" }\n', "'THIRTEENCHARS' is no UserIdentifier"),
         (TARGET + ROUTE + 'topics = ["a/#/b"]\n', "route.0.topics.0: "),
