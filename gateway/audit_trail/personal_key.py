@@ -23,10 +23,9 @@ def ready_personal_key(path: Path, trail: Path) -> None:
         try:
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             make_in_place(path, os.urandom(KEY_BYTES))
-        except FileExistsError:
-            pass
         except OSError as error:
-            raise _unusable(path, f"cannot be made: {error.strerror}", "name a place that can be written") from None
+            if not (isinstance(error, FileExistsError) and path.exists()):
+                raise _unusable(path, f"cannot be made: {error.strerror}", "name a place that can be written") from None
     read_personal_key(path)
 
 

@@ -92,9 +92,9 @@ def make_key(path: Path) -> Ed25519PrivateKey:
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         make_in_place(path, data)
-    except FileExistsError:
-        return read_key(path)
     except OSError as error:
+        if isinstance(error, FileExistsError) and path.exists():
+            return read_key(path)
         raise _unusable(path, f"cannot be made: {error.strerror}", "name a place that can be written") from None
     _publish(path, key)
     return key

@@ -1,15 +1,20 @@
 """A store with batches on its audit queue, as a gateway leaves it, and what reads the trail back."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import orjson
 import pytest
 
 from gateway.audit_trail.notes import pack_batch
+from gateway.audit_trail.records import Chain
 from mq_adapters.embedded.direct import Direct
 from mq_adapters.message import MQPER_PERSISTENT, Message, MessageDescriptor
 
+GATEWAY = "a" * 24
+NOON = datetime(2026, 11, 20, 12, 50, tzinfo=UTC)
+NOON_US = 1_795_179_000_000_000
 AUDIT_QUEUE = "SYSTEM.RFHBRIDGE.AUDIT"
 
 
@@ -54,3 +59,42 @@ def store(tmp_path: Path) -> Iterator[Store]:
     """An empty store with an empty trail beside it."""
     with Direct(tmp_path / "data") as queue_manager:
         yield Store(queue_manager, tmp_path / "data" / "trail")
+
+
+class Clock:
+    """A clock that stands until it is moved."""
+
+    def __init__(self) -> None:
+        self.now = NOON
+
+    def __call__(self) -> datetime:
+        return self.now
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder for a trail; its signing key lies beside it."""
+    folder = tmp_path / "trail"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def batches() -> Callable[[], tuple[bytes, str, str]]:
+    """Batches of two records each: their lines, the hash of the last, and their gateway."""
+
+    def numbers() -> Iterator[tuple[bytes, str, str]]:
+        chain = Chain(sequence=0, head="0" * 64)
+        batch = 0
+        while True:
+            batch += 1
+            record = f',"batch":{batch},"gateway":"{GATEWAY}","kind":"session","at_us":{NOON_US}'
+            yield chain.seal([record, record]), chain.head, GATEWAY
+
+    source = numbers()
+    return lambda: next(source)

@@ -1,57 +1,13 @@
 """Segments grow, are closed by a rename at their size, age and hour, and are continued after a crash."""
 
-from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from gateway.audit_trail.records import Chain
 from gateway.audit_trail.segment import SegmentLimits, Trail
 from spark_audit.verify import Verdict, verify
-
-GATEWAY = "a" * 24
-NOON = datetime(2026, 11, 20, 12, 50, tzinfo=UTC)
-
-
-class Clock:
-    """A clock that stands until it is moved."""
-
-    def __init__(self) -> None:
-        self.now = NOON
-
-    def __call__(self) -> datetime:
-        return self.now
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """A folder for a trail; its signing key lies beside it."""
-    folder = tmp_path / "trail"
-    folder.mkdir()
-    return folder
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def batches() -> Callable[[], tuple[bytes, str, str]]:
-    """Batches of two records each: their lines, the hash of the last, and their gateway."""
-
-    def numbers() -> Iterator[tuple[bytes, str, str]]:
-        chain = Chain(sequence=0, head="0" * 64)
-        batch = 0
-        while True:
-            batch += 1
-            at = int(NOON.timestamp()) * 1_000_000
-            record = f',"batch":{batch},"gateway":"{GATEWAY}","kind":"session","at_us":{at}'
-            yield chain.seal([record, record]), chain.head, GATEWAY
-
-    source = numbers()
-    return lambda: next(source)
+from tests.gateway.audit_trail.conftest import GATEWAY, NOON
 
 
 def _names(folder: Path) -> list[str]:

@@ -1,0 +1,102 @@
+"""The key is made once, for its owner alone, and a missing or other one is told before anything starts."""
+
+import os
+import stat
+import subprocess
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+)
+
+from gateway.audit_trail.signing_key import make_key, next_key_path, ready_key
+from gateway.config import ConfigurationError
+from spark_audit.digest import public_key_of
+
+#: RFC 8032, section 7.1, test 1: secret key and public key.
+SECRET = bytes.fromhex("9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60")
+PUBLIC = "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a"
+
+
+def _write(path: Path, data: bytes, mode: int = 0o600) -> Path:
+    path.write_bytes(data)
+    path.chmod(mode)
+    return path
+
+
+def _pem(key: Ed25519PrivateKey) -> bytes:
+    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+
+
+def test_the_first_start_makes_a_key_for_its_owner_alone_and_the_public_one_beside_it(tmp_path: Path) -> None:
+    path = tmp_path / "elsewhere" / "trail-key.pem"
+    key = ready_key(path, None)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert (tmp_path / "elsewhere" / "trail-key.pub").read_text() == public_key_of(key) + "\n"
+    assert sorted(each.name for each in path.parent.iterdir()) == ["trail-key.pem", "trail-key.pub"]
+    assert public_key_of(ready_key(path, public_key_of(key))) == public_key_of(key)
+
+
+def test_a_key_made_elsewhere_is_taken(tmp_path: Path) -> None:
+    path = _write(tmp_path / "key.pem", _pem(Ed25519PrivateKey.from_private_bytes(SECRET)))
+    assert public_key_of(ready_key(path, None)) == PUBLIC
+
+
+@pytest.mark.parametrize("case", ["missing", "another", "everybody", "no key", "passphrase", "curve", "folder"])
+def test_a_key_that_cannot_sign_is_told_with_what_to_do(tmp_path: Path, case: str) -> None:
+    path = tmp_path / "key.pem"
+    right, passphrase = Ed25519PrivateKey.from_private_bytes(SECRET), BestAvailableEncryption(b"secret")
+    if case == "another":
+        _write(path, _pem(Ed25519PrivateKey.generate()))
+    elif case == "everybody":
+        _write(path, _pem(right), 0o644)
+    elif case == "no key":
+        _write(path, b"-----BEGIN PRIVATE KEY-----\n")
+    elif case == "passphrase":
+        _write(path, right.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, passphrase))
+    elif case == "curve":
+        curve = generate_private_key(SECP256R1())
+        _write(path, curve.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    elif case == "folder":
+        path.mkdir()
+    expected = {
+        "missing": "is missing, and the trail's digests are signed with it",
+        "another": f"is not the key of this trail.*{PUBLIC}",
+        "everybody": "is open to everybody",
+        "folder": "cannot be read: Is a directory",
+    }
+    with pytest.raises(ConfigurationError, match=expected.get(case, "is not an Ed25519 private key")) as caught:
+        ready_key(path, PUBLIC)
+    assert caught.value.source == "audit.signing_key"
+    assert caught.value.hint
+
+
+def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(ConfigurationError, match="cannot be made"):
+        ready_key(tmp_path / "file" / "key.pem", None)
+
+
+def test_a_hand_over_that_was_signed_is_ended(tmp_path: Path) -> None:
+    path = tmp_path / "key.pem"
+    make_key(path)
+    following = make_key(next_key_path(path))
+    assert public_key_of(ready_key(path, public_key_of(following))) == public_key_of(following)
+    assert not next_key_path(path).exists()
+
+
+def test_openssl_reads_the_key(tmp_path: Path) -> None:
+    path = tmp_path / "key.pem"
+    key = make_key(path)
+    command = ["openssl", "pkey", "-in", os.fspath(path), "-pubout", "-outform", "DER"]
+    try:
+        done = subprocess.run(command, capture_output=True, check=True)
+    except FileNotFoundError:
+        pytest.skip("openssl is not installed")
+    assert done.stdout[-32:].hex() == public_key_of(key)
