@@ -153,10 +153,24 @@ class Gateway(Program):
         os.kill(pid, signal.SIGKILL)
 
     def channel_process(self) -> int:
-        """The process id of the channel process."""
-        children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
-        commands = {int(child): Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0") for child in children}
-        return next(child for child, command in commands.items() if {b"channels", b"gateway.channels"} & set(command))
+        """The process id of the channel process, which may just be starting."""
+        found: list[int] = []
+
+        def is_there() -> bool:
+            children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
+            found[:] = [int(child) for child in children if _is_channel_process(int(child))]
+            return bool(found)
+
+        wait_until(is_there, "there is a channel process")
+        return found[0]
+
+
+def _is_channel_process(pid: int) -> bool:
+    try:
+        command = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:  # it has just ended
+        return False
+    return bool({b"channels", b"gateway.channels"} & set(command))
 
 
 def for_target(body: bytes, *, queue: str = "STOCK", number: int = 0, **fields: object) -> Message:
