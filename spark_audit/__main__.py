@@ -1,7 +1,8 @@
 """What runs on Spark, as processes.
 
 python -m spark_audit run --data DIR --out DIR [--json]
-    Reads DIR/trail, runs every control, writes result.json and report.html, and prints a summary.
+    Reads DIR/trail, runs every control, writes result.json, report.html, junit.xml, audit.sarif and every violation as
+    exceptions.parquet, and prints a summary.
     Exit 0: clean; 1: violations; 2: not evaluable (nothing to read, unreadable, no Java); 3: usage.
 
 python -m spark_audit convert --to mqrfh|mqrfh2 --in DIR --out DIR [--mode strict|extended]
@@ -13,6 +14,7 @@ import argparse
 import sys
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn, Protocol
@@ -22,7 +24,9 @@ from rich.console import Console
 
 from spark_audit.interruption import Interruption
 from spark_audit.report import check_report_folder, print_summary, write_report
+from spark_audit.report.integrity import integrity_of
 from spark_audit.result import AuditResult
+from spark_audit.verify import verify
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -72,18 +76,25 @@ def _run(options: argparse.Namespace, interruption: Interruption) -> int:
         check_report_folder(options.out)  # now, not when Spark has done its work
     except OSError as error:
         return _not_written(options.out, error, tell)
-    result = _audited(data / TRAIL_FOLDER, tell, interruption)
+    result = _audited(data / TRAIL_FOLDER, options.out, tell, interruption)
+    integrity = integrity_of(verify(data / TRAIL_FOLDER))
+    result = replace(result, integrity=integrity, command=_repeatable(options))
     try:
         files = write_report(result, options.out)
     except OSError as error:
         return _not_written(options.out, error, tell)
-    tell(f"wrote {files[0]} and {files[1]}")
+    tell(f"wrote {', '.join(file.name for file in files)} in {options.out}")
     if options.json:
-        sys.stdout.write(orjson.dumps(result.as_dict(), option=orjson.OPT_INDENT_2).decode() + "\n")
+        sys.stdout.write(result.as_json())
     else:
         width = None if sys.stdout.isatty() else _PIPE_COLUMNS
         print_summary(result, Console(width=width, highlight=False))
     return result.verdict.exit_code
+
+
+def _repeatable(options: argparse.Namespace) -> tuple[str, ...]:
+    """The command that audits the same trail again."""
+    return ("rfhbridge", "audit", "run", "--data", str(options.data), "--out", str(options.out))
 
 
 def _not_written(folder: Path, error: OSError, tell: Tell) -> int:
@@ -147,7 +158,7 @@ def _convert(options: argparse.Namespace, interruption: Interruption) -> int:
     return SOME_FAILED if archive.failed else 0
 
 
-def _audited(trail_dir: Path, tell: Tell, interruption: Interruption) -> AuditResult:
+def _audited(trail_dir: Path, report_folder: Path, tell: Tell, interruption: Interruption) -> AuditResult:
     """The result; what keeps Spark from starting or the trail from being read makes it `not evaluable`."""
     from pyspark.errors import PySparkException
 
@@ -170,7 +181,7 @@ def _audited(trail_dir: Path, tell: Tell, interruption: Interruption) -> AuditRe
         except (PySparkException, OSError) as error:
             return not_evaluable(f"Spark does not start (it needs Java 17 or 21): {error}")
         try:
-            return audit(spark, files, tell)
+            return audit(spark, files, tell, report_folder)
         except PySparkException as error:
             return not_evaluable(f"Spark gave up: {_first_line(error)}")
         finally:

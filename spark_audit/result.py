@@ -1,10 +1,19 @@
-"""The result of an audit: result.json as typed values. Raise RESULT_VERSION when a field changes its meaning."""
+"""The result of an audit: result.json as typed values. Raise RESULT_VERSION when a field changes its meaning.
 
+Its JSON Schema stands in report/result.schema.json; a test holds the two together. Times are microseconds since 1970
+UTC, 0 where there is none; bytes are base64; counts speak of everything that was read, samples are the first of it.
+"""
+
+import json
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Final
 
-RESULT_VERSION: Final = 1
+RESULT_VERSION: Final = 2
+#: Beside result.json. Spark replaces the whole folder, so its name is one that nobody has for anything else.
+EXCEPTIONS_FOLDER: Final = "exceptions.parquet"
+SWITCHED_OFF: Final = "off"
+NOT_CHECKED: Final = "not checked"
 
 
 def counted(number: int, noun: str) -> str:
@@ -24,19 +33,83 @@ class Verdict(StrEnum):
         return {Verdict.CLEAN: 0, Verdict.VIOLATIONS: 1, Verdict.NOT_EVALUABLE: 2}[self]
 
 
+class ControlStatus(StrEnum):
+    """HELD: nothing was found. NOT_EVALUABLE: the control could not judge, and says why. OFF: the policy forbade it."""
+
+    HELD = "held"
+    VIOLATED = "violated"
+    NOT_EVALUABLE = "not evaluable"
+    OFF = "off"
+
+
+class PersonalData(StrEnum):
+    """How the trail names clients and topics. KEYED: by keyed hashes alone; MIXED: some records so, some plainly."""
+
+    PLAIN = "plain"
+    KEYED = "keyed"
+    MIXED = "mixed"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """The bytes of the conversion that a finding speaks of: `input` before it, `output` after it as the gateway wrote
+    them, `expected` as the audit performs it.
+
+    The bytes are base64 and may be cut; the lengths (bytes) are not. `byte_offset` is the first byte of `output` that
+    differs from `expected`, -1 for none; the two bytes there are hex, "" past the end.
+    """
+
+    conversion: str
+    message_id: str
+    input: str
+    input_bytes: int
+    output: str
+    output_bytes: int
+    expected: str
+    expected_bytes: int
+    byte_offset: int
+    written_byte: str
+    expected_byte: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Violation:
-    """One finding: the record that shows it, what it speaks of, and what is wrong."""
+    """One finding: the record that shows it, what it speaks of, what is wrong, and where the record stands.
+
+    `sequence` is 0 where a line is no record; `segment` is "" and `line` 0 where the place is not known; lines count
+    from 1. `evidence` is there for a record of a conversion.
+    """
 
     gateway: str
     sequence: int
     subject: str
     detail: str
+    segment: str = ""
+    line: int = 0
+    evidence: Evidence | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParameterInForce:
+    """A threshold with which a control judged."""
+
+    name: str
+    value: int | bool
+    unit: str
+    meaning: str
+
+    def __str__(self) -> str:
+        return f"{self.name} = {str(self.value).lower()} {self.unit}".rstrip()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControlResult:
-    """What a control found: `violations` counts all, `sample` holds the first of them."""
+    """What a control found: `violations` counts all, `sample` holds the first of them.
+
+    `severity` is error, warning, or off: then it was not run. `not_evaluable` says why it could not judge, "" where it
+    did.
+    """
 
     identifier: str
     title: str
@@ -45,6 +118,20 @@ class ControlResult:
     violations: int
     sample: tuple[Violation, ...]
     seconds: float
+    parameters: tuple[ParameterInForce, ...] = ()
+    not_evaluable: str = ""
+
+    @property
+    def status(self) -> ControlStatus:
+        if self.severity == SWITCHED_OFF:
+            return ControlStatus.OFF
+        if self.not_evaluable:
+            return ControlStatus.NOT_EVALUABLE
+        return ControlStatus.VIOLATED if self.violations else ControlStatus.HELD
+
+    def as_dict(self) -> dict[str, object]:
+        """For JSON, with the status."""
+        return {**asdict(self), "status": self.status.value}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,21 +145,6 @@ class ConversionCount:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
-    """A conversion that differs, with its bytes (base64) and the offset of the first byte that differs."""
-
-    gateway: str
-    sequence: int
-    message_id: str
-    conversion: str
-    detail: str
-    byte_offset: int
-    input: str
-    output: str
-    expected: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Count:
     """A number of records, exchanges or copies: `group` and `what` say of which."""
 
@@ -82,29 +154,164 @@ class Count:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scope:
-    """What was read. Times are microseconds since 1970 UTC, 0 where nothing has a time."""
+class DroppedField:
+    """A field that conversions did not copy, why, and how often."""
 
-    segments: tuple[str, ...]
-    bytes: int
+    name: str
+    reason: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Segment:
+    """A file of the trail, and the records in it."""
+
+    name: str
     lines: int
     records: int
-    lines_set_aside: int
-    torn_files: tuple[str, ...]
-    gateways: tuple[str, ...]
+    first_sequence: int
+    last_sequence: int
     first_at_us: int
     last_at_us: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Volumes:
+class Coverage:
+    """What there is of one gateway: `missing` sequence numbers lie between its first and its last record."""
+
+    gateway: str
+    records: int
+    first_sequence: int
+    last_sequence: int
+    missing: int
+    first_at_us: int
+    last_at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """What was read. `from_us` and `until_us` are the period that was asked for, 0 for no limit.
+
+    `segments` and `coverage` are the first of them by name; `segment_count` and `gateway_count` are all.
+    """
+
+    segments: tuple[Segment, ...] = ()
+    segment_count: int = 0
+    bytes: int = 0
+    lines: int = 0
+    records: int = 0
+    lines_set_aside: int = 0
+    torn_files: tuple[str, ...] = ()
+    coverage: tuple[Coverage, ...] = ()
+    gateway_count: int = 0
+    first_at_us: int = 0
+    last_at_us: int = 0
+    from_us: int = 0
+    until_us: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntegrityProblem:
+    """Something of the trail's files that does not hold: `finding` is its kind, as spark_audit.verify names it.
+
+    `line` counts from 1, 0 speaks of the whole file; `offset` (bytes, uncompressed) is where the line begins.
+    """
+
+    finding: str
+    segment: str
+    line: int
+    offset: int
+    what: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Integrity:
+    """What the check without Spark says (spark_audit.verify), in its words; NOT_CHECKED where it was not asked.
+
+    `anchors`: what from outside the folder the trail was held against. `head` is the hash of the last record,
+    `digest_head` that of the last digest. `records_without_digest` are chained and not signed yet; `segments_removed`
+    are known by their digests alone.
+    """
+
+    verdict: str = NOT_CHECKED
+    reason: str = ""
+    anchors: tuple[str, ...] = ()
+    segments: int = 0
+    segments_removed: int = 0
+    digests: int = 0
+    records: int = 0
+    records_without_digest: int = 0
+    head: str = ""
+    digest_head: str = ""
+    public_keys: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    problems: tuple[IntegrityProblem, ...] = ()
+    problem_count: int = 0
+    limits: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QosProof:
+    """The ends of all exchanges of one QoS, from clients (`accepted` ...) and to clients (`delivered` ...).
+
+    accepted = put + refused + dead_lettered + pending; delivered = completed + unanswered for QoS 1 and 2.
+    `acknowledged`: those for which the gateway sent PUBACK or PUBCOMP. `violations`: of the controls named qos.<qos>.
+    """
+
+    qos: int
+    accepted: int
+    put: int
+    refused: int
+    dead_lettered: int
+    pending: int
+    acknowledged: int
+    delivered: int
+    completed: int
+    unanswered: int
+    violations: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Balances:
     """Sums: records by kind; exchanges by QoS, copies by queue, passages by target, with their ends."""
 
-    kinds: tuple[Count, ...]
-    exchanges: tuple[Count, ...]
-    copies: tuple[Count, ...]
-    passages: tuple[Count, ...]
-    dropped_fields: tuple[Count, ...]
+    kinds: tuple[Count, ...] = ()
+    exchanges: tuple[Count, ...] = ()
+    copies: tuple[Count, ...] = ()
+    passages: tuple[Count, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Volume:
+    """What was noted within an interval from `at_us` on. `ended_otherwise`: refused, dead-lettered or dropped."""
+
+    at_us: int
+    accepted: int
+    put: int
+    delivered: int
+    forwarded: int
+    ended_otherwise: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Volumes:
+    """Volumes in intervals of `interval_s` seconds, in order; an interval without a record is left out."""
+
+    interval_s: int = 0
+    intervals: tuple[Volume, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Latency:
+    """How long one step took, microseconds between two records. `qos` is -1 where it does not matter."""
+
+    step: str
+    qos: int
+    count: int
+    p50_us: int
+    p90_us: int
+    p99_us: int
+    max_us: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,21 +327,39 @@ class ProgramStart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditResult:
-    """Everything an audit says; the report and the summary are made from this alone."""
+    """Everything an audit says; the reports and the summary are made from this alone.
+
+    `command` repeats the audit; `policy` and `policy_sha256` name the policy file, "" without one; `exceptions` is the
+    folder beside result.json that holds every violation as Parquet, "" where it was not written.
+    """
 
     verdict: Verdict
     reason: str
     audited_at: str
-    scope: Scope
+    scope: Scope = Scope()
+    integrity: Integrity = Integrity()
     controls: tuple[ControlResult, ...] = ()
     conversions: tuple[ConversionCount, ...] = ()
-    differences: tuple[Difference, ...] = ()
-    volumes: Volumes = Volumes(kinds=(), exchanges=(), copies=(), passages=(), dropped_fields=())
+    dropped_fields: tuple[DroppedField, ...] = ()
+    qos_proofs: tuple[QosProof, ...] = ()
+    balances: Balances = Balances()
+    volumes: Volumes = Volumes()
+    latencies: tuple[Latency, ...] = ()
     starts: tuple[ProgramStart, ...] = ()
+    personal_data: PersonalData = PersonalData.UNKNOWN
+    command: tuple[str, ...] = ()
+    policy: str = ""
+    policy_sha256: str = ""
+    exceptions: str = ""
     versions: tuple[tuple[str, str], ...] = ()
     limits: str = ""
     result_version: int = RESULT_VERSION
 
     def as_dict(self) -> dict[str, object]:
         """For JSON; `versions` becomes an object."""
-        return {**asdict(self), "versions": dict(self.versions)}
+        controls = [control.as_dict() for control in self.controls]
+        return {**asdict(self), "controls": controls, "versions": dict(self.versions)}
+
+    def as_json(self) -> str:
+        """result.json, in ASCII: what a stranger wrote steers no terminal, and a lone surrogate does no harm."""
+        return json.dumps(self.as_dict(), indent=2, ensure_ascii=True) + "\n"

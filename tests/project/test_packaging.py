@@ -17,7 +17,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 PACKAGES = ["gateway", "mappings", "mq_adapters", "spark_audit"]
-DATA_SUFFIXES = {".toml", ".j2", ".json", ".md", ".typed"}
+DATA_SUFFIXES = {".toml", ".html", ".css", ".json", ".md", ".typed"}
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,10 @@ import os
 import signal
 import subprocess
 import sys
+from importlib.resources import files
 from pathlib import Path
 
+import jsonschema
 import pytest
 from pyspark.sql import SparkSession
 from rich.console import Console
@@ -36,6 +38,7 @@ MQRFH = bytes.fromhex("52464820 01000000 44000000 22020000 b8040000 202020202020
     b"MQPSCommand Publish MQPSTopic a/b".ljust(0x24)
 )
 SUBSCRIBER = b"RFHB" + bytes(19) + b"\x01"
+SEGMENT = "000000000001-20261120T07.jsonl"
 
 
 def _notes() -> list[tuple[object, ...]]:
@@ -121,14 +124,26 @@ def test_a_clean_trail_ends_with_0_and_leaves_result_and_report(data: Path, tmp_
     assert "\x1b" not in run.stdout
     assert "audit: starting Spark" in run.stderr
     result = json.loads((out / "result.json").read_text())
-    assert (result["result_version"], result["verdict"]) == (1, "clean")
+    schema = json.loads((files("spark_audit.report") / "result.schema.json").read_text())
+    jsonschema.Draft202012Validator(schema).validate(result)
+    assert (result["result_version"], result["verdict"]) == (2, "clean")
     assert {(row["conversion"], row["status"], row["same_bytes"]) for row in result["conversions"]} == {
         ("packet_to_header", "match", True),
         ("header_to_header", "match", True),
         ("header_to_packet", "match", True),
     }
     assert [control["violations"] for control in result["controls"]] == [0] * 14
-    assert result["volumes"]["exchanges"] == [{"group": "1", "what": "put", "count": 1}]
+    assert result["balances"]["exchanges"] == [{"group": "1", "what": "put", "count": 1}]
+    assert result["command"] == ["rfhbridge", "audit", "run", "--data", str(data), "--out", str(out)]
+    assert [(row["qos"], row["put"], row["delivered"], row["completed"]) for row in result["qos_proofs"]] == [
+        (0, 0, 0, 0),
+        (1, 1, 1, 1),
+        (2, 0, 0, 0),
+    ]
+    assert {row["step"]: row["max_us"] for row in result["latencies"]} == {
+        "acknowledged after accepted": 0,
+        "delivered after put": 0,
+    }
     assert "no violation" in (out / "report.html").read_text()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "report"]
 
@@ -168,12 +183,23 @@ def test_a_wrong_conversion_is_shown_with_its_bytes_and_a_hostile_one_without_ma
     _put(trail, client="<script>alert(1)</script>", exchange=2, output="not base64", dropped_fields=[["<b>", ""]])
     result = _audited(spark, trail, tmp_path)
     assert (result.verdict, result.verdict.exit_code) == (Verdict.VIOLATIONS, 1)
-    (difference,) = result.differences
-    assert (difference.sequence, difference.byte_offset) == (sequence, MQRFH2.index(b"a/b") + 2)
-    assert base64.b64decode(difference.output) == wrong
-    assert base64.b64decode(difference.expected) == MQRFH2
-    found = {control.identifier: control.violations for control in result.controls if control.violations}
-    assert found == {
+    (control,) = (control for control in result.controls if control.identifier == "conversion.reperformance")
+    (found,) = control.sample
+    assert (found.sequence, found.segment, found.line) == (sequence, SEGMENT, sequence)
+    evidence = found.evidence
+    assert evidence is not None
+    assert (evidence.byte_offset, evidence.written_byte, evidence.expected_byte) == (
+        MQRFH2.index(b"a/b") + 2,
+        "63",
+        "62",
+    )
+    assert [base64.b64decode(side) for side in (evidence.input, evidence.output, evidence.expected)] == [
+        PUBLISH,
+        wrong,
+        MQRFH2,
+    ]
+    counts = {control.identifier: control.violations for control in result.controls if control.violations}
+    assert counts == {
         "conversion.reperformance": 1,
         "conversion.reperformable": 1,
         "conservation": 1,
@@ -264,6 +290,7 @@ def test_a_bad_line_is_named_by_its_file_and_number(spark, trail, tmp_path: Path
     result = _audited(spark, trail, tmp_path)
     (control,) = (control for control in result.controls if control.identifier == "integrity.lines")
     assert [violation.subject for violation in control.sample] == ["000000000001-20261120T07.jsonl, line 2"]
+    assert [(violation.segment, violation.line) for violation in control.sample] == [(SEGMENT, 2)]
     pipe = io.StringIO()
     print_summary(result, Console(file=pipe, width=200))
     assert "integrity.lines 000000000001-20261120T07.jsonl, line 2: no audit record: nonsense" in pipe.getvalue()

@@ -1,0 +1,146 @@
+"""report.html: the verdict first, hostile text harmless, bytes marked where they differ, nothing from elsewhere."""
+
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+
+from spark_audit.audit import not_evaluable
+from spark_audit.report import html
+from spark_audit.report.page import interval_in_words
+from spark_audit.result import AuditResult, Integrity, Verdict, Volumes
+from tests.spark_audit.report.conftest import HOSTILE
+
+#: As the page shows the hostile text: escaped for HTML, and what turns or hides spelled out.
+SHOWN = "&lt;/td&gt;&lt;script&gt;alert(&#x27;x&#x27;)&lt;/script&gt;\\u001b[31m{{ 7 * 7 }} ]]&gt; \\u202egnp.exe"
+
+
+class Outline(HTMLParser):
+    """The elements of a page, with what each refers to."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.references: list[str] = []
+        self.open: list[str] = []
+        self.headings: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.references += [value or "" for name, value in attrs if name in ("src", "href", "srcset", "data", "action")]
+        self.open.append(tag)
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] in ("h1", "h2"):
+            self.headings.append(data)
+            self.open.pop()
+
+
+def test_what_strangers_wrote_is_escaped_and_steers_nothing(result: AuditResult) -> None:
+    page = html(result)
+    assert page.count(SHOWN) >= 12
+    assert HOSTILE not in page
+    assert all(character.isprintable() or character == "\n" for character in page)
+
+
+def test_the_page_has_no_script_and_refers_to_nothing_outside(result: AuditResult) -> None:
+    page = html(result)
+    outline = Outline(page)
+    assert not outline.tags & {"script", "link", "img", "iframe", "object", "embed", "form", "base", "audio", "video"}
+    assert outline.references
+    assert all(reference.startswith("#") for reference in outline.references)
+    assert not re.search(r"https?:|javascript:(?!x)|@import|url\((?!#)", page)
+    assert "default-src 'none'; style-src 'unsafe-inline'; img-src data:" in page
+
+
+def test_no_element_has_a_handler_and_no_two_have_one_identifier(result: AuditResult) -> None:
+    page = html(result)
+    assert not re.search(r"<[^>]* on[a-z]+=", page)
+    identifiers = re.findall(r' id="([^"]+)"', page)
+    assert len(identifiers) == len(set(identifiers))
+
+
+def test_the_verdict_comes_first_and_the_sections_in_the_order_of_the_questions(result: AuditResult) -> None:
+    assert Outline(html(result)).headings == [
+        "violations",
+        "Scope and completeness",
+        "Integrity",
+        "Controls",
+        "Findings",
+        "Conversions performed again",
+        "Quality of service",
+        "Volumes",
+        "Latency",
+        "Method, versions and limits",
+    ]
+
+
+def test_the_first_byte_that_differs_is_marked_on_both_sides(result: AuditResult) -> None:
+    page = html(result)
+    assert "byte 80 is 63, 62 was expected" in page
+    assert "<mark>63</mark> 3c 2f 54 6f 70 69 63" in page
+    assert "<mark>62</mark> 3c 2f 54 6f 70 69 63" in page
+    assert "<mark>c</mark>&lt;/Topic" in page
+
+
+def test_bytes_that_go_on_where_the_end_was_expected_are_marked_alone(result: AuditResult) -> None:
+    page = html(result)
+    assert "byte 40,000 is 6e, the end was expected" in page
+    assert "… 39,936 bytes before" in page
+
+
+def test_a_long_topic_is_cut_and_its_length_told(result: AuditResult) -> None:
+    page = html(result)
+    assert "(65,000 characters)" in page
+    assert "long/" * 60 not in page
+    assert len(page) < 150_000
+
+
+def test_findings_that_are_not_shown_are_counted_and_their_place_named(result: AuditResult) -> None:
+    page = html(result)
+    assert "Shown are the first 3. All of them are in exceptions.parquet." in page
+    assert "qos.1: 81,234 findings" in page
+
+
+def test_a_control_tells_its_parameters_or_why_it_did_not_judge(result: AuditResult) -> None:
+    page = html(result)
+    assert "With grace_s = 60 s" in page
+    assert '<td class="word open">not evaluable</td>' in page
+    assert '<td class="word open">off</td>' in page
+    assert '<td class="word open">warning</td>' in page
+
+
+def test_the_command_that_repeats_the_audit_can_be_pasted_into_a_shell(result: AuditResult) -> None:
+    assert "rfhbridge audit run --data &#x27;it&#x27;&quot;&#x27;&quot;&#x27;s here&#x27;" in html(result)
+
+
+@pytest.mark.parametrize("verdict", ["anchored", "consistent, not anchored", "violated", "not evaluable"])
+def test_integrity_is_told_in_the_words_of_the_check(result: AuditResult, verdict: str) -> None:
+    page = html(replace(result, integrity=Integrity(verdict=verdict, records=1, anchors=("public key",))))
+    assert f"<bdi>{verdict}</bdi></strong>" in page
+    assert "<td><bdi>public key</bdi></td>" in page
+
+
+def test_a_result_without_controls_has_a_page_that_says_why() -> None:
+    page = html(not_evaluable("the trail is empty"))
+    assert Outline(page).headings == [
+        "not evaluable",
+        "Scope and completeness",
+        "Integrity",
+        "Method, versions and limits",
+    ]
+    assert "<bdi>the trail is empty</bdi>" in page
+    assert '<header class="open">' in page
+
+
+def test_clean_is_green(result: AuditResult) -> None:
+    assert '<header class="good">' in html(replace(result, verdict=Verdict.CLEAN))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(60, "minute"), (300, "5 minutes"), (3_600, "hour"), (172_800, "2 days"), (7, "7 seconds")]
+)
+def test_an_interval_is_told_in_words(seconds: int, words: str) -> None:
+    assert interval_in_words(Volumes(interval_s=seconds)) == words
