@@ -3,23 +3,27 @@
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sf
 
-from spark_audit.controls.control import Control, Scope, Severity, violations
+from spark_audit.controls.control import Control, Scope, Severity, gateway_subject, violations
+from spark_audit.controls.window_edge import FROM_START
 
 
-def find(records: DataFrame) -> DataFrame:
+def find(records: DataFrame, *, from_start: bool) -> DataFrame:
     in_order = Window.partitionBy("gateway").orderBy("sequence")
-    before = sf.coalesce(sf.lag("batch").over(in_order), sf.lit(0))
-    numbered = records.select("gateway", "sequence", "batch", before.alias("before"))
-    step = sf.col("batch") - sf.col("before")
-    wrong = numbered.where((step < 0) | (step > 1) | ((sf.col("before") == 0) & (step != 1)))
+    before = sf.lag("batch").over(in_order)
+    step = sf.try_subtract(sf.col("batch"), before)
+    is_right = sf.when(before.isNull(), sf.col("batch") == 1 if from_start else sf.lit(True)).otherwise(
+        step.between(0, 1)
+    )
+    numbered = records.select("gateway", "sequence", "batch", before.alias("before"), is_right.alias("is_right"))
+    wrong = numbered.where(~sf.coalesce("is_right", sf.lit(False)))
     detail = sf.concat(
         sf.lit("batch "),
         sf.col("batch").cast("string"),
         sf.lit(" follows batch "),
-        sf.col("before").cast("string"),
+        sf.coalesce("before", sf.lit(0)).cast("string"),
         sf.lit(": the records of a commit are missing"),
     )
-    return violations(wrong, subject=sf.concat(sf.lit("gateway "), sf.col("gateway")), detail=detail)
+    return violations(wrong, subject=gateway_subject(), detail=detail)
 
 
 CONTROL = Control(
@@ -28,5 +32,6 @@ CONTROL = Control(
     severity=Severity.ERROR,
     source="spark_audit/record.py: `batch`",
     scope=Scope.RECORDS,
-    find=find,
+    rule=find,
+    parameters=(FROM_START,),
 )

@@ -5,7 +5,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from spark_audit.controls.control import EXCHANGE
+from spark_audit.controls.control import EXCHANGE, SESSION
 from spark_audit.record import Kind
 
 PUBACK: Final = 4
@@ -13,6 +13,7 @@ PUBREC: Final = 5
 PUBCOMP: Final = 7
 #: More exchanges than one confirmation can speak of; a longer range is a violation and is not spelled out.
 RANGE_LIMIT: Final = 1_000_000
+_CONFIRMATION: Final = (*SESSION, "sequence", "at_us")
 _OUTCOMES: Final = (Kind.PUT, Kind.REFUSED, Kind.DEAD_LETTERED)
 
 
@@ -20,7 +21,7 @@ def confirmed_exchanges(records: DataFrame, packet_type: int) -> DataFrame:
     """Each exchange for which that packet was sent, with the sequence of the record that says so."""
     ranges = _ranges(records, packet_type).where(_is_sound())
     numbers = sf.sequence(sf.col("first"), sf.col("last"))
-    return ranges.select("gateway", "client", "session_epoch", "sequence", sf.explode(numbers).alias("exchange"))
+    return ranges.select(*_CONFIRMATION, sf.explode(numbers).alias("exchange"))
 
 
 def unsound_ranges(records: DataFrame, packet_type: int) -> DataFrame:
@@ -29,24 +30,15 @@ def unsound_ranges(records: DataFrame, packet_type: int) -> DataFrame:
 
 
 def outcomes(records: DataFrame) -> DataFrame:
-    """Exchanges of clients that were put, refused or dead-lettered."""
+    """What became of exchanges of clients: they were put, refused or dead-lettered."""
     told = records.where(sf.col("kind").isin(*_OUTCOMES) & sf.col("exchange").isNotNull())
-    return told.where(sf.col("direction") == "in").select(*EXCHANGE, "kind")
+    return told.where(sf.col("direction") == "in").select(*EXCHANGE, "kind", "sequence")
 
 
 def _ranges(records: DataFrame, packet_type: int) -> DataFrame:
     confirmations = records.where((sf.col("kind") == Kind.CONFIRMED) & (sf.col("packet_type") == packet_type))
-    pairs = confirmations.select(
-        "gateway", "client", "session_epoch", "sequence", sf.explode("exchanges").alias("pair")
-    )
-    return pairs.select(
-        "gateway",
-        "client",
-        "session_epoch",
-        "sequence",
-        sf.get("pair", 0).alias("first"),
-        sf.get("pair", 1).alias("last"),
-    )
+    pairs = confirmations.select(*_CONFIRMATION, sf.explode("exchanges").alias("pair"))
+    return pairs.select(*_CONFIRMATION, sf.get("pair", 0).alias("first"), sf.get("pair", 1).alias("last"))
 
 
 def _is_sound() -> Column:

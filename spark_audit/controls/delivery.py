@@ -49,5 +49,5 @@ CONTROL = Control(
     severity=Severity.ERROR,
     source="seed 004, QoS level 2; MQTT 3.1.1 section 4.3",
     scope=Scope.RECORDS,
-    find=find,
+    rule=find,
 )

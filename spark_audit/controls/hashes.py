@@ -18,5 +18,5 @@ CONTROL = Control(
     severity=Severity.ERROR,
     source="spark_audit/record.py: `hash`",
     scope=Scope.RECORDS,
-    find=find,
+    rule=find,
 )

@@ -3,14 +3,15 @@
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sf
 
-from spark_audit.controls.control import Control, Scope, Severity, violations
+from spark_audit.controls.control import Control, Scope, Severity, trail_key, violations
 
 
 def find(lines: DataFrame) -> DataFrame:
     """Each bad line by its file and number, from 1; only the files that have one are counted through."""
-    damaged = lines.where(~sf.col("is_record")).select("segment").distinct()
-    order = Window.partitionBy("segment").orderBy("block", "place")
-    numbered = lines.join(damaged, "segment", "left_semi").withColumn("number", sf.row_number().over(order))
+    file = [*trail_key(lines), "segment"]
+    damaged = lines.where(~sf.col("is_record")).select(*file).distinct()
+    order = Window.partitionBy(*file).orderBy("block", "place")
+    numbered = lines.join(damaged, file, "left_semi").withColumn("number", sf.row_number().over(order))
     return violations(
         numbered.where(~sf.col("is_record")),
         subject=sf.concat(sf.col("segment"), sf.lit(", line "), sf.col("number").cast("string")),
@@ -24,5 +25,5 @@ CONTROL = Control(
     severity=Severity.ERROR,
     source="spark_audit/record.py: the audit record",
     scope=Scope.LINES,
-    find=find,
+    rule=find,
 )

@@ -59,5 +59,5 @@ CONTROL = Control(
     severity=Severity.ERROR,
     source="architecture: the payload is never decoded or re-encoded",
     scope=Scope.RECORDS,
-    find=find,
+    rule=find,
 )

@@ -4,19 +4,20 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from spark_audit.controls.confirmed import PUBACK, confirmed_exchanges, outcomes, unsound_ranges
-from spark_audit.controls.control import EXCHANGE, Control, Scope, Severity, exchange_subject, violations
+from spark_audit.controls.control import EXCHANGE, Control, Scope, Severity, all_of, exchange_subject, violations
+from spark_audit.controls.window_edge import begun_exchanges
 
 
 def find(records: DataFrame) -> DataFrame:
-    lost = confirmed_exchanges(records, PUBACK).join(outcomes(records), list(EXCHANGE), "left_anti")
-    unsound = unsound_ranges(records, PUBACK)
-    return violations(
-        lost,
-        subject=exchange_subject("in"),
-        detail=sf.lit("acknowledged with PUBACK, but neither put, refused nor dead-lettered"),
-    ).unionByName(
-        violations(unsound, subject=exchange_subject("in"), detail=sf.lit("a confirmed range is no range of exchanges"))
+    without = confirmed_exchanges(records, PUBACK).join(
+        outcomes(records).select(*EXCHANGE), list(EXCHANGE), "left_anti"
     )
+    found = (
+        (begun_exchanges(without, records), "acknowledged with PUBACK, but neither put, refused nor dead-lettered"),
+        (unsound_ranges(records, PUBACK), "a confirmed range is no range of exchanges"),
+    )
+    subject = exchange_subject("in")
+    return all_of(*(violations(frame, subject=subject, detail=sf.lit(detail)) for frame, detail in found))
 
 
 CONTROL = Control(
@@ -25,5 +26,5 @@ CONTROL = Control(
     severity=Severity.ERROR,
     source="seed 004, QoS level 1; MQTT 3.1.1 section 4.3.2",
     scope=Scope.RECORDS,
-    find=find,
+    rule=find,
 )

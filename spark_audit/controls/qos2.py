@@ -7,26 +7,26 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from spark_audit.controls.confirmed import PUBCOMP, PUBREC, confirmed_exchanges, outcomes, unsound_ranges
-from spark_audit.controls.control import EXCHANGE, Control, Scope, Severity, exchange_subject, violations
+from spark_audit.controls.control import EXCHANGE, Control, Scope, Severity, all_of, exchange_subject, violations
+from spark_audit.controls.window_edge import begun_exchanges
 from spark_audit.record import Kind
 
 
 def find(records: DataFrame) -> DataFrame:
     keys = list(EXCHANGE)
-    accepted = records.where(sf.col("kind") == Kind.ACCEPTED).select(*keys)
-    stored = accepted.unionByName(outcomes(records).select(*keys))
-    lost = confirmed_exchanges(records, PUBCOMP).join(outcomes(records), keys, "left_anti")
+    ended = outcomes(records).select(*keys)
+    stored = records.where(sf.col("kind") == Kind.ACCEPTED).select(*keys).unionByName(ended)
+    lost = confirmed_exchanges(records, PUBCOMP).join(ended, keys, "left_anti")
     unstored = confirmed_exchanges(records, PUBREC).join(stored, keys, "left_anti")
-    unsound = unsound_ranges(records, PUBCOMP).unionByName(unsound_ranges(records, PUBREC))
-    subject = exchange_subject("in")
     found = (
         (_doubled(records), "put more than once"),
-        (lost, "completed with PUBCOMP, but neither put, refused nor dead-lettered"),
-        (unstored, "answered with PUBREC, but never stored"),
-        (unsound, "a confirmed range is no range of exchanges"),
+        (begun_exchanges(lost, records), "completed with PUBCOMP, but neither put, refused nor dead-lettered"),
+        (begun_exchanges(unstored, records), "answered with PUBREC, but never stored"),
+        (unsound_ranges(records, PUBCOMP), "a confirmed range is no range of exchanges"),
+        (unsound_ranges(records, PUBREC), "a confirmed range is no range of exchanges"),
     )
-    frames = [violations(frame, subject=subject, detail=sf.lit(detail)) for frame, detail in found]
-    return frames[0].unionByName(frames[1]).unionByName(frames[2]).unionByName(frames[3])
+    subject = exchange_subject("in")
+    return all_of(*(violations(frame, subject=subject, detail=sf.lit(detail)) for frame, detail in found))
 
 
 def _doubled(records: DataFrame) -> DataFrame:
@@ -46,5 +46,5 @@ CONTROL = Control(
     severity=Severity.ERROR,
     source="seed 004, QoS level 2; MQTT 3.1.1 section 4.3.3",
     scope=Scope.RECORDS,
-    find=find,
+    rule=find,
 )

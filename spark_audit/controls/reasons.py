@@ -33,5 +33,5 @@ CONTROL = Control(
     severity=Severity.ERROR,
     source="seed 003: fields that are not copied",
     scope=Scope.RECORDS,
-    find=find,
+    rule=find,
 )

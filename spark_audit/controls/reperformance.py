@@ -1,7 +1,6 @@
 """Every conversion is performed again from its raw bytes, by a reading of its own (spark_audit/reperform)."""
 
 import base64
-import binascii
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any, Final
@@ -12,8 +11,10 @@ from pyspark.sql import functions as sf
 
 from spark_audit.controls.control import Control, Scope, Severity, message_subject, violations
 from spark_audit.reperform.facts import Facts
+from spark_audit.reperform.finding import Finding
 from spark_audit.reperform.outcome import Outcome, Status
 from spark_audit.reperform.performance import reperform
+from spark_audit.reperform.rules import broken_rules
 
 #: Conversions remembered by a worker: copies to many subscribers, or of many publications, are alike.
 _REMEMBERED: Final = 20_000
@@ -42,7 +43,7 @@ _NUMBERS: Final = (
     "output_encoding",
 )
 #: Looked at where a header for a target carries them; else alike conversions would not be.
-_CARRIED: Final = ("client", "exchange")
+_CARRIED: Final = ("client", "exchange", "correlation_id")
 _COLUMNS: Final = (
     *_TEXTS,
     *_NUMBERS,
@@ -54,12 +55,23 @@ _COLUMNS: Final = (
     "output",
 )
 _IDENTITY: Final = ("gateway", "sequence", "message_id")
-_OUTCOME: Final = "status string, detail string, same_bytes boolean, byte_offset long, expected string"
+_OUTCOME: Final = (
+    "status string, detail string, same_bytes boolean, byte_offset long, expected string, "
+    "findings array<struct<rule:string,detail:string>>"
+)
 _SCHEMA: Final = (
     f"gateway string, sequence long, message_id string, conversion string, input string, output string, {_OUTCOME}"
 )
 
-_again = lru_cache(maxsize=_REMEMBERED)(reperform)
+#: Commands that may make the CorrelId a part of a client's identity.
+_WITH_IDENTITY: Final = ("RegSub", "DeregSub")
+#: Characters of a detail that are kept: it repeats what stands in headers, which may be long.
+_DETAIL_SHOWN: Final = 2_000
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _again(facts: Facts) -> tuple[Outcome, tuple[Finding, ...]]:
+    return reperform(facts), broken_rules(facts)
 
 
 def reperformed(records: DataFrame) -> DataFrame:
@@ -78,8 +90,8 @@ def _judge_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch
 
 
 def _judged(row: dict[str, Any]) -> dict[str, Any]:
-    outcome = _outcome(row)
-    shown = outcome.status is not Status.MATCH
+    outcome, found = _outcome(row)
+    shown = outcome.status is not Status.MATCH or bool(found)
     return {
         "gateway": row["gateway"],
         "sequence": row["sequence"],
@@ -88,18 +100,26 @@ def _judged(row: dict[str, Any]) -> dict[str, Any]:
         "input": row["input"] if shown else None,
         "output": row["output"] if shown else None,
         "status": outcome.status.value,
-        "detail": outcome.detail,
+        "detail": _printable(outcome.detail),
         "same_bytes": outcome.same_bytes,
         "byte_offset": outcome.offset,
         "expected": base64.b64encode(outcome.expected).decode() if shown else None,
+        "findings": [{"rule": each.rule.value, "detail": _printable(each.detail)} for each in found] or None,
     }
 
 
-def _outcome(row: dict[str, Any]) -> Outcome:
+def _printable(detail: str) -> str:
+    """Words that can be stored: cut, and without what UTF-8 cannot say."""
+    return detail[:_DETAIL_SHOWN].encode(errors="replace").decode()
+
+
+def _outcome(row: dict[str, Any]) -> tuple[Outcome, tuple[Finding, ...]]:
+    """The judgement of a row. What a hostile record does to a reader is no error of the audit's."""
     try:
         return _again(_facts(row))
-    except (binascii.Error, ValueError, TypeError) as error:
-        return Outcome(status=Status.NOT_REPERFORMABLE, detail=f"the record cannot be read: {error}", same_bytes=False)
+    except (ValueError, TypeError, ArithmeticError, LookupError) as error:
+        detail = f"the record cannot be read: {error}"
+        return Outcome(status=Status.NOT_REPERFORMABLE, detail=detail, same_bytes=False), ()
 
 
 def _facts(row: dict[str, Any]) -> Facts:
@@ -108,6 +128,8 @@ def _facts(row: dict[str, Any]) -> Facts:
     carried: dict[str, Any] = {}
     if row["destination"]:
         carried = {"client": row["client"] or "", "exchange": -1 if row["exchange"] is None else row["exchange"]}
+    if row["command"] in _WITH_IDENTITY:
+        carried["correlation_id"] = row["correlation_id"] or ""
     return Facts(
         **texts,
         **numbers,
@@ -122,7 +144,8 @@ def _facts(row: dict[str, Any]) -> Facts:
 
 def _arrow_schema() -> pa.Schema:
     text, number = pa.string(), pa.int64()
-    types = {"sequence": number, "byte_offset": number, "same_bytes": pa.bool_()}
+    findings = pa.list_(pa.struct([("rule", text), ("detail", text)]))
+    types = {"sequence": number, "byte_offset": number, "same_bytes": pa.bool_(), "findings": findings}
     return pa.schema([(name, types.get(name, text)) for name in _output_names()])
 
 
@@ -150,7 +173,7 @@ CONTROL = Control(
     severity=Severity.ERROR,
     source="seed 003: field table; MQTT 3.1.1 section 3.3",
     scope=Scope.CONVERSIONS,
-    find=find,
+    rule=find,
 )
 UNREADABLE = Control(
     identifier="conversion.reperformable",
@@ -158,5 +181,5 @@ UNREADABLE = Control(
     severity=Severity.WARNING,
     source="seed 003: field table",
     scope=Scope.CONVERSIONS,
-    find=find_unreadable,
+    rule=find_unreadable,
 )

@@ -3,18 +3,21 @@
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sf
 
-from spark_audit.controls.control import Control, Scope, Severity, violations
+from spark_audit.controls.control import Control, Scope, Severity, gateway_subject, violations
+from spark_audit.controls.window_edge import FROM_START
 
 
-def find(records: DataFrame) -> DataFrame:
+def find(records: DataFrame, *, from_start: bool) -> DataFrame:
     in_order = Window.partitionBy("gateway").orderBy("sequence")
-    before = sf.coalesce(sf.lag("sequence").over(in_order), sf.lit(0))
-    numbered = records.select("gateway", "sequence", before.alias("before"))
-    wrong = numbered.where(sf.col("sequence") != sf.col("before") + 1)
+    before = sf.lag("sequence").over(in_order)
+    first = sf.lit(0) if from_start else sf.try_subtract(sf.col("sequence"), sf.lit(1))
+    numbered = records.select("gateway", "sequence", sf.coalesce(before, first).alias("before"))
+    # A number beside the largest there is has none behind it: then nothing is due, and null is not equal.
+    wrong = numbered.where(~sf.col("sequence").eqNullSafe(sf.try_add(sf.col("before"), sf.lit(1))))
     detail = sf.when(sf.col("sequence") == sf.col("before"), sf.lit("the number stands twice")).otherwise(
         sf.concat(sf.lit("follows sequence "), sf.col("before").cast("string"), sf.lit(": records are missing"))
     )
-    return violations(wrong, subject=sf.concat(sf.lit("gateway "), sf.col("gateway")), detail=detail)
+    return violations(wrong, subject=gateway_subject(), detail=detail)
 
 
 CONTROL = Control(
@@ -23,5 +26,6 @@ CONTROL = Control(
     severity=Severity.ERROR,
     source="spark_audit/record.py: `sequence`",
     scope=Scope.RECORDS,
-    find=find,
+    rule=find,
+    parameters=(FROM_START,),
 )

@@ -9,7 +9,8 @@ from spark_audit.reperform.header import Surroundings
 class Facts:
     """The fields of a record that has a `conversion`, with the bytes decoded; -1 and "" where a field is left out.
 
-    `client` and `exchange` are given where the header carries them: in a put for a target, with a `destination`.
+    `client` and `exchange` are given where the header carries them: in a put for a target, with a `destination`;
+    `correlation_id` (hex) where the command may make it a part of the client's identity.
     """
 
     conversion: str
@@ -39,6 +40,7 @@ class Facts:
     user: str = ""
     client: str = ""
     exchange: int = -1
+    correlation_id: str = ""
 
     @property
     def input_described(self) -> Surroundings:

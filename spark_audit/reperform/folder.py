@@ -83,7 +83,7 @@ def _entity(reference: re.Match[str]) -> str:
             raise UnreadableBytes(f"entity &{name}; is not known", reference.start())
         return _ENTITIES[name]
     number = int(name[2:], 16) if name[1] == "x" else int(name[1:])
-    if number > 0x10FFFF or not number:
+    if number > 0x10FFFF or not number or 0xD800 <= number < 0xE000:
         raise UnreadableBytes(f"character reference &{name}; names no character", reference.start())
     return chr(number)
 

@@ -63,7 +63,7 @@ def _with_gained(expected: Fields, actual: Meaning, may_gain: frozenset[str]) ->
     gained = {name: value for name, value in actual.fields if name in may_gain}
     if not gained:
         return expected
-    topic = next(place for place, (name, _) in enumerate(expected) if name == "Topic")
+    topic = next((place for place, (name, _) in enumerate(expected) if name == "Topic"), len(expected))
     return (*expected[:topic], *gained.items(), *expected[topic:])
 
 

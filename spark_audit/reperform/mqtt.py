@@ -107,7 +107,7 @@ def _remaining_length(header: bytes) -> tuple[int, int]:
 
 
 def _written_length(length: int) -> bytes:
-    if length > _MAXIMUM_REMAINING_LENGTH:
+    if not 0 <= length <= _MAXIMUM_REMAINING_LENGTH:
         raise UnreadableBytes(f"a packet of {length} bytes does not exist")
     digits = bytearray()
     while True:

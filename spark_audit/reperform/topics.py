@@ -3,7 +3,6 @@
 Source: WebSphere MQ V6 Publish/Subscribe User's Guide, "Wildcard characters"; MQTT 3.1.1 section 4.7.
 """
 
-import re
 from collections.abc import Iterator
 
 from spark_audit.reperform.outcome import UnreadableBytes
@@ -63,21 +62,34 @@ def topic_filter_of(pattern: str) -> str:
 
 def covers(patterns: tuple[str, ...], topic_filter: str) -> bool:
     """Whether every sample of topics that the filter matches is matched by one of the patterns."""
-    expressions = [_expression(pattern) for pattern in patterns]
-    return all(any(expression.fullmatch(topic) for expression in expressions) for topic in _samples(topic_filter))
+    read = [_characters(pattern) for pattern in patterns]
+    return all(any(_matches(pattern, topic) for pattern in read) for topic in _samples(topic_filter))
 
 
-def _expression(pattern: str) -> re.Pattern[str]:
-    parts: list[str] = []
+def _characters(pattern: str) -> list[str]:
+    """The characters of a pattern, wildcards as themselves and each escaped character with its percent sign."""
+    read: list[str] = []
     characters = iter(pattern)
     for character in characters:
-        if character == "%":
-            parts.append(re.escape(next(characters, "%")))
-        elif character == "*":
-            parts.append(".*")
+        read.append(f"%{next(characters, '%')}" if character == "%" else character)
+    return read
+
+
+def _matches(pattern: list[str], topic: str) -> bool:
+    """Goes back to the last `*` alone, so that no pattern takes longer than its length times the topic's."""
+    at = here = 0
+    star = resume = -1
+    while here < len(topic):
+        if at < len(pattern) and pattern[at] == "*":
+            star, resume, at = at, here, at + 1
+        elif at < len(pattern) and (pattern[at] == "?" or pattern[at][-1] == topic[here]):
+            at, here = at + 1, here + 1
+        elif star >= 0:
+            resume += 1
+            at, here = star + 1, resume
         else:
-            parts.append("." if character == "?" else re.escape(character))
-    return re.compile("".join(parts), re.DOTALL)
+            return False
+    return all(each == "*" for each in pattern[at:])
 
 
 def _samples(topic_filter: str) -> Iterator[str]:

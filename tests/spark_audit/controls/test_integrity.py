@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from spark_audit.controls import batches, chain, hashes, lines, sequence
+from spark_audit.controls import batches, chain, hashes, lines, sequence, values
 from spark_audit.controls.control import Control
 from spark_audit.verify import Verdict, verify
 
@@ -13,6 +13,7 @@ CONTROLS = {
     for control in (lines.CONTROL, hashes.CONTROL, chain.CONTROL, sequence.CONTROL, batches.CONTROL)
 }
 NEXT_SEGMENT = "000000000002-20261120T08.jsonl"
+LARGEST = 2**63 - 1
 Lines = list[bytes]
 
 #: For each touch: what it does to the six lines (the last two in a second segment), and what each control then finds.
@@ -34,7 +35,7 @@ TOUCHES: dict[str, tuple[Callable[[Lines], Lines], dict[str, set[int]]]] = {
 
 
 def _found(control: Control, frame) -> set[int]:
-    rows = control.find(frame if control is lines.CONTROL else frame.where("is_record")).collect()
+    rows = control.find(frame if control.identifier == "integrity.lines" else frame.where("is_record")).collect()
     return {row["sequence"] or 0 for row in rows}
 
 
@@ -68,3 +69,67 @@ def test_a_missing_group_commit_is_found_though_the_sequence_holds(trail, read) 
     trail.add("accepted", batch=3)
     frame = read(trail.write())
     assert (_found(batches.CONTROL, frame), _found(sequence.CONTROL, frame)) == ({2}, set())
+
+
+def test_a_trail_whose_older_segments_were_removed_is_whole_from_its_first_record_on(trail, read) -> None:
+    for _ in range(6):
+        trail.add("accepted")
+    trail.lines = trail.lines[2:4] + trail.lines[5:]
+    frame = read(trail.write()).persist()
+    later = {name: control.with_values({"from_start": False}) for name, control in CONTROLS.items()}
+    found = {name: sequences for name, control in later.items() if (sequences := _found(control, frame))}
+    assert found == {"integrity.chain": {6}, "integrity.sequence": {6}, "integrity.batch": {6}}
+    assert _found(sequence.CONTROL, frame) == {3, 6}
+
+
+def test_two_trails_in_one_frame_are_two_chains(trail, read, tmp_path) -> None:
+    trail.add("accepted"), trail.add("accepted")
+    first = read(trail.write())
+    trail.folder, trail.lines, trail.sequence, trail.head = tmp_path / "other", [], 0, "0" * 64
+    trail.add("accepted", gateway="f" * 24)
+    trail.lines.append(b"text\n")
+    second = read(trail.write())
+    frame = first.selectExpr("*", "'east' trail").unionByName(second.selectExpr("*", "'west' trail"))
+    assert _found(chain.CONTROL, frame) == set()
+    (line,) = lines.CONTROL.find(frame).collect()
+    assert line["subject"].endswith(", line 2")
+
+
+#: Values that a field may not have, and near misses: the last ones that it may.
+WRONG_VALUES: tuple[dict[str, object], ...] = (
+    {"kind": "put_aside"},
+    {"kind": "accepted", "qos": 3},
+    {"kind": "accepted", "client": None},
+    {"kind": "accepted", "exchange": 0},
+    {"kind": "accepted", "direction": "up"},
+    {"kind": "accepted", "payload_sha256": "AB" * 32},
+    {"kind": "accepted", "payload_bytes": -1},
+    {"kind": "accepted", "packet_identifier": 65_536},
+    {"kind": "accepted", "at_us": LARGEST},
+    {"kind": "accepted", "batch": -1},
+    {"kind": "put", "message_id": "00", "queue": "Q", "conversion": "service"},
+    {"kind": "put", "message_id": "00" * 24, "queue": "Q", "conversion": "guess"},
+    {"kind": "session", "client": "a", "session_epoch": 1, "event": "seen"},
+    {"kind": "forwarded", "message_id": "00" * 24, "queue": "Q", "queue_manager": "Q", "channel": "C"},
+)
+RIGHT_VALUES: tuple[dict[str, object], ...] = (
+    {"kind": "accepted"},
+    {"kind": "accepted", "qos": 2, "packet_identifier": 65_535, "payload_bytes": 0, "exchange": LARGEST},
+    {"kind": "put", "message_id": "00" * 24, "queue": "", "conversion": "packet_to_header"},
+    {"kind": "dropped", "queue": "Q"},
+)
+ACCEPTED = {"direction": "in", "client": "a", "session_epoch": 0, "exchange": 1, "packet_type": 3, "qos": 0}
+
+
+def test_values_that_no_field_has_are_found_and_the_last_ones_that_it_has_are_not(trail, read) -> None:
+    wrong = {_add(trail, changes) for changes in WRONG_VALUES}
+    for changes in RIGHT_VALUES:
+        _add(trail, changes)
+    found = values.CONTROL.find(read(trail.write())).collect()
+    assert {row["sequence"] for row in found} == wrong
+    assert {row["detail"] for row in found if row["sequence"] == 3} == {"accepted: client is missing"}
+
+
+def _add(trail, changes: dict[str, object]) -> int:
+    standard = ACCEPTED if changes["kind"] == "accepted" else {}
+    return trail.add(**standard | changes)

@@ -1,0 +1,115 @@
+"""How long it took: from the PUBLISH to its acknowledgement, over the channel, to the client.
+
+An acknowledgement is noted in the commit after the one that it stands for, so the trail shows it late, never early. For
+what waits to be forwarded, time runs until the last record of its gateway. A subscriber that is away is no delay of the
+gateway's, so a delivery counts from the later of its put and its session's last (re)connection.
+"""
+
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as sf
+
+from spark_audit.controls.confirmed import PUBACK, PUBREC, confirmed_exchanges
+from spark_audit.controls.control import (
+    EXCHANGE,
+    MESSAGE,
+    SESSION,
+    Control,
+    Parameter,
+    Scope,
+    Severity,
+    all_of,
+    exchange_subject,
+    message_subject,
+    violations,
+)
+from spark_audit.record import Kind
+
+_MICROSECONDS: Final = 1_000_000
+_SECONDS: Final = "seconds"
+
+
+def find(
+    records: DataFrame, *, acknowledged_within_s: int, forwarded_within_s: int, delivered_within_s: int
+) -> DataFrame:
+    return all_of(
+        _late(_acknowledged(records), acknowledged_within_s, exchange_subject("in"), "acknowledged"),
+        _late(_forwarded(records), forwarded_within_s, message_subject(), "forwarded"),
+        _late(_waiting(records), forwarded_within_s, message_subject(), "not forwarded yet"),
+        _late(_delivered(records), delivered_within_s, message_subject(), "delivered"),
+    )
+
+
+def _late(told: DataFrame, limit_s: int, subject: Column, what: str) -> DataFrame:
+    """Of frames with `from_us` and `until_us` what took longer; a time that no subtraction can give is not late."""
+    took_us = sf.try_subtract(sf.col("until_us"), sf.col("from_us"))
+    late = told.withColumn("took_s", took_us / _MICROSECONDS).where(sf.col("took_s") > limit_s)
+    return violations(
+        late, subject=subject, detail=sf.format_string(f"{what} after %.1f s, limit {limit_s} s", "took_s")
+    )
+
+
+def _acknowledged(records: DataFrame) -> DataFrame:
+    """QoS 1 until PUBACK, QoS 2 until PUBREC."""
+    accepted = records.where((sf.col("kind") == Kind.ACCEPTED) & (sf.col("direction") == "in"))
+    confirmed = confirmed_exchanges(records, PUBACK).unionByName(confirmed_exchanges(records, PUBREC))
+    answered = confirmed.groupBy(*EXCHANGE).agg(sf.min("at_us").alias("until_us"), sf.min("sequence").alias("sequence"))
+    return accepted.select(*EXCHANGE, sf.col("at_us").alias("from_us")).join(answered, list(EXCHANGE))
+
+
+def _forwarded(records: DataFrame) -> DataFrame:
+    passed = records.where(sf.col("kind") == Kind.FORWARDED).select(
+        *MESSAGE, "sequence", sf.col("at_us").alias("until_us")
+    )
+    return _for_targets(records).drop("sequence").join(passed, list(MESSAGE))
+
+
+def _waiting(records: DataFrame) -> DataFrame:
+    """What was put for a target and has no end, until the last record of its gateway."""
+    ended = records.where(sf.col("kind").isin(Kind.FORWARDED, Kind.DEAD_LETTERED, Kind.DROPPED)).select(*MESSAGE)
+    ends = records.groupBy("gateway").agg(sf.max("at_us").alias("until_us"))
+    return _for_targets(records).join(ended, list(MESSAGE), "left_anti").join(sf.broadcast(ends), "gateway")
+
+
+def _for_targets(records: DataFrame) -> DataFrame:
+    puts = records.where((sf.col("kind") == Kind.PUT) & sf.col("destination").isNotNull())
+    return puts.select(*MESSAGE, "sequence", sf.col("at_us").alias("from_us"))
+
+
+def _delivered(records: DataFrame) -> DataFrame:
+    """Each message's first delivery in a session."""
+    connections = records.where((sf.col("kind") == Kind.SESSION) & sf.col("event").isin("opened", "resumed"))
+    events = records.where((sf.col("kind") == Kind.DELIVERED) & sf.col("message_id").isNotNull()).select(
+        *SESSION, "message_id", "sequence", sf.col("at_us").alias("until_us")
+    )
+    connected = connections.select(*SESSION, "sequence", sf.col("at_us").alias("connected_us"))
+    so_far = Window.partitionBy(*SESSION).orderBy("sequence").rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    both = events.unionByName(connected, allowMissingColumns=True)
+    told = both.withColumn("connected_us", sf.max("connected_us").over(so_far)).where(sf.col("message_id").isNotNull())
+    first = told.groupBy(*SESSION, "message_id").agg(
+        sf.min("sequence").alias("sequence"),
+        sf.min("until_us").alias("until_us"),
+        sf.min("connected_us").alias("connected_us"),
+    )
+    made = records.where(sf.col("kind").isin(Kind.PUT, Kind.RECEIVED)).select(*MESSAGE, sf.col("at_us").alias("put_us"))
+    return first.join(made, list(MESSAGE)).withColumn("from_us", sf.greatest("put_us", "connected_us"))
+
+
+def _limit(name: str, value: int, meaning: str) -> Parameter:
+    return Parameter(name=name, value=value, unit=_SECONDS, meaning=meaning)
+
+
+CONTROL = Control(
+    identifier="timeliness",
+    title="Acknowledged, forwarded and delivered in time",
+    severity=Severity.WARNING,
+    source="seed 004: the interval before sending again is the application's; limits by policy",
+    scope=Scope.RECORDS,
+    rule=find,
+    parameters=(
+        _limit("acknowledged_within_s", 60, "from the PUBLISH to the record of its PUBACK or PUBREC"),
+        _limit("forwarded_within_s", 3_600, "from the put for a target to its passage over the channel"),
+        _limit("delivered_within_s", 60, "from the put for a connected client to its first PUBLISH"),
+    ),
+)
