@@ -338,3 +338,23 @@ def test_anonymous_clients_are_allowed_while_no_password_file_is_named(
     path = tmp_path / "rfhbridge.toml"
     path.write_text(f"[access]\n{table}\n", encoding="utf-8")
     assert Settings.load(path).access.allows_anonymous is allows
+
+
+@pytest.mark.parametrize(
+    ("audit", "complaint"),
+    [
+        ('digest_target = "PLANT"\ndigest_queue = "D"', "audit.digest_target: there is no target 'PLANT'; known: none"),
+        ('digest_queue = "D"', "audit.digest_queue: goes with digest_target"),
+        ('copy_folder = "var/copy"', "audit.copy_folder: 'var/copy' is in the data folder"),
+        ('personal_data = "hashed"', "audit.personal_data: must be 'plain' or 'keyed'"),
+        ("keep_days = -1", "audit.keep_days: must be greater than or equal to 0"),
+    ],
+)
+def test_a_trail_that_goes_nowhere_is_an_error_that_names_the_key(load, audit: str, complaint: str) -> None:
+    with pytest.raises(ConfigurationError, match=re.escape(complaint)):
+        load(f"[audit]\n{audit}\n")
+
+
+def test_digests_may_go_to_a_target_that_there_is(load) -> None:
+    audit = load(TARGET + '[audit]\ndigest_target = "PLANT"\ndigest_queue = "AUDIT.DIGESTS"\n').audit
+    assert (audit.digest_target, audit.digest_queue) == ("PLANT", "AUDIT.DIGESTS")
