@@ -1,39 +1,34 @@
-"""`rfhbridge audit`: the audit on Spark, in a process of its own, and the trail's integrity without Spark."""
+"""`rfhbridge audit`: the group of its commands, and the audit on Spark, in a process of its own."""
 
 import contextlib
 import importlib.util
-import logging
 import os
 import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
-from typing import Annotated, Final, cast
+from typing import Annotated, Final
 
 import typer
 
 from gateway import log
 from gateway.cli.application import INTERRUPTED, AuditExitCode, CommandFailed
+from gateway.cli.audit_pack import pack
+from gateway.cli.audit_prove import prove
+from gateway.cli.audit_verify import verify
 from gateway.cli.examples import epilog
-from gateway.cli.settings_options import ConfigOption, DataOption, has_store, settings_for
-from gateway.cli.terminal import Json, counted, write_json, write_line
-from mq_adapters.reasons import QueueManagerError, ReasonCode, StoreError
+from gateway.cli.pending_notes import export_pending
+from gateway.cli.settings_options import ConfigOption, DataOption, settings_for
 
 #: Under the data folder, unless --out says otherwise.
 _REPORT_FOLDER: Final = "report"
 _RESULT: Final = "result.json"
 #: Where the set-up of this project notes a Java that it installed beside the environment.
 _JAVA_HOME_NOTE: Final = "java-home"
-_APPLICATION_NAME: Final = "rfhbridge"
-#: How long a gateway that runs may take to write what waits on its audit queue, seconds.
-EXPORT_WAIT_S: Final = 10.0
-_POLL_S: Final = 0.05
 #: How long an interrupted audit may take to end by itself, and once it was told, seconds; Spark stops in about one.
 _TERMINAL_WAIT_S: Final = 2.0
 _STOP_WAIT_S: Final = 10.0
-_log = logging.getLogger(__name__)
 
 audit = typer.Typer(
     help="Prove what the gateway did, from its trail. Exit code 0 clean, 1 violations, 2 not evaluable, 3 wrong use.",
@@ -61,7 +56,7 @@ def run(
     data_folder = settings_for(config, data).data
     if not data_folder.is_dir():
         raise CommandFailed(f"there is no data folder {data_folder} (name the gateway's with --data)")
-    _export_pending(data_folder)
+    export_pending(data_folder)
     report_folder = data_folder / _REPORT_FOLDER if out is None else out
     command = [sys.executable, "-m", "spark_audit", "run", "--data", str(data_folder), "--out", str(report_folder)]
     if as_json:
@@ -71,74 +66,15 @@ def run(
     raise typer.Exit(_audited(command, environment, report_folder / _RESULT))
 
 
-@audit.command(epilog=epilog("rfhbridge audit verify --data var", "rfhbridge audit verify --json"))
-def verify(
-    data: DataOption = None,
-    config: ConfigOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
-) -> None:
-    """Check the trail without Spark.
-
-    Every hash, link and number. Exit code 0 intact, 1 violated, 2 not evaluable, 3 wrong use.
-    """
-    from gateway.audit_trail.exporter import TRAIL_FOLDER
-    from spark_audit.verify import verify as verify_trail
-
-    verification = verify_trail(settings_for(config, data).data / TRAIL_FOLDER)
-    if as_json:
-        write_json(cast(Json, verification.as_dict()))
-    else:
-        write_line(f"{verification.verdict}: {verification.reason}")
-        for problem in verification.problems:
-            if str(problem) != verification.reason:  # the first one is the reason of a violated trail
-                write_line(f"  {problem}")
-        counts = f"{counted(verification.segments, 'segment')}, {counted(verification.records, 'record')}"
-        write_line(f"{counts}, head {verification.head}")
-        write_line(verification.limits)
-    raise typer.Exit(verification.verdict.exit_code)
-
-
-def _export_pending(data_folder: Path) -> None:
-    """Writes what waits on the audit queue to the trail; a gateway that runs does so itself.
-
-    A folder without a store is a copied trail, and a store that cannot be written is evidence: neither is touched, and
-    the trail that is there is audited.
-    """
-    from gateway.audit_trail.exporter import TRAIL_FOLDER, export_pending
-    from mq_adapters.embedded.direct import Direct
-
-    if not has_store(data_folder):
-        return
-    try:
-        with Direct(data_folder) as queue_manager:
-            export_pending(queue_manager, data_folder / TRAIL_FOLDER, close_segment=True)
-    except QueueManagerError as error:
-        if error.reason_code != ReasonCode.MQRC_OBJECT_IN_USE:
-            raise
-        _await_gateway(data_folder)
-    except StoreError as error:
-        _log.warning("notes that wait are not included reason=%s", error)
-
-
-def _await_gateway(data_folder: Path) -> None:
-    """Gives the gateway that runs EXPORT_WAIT_S to write what waits on the audit queue."""
-    from mq_adapters.embedded.client import Client
-    from mq_adapters.embedded.engine import AUDIT_QUEUE
-
-    deadline_s = time.monotonic() + EXPORT_WAIT_S
-    is_told = False
-    try:
-        with Client(data_folder, application_name=_APPLICATION_NAME) as gateway:
-            while batches := gateway.depth(AUDIT_QUEUE):
-                if time.monotonic() >= deadline_s:
-                    _log.warning("notes that wait are not included batches=%s wait_s=%s", batches, EXPORT_WAIT_S)
-                    return
-                if not is_told:
-                    _log.info("waiting until the gateway has written its notes batches=%s", batches)
-                is_told = True
-                time.sleep(_POLL_S)
-    except QueueManagerError as error:
-        _log.warning("notes that wait are not included reason=%s", error)
+audit.command(
+    epilog=epilog(
+        "rfhbridge audit verify --data var", "rfhbridge audit verify --public-key gateway.pub --digests /mnt/audit"
+    )
+)(verify)
+audit.command(epilog=epilog("rfhbridge audit prove 524648420102030405060708090a0b0c0000000000000001 --out proof.json"))(
+    prove
+)
+audit.command(epilog=epilog("rfhbridge audit pack --data var --out evidence.tar.gz"))(pack)
 
 
 def _spark_environment() -> dict[str, str]:

@@ -58,7 +58,8 @@ def verify_pack(path: Path, anchor: Anchor) -> Verification:
 
 
 def open_pack(file: BinaryIO) -> "ZipPack | TarPack":
-    """The trail in an open file. Raises UnusablePack."""
+    """The trail in an open file, from its beginning. Raises UnusablePack."""
+    file.seek(0)
     magic = file.read(4)
     file.seek(0)
     if magic in _ZIP_MAGICS:

@@ -150,7 +150,7 @@ def test_audit_waits_until_the_gateway_has_written_its_notes(rfhbridge, spark, d
 
 def test_audit_does_not_wait_for_ever(rfhbridge, spark, data_folder, gateway_that_exports, monkeypatch):
     gateway_that_exports.depths = (5,)
-    monkeypatch.setattr("gateway.cli.audit.EXPORT_WAIT_S", 0.1)
+    monkeypatch.setattr("gateway.cli.pending_notes.EXPORT_WAIT_S", 0.1)
     with Direct(data_folder):
         ended = rfhbridge("audit", "run", "--data", data_folder)
     assert ended.exit_code == 0
@@ -197,7 +197,7 @@ def test_first_problem_of_a_trail_is_told_once(rfhbridge, data_folder):
     ended = rfhbridge("audit", "verify", "--data", data_folder)
     assert ended.exit_code == 1
     assert [ended.text.count(f"line {number} (byte ") for number in (2, 3)] == [1, 1]
-    assert "1 segment, 1 record, head" in ended.text
+    assert "1 segment, 1 record, 0 digests, head" in ended.text
 
 
 def _line(sequence, previous):
@@ -256,7 +256,7 @@ def test_trail_of_damaged_lines_is_a_violation_or_not_evaluable_and_no_traceback
 
 
 @pytest.mark.parametrize(
-    "arguments", [["run", "--outt", "x"], ["verify", "--out", "x"], ["verify", "extra"], ["prove"]], ids=" ".join
+    "arguments", [["run", "--outt", "x"], ["verify", "--out", "x"], ["verify", "one", "two"], ["prove"]], ids=" ".join
 )
 def test_wrong_use_is_exit_code_3_in_one_line(rfhbridge, arguments):
     ended = rfhbridge("audit", *arguments)

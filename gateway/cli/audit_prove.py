@@ -1,0 +1,93 @@
+"""`rfhbridge audit prove`: one message's records, for somebody who gets neither the trail nor the gateway."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from gateway.cli.application import AuditExitCode, CommandFailed
+from gateway.cli.files import write_output, write_whole
+from gateway.cli.settings_options import ConfigOption, DataOption, settings_for
+from gateway.cli.terminal import counted
+
+if TYPE_CHECKING:
+    from spark_audit.verify.proof import Proof
+
+_MESSAGE_ID_BYTES: Final = 24
+
+
+def message_identifier(text: str) -> str:
+    """An MQMD.MsgId in hex, as the trail has it."""
+    try:
+        identifier = bytes.fromhex(text)
+    except ValueError:
+        identifier = b""
+    if len(identifier) != _MESSAGE_ID_BYTES:
+        raise typer.BadParameter(f"a message identifier has {2 * _MESSAGE_ID_BYTES} hex digits")
+    return identifier.hex()
+
+
+def prove(
+    message_id: Annotated[
+        str, typer.Argument(metavar="MESSAGE-ID", parser=message_identifier, help="MQMD.MsgId in hex.")
+    ],
+    data: DataOption = None,
+    pack: Annotated[
+        Path | None, typer.Option("--pack", metavar="FILE", help="Take the trail of a pack, not that of --data.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="The proof. Without it: standard output.")
+    ] = None,
+    config: ConfigOption = None,
+) -> None:
+    """Prove one message's records to a third party.
+
+    The proof holds the records that name the message, their paths to the Merkle roots of their segments, and the signed
+    digests; `audit verify --proof FILE --public-key FILE` checks it without the trail. Exit code 0 written, 1 the trail
+    contradicts its digests, 2 there is nothing to prove yet, 3 wrong use.
+    """
+    from spark_audit.verify.proof import BrokenSegment
+
+    if pack is not None and data is not None:
+        raise typer.BadParameter("name --pack or --data, not both")
+    try:
+        with _failing_in_our_words():
+            proof, not_signed = _proof(message_id, pack, data, config)
+    except BrokenSegment as error:
+        typer.echo(f"rfhbridge: {error}", err=True)
+        raise typer.Exit(AuditExitCode.VIOLATIONS) from None
+    if out is None:
+        write_output(proof.to_bytes())
+    else:
+        write_whole(out, proof.to_bytes())
+    told = f"proved {counted(len(proof.records), 'record')}"
+    if not_signed:
+        told += f"; {counted(not_signed, 'record')} more have no digest yet (prove again after 15 minutes)"
+    typer.echo(told, err=True)
+
+
+def _proof(message_id: str, pack: Path | None, data: Path | None, config: Path | None) -> tuple["Proof", int]:
+    from gateway.audit_trail.exporter import TRAIL_FOLDER
+    from spark_audit.verify.archive import open_pack
+    from spark_audit.verify.proof import prove as prove_records
+    from spark_audit.verify.source import TrailFolder
+
+    if pack is None:
+        trail = settings_for(config, data).data / TRAIL_FOLDER
+        return prove_records(lambda: TrailFolder(trail), message_id)
+    with pack.open("rb") as file:
+        return prove_records(lambda: open_pack(file), message_id)
+
+
+@contextmanager
+def _failing_in_our_words() -> Iterator[None]:
+    from spark_audit.verify.archive import UnusablePack
+    from spark_audit.verify.proof import ProofError
+    from spark_audit.verify.source import DamagedSegment, LineTooLong
+
+    try:
+        yield
+    except (ProofError, UnusablePack, DamagedSegment, LineTooLong) as error:
+        raise CommandFailed(str(error)) from None

@@ -1,0 +1,127 @@
+"""`rfhbridge audit verify`: a trail, a pack or a proof, checked without Spark and without the gateway."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, cast
+
+import typer
+
+from gateway.cli.application import CommandFailed
+from gateway.cli.settings_options import ConfigOption, DataOption, settings_for
+from gateway.cli.terminal import Json, counted, write_json, write_line
+
+if TYPE_CHECKING:
+    from spark_audit.verify import Anchor, Verification
+    from spark_audit.verify.proof import ProofVerification
+
+PublicKeyOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--public-key", metavar="FILE", help="The gateway's public key, as it was kept elsewhere: one line of hex."
+    ),
+]
+
+
+def verify(
+    evidence: Annotated[
+        Path | None,
+        typer.Argument(metavar="[PACK]", help="A pack, or a folder with a copied trail. Without it: DATA/trail."),
+    ] = None,
+    data: DataOption = None,
+    public_key: PublicKeyOption = None,
+    digests: Annotated[
+        Path | None, typer.Option("--digests", metavar="DIR", help="The digests, as they were copied elsewhere.")
+    ] = None,
+    proof: Annotated[
+        Path | None, typer.Option("--proof", metavar="FILE", help="Check a proof of `audit prove`, and no trail.")
+    ] = None,
+    config: ConfigOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+) -> None:
+    """Check the trail without Spark.
+
+    Every hash, link, number, digest and signature; what is missing; what was touched, with its line and byte. The
+    verdict is `anchored` where --public-key or --digests come from elsewhere, else `consistent, not anchored`. Exit
+    code 0 for both, 1 violated, 2 not evaluable, 3 wrong use.
+    """
+    from spark_audit.verify import Anchor, UnusableAnchor
+
+    _check_use(evidence, data, digests, proof)
+    try:
+        anchor = Anchor.read(public_key_file=public_key, digests=digests)
+    except UnusableAnchor as error:
+        raise CommandFailed(str(error)) from None
+    if proof is not None:
+        _verify_proof(proof, anchor, as_json=as_json)
+    verification = _verification(evidence, data, config, anchor)
+    if as_json:
+        write_json(cast(Json, verification.as_dict()))
+    else:
+        _write(verification)
+    raise typer.Exit(verification.verdict.exit_code)
+
+
+def trail_in(folder: Path) -> Path:
+    """The trail in a data folder, in an unpacked pack, or the folder itself."""
+    from gateway.audit_trail.exporter import TRAIL_FOLDER
+
+    inner = folder / TRAIL_FOLDER
+    return inner if inner.is_dir() else folder
+
+
+def _check_use(evidence: Path | None, data: Path | None, digests: Path | None, proof: Path | None) -> None:
+    if evidence is not None and data is not None:
+        raise typer.BadParameter("name a pack or --data, not both")
+    if proof is not None and (evidence or data or digests):
+        raise typer.BadParameter("a proof is checked against --public-key alone")
+
+
+def _verification(evidence: Path | None, data: Path | None, config: Path | None, anchor: "Anchor") -> "Verification":
+    from gateway.audit_trail.exporter import TRAIL_FOLDER
+    from spark_audit.verify import verify as verify_trail
+    from spark_audit.verify import verify_pack
+
+    if evidence is None:
+        return verify_trail(settings_for(config, data).data / TRAIL_FOLDER, anchor)
+    return verify_trail(trail_in(evidence), anchor) if evidence.is_dir() else verify_pack(evidence, anchor)
+
+
+def _verify_proof(path: Path, anchor: "Anchor", *, as_json: bool) -> None:
+    from spark_audit.verify.proof import LARGEST_PROOF_BYTES, verify_proof
+
+    with path.open("rb") as file:
+        result = verify_proof(file.read(LARGEST_PROOF_BYTES + 1), anchor.public_key)
+    if as_json:
+        write_json(cast(Json, result.as_dict()))
+    else:
+        _write_proof(result)
+    raise typer.Exit(result.verdict.exit_code)
+
+
+def _write_proof(result: "ProofVerification") -> None:
+    write_line(f"{result.verdict}: {result.reason}")
+    for problem in result.problems[1:]:  # the first one is the reason
+        write_line(f"  {problem}")
+    for line in result.records:
+        write_line(f"  {line}")
+    for key in result.public_keys:
+        write_line(f"signed by {key}")
+
+
+def _write(verification: "Verification") -> None:
+    write_line(f"{verification.verdict}: {verification.reason}")
+    for problem in verification.problems:
+        if str(problem) != verification.reason:  # the first one is the reason of a violated trail
+            write_line(f"  {problem}")
+    if (untold := verification.problem_count - len(verification.problems)) > 0:
+        write_line(f"  and {counted(untold, 'problem')} more")
+    counts = (
+        counted(verification.segments, "segment"),
+        counted(verification.records, "record"),
+        counted(verification.digests, "digest"),
+    )
+    write_line(f"{', '.join(counts)}, head {verification.head}")
+    if verification.digests:
+        write_line(f"last digest {verification.digest_head}, signed by {' then '.join(verification.public_keys)}")
+    for note in verification.notes:
+        write_line(note)
+    write_line(verification.limits)
