@@ -86,7 +86,21 @@ def read_key(path: Path) -> Ed25519PrivateKey:
 
 
 def make_key(path: Path) -> Ed25519PrivateKey:
-    """A new key where there is none yet. Raises ConfigurationError."""
+    """A new key where there is none yet, and its public half beside it. Raises ConfigurationError."""
+    key = _make(path)
+    _publish(path, key)
+    return key
+
+
+def make_next_key(path: Path) -> Ed25519PrivateKey:
+    """The key that is to take over from the one in `path`, made where there is none yet. Raises ConfigurationError.
+
+    Whoever writes the trail signs it in within a second or so (Trail.tend), and publishes it then.
+    """
+    return _make(next_key_path(path))
+
+
+def _make(path: Path) -> Ed25519PrivateKey:
     key = Ed25519PrivateKey.generate()
     data = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     try:
@@ -96,7 +110,6 @@ def make_key(path: Path) -> Ed25519PrivateKey:
         if isinstance(error, FileExistsError) and path.exists():
             return read_key(path)
         raise _unusable(path, f"cannot be made: {error.strerror}", "name a place that can be written") from None
-    _publish(path, key)
     return key
 
 

@@ -14,6 +14,7 @@ import typer
 
 from gateway import log
 from gateway.cli.application import INTERRUPTED, AuditExitCode, CommandFailed
+from gateway.cli.audit_key import key
 from gateway.cli.audit_pack import pack
 from gateway.cli.audit_prove import prove
 from gateway.cli.audit_verify import verify
@@ -75,6 +76,7 @@ audit.command(epilog=epilog("rfhbridge audit prove 524648420102030405060708090a0
     prove
 )
 audit.command(epilog=epilog("rfhbridge audit pack --data var --out evidence.tar.gz"))(pack)
+audit.add_typer(key, name="key")
 
 
 def _spark_environment() -> dict[str, str]:

@@ -1,0 +1,103 @@
+"""`rfhbridge audit key`: the key that signs the trail's digests, for the auditor (show) and the operator (rotate)."""
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import typer
+
+from gateway.cli.application import CommandFailed
+from gateway.cli.examples import epilog
+from gateway.cli.settings_options import ConfigOption, DataOption, settings_for
+from gateway.cli.terminal import write_line
+
+if TYPE_CHECKING:
+    from gateway.audit_trail.plan import TrailPlan
+
+#: How long a gateway that runs may take to sign in a new key, and how often we look, seconds; it does so each second.
+ROTATION_WAIT_S: Final = 15.0
+_LOOK_AGAIN_S: Final = 0.1
+
+key = typer.Typer(
+    help="The key that signs the trail's digests.",
+    epilog=epilog("rfhbridge audit key show > gateway.pub", "rfhbridge audit key rotate --data var"),
+    rich_markup_mode=None,
+)
+
+
+@key.command(epilog=epilog("rfhbridge audit key show > gateway.pub", "rfhbridge audit key show --data var"))
+def show(data: DataOption = None, config: ConfigOption = None) -> None:
+    """Print the public key that signs.
+
+    One line of hex: what `audit verify --public-key` wants. Keep it, and that of each rotation, out of the gateway's
+    reach. Exit code 0 printed, 2 there is none, 3 wrong use.
+    """
+    from gateway.audit_trail.digests import key_in_force
+    from gateway.audit_trail.signing_key import public_key_path
+    from spark_audit.digest import UnusableKey, public_key_from_text
+
+    trail, plan = _trail_and_plan(data, config)
+    path = public_key_path(Path(plan.signing_key))
+    try:
+        public_key = public_key_from_text(path.read_text(encoding="ascii", errors="replace"))
+    except FileNotFoundError:
+        raise CommandFailed(f"there is no {path} (the gateway makes the key when it starts)") from None
+    except UnusableKey as error:
+        raise CommandFailed(f"{path}: {error}") from None
+    in_force = key_in_force(trail)
+    if in_force not in (None, public_key):
+        raise CommandFailed(f"{path} is not the key in force, which is {in_force} (start the gateway: it publishes it)")
+    write_line(public_key)
+
+
+@key.command(epilog=epilog("rfhbridge audit key rotate --data var"))
+def rotate(data: DataOption = None, config: ConfigOption = None) -> None:
+    """Hand over to a new key.
+
+    The old key signs the hand-over in the trail, by the gateway where one runs; the file of the old key is replaced.
+    The new public key is printed. Exit code 0 done, 2 not done, 3 wrong use.
+    """
+    from gateway.audit_trail.digests import key_in_force
+    from gateway.audit_trail.signing_key import make_next_key
+    from spark_audit.digest import public_key_of
+
+    trail, plan = _trail_and_plan(data, config)
+    before = key_in_force(trail)
+    if before is None:
+        raise CommandFailed(f"nothing in {trail} is signed yet (start the gateway first)")
+    new = public_key_of(make_next_key(Path(plan.signing_key)))
+    _hand_over(trail, plan)
+    if key_in_force(trail) != new:
+        raise CommandFailed("another rotation came in between (see which key is in force: rfhbridge audit key show)")
+    typer.echo(f"{before} has handed over; give the new public key to whoever keeps it", err=True)
+    write_line(new)
+
+
+def _trail_and_plan(data: Path | None, config: Path | None) -> "tuple[Path, TrailPlan]":
+    """The trail of a data folder, and how its gateway writes it. Raises CommandFailed where there is none."""
+    from gateway.audit_trail.exporter import TRAIL_FOLDER
+    from gateway.audit_trail.plan import TrailPlan
+
+    trail = settings_for(config, data).data / TRAIL_FOLDER
+    if not trail.is_dir():
+        raise CommandFailed(f"there is no trail {trail} (name the gateway's data folder with --data)")
+    return trail, TrailPlan.kept(trail)
+
+
+def _hand_over(trail: Path, plan: "TrailPlan") -> None:
+    """Signs the new key in under the trail's lock; a gateway that has it does so itself, and is waited for."""
+    from gateway.audit_trail.segment import Trail, TrailInUse
+    from gateway.audit_trail.signing_key import next_key_path
+
+    path = Path(plan.signing_key)
+    deadline_s = time.monotonic() + ROTATION_WAIT_S
+    while next_key_path(path).exists():
+        try:
+            with Trail.open(trail, limits=plan.limits, signing_key=path, provenance=plan.provenance) as opened:
+                opened.tend()
+        except TrailInUse:
+            if time.monotonic() >= deadline_s:
+                raise CommandFailed(
+                    f"the gateway has not signed in the new key within {ROTATION_WAIT_S:g} s; it will (see its log)"
+                ) from None
+            time.sleep(_LOOK_AGAIN_S)

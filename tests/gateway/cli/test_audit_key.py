@@ -1,0 +1,83 @@
+"""`rfhbridge audit key`: the public key for the outside anchor, and a hand-over that the trail itself proves."""
+
+import fcntl
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from gateway.audit_trail.segment import SIGNING_KEY_NAME, Trail
+from gateway.audit_trail.signing_key import next_key_path
+from spark_audit.verify import Anchor, Verdict, verify
+
+GATEWAY = "0102030405060708090a0b0c"
+
+
+def _now() -> datetime:
+    return datetime(2026, 11, 20, 7, tzinfo=UTC)
+
+
+@pytest.fixture
+def trail(data_folder) -> Path:
+    """A trail in which nothing was written yet but the digest of a quiet time."""
+    folder = data_folder / "trail"
+    with Trail.open(folder, now=_now) as opened:
+        opened.finish(GATEWAY)
+    return folder
+
+
+def _shown(rfhbridge, data_folder) -> str:
+    ended = rfhbridge("audit", "key", "show", "--data", data_folder)
+    assert (ended.exit_code, ended.stderr) == (0, "")
+    return ended.text.strip()
+
+
+def test_key_that_is_shown_anchors_the_trail(rfhbridge, data_folder, trail, tmp_path):
+    path = tmp_path / "gateway.pub"
+    path.write_bytes(rfhbridge("audit", "key", "show", "--data", data_folder).stdout)
+    assert verify(trail, Anchor.read(public_key_file=path)).verdict is Verdict.ANCHORED
+
+
+def test_new_key_takes_over_and_the_old_one_has_signed_it(rfhbridge, data_folder, trail):
+    old = _shown(rfhbridge, data_folder)
+    ended = rfhbridge("audit", "key", "rotate", "--data", data_folder)
+    new = ended.text.strip()
+    assert (ended.exit_code, len(new), new != old) == (0, 64, True)
+    assert old in ended.stderr
+    assert _shown(rfhbridge, data_folder) == new
+    assert verify(trail, Anchor(public_key=old)).verdict is Verdict.ANCHORED
+    with Trail.open(trail, now=lambda: _now().replace(year=2100)) as opened:
+        opened.finish(GATEWAY)
+    assert verify(trail, Anchor(public_key=new)).public_keys == (old, new)
+    assert {path.name for path in data_folder.iterdir()} == {"trail", SIGNING_KEY_NAME, "trail-key.pub"}
+
+
+def test_rotation_waits_for_a_gateway_that_has_the_trail(rfhbridge, data_folder, trail, monkeypatch):
+    monkeypatch.setattr("gateway.cli.audit_key.ROTATION_WAIT_S", 0.2)
+    lock = os.open(trail, os.O_RDONLY | os.O_DIRECTORY)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    ended = rfhbridge("audit", "key", "rotate", "--data", data_folder)
+    assert ended.exit_code == 2
+    assert "has not signed in the new key within 0.2 s" in ended.stderr
+    os.close(lock)
+    following = next_key_path(data_folder / SIGNING_KEY_NAME).read_bytes()
+    assert rfhbridge("audit", "key", "rotate", "--data", data_folder).exit_code == 0
+    assert (data_folder / SIGNING_KEY_NAME).read_bytes() == following, "the key that was made first has taken over"
+
+
+@pytest.mark.parametrize("command", ["show", "rotate"])
+def test_without_a_trail_there_is_no_key(rfhbridge, data_folder, command):
+    ended = rfhbridge("audit", "key", command, "--data", data_folder)
+    assert (ended.exit_code, ended.stdout) == (2, b"")
+    assert "there is no trail" in ended.stderr
+    (data_folder / "trail").mkdir(parents=True)
+    assert rfhbridge("audit", "key", command, "--data", data_folder).exit_code == 2
+
+
+def test_published_key_that_is_not_in_force_is_not_shown(rfhbridge, data_folder, trail):
+    old = _shown(rfhbridge, data_folder)
+    (data_folder / "trail-key.pub").write_text("0" * 64 + "\n")
+    ended = rfhbridge("audit", "key", "show", "--data", data_folder)
+    assert ended.exit_code == 2
+    assert f"is not the key in force, which is {old}" in ended.stderr
