@@ -10,7 +10,7 @@ import pytest
 from tests.end_to_end.ibm_mq.central import Central
 from tests.end_to_end.ibm_mq.target_gateway import Table, TargetGateway
 from tests.end_to_end.paho_client import PahoClient
-from tests.ibm_mq_stand_in.process import Binding, why_unavailable
+from tests.ibm_mq_stand_in.process import Binding, environment, why_unavailable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +25,9 @@ class Way:
 
 
 WAYS = (Way(binding="ibmmq", header="mqrfh2"), Way(binding="pymqi", header="mqrfh"))
+
+#: Connection names of the two queue managers of a test with a standby.
+ONE, TWO = "one.example(1414)", "two.example(1414)"
 
 NewGateway = Callable[..., TargetGateway]
 NewCentral = Callable[..., Central]
@@ -64,26 +67,35 @@ def central(new_central: NewCentral) -> Central:
 
 @pytest.fixture
 def new_target_gateway(tmp_path: Path, central: Central) -> Iterator[NewGateway]:
-    """Makes gateways that are not started yet, and sets the target up for each; what still runs is killed."""
+    """Makes gateways that are not started yet, and sets the target up for each; what still runs is killed.
+
+    With a `standby` the target has two connection names: first the central queue manager's, then that one's.
+    """
     made: list[TargetGateway] = []
 
     def make(
         way: Way,
         *,
         folder: str = "gateway",
+        standby: Central | None = None,
         routes: tuple[Table, ...] = ({"topics": ["#"]},),
         settings: Table | None = None,
         **target: object,
     ) -> TargetGateway:
+        sockets = str(central.socket)
+        if standby is not None:
+            sockets = f"{ONE}={central.socket};{TWO}={standby.socket}"
+            target = {"connections": [ONE, TWO], **target}
         gateway = TargetGateway(
             tmp_path / folder,
-            central.environment(way.binding),
+            environment(way.binding, sockets),
             target=way.target(**target),
             routes=routes,
             settings=settings,
         )
         made.append(gateway)
-        central.set_up(gateway.set_up_mqsc())
+        for each in filter(None, (central, standby)):
+            each.set_up(gateway.set_up_mqsc())
         return gateway
 
     yield make

@@ -17,6 +17,8 @@ from tests.end_to_end.wire import WireClient
 
 #: A queue there that is no stream of the broker: what is put on it stays.
 PLAIN_QUEUE = "PLANT.INPUT"
+#: Another one, which the tests of dead letters make small.
+SMALL_QUEUE = "PLANT.SMALL"
 #: MQDLH (IBM MQ, "MQDLH - Dead-letter header"): where the reason, the queue and the message behind it begin.
 REASON, QUEUE, BEHIND_MQDLH = slice(8, 12), slice(12, 60), 172
 MQRC_MSG_TOO_BIG_FOR_Q = 2030
@@ -52,7 +54,11 @@ def plant(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
             folder / "gateway",
             central.environment(way.binding),
             target=way.target(),
-            routes=({"topics": ["plain/#"], "queue": PLAIN_QUEUE}, {"topics": ["#"]}),
+            routes=(
+                {"topics": ["plain/#"], "queue": PLAIN_QUEUE},
+                {"topics": ["small/#"], "queue": SMALL_QUEUE},
+                {"topics": ["#"]},
+            ),
         )
         central.set_up(gateway.set_up_mqsc())
         gateway.start()
@@ -196,23 +202,71 @@ def test_what_the_broker_there_refuses_becomes_a_dead_letter_here_with_its_reaso
     assert plant.gateway.channel(IN_REPLY)["STATUS"] == "RUNNING"
 
 
+def resize(plant: Plant, maximum_message_bytes: int) -> None:
+    """The administrator there changes how long a message of the small queue may be."""
+    with plant.central.client() as administrator:
+        assert administrator.mqsc(f"ALTER QLOCAL({SMALL_QUEUE}) MAXMSGL({maximum_message_bytes})").succeeded
+
+
 def test_a_message_that_is_refused_for_good_holds_up_none_of_the_others(plant: Plant, new_client: NewClient) -> None:
     """In the middle of a batch: the channel is stopped until they all wait."""
-    with plant.central.client() as administrator:
-        assert administrator.mqsc(f"ALTER QLOCAL({PLAIN_QUEUE}) MAXMSGL(2000)").succeeded
-        administrator.clear(PLAIN_QUEUE)
     sensor = new_client("poison-1")
     sensor.connect(plant.gateway.port)
-    assert plant.gateway.channel_command("stop", OUT).returncode == 0
+    resize(plant, 2_000)
+    plant.gateway.mqsc(f"STOP CHANNEL({OUT})")
+    plant.gateway.wait_for_channel("STOPPED")
     before = plant.gateway.waiting()
     for payload in (b"|a", b"|b", b"|" + b"!" * 3_000, b"|c", b"|d"):
-        sensor.publish("plain/poison", payload, 1)
+        sensor.publish("small/poison", payload, 1)
     assert plant.gateway.waiting() == before + 5
-    assert plant.gateway.channel_command("start", OUT).returncode == 0
-    plant.arrived(PLAIN_QUEUE, b"a", b"b", b"c", b"d")
+    plant.gateway.mqsc(f"START CHANNEL({OUT})")
+    plant.arrived(SMALL_QUEUE, b"a", b"b", b"c", b"d")
     letter = _dead_letter(plant, b"!" * 3_000)
     assert int.from_bytes(letter[REASON], "little") == MQRC_MSG_TOO_BIG_FOR_Q
-    assert letter[QUEUE].rstrip() == PLAIN_QUEUE.encode()
+    assert letter[QUEUE].rstrip() == SMALL_QUEUE.encode()
+
+
+def test_a_publish_that_is_longer_than_the_queue_there_takes_is_not_let_in(plant: Plant) -> None:
+    """When a channel connects it finds out how long a message may be."""
+    resize(plant, 2_000)
+    plant.gateway.try_now(OUT)
+    plant.gateway.wait_for_channel("RUNNING")
+    with WireClient(plant.gateway.port, "the one with a long message") as client:
+        client.send("connects", "10 10 0004 'MQTT' 04 02 003C 0004 'long'")
+        client.expect("is accepted", "20 02 00 00")
+        client.send("publishes 3,000 bytes", "32 C3 17 0007 'small/a' 0001", b"!" * 3_000)
+        client.expect_end("is let go without a PUBACK")
+
+
+def test_dead_letters_go_back_when_the_operator_says_so(plant: Plant, new_client: NewClient) -> None:
+    """One that the queue was too small for, and one that the broker refused; both may pass now."""
+    resize(plant, 4_194_304)
+    plant.gateway.try_now(OUT)
+    plant.gateway.wait_for_channel("RUNNING")
+    with plant.central.client() as administrator:
+        assert administrator.mqsc("DEFINE TOPIC(SHUT) TOPICSTR('shut') PUB(DISABLED)").succeeded
+        administrator.clear(SMALL_QUEUE)
+    resize(plant, 2_000)
+    plant.central.subscribe("APP.SHUT", "shut/*")
+    sensor = new_client("redrive-1")
+    sensor.connect(plant.gateway.port)
+    too_long = b"|" + b"?" * 3_000
+    sensor.publish("small/redrive", too_long, 1)
+    sensor.publish("shut/door", b"|refused there", 2)
+    wait_until(
+        lambda: all(_dead_letter(plant, each) for each in (too_long, b"|refused there")), "both are dead letters"
+    )
+    resize(plant, 4_194_304)
+    with plant.central.client() as administrator:
+        assert administrator.mqsc("DELETE TOPIC(SHUT)").succeeded
+    redrive = ("queue", "redrive", "--client", "redrive-1", "--data", str(plant.gateway.data))
+    done = plant.gateway.command(*redrive, "--dry-run")
+    assert "would go back: 2, cannot go back: 0" in done.stdout, done.stdout + done.stderr
+    done = plant.gateway.command(*redrive)
+    assert "put back: 2, cannot go back: 0" in done.stdout, done.stdout + done.stderr
+    plant.arrived(SMALL_QUEUE, too_long[1:])
+    plant.arrived("APP.SHUT", b"refused there")
+    assert not any(_dead_letter(plant, each) for each in (too_long, b"|refused there"))
 
 
 def _dead_letter(plant: Plant, ending: bytes) -> bytes:
