@@ -14,6 +14,7 @@ import typer
 
 from gateway import log
 from gateway.cli.application import INTERRUPTED, AuditExitCode, CommandFailed
+from gateway.cli.audit_explain import explain
 from gateway.cli.audit_key import key
 from gateway.cli.audit_pack import pack
 from gateway.cli.audit_prove import prove
@@ -76,6 +77,9 @@ audit.command(epilog=epilog("rfhbridge audit prove 524648420102030405060708090a0
     prove
 )
 audit.command(epilog=epilog("rfhbridge audit pack --data var --out evidence.tar.gz"))(pack)
+audit.command(epilog=epilog("rfhbridge audit explain 524648420102030405060708090a0b0c0000000000000001 --data var"))(
+    explain
+)
 audit.add_typer(key, name="key")
 
 

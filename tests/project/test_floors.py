@@ -27,6 +27,7 @@ ALLOWED = {
     "spark_audit/digest.py": "import spark_audit.merkle",
     "spark_audit/personal.py": "",
     "spark_audit/pack.py": "import spark_audit.verify",
+    "spark_audit/life.py": "import spark_audit.verify",
     "spark_audit/verify.py": "import spark_audit.record",
     "spark_audit/bulk.py": "import mappings.mqrfh2",
     "spark_audit/read.py": "import pyspark",

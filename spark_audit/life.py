@@ -1,0 +1,206 @@
+"""One message's life in a trail: from packet to queue, over a channel, to clients. Without Spark: the trail is scanned.
+
+Followed is a message, by any name that a record has for it: its MsgId in the store or at a target, or that of its dead
+letter. Down from it: copies that the broker made, their deliveries and acknowledgements, passages over channels, dead
+letters and what became of them. Up from it: the publication that it is a copy of, the exchange of the client, and the
+confirmation. What else became of that publication is not its life.
+
+A name may turn up in front of the record that tells what it has to do with the message, so the trail is scanned until
+nothing new is learned: mostly twice. Memory holds the records found, no more than MOST_RECORDS.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final
+
+import orjson
+
+from spark_audit.record import Kind, line_hashes
+from spark_audit.verify.source import SegmentFile, TrailSource
+
+#: Records that are told; a message to more subscribers has more.
+MOST_RECORDS: Final = 10_000
+#: Scans; a chain of dead letters that were put back, and of copies, is followed over so many turns of the trail.
+_MOST_SCANS: Final = 8
+#: What may be the name of a message, and what is the name of a client, wherever it stands in a line.
+_IDENTIFIER: Final = re.compile(rb'"([0-9a-f]{48})"')
+_CLIENT: Final = re.compile(rb'"client" ?: ?("(?:[^"\\]|\\.)*")')
+_NAMING: Final = ("message_id", "source_message_id", "dead_letter_id", "target_message_id")
+_OF_EXCHANGES: Final = frozenset(Kind) - {Kind.STARTED, Kind.SESSION, Kind.CONFIRMED}
+#: gateway, client, session epoch, direction, exchange.
+_Exchange = tuple[str, str, int, str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LifeRecord:
+    """A record of the life and where it stands; lines count from 1. `is_unchanged`: the line has the hash it bears."""
+
+    trail: str
+    segment: str
+    line: int
+    is_unchanged: bool
+    record: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Life:
+    """The records in the order of the trails; `is_cut` where there are more than MOST_RECORDS."""
+
+    message_id: str
+    records: tuple[LifeRecord, ...]
+    segments: int
+    lines: int
+    is_cut: bool
+
+    def as_dict(self) -> dict[str, object]:
+        """For JSON."""
+        return asdict(self)
+
+
+@dataclass(slots=True)
+class _Search:
+    """What is known of the message so far."""
+
+    #: MsgIds of the message, its copies and dead letters; and of the publications that it comes from.
+    followed: set[str]
+    origins: set[str] = field(default_factory=set)
+    exchanges: set[_Exchange] = field(default_factory=set)
+    #: All of these names, and the clients of the exchanges, as they stand in a line.
+    names: set[bytes] = field(default_factory=set)
+    clients: set[bytes] = field(default_factory=set)
+    found: dict[tuple[int, str, int], LifeRecord] = field(default_factory=dict)
+    segments: int = 0
+    lines: int = 0
+    is_cut: bool = False
+
+    def __post_init__(self) -> None:
+        self.names.update(name.encode() for name in self.followed)
+
+    def known(self) -> int:
+        """Grows with everything that is learned."""
+        return len(self.followed) + len(self.origins) + len(self.exchanges)
+
+    def scan(self, place: int, trail: str, source: TrailSource) -> None:
+        """Goes through a trail once."""
+        for entry in source.entries():
+            if isinstance(entry, SegmentFile):
+                self.segments += 1
+                self._scan_segment(place, trail, entry)
+
+    def _scan_segment(self, place: int, trail: str, segment: SegmentFile) -> None:
+        number = 0
+        for block in segment.blocks():
+            count = block.count(b"\n") + (not block.endswith(b"\n"))
+            if self._may_concern(block):
+                for at, line in enumerate(block.removesuffix(b"\n").split(b"\n"), start=number + 1):
+                    if self._may_concern(line):
+                        self._take(place, trail, segment.name, at, line)
+            number += count
+        self.lines += number
+
+    def _may_concern(self, text: bytes) -> bool:
+        return not self.names.isdisjoint(_IDENTIFIER.findall(text)) or (
+            bool(self.clients) and not self.clients.isdisjoint(_CLIENT.findall(text))
+        )
+
+    def _take(self, place: int, trail: str, segment: str, number: int, line: bytes) -> None:
+        record = _parsed(line)
+        if (place, segment, number) in self.found or record is None or not self._learns_from(record):
+            return
+        if len(self.found) >= MOST_RECORDS:
+            self.is_cut = True
+            return
+        hashes = line_hashes(line)
+        self.found[place, segment, number] = LifeRecord(
+            trail=trail,
+            segment=segment,
+            line=number,
+            is_unchanged=hashes is not None and hashes[0] == hashes[1],
+            record=record,
+        )
+
+    def _learns_from(self, record: dict[str, Any]) -> bool:
+        """Whether a record is of this life; what else it names is followed from now on."""
+        message, source, letter, there = (_name_in(record, field) for field in _NAMING)
+        if not self.followed.isdisjoint((message, source, letter, there)):
+            self._learn(self.followed, message, letter)
+            self._learn(self.origins, *({source} - self.followed))
+        elif message in self.origins:
+            self._learn(self.origins, source)
+        else:
+            return any(each in self.exchanges for each in _exchanges_of(record, self.exchanges))
+        self._learn_exchange(record)
+        return True
+
+    def _learn(self, known: set[str], *names: str) -> None:
+        known.update(filter(None, names))
+        self.names.update(name.encode() for name in names)
+
+    def _learn_exchange(self, record: dict[str, Any]) -> None:
+        for exchange in _exchanges_of(record, ()):
+            self.exchanges.add(exchange)
+            self.clients.add(orjson.dumps(exchange[1]))
+
+
+def life_of(message_id: str, trails: Iterable[tuple[str, Callable[[], TrailSource]]]) -> Life:
+    """The life of a message (MsgId in hex) in trails, each with its name. Raises what the sources raise.
+
+    Without a record of it `records` is empty; `lines` 0 means that there was nothing to search.
+    """
+    sources = tuple(trails)
+    search = _Search({message_id})
+    for _scan in range(_MOST_SCANS):
+        before = search.known()
+        search.segments = search.lines = 0
+        for place, (trail, source) in enumerate(sources):
+            search.scan(place, trail, source())
+        if search.known() == before:
+            break
+    return Life(
+        message_id=message_id,
+        records=tuple(search.found[key] for key in sorted(search.found)),
+        segments=search.segments,
+        lines=search.lines,
+        is_cut=search.is_cut,
+    )
+
+
+def _parsed(line: bytes) -> dict[str, Any] | None:
+    """The record in a line; None where it is none."""
+    try:
+        record = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return None
+    return record if isinstance(record, dict) else None
+
+
+def _name_in(record: dict[str, Any], field: str) -> str:
+    """The name of a message in a field; "" where there is none."""
+    name = record.get(field)
+    return name if isinstance(name, str) else ""
+
+
+def _exchanges_of(record: dict[str, Any], wanted: Iterable[_Exchange]) -> Iterator[_Exchange]:
+    """The exchange of a record; of a confirmation those of the wanted ones that lie in its ranges."""
+    session = record.get("gateway"), record.get("client"), record.get("session_epoch"), record.get("direction")
+    match session:
+        case str(gateway), str(client), int(epoch), str(direction):
+            pass
+        case _:
+            return
+    if record.get("kind") == Kind.CONFIRMED:
+        yield from (
+            each for each in wanted if each[:4] == (gateway, client, epoch, direction) and _is_in(each[4], record)
+        )
+    elif record.get("kind") in _OF_EXCHANGES and isinstance(number := record.get("exchange"), int):
+        yield gateway, client, epoch, direction, number
+
+
+def _is_in(exchange: int, record: dict[str, Any]) -> bool:
+    ranges = record.get("exchanges")
+    for pair in ranges if isinstance(ranges, list) else ():
+        match pair:
+            case [int(first), int(last)] if first <= exchange <= last:
+                return True
+    return False

@@ -1,0 +1,129 @@
+"""`rfhbridge audit explain`: what is shown of a message's life, and when there is nothing to tell."""
+
+import base64
+import hashlib
+import json
+
+import pytest
+
+from spark_audit.personal import PersonalKey
+
+MESSAGE = "52464842" + "01" * 20
+PACKET = bytes.fromhex("32 09 0003 612f62 000a")
+#: `RFH ` and a letter that would move the cursor, in EBCDIC page 500.
+EBCDIC = bytes.fromhex("d9c6c840 27 f1")
+
+
+def _line(sequence: int, **fields: object) -> bytes:
+    record = {"version": 1, "sequence": sequence, "at_us": 1_795_158_000_123_000, **fields, "prev": "0" * 64}
+    text = json.dumps(record, separators=(",", ":")).encode()
+    return text[:-1] + b',"hash":"' + hashlib.sha256(text).hexdigest().encode() + b'"}\n'
+
+
+@pytest.fixture
+def trail(data_folder):
+    """The folder of a trail with one put of MESSAGE."""
+    folder = data_folder / "trail"
+    folder.mkdir(parents=True)
+    put = {
+        "kind": "put",
+        "direction": "in",
+        "client": "boiler\x1b[2J",
+        "packet_type": 3,
+        "message_id": MESSAGE,
+        "dropped_fields": [["usr", "no place"]],
+        "input_format": "MQTT",
+        "input": base64.b64encode(PACKET).decode(),
+        "output_format": "MQHRF",
+        "output_ccsid": 500,
+        "output": base64.b64encode(EBCDIC).decode(),
+    }
+    (folder / "000000000001-20261120T07.jsonl").write_bytes(_line(1, **put))
+    return folder
+
+
+def test_life_is_shown_with_time_place_and_bytes(rfhbridge, data_folder, trail):
+    ended = rfhbridge("audit", "explain", MESSAGE.upper(), "--data", data_folder)
+    assert (ended.exit_code, ended.stderr) == (0, "")
+    assert ended.text.splitlines() == [
+        f"message {MESSAGE}: 1 record",
+        "",
+        "2026-11-20 07:00:00.123Z  put PUBLISH from the client",
+        "  record 1, 000000000001-20261120T07.jsonl line 1",
+        f"  client boiler\\x1b[2J, MsgId {MESSAGE}",
+        "  not copied: ['usr', 'no place']",
+        "  before: MQTT, 9 bytes",
+        "    0000  32 09 00 03 61 2f 62 00 0a                       2...a/b..",
+        "  after: MQHRF, CodedCharSetId 500, 6 bytes",
+        "    0000  d9 c6 c8 40 27 f1                                RFH .1",
+    ]
+
+
+def test_folder_that_is_a_trail_is_searched(rfhbridge, trail):
+    assert rfhbridge("audit", "explain", MESSAGE, "--trail", trail).exit_code == 0
+
+
+def test_json_has_the_whole_records(rfhbridge, data_folder, trail):
+    ended = rfhbridge("audit", "explain", MESSAGE, "--data", data_folder, "--json")
+    told = json.loads(ended.stdout)
+    assert (told["message_id"], told["segments"], told["lines"], told["is_cut"]) == (MESSAGE, 1, 1, False)
+    (record,) = told["records"]
+    assert (record["trail"], record["line"], record["is_unchanged"]) == (str(trail), 1, True)
+    assert base64.b64decode(record["record"]["input"]) == PACKET
+
+
+def test_changed_record_ends_with_1(rfhbridge, data_folder, trail):
+    segment = trail / "000000000001-20261120T07.jsonl"
+    segment.write_bytes(segment.read_bytes().replace(b"boiler", b"cooler"))
+    ended = rfhbridge("audit", "explain", MESSAGE, "--data", data_folder)
+    assert ended.exit_code == 1
+    assert "CHANGED" in ended.text
+
+
+def test_bytes_that_are_encrypted_need_the_key(rfhbridge, data_folder, trail, tmp_path):
+    key_file = tmp_path / "personal.key"
+    key_file.write_bytes(bytes(range(32)))
+    sealed = PersonalKey(bytes(range(32))).sealed(PACKET)
+    fields = {"kind": "put", "message_id": MESSAGE, "input_format": "MQTT", "input": sealed}
+    (trail / "000000000001-20261120T07.jsonl").write_bytes(_line(1, **fields))
+    assert "encrypted (--personal-key" in rfhbridge("audit", "explain", MESSAGE, "--data", data_folder).text
+    with_key = rfhbridge("audit", "explain", MESSAGE, "--data", data_folder, "--personal-key", key_file)
+    assert "32 09 00 03 61 2f 62 00 0a" in with_key.text
+    key_file.write_bytes(bytes(32))
+    assert rfhbridge("audit", "explain", MESSAGE, "--data", data_folder, "--personal-key", key_file).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("000000000001-20261120T07.jsonl", b""),
+        ("000000000001-20261120T07.jsonl", b'{"message_id":"%s"' % MESSAGE.encode()),
+        ("000000000001-20261120T07.jsonl", b"temperature;21\n"),
+        ("000000000001-20261120T07.jsonl.gz", b"\x1f\x8b damaged"),
+        ("notes.txt", b"nothing\n"),
+    ],
+    ids=["empty", "half a line", "foreign", "damaged", "no segment"],
+)
+def test_input_that_tells_nothing_is_not_evaluable(rfhbridge, data_folder, name, content):
+    (data_folder / "trail").mkdir(parents=True)
+    (data_folder / "trail" / name).write_bytes(content)
+    ended = rfhbridge("audit", "explain", MESSAGE, "--data", data_folder)
+    assert (ended.exit_code, ended.stdout) == (2, b"")
+    assert ended.stderr.count("\n") == 1
+
+
+def test_data_folder_without_a_trail_is_not_evaluable(rfhbridge, data_folder):
+    data_folder.mkdir()
+    ended = rfhbridge("audit", "explain", MESSAGE, "--data", data_folder)
+    assert ended.exit_code == 2
+    assert "cannot be read" in ended.stderr
+
+
+def test_same_folder_twice_and_no_folder_fail(rfhbridge, data_folder, trail):
+    assert rfhbridge("audit", "explain", MESSAGE, "--data", data_folder, "--data", data_folder).exit_code == 2
+    assert rfhbridge("audit", "explain", MESSAGE, "--data", data_folder / "nowhere").exit_code == 2
+
+
+@pytest.mark.parametrize("identifier", ["", "52", "zz" * 24])
+def test_text_that_is_no_message_identifier_is_wrong_use(rfhbridge, data_folder, trail, identifier):
+    assert rfhbridge("audit", "explain", identifier, "--data", data_folder).exit_code == 3

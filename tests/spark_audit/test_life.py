@@ -1,0 +1,119 @@
+"""The life of one message, from records written by hand: what belongs to it, and what of its neighbours does not."""
+
+import gzip
+
+import pytest
+
+from spark_audit import life as life_module
+from spark_audit.life import Life, life_of
+from spark_audit.verify.source import DamagedSegment, TrailFolder
+
+IN = {"direction": "in", "client": "boiler", "session_epoch": 1}
+OUT = {"direction": "out", "client": 'scr"een', "session_epoch": 2}
+PUT, COPY, OTHER_COPY, LETTER, REDRIVEN = (f"{number:048x}" for number in range(100, 105))
+THERE = "c3" * 24
+
+
+def _life(trail, message_id: str) -> Life:
+    folder = trail.write()
+    return life_of(message_id, [("here", lambda: TrailFolder(folder))])
+
+
+def _sequences(trail, message_id: str) -> list[int]:
+    return [each.record["sequence"] for each in _life(trail, message_id).records]
+
+
+@pytest.fixture
+def published(trail):
+    """A PUBLISH that is copied for two subscribers, beside others that have nothing to do with it."""
+    trail.add("accepted", exchange=7, packet_type=3, **IN)  # 1
+    trail.add("accepted", exchange=8, packet_type=3, **IN)  # 2: another exchange
+    trail.add("accepted", exchange=7, packet_type=3, **(IN | {"client": "cooler"}))  # 3: another client
+    trail.add("put", exchange=7, message_id=PUT, **IN)  # 4
+    trail.add("put", message_id=COPY, source_message_id=PUT)  # 5
+    trail.add("put", message_id=OTHER_COPY, source_message_id=PUT)  # 6
+    trail.add("delivered", exchange=1, message_id=COPY, **OUT)  # 7
+    trail.add("acknowledged", exchange=1, **OUT)  # 8
+    trail.add("confirmed", exchanges=[[1, 3], [7, 7]], packet_type=4, **IN)  # 9
+    trail.add("confirmed", exchanges=[[8, 8]], packet_type=4, **IN)  # 10
+    trail.add("dropped", message_id=OTHER_COPY, reason="its session ended")  # 11
+    return trail
+
+
+def test_publication_leads_down_to_every_copy_and_up_to_its_exchange(published) -> None:
+    assert _sequences(published, PUT) == [1, 4, 5, 6, 7, 8, 9, 11]
+
+
+def test_copy_leads_up_to_its_publication_and_not_to_the_other_copies(published) -> None:
+    assert _sequences(published, COPY) == [1, 4, 5, 7, 8, 9]
+
+
+def test_name_at_the_target_and_name_of_the_dead_letter_lead_to_the_message(trail) -> None:
+    trail.add("put", message_id=PUT, destination="PLANT", exchange=1, **IN)
+    trail.add("forwarded", message_id=PUT, target_message_id=THERE, channel="PLANT.OUT.0")
+    trail.add("dead_lettered", message_id=PUT, dead_letter_id=LETTER, reason_code=2053)
+    trail.add("redriven", message_id=REDRIVEN, dead_letter_id=LETTER)
+    trail.add("delivered", exchange=4, message_id=REDRIVEN, **OUT)
+    for name in (PUT, THERE, LETTER, REDRIVEN):
+        assert _sequences(trail, name) == [1, 2, 3, 4, 5], name
+
+
+def test_life_over_the_segments_of_several_trails_is_told_in_their_order(trail, tmp_path) -> None:
+    trail.add("put", message_id=PUT, exchange=1, **IN)
+    first = trail.write()
+    trail.lines.clear()
+    trail.add("delivered", message_id=PUT, exchange=1, **OUT)
+    (first / "000000000002-20261120T08.jsonl.gz").write_bytes(gzip.compress(trail.lines[0]))
+    trail.lines.clear()
+    trail.add("received", message_id=COPY, target_message_id=PUT)
+    trail.folder = tmp_path / "other"
+    second = trail.write("000000000001-20261120T09.open")
+    life = life_of(PUT, [("one", lambda: TrailFolder(first)), ("two", lambda: TrailFolder(second))])
+    assert [(each.trail, each.segment, each.line, each.record["kind"]) for each in life.records] == [
+        ("one", "000000000001-20261120T07.jsonl", 1, "put"),
+        ("one", "000000000002-20261120T08.jsonl.gz", 1, "delivered"),
+        ("two", "000000000001-20261120T09.open", 1, "received"),
+    ]
+    assert (life.segments, life.lines) == (3, 3)
+
+
+def test_changed_record_is_told_as_such(published) -> None:
+    published.lines[3] = published.lines[3].replace(b'"put"', b'"got"')
+    assert [each.record["sequence"] for each in _life(published, PUT).records if not each.is_unchanged] == [4]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'"%s"\n' % PUT.encode(),
+        b'{"message_id":"%s"' % PUT.encode(),
+        b'["%s"]\n' % PUT.encode(),
+        b'{"kind":"put","message_id":{"x":"%s"}}\n' % PUT.encode(),
+        b"\xff\n",
+        b"",
+    ],
+)
+def test_lines_that_are_no_records_belong_to_nothing(trail, line: bytes) -> None:
+    trail.lines.append(line)
+    assert _life(trail, PUT).records == ()
+
+
+def test_hostile_fields_are_no_exchange(trail) -> None:
+    for fields in ({"client": ["boiler"]}, {"exchange": "7"}, {"session_epoch": None}, {"exchanges": [[1], "x", 3]}):
+        trail.add(
+            "confirmed" if "exchanges" in fields else "put", **({"message_id": PUT, "exchange": 7, **IN} | fields)
+        )
+    assert _sequences(trail, PUT) == [1, 2, 3, 4]
+
+
+def test_more_records_than_can_be_held_are_cut_and_it_says_so(published, monkeypatch) -> None:
+    monkeypatch.setattr(life_module, "MOST_RECORDS", 3)
+    life = _life(published, PUT)
+    assert (len(life.records), life.is_cut) == (3, True)
+
+
+def test_damaged_segment_is_not_passed_over_in_silence(published) -> None:
+    folder = published.write()
+    (folder / "000000000002-20261120T08.jsonl.gz").write_bytes(gzip.compress(b"{}\n")[:-5])
+    with pytest.raises(DamagedSegment):
+        life_of(PUT, [("here", lambda: TrailFolder(folder))])
