@@ -98,6 +98,11 @@ class Gateway:
             self._process.kill()
             self._process.wait()
 
+    def kill(self) -> None:
+        """Ends it at once: nothing is drained."""
+        self._process.kill()
+        self._process.wait()
+
     def remove(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
 

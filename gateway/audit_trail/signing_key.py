@@ -45,9 +45,7 @@ def ready_key(path: Path, in_force: str | None) -> Ed25519PrivateKey:
 
     Ends a hand-over that a crash interrupted after it was signed. Raises ConfigurationError.
     """
-    if in_force is None and not path.exists():
-        return make_key(path)
-    key = read_key(path)
+    key = make_key(path) if in_force is None and not path.exists() else read_key(path)
     if in_force is None or public_key_of(key) == in_force:
         _publish(path, key)
         return key

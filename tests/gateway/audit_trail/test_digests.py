@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from gateway.audit_trail.digests import Provenance
 from gateway.audit_trail.records import Chain
 from gateway.audit_trail.segment import SegmentLimits, Trail
-from gateway.audit_trail.signing_key import make_key, next_key_path, read_key
+from gateway.audit_trail.signing_key import make_next_key, next_key_path, read_key
 from mq_adapters.reasons import StoreError
 from spark_audit.digest import Digest, parse_digest, public_key_of
 from spark_audit.verify import Verdict, verify
@@ -203,7 +203,7 @@ def test_the_key_is_handed_over_by_a_digest_that_the_old_one_signs(folder, clock
         trail.append(*batches())
         trail.close_segment()
         old = public_key_of(read_key(path))
-        new = public_key_of(make_key(next_key_path(path)))
+        new = public_key_of(make_next_key(path))
         trail.tend()
         trail.append(*batches())
         trail.close_segment()
@@ -221,7 +221,7 @@ def test_a_crash_between_the_rotation_and_the_new_keys_name_is_mended(folder, cl
     with monkeypatch.context() as crash, Trail.open(folder, now=clock) as trail:
         trail.append(*batches())
         trail.close_segment()
-        new = public_key_of(make_key(next_key_path(path)))
+        new = public_key_of(make_next_key(path))
         crash.setattr("gateway.audit_trail.digests.take_over", _no_space)
         with pytest.raises(OSError, match="No space"):
             trail.tend()

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.serialization import (
     PrivateFormat,
 )
 
-from gateway.audit_trail.signing_key import make_key, next_key_path, ready_key
+from gateway.audit_trail.signing_key import make_key, make_next_key, next_key_path, ready_key
 from gateway.config import ConfigurationError
 from spark_audit.digest import public_key_of
 
@@ -86,7 +86,7 @@ def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
 def test_a_hand_over_that_was_signed_is_ended(tmp_path: Path) -> None:
     path = tmp_path / "key.pem"
     make_key(path)
-    following = make_key(next_key_path(path))
+    following = make_next_key(path)
     assert public_key_of(ready_key(path, public_key_of(following))) == public_key_of(following)
     assert not next_key_path(path).exists()
 
