@@ -14,7 +14,7 @@ Source: IBM MQ, "BackoutCount (MQLONG)", "Handling poison messages".
 
 import time
 
-from mq_adapters.channel.poison import bury
+from mq_adapters.dead_letter import bury
 from mq_adapters.message import Message
 from mq_adapters.queue_manager import QueueManager
 from mq_adapters.reasons import Action, QueueManagerError, ReasonCode, what_to_do
@@ -31,21 +31,36 @@ def requeued(queue_manager: QueueManager, queue_name: str, message: Message) -> 
     stop until an operator has looked.
     """
     attributes = queue_manager.inquire(queue_name)
-    threshold = attributes.number("BOTHRESH")
-    if not threshold or message.backout_count < threshold:
+    if not is_backed_out_too_often(message, threshold=attributes.number("BOTHRESH")):
         return False
+    requeue_name = attributes.text("BOQNAME")
+    put_aside(queue_manager, queue_name, message, requeue_name=requeue_name, now_us=time.time_ns() // 1000)
+    return True
+
+
+def is_backed_out_too_often(message: Message, *, threshold: int) -> bool:
+    """Whether a message has been backed out as often as BOTHRESH of its queue says; 0 is never."""
+    return 0 < threshold <= message.backout_count
+
+
+def put_aside(
+    queue_manager: QueueManager, queue_name: str, message: Message, *, requeue_name: str, now_us: int
+) -> None:
+    """Puts a message of `queue_name` on BOQNAME of it, else on the dead-letter queue, in the open unit of work.
+
+    Raises QueueManagerError where neither takes it. `now_us` is microseconds since 1970.
+    """
     kept = Message(message.descriptor.replace(msg_id=message.msg_id), message.body)
-    if attributes.text("BOQNAME") and _is_put(queue_manager, attributes.text("BOQNAME"), kept):
-        return True
+    if requeue_name and _is_put(queue_manager, requeue_name, kept):
+        return
     bury(
         queue_manager,
         kept,
         queue_name=queue_name,
         queue_manager_name=queue_manager.name,
         reason_code=ReasonCode.MQRC_BACKOUT_THRESHOLD_REACHED,
-        now_us=time.time_ns() // 1000,
+        now_us=now_us,
     )
-    return True
 
 
 def _is_put(queue_manager: QueueManager, queue_name: str, message: Message) -> bool:

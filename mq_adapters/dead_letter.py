@@ -8,11 +8,23 @@ from datetime import UTC, datetime
 from typing import Final
 
 from mappings.header_chain import FORMAT_DEAD_LETTER, DeadLetterHeader
-from mq_adapters.message import MQAT_BROKER, MQEI_UNLIMITED, MQENC_LITTLE_ENDIAN, UTF_8, Message
+from mq_adapters.message import (
+    MQAT_BROKER,
+    MQEI_UNLIMITED,
+    MQENC_LITTLE_ENDIAN,
+    MQMT_DATAGRAM,
+    UTF_8,
+    Message,
+)
+from mq_adapters.queue_manager import QueueManager
+from mq_adapters.reasons import Action, QueueManagerError, ReasonCode, what_to_do
+from mq_adapters.reports import ReportOption
 
 _Q_NAME_BYTES: Final = 48
 _PUT_APPL_NAME_BYTES: Final = 28
 _INT32_MAXIMUM: Final = 2**31 - 1
+#: A confirmation would be of a dead letter, not of the message. Each option is three bits: plain, with data, with all.
+_CONFIRMATIONS: Final = 7 * int(ReportOption.CONFIRM_ON_ARRIVAL) | 7 * int(ReportOption.CONFIRM_ON_DELIVERY)
 
 
 def dead_letter(
@@ -41,6 +53,44 @@ def dead_letter(
         format=FORMAT_DEAD_LETTER, coded_char_set_id=UTF_8, encoding=MQENC_LITTLE_ENDIAN, expiry=MQEI_UNLIMITED
     )
     return Message(behind, header + message.body, message.origin)
+
+
+def bury(
+    queue_manager: QueueManager,
+    message: Message,
+    *,
+    queue_name: str,
+    queue_manager_name: str,
+    reason_code: int,
+    now_us: int,
+) -> None:
+    """Puts a message that was going to `queue_name` of `queue_manager_name` on the dead-letter queue.
+
+    In the open unit of work of `queue_manager`. Raises QueueManagerError where it has no dead-letter queue (2085), or
+    that takes no message.
+    """
+    name = queue_manager.inquire("").text("DEADQ")
+    if not name:
+        raise QueueManagerError(
+            ReasonCode.MQRC_UNKNOWN_OBJECT_NAME,
+            f"put a message on the dead-letter queue of {queue_manager.name}",
+            "name one there: ALTER QMGR DEADQ(...)",
+        )
+    letter = dead_letter(
+        message,
+        queue_name=queue_name,
+        reason_code=reason_code,
+        queue_manager_name=queue_manager_name,
+        now_us=now_us,
+    )
+    letter.descriptor = letter.descriptor.replace(report=letter.descriptor.report & ~_CONFIRMATIONS)
+    try:
+        queue_manager.put(name, letter)
+    except QueueManagerError as error:
+        if what_to_do(error.reason_code) is not Action.POISON:
+            raise  # else it is what the message asks for that is refused here too
+        letter.descriptor = letter.descriptor.replace(report=0, msg_type=MQMT_DATAGRAM)
+        queue_manager.put(name, letter)
 
 
 def _plain(name: str, length_bytes: int) -> str:

@@ -20,20 +20,18 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from itertools import islice
 
+from mq_adapters.back_out import is_backed_out_too_often, put_aside
 from mq_adapters.channel.channel import Channel, ChannelRefused, LocalQueueManager, RemoteTrouble, at_remote
 from mq_adapters.channel.clock import SYSTEM_CLOCK, Clock
 from mq_adapters.channel.doubt import StartAction, refusal_elsewhere
-from mq_adapters.channel.poison import bury
 from mq_adapters.channel.settings import InboundSettings
 from mq_adapters.channel.state_message import LocalState
 from mq_adapters.channel.status import ChannelListener
+from mq_adapters.dead_letter import bury
 from mq_adapters.exclusive_queue import ExclusiveQueue
 from mq_adapters.message import Message, MessageDescriptor
 from mq_adapters.queue_manager import QueueManager
 from mq_adapters.reasons import Action, QueueManagerError, ReasonCode, what_to_do
-
-#: A remote refusal after which the next queue may still take the message.
-_ANOTHER_QUEUE_MAY = (Action.POISON, Action.RETRY_LATER, Action.CONFIGURATION)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,7 +153,13 @@ class Inbound(Channel):
         sorted_batch = self._sort(taken, still_expected)
         with at_remote():
             for message in sorted_batch.put_aside:
-                self._put_aside(message)
+                put_aside(
+                    self._remote,
+                    self._settings.remote_queue,
+                    message,
+                    requeue_name=self._requeue_name,
+                    now_us=self._clock.now_us(),
+                )
         here = [message.msg_id for message in (*sorted_batch.dropped, *sorted_batch.stored)]
         self._store(sorted_batch.stored, noting=[*still_expected.elements(), *here])
         try:
@@ -175,7 +179,7 @@ class Inbound(Channel):
             if still_expected[message.msg_id]:
                 still_expected[message.msg_id] -= 1
                 batch.dropped.append(message)
-            elif 0 < self._backout_threshold <= message.backout_count:
+            elif is_backed_out_too_often(message, threshold=self._backout_threshold):
                 batch.put_aside.append(message)
             else:
                 batch.stored.append(message)
@@ -214,22 +218,3 @@ class Inbound(Channel):
             )
             return False
         return True
-
-    def _put_aside(self, message: Message) -> None:
-        """A message that was backed out too often, in the unit of work that got it: to BOQNAME, else a dead letter."""
-        if self._requeue_name:
-            try:
-                self._remote.put(self._requeue_name, message)
-            except QueueManagerError as error:
-                if what_to_do(error.reason_code) not in _ANOTHER_QUEUE_MAY:
-                    raise
-            else:
-                return
-        bury(
-            self._remote,
-            message,
-            queue_name=self._settings.remote_queue,
-            queue_manager_name=self._remote.name,
-            reason_code=ReasonCode.MQRC_BACKOUT_THRESHOLD_REACHED,
-            now_us=self._clock.now_us(),
-        )

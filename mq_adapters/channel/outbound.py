@@ -30,10 +30,10 @@ from mq_adapters.channel.channel import (
 )
 from mq_adapters.channel.clock import SYSTEM_CLOCK, Clock
 from mq_adapters.channel.doubt import Refusal, Start, StartAction, compare
-from mq_adapters.channel.poison import bury
 from mq_adapters.channel.settings import OutboundSettings
 from mq_adapters.channel.state_message import Batch, RemoteState, own_sequence
 from mq_adapters.channel.status import ChannelListener
+from mq_adapters.dead_letter import bury
 from mq_adapters.exclusive_queue import ExclusiveQueue
 from mq_adapters.message import Message
 from mq_adapters.queue_manager import QueueManager

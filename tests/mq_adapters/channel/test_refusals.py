@@ -87,6 +87,16 @@ def test_what_is_no_message_for_another_queue_manager_is_a_dead_letter(world: Wo
     assert dead_letters(world) == [(2260, TRANSMISSION_QUEUE.encode(), b"stray")]
 
 
+def test_a_message_that_asks_for_what_nobody_grants_is_a_dead_letter_that_asks_for_nothing(world: World):
+    world.send(b"asks", descriptor=MessageDescriptor(report=2, msg_type=1, msg_id=b"m" * 24, format=b"MQSTR   "))
+    world.send(b"good")
+    world.run(world.outbound())
+    assert world.there.bodies(STREAM) == [b"good"]
+    assert dead_letters(world) == [(2027, STREAM.encode(), b"asks")]
+    letter = world.here.hand.get(DEAD_LETTER_QUEUE).descriptor
+    assert (letter.report, letter.msg_type, letter.msg_id) == (0, 8, b"m" * 24)
+
+
 def test_a_dead_letter_queue_that_is_full_keeps_the_batch_waiting(world: World):
     world.there.faults.refused_puts[b"<bad>"] = 2030
     world.here.mqsc(f"ALTER QLOCAL({DEAD_LETTER_QUEUE}) MAXDEPTH(0)")
