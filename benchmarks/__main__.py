@@ -9,14 +9,36 @@ from typing import Final
 
 from rich.console import Console
 
-from benchmarks import channel, export, headers, idle, latency, one_to_one, qos1_offline, queues, subscriptions
+from benchmarks import (
+    channel,
+    channel_ibm_mq,
+    export,
+    headers,
+    idle,
+    latency,
+    one_to_one,
+    qos1_offline,
+    queues,
+    subscriptions,
+)
 from benchmarks.figures import Report, print_report
 from benchmarks.machine import this_machine
 from benchmarks.wire import BenchmarkError
 
 BENCHMARKS: Final[dict[str, Callable[[float], Report]]] = {
     module.NAME: module.run
-    for module in (qos1_offline, export, one_to_one, latency, idle, queues, channel, subscriptions, headers)
+    for module in (
+        qos1_offline,
+        export,
+        one_to_one,
+        latency,
+        idle,
+        queues,
+        channel,
+        channel_ibm_mq,
+        subscriptions,
+        headers,
+    )
 }
 _DEFAULT_SECONDS: Final = 10.0
 #: Columns of the output where it goes to a file.

@@ -37,10 +37,10 @@ _FILL_PER_SECOND: Final = 20_000
 _LEAST_BATCHES: Final = 5
 _FILL_BATCH: Final = 1_000
 _START_S: Final = 30.0
-_TRANSMISSION_QUEUE: Final = "RFHBRIDGE.XMIT.BENCH.0"
-_STATE_QUEUE: Final = "RFHBRIDGE.STATE.0"
-_STREAM: Final = "STREAM"
-_QUEUES: Final = (_TRANSMISSION_QUEUE, CHANNEL_STATE_QUEUE, _STATE_QUEUE, _STREAM)
+TRANSMISSION_QUEUE: Final = "RFHBRIDGE.XMIT.BENCH.0"
+STATE_QUEUE: Final = "RFHBRIDGE.STATE.0"
+STREAM: Final = "STREAM"
+_QUEUES: Final = (TRANSMISSION_QUEUE, CHANNEL_STATE_QUEUE, STATE_QUEUE, STREAM)
 
 
 def run(seconds: float) -> Report:
@@ -59,12 +59,12 @@ def run(seconds: float) -> Report:
 def measure_channel(batch_messages: int, seconds: float) -> Row:
     """An outbound channel for so many seconds after its first batch."""
     with _two_queue_managers(seconds) as (here, there):
-        watch = _Watch(seconds)
+        watch = Watch(seconds)
         channel = Outbound(
             OutboundSettings(
                 channel="BENCH.OUT.0",
-                transmission_queue=_TRANSMISSION_QUEUE,
-                remote_state_queue=_STATE_QUEUE,
+                transmission_queue=TRANSMISSION_QUEUE,
+                remote_state_queue=STATE_QUEUE,
                 batch_messages=batch_messages,
             ),
             connect_local=lambda: Client(here.folder),
@@ -89,9 +89,9 @@ def measure_one_by_one(seconds: float) -> Row:
         before = time.process_time(), cpu_s(here.process_id), cpu_s(there.process_id)
         started = time.perf_counter()
         messages = 0
-        while (elapsed_s := time.perf_counter() - started) < seconds and store.depth(_TRANSMISSION_QUEUE):
+        while (elapsed_s := time.perf_counter() - started) < seconds and store.depth(TRANSMISSION_QUEUE):
             store.begin()
-            sent = read_transmission(store.get(_TRANSMISSION_QUEUE), now_us=0)
+            sent = read_transmission(store.get(TRANSMISSION_QUEUE), now_us=0)
             other.begin()
             other.put(sent.queue_name, sent.message)
             other.commit()
@@ -115,7 +115,7 @@ def _row(subject: str, case: str, rate: float, cpu_us: list[float]) -> Row:
     )
 
 
-class _Watch:
+class Watch:
     """The channel's listener: counts from its first batch on, and stops it when the time is up, or nothing waits."""
 
     def __init__(self, seconds: float) -> None:
@@ -145,7 +145,7 @@ class _Watch:
 # -- the queue managers ------------------------------------------------------------------------------------------------
 
 
-class _QueueManagerProcess:
+class QueueManagerProcess:
     """An embedded queue manager with its socket, in a process of its own."""
 
     def __init__(self, folder: Path, *, fill: int) -> None:
@@ -173,10 +173,10 @@ class _QueueManagerProcess:
 
 
 @contextmanager
-def _two_queue_managers(seconds: float) -> Iterator[tuple[_QueueManagerProcess, _QueueManagerProcess]]:
+def _two_queue_managers(seconds: float) -> Iterator[tuple[QueueManagerProcess, QueueManagerProcess]]:
     with tempfile.TemporaryDirectory(prefix="rfhbench") as folder:
-        here = _QueueManagerProcess(Path(folder) / "here", fill=fill_messages(seconds))
-        there = _QueueManagerProcess(Path(folder) / "there", fill=0)
+        here = QueueManagerProcess(Path(folder) / "here", fill=fill_messages(seconds))
+        there = QueueManagerProcess(Path(folder) / "there", fill=0)
         try:
             here.wait()
             there.wait()
@@ -215,14 +215,14 @@ def _fill(folder: Path, messages: int) -> None:
     with closing(Engine.open(folder)) as engine:
         for name in _QUEUES:
             engine.ensure(name, "")
-        queue = engine.queue(_TRANSMISSION_QUEUE)
+        queue = engine.queue(TRANSMISSION_QUEUE)
         for first in range(0, messages, _FILL_BATCH):
             unit = engine.begin()
             for number in range(first, first + _FILL_BATCH):
                 own = descriptor.replace(msg_id=b"RFHB" + number.to_bytes(20, "big"))
                 sent = transmission_message(
                     Message(own, bytes(BODY_BYTES)),
-                    queue_name=_STREAM,
+                    queue_name=STREAM,
                     queue_manager_name="BENCH",
                     own_name="GATEWAY",
                     now_us=engine.now_us(),
@@ -231,8 +231,8 @@ def _fill(folder: Path, messages: int) -> None:
             engine.submit(unit)
 
 
-def _check_arrived(there: _QueueManagerProcess, messages: int) -> None:
+def _check_arrived(there: QueueManagerProcess, messages: int) -> None:
     with closing(Client(there.folder)) as other:
-        arrived = other.depth(_STREAM)
+        arrived = other.depth(STREAM)
     if arrived != messages:
         raise BenchmarkError(f"{messages:,} messages were delivered, and {arrived:,} are there")

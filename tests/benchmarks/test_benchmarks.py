@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import channel, headers, qos1_offline
+from benchmarks import channel, channel_ibm_mq, headers, qos1_offline
 from benchmarks.__main__ import BENCHMARKS, main
 from benchmarks.figures import Measure, Row, ratio_notes
 from benchmarks.latencies import Latencies, percentiles_ms
@@ -15,6 +15,7 @@ from benchmarks.load import Task, generate
 from benchmarks.servers import Gateway, Sink, cpu_s, resident_mib
 from benchmarks.window import WindowPublisher
 from benchmarks.wire import BenchmarkError, Ring, publish_ring
+from tests.ibm_mq_stand_in.process import BINDINGS, VARIABLE, Binding, needs_stand_in
 
 needs_linux = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads CPU time and memory from /proc")
 
@@ -143,3 +144,15 @@ def test_a_channel_is_measured_by_what_arrived() -> None:
     assert (batches.case, one_by_one.subject) == ("batches of 100", "one by one")
     assert batches.value("delivered") > 0
     assert one_by_one.value("delivered") > 0
+
+
+@needs_stand_in
+@pytest.mark.parametrize("binding", BINDINGS)
+def test_a_channel_over_ibms_packages_is_measured_by_what_arrived(
+    binding: Binding, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, "nowhere")  # the benchmark says where; here it is forgotten again
+    batches = channel_ibm_mq.measure_channel(binding, 100, 0.1)
+    one_by_one = channel_ibm_mq.measure_one_by_one(binding, 0.1)
+    assert (batches.subject, batches.case, one_by_one.case) == (binding, "batches of 100", "one by one")
+    assert min(batches.value("delivered"), one_by_one.value("delivered")) > 0
