@@ -96,6 +96,7 @@ class Connections:
         raise QueueManagerError(
             ReasonCode.MQRC_Q_MGR_NOT_AVAILABLE,
             f"connect channel {channel}: {found.identifier} is another queue manager than the other channels have",
+            "wait until all connection names lead to one, or stop and start the channels that are still at the other",
         )
 
     def _limits(self, queue_manager: QueueManager) -> dict[str, int]:
