@@ -1,0 +1,166 @@
+"""The trail of a running gateway: signed, copied, keyed, whole after kill -9 of its exporter, and the disk's mark."""
+
+import os
+import signal
+import threading
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import orjson
+import pytest
+
+from spark_audit.digest import DigestKind, parse_digest
+from spark_audit.personal import PersonalKey, opened_record
+from spark_audit.verify import Anchor, Verdict, verify
+from tests.end_to_end.conftest import Connect, StartGateway
+from tests.end_to_end.gateway_process import PATIENCE_S, Gateway
+from tests.end_to_end.wire import WireClient
+
+ACCEPTED = "20 02 00 00"
+#: More than any disk of a test machine has free.
+EVERY_BYTE = 2**62
+
+
+@pytest.fixture
+def configured(new_gateway: StartGateway, tmp_path: Path):
+    """Makes gateways with a configuration file."""
+
+    def make(text: str) -> Gateway:
+        path = tmp_path / "rfhbridge.toml"
+        path.write_text(text)
+        return new_gateway("--config", str(path))
+
+    return make
+
+
+def _connected(connect: Connect, gateway: Gateway, name: str) -> WireClient:
+    client = connect(gateway, name)
+    client.send("connects", f"10 10 0004 'MQTT' 04 02 0000 0004 '{name}'")
+    client.expect("is accepted", ACCEPTED)
+    return client
+
+
+def _publish(client: WireClient, numbers: range) -> None:
+    for number in numbers:
+        client.send("publishes", f"32 08 0003 'a/b' {number:04X} 'A'")
+        client.expect("gets PUBACK", f"40 02 {number:04X}")
+
+
+def _exporter(gateway: Gateway) -> int:
+    children = Path(f"/proc/{gateway.process_identifier}/task/{gateway.process_identifier}/children")
+    if not children.exists():
+        pytest.skip("the kernel does not tell the children of a process")
+    (exporter,) = children.read_text().split()
+    return int(exporter)
+
+
+def _until_it_exports(gateway: Gateway) -> None:
+    waiting = threading.Event()
+    for _ in range(int(PATIENCE_S / 0.02)):
+        if list((gateway.data / "trail").glob("*.open")):
+            return
+        waiting.wait(0.02)
+    pytest.fail(f"no segment was begun:\n{gateway.log}")
+
+
+def test_after_a_stop_the_second_place_holds_the_whole_trail_and_anchors_it(
+    configured, connect: Connect, tmp_path: Path
+) -> None:
+    second, key = tmp_path / "second", tmp_path / "keys" / "sign.pem"
+    second.mkdir()
+    gateway = configured(f'[audit]\ncopy_folder = "{second}"\nsigning_key = "{key}"\n').start()
+    _publish(_connected(connect, gateway, "work"), range(1, 21))
+    assert gateway.stop() == 0
+    trail = gateway.data / "trail"
+    files = {path.relative_to(trail): path.read_bytes() for path in trail.rglob("*") if path.is_file()}
+    assert {path.relative_to(second): path.read_bytes() for path in second.rglob("*") if path.is_file()} == files
+    assert sorted(path.suffix for path in files) == [".digest", ".jsonl"]
+    anchored = verify(trail, Anchor.read(public_key_file=key.with_suffix(".pub"), digests=second))
+    assert anchored.verdict is Verdict.ANCHORED, anchored
+    assert not (gateway.data / "trail-key.pem").exists()
+
+
+def test_a_second_place_that_is_missing_is_told_and_holds_up_nobody(
+    configured, connect: Connect, tmp_path: Path
+) -> None:
+    gateway = configured(f'[audit]\ncopy_folder = "{tmp_path}/mount"\nsegment_bytes = 1\n').start()
+    _publish(_connected(connect, gateway, "work"), range(1, 4))
+    gateway.wait_for_log("trail task failed", task="copying the trail", reason="there is no such folder")
+    assert gateway.stop() == 0
+    assert len(gateway.logged("trail task failed")) == 1
+    assert verify(gateway.data / "trail").verdict is Verdict.INTACT
+    (tmp_path / "mount").mkdir()
+    assert gateway.start().stop() == 0
+    assert verify(tmp_path / "mount").records == verify(gateway.data / "trail").records
+
+
+def test_with_keyed_personal_data_the_trail_names_nobody(configured, connect: Connect) -> None:
+    gateway = configured('[audit]\npersonal_data = "keyed"\n').start()
+    client = _connected(connect, gateway, "Anna")
+    client.send("publishes", "32 0D 0008 'ward/bed' 0001 '7'")
+    client.expect("gets PUBACK", "40 02 0001")
+    assert gateway.stop() == 0
+    trail = gateway.data / "trail"
+    lines = [line for path in trail.glob("*.jsonl") for line in path.read_bytes().splitlines()]
+    assert not [line for line in lines if b"Anna" in line or b"ward" in line]
+    key = PersonalKey.read(gateway.data / "trail-personal.key")
+    (put,) = (record for record in map(orjson.loads, lines) if record["kind"] == "put")
+    assert (put["client"], put["topic"]) == (key.name("Anna"), key.name("ward/bed"))
+    assert opened_record(put, key)["input"] == "Mg0ACHdhcmQvYmVkAAE="
+    (gateway.data / "trail-personal.key").unlink()
+    assert verify(trail).verdict is Verdict.INTACT
+    assert gateway.launch().wait() != 0
+    assert "trail-personal.key is missing" in gateway.log
+
+
+@pytest.mark.proof
+@pytest.mark.timeout(300)
+def test_an_exporter_that_is_killed_while_it_rolls_writes_each_record_once(
+    configured, connect: Connect, proof_scale: str
+) -> None:
+    gateway = configured("[audit]\nsegment_bytes = 3000\ncompress_after_hours = 0\n").start()
+    kills, count = (6, 2_000) if proof_scale == "full" else (1, 300)
+    client = _connected(connect, gateway, "work")
+    for kill in range(kills):
+        _until_it_exports(gateway)
+        exporter = _exporter(gateway)
+        thread = threading.Timer(0.05 + 0.03 * kill, os.kill, (exporter, signal.SIGKILL))
+        thread.start()
+        _publish(client, range(1, count + 1))
+        thread.join()
+        gateway.wait_for_log("exporter ended", count=kill + 1)
+    assert gateway.stop() == 0
+    trail = gateway.data / "trail"
+    verification = verify(trail)
+    assert verification.verdict is Verdict.INTACT, verification
+    lines = [line for path in sorted(trail.glob("*.jsonl")) for line in path.read_bytes().splitlines()]
+    accepted = [record["exchange"] for record in map(orjson.loads, lines) if record["kind"] == "accepted"]
+    assert accepted == list(range(accepted[0], accepted[0] + kills * count))
+    digests = [parse_digest(path.read_bytes()) for path in (trail / "digests").iterdir()]
+    sworn = sorted(digest.segment for digest in digests if digest.kind == DigestKind.SEGMENT)
+    assert sworn == sorted(path.stem for path in trail.glob("*.jsonl"))
+    assert len(sworn) > 10
+
+
+def test_below_the_mark_publishers_wait_qos_0_is_dropped_and_the_gateway_is_not_ready(
+    configured, connect: Connect
+) -> None:
+    gateway = configured(
+        f'[audit]\nlow_space_bytes = {EVERY_BYTE}\n[http]\nenabled = true\nlisten = "127.0.0.1:0"\n'
+    ).start()
+    gateway.wait_for_log("disk space ran short")
+    held, dropped = _connected(connect, gateway, "held"), _connected(connect, gateway, "drop")
+    dropped.send("subscribes", "82 08 0001 0003 'a/b' 00")
+    dropped.expect("is granted", "90 03 0001 00")
+    held.send("publishes", "32 08 0003 'a/b' 0001 'A'", "C0 00")
+    dropped.send("publishes and pings", "30 06 0003 'a/b' 'B'", "C0 00")
+    dropped.expect("gets nothing but PINGRESP", "D0 00")
+    port = gateway.logged("http started")[0]["port"]
+    with pytest.raises(urllib.error.HTTPError) as answer:
+        urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=PATIENCE_S)
+    assert answer.value.code == 503
+    answer.value.close()
+    assert gateway.stop() == 0
+    held.expect_end("is closed without PUBACK")
+    assert len(gateway.logged("disk space ran short")) == 1
