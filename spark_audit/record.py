@@ -3,7 +3,8 @@
 A line is one JSON object with the fields below in this order; fields that do not apply are left out; `prev` and `hash`
 are the last two keys. `hash` is the SHA-256 (hex) of the line's stored bytes without `,"hash":"..."`, that is up to and
 without the comma before it, with the closing brace put back; `prev` is the hash of the line before (64 zeros for the
-first line of a trail). Bytes are base64, identifiers hex, times microseconds since 1970 UTC.
+first line of a trail). Bytes are base64, identifiers hex, times microseconds since 1970 UTC. Where personal data is
+keyed, clients, topics and users are hashes, and bytes and the reason of a refusal are encrypted (personal.py).
 """
 
 import hashlib
@@ -131,7 +132,7 @@ FIELDS: Final = (
     Field("payload_sha256", "string", "SHA-256 of the payload, hex"),
     Field("reason_code", "long", "MQRC or MQRCCF number"),
     Field("reason", "string", "the reason in words"),
-    Field("event", "string", "session: opened, resumed, taken_over, lost, ended"),
+    Field("event", "string", "session: opened, resumed, taken_over, disconnected, lost, ended"),
     Field("code_version", "string", "started: version of the program"),
     Field("table_version", "string", "started, service: version of the field-mapping table"),
     Field("configuration_sha256", "string", "started: SHA-256 of the configuration in force, hex"),
