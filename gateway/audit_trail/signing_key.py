@@ -8,6 +8,7 @@ The last digest says which key is in force. A key that is missing or another one
 trail that nobody can sign would be worth nothing, and it would be noticed when it is needed.
 """
 
+import contextlib
 import stat
 from pathlib import Path
 from typing import Final
@@ -21,7 +22,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from gateway.audit_trail.durable_file import make_in_place, put_in_place, sync_folder
+from gateway.audit_trail.durable_file import make_in_place, part_of, put_in_place, sync_folder
 from gateway.config import ConfigurationError
 from spark_audit.digest import public_key_of
 
@@ -46,6 +47,8 @@ def ready_key(path: Path, in_force: str | None) -> Ed25519PrivateKey:
     Ends a hand-over that a crash interrupted after it was signed. Raises ConfigurationError.
     """
     key = make_key(path) if in_force is None and not path.exists() else read_key(path)
+    with contextlib.suppress(OSError):
+        part_of(path).unlink(missing_ok=True)  # of a key whose making was interrupted
     if in_force is None or public_key_of(key) == in_force:
         _publish(path, key)
         return key
