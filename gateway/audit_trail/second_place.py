@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from gateway.audit_trail.digests import Digests, read_digest, segment_number
-from gateway.audit_trail.durable_file import part_of, put_in_place, sync_folder, write_synced
+from gateway.audit_trail.durable_file import PART_SUFFIX, part_of, put_in_place, sync_folder, write_synced
 from gateway.audit_trail.segment_files import SegmentFile, segment_file
 from mq_adapters.reasons import StoreError
 from spark_audit.digest import DIGEST_FOLDER, Digest, DigestKind, digest_name, digest_numbers
@@ -58,6 +58,8 @@ class SecondPlace:
         there.mkdir(exist_ok=True, mode=0o700)
         copied = set(digest_numbers(there))
         self._check_same_trail(there, copied)
+        for left in (*self._folder.glob(f"*{PART_SUFFIX}"), *there.glob(f"*{PART_SUFFIX}")):
+            left.unlink()
         self._copied = copied
         return copied
 

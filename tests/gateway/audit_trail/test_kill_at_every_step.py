@@ -135,6 +135,6 @@ def _check(world: Path, *, is_kept: bool) -> None:
     here = segment_files(data / "trail")
     assert [file.suffix for file in here] == [".jsonl.gz"] * len(here)
     assert len(here) == (len(segments) if is_kept else 1)
-    assert not list(data.rglob("*.part"))
+    assert not list(world.rglob("*.part"))
     copied = verify(second)
     assert (copied.verdict, copied.records) == (Verdict.INTACT, BATCHES * RECORDS_PER_BATCH), copied
