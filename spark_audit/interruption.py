@@ -6,11 +6,16 @@ but killed: all that it has is the scratch folder.
 """
 
 import logging
+import os
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from types import FrameType
-from typing import Self
+from typing import Final, Self
+
+#: spark-class, which PySpark starts, becomes `.../bin/java`.
+_JAVA: Final = b"java"
 
 
 class Interruption:
@@ -51,9 +56,22 @@ class Interruption:
 
 def kill_java() -> None:
     """Kills the Java that PySpark started in this process, if it did; its Python workers end with it."""
-    from pyspark import SparkContext
+    for child in _children():
+        if _JAVA in _program_of(child):
+            os.kill(child, signal.SIGKILL)
+            with suppress(ChildProcessError):
+                os.waitpid(child, 0)
 
-    process = getattr(SparkContext._gateway, "proc", None)
-    if process is not None:
-        process.kill()
-        process.wait()
+
+def _children() -> list[int]:
+    """The processes that this one started (Linux)."""
+    threads = Path("/proc/self/task").glob("*/children")
+    return [int(number) for children in threads for number in children.read_text().split()]
+
+
+def _program_of(process: int) -> bytes:
+    """The first argument of a process; nothing where it has ended."""
+    try:
+        return Path(f"/proc/{process}/cmdline").read_bytes().partition(b"\0")[0]
+    except OSError:
+        return b""

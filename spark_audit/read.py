@@ -1,7 +1,8 @@
-"""The trail as a DataFrame: one row a line, in the order in which it stands; lines that are no records are marked.
+"""Trails as a DataFrame: one row a line, in the order in which it stands; lines that are no records are marked.
 
 Columns: those of a record, and
 
+    trail          name of the trail, where several are read
     segment        name of the file
     block, place   order of the line within the file: byte offset of the split, then the row's number in it
     is_record      the line is a JSON object with at least a version, a sequence, a batch, a gateway and a kind
@@ -11,6 +12,7 @@ Columns: those of a record, and
 
 import re
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -18,44 +20,75 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
+from spark_audit.period import Period
 from spark_audit.record import FIELDS, HASH_SUFFIX_BYTES
 from spark_audit.schema import CORRUPT, line_schema
 
-_CLOSED: Final = re.compile(r"[0-9]{12}-[0-9]{8}T[0-9]{2}\.jsonl")
+_CLOSED: Final = re.compile(r"[0-9]{12}-[0-9]{8}T[0-9]{2}\.jsonl(\.gz)?")
 _OPEN: Final = re.compile(r"[0-9]{12}-[0-9]{8}T[0-9]{2}\.open")
+_COMPRESSED: Final = ".gz"
+#: A compressed segment holds about so many times its bytes.
+_RATIO: Final = 10
 _LINE_SHOWN: Final = 200
 _REQUIRED: Final = ("version", "sequence", "batch", "gateway", "kind")
 _GLOB_CHARACTERS: Final = re.compile(r"([\\{}\[\]*?])")
+_EVERYTHING: Final = Period()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrailFiles:
-    """What an audit reads: closed segments, and a copy of the whole lines of the open one."""
+    """What an audit reads of a trail: closed segments, and a copy of the whole lines of the open one.
 
+    `is_cut`: older segments of the trail are there and are not read.
+    """
+
+    folder: Path
     segments: tuple[Path, ...]
     torn: tuple[str, ...]
+    is_cut: bool = False
+
+    @property
+    def name(self) -> str:
+        """How the trail is called among others."""
+        return str(self.folder)
 
     @property
     def size_bytes(self) -> int:
+        """Of the files as they are stored."""
         return sum(path.stat().st_size for path in self.segments)
 
+    @property
+    def text_bytes(self) -> int:
+        """About as many bytes as their lines have."""
+        return sum(path.stat().st_size * (_RATIO if path.suffix == _COMPRESSED else 1) for path in self.segments)
 
-def trail_files(trail_dir: Path, scratch: Path) -> TrailFiles:
-    """The files of a trail. Raises OSError where the folder cannot be read; a segment may be closed meanwhile."""
+
+def trail_files(trail_dir: Path, scratch: Path, *, period: Period = _EVERYTHING, with_open: bool = True) -> TrailFiles:
+    """The files of a trail. Raises OSError where the folder cannot be read; a segment may be closed meanwhile.
+
+    `scratch` takes the copy of an open segment. Where workers do not see it, leave the open segment out.
+    """
     names = sorted(path.name for path in trail_dir.iterdir())
-    segments = [trail_dir / name for name in names if _CLOSED.fullmatch(name)]
-    for name in names:
-        if _OPEN.fullmatch(name):
-            segments.append(_whole_lines(trail_dir / name, scratch))
+    closed = {name.partition(".")[0]: name for name in reversed(names) if _CLOSED.fullmatch(name)}
+    every = {**{name.partition(".")[0]: name for name in names if with_open and _OPEN.fullmatch(name)}, **closed}
+    stems = sorted(every)
+    to_read = stems if period.is_everything else period.to_read(stems)
+    folder = scratch / str(len(list(scratch.iterdir())))
+    folder.mkdir()
+    segments = [_whole_lines(trail_dir / every[stem], folder) for stem in to_read]
     return TrailFiles(
-        segments=tuple(sorted(segments, key=lambda path: path.name)),
+        folder=trail_dir,
+        segments=tuple(segments),
         torn=tuple(name for name in names if name.endswith(".torn")),
+        is_cut=bool(to_read) and to_read[0] != stems[0],
     )
 
 
-def _whole_lines(path: Path, scratch: Path) -> Path:
-    """A copy of an open segment up to its last line feed; the closed one where it was closed in this moment."""
-    copy = scratch / path.name
+def _whole_lines(path: Path, folder: Path) -> Path:
+    """A closed segment; of an open one a copy up to its last line feed, or the closed one where it was closed now."""
+    if not _OPEN.fullmatch(path.name):
+        return path
+    copy = folder / path.name
     try:
         shutil.copyfile(path, copy)
     except FileNotFoundError:
@@ -66,8 +99,17 @@ def _whole_lines(path: Path, scratch: Path) -> Path:
     return copy
 
 
+def read_trails(spark: SparkSession, trails: Sequence[TrailFiles]) -> DataFrame:
+    """Every line of several trails, with their names."""
+    frames = [read_lines(spark, files).withColumn("trail", sf.lit(files.name)) for files in trails if files.segments]
+    whole = frames[0]
+    for frame in frames[1:]:
+        whole = whole.unionByName(frame)
+    return whole
+
+
 def read_lines(spark: SparkSession, files: TrailFiles) -> DataFrame:
-    """Every line of the trail. Nothing in a line makes this fail: what cannot be read is marked."""
+    """Every line of a trail. Nothing in a line makes this fail: what cannot be read is marked."""
     paths = [_GLOB_CHARACTERS.sub(r"\\\1", str(path)) for path in files.segments]
     text = spark.read.option("lineSep", "\n").text(paths)
     placed = text.select(

@@ -1,7 +1,17 @@
-"""The Spark session of an audit: local, on loopback, without a web page, and with this interpreter for its workers."""
+"""The Spark session of an audit, or the one that is there already: nothing else of this package makes a session.
+
+    nothing said            local, on loopback, without a web page, and with this interpreter for its workers
+    a master                the same program as the driver of a cluster: `spark://host:7077`
+    under spark-submit      the session that spark-submit has prepared, with its master, memory and addresses
+    a remote                Spark Connect: `sc://host:15002`
+
+The rest of the package takes a session and uses only DataFrames, so all four run the same code. Workers need this
+package: the same environment, or `--py-files` with its wheel.
+"""
 
 import os
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -21,39 +31,85 @@ _PARTITION_BYTES: Final = 32 * 1024 * 1024
 _CONFIGURATION: Final = Path(__file__).parent / "conf"
 #: Where the project's set-up notes the Java that it found or installed, beside the interpreter.
 _JAVA_HOME_NOTE: Final = Path(sys.prefix) / "java-home"
+#: Set by spark-submit for the program that it starts.
+_SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
+_LOCAL: Final = "local"
+_LOOPBACK_ADDRESS: Final = "127.0.0.1"
+_LOOPBACK: Final = ("//127.", "//localhost", "//[::1]")
 
 
-def start_session(scratch: Path, *, trail_bytes: int, memory: str = "2g") -> SparkSession:
-    """Start Spark in this process; temporary files go to `scratch`. Without Java PySpark raises."""
-    _prepare_environment()
-    builder = SparkSession.Builder().appName("rfhbridge audit").master("local[*]")
-    for key, value in _options(scratch, trail_bytes, memory).items():
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkPlace:
+    """Where Spark is to run: at a master, at a remote (Spark Connect), or, with neither, here."""
+
+    master: str = ""
+    remote: str = ""
+
+    @property
+    def is_here(self) -> bool:
+        """Whether all of Spark runs on this machine: then it reads what lies in this machine's scratch folders."""
+        if self.remote:
+            return False
+        return self.master.startswith(_LOCAL) if self.master else not _is_submitted()
+
+    @property
+    def is_on_loopback(self) -> bool:
+        """Whether every process of Spark is reached by this machine's loopback address."""
+        return self.is_here or any(host in self.master for host in _LOOPBACK)
+
+
+HERE: Final = SparkPlace()
+
+
+def start_session(scratch: Path, *, trail_bytes: int, memory: str = "2g", place: SparkPlace = HERE) -> SparkSession:
+    """Start or reach Spark; temporary files go to `scratch`. Without Java, or without an answer, PySpark raises."""
+    builder = SparkSession.Builder().appName("rfhbridge audit")
+    options = _options_of_plans(trail_bytes)
+    if place.remote:
+        builder = builder.remote(place.remote)
+    elif not _is_submitted() or place.master:
+        _prepare_environment(place)
+        builder = builder.master(place.master or "local[*]")
+        options |= _options_of_a_driver(scratch, memory, place)
+    for key, value in options.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
 
 
-def _prepare_environment() -> None:
+def _is_submitted() -> bool:
+    return _SUBMITTED in os.environ
+
+
+def _prepare_environment(place: SparkPlace) -> None:
     os.environ["PYSPARK_PYTHON"] = sys.executable  # else the workers take whatever python3 is on PATH
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    if place.is_on_loopback:
+        os.environ.setdefault("SPARK_LOCAL_IP", _LOOPBACK_ADDRESS)
     os.environ.setdefault("SPARK_CONF_DIR", str(_CONFIGURATION))
     if "JAVA_HOME" not in os.environ and _JAVA_HOME_NOTE.is_file():
         os.environ["JAVA_HOME"] = _JAVA_HOME_NOTE.read_text().strip()
 
 
-def _options(scratch: Path, trail_bytes: int, memory: str) -> dict[str, str]:
+def _options_of_plans(trail_bytes: int) -> dict[str, str]:
+    """What any session may be told while it runs."""
     sized = _INTERPRETED if trail_bytes < _COMPILED_FROM_BYTES else {}
     return {
         **sized,
-        "spark.ui.enabled": "false",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.memory": memory,
-        "spark.local.dir": str(scratch),
-        "spark.sql.warehouse.dir": (scratch / "warehouse").as_uri(),
         "spark.sql.shuffle.partitions": str(1 + trail_bytes // _PARTITION_BYTES),
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.ansi.enabled": "true",
         "spark.sql.execution.arrow.maxRecordsPerBatch": str(_ARROW_ROWS),
+    }
+
+
+def _options_of_a_driver(scratch: Path, memory: str, place: SparkPlace) -> dict[str, str]:
+    """What must be said before Java starts."""
+    addresses = ("spark.driver.host", "spark.driver.bindAddress") if place.is_on_loopback else ()
+    return {
+        **dict.fromkeys(addresses, _LOOPBACK_ADDRESS),
+        "spark.ui.enabled": "false",
+        "spark.driver.memory": memory,
+        "spark.local.dir": str(scratch),
+        "spark.sql.warehouse.dir": (scratch / "warehouse").as_uri(),
         "spark.ui.showConsoleProgress": "false",
     }

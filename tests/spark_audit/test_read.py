@@ -13,7 +13,7 @@ NEXT_OPEN = "000000000002-20261120T08.open"
 
 def test_every_field_of_the_definition_is_a_column_with_its_value(trail, read) -> None:
     values = {"long": 7, "string": 'ä " \\ \u2028', "boolean": True, "array<array<long>>": [[1, 2]]}
-    values["array<array<string>>"] = [["usr", "no place"]]
+    values |= {"array<array<string>>": [["usr", "no place"]], "array<string>": ["a/#", "b"]}
     own = {"version", "sequence", "batch", "gateway", "kind", "at_us", "prev", "hash"}
     trail.add("put", **{field.name: values[field.type] for field in FIELDS if field.name not in own})
     (row,) = read(trail.write()).collect()

@@ -1,0 +1,74 @@
+"""A period of a trail: which records it asks for, and which segments must be read to judge them.
+
+A segment is named after the hour (UTC) in which its first record was noted, and ends within it or soon after. Around a
+period a day is read on both sides: what began or ended there is then known, and what lies further off is pending.
+"""
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from pyspark.sql import Column
+from pyspark.sql import functions as sf
+
+#: Read before and after the period, microseconds: a day.
+AROUND_US: Final = 24 * 3_600 * 1_000_000
+#: How long a segment may go on after the beginning of its hour, microseconds: it rolls at the next, late when idle.
+_SEGMENT_US: Final = 2 * 3_600 * 1_000_000
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_HOUR: Final = re.compile(r"[0-9]{12}-([0-9]{8}T[0-9]{2})")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Period:
+    """From `from_us` until before `until_us`, microseconds since 1970 UTC; 0 for no limit."""
+
+    from_us: int = 0
+    until_us: int = 0
+
+    @property
+    def is_everything(self) -> bool:
+        return not self.from_us and not self.until_us
+
+    def holds(self) -> Column:
+        """Whether a record (its `at_us`) lies within."""
+        within = sf.lit(True)
+        if self.from_us:
+            within &= sf.col("at_us") >= self.from_us
+        if self.until_us:
+            within &= sf.col("at_us") < self.until_us
+        return sf.coalesce(within, sf.lit(False))
+
+    def concerns_hour(self, hour_us: int) -> bool:
+        """Whether what was begun in the hour that begins then must be read."""
+        is_late_enough = not self.from_us or hour_us + _SEGMENT_US > self.from_us - AROUND_US
+        return is_late_enough and (not self.until_us or hour_us < self.until_us + AROUND_US)
+
+    def to_read(self, names: list[str]) -> list[str]:
+        """Of the names of segments in order those that must be read: from the first to the last that is concerned."""
+        concerned = [place for place, name in enumerate(names) if self.concerns_hour(hour_of(name))]
+        return names[concerned[0] : concerned[-1] + 1] if concerned else []
+
+
+def hour_of(segment: str) -> int:
+    """When the hour began that a segment is named after, microseconds; 0 where its name says none that exists."""
+    named = _HOUR.match(segment)
+    try:
+        hour = datetime.strptime(named[1] if named else "", "%Y%m%dT%H").replace(tzinfo=UTC)
+    except ValueError:
+        return 0
+    return (hour - _EPOCH) // timedelta(microseconds=1)
+
+
+def moment_of(text: str) -> int:
+    """Microseconds of an ISO 8601 time with its zone, or of a date (midnight UTC). Raises ValueError."""
+    told = datetime.fromisoformat(text)
+    if told.tzinfo is None:
+        if "T" in text or " " in text or ":" in text:
+            raise ValueError(f"{text} has no zone: add Z for UTC, or +01:00")
+        told = told.replace(tzinfo=UTC)
+    microseconds = (told - _EPOCH) // timedelta(microseconds=1)
+    if microseconds <= 0:
+        raise ValueError(f"{text} is not after 1970")
+    return microseconds
