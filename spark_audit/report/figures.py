@@ -12,6 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from spark_audit.controls import conservation, passages
+from spark_audit.controls.confirmed import PUBACK, PUBCOMP, RANGE_LIMIT
 from spark_audit.record import Kind
 from spark_audit.report.latency import latencies
 from spark_audit.result import (
@@ -173,19 +174,20 @@ def qos_proofs(
 
 
 def _acknowledged(records: DataFrame) -> dict[int, int]:
-    """Exchanges that the gateway acknowledged: by PUBACK (4) at QoS 1, by PUBCOMP (7) at QoS 2."""
-    pairs = records.where((sf.col("kind") == Kind.CONFIRMED) & sf.col("packet_type").isin(4, 7)).select(
+    """Exchanges that the gateway acknowledged: by PUBACK at QoS 1, by PUBCOMP at QoS 2."""
+    pairs = records.where((sf.col("kind") == Kind.CONFIRMED) & sf.col("packet_type").isin(PUBACK, PUBCOMP)).select(
         "packet_type", sf.explode("exchanges").alias("pair")
     )
     length = sf.try_add(sf.try_subtract(sf.get("pair", 1), sf.get("pair", 0)), sf.lit(1))
-    rows = pairs.groupBy("packet_type").agg(sf.try_sum(length).alias("count")).collect()
-    return {1 if row["packet_type"] == 4 else 2: max(row["count"] or 0, 0) for row in rows}
+    sound = pairs.select("packet_type", length.alias("length")).where(sf.col("length").between(1, RANGE_LIMIT))
+    rows = sound.groupBy("packet_type").agg(sf.sum("length").alias("count")).collect()
+    return {1 if row["packet_type"] == PUBACK else 2: row["count"] for row in rows}
 
 
 def _delivered(records: DataFrame) -> dict[tuple[int, bool], int]:
     """Exchanges to clients by QoS, and whether the client completed them with PUBACK or PUBCOMP."""
     told = records.where(sf.col("kind").isin(Kind.DELIVERED, Kind.ACKNOWLEDGED) & (sf.col("direction") == "out"))
-    is_last = (sf.col("kind") == Kind.ACKNOWLEDGED) & sf.col("packet_type").isin(4, 7)
+    is_last = (sf.col("kind") == Kind.ACKNOWLEDGED) & sf.col("packet_type").isin(PUBACK, PUBCOMP)
     is_delivered = sf.col("kind") == Kind.DELIVERED
     numbered = (
         told.where(sf.col("exchange").isNotNull())

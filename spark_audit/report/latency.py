@@ -12,7 +12,7 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from spark_audit.controls.confirmed import RANGE_LIMIT
+from spark_audit.controls.confirmed import PUBACK, PUBCOMP, confirmed_exchanges
 from spark_audit.controls.control import EXCHANGE
 from spark_audit.record import Kind
 from spark_audit.result import Latency
@@ -21,8 +21,8 @@ _SHARES: Final = (0.5, 0.9, 0.99)
 #: Relative error of a percentile is 1 / this (Spark's default).
 _ACCURACY: Final = 10_000
 _MESSAGE: Final = ("gateway", "message_id")
-#: The packet that ends an exchange of a QoS: PUBACK, PUBCOMP.
-_LAST_PACKET: Final = {1: 4, 2: 7}
+#: The packet that ends an exchange of a QoS.
+_LAST_PACKET: Final = {1: PUBACK, 2: PUBCOMP}
 
 
 def latencies(records: DataFrame) -> tuple[Latency, ...]:
@@ -49,30 +49,18 @@ def latencies(records: DataFrame) -> tuple[Latency, ...]:
 
 
 def _acknowledged(records: DataFrame) -> DataFrame:
-    confirmed = records.where(sf.col("kind") == Kind.CONFIRMED).select(
-        "gateway", "client", "session_epoch", "packet_type", "at_us", sf.explode("exchanges").alias("pair")
-    )
-    first, last = sf.get("pair", 0), sf.get("pair", 1)
-    length = sf.try_subtract(last, first)
-    is_sound = sf.coalesce((first >= 0) & (length >= 0) & (length < RANGE_LIMIT), sf.lit(False))
-    ends = confirmed.where(is_sound).select(
-        "gateway",
-        "client",
-        "session_epoch",
-        "packet_type",
-        sf.col("at_us").alias("ended_at_us"),
-        sf.explode(sf.sequence(first, last)).alias("exchange"),
-    )
-    # A repeat (DUP) is accepted again within its exchange: the sensor waits since the first.
+    """From the first record that an exchange was accepted: a repeat (DUP) is one more, and the sensor waits since."""
     begun = (
         records.where((sf.col("kind") == Kind.ACCEPTED) & sf.col("qos").isin(*_LAST_PACKET))
         .groupBy(*EXCHANGE)
         .agg(sf.min("at_us").alias("began_at_us"), sf.max("qos").alias("qos"))
     )
-    is_end = sf.lit(False)
-    for qos, packet_type in _LAST_PACKET.items():
-        is_end = is_end | ((sf.col("qos") == qos) & (sf.col("packet_type") == packet_type))
-    return _steps(ends.join(begun, list(EXCHANGE)).where(is_end), "acknowledged after accepted")
+    one, two = (
+        confirmed_exchanges(records, packet_type).join(begun.where(sf.col("qos") == qos), list(EXCHANGE))
+        for qos, packet_type in _LAST_PACKET.items()
+    )
+    ends = one.unionByName(two).withColumn("ended_at_us", sf.col("at_us"))
+    return _steps(ends, "acknowledged after accepted")
 
 
 def _after_put(records: DataFrame, kind: Kind) -> DataFrame:

@@ -202,7 +202,7 @@ def test_a_wrong_conversion_is_shown_with_its_bytes_and_a_hostile_one_without_ma
     assert counts == {
         "conversion.reperformance": 1,
         "conversion.reperformable": 1,
-        "conservation": 1,
+        "conservation": 2,
         "reasons": 1,
     }
     page = html(result)
