@@ -4,14 +4,19 @@ What a digest says stands in spark_audit/digest.py. The last one is read when th
 they are, for `verify`. Threads of one process may add digests; they get their numbers in the order of the calls.
 """
 
+import logging
+import os
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
 from gateway.audit_trail.durable_file import PART_SUFFIX, put_in_place
 from gateway.audit_trail.signing_key import next_key_path, read_key, ready_key, take_over
+from gateway.config import ConfigurationError
 from mq_adapters.reasons import StoreError
 from spark_audit.digest import (
     DIGEST_FOLDER,
@@ -28,6 +33,8 @@ from spark_audit.digest import (
 from spark_audit.record import ZERO_HASH
 
 _SEGMENT_NUMBER: Final = slice(0, 12)
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +84,8 @@ class Digests:
         self._lock = threading.Lock()
         self._last: Digest | None = None
         self._last_bytes = b""
+        #: Why a next key was not taken, as the log has it.
+        self._refusal = ""
         self.folder.mkdir(exist_ok=True, mode=0o700)
         for left in self.folder.glob(f"*{PART_SUFFIX}"):
             left.unlink()
@@ -133,17 +142,32 @@ class Digests:
             self._add(DigestKind.RETENTION, facts | {"head": self.head})
 
     def rotate_if_asked(self, now_us: int) -> bool:
-        """Hands over to the key that lies beside the one in force; whether there was one. Raises ConfigurationError."""
-        if not next_key_path(self._key_path).exists():
+        """Hands over to the key that lies beside the one in force; whether there was one that can take over."""
+        following = self._following_key()
+        if following is None:
             return False
         with self._lock:
-            following = read_key(next_key_path(self._key_path))
             if self._last is not None and public_key_of(following) != public_key_of(self._key):
                 self._write(
                     rotation_digest(self._last, self._last_bytes, old_key=self._key, new_key=following, now_us=now_us)
                 )
             self._key = take_over(self._key_path)
         return True
+
+    def _following_key(self) -> Ed25519PrivateKey | None:
+        """The next key. One that cannot be used is told in the log once: the trail goes on with the key in force."""
+        path = next_key_path(self._key_path)
+        if not path.exists():
+            return None
+        try:
+            following = read_key(path)
+            problem = "" if os.access(path.parent, os.W_OK) else f"{path.parent} cannot be written"
+        except ConfigurationError as error:
+            problem = str(error)
+        if problem and problem != self._refusal:
+            _log.error("signing key not handed over reason=%s", problem)
+        self._refusal = problem
+        return None if problem else following
 
     def _add(self, kind: DigestKind, facts: dict[str, Any]) -> None:
         provenance = self._provenance

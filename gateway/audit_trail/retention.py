@@ -66,6 +66,8 @@ class Retention:
         self._digest_numbers: dict[int, int] = {}
         self._read_through = 0
         self._removed_through = 0
+        #: A retention digest may be there whose segments are not all gone: at the start, and when it was just written.
+        self._is_removing = True
         for left in trail.glob(f"*{COMPRESSED_SUFFIX}{PART_SUFFIX}"):
             left.unlink()
 
@@ -118,13 +120,16 @@ class Retention:
             last = self._last_to_remove(now_us)
             if last is not None:
                 self._digests.add_retention(last.stem, now_us=now_us)
-                self._removed_through = last.number
+                self._removed_through, self._is_removing = last.number, True
+        if not self._is_removing:
+            return False
         gone = [file for file in segment_files(self._trail) if file.number <= self._removed_through]
         for file in gone:
             (self._trail / (file.stem + COMPRESSED_SUFFIX)).unlink(missing_ok=True)
             (self._trail / (file.stem + CLOSED_SUFFIX)).unlink(missing_ok=True)
         if gone:
             sync_folder(self._trail)
+        self._is_removing = False
         return bool(gone)
 
     def _last_to_remove(self, now_us: int) -> SegmentFile | None:

@@ -1,7 +1,7 @@
 """Conversion over HTTP: message bytes in, message bytes out, or JSON with the report. Off unless it is configured.
 
     POST /convert?to=mqrfh2     the message, headers first, as the body; mode, format, ccsid, encoding where known
-    GET  /health                200 while the gateway serves, 503 while it stops, its store has failed or its disk is full
+    GET  /health                200 while the gateway serves; 503 while it stops, its store has failed or space is short
     GET  /openapi.json          the description of all this (openapi.json beside this module)
 
 Nothing is stored and nothing audited. Every error is JSON: reason_code, reason_name, offset, parameter, hint; 4xx is

@@ -233,6 +233,23 @@ def test_a_crash_between_the_rotation_and_the_new_keys_name_is_mended(folder, cl
     assert verify(folder).verdict is Verdict.INTACT
 
 
+def test_a_next_key_that_cannot_be_used_is_told_once_and_stops_nothing(folder, clock, batches, caplog) -> None:
+    path = folder.parent / "trail-key.pem"
+    with Trail.open(folder, now=clock) as trail:
+        trail.append(*batches())
+        trail.close_segment()
+        next_key_path(path).write_bytes(b"no key")
+        next_key_path(path).chmod(0o600)
+        for _ in range(3):
+            trail.tend()
+        trail.append(*batches())
+        trail.close_segment()
+    assert [digest.kind for digest in _digests(folder)] == ["segment", "segment"]
+    assert [record.getMessage().partition(" reason")[0] for record in caplog.records] == ["signing key not handed over"]
+    with Trail.open(folder, now=clock) as trail:
+        trail.append(*batches())
+
+
 def test_a_segment_ends_at_its_size_with_a_digest(folder, clock, batches) -> None:
     first = batches()
     with Trail.open(folder, now=clock, limits=SegmentLimits(size_bytes=len(first[0]))) as trail:
