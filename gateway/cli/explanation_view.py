@@ -20,7 +20,11 @@ def set_up_text(settings: Settings) -> str:
     """The MQSC of every target, one after another."""
     texts = (
         mqsc_text(
-            set_up(target, (route for route in settings.routes if route.target == target.name)),
+            set_up(
+                target,
+                (route for route in settings.routes if route.target == target.name),
+                digest_queue=settings.audit.digest_queue_at(target.name),
+            ),
             heading=heading(target),
         )
         for target in settings.target

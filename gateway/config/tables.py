@@ -169,6 +169,10 @@ class AuditSettings(Table):
     )
     personal_key: str = Field(default="", description='file of that key, 32 random bytes; "": DATA/trail-personal.key')
 
+    def digest_queue_at(self, target: str) -> str:
+        """The queue at a target that digests are put on; "" where that target gets none."""
+        return self.digest_queue if target == self.digest_target else ""
+
 
 class ConversionSettings(Table):
     """A queue whose messages are converted and moved to another; one [[conversion]] each."""

@@ -62,7 +62,14 @@ def explain(settings: Settings, question: Question) -> Explanation:
         route=route,
         commands=tuple(commands),
         sections=tuple(
-            (target, set_up(target, _routes_to(settings, target)))
+            (
+                target,
+                set_up(
+                    target,
+                    _routes_to(settings, target),
+                    digest_queue=settings.audit.digest_queue_at(target.name),
+                ),
+            )
             for target in settings.target
             if target.name in concerned
         ),

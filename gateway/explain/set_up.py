@@ -32,8 +32,11 @@ class Section:
     commands: tuple[str, ...]
 
 
-def set_up(target: TargetSettings, routes: Iterable[RouteSettings]) -> tuple[Section, ...]:
-    """The sections for one target, in the order in which they are to be run; `routes` are those to it."""
+def set_up(target: TargetSettings, routes: Iterable[RouteSettings], *, digest_queue: str = "") -> tuple[Section, ...]:
+    """The sections for one target, in the order in which they are to be run; `routes` are those to it.
+
+    `digest_queue` is the queue there that the trail's digests are put on, "" where there is none.
+    """
     own = tuple(routes)
     sections = [
         _publish_subscribe(),
@@ -41,7 +44,8 @@ def set_up(target: TargetSettings, routes: Iterable[RouteSettings]) -> tuple[Sec
         _gateway_queues(target),
         *_streams(target, own),
         *_topics(target, own),
-        _authority(target, own),
+        *([_digests(digest_queue)] if digest_queue else []),
+        _authority(target, own, digest_queue),
     ]
     return tuple(section for section in sections if section.commands)
 
@@ -167,13 +171,24 @@ def _topics(target: TargetSettings, routes: tuple[RouteSettings, ...]) -> Iterat
     )
 
 
-def _authority(target: TargetSettings, routes: tuple[RouteSettings, ...]) -> Section:
+def _digests(digest_queue: str) -> Section:
+    return Section(
+        title="Digests of the gateway's audit trail: evidence out of the gateway's reach, for whoever audits it.",
+        commands=(
+            f"DEFINE QLOCAL({digest_queue}) DESCR('rfhbridge: signed digests of the trail') "
+            f"MSGDLVSQ(FIFO) MAXDEPTH({_MAXIMUM_DEPTH}) REPLACE",
+        ),
+    )
+
+
+def _authority(target: TargetSettings, routes: tuple[RouteSettings, ...], digest_queue: str) -> Section:
     user = target.user or DEFAULT_USER
     identity = ",SETID" if target.set_identity else ""
     queues: dict[str, str] = dict.fromkeys(state_queues(target), "GET,BROWSE,PUT,INQ")
     queues |= dict.fromkeys((target.subscriber_queue, target.reply_queue), "GET,BROWSE,PUT,INQ")
     queues |= {_back_out_queue(target): "PUT", target.control_queue: "PUT,INQ"}
     queues |= dict.fromkeys(_publication_queues(target, routes), f"PUT,BROWSE,INQ{identity}")
+    queues |= {digest_queue: "PUT"} if digest_queue else {}
     grants = [("QMGR", "", f"CONNECT,INQ{identity}"), *(("QUEUE", name, what) for name, what in queues.items())]
     grants += [("TOPIC", name, "PUB,SUB") for name, _ in topic_objects(target, routes)]
     return Section(

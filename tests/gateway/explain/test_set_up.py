@@ -101,3 +101,11 @@ def test_a_queue_manager_carries_out_the_definitions_again_and_keeps_the_message
             assert queue_manager.mqsc(line).succeeded, line
         assert queue_manager.inquire("RFHBRIDGE.STATE.1").said["DEFPSIST"] == "YES"
         assert queue_manager.get("RFHBRIDGE.STATE.1").body == b"state"
+
+
+def test_digests_of_the_trail_get_their_queue_and_the_user_may_put_on_it_and_no_more() -> None:
+    target = TargetSettings.model_validate({"name": "PLANT", "connections": ["localhost(1414)"], "user": "edge"})
+    text = mqsc_text(set_up(target, (), digest_queue="AUDIT.DIGESTS"), heading="set-up").replace(" +\n       ", " ")
+    assert "DEFINE QLOCAL(AUDIT.DIGESTS)" in text
+    assert "SET AUTHREC PROFILE(AUDIT.DIGESTS) OBJTYPE(QUEUE) PRINCIPAL('edge') AUTHADD(PUT)\n" in text
+    assert "DIGESTS" not in mqsc_text(set_up(target, ()), heading="set-up")
