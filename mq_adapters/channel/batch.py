@@ -39,22 +39,28 @@ def most_messages(local_limit: int, remote_limit: int) -> int:
 
 
 class BatchSize:
-    """The number of messages that the next batch may have: halved when one is refused, doubled when one went through.
+    """The number of messages that the next batch may have: halved when one did not go through, doubled when one did.
 
-    A limit that was met (2024) stays; after other refusals a batch grows again.
+    So a channel gets on over a network that breaks again and again within a whole batch. A limit that was met (2024)
+    stays as long as the connection; after everything else a batch grows again.
     """
 
-    def __init__(self, wanted: int, most_messages: int) -> None:
+    def __init__(self, wanted: int) -> None:
+        self._wanted = wanted
+        self._most_messages = self._largest = self.messages = wanted
+
+    def connected(self, most_messages: int) -> None:
+        """There is a new connection, over which a unit of work holds so many."""
         self._most_messages = most_messages
-        self._largest = min(wanted, most_messages)
-        self.messages = self._largest
+        self._largest = min(self._wanted, most_messages)
+        self.messages = min(self.messages, self._largest)
 
     def limits(self, *, bytes: int, idle_s: float) -> BatchLimits:
         """For the next batch."""
         return BatchLimits(messages=self.messages, most_messages=self._most_messages, bytes=bytes, idle_s=idle_s)
 
     def refused(self, messages: int, reason_code: int) -> None:
-        """A batch of so many was backed out."""
+        """A batch of so many was backed out, or its connection broke."""
         self.messages = max(1, messages // 2)
         if reason_code == ReasonCode.MQRC_SYNCPOINT_LIMIT_REACHED:
             self._largest = self.messages

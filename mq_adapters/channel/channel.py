@@ -82,6 +82,7 @@ class Channel(ABC):
     ) -> None:
         self.name = settings.channel
         self._common = settings
+        self._size = BatchSize(settings.batch_messages)
         self._retry = Retry(settings.retry, now_s=clock.monotonic_s)
         self._connect_local = connect_local
         self._connect_remote = connect_remote
@@ -91,7 +92,6 @@ class Channel(ABC):
         self._local: LocalQueueManager
         self._record: StateRecord
         self._remote: QueueManager
-        self._size: BatchSize
 
     @property
     def status(self) -> ChannelStatus:
@@ -195,9 +195,7 @@ class Channel(ABC):
         self._record.load(self._local)
         with at_remote():
             there = self._remote.inquire("").number("MAXUMSGS")
-        self._size = BatchSize(
-            self._common.batch_messages, most_messages(self._local.inquire("").number("MAXUMSGS"), there)
-        )
+        self._size.connected(most_messages(self._local.inquire("").number("MAXUMSGS"), there))
         with suppress(Stopping):
             self._begin(fence)
             self._board.enter(ChannelState.RUNNING)

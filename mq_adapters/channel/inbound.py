@@ -132,9 +132,10 @@ class Inbound(Channel):
             self._move()
         except (RemoteTrouble, QueueManagerError) as trouble:
             error = trouble.error if isinstance(trouble, RemoteTrouble) else trouble
-            if error.reason_code != ReasonCode.MQRC_SYNCPOINT_LIMIT_REACHED or self._size.messages == 1:
+            messages = self._size.messages
+            self._size.refused(messages, error.reason_code)
+            if error.reason_code != ReasonCode.MQRC_SYNCPOINT_LIMIT_REACHED or messages == 1:
                 raise
-            self._size.refused(self._size.messages, error.reason_code)
             self._local.back_out()
             with at_remote():
                 self._remote.back_out()

@@ -136,6 +136,7 @@ class Outbound(Channel):
             self._carry([self._parcel(message) for message in taken])
         except RemoteTrouble as trouble:
             if trouble.is_in_doubt or what_to_do(trouble.error.reason_code) not in _TOO_LARGE:
+                self._size.refused(len(taken), trouble.error.reason_code)
                 raise
             self._make_smaller(taken, trouble)
         else:

@@ -84,8 +84,14 @@ def test_a_batch_stays_below_the_limits_of_both_units_of_work(here: int, there: 
     assert most_messages(here, there) == most
 
 
+def connected(wanted: int, most: int) -> BatchSize:
+    size = BatchSize(wanted)
+    size.connected(most)
+    return size
+
+
 def test_a_batch_is_halved_when_it_is_refused_and_grows_again():
-    size = BatchSize(100, 3_000)
+    size = connected(100, 3_000)
     size.refused(100, 2003)
     size.refused(50, 2003)
     assert size.messages == 25
@@ -96,9 +102,20 @@ def test_a_batch_is_halved_when_it_is_refused_and_grows_again():
 
 
 def test_a_limit_that_was_met_stays():
-    size = BatchSize(100, 3_000)
+    size = connected(100, 3_000)
     size.refused(100, 2024)
     size.went_through()
     assert size.messages == 50
     size.refused(1, 2024)
     assert size.messages == 1
+
+
+def test_a_batch_that_became_smaller_stays_so_over_a_new_connection_and_a_limit_does_not():
+    size = connected(100, 3_000)
+    size.refused(100, 2024)
+    size.connected(3_000)
+    assert size.messages == 50
+    size.went_through()
+    assert size.messages == 100
+    size.connected(80)
+    assert size.messages == 80

@@ -192,3 +192,18 @@ def test_a_channel_that_was_stopped_goes_on(world: World):
     world.there.faults.heal()
     world.run(channel)
     assert world.there.bodies(STREAM) == TEN
+
+
+# -- a network that breaks often ---------------------------------------------------------------------------------------
+
+
+def test_a_channel_gets_on_although_every_connection_breaks_before_a_whole_batch_is_through(world: World):
+    """Every 60th put breaks the connection, and a batch is 500 messages: it becomes smaller until it gets through."""
+    bodies = [b"message %d" % number for number in range(1_000)]
+    world.send(*bodies)
+    world.there.faults.draw = lambda verb: (
+        (2009, "before") if verb == "put" and world.there.faults.calls["put"] % 60 == 0 else None
+    )
+    world.run(world.outbound(batch_messages=500))
+    assert world.there.bodies(STREAM) == bodies
+    assert sum(world.waits_s) < 600
