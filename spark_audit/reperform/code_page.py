@@ -3,6 +3,7 @@
 from typing import Final, Literal
 
 from spark_audit.reperform.outcome import UnreadableBytes
+from spark_audit.reperform.reason import Reason
 
 #: Single-byte and UTF-8 pages by their IBM number. Others are not re-performable.
 _CODECS: Final = {
@@ -49,7 +50,7 @@ def byte_order(encoding: int) -> Literal["big", "little"]:
         return "big"
     if order == 2:
         return "little"
-    raise UnreadableBytes(f"Encoding {encoding} names no byte order")
+    raise UnreadableBytes(f"Encoding {encoding} names no byte order", 0, Reason.MQRC_SOURCE_INTEGER_ENC_ERROR)
 
 
 def codec_of(coded_char_set_id: int, order: Literal["big", "little"]) -> str:

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 
 from spark_audit.reperform.outcome import UnreadableBytes
+from spark_audit.reperform.reason import Reason
 
 _NAME = r"[^\s<>/='\"]+"
 _TAG = re.compile(rf"<(/?)({_NAME})((?:\s+{_NAME}\s*=\s*(?:'[^'<]*'|\"[^\"<]*\"))*)\s*(/?)>")
@@ -28,7 +29,7 @@ def read_folder(text: str) -> Folder:
     stripped = text.strip(" \0\r\n\t")
     opening = _TAG.match(stripped)
     if opening is None or opening[1]:
-        raise UnreadableBytes("a folder does not begin with a tag")
+        raise _malformed("a folder does not begin with a tag")
     return Folder(name=opening[2], text=stripped)
 
 
@@ -45,13 +46,13 @@ def read_elements(folder: Folder) -> tuple[tuple[str, str], ...]:
             offset += 1
         tag = _TAG.match(folder.text, offset)
         if tag is None:
-            raise UnreadableBytes(f"folder {folder.name} has text outside of its elements", offset)
+            raise _malformed(f"folder {folder.name} has text outside of its elements", offset)
         if tag[1]:
             break
         value, offset = _element_text(folder, tag)
         elements.append((tag[2], value))
     if tag[2] != folder.name or tag.end() != len(folder.text):
-        raise UnreadableBytes(f"folder {folder.name} does not end with its end tag", offset)
+        raise _malformed(f"folder {folder.name} does not end with its end tag", offset)
     return tuple(elements)
 
 
@@ -72,7 +73,7 @@ def _element_text(folder: Folder, tag: re.Match[str]) -> tuple[str, int]:
     end = folder.text.find("<", tag.end())
     closing = _TAG.match(folder.text, end) if end >= 0 else None
     if closing is None or not closing[1] or closing[2] != tag[2]:
-        raise UnreadableBytes(f"element {tag[2]} is not closed where its text ends", tag.end())
+        raise _malformed(f"element {tag[2]} is not closed where its text ends", tag.end())
     return _ENTITY.sub(_entity, folder.text[tag.end() : end]), closing.end()
 
 
@@ -80,12 +81,16 @@ def _entity(reference: re.Match[str]) -> str:
     name = reference[1]
     if not name.startswith("#"):
         if name not in _ENTITIES:
-            raise UnreadableBytes(f"entity &{name}; is not known", reference.start())
+            raise _malformed(f"entity &{name}; is not known", reference.start())
         return _ENTITIES[name]
     number = int(name[2:], 16) if name[1] == "x" else int(name[1:])
     if number > 0x10FFFF or not number or 0xD800 <= number < 0xE000:
-        raise UnreadableBytes(f"character reference &{name}; names no character", reference.start())
+        raise _malformed(f"character reference &{name}; names no character", reference.start())
     return chr(number)
+
+
+def _malformed(what: str, offset: int = 0) -> UnreadableBytes:
+    return UnreadableBytes(what, offset, Reason.MQRC_RFH_FORMAT_ERROR)
 
 
 def _escaped(text: str) -> str:

@@ -20,6 +20,7 @@ from spark_audit.reperform.code_page import byte_order, decode, encode
 from spark_audit.reperform.folder import Folder, read_folder, written_folder
 from spark_audit.reperform.name_value import read_pairs, written_pairs
 from spark_audit.reperform.outcome import UnreadableBytes
+from spark_audit.reperform.reason import Reason
 
 MQRFH = "MQHRF"
 MQRFH2 = "MQHRF2"
@@ -58,6 +59,14 @@ class Header:
 
 def read_chain(data: bytes, described: Surroundings) -> tuple[tuple[Header, ...], Surroundings]:
     """The headers in `data`, all of it, and what the last says of the body."""
+    headers, body, offset = read_headers(data, described)
+    if offset != len(data):
+        raise UnreadableBytes(f"{len(data) - offset} bytes behind the last header", offset)
+    return headers, body
+
+
+def read_headers(data: bytes, described: Surroundings) -> tuple[tuple[Header, ...], Surroundings, int]:
+    """The headers in front of a message's data, what the last says of the body, and where the body begins."""
     headers: list[Header] = []
     offset = 0
     while described.format in (MQRFH, MQRFH2, MQDLH):
@@ -65,11 +74,9 @@ def read_chain(data: bytes, described: Surroundings) -> tuple[tuple[Header, ...]
         header, offset = reader(data, offset, described)
         headers.append(header)
         described = header.following
-    if offset != len(data):
-        raise UnreadableBytes(f"{len(data) - offset} bytes behind the last header", offset)
     if not headers:
         raise UnreadableBytes(f"Format {described.format!r} is neither MQHRF nor MQHRF2")
-    return tuple(headers), described
+    return tuple(headers), described, offset
 
 
 def write_mqrfh(pairs: tuple[tuple[str, str], ...], described: Surroundings, following: Surroundings) -> bytes:
@@ -143,7 +150,7 @@ def _read_header(data: bytes, offset: int, described: Surroundings) -> tuple[Hea
 def _read_dead_letter_header(data: bytes, offset: int, described: Surroundings) -> tuple[Header, int]:
     end = offset + _DEAD_LETTER
     if len(data) < end:
-        raise UnreadableBytes("an MQDLH needs 172 bytes", offset)
+        raise UnreadableBytes("an MQDLH needs 172 bytes", offset, Reason.MQRC_DLH_ERROR)
 
     def number(at: int) -> int:
         return int.from_bytes(data[offset + at : offset + at + 4], described.order, signed=True)
@@ -153,7 +160,7 @@ def _read_dead_letter_header(data: bytes, offset: int, described: Surroundings) 
         return decode(part, described.coded_char_set_id, described.order, offset + at)
 
     if text(0, 4) != "DLH " or number(4) != 1:
-        raise UnreadableBytes("not the structure that Format MQDEAD announces", offset)
+        raise UnreadableBytes("not the structure that Format MQDEAD announces", offset, Reason.MQRC_DLH_ERROR)
     ccsid = number(112)
     following = Surroundings(
         format=text(116, 8).rstrip(" \0"),

@@ -6,6 +6,7 @@ Source: IBM MQ, "NameValueString (MQCHARn)": NUL ends the string; blanks alone s
 import re
 
 from spark_audit.reperform.outcome import UnreadableBytes
+from spark_audit.reperform.reason import Reason
 
 _ITEM = re.compile(r'"((?:[^"]|"")*)"(?= |$)|([^ "]+)(?= |$)')
 
@@ -21,11 +22,11 @@ def read_pairs(text: str) -> tuple[tuple[str, str], ...]:
             continue
         item = _ITEM.match(text, offset)
         if item is None:
-            raise UnreadableBytes("the NameValueString is broken", offset)
+            raise UnreadableBytes("the NameValueString is broken", offset, Reason.MQRC_RFH_STRING_ERROR)
         items.append(item[2] if item[1] is None else item[1].replace('""', '"'))
         offset = item.end()
     if len(items) % 2:
-        raise UnreadableBytes("the last name has no value", len(text))
+        raise UnreadableBytes("the last name has no value", len(text), Reason.MQRC_RFH_STRING_ERROR)
     return tuple(zip(items[::2], items[1::2], strict=True))
 
 

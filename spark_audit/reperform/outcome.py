@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from spark_audit.reperform.reason import Reason
+
 
 class Status(StrEnum):
     """MATCH: the same meaning; DIFFERENCE: another; NOT_REPERFORMABLE: this reading cannot judge it, and says why."""
@@ -28,12 +30,13 @@ class Outcome:
 
 
 class UnreadableBytes(ValueError):
-    """Bytes are not the structure that they should be, at byte `offset`."""
+    """Bytes are not the structure that they should be, at byte `offset`; `reason` is what IBM MQ says of such bytes."""
 
-    def __init__(self, what: str, offset: int = 0) -> None:
-        super().__init__(what, offset)
+    def __init__(self, what: str, offset: int = 0, reason: Reason = Reason.MQRC_RFH_ERROR) -> None:
+        super().__init__(what, offset, reason)
         self.what = what
         self.offset = offset
+        self.reason = reason
 
     def __str__(self) -> str:
         return f"{self.what} at byte {self.offset}"

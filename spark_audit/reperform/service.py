@@ -14,18 +14,13 @@ from spark_audit.reperform.facts import Facts
 from spark_audit.reperform.header import Header, Surroundings, read_chain, write_mqrfh, write_mqrfh2
 from spark_audit.reperform.meaning import PSC, Meaning, meaning_of
 from spark_audit.reperform.outcome import Outcome, Status, UnreadableBytes, compared, first_difference
+from spark_audit.reperform.refusal import refusals
 from spark_audit.reperform.table import NEEDING, ONLY_IN_MQRFH, OPTION_ELEMENTS, TO_NAME
 from spark_audit.reperform.topics import character_patterns, escaped, topic_filter_of
 
-_VERSIONS: Final = {"mqrfh": 1, "mqrfh2": 2}
-_EXTENDED: Final = frozenset({"SubName", "SubIdentity", "SubUserData"})
+VERSIONS: Final = {"mqrfh": 1, "mqrfh2": 2}
+EXTENDED_NAMES: Final = frozenset({"SubName", "SubIdentity", "SubUserData"})
 _PREFIX: Final = "MQPS"
-#: A subscription that depends on these is not to be converted, since it would receive more; a default is none.
-_NARROWING: Final = frozenset({"Filter", "SubPoint"})
-_DEFAULT_POINTS: Final = frozenset({"", "SYSTEM.BROKER.DEFAULT.SUBPOINT"})
-_ONLY_MQRFH_COMMANDS: Final = frozenset({"RegPub", "DeregPub"})
-#: These may say by SubName alone which subscription they mean.
-_BY_NAME: Final = frozenset({"DeregSub", "ReqUpdate"})
 _LOCAL_FIELD: Final = {1: "RegOpt", 2: "PubOpt"}
 
 Fields = tuple[tuple[str, str], ...]
@@ -34,8 +29,8 @@ Fields = tuple[tuple[str, str], ...]
 def reperform_service(facts: Facts) -> Outcome:
     """Judge a message that the conversion service moved."""
     headers, body = read_chain(facts.input, facts.input_described)
-    version = _VERSIONS.get(facts.target, 1 if facts.output_format == "MQHRF" else 2)
-    if _has_header_of(version, headers):
+    version = VERSIONS.get(facts.target, 1 if facts.output_format == "MQHRF" else 2)
+    if has_header_of(version, headers):
         return _unchanged(facts)
     answer = answer_of(headers)
     source = meaning_of(headers, body) if answer is None else None
@@ -52,7 +47,7 @@ def reperform_service(facts: Facts) -> Outcome:
     return _judged(facts, source, actual, version, is_alone=len(headers) == 1)
 
 
-def _has_header_of(version: int, headers: tuple[Header, ...]) -> bool:
+def has_header_of(version: int, headers: tuple[Header, ...]) -> bool:
     """Whether a chain needs no conversion: it has an MQRFH; it has a psc or pscr, or an MQRFH2 and no MQRFH."""
     if version == 1:
         return any(header.version == 1 for header in headers)
@@ -79,8 +74,8 @@ def _judged(facts: Facts, source: Meaning, actual: Meaning, version: int, *, is_
     expected = _expected_fields(source, version, is_extended)
     extended = _extended_fields(source) if is_extended else ()
     words = [] if actual.version == version else [f"the output is no {facts.target} header"]
-    words += _refusals(source, version)
-    words += [] if is_extended else _nameless(source)
+    refused = refusals(source, version, is_extended=is_extended)
+    words += [f"{source.command} was converted{refusal.how}" for refusal in refused]
     words += _field_differences(expected, actual.fields)
     words += _rest_differences(source, actual, extended, facts)
     words += _unreported_options(source, version, is_extended, facts)
@@ -101,12 +96,12 @@ def _expected_fields(source: Meaning, version: int, is_extended: bool) -> Fields
             fields += [(name, pattern) for pattern in patterns if (name, pattern) not in fields]
         elif name in OPTION_ELEMENTS and moves_local and value == "Local":
             fields.append((_LOCAL_FIELD[version], value))
-        elif name not in OPTION_ELEMENTS or value not in _left_out(version, is_extended):
+        elif name not in OPTION_ELEMENTS or value not in left_out_options(version, is_extended):
             fields.append((name, value))
     return tuple(fields)
 
 
-def _left_out(version: int, is_extended: bool) -> frozenset[str]:
+def left_out_options(version: int, is_extended: bool) -> frozenset[str]:
     """Options that the new header must not have."""
     lacking = ONLY_IN_MQRFH if version == 2 else frozenset()
     return lacking if is_extended else lacking | frozenset(NEEDING)
@@ -122,29 +117,7 @@ def _character_patterns(topic_filter: str) -> tuple[str, ...]:
 
 def _extended_fields(source: Meaning) -> Fields:
     named = [(name.removeprefix(_PREFIX), value) for name, value in source.unmapped]
-    return tuple(field for field in named if field[0] in _EXTENDED)
-
-
-def _refusals(source: Meaning, version: int) -> list[str]:
-    """What should have gone to the dead-letter queue."""
-    if version == 2 and source.command in _ONLY_MQRFH_COMMANDS:
-        return [f"{source.command} was converted, though MQRFH2 does not have it"]
-    if source.command == "Publish" or version == 2:
-        return []
-    return [
-        f"{source.command} was converted without its {name}, and receives more than was asked for"
-        for name, value in source.unmapped
-        if name in _NARROWING and not (name == "SubPoint" and value in _DEFAULT_POINTS)
-    ]
-
-
-def _nameless(source: Meaning) -> list[str]:
-    """In strict mode, a command that says by name alone what it means should have gone there too."""
-    is_named = any(name.removeprefix(_PREFIX) == "SubName" for name, _ in source.unmapped)
-    says_which = bool(source.values("Topic")) or "DeregAll" in source.options("RegOpt")
-    if source.command not in _BY_NAME or not is_named or says_which:
-        return []
-    return [f"{source.command} was converted without its SubName, which alone says what it means"]
+    return tuple(field for field in named if field[0] in EXTENDED_NAMES)
 
 
 def _field_differences(expected: Fields, actual: Fields) -> list[str]:
@@ -184,10 +157,11 @@ def _rest_differences(source: Meaning, actual: Meaning, extended: Fields, facts:
 def _unreported_options(source: Meaning, version: int, is_extended: bool, facts: Facts) -> list[str]:
     """Options that were left out and are not named: in the report a field has the name that the input gives it."""
     reported = {name for name, _ in facts.dropped_fields}
+    left_out = left_out_options(version, is_extended)
     return [
         f"option {token} of {name} was dropped without being reported"
         for name, token in source.fields
-        if name in OPTION_ELEMENTS and token in _left_out(version, is_extended) and not reported & {name, TO_NAME[name]}
+        if name in OPTION_ELEMENTS and token in left_out and not reported & {name, TO_NAME[name]}
     ]
 
 

@@ -1,0 +1,253 @@
+"""A captured message: what of it can be read, whether it has a place in the other format, and what it would lose there.
+
+Beside it, where the archive has it, the message that a conversion made of it: performed again and compared.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from spark_audit.record import ConversionKind
+from spark_audit.reperform.announcement import UnknownHeader, announced, check_known
+from spark_audit.reperform.answer import Answer, answer_of
+from spark_audit.reperform.code_page import UnknownCodePage
+from spark_audit.reperform.facts import Facts
+from spark_audit.reperform.header import MQRFH, MQRFH2, Header, Surroundings, read_headers
+from spark_audit.reperform.meaning import Meaning, meaning_of
+from spark_audit.reperform.outcome import UnreadableBytes
+from spark_audit.reperform.reason import Reason
+from spark_audit.reperform.refusal import refusals
+from spark_audit.reperform.service import EXTENDED_NAMES, VERSIONS, has_header_of, left_out_options
+from spark_audit.reperform.table import NEEDING, ONLY_IN_MQRFH, OPTION_ELEMENTS, TO_NAME
+
+_PREFIX: Final = "MQPS"
+_FORMATS: Final = {1: MQRFH, 2: MQRFH2}
+_EXTENDED: Final = "extended"
+
+Pairs = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Captured:
+    """Message data from its first header on, with what is known of its MQMD (None: found in the bytes)."""
+
+    data: bytes
+    format: str | None = None
+    coded_char_set_id: int | None = None
+    encoding: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What is asked of a conversion: `target` is mqrfh or mqrfh2, "" for the format that a message has not."""
+
+    target: str = ""
+    mode: str = "strict"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """Why a message cannot be read or converted, with the reason code of IBM MQ, and at which byte (-1: nowhere)."""
+
+    reason: Reason
+    what: str
+    offset: int = -1
+
+    def __str__(self) -> str:
+        where = "" if self.offset < 0 else f" at byte {self.offset}"
+        return f"{self.reason.name} ({self.reason.value}){where}: {self.what}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Examination:
+    """What a message is: `command` is "" for one without, `target` the format that it was held against.
+
+    `fault`: it cannot be read; `refusal`: it has no place in the target; `unjudged` says why this reading cannot tell;
+    `losses` are names (fields, options, folders) that the target does not take, with the reason.
+    """
+
+    format: str = ""
+    command: str = ""
+    target: str = ""
+    fault: Fault | None = None
+    refusal: Fault | None = None
+    unjudged: str = ""
+    losses: Pairs = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Read:
+    """A message taken apart: headers, what the last says of the body, and where the body begins."""
+
+    described: Surroundings
+    headers: tuple[Header, ...]
+    body: Surroundings
+    body_offset: int
+    answer: Answer | None
+    meaning: Meaning | None
+
+
+def examine(message: Captured, wish: Wish) -> Examination:
+    """What a message is, and what a conversion would make of it."""
+    try:
+        read = _read(message)
+    except UnreadableBytes as error:
+        return Examination(fault=Fault(reason=error.reason, what=error.what, offset=error.offset))
+    except (UnknownCodePage, UnknownHeader) as error:
+        return Examination(unjudged=str(error))
+    version = VERSIONS.get(wish.target) or _other_version(read)
+    target = next(name for name, number in VERSIONS.items() if number == version)
+    command = "" if read.meaning is None else read.meaning.command
+    known = Examination(format=read.described.format, command=command or ("Response" if read.answer else ""))
+    if has_header_of(version, read.headers):
+        return Examination(format=known.format, command=known.command, target=target)
+    return Examination(
+        format=known.format,
+        command=known.command,
+        target=target,
+        refusal=_refusal(read, version, wish.mode),
+        losses=tuple(_losses(read.meaning, version, wish.mode)) if read.meaning else (),
+    )
+
+
+def facts_of(message: Captured, made: Captured, wish: Wish, reported: Pairs | None) -> tuple[Facts, bool]:
+    """The conversion of one message to another as facts to be performed again, and whether the body stayed the same.
+
+    The MQMD keeps CodedCharSetId and Encoding (seed 003, note 2), so `made` has them of `message` where it does not say
+    them. Without a report, everything that is gone counts as reported. Raises what `announced` raises.
+    """
+    described = announced(
+        message.data, format=message.format, coded_char_set_id=message.coded_char_set_id, encoding=message.encoding
+    )
+    made_described = _described_like(made, described, wish)
+    before, after = _split(message.data, described), _split(made.data, made_described)
+    dropped = _gone(message, made, made_described) if reported is None else reported
+    facts = Facts(
+        conversion=ConversionKind.SERVICE.value,
+        command="",
+        topic="",
+        queue="",
+        packet_type=-1,
+        granted_qos=-1,
+        published_qos=-1,
+        is_retained=False,
+        payload_bytes=-1,
+        dropped_fields=dropped,
+        input=before[0],
+        input_format=described.format,
+        input_ccsid=described.coded_char_set_id,
+        input_encoding=described.encoding,
+        output=after[0],
+        output_format=made_described.format,
+        output_ccsid=made_described.coded_char_set_id,
+        output_encoding=made_described.encoding,
+        target=wish.target,
+        mode=wish.mode,
+    )
+    return facts, before[1] == after[1]
+
+
+def _read(message: Captured) -> _Read:
+    described = announced(
+        message.data, format=message.format, coded_char_set_id=message.coded_char_set_id, encoding=message.encoding
+    )
+    headers, body, offset = read_headers(message.data, described)
+    check_known(body.format)
+    answer = answer_of(headers)
+    return _Read(
+        described=described,
+        headers=headers,
+        body=body,
+        body_offset=offset,
+        answer=answer,
+        meaning=_command_of(headers, body) if answer is None else None,
+    )
+
+
+def _command_of(headers: tuple[Header, ...], body: Surroundings) -> Meaning | None:
+    """The command in a chain; None for a chain with other folders or names alone, as those of JMS."""
+    says_command = any(
+        any(folder.name == "psc" for folder in header.folders) or any(name == "MQPSCommand" for name, _ in header.pairs)
+        for header in headers
+    )
+    return meaning_of(headers, body) if says_command else None
+
+
+def _other_version(read: _Read) -> int:
+    return 2 if has_header_of(1, read.headers) and not has_header_of(2, read.headers) else 1
+
+
+def _refusal(read: _Read, version: int, mode: str) -> Fault | None:
+    if read.meaning is None:
+        if read.answer is not None:
+            return None
+        return Fault(reason=Reason.MQRC_RFH_ERROR, what="the headers carry no command of publish/subscribe")
+    patterns = (topic for topic in read.meaning.values("Topic") if "#" in topic.split("/")[:-1])
+    if version == 1 and read.meaning.command != "Publish" and (pattern := next(patterns, None)):
+        what = f"pattern {pattern!r} has # before its last level, which MQRFH cannot say"
+        return Fault(reason=Reason.MQRCCF_TOPIC_ERROR, what=what)
+    refused = next(refusals(read.meaning, version, is_extended=mode == _EXTENDED), None)
+    if refused is None:
+        return None
+    return Fault(reason=refused.reason, what=f"{read.meaning.command} would be converted{refused.how}")
+
+
+def _losses(source: Meaning, version: int, mode: str) -> Iterator[tuple[str, str]]:
+    is_extended = mode == _EXTENDED
+    for name in dict.fromkeys(name for name, _ in source.unmapped):
+        if not (is_extended and name.removeprefix(_PREFIX) in EXTENDED_NAMES):
+            yield name, "it has no row in the table of seed 003"
+    for name, token in source.fields:
+        if name in OPTION_ELEMENTS and token in left_out_options(version, is_extended):
+            own_name = TO_NAME[name] if source.version == 1 else name
+            is_missing = version == 2 and token in ONLY_IN_MQRFH
+            why = f"MQRFH2 has no {token}" if is_missing else f"{token} means nothing without {NEEDING[token]}"
+            yield own_name, why
+    if version == 1:
+        for folder in source.folders:
+            yield folder.name, "MQRFH has no folders"
+
+
+def _described_like(made: Captured, before: Surroundings, wish: Wish) -> Surroundings:
+    """What describes the first header of a message that was made from one so described."""
+    format = made.format
+    if format is None:
+        try:
+            format = announced(made.data).format
+        except (UnreadableBytes, UnknownHeader):
+            format = _FORMATS[VERSIONS.get(wish.target, 2)]
+    return Surroundings(
+        format=format,
+        coded_char_set_id=before.coded_char_set_id if made.coded_char_set_id is None else made.coded_char_set_id,
+        encoding=before.encoding if made.encoding is None else made.encoding,
+    )
+
+
+def _split(data: bytes, described: Surroundings) -> tuple[bytes, bytes]:
+    """Headers and body; what cannot be read counts as headers, so that re-performance says so."""
+    try:
+        _headers, _body, offset = read_headers(data, described)
+    except (UnreadableBytes, UnknownCodePage):
+        return data, b""
+    return data[:offset], data[offset:]
+
+
+def _gone(message: Captured, made: Captured, made_described: Surroundings) -> Pairs:
+    """Names of a message that the one made of it has not: what a report would have to name."""
+    try:
+        before = _read(message)
+        headers, body, _offset = read_headers(made.data, made_described)
+        actual = _command_of(headers, body)
+    except (UnreadableBytes, UnknownCodePage, UnknownHeader):
+        return ()
+    if before.meaning is None or actual is None:
+        return before.answer.named if before.answer else ()
+    kept = {name.removeprefix(_PREFIX) for name, _ in actual.unmapped} | {folder.name for folder in actual.folders}
+    names = [name for name, _ in before.meaning.unmapped if name.removeprefix(_PREFIX) not in kept]
+    names += [folder.name for folder in before.meaning.folders if folder.name not in kept]
+    names += [
+        TO_NAME[name] if before.meaning.version == 1 else name
+        for name, token in before.meaning.fields
+        if name in OPTION_ELEMENTS and (name, token) not in actual.fields
+    ]
+    return tuple((name, "") for name in dict.fromkeys(names))

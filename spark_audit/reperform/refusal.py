@@ -1,0 +1,49 @@
+"""What the other format cannot say: a command of which something would be lost that decides what it does.
+
+RegPub and DeregPub are of MQRFH alone. A subscription by content filter or subscription point would receive more
+without it. Without extended mode, a command that says by SubName alone which subscription it means says nothing.
+Source: seed 003; "Message formats" (file aq19780_).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from spark_audit.reperform.meaning import Meaning
+from spark_audit.reperform.reason import Reason
+
+_ONLY_MQRFH_COMMANDS: Final = frozenset({"RegPub", "DeregPub"})
+#: A subscription that depends on these is not to be converted, since it would receive more; a default is none.
+_NARROWING: Final = frozenset({"Filter", "SubPoint"})
+_DEFAULT_POINTS: Final = frozenset({"", "SYSTEM.BROKER.DEFAULT.SUBPOINT"})
+#: These may say by SubName alone which subscription they mean.
+_BY_NAME: Final = frozenset({"DeregSub", "ReqUpdate"})
+_PREFIX: Final = "MQPS"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """Why a command is not to be converted; `how` goes on after "RegSub was converted"."""
+
+    reason: Reason
+    how: str
+
+
+def refusals(source: Meaning, version: int, *, is_extended: bool) -> Iterator[Refusal]:
+    """Everything that stands against giving a command a header of the other version."""
+    if version == 2 and source.command in _ONLY_MQRFH_COMMANDS:
+        yield Refusal(reason=Reason.MQRC_RFH_COMMAND_ERROR, how=", though MQRFH2 does not have it")
+    elif version == 1 and source.command != "Publish":
+        for name, value in source.unmapped:
+            if name in _NARROWING and not (name == "SubPoint" and value in _DEFAULT_POINTS):
+                how = f" without its {name}, and receives more than was asked for"
+                yield Refusal(reason=Reason.MQRC_RFH_PARM_ERROR, how=how)
+    if not is_extended and _is_nameless(source):
+        how = " without its SubName, which alone says what it means"
+        yield Refusal(reason=Reason.MQRC_RFH_PARM_MISSING, how=how)
+
+
+def _is_nameless(source: Meaning) -> bool:
+    is_named = any(name.removeprefix(_PREFIX) == "SubName" for name, _ in source.unmapped)
+    says_which = bool(source.values("Topic")) or "DeregAll" in source.options("RegOpt")
+    return source.command in _BY_NAME and is_named and not says_which
