@@ -61,6 +61,7 @@ class Passages:
     # -- departures ----------------------------------------------------------------------------------------------------
 
     def _departed(self, unit: UnitOfWork, state: LocalState) -> None:
+        """What applications and the exporter send to a target is no conversion: it has no origin, and leaves no record."""
         targets = {queue: target for target in self._targets for queue in target.transmission_queues}
         letters = {message.msg_id: message for queue, message in unit.puts if _is_dead_letter(message)}
         passages: dict[str, Passage] = {}
@@ -72,7 +73,7 @@ class Passages:
             letter = letters.get(message.msg_id if sent is None else sent.message.msg_id)
             if letter is not None:
                 self._note_dead_letter(unit, queue, message, letter)
-            elif sent is not None:
+            elif sent is not None and message.origin:
                 self._note_departure(unit, state, target, message, sent, passages)
 
     def _read(self, message: Message) -> Transmission | None:

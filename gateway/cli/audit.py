@@ -70,7 +70,7 @@ def run(
 
 audit.command(
     epilog=epilog(
-        "rfhbridge audit verify --data var", "rfhbridge audit verify --public-key gateway.pub --digests /mnt/audit"
+        "rfhbridge audit verify --data var", "rfhbridge audit verify --public-key gateway.pub --digests copies"
     )
 )(verify)
 audit.command(epilog=epilog("rfhbridge audit prove 524648420102030405060708090a0b0c0000000000000001 --out proof.json"))(
