@@ -255,7 +255,7 @@ class QosProof:
     """The ends of all exchanges of one QoS, from clients (`accepted` ...) and to clients (`delivered` ...).
 
     accepted = put + refused + dead_lettered + pending; delivered = completed + unanswered for QoS 1 and 2.
-    `acknowledged`: those for which the gateway sent PUBACK or PUBCOMP. `violations`: of the controls named qos.<qos>.
+    `acknowledged`: those for which the gateway sent PUBACK or PUBCOMP. `violations`: of qos.N and delivery.qosN.
     """
 
     qos: int

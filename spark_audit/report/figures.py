@@ -167,7 +167,7 @@ def qos_proofs(
             delivered=sum(delivered.get((qos, is_completed), 0) for is_completed in (False, True)),
             completed=delivered.get((qos, True), 0),
             unanswered=delivered.get((qos, False), 0) if qos else 0,
-            violations=found.get(f"qos.{qos}", 0),
+            violations=found.get(f"qos.{qos}", 0) + found.get(f"delivery.qos{qos}", 0),
         )
         for qos in (0, 1, 2)
     )

@@ -88,9 +88,11 @@ def test_proofs_tell_the_ends_of_each_qos_in_both_directions(story: DataFrame) -
         Count(group="1", what="pending", count=1),
         Count(group="2", what="put", count=1),
     )
-    nought, one, two = figures.qos_proofs(records, exchanges, (control("qos.1", violations=5),))
+    nought, one, two = figures.qos_proofs(
+        records, exchanges, (control("qos.1", violations=5), control("delivery.qos1", violations=2))
+    )
     assert (nought.delivered, nought.completed, nought.unanswered) == (1, 0, 0)
-    assert (one.accepted, one.put, one.pending, one.acknowledged, one.violations) == (2, 1, 1, 1, 5)
+    assert (one.accepted, one.put, one.pending, one.acknowledged, one.violations) == (2, 1, 1, 1, 7)
     assert (one.delivered, one.completed, one.unanswered) == (1, 1, 0)
     assert (two.accepted, two.put, two.pending, two.violations) == (1, 1, 0, 0)
     assert (two.delivered, two.completed, two.unanswered) == (1, 0, 1)
