@@ -1,8 +1,9 @@
-"""An audit from trail to result: reads, runs every control, sums up. Knows nothing of files that it writes."""
+"""An audit from material to result: runs every control, sums up. Knows nothing of files that it writes or reads."""
 
 import platform
-import time
 from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -11,78 +12,76 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from spark_audit.controls import (
-    batches,
-    chain,
-    conservation,
-    delivery,
-    hashes,
-    lines,
-    passages,
-    payload,
-    qos1,
-    qos2,
-    reasons,
-    reperformance,
-    sequence,
-)
-from spark_audit.controls.control import Control, Severity
+from spark_audit.controls import reperformance
 from spark_audit.controls.control import Scope as ControlScope
-from spark_audit.read import TrailFiles, read_lines
+from spark_audit.controls.control import Severity
+from spark_audit.judgement import Judgement, Progress
+from spark_audit.material import Material
+from spark_audit.period import Period
+from spark_audit.personal import SEALED_PREFIX
+from spark_audit.policy import Policy
+from spark_audit.policy_scope import PolicyScope
 from spark_audit.record import RECORD_VERSION
 from spark_audit.reperform.outcome import Status
 from spark_audit.report import figures
 from spark_audit.report.evidence import with_evidence
 from spark_audit.report.exceptions import write_exceptions
-from spark_audit.result import (
-    AuditResult,
-    ControlResult,
-    ConversionCount,
-    ParameterInForce,
-    Scope,
-    Verdict,
-    Violation,
-    counted,
-)
+from spark_audit.result import AuditResult, ControlResult, ConversionCount, Scope, Verdict, counted
 from spark_audit.verify import LIMITS
 
-CONTROLS: Final = (
-    lines.CONTROL,
-    hashes.CONTROL,
-    chain.CONTROL,
-    sequence.CONTROL,
-    batches.CONTROL,
-    reperformance.CONTROL,
-    reperformance.UNREADABLE,
-    qos1.CONTROL,
-    qos2.CONTROL,
-    delivery.CONTROL,
-    payload.CONTROL,
-    conservation.CONTROL,
-    passages.CONTROL,
-    reasons.CONTROL,
-)
-#: Violations of a control that the result shows, with their bytes.
-SAMPLE: Final = 50
-
-Progress = Callable[[str], None]
+STANDARD_POLICY: Final = Policy()
+#: What only re-performance looks at; without it the lines are a third of their size.
+_BYTES: Final = ("input", "output")
+_SEALED: Final = "the headers are encrypted: name the key with --personal-key"
+Opening = Callable[[DataFrame], DataFrame]
 
 
-def audit(spark: SparkSession, files: TrailFiles, progress: Progress, report_folder: Path | None = None) -> AuditResult:
-    """The result for a trail. `progress` is told a line for people before and after each step.
+def audit(
+    spark: SparkSession,
+    material: Material,
+    progress: Progress,
+    *,
+    policy: Policy = STANDARD_POLICY,
+    report_folder: Path | None = None,
+    opening: Opening | None = None,
+) -> AuditResult:
+    """The result for some material. `progress` is told a line for people after each step.
 
-    With a folder for the report, every violation is written there as Parquet.
+    With a folder for the report, every violation is written there as Parquet. `opening` makes records with encrypted
+    bytes into records in clear.
     """
-    if not files.segments or not files.size_bytes:
-        return not_evaluable("there is no closed segment and no whole line: the trail is empty, or this is not a trail")
-    progress(f"reading {counted(len(files.segments), 'segment')}, {files.size_bytes / 1e6:.1f} MB")
-    trail = read_lines(spark, files).persist()
-    outcomes = reperformance.reperformed(trail.where("is_record")).persist()
+    lines = material.lines.drop(*_BYTES).persist()
+    conversions = material.lines.where("is_record").where(material.period.holds())
+    is_sealed = opening is None and _is_sealed(conversions)
+    outcomes = reperformance.reperformed(opening(conversions) if opening else conversions).persist()
     try:
-        return _audited(trail, outcomes, files, progress, report_folder)
+        scope = replace(
+            figures.scope(lines, size_bytes=material.size_bytes, torn_files=material.torn),
+            from_us=material.period.from_us,
+            until_us=material.period.until_us,
+        )
+        if reason := _why_not_evaluable(lines, scope, material.period):
+            return not_evaluable(reason, scope)
+        judgement = Judgement(
+            spark=spark,
+            material=material,
+            frames={
+                ControlScope.LINES: lines,
+                ControlScope.RECORDS: lines.where("is_record"),
+                ControlScope.CONVERSIONS: outcomes,
+            },
+            scope=_scope_of(policy, material.period),
+            progress=progress,
+            without={ControlScope.CONVERSIONS: _SEALED} if is_sealed else {},
+        )
+        with closing(judgement):
+            for control in policy.controls():
+                judgement.judge(control)
+            progress("adding up")
+            return _summed_up(judgement, scope, material, report_folder)
     finally:
         outcomes.unpersist()
-        trail.unpersist()
+        lines.unpersist()
 
 
 def not_evaluable(reason: str, scope: Scope | None = None) -> AuditResult:
@@ -97,74 +96,48 @@ def not_evaluable(reason: str, scope: Scope | None = None) -> AuditResult:
     )
 
 
-def _audited(
-    trail: DataFrame, outcomes: DataFrame, files: TrailFiles, progress: Progress, report_folder: Path | None
-) -> AuditResult:
-    records = trail.where("is_record")
-    scope = figures.scope(trail, size_bytes=files.size_bytes, torn_files=files.torn)
-    reason = _why_not_evaluable(records, scope)
-    if reason:
-        return not_evaluable(reason, scope)
-    frames = {ControlScope.LINES: trail, ControlScope.RECORDS: records, ControlScope.CONVERSIONS: outcomes}
-    found = [_run(control, frames[control.scope], progress) for control in CONTROLS]
-    results = tuple(result for result, _frame in found)
-    progress("adding up")
+def _is_sealed(records: DataFrame) -> bool:
+    """Whether bytes of conversions are encrypted."""
+    return not records.where(sf.col("input").startswith(SEALED_PREFIX)).isEmpty()
+
+
+def _scope_of(policy: Policy, period: Period) -> PolicyScope:
+    """What is told: the policy's scope, with the period that was asked for in the place of its own."""
+    if period.is_everything:
+        return policy.scope
+    return replace(policy.scope, from_us=period.from_us, until_us=period.until_us)
+
+
+def _why_not_evaluable(lines: DataFrame, scope: Scope, period: Period) -> str:
+    if not scope.records:
+        return "no line of the trail is an audit record"
+    records = lines.where("is_record")
+    unknown = records.where(sf.col("version") != RECORD_VERSION).count()
+    if unknown:
+        return f"{unknown} records have another version than {RECORD_VERSION}; use the program that wrote them"
+    if not period.is_everything and records.where(period.holds()).isEmpty():
+        return "no record lies within the period"
+    return ""
+
+
+def _summed_up(judgement: Judgement, scope: Scope, material: Material, report_folder: Path | None) -> AuditResult:
+    outcomes = judgement.frames[ControlScope.CONVERSIONS]
+    results = tuple(result for result, _frame in judgement.found)
     conversions = figures.conversions(outcomes)
     verdict, reason = _verdict(results, conversions, scope)
+    exceptions = write_exceptions(judgement.spark, judgement.found, report_folder) if report_folder else ""
     result = AuditResult(
         verdict=verdict,
         reason=reason,
         audited_at=_now(),
         scope=scope,
-        controls=with_evidence(results, trail, outcomes),
+        controls=with_evidence(results, material.lines, outcomes),
         conversions=conversions,
-        exceptions=write_exceptions(trail.sparkSession, found, report_folder) if report_folder else "",
+        exceptions=exceptions,
         versions=_versions(),
         limits=LIMITS,
     )
-    return figures.with_figures(result, records)
-
-
-def _why_not_evaluable(records: DataFrame, scope: Scope) -> str:
-    if not scope.records:
-        return "no line of the trail is an audit record"
-    unknown = records.where(sf.col("version") != RECORD_VERSION).count()
-    if unknown:
-        return f"{unknown} records have another version than {RECORD_VERSION}; use the program that wrote them"
-    return ""
-
-
-def _run(control: Control, frame: DataFrame, progress: Progress) -> tuple[ControlResult, DataFrame]:
-    """What the control found, and the frame of all of it."""
-    started = time.monotonic()
-    found = control.find(frame).select("gateway", "sequence", "subject", "detail")
-    rows = found.limit(SAMPLE + 1).collect()
-    count = len(rows) if len(rows) <= SAMPLE else found.count()
-    seconds = time.monotonic() - started
-    sample = sorted(rows[:SAMPLE], key=lambda row: (row["gateway"] or "", row["sequence"] or 0))
-    progress(f"{control.identifier}: {counted(count, 'violation')} ({seconds:.1f} s)")
-    result = ControlResult(
-        identifier=control.identifier,
-        title=control.title,
-        severity=control.severity.value,
-        source=control.source,
-        violations=count,
-        sample=tuple(
-            Violation(
-                gateway=row["gateway"] or "",
-                sequence=row["sequence"] or 0,
-                subject=row["subject"] or "",
-                detail=row["detail"] or "",
-            )
-            for row in sample
-        ),
-        seconds=round(seconds, 3),
-        parameters=tuple(
-            ParameterInForce(name=each.name, value=each.value, unit=each.unit, meaning=each.meaning)
-            for each in control.parameters
-        ),
-    )
-    return result, found
+    return figures.with_figures(result, judgement.frames[ControlScope.RECORDS].where(material.period.holds()))
 
 
 def _verdict(
@@ -177,7 +150,8 @@ def _verdict(
         return Verdict.VIOLATIONS, f"{counted(total, 'violation')} of {names}"
     judged = sum(count.count for count in conversions if count.status != Status.NOT_REPERFORMABLE)
     if conversions and not judged:
-        return Verdict.NOT_EVALUABLE, "no conversion could be performed again"
+        unable = [result.not_evaluable for result in results if result.not_evaluable == _SEALED]
+        return Verdict.NOT_EVALUABLE, unable[0] if unable else "no conversion could be performed again"
     return (
         Verdict.CLEAN,
         f"{counted(scope.records, 'record')}, {counted(judged, 'conversion')} performed again, no violation",

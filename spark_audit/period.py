@@ -51,6 +51,9 @@ class Period:
         return names[concerned[0] : concerned[-1] + 1] if concerned else []
 
 
+EVERYTHING: Final = Period()
+
+
 def hour_of(segment: str) -> int:
     """When the hour began that a segment is named after, microseconds; 0 where its name says none that exists."""
     named = _HOUR.match(segment)
@@ -72,3 +75,8 @@ def moment_of(text: str) -> int:
     if microseconds <= 0:
         raise ValueError(f"{text} is not after 1970")
     return microseconds
+
+
+def moment_text(at_us: int) -> str:
+    """The same time in ISO 8601, UTC."""
+    return (_EPOCH + timedelta(microseconds=at_us)).isoformat().replace("+00:00", "Z")

@@ -20,7 +20,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from spark_audit.period import Period
+from spark_audit.period import EVERYTHING, Period
 from spark_audit.record import FIELDS, HASH_SUFFIX_BYTES
 from spark_audit.schema import CORRUPT, line_schema
 
@@ -32,7 +32,6 @@ _RATIO: Final = 10
 _LINE_SHOWN: Final = 200
 _REQUIRED: Final = ("version", "sequence", "batch", "gateway", "kind")
 _GLOB_CHARACTERS: Final = re.compile(r"([\\{}\[\]*?])")
-_EVERYTHING: Final = Period()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +62,7 @@ class TrailFiles:
         return sum(path.stat().st_size * (_RATIO if path.suffix == _COMPRESSED else 1) for path in self.segments)
 
 
-def trail_files(trail_dir: Path, scratch: Path, *, period: Period = _EVERYTHING, with_open: bool = True) -> TrailFiles:
+def trail_files(trail_dir: Path, scratch: Path, *, period: Period = EVERYTHING, with_open: bool = True) -> TrailFiles:
     """The files of a trail. Raises OSError where the folder cannot be read; a segment may be closed meanwhile.
 
     `scratch` takes the copy of an open segment. Where workers do not see it, leave the open segment out.

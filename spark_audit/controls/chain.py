@@ -6,7 +6,7 @@ The order is that of the lines in the files, not of their numbers: sorting would
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sf
 
-from spark_audit.controls.control import Control, Scope, Severity, trail_key, violations
+from spark_audit.controls.control import Control, Scope, Severity, in_trail, trail_key, violations
 from spark_audit.controls.window_edge import FROM_START
 from spark_audit.record import ZERO_HASH
 
@@ -22,7 +22,7 @@ def find(records: DataFrame, *, from_start: bool) -> DataFrame:
     )
     broken = joined.where(~sf.col("prev").eqNullSafe(sf.col("due")))
     detail = sf.concat(sf.lit("prev is not the hash of the record before, "), sf.coalesce("due", sf.lit("none")))
-    return violations(broken, subject=sf.col("segment"), detail=detail)
+    return violations(broken, subject=in_trail(broken, sf.col("segment")), detail=detail)
 
 
 def _heads(links: DataFrame, trail: tuple[str, ...]) -> DataFrame:

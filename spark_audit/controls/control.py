@@ -80,6 +80,11 @@ def trail_key(frame: DataFrame) -> tuple[str, ...]:
     return ("trail",) if "trail" in frame.columns else ()
 
 
+def in_trail(frame: DataFrame, name: Column) -> Column:
+    """The name of a file, with its trail in front where several are in one frame."""
+    return sf.concat("trail", sf.lit("/"), name) if trail_key(frame) else name
+
+
 def violations(frame: DataFrame, *, subject: Column, detail: Column) -> DataFrame:
     """The columns of a violation; `gateway` and `sequence` are the frame's own."""
     return frame.select("gateway", "sequence", subject.alias("subject"), detail.alias("detail"))

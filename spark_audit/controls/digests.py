@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as sf
 
-from spark_audit.controls.control import Control, Parameter, Scope, Severity, all_of, trail_key, violations
+from spark_audit.controls.control import Control, Parameter, Scope, Severity, in_trail, trail_key, violations
 from spark_audit.digest import (
     LARGEST_DIGEST_BYTES,
     DigestKind,
@@ -32,6 +32,8 @@ _SCHEMA: Final = (
     + ", ".join(f"{name} long" for name in _NUMBERS)
 )
 _NAMES: Final = tuple(column.split()[0] for column in _SCHEMA.split(", "))
+#: When it is broken, and the words for it.
+Rule = tuple[Column, Column]
 #: Digests are small and many: so many tasks read them.
 _READING_TASKS: Final = 2
 _NUMBER_DIGITS: Final = 12
@@ -55,11 +57,17 @@ def no_digests(spark: SparkSession) -> DataFrame:
 
 
 def beside_segments(
-    digests: DataFrame, lines: DataFrame, *, copies: DataFrame | None = None, public_key: str = ""
+    digests: DataFrame,
+    lines: DataFrame,
+    *,
+    is_whole: bool = True,
+    copies: DataFrame | None = None,
+    public_key: str = "",
 ) -> DataFrame:
     """The frame of this control: each digest with the segment that it is of, and each segment that has none.
 
-    `copies` and `public_key` (hex) are the outside anchor. All frames may have a column `trail`.
+    `copies` and `public_key` (hex) are the outside anchor. Where the lines are not `is_whole`, but those of a period,
+    the segments before the first and behind the last of them are not missing. All frames may have a column `trail`.
     """
     trail = list(trail_key(lines))
     measured = _measured(lines, trail)
@@ -67,7 +75,14 @@ def beside_segments(
     stem = sf.when(sf.col("kind") == DigestKind.SEGMENT, sf.col("segment"))
     told = digests.withColumnRenamed("records", "lines_told").withColumn("stem", stem)
     told = told.join(sequences, [*trail, "stem", "gateway"], "left").join(measured, [*trail, "stem"], "full")
+    told = told.withColumn("is_due", sf.lit(True) if is_whole else _is_within_what_was_read(trail))
     return _with_copies(told, copies, trail).withColumn("anchor_key", sf.lit(public_key))
+
+
+def _is_within_what_was_read(trail: list[str]) -> Column:
+    everywhere = Window.partitionBy(*trail)
+    read = sf.when(sf.col("lines").isNotNull(), sf.col("stem"))
+    return sf.col("stem").between(sf.min(read).over(everywhere), sf.max(read).over(everywhere))
 
 
 def _measured(lines: DataFrame, trail: list[str]) -> DataFrame:
@@ -126,65 +141,69 @@ def _parsed(number: int, content: bytes | None) -> dict[str, Any]:
 
 
 def find(digests: DataFrame, *, required: bool) -> DataFrame:
+    """All rules in one pass: a row says each that it breaks."""
     trail = list(trail_key(digests))
-    files = _in_order(digests.where(sf.col("number").isNotNull()), trail)
-    subject = sf.format_string("digests/%012d.digest", "number")
-    found = [_said(files, wrong, subject, detail) for wrong, detail in _rules_of_digests()]
-    found += [_said(files, wrong, sf.col("stem"), detail) for wrong, detail in _rules_of_segments()]
-    return all_of(*found, *_about_the_whole(digests, trail, required=required))
-
-
-def _said(frame: DataFrame, wrong: Column, subject: Column, detail: Column) -> DataFrame:
-    told = frame.where(wrong).select(
+    file = in_trail(digests, sf.format_string("digests/%012d.digest", "number"))
+    segment = in_trail(digests, sf.col("stem"))
+    whole = in_trail(digests, sf.lit("digests"))
+    rules = [(file, *rule) for rule in _rules_of_digests()]
+    rules += [(segment, *rule) for rule in (*_rules_of_segments(), *_rules_of_undigested(required=required))]
+    strange = (sf.col("anchor_key") != "") & (sf.col("row") == 1) & ~sf.array_contains("keys", sf.col("anchor_key"))
+    rules.append((whole, strange, sf.lit("none is signed by the public key that was given")))
+    broken = [
+        sf.when(wrong, sf.struct(subject.alias("subject"), detail.alias("detail"))) for subject, wrong, detail in rules
+    ]
+    told = _in_order(digests, trail).select(
         sf.coalesce("gateway", sf.lit("")).alias("gateway"),
         sf.coalesce("last_sequence", sf.lit(0)).alias("sequence"),
-        subject.alias("of"),
-        sf.coalesce(detail, sf.lit("")).alias("words"),
+        sf.explode(sf.array_compact(sf.array(*broken))).alias("found"),
     )
-    return violations(told, subject=sf.col("of"), detail=sf.col("words"))
+    return violations(told, subject=sf.col("found.subject"), detail=sf.coalesce("found.detail", sf.lit("")))
 
 
-def _in_order(files: DataFrame, trail: list[str]) -> DataFrame:
-    """Each digest with what the ones before it make due: number, link, key, head of records, number of the segment."""
-    in_order = Window.partitionBy(*trail).orderBy("number")
+def _in_order(digests: DataFrame, trail: list[str]) -> DataFrame:
+    """Each row with what the ones before it make due, and what is known of the whole trail."""
+    is_file = sf.col("number").isNotNull()
+    in_order = Window.partitionBy(*trail, is_file).orderBy("number")
     before = in_order.rowsBetween(Window.unboundedPreceding, -1)
+    everywhere = Window.partitionBy(*trail)
     key_after = sf.when(sf.col("new_public_key") != "", sf.col("new_public_key")).otherwise(sf.col("public_key"))
-    of_segment = sf.col("kind") == DigestKind.SEGMENT
-    segment_number = sf.substring("segment", 1, _NUMBER_DIGITS).try_cast("long")
-    removed = sf.when(sf.col("kind") == DigestKind.RETENTION, segment_number)
-    return files.select(
+    of_segment, of_removal = (sf.col("kind") == kind for kind in (DigestKind.SEGMENT, DigestKind.RETENTION))
+    number = sf.substring("segment", 1, _NUMBER_DIGITS).try_cast("long")
+
+    def last_before(value: Column, otherwise: Column) -> Column:
+        return sf.coalesce(sf.last(sf.when(of_segment, value), ignorenulls=True).over(before), otherwise)
+
+    return digests.select(
         "*",
-        segment_number.alias("segment_number"),
+        number.alias("segment_number"),
         sf.try_add(sf.coalesce(sf.lag("number").over(in_order), sf.lit(0)), sf.lit(1)).alias("due_number"),
         sf.coalesce(sf.lag("file_sha256").over(in_order), sf.lit(ZERO_HASH)).alias("due_previous"),
         sf.last(key_after, ignorenulls=True).over(before).alias("due_key"),
-        sf.coalesce(
-            sf.last(sf.when(of_segment, sf.col("head")), ignorenulls=True).over(before), sf.lit(ZERO_HASH)
-        ).alias("due_head"),
-        sf.coalesce(sf.last(sf.when(of_segment, segment_number), ignorenulls=True).over(before), sf.lit(0)).alias(
-            "segment_before"
-        ),
-        sf.coalesce(sf.max(removed).over(Window.partitionBy(*trail)), sf.lit(0)).alias("removed_up_to"),
+        last_before(sf.col("head"), sf.lit(ZERO_HASH)).alias("due_head"),
+        last_before(number, sf.lit(0)).alias("segment_before"),
+        sf.coalesce(sf.max(sf.when(of_removal, number)).over(everywhere), sf.lit(0)).alias("removed_up_to"),
+        sf.max(sf.when(of_segment, sf.col("stem"))).over(everywhere).alias("last_digested"),
+        sf.collect_set("public_key").over(everywhere).alias("keys"),
+        sf.row_number().over(everywhere.orderBy(sf.col("number").asc_nulls_last(), "stem")).alias("row"),
     )
 
 
-def _rules_of_digests() -> tuple[tuple[Column, Column], ...]:
+def _rules_of_digests() -> tuple[Rule, ...]:
     """What is wrong with a digest itself, and the words for it. A comparison with null finds nothing."""
     is_there, copied = sf.col("file_sha256").isNotNull(), sf.col("copy_sha256").isNotNull()
     of_segment = sf.col("kind") == DigestKind.SEGMENT
+    due, number = sf.col("due_number"), sf.col("number")
     return (
         (sf.col("problem").isNotNull(), sf.col("problem")),
-        (
-            sf.col("number") != sf.col("due_number"),
-            sf.format_string("digest %d was due: digests are missing", "due_number"),
-        ),
-        (sf.col("inner_number") != sf.col("number"), sf.format_string("it holds digest %d", "inner_number")),
+        (number != due, sf.format_string("digest %d was due: digests are missing", due)),
+        (sf.col("inner_number") != number, sf.format_string("it holds digest %d", "inner_number")),
         (sf.col("previous") != sf.col("due_previous"), sf.lit("it does not follow the digest before it")),
         (~sf.col("is_signed"), sf.lit("its signature is not that of its key over its bytes: it was changed")),
         (sf.col("public_key") != sf.col("due_key"), sf.lit("it is signed by a key that no rotation brought")),
         (
             ~of_segment & (sf.col("head") != sf.col("due_head")),
-            sf.lit("its head is not that of the last segment's digest"),
+            sf.lit("its head is not that of the digest of the last segment"),
         ),
         (
             of_segment & (sf.col("segment_number") != sf.col("segment_before") + 1),
@@ -193,17 +212,14 @@ def _rules_of_digests() -> tuple[tuple[Column, Column], ...]:
             ),
         ),
         (copied & ~is_there & sf.col("problem").isNull(), sf.lit("it is missing, though there is a copy of it")),
-        (
-            copied & is_there & (sf.col("file_sha256") != sf.col("copy_sha256")),
-            sf.lit("it is not the digest that was copied"),
-        ),
+        (copied & (sf.col("file_sha256") != sf.col("copy_sha256")), sf.lit("it is not the digest that was copied")),
     )
 
 
-def _rules_of_segments() -> tuple[tuple[Column, Column], ...]:
+def _rules_of_segments() -> tuple[Rule, ...]:
     """What is wrong between a digest and its segment."""
     of_segment, is_read = sf.col("kind") == DigestKind.SEGMENT, sf.col("lines").isNotNull()
-    is_removed = sf.col("segment_number") <= sf.col("removed_up_to")
+    is_missing = of_segment & ~is_read & sf.col("is_due") & (sf.col("segment_number") > sf.col("removed_up_to"))
     zero = sf.lit(0)
     compared = (
         ("lines", sf.col("lines_told"), sf.col("lines")),
@@ -220,30 +236,16 @@ def _rules_of_segments() -> tuple[tuple[Column, Column], ...]:
         )
         for name, told, actual in compared
     )
-    return ((of_segment & ~is_read & ~is_removed, sf.lit("it is missing: its digest is there")), *unlike)
+    return ((is_missing, sf.lit("it is missing: its digest is there")), *unlike)
 
 
-def _about_the_whole(digests: DataFrame, trail: list[str], *, required: bool) -> Iterator[DataFrame]:
-    """Segments that have no digest though later ones do, a key that was given and never signed, no digest at all."""
-    everywhere = Window.partitionBy(*trail)
-    told = digests.select(
-        "*",
-        sf.max(sf.when(sf.col("kind") == DigestKind.SEGMENT, sf.col("stem"))).over(everywhere).alias("last_digested"),
-        sf.collect_set("public_key").over(everywhere).alias("keys"),
-        sf.row_number().over(everywhere.orderBy(sf.col("number").asc_nulls_last(), "stem")).alias("row"),
-    )
+def _rules_of_undigested(*, required: bool) -> tuple[Rule, ...]:
+    """Segments that have no digest: behind the last one they wait for theirs."""
     without = sf.col("number").isNull() & sf.col("is_closed")
-    yield _said(
-        told,
-        without & (sf.col("stem") < sf.col("last_digested")),
-        sf.col("stem"),
-        sf.lit("it has no digest, later ones have"),
-    )
-    strange = (sf.col("anchor_key") != "") & (sf.col("row") == 1) & ~sf.array_contains("keys", sf.col("anchor_key"))
-    yield _said(told, strange, sf.lit("digests"), sf.lit("none is signed by the public key that was given"))
-    if required:
-        none = without & (sf.size("keys") == 0)
-        yield _said(told, none, sf.col("stem"), sf.lit("there is no digest at all: nothing is signed"))
+    overtaken = (without & (sf.col("stem") < sf.col("last_digested")), sf.lit("it has no digest, later ones have"))
+    if not required:
+        return (overtaken,)
+    return overtaken, (without & (sf.size("keys") == 0), sf.lit("there is no digest at all: nothing is signed"))
 
 
 def _text(value: Column) -> Column:

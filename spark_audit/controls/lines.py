@@ -3,7 +3,7 @@
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sf
 
-from spark_audit.controls.control import Control, Scope, Severity, trail_key, violations
+from spark_audit.controls.control import Control, Scope, Severity, in_trail, trail_key, violations
 
 
 def find(lines: DataFrame) -> DataFrame:
@@ -14,7 +14,7 @@ def find(lines: DataFrame) -> DataFrame:
     numbered = lines.join(damaged, file, "left_semi").withColumn("number", sf.row_number().over(order))
     return violations(
         numbered.where(~sf.col("is_record")),
-        subject=sf.concat(sf.col("segment"), sf.lit(", line "), sf.col("number").cast("string")),
+        subject=in_trail(numbered, sf.concat(sf.col("segment"), sf.lit(", line "), sf.col("number").cast("string"))),
         detail=sf.concat(sf.lit("no audit record: "), sf.col("line")),
     )
 

@@ -1,7 +1,41 @@
 """What the check without Spark says, as a part of the result."""
 
-from spark_audit.result import Integrity, IntegrityProblem
-from spark_audit.verify import Verification
+from dataclasses import replace
+
+from spark_audit.result import Integrity, IntegrityProblem, counted
+from spark_audit.verify import Verdict, Verification
+
+#: The worst first.
+_ORDER = (Verdict.VIOLATED, Verdict.NOT_EVALUABLE, Verdict.INTACT, Verdict.ANCHORED)
+
+
+def integrity_of_all(trails: tuple[str, ...], verifications: tuple[Verification, ...]) -> Integrity:
+    """What it says of several trails: the worst verdict, the sums, and the problems with the names of their trails."""
+    if not verifications:
+        return Integrity(reason="the check without Spark needs the trail itself")
+    parts = [integrity_of(each) for each in verifications]
+    if len(parts) == 1:
+        return parts[0]
+    worst = min(range(len(parts)), key=lambda place: _ORDER.index(verifications[place].verdict))
+    named = list(zip(trails, parts, strict=True))
+    return replace(
+        parts[worst],
+        reason=f"{trails[worst]}: {parts[worst].reason}",
+        anchors=(),
+        segments=sum(part.segments for part in parts),
+        segments_removed=sum(part.segments_removed for part in parts),
+        digests=sum(part.digests for part in parts),
+        records=sum(part.records for part in parts),
+        records_without_digest=sum(part.records_without_digest for part in parts),
+        head="",
+        digest_head="",
+        public_keys=tuple(key for part in parts for key in part.public_keys),
+        notes=(counted(len(parts), "trail"), *(f"{name}: {note}" for name, part in named for note in part.notes)),
+        problems=tuple(
+            replace(problem, segment=f"{name}/{problem.segment}") for name, part in named for problem in part.problems
+        ),
+        problem_count=sum(part.problem_count for part in parts),
+    )
 
 
 def integrity_of(verification: Verification) -> Integrity:

@@ -1,0 +1,195 @@
+"""`run`: trails, or what `ingest` made of them, through every control; reports and summary."""
+
+import argparse
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from rich.console import Console
+
+from spark_audit.commands.spark import SparkDoesNotStart, scratch_folder, spark_session
+from spark_audit.commands.terminal import USAGE, Tell, first_line, not_written, tell_of
+from spark_audit.interruption import Interruption
+from spark_audit.period import Period, moment_text
+from spark_audit.personal import PersonalKey, UnusablePersonalKey
+from spark_audit.report import check_report_folder, print_summary, write_report
+from spark_audit.report.integrity import integrity_of_all
+from spark_audit.result import AuditResult
+from spark_audit.verify import Anchor, UnusableAnchor, Verification, verify
+
+if TYPE_CHECKING:
+    from spark_audit.audit import Opening
+    from spark_audit.policy import Policy
+    from spark_audit.read import TrailFiles
+
+TRAIL_FOLDER: Final = "trail"
+_PIPE_COLUMNS: Final = 160
+
+
+class WrongUse(Exception):
+    """What was named cannot be used: the text says what and why."""
+
+
+def run(options: argparse.Namespace, interruption: Interruption) -> int:
+    """Runs the command; returns the exit code."""
+    tell = tell_of("run", options.log_format)
+    try:
+        command = _Run(options, tell, interruption)
+    except (WrongUse, UnusableAnchor, UnusablePersonalKey) as error:
+        tell(str(error), "error")
+        return USAGE
+    except OSError as error:
+        tell(f"{error.filename} cannot be read: {error.strerror}", "error")
+        return USAGE
+    try:
+        check_report_folder(options.out)  # now, not when Spark has done its work
+    except OSError as error:
+        return not_written(options.out, error, tell)
+    result = command.result()
+    try:
+        files = write_report(result, options.out)
+    except OSError as error:
+        return not_written(options.out, error, tell)
+    tell(f"wrote {', '.join(file.name for file in files)} in {options.out}")
+    if options.json:
+        sys.stdout.write(result.as_json())
+    else:
+        width = None if sys.stdout.isatty() else _PIPE_COLUMNS
+        print_summary(result, Console(width=width, highlight=False))
+    return result.verdict.exit_code
+
+
+def trail_folders(options: argparse.Namespace) -> tuple[Path, ...]:
+    """The folders of the trails that are named. Raises WrongUse where one is not there, or is named twice."""
+    named = (*options.data, *options.trail)
+    for folder in named:
+        if not folder.is_dir():
+            raise WrongUse(f"{folder} is no folder")
+    folders = tuple(folder / TRAIL_FOLDER for folder in options.data) + tuple(options.trail)
+    if len({folder.resolve() for folder in folders}) < len(folders):
+        raise WrongUse("a trail is named twice")
+    return folders
+
+
+class _Run:
+    """One audit, with everything that was named read and checked. Raises what says why it cannot be used."""
+
+    def __init__(self, options: argparse.Namespace, tell: Tell, interruption: Interruption) -> None:
+        from spark_audit.session import SparkPlace
+
+        self.options, self.tell, self.interruption = options, tell, interruption
+        self.folders = trail_folders(options)
+        self.period = Period(from_us=options.from_us, until_us=options.until_us)
+        self.place = SparkPlace(master=options.master, remote=options.remote)
+        self.policy = _policy(options.policy)
+        self.anchor = Anchor.read(public_key_file=options.public_key, digests=options.digests)
+        self.opening = _opening(options.personal_key)
+
+    def result(self) -> AuditResult:
+        """The whole result; what keeps Spark from starting or a trail from being read makes it `not evaluable`."""
+        with scratch_folder() as scratch:
+            verifications = tuple(verify(folder, self.anchor) for folder in self.folders)
+            result = self._of_trails(scratch, verifications)
+        return replace(
+            result,
+            integrity=integrity_of_all(tuple(map(str, self.folders)), verifications),
+            command=_repeatable(self.options),
+            policy="" if self.options.policy is None else str(self.options.policy),
+            policy_sha256=self.policy.sha256,
+        )
+
+    def _of_trails(self, scratch: Path, verifications: tuple[Verification, ...]) -> AuditResult:
+        from spark_audit.audit import not_evaluable
+
+        trails: list[TrailFiles] = []
+        for folder in self.folders:
+            files, reason = _files_of(folder, scratch, self.period, with_open=self.place.is_here)
+            if files is None:
+                return not_evaluable(reason)
+            trails.append(files)
+        return self._judged(scratch, trails, verifications)
+
+    def _judged(
+        self, scratch: Path, trails: "list[TrailFiles]", verifications: tuple[Verification, ...]
+    ) -> AuditResult:
+        from pyspark.errors import PySparkException
+
+        from spark_audit.audit import audit, not_evaluable
+        from spark_audit.material import material_of
+
+        self.tell("starting Spark")
+        text_bytes = sum(files.text_bytes for files in trails)
+        try:
+            with spark_session(scratch, text_bytes, self.place, self.options.memory, self.interruption) as spark:
+                self.tell(_reading(trails))
+                material = material_of(
+                    spark, trails, period=self.period, anchor=self.anchor, verifications=verifications
+                )
+                return audit(
+                    spark,
+                    material,
+                    self.tell,
+                    policy=self.policy,
+                    report_folder=self.options.out,
+                    opening=self.opening,
+                )
+        except SparkDoesNotStart as error:
+            return not_evaluable(str(error))
+        except PySparkException as error:
+            return not_evaluable(f"Spark gave up: {first_line(error)}")
+
+
+def _files_of(folder: Path, scratch: Path, period: Period, *, with_open: bool) -> "tuple[TrailFiles | None, str]":
+    """The files to read of a trail; None, and why, where nothing of it can be judged."""
+    from spark_audit.read import trail_files
+
+    try:
+        files = trail_files(folder, scratch, period=period, with_open=with_open)
+        if not files.size_bytes:
+            within = "" if period.is_everything else " of the period or the day around it"
+            return None, f"{folder} holds no whole line{within}: it is empty, or this is not a trail"
+    except OSError as error:
+        return None, f"{error.filename or folder} cannot be read: {error.strerror}"
+    return files, ""
+
+
+def _reading(trails: "list[TrailFiles]") -> str:
+    from spark_audit.result import counted
+
+    segments = counted(sum(len(files.segments) for files in trails), "segment")
+    of_trails = f" of {counted(len(trails), 'trail')}" if len(trails) > 1 else ""
+    return f"reading {segments}{of_trails}, {sum(files.size_bytes for files in trails) / 1e6:.1f} MB"
+
+
+def _policy(path: Path | None) -> "Policy":
+    from spark_audit.policy import Policy, PolicyError
+
+    try:
+        return Policy() if path is None else Policy.load(path)
+    except PolicyError as error:
+        raise WrongUse(str(error)) from None
+
+
+def _opening(path: Path | None) -> "Opening | None":
+    from spark_audit.opening import opening_with
+
+    if path is None:
+        return None
+    PersonalKey.read(path)
+    return opening_with(path.read_bytes())
+
+
+def _repeatable(options: argparse.Namespace) -> tuple[str, ...]:
+    """The command that audits the same again."""
+    words = ["rfhbridge", "audit", "run"]
+    for name in ("data", "trail"):
+        for folder in getattr(options, name):
+            words += (f"--{name}", str(folder))
+    for name in ("parquet", "policy", "public_key", "digests", "personal_key", "master", "remote"):
+        if value := getattr(options, name):
+            words += (f"--{name.replace('_', '-')}", str(value))
+    for name, moment_us in (("--from", options.from_us), ("--until", options.until_us)):
+        if moment_us:
+            words += (name, moment_text(moment_us))
+    return (*words, "--out", str(options.out))

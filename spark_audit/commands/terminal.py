@@ -1,0 +1,49 @@
+"""What commands say on stderr, and how they end."""
+
+import sys
+from datetime import UTC, datetime
+from typing import Final, Protocol
+
+import orjson
+
+DONE: Final = 0
+VIOLATIONS: Final = 1
+NOT_EVALUABLE: Final = 2
+USAGE: Final = 3
+#: 128 + SIGINT, as shells count.
+INTERRUPTED: Final = 130
+
+
+class Tell(Protocol):
+    """Says a line on stderr: progress (`info`) or why the command ends (`error`)."""
+
+    def __call__(self, line: str, level: str = "info") -> None: ...
+
+
+def tell_of(command: str, log_format: str) -> Tell:
+    """How a command speaks: in words, or in JSON for a program."""
+
+    def words(line: str, level: str = "info") -> None:
+        speaker = f"rfhbridge audit {command}" if level == "error" else "audit"
+        print(f"{speaker}: {line}", file=sys.stderr, flush=True)
+
+    return tell_json if log_format == "json" else words
+
+
+def tell_json(line: str, level: str = "info") -> None:
+    """As the gateway's log has it: one object a line."""
+    at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    event = {"at": at, "level": level, "module": "spark_audit", "event": line}
+    print(orjson.dumps(event).decode(), file=sys.stderr, flush=True)
+
+
+def first_line(error: Exception) -> str:
+    """What an error of Spark's says before its many lines of Java."""
+    return str(error).strip().partition("\n")[0]
+
+
+def not_written(folder: object, error: OSError, tell: Tell, option: str = "--out") -> int:
+    """Says where nothing can be written; returns the exit code."""
+    place = error.filename if isinstance(error.filename, str) else folder
+    tell(f"{place} cannot be written: {error.strerror} (name another folder with {option})", "error")
+    return NOT_EVALUABLE

@@ -1,0 +1,90 @@
+"""What an audit judges: the lines of one or several trails, their digests, and what is known of them without Spark."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from spark_audit.controls import digests
+from spark_audit.digest import DIGEST_FOLDER
+from spark_audit.period import EVERYTHING, Period
+from spark_audit.read import TrailFiles, read_lines, read_trails
+from spark_audit.verify import Anchor, Verification
+
+_NO_ANCHOR = Anchor()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Material:
+    """Lines and digests as DataFrames; of several trails both have a column `trail` (names are those of `cut`).
+
+    `digests` is None where they are not there to be judged. `is_whole`: every segment of every trail is among the
+    lines. `cut` names the trails of which older segments are not. `verifications` are those of `verify`, for a trail
+    each; where there are none, `unverified` says why.
+    """
+
+    lines: DataFrame
+    digests: DataFrame | None
+    copies: DataFrame | None = None
+    public_key: str = ""
+    period: Period = EVERYTHING
+    is_whole: bool = True
+    cut: frozenset[str] = frozenset()
+    size_bytes: int = 0
+    torn: tuple[str, ...] = ()
+    verifications: tuple[Verification, ...] = ()
+    unverified: str = "it was not asked"
+
+    @property
+    def has_trails(self) -> bool:
+        """Whether there are several, told apart by a column."""
+        return "trail" in self.lines.columns
+
+
+def material_of(
+    spark: SparkSession,
+    trails: Sequence[TrailFiles],
+    *,
+    period: Period = EVERYTHING,
+    anchor: Anchor = _NO_ANCHOR,
+    verifications: tuple[Verification, ...] = (),
+) -> Material:
+    """The material of trails; each has a segment. An anchor is for one trail."""
+    is_removed = {check.segments_removed > 0 for check in verifications}
+    several = len(trails) > 1
+    cut = {files.name for files in trails if files.is_cut}
+    if is_removed == {True} or (True in is_removed and several):
+        cut |= {files.name for files, check in zip(trails, verifications, strict=True) if check.segments_removed}
+    frames = [digests_in(spark, files.folder / DIGEST_FOLDER) for files in trails]
+    named = [
+        frame.withColumn("trail", sf.lit(files.name)) if several else frame
+        for frame, files in zip(frames, trails, strict=True)
+    ]
+    return Material(
+        lines=read_trails(spark, trails) if several else read_lines(spark, trails[0]),
+        digests=_together(named),
+        copies=digests_in(spark, anchor.folder) if anchor.folder else None,
+        public_key=anchor.public_key,
+        period=period,
+        is_whole=period.is_everything,
+        cut=frozenset(cut),
+        size_bytes=sum(files.size_bytes for files in trails),
+        torn=tuple(name for files in trails for name in files.torn),
+        verifications=verifications,
+    )
+
+
+def digests_in(spark: SparkSession, folder: Path) -> DataFrame:
+    """The digests in a folder, which need not be there."""
+    if folder.is_dir() and any(folder.glob("*.digest")):
+        return digests.read_digests(spark, str(folder))
+    return digests.no_digests(spark)
+
+
+def _together(frames: Sequence[DataFrame]) -> DataFrame:
+    whole = frames[0]
+    for frame in frames[1:]:
+        whole = whole.unionByName(frame)
+    return whole
