@@ -100,7 +100,9 @@ class ParameterInForce:
     meaning: str
 
     def __str__(self) -> str:
-        return f"{self.name} = {str(self.value).lower()} {self.unit}".rstrip()
+        if isinstance(self.value, bool):
+            return f"{self.name} = {'yes' if self.value else 'no'}"
+        return f"{self.name} = {self.value} {self.unit}".rstrip()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from spark_audit.report.hexdump import dump
 from spark_audit.report.text import duration, moment, visible
-from spark_audit.result import AuditResult, ControlStatus, Verdict, Volumes
+from spark_audit.result import AuditResult, ControlStatus, Verdict, Volumes, counted
 
 #: Findings of a control whose bytes the page shows; all of the sample are in result.json.
 EVIDENCE_SHOWN: Final = 10
@@ -39,6 +39,7 @@ def html(result: AuditResult) -> str:
         lstrip_blocks=True,
     )
     environment.filters |= {
+        "counted": counted,
         "duration": duration,
         "interval": interval_in_words,
         "moment": moment,

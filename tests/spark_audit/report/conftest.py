@@ -117,7 +117,10 @@ def result() -> AuditResult:
                 "qos.1",
                 *(violation(7, subject, HOSTILE) for subject in (HOSTILE, "long/" * 13_000, "שלום/עולם")),
                 violations=81_234,
-                parameters=(ParameterInForce(name="grace_s", value=60, unit="s", meaning="time"),),
+                parameters=(
+                    ParameterInForce(name="grace_s", value=60, unit="s", meaning="time"),
+                    ParameterInForce(name="from_start", value=True, unit="yes or no", meaning="all of it"),
+                ),
             ),
             control(
                 "conversion.reperformance",

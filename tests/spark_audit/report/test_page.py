@@ -106,7 +106,7 @@ def test_findings_that_are_not_shown_are_counted_and_their_place_named(result: A
 
 def test_a_control_tells_its_parameters_or_why_it_did_not_judge(result: AuditResult) -> None:
     page = html(result)
-    assert "With grace_s = 60 s" in page
+    assert "With grace_s = 60 s, from_start = yes" in page
     assert '<td class="word open">not evaluable</td>' in page
     assert '<td class="word open">off</td>' in page
     assert '<td class="word open">warning</td>' in page
