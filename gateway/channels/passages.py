@@ -61,7 +61,7 @@ class Passages:
     # -- departures ----------------------------------------------------------------------------------------------------
 
     def _departed(self, unit: UnitOfWork, state: LocalState) -> None:
-        """What applications and the exporter send to a target is no conversion: it has no origin, and leaves no record."""
+        """What applications and the exporter send to a target is no conversion: without origin, it leaves no record."""
         targets = {queue: target for target in self._targets for queue in target.transmission_queues}
         letters = {message.msg_id: message for queue, message in unit.puts if _is_dead_letter(message)}
         passages: dict[str, Passage] = {}
