@@ -45,6 +45,8 @@ class HConn:
         self._thread = threading.get_ident()
         self._is_lost = False
         self._is_closed = False
+        #: A back-out was refused: what it was to back out is still open.
+        self._has_unit_left = False
         #: By queue and open options, the one used last at the end.
         self._kept: dict[tuple[str, int], Any] = {}
         self._held: dict[tuple[str, int], Any] = {}
@@ -74,7 +76,9 @@ class HConn:
             raise
 
     def back_out(self) -> None:
+        self._has_unit_left = True
         self.call("back out", self._queue_manager.backout)
+        self._has_unit_left = False
 
     def close(self, *, in_unit: bool) -> None:
         """Backs an open unit of work out and disconnects.
@@ -86,7 +90,7 @@ class HConn:
             return
         self._is_closed = True
         try:
-            if in_unit:
+            if in_unit or self._has_unit_left:
                 self._queue_manager.backout()
         except (self.library.MQMIError, self.library.PYIFError) as error:
             if not self._is_lost:

@@ -116,6 +116,20 @@ def test_a_connection_that_cannot_back_out_is_left_to_the_queue_manager(queue_ma
         assert bodies(again) == []
 
 
+@pytest.mark.parametrize("verb", ["MQBACK", "MQCMIT"])
+def test_a_unit_of_work_whose_back_out_was_refused_is_not_committed_by_the_end(queue_manager, control, settings, verb):
+    queue_manager.begin()
+    put(queue_manager, b"never")
+    control.plant("MQBACK", 2102)
+    if verb == "MQCMIT":
+        control.plant("MQCMIT", 2102)
+    with refusal(2102):
+        queue_manager.back_out() if verb == "MQBACK" else queue_manager.commit()
+    queue_manager.close()
+    with IbmMq(settings) as again:
+        assert bodies(again) == []
+
+
 def test_a_connection_that_is_forgotten_commits_nothing(control, settings):
     forgotten = IbmMq(settings)
     forgotten.begin()
