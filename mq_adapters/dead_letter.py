@@ -13,6 +13,7 @@ from mq_adapters.message import (
     MQEI_UNLIMITED,
     MQENC_LITTLE_ENDIAN,
     MQMT_DATAGRAM,
+    MQPER_PERSISTENT,
     UTF_8,
     Message,
 )
@@ -88,8 +89,10 @@ def bury(
         queue_manager.put(name, letter)
     except QueueManagerError as error:
         if what_to_do(error.reason_code) is not Action.POISON:
-            raise  # else it is what the message asks for that is refused here too
-        letter.descriptor = letter.descriptor.replace(report=0, msg_type=MQMT_DATAGRAM)
+            raise  # else it is what its MQMD says that is refused here too
+        letter.descriptor = letter.descriptor.replace(
+            report=0, msg_type=MQMT_DATAGRAM, priority=0, persistence=MQPER_PERSISTENT
+        )
         queue_manager.put(name, letter)
 
 

@@ -126,11 +126,15 @@ class Process:
 
     def _outbound(self) -> Iterator[Outbound]:
         target = self._settings.target
-        for shard, (name, transmission_queue) in enumerate(self._transmission_queues.items()):
+        state_queues = [f"{target.state_queue}.{shard}" for shard in range(self._settings.shards)]
+        for state_queue, (name, transmission_queue) in zip(
+            state_queues, self._transmission_queues.items(), strict=True
+        ):
             settings = OutboundSettings(
                 channel=name,
                 transmission_queue=transmission_queue,
-                remote_state_queue=f"{target.state_queue}.{shard}",
+                remote_state_queue=state_queue,
+                protected_queues=frozenset(state_queues),
                 batch_messages=target.batch_messages,
                 batch_bytes=target.batch_bytes,
                 batch_idle_s=target.batch_idle_ms / 1000,

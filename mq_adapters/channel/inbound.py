@@ -3,7 +3,8 @@
 One batch, in this order; the MsgIds that the store has noted tell what comes again after a crash or a loss:
 
     1. get messages from the remote queue, which nobody else has open, in a unit of work there, which stays open
-    2. put each on the local queue with its MsgId, CorrelId and context, note all their MsgIds, commit in the store
+    2. put each on the local queue with its MsgId, CorrelId and context, and without the reports that it asks for; note
+       all their MsgIds, commit in the store
     3. commit there
 
 When 3 fails the messages come again, or never. Behind the next fence whatever the last unit of work there did has taken
@@ -29,7 +30,7 @@ from mq_adapters.channel.state_message import LocalState
 from mq_adapters.channel.status import ChannelListener
 from mq_adapters.dead_letter import bury
 from mq_adapters.exclusive_queue import ExclusiveQueue
-from mq_adapters.message import Message, MessageDescriptor
+from mq_adapters.message import MQMT_DATAGRAM, MQMT_REQUEST, Message, MessageDescriptor
 from mq_adapters.queue_manager import QueueManager
 from mq_adapters.reasons import Action, QueueManagerError, ReasonCode, what_to_do
 
@@ -189,7 +190,7 @@ class Inbound(Channel):
     def _store(self, messages: Sequence[Message], *, noting: Sequence[bytes]) -> None:
         """Step 2. What is stored is stored, whatever becomes of the commit there."""
         self._local.begin()
-        accepted = [message for message in messages if self._accepts(message)]
+        accepted = [message for message in messages if self._accepts(_as_stored(message))]
         state = self._record.state
         settled = state if state.doubtful is None else state.settling()
         self._record.replace(self._local, settled.doubting(noting))
@@ -219,3 +220,17 @@ class Inbound(Channel):
             )
             return False
         return True
+
+
+def _as_stored(message: Message) -> Message:
+    """What arrived without its wishes: the reports that it asks for were made, or are due, where it arrived.
+
+    Here they would be messages of the gateway's own, on whatever queue a stranger names.
+    """
+    descriptor = message.descriptor
+    is_asking = descriptor.msg_type == MQMT_REQUEST and not descriptor.reply_to_q
+    if not (descriptor.report or is_asking):
+        return message
+    msg_type = MQMT_DATAGRAM if is_asking else descriptor.msg_type
+    message.descriptor = descriptor.replace(report=0, msg_type=msg_type)
+    return message

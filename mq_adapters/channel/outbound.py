@@ -11,7 +11,8 @@ One batch, in this order; a crash between any two steps leaves what `doubt.compa
 A commit there that fails, unless with 2003, may have taken place: the connection is given up, and behind the next fence
 the state message tells. What is refused for good is refused alone; a batch whose commit is refused (2003) is halved
 until one message is left, which is a dead letter only if the queue manager commits without it and, once more, not with
-it. What would meet every message alike (a missing queue, a missing authority, a full queue) is waited for.
+it. What would meet every message alike (a missing queue, a missing authority, a full queue) is waited for. A message
+for a state queue, which would forge the state of a channel, is refused here.
 """
 
 from collections.abc import Callable, Sequence
@@ -75,6 +76,7 @@ class Outbound(Channel):
             settings, connect_local=connect_local, connect_remote=connect_remote, listener=listener, clock=clock
         )
         self._settings = settings
+        self._protected = settings.protected_queues | {settings.remote_state_queue}
         self._state_queue: ExclusiveQueue
         self._notes: QueueManager
         self._looked_s = 0.0
@@ -154,6 +156,8 @@ class Outbound(Channel):
         except QueueManagerError as error:
             return _Parcel(outside=outside, transmission=None, reason_code=error.reason_code)
         reason_code = ReasonCode.MQRC_BACKED_OUT if outside.msg_id in self._condemned else 0
+        if transmission.queue_name in self._protected:
+            reason_code = ReasonCode.MQRC_NOT_AUTHORIZED
         return _Parcel(outside=outside, transmission=transmission, reason_code=reason_code)
 
     def _carry(self, parcels: Sequence[_Parcel]) -> None:

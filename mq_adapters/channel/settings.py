@@ -26,11 +26,13 @@ class OutboundSettings(ChannelSettings):
     """Of a channel that empties a transmission queue of the store.
 
     `remote_state_queue` is for this channel alone. `look_again_s` is how often an idle channel looks at it.
+    `protected_queues` are queues there that take no message of this one, whoever has put it: state queues of others.
     """
 
     transmission_queue: str
     remote_state_queue: str
     look_again_s: float = 30.0
+    protected_queues: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
