@@ -1,0 +1,150 @@
+"""The controls of conversions on records: each finding with its control, and hostile records that break no job."""
+
+import base64
+import json
+
+import pytest
+
+from spark_audit.controls import reperformance, single_rules
+from spark_audit.controls.catalogue import CONTROLS
+from spark_audit.controls.control import Control, Scope
+
+LARGEST = 2**63 - 1
+FOLLOWING = bytes.fromhex("22020000 b8040000")
+PUBLISH = bytes.fromhex("33 09 0003 612f62 000a")
+
+
+def _mqrfh(string: str) -> bytes:
+    """An MQRFH as the byte layout says, little-endian, in UTF-8."""
+    data = string.encode() + b" " * (-len(string.encode()) % 4)
+    return b"RFH \x01\x00\x00\x00" + (32 + len(data)).to_bytes(4, "little") + FOLLOWING + b" " * 8 + bytes(4) + data
+
+
+def _mqrfh2(*psc: str) -> bytes:
+    """An MQRFH2 with one folder as the byte layout says, little-endian."""
+    text = ("<psc>" + "".join(psc) + "</psc>").encode()
+    text += b" " * (-len(text) % 4)
+    data = (1208).to_bytes(4, "little") + len(text).to_bytes(4, "little") + text
+    return b"RFH \x02\x00\x00\x00" + (32 + len(data)).to_bytes(4, "little") + FOLLOWING + b" " * 8 + bytes(4) + data
+
+
+COMMAND, TOPIC, RETAIN = "<Command>Publish</Command>", "<Topic>a/b</Topic>", "<PubOpt>RetainPub</PubOpt>"
+SERVED = {
+    "conversion": "service",
+    "message_id": "01" * 24,
+    "target": "mqrfh2",
+    "mode": "strict",
+    "input_format": "MQHRF",
+    "input_ccsid": 1208,
+    "input_encoding": 546,
+    "output_format": "MQHRF2",
+    "output_ccsid": 1208,
+    "output_encoding": 546,
+}
+PACKET = SERVED | {
+    "conversion": "packet_to_header",
+    "command": "Publish",
+    "packet_type": 3,
+    "input_format": "MQTT",
+    "payload_bytes": 2,
+}
+
+
+def _put(trail, fields: dict[str, object], before: bytes, after: bytes, **changes: object) -> int:
+    sides = {"input": base64.b64encode(before).decode(), "output": base64.b64encode(after).decode()}
+    return trail.add("put", **fields | sides | changes)
+
+
+def _found(control: Control, frame) -> set[int]:
+    return {row["sequence"] for row in control.find(frame).collect()}
+
+
+def test_each_fault_of_a_conversion_is_found_by_the_control_that_names_its_rule(trail, read) -> None:
+    served = _mqrfh("MQPSCommand Publish MQPSStreamName S MQPSTopic a/b")
+    dropped = {"dropped_fields": [["MQPSStreamName", "no row in the table"]]}
+    _put(trail, SERVED, served, _mqrfh2(COMMAND, TOPIC), **dropped)
+    _put(trail, PACKET, PUBLISH, _mqrfh2(COMMAND, RETAIN, TOPIC))
+    field = _put(trail, SERVED, served, _mqrfh2(COMMAND, "<Topic>a/c</Topic>"), **dropped)
+    support = _put(trail, SERVED, served, _mqrfh2(COMMAND, TOPIC, "<StreamName>S</StreamName>"), **dropped)
+    report = _put(trail, SERVED, served, _mqrfh2(COMMAND, TOPIC))
+    retain = _put(trail, PACKET, PUBLISH, _mqrfh2(COMMAND, TOPIC))
+    unreadable = _put(trail, SERVED, b"RFH ", _mqrfh2(COMMAND, TOPIC))
+    records = read(trail.write()).where("is_record")
+    outcomes = reperformance.reperformed(records).persist()
+    assert _found(single_rules.FIELDS, outcomes) == {field, support}  # a name that has no row, too
+    assert _found(single_rules.SUPPORT, outcomes) == {support}
+    assert _found(single_rules.REPORT, outcomes) == {report}
+    assert _found(single_rules.RETAIN, outcomes) == {retain}
+    assert _found(reperformance.CONTROL, outcomes) == {field, support, report, retain}
+    assert _found(reperformance.UNREADABLE, outcomes) == {unreadable}
+    shown = {row["sequence"]: row for row in outcomes.collect()}
+    assert base64.b64decode(shown[field]["expected"]) == _mqrfh2(COMMAND, TOPIC)
+    assert shown[field]["byte_offset"] == _mqrfh2(COMMAND, TOPIC).index(b"a/b") + 2
+    outcomes.unpersist()
+
+
+#: Values of the right type that no gateway writes.
+HOSTILE: tuple[dict[str, object], ...] = (
+    {"kind": "put", "conversion": "packet_to_header", "payload_bytes": -1_000},
+    {"kind": "put", "conversion": "packet_to_header", "payload_bytes": LARGEST, "packet_type": LARGEST},
+    {"kind": "put", "conversion": "header_to_packet", "granted_qos": LARGEST, "published_qos": LARGEST},
+    {"kind": "put", "conversion": "header_to_packet", "granted_qos": -5, "published_qos": -5},
+    {"kind": "put", "conversion": "service", "input": "no base64", "output": None},
+    {"kind": "put", "conversion": "service", "input_ccsid": -LARGEST, "input_encoding": LARGEST},
+    {"kind": "put", "conversion": "service", "output_ccsid": LARGEST, "output_encoding": -1},
+    {"kind": "put", "conversion": "service", "dropped_fields": [["a"], [], ["b", None], None]},
+    {"kind": "put", "conversion": "😀", "topic": "\u0000</script>"},
+    {
+        "kind": "put",
+        "conversion": "packet_to_header",
+        "destination": "T",
+        "exchange": -LARGEST,
+        "topic_filters": [None],
+    },
+    {"kind": "confirmed", "packet_type": 4, "exchanges": [[1, LARGEST], [LARGEST, -LARGEST], [None, 1], [], None]},
+    {"kind": "confirmed", "packet_type": 5, "exchanges": None},
+    {"kind": "accepted", "qos": LARGEST, "exchange": -1, "at_us": -LARGEST},
+    {"kind": "delivered", "qos": 2, "at_us": LARGEST, "message_id": ""},
+    {"kind": "put", "destination": "T", "message_id": "", "at_us": LARGEST},
+    {"kind": "forwarded", "message_id": "", "at_us": -LARGEST},
+    {"kind": "started", "table_version": None},
+    {"kind": "session", "event": "opened", "session_epoch": -LARGEST},
+)
+
+
+def _surrogate(trail) -> None:
+    """A header whose text names half a character."""
+    _put(trail, SERVED, _mqrfh("MQPSCommand Publish MQPSTopic a"), _mqrfh2(COMMAND, "<Topic>&#xD800;</Topic>"))
+
+
+@pytest.fixture
+def hostile(trail):
+    """A trail of everything that is wrong at once; the last number there is stands in the middle."""
+    for fields in HOSTILE:
+        trail.add(**fields)
+    _surrogate(trail)
+    lines = trail.lines
+    trail.sequence = LARGEST - 1
+    trail.add("started", batch=LARGEST)
+    trail.sequence = -LARGEST - 2
+    trail.add("started", batch=-LARGEST - 1)
+    wrong_types = ({"qos": "1"}, {"exchange": 1.5}, {"exchanges": {}}, {"sequence": 2**70}, {"kind": 5}, {"batch": []})
+    for changes in wrong_types:
+        text = {"version": 1, "sequence": 1, "batch": 1, "gateway": "f" * 24, "kind": "put"} | changes
+        lines.append(json.dumps(text).encode() + b"\n")
+    return trail
+
+
+def test_hostile_records_are_violations_and_no_dead_jobs(hostile, read) -> None:
+    rows = read(hostile.write()).persist()
+    records = rows.where("is_record")
+    outcomes = reperformance.reperformed(records).persist()
+    frames = {Scope.LINES: rows, Scope.RECORDS: records, Scope.CONVERSIONS: outcomes}
+    judged = [control for control in CONTROLS if control.scope in frames]
+    found = {control.identifier: control.find(frames[control.scope]).count() for control in judged}
+    outcomes.unpersist()
+    rows.unpersist()
+    assert found["integrity.lines"] == 6
+    assert found["conversion.reperformable"] + found["conversion.reperformance"] == 11
+    for identifier in ("integrity.values", "integrity.sequence", "integrity.batch", "reasons", "qos.1", "timeliness"):
+        assert found[identifier], identifier
