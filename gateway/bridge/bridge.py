@@ -55,7 +55,7 @@ _REFUSAL_CODES: Final = {
     Refusal.WRONG_IDENTIFIER: ConnectReturnCode.IDENTIFIER_REJECTED,
     Refusal.BUSY: ConnectReturnCode.SERVER_UNAVAILABLE,
 }
-#: How often publications for sessions that have ended are looked for, microseconds.
+#: How often publications for sessions that have ended, and registrations that are due, are looked for, microseconds.
 _SWEEP_US: Final = 60_000_000
 #: MQTT 3.1 has no SUBACK code for failure.
 _FIRST_LEVEL_WITH_FAILURE: Final = 4
@@ -204,6 +204,7 @@ class Bridge:
         if self._has_targets and now_us >= self._sweep_us:
             self._sweep_us = now_us + _SWEEP_US
             self._to_mqtt.discard_unknown()
+            self._registrations.reconcile()
         if self._confirmations:
             unit = self._engine.begin()
             self._confirmations.note(unit, now_us)
@@ -230,7 +231,7 @@ class Bridge:
             if isinstance(event, ConnectReceived):
                 self._log_in(link, event)
             elif isinstance(event, ConnectRefused):
-                link.send(packets.connack(False, event.return_code))
+                link.send(event.answer)
                 link.close(event.reason)
             elif isinstance(event, Violated):
                 link.close(str(event.error))

@@ -1,14 +1,21 @@
-"""Reads CONNECT (MQTT 3.1.1 section 3.1), the one packet that chooses the protocol level of its connection.
+"""Reads CONNECT (MQTT 3.1.1 and 5.0, section 3.1), the one packet that chooses the level of its connection.
 
 Variable header: protocol name (text), level (1 byte), flags (1 byte: user name 80, password 40, will retain 20, will
-QoS 18, will 04, clean session 02, unused 01), keep alive (2 bytes, seconds). Payload: client identifier, will topic,
-will payload, user name, password, each behind a length of two bytes and there when announced.
+QoS 18, will 04, clean session 02, unused 01), keep alive (2 bytes, seconds), at level 5 properties. Payload: client
+identifier, at level 5 the will's properties, will topic, will payload, user name, password, each field behind a length
+of two bytes and there when announced.
 """
 
+from collections.abc import Container
+
+from gateway.mqtt import packets, property_codec
 from gateway.mqtt.errors import MalformedPacket, ProtocolViolation
 from gateway.mqtt.events import ConnectReceived, ConnectRefused, Will
-from gateway.mqtt.levels import LEVELS, Level
+from gateway.mqtt.incoming import check_response_topic
+from gateway.mqtt.levels import BEFORE_MQTT_5, LEVELS, Level
 from gateway.mqtt.packets import ConnectReturnCode
+from gateway.mqtt.properties import ConnectProperties
+from gateway.mqtt.reason_codes import CONNECT_RETURN_CODES, ReasonCode
 from gateway.mqtt.topics import check_topic_name
 from gateway.mqtt.wire import Fields
 
@@ -17,50 +24,84 @@ LONGEST_CLIENT_IDENTIFIER = (
 )
 
 _USER_NAME, _PASSWORD, _WILL_RETAIN, _WILL_QOS, _WILL, _CLEAN_SESSION, _UNUSED = 0x80, 0x40, 0x20, 0x18, 4, 2, 1
+_BRIDGE = 0x80  # what bridges of levels 3 and 4 add to the level
 _PROTOCOL_NAMES = frozenset(level.protocol_name for level in LEVELS.values())
 
 
-def read_connect(fields: Fields) -> ConnectReceived | ConnectRefused:
-    """Read a CONNECT behind its fixed header.
+def read_level(fields: Fields, served: Container[int]) -> Level | ConnectRefused:
+    """Read protocol name and level of a CONNECT; `served`: the numbers of the levels that may connect.
 
-    A level that is not ours, or not that of the protocol name, and a client identifier that must be rejected give
-    ConnectRefused. Raises MalformedPacket and ProtocolViolation; an unknown protocol name is the latter (MQTT-3.1.2-1).
+    A level that is not served, or not that of the protocol name, gives ConnectRefused, in the form of levels 3 and 4
+    where the client's is one of them. An unknown protocol name raises ProtocolViolation (MQTT-3.1.2-1).
     """
     protocol_name = fields.binary()
     if protocol_name not in _PROTOCOL_NAMES:
         raise ProtocolViolation(f"the protocol name is {protocol_name[:12]!r}, not MQTT or MQIsdp")
     number = fields.byte()
     level = LEVELS.get(number)
-    if level is None or level.protocol_name != protocol_name:
-        return ConnectRefused(
-            ConnectReturnCode.UNACCEPTABLE_PROTOCOL_VERSION,
-            f"level {number} of {protocol_name.decode()} is not served",
-        )
-    return _read_behind_level(fields, level)
+    if level is not None and level.protocol_name == protocol_name and number in served:
+        return level
+    reason = f"level {number} of {protocol_name.decode()} is not served"
+    if number & ~_BRIDGE in BEFORE_MQTT_5:
+        return_code = ConnectReturnCode.UNACCEPTABLE_PROTOCOL_VERSION
+        return ConnectRefused(return_code, reason, packets.connack(False, return_code))
+    return _refused(ReasonCode.UNSUPPORTED_PROTOCOL_VERSION, reason, 5)
 
 
-def _read_behind_level(fields: Fields, level: Level) -> ConnectReceived | ConnectRefused:
+def read_connect(fields: Fields, level: Level) -> ConnectReceived | ConnectRefused:
+    """Read a CONNECT behind its level. ConnectRefused for what must be rejected by a return code.
+
+    Raises MalformedPacket, ProtocolViolation and LimitExceeded.
+    """
     flags = fields.byte()
     _check_flags(flags, level)
     clean_session = flags & _CLEAN_SESSION != 0
     keep_alive_s = fields.number()
+    properties = property_codec.CONNECT.read(fields) if level.has_properties else None
     client_identifier = fields.text()
-    will = _read_will(fields, flags) if flags & _WILL else None
+    will = _read_will(fields, flags, level) if flags & _WILL else None
     user_name = fields.text() if _is_there(fields, flags & _USER_NAME, level) else None
     password = fields.binary() if _is_there(fields, flags & _PASSWORD, level) else None
     fields.finish()
-    if not client_identifier and not (clean_session and level.empty_client_identifier_is_assigned):
-        return ConnectRefused(ConnectReturnCode.IDENTIFIER_REJECTED, "the client identifier is empty (MQTT-3.1.3-8)")
-    if len(client_identifier) > LONGEST_CLIENT_IDENTIFIER:
-        return ConnectRefused(
-            ConnectReturnCode.IDENTIFIER_REJECTED,
-            f"the client identifier has {len(client_identifier)} characters, the limit is {LONGEST_CLIENT_IDENTIFIER}",
-        )
-    return ConnectReceived(level.number, client_identifier, clean_session, keep_alive_s, will, user_name, password)
+    refused = _refuse_method(properties, level) or _refuse_identifier(client_identifier, clean_session, level)
+    return refused or ConnectReceived(
+        level.number, client_identifier, clean_session, keep_alive_s, will, user_name, password, properties
+    )
+
+
+def _refuse_identifier(client_identifier: str, clean_session: bool, level: Level) -> ConnectRefused | None:
+    characters = len(client_identifier)
+    if characters > LONGEST_CLIENT_IDENTIFIER:
+        reason = f"the client identifier has {characters} characters, the limit is {LONGEST_CLIENT_IDENTIFIER}"
+        return _refused(ReasonCode.CLIENT_IDENTIFIER_NOT_VALID, reason, level.number)
+    is_assigned = level.empty_client_identifier_is_assigned and (
+        clean_session or not level.empty_client_identifier_needs_clean_session
+    )
+    if not client_identifier and not is_assigned:
+        reason = "the client identifier is empty (MQTT-3.1.3-8)"
+        return _refused(ReasonCode.CLIENT_IDENTIFIER_NOT_VALID, reason, level.number)
+    return None
+
+
+def _refuse_method(properties: ConnectProperties | None, level: Level) -> ConnectRefused | None:
+    """No authentication method is known here (MQTT-4.12.0-1); data without a method is a ProtocolViolation."""
+    if properties is None:
+        return None
+    if properties.authentication_method is not None:
+        reason = f"the authentication method {properties.authentication_method[:32]!r} is not known"
+        return _refused(ReasonCode.BAD_AUTHENTICATION_METHOD, reason, level.number)
+    if properties.authentication_data is not None:
+        raise ProtocolViolation("CONNECT has authentication data without a method (section 3.1.2.11.10)")
+    return None
+
+
+def _refused(reason_code: ReasonCode, reason: str, level: int) -> ConnectRefused:
+    return_code = CONNECT_RETURN_CODES[reason_code] if level in BEFORE_MQTT_5 else reason_code
+    return ConnectRefused(return_code, reason, packets.connack(False, return_code, level=level))
 
 
 def _check_flags(flags: int, level: Level) -> None:
-    if flags & _PASSWORD and not flags & _USER_NAME:
+    if flags & _PASSWORD and not flags & _USER_NAME and level.password_needs_user_name:
         raise MalformedPacket("CONNECT has a password without a user name (MQTT-3.1.2-22)")
     if flags & _WILL and flags & _WILL_QOS == _WILL_QOS:
         raise MalformedPacket("CONNECT has a will of QoS 3 (MQTT-3.1.2-14)")
@@ -72,10 +113,13 @@ def _check_flags(flags: int, level: Level) -> None:
         raise MalformedPacket("CONNECT has QoS or RETAIN of a will, but no will (MQTT-3.1.2-13, 3.1.2-15)")
 
 
-def _read_will(fields: Fields, flags: int) -> Will:
+def _read_will(fields: Fields, flags: int, level: Level) -> Will:
+    properties = property_codec.WILL.read(fields) if level.has_properties else None
+    if properties is not None:
+        check_response_topic(properties.response_topic)
     topic = fields.text()
     check_topic_name(topic)
-    return Will(topic, fields.binary(), (flags & _WILL_QOS) >> 3, flags & _WILL_RETAIN != 0)
+    return Will(topic, fields.binary(), (flags & _WILL_QOS) >> 3, flags & _WILL_RETAIN != 0, properties)
 
 
 def _is_there(fields: Fields, announced: int, level: Level) -> bool:

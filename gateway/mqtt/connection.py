@@ -4,28 +4,41 @@ AWAIT_CONNECT  -- CONNECT -->  AWAIT_ATTACH  -- attach() -->  OPEN  -- DISCONNEC
      in every phase: Violated or ConnectRefused --> closed
 """
 
+from collections.abc import Container
 from enum import IntEnum
 
-from gateway.mqtt.connect import read_connect
+from gateway.mqtt.connect import read_connect, read_level
+from gateway.mqtt.disconnect import read_auth, read_disconnect
 from gateway.mqtt.errors import ProtocolViolation, UsageError
-from gateway.mqtt.events import (
-    ConnectReceived,
-    ConnectRefused,
-    DisconnectReceived,
-    Event,
-    PingReceived,
-)
-from gateway.mqtt.levels import LEVELS, Level
+from gateway.mqtt.events import ConnectReceived, ConnectRefused, DisconnectReceived, Event, PingReceived
+from gateway.mqtt.incoming import PublishReader
+from gateway.mqtt.levels import BEFORE_MQTT_5, LEVELS
 from gateway.mqtt.packets import PacketType
+from gateway.mqtt.properties import (
+    UNLIMITED_RECEIVE_MAXIMUM,
+    ConnackProperties,
+    ConnectProperties,
+    DisconnectProperties,
+)
+from gateway.mqtt.reason_codes import (
+    CONNACK_CODES,
+    CONNECT_RETURN_CODES,
+    DISCONNECT_CODES_OF_CLIENT,
+    DISCONNECT_CODES_OF_SERVER,
+    ReasonCode,
+)
 from gateway.mqtt.receiver import PacketReceiver
 from gateway.mqtt.session import Session
 from gateway.mqtt.subscriptions import read_subscribe, read_unsubscribe
-from gateway.mqtt.wire import MAXIMUM_REMAINING_LENGTH, Fields
+from gateway.mqtt.wire import MAXIMUM_REMAINING_LENGTH, Fields, largest_remaining_length
+from gateway.mqtt.writer import PacketWriter
 
 LONGEST_WAITING_BYTES = 1_048_576  # our choice: what may wait behind a CONNECT; a listener that pauses never gets there
 KEEP_ALIVE_FACTOR = 1.5  # MQTT-3.1.2-24
 
 _CONNECT = 0x10  # the type with the only flags that it may have (section 3.1.1)
+_NOTHING_MORE = ConnackProperties()
+_WRITERS = {number: PacketWriter(number) for number in LEVELS}
 
 
 class Phase(IntEnum):
@@ -39,36 +52,116 @@ class Phase(IntEnum):
 class Connection(PacketReceiver):
     """The server's side of one connection; `session` is None until `attach`.
 
-    `maximum_packet_bytes` limits the remaining length of every packet.
+    `maximum_packet_bytes` limits the remaining length of every packet, and at level 5 the packet as a whole.
+    `levels`: the protocol levels that may connect; a CONNECT of any other is refused. `receive_maximum` and
+    `topic_alias_maximum`: what level 5 is told, and held to. `writer` makes the packets that leave.
     """
 
-    __slots__ = ("_keep_alive_s", "_level", "_phase", "_waiting", "session")
+    __slots__ = (
+        "_is_answered",
+        "_levels",
+        "_maximum_packet_bytes",
+        "_phase",
+        "_receive_maximum",
+        "_session_may_expire_later",
+        "_topic_alias_maximum",
+        "_waiting",
+        "keep_alive_s",
+        "receive_maximum_of_client",
+        "writer",
+    )
 
-    def __init__(self, *, maximum_packet_bytes: int = MAXIMUM_REMAINING_LENGTH) -> None:
+    def __init__(
+        self,
+        *,
+        maximum_packet_bytes: int = MAXIMUM_REMAINING_LENGTH,
+        levels: Container[int] = BEFORE_MQTT_5,
+        receive_maximum: int = UNLIMITED_RECEIVE_MAXIMUM,
+        topic_alias_maximum: int = 0,
+    ) -> None:
         super().__init__(maximum_packet_bytes)
-        self.session: Session | None = None
+        self._maximum_packet_bytes = maximum_packet_bytes
+        self._levels = levels
+        self._receive_maximum = receive_maximum
+        self._topic_alias_maximum = topic_alias_maximum
         self._phase = Phase.AWAIT_CONNECT
-        self._level: Level | None = None
-        self._keep_alive_s = 0
         self._waiting: bytearray | None = None
+        self._is_answered = False
+        self._session_may_expire_later = False
+        #: Seconds, 0 is none; a server keep alive in `connack` replaces the client's.
+        self.keep_alive_s = 0
+        self.receive_maximum_of_client = UNLIMITED_RECEIVE_MAXIMUM
+        self.writer = _WRITERS[4]
 
     @property
     def level(self) -> int:
-        """The protocol level of the CONNECT, 3 or 4; 0 before it."""
+        """The protocol level of the CONNECT, 3 to 5; 0 before it."""
         return self._level.number if self._level is not None else 0
 
     def attach(self, session: Session) -> None:
-        """Accept the CONNECT: join its session. Then call `receive_data(b"")` for what the client sent behind it."""
+        """Accept the CONNECT: join its session. Send CONNACK, then call `receive_data(b"")` for what is behind it."""
         if self._phase is not Phase.AWAIT_ATTACH or self.is_closed:
             raise UsageError(f"a session is attached once, between CONNECT and the next packet, not {self._phase.name}")
+        session.begin_connection(self.receive_maximum_of_client)
         self.session = session
         self._phase = Phase.OPEN
 
+    def connack(self, session_present: bool, properties: ConnackProperties = _NOTHING_MORE) -> bytes:
+        """CONNACK that accepts; at level 5 it says too what this connection was made with.
+
+        `properties`: what the caller decides, of which levels 3 and 4 hear nothing: give them neither a server keep
+        alive nor an assigned client identifier. b"": it is larger than the client takes; close (MQTT-3.1.2-24).
+        """
+        if properties.server_keep_alive_s is not None:
+            self.keep_alive_s = properties.server_keep_alive_s
+        limited = self._maximum_packet_bytes < MAXIMUM_REMAINING_LENGTH
+        announced = properties._replace(
+            receive_maximum=self._receive_maximum,
+            maximum_packet_bytes=self._maximum_packet_bytes if limited else 0,
+            topic_alias_maximum=self._topic_alias_maximum,
+        )
+        return self.writer.connack(session_present, ReasonCode.SUCCESS, announced)
+
+    def closing_packet(self, reason_code: int, properties: DisconnectProperties | None = None) -> bytes:
+        """What to send before the connection is closed for this reason; b"" where nothing may be sent.
+
+        At level 5 DISCONNECT, or CONNACK when none was sent; before it only a CONNACK, and only where it has a return
+        code for the reason. A reason that the packet may not have becomes 80 hex. Only once, and not behind the
+        client's own DISCONNECT (MQTT-3.14.4-1).
+        """
+        level = self._level
+        if self._is_answered or level is None:
+            return b""
+        self._is_answered = True
+        if self._phase is Phase.OPEN:
+            return self.writer.disconnect(_allowed(reason_code, DISCONNECT_CODES_OF_SERVER), properties)
+        if level.has_properties:
+            more = properties or DisconnectProperties()
+            return self.writer.connack(
+                False,
+                _allowed(reason_code, CONNACK_CODES),
+                ConnackProperties(
+                    reason_string=more.reason_string,
+                    user_properties=more.user_properties,
+                    server_reference=more.server_reference,
+                ),
+            )
+        return_code = CONNECT_RETURN_CODES.get(ReasonCode(reason_code))
+        return b"" if return_code is None else self.writer.connack(False, return_code, _NOTHING_MORE)
+
+    def answered(self, packet_identifier: int) -> None:
+        """PUBACK or PUBCOMP, or PUBREC with 80 hex or more, has been sent: its PUBLISH is out of the receive window.
+
+        Nothing to do before level 5; there it must be called for each (MQTT 5.0 section 4.9).
+        """
+        if self._publishes is not None:
+            self._publishes.answered(packet_identifier)
+
     def keep_alive_deadline(self, last_received_s: float) -> float | None:
         """When to close a silent connection, on the clock of `last_received_s` (s); None without keep alive."""
-        if not self._keep_alive_s:
+        if not self.keep_alive_s:
             return None
-        return last_received_s + KEEP_ALIVE_FACTOR * self._keep_alive_s
+        return last_received_s + KEEP_ALIVE_FACTOR * self.keep_alive_s
 
     def receive_data(self, data: bytes) -> list[Event]:
         """Decode what the socket gave; between CONNECT and `attach` it is only kept, up to 1 MiB (then Violated)."""
@@ -83,7 +176,7 @@ class Connection(PacketReceiver):
 
     def _decode(self, data: bytes, position: int, events: list[Event]) -> int:
         if self.session is not None and self._level is not None:
-            return self._decode_open(data, position, events, self.session, self._level.received)
+            return self._decode_open(data, position, events, self.session, self._level, self._level.received)
         if self._phase is Phase.AWAIT_ATTACH or position == len(data):
             return position
         first_byte = data[position]
@@ -101,23 +194,65 @@ class Connection(PacketReceiver):
         if len(self._waiting) > LONGEST_WAITING_BYTES:
             raise ProtocolViolation(f"more than {LONGEST_WAITING_BYTES} bytes were sent before CONNACK")
 
-    def _read(self, packet_type: int, fields: Fields) -> Event:
-        if packet_type == PacketType.CONNECT:
+    def _read(self, packet_type: PacketType, fields: Fields) -> Event | None:
+        if packet_type is PacketType.CONNECT:
             return self._read_connect(fields)
-        if packet_type == PacketType.SUBSCRIBE:
-            return read_subscribe(fields)
-        if packet_type == PacketType.UNSUBSCRIBE:
-            return read_unsubscribe(fields)
-        if packet_type == PacketType.PINGREQ:
+        assert self._level is not None
+        if packet_type is PacketType.SUBSCRIBE:
+            return read_subscribe(fields, self._level)
+        if packet_type is PacketType.UNSUBSCRIBE:
+            return read_unsubscribe(fields, self._level)
+        if packet_type is PacketType.PINGREQ:
             return PingReceived()
-        self._close()
-        return DisconnectReceived()
+        if packet_type is PacketType.DISCONNECT:
+            return self._read_disconnect(fields)
+        if packet_type is PacketType.AUTH:
+            read_auth(fields)
+            raise ProtocolViolation("AUTH was sent, and no authentication is under way (MQTT-4.12.0-7)")
+        return self._read_answer(packet_type, fields)
 
     def _read_connect(self, fields: Fields) -> ConnectReceived | ConnectRefused:
-        event = read_connect(fields)
-        if isinstance(event, ConnectRefused):
-            self._close()
+        level = read_level(fields, self._levels)
+        if not isinstance(level, ConnectRefused):
+            self._level = level
+            self.writer = _WRITERS[level.number]
+            event = read_connect(fields, level)
         else:
-            self._level, self._keep_alive_s = LEVELS[event.level], event.keep_alive_s
-            self._phase = Phase.AWAIT_ATTACH
+            event = level
+        if isinstance(event, ConnectRefused):
+            self._is_answered = True
+            self._close()
+            return event
+        self.keep_alive_s = event.keep_alive_s
+        self._phase = Phase.AWAIT_ATTACH
+        if event.level not in BEFORE_MQTT_5:
+            self._take_up(event.properties or ConnectProperties())
         return event
+
+    def _take_up(self, properties: ConnectProperties) -> None:
+        """What a client of level 5 says of itself holds from now on, and what we announce to it."""
+        self.receive_maximum_of_client = properties.receive_maximum
+        self._session_may_expire_later = properties.session_expiry_s > 0
+        self._longest_bytes = largest_remaining_length(self._maximum_packet_bytes)
+        self._publishes = PublishReader(
+            receive_maximum=self._receive_maximum, topic_alias_maximum=self._topic_alias_maximum
+        )
+        self.writer = PacketWriter(
+            5,
+            maximum_packet_bytes=properties.maximum_packet_bytes,
+            topic_alias_maximum=properties.topic_alias_maximum,
+            request_problem_information=properties.request_problem_information,
+        )
+
+    def _read_disconnect(self, fields: Fields) -> DisconnectReceived:
+        event = read_disconnect(fields, DISCONNECT_CODES_OF_CLIENT)
+        expiry_s = event.properties.session_expiry_s if event.properties is not None else None
+        if expiry_s and not self._session_may_expire_later:
+            raise ProtocolViolation("DISCONNECT keeps a session that CONNECT let end with it (section 3.14.2.2.2)")
+        self._is_answered = True
+        self._close()
+        return event
+
+
+def _allowed(reason_code: int, codes: Container[int]) -> int:
+    return reason_code if reason_code in codes else ReasonCode.UNSPECIFIED_ERROR

@@ -4,21 +4,37 @@ A `PeerError` never leaves `connection.Connection`: it arrives as the last event
 must then be closed. A `UsageError` is raised: our own caller broke a rule that stands in the method's docstring.
 """
 
+from gateway.mqtt.reason_codes import ReasonCode
+
 
 class PeerError(Exception):
-    """What the peer sent cannot be accepted; `reason` says why, in one sentence for the log."""
+    """What the peer sent cannot be accepted; `reason` says why, in one sentence for the log.
 
-    def __init__(self, reason: str) -> None:
+    `reason_code` is what MQTT 5.0 tells the peer before the connection is closed (section 4.13).
+    """
+
+    def __init__(self, reason: str, reason_code: ReasonCode) -> None:
         super().__init__(reason)
         self.reason = reason
+        self.reason_code = reason_code
 
 
 class MalformedPacket(PeerError):
     """The bytes are no MQTT packet: a length, a text or a flag is wrong in itself."""
 
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason, ReasonCode.MALFORMED_PACKET)
+
 
 class ProtocolViolation(PeerError):
     """A well-formed packet that the peer may not send, or may not send now."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason, ReasonCode.PROTOCOL_ERROR)
+
+
+class LimitExceeded(PeerError):
+    """More than was announced or is taken: a packet too large, an alias or a window too far."""
 
 
 class UsageError(Exception):

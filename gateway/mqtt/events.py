@@ -3,11 +3,24 @@
 Named tuples, because they are the cheapest values that cannot change. No event means: nothing to do, such as a PUBACK
 for an identifier that is not in use. Every answer stands for a commit (MQTT 3.1.1 section 4.3): when the session is
 durable, send it only when the unit of work of the event, and all those before it, have been committed.
+
+`properties` are those of MQTT 5.0; None at levels 3 and 4, and where a packet has none.
 """
 
 from typing import NamedTuple
 
 from gateway.mqtt.errors import PeerError
+from gateway.mqtt.properties import (
+    AuthProperties,
+    ConnackProperties,
+    ConnectProperties,
+    DisconnectProperties,
+    Explanation,
+    PublishProperties,
+    SubscribeProperties,
+    UnsubscribeProperties,
+    WillProperties,
+)
 
 
 class Will(NamedTuple):
@@ -17,13 +30,15 @@ class Will(NamedTuple):
     payload: bytes
     qos: int
     retain: bool
+    properties: WillProperties | None = None
 
 
 class ConnectReceived(NamedTuple):
     """CONNECT that can be accepted: decide, call `attach`, send CONNACK, then call `receive_data(b"")`.
 
-    Until `attach` nothing behind the CONNECT is decoded; pause reading meanwhile. An empty `client_identifier` comes
-    with `clean_session` only, and asks the server to assign one.
+    Until `attach` nothing behind the CONNECT is decoded; pause reading meanwhile. An empty `client_identifier` asks the
+    server to assign one; at level 4 it comes with `clean_session` only, at level 5 CONNACK must tell it. At level 5
+    `clean_session` is Clean Start: it says nothing of the session's end.
     """
 
     level: int
@@ -33,20 +48,25 @@ class ConnectReceived(NamedTuple):
     will: Will | None
     user_name: str | None
     password: bytes | None
+    properties: ConnectProperties | None = None
 
 
 class ConnectRefused(NamedTuple):
-    """CONNECT that must be answered by CONNACK with this return code; always the last event, then close."""
+    """CONNECT that must be answered by CONNACK with this return code; always the last event, then close.
+
+    `answer` is that CONNACK, in the form of the client's level.
+    """
 
     return_code: int
     reason: str
+    answer: bytes
 
 
 class PublishReceived(NamedTuple):
     """PUBLISH. Answer QoS 1 by PUBACK, QoS 2 by PUBREC; `packet_identifier` is 0 at QoS 0.
 
     `header` is fixed and variable header exactly as received, so `header + payload` is the packet. At QoS 2 the
-    identifier is in `Session.held` from now on.
+    identifier is in `Session.held` from now on. `topic` is the name itself where the packet had an alias for it.
     """
 
     topic: str
@@ -56,6 +76,7 @@ class PublishReceived(NamedTuple):
     duplicate: bool
     packet_identifier: int
     header: bytes
+    properties: PublishProperties | None = None
 
 
 class PublishRepeated(NamedTuple):
@@ -95,6 +116,19 @@ class DeliveryReceived(NamedTuple):
     repeated: bool = False
 
 
+class DeliveryRefused(NamedTuple):
+    """PUBACK or PUBREC with a reason code of 80 hex or more: commit, then call `Session.finish`; nothing is sent.
+
+    The message counts as delivered and is not sent again (MQTT-4.4.0-2). `packet_type` says which of the two it was.
+    """
+
+    packet_identifier: int
+    token: object
+    packet_type: int
+    reason_code: int
+    properties: Explanation | None
+
+
 class DeliveryCompleted(NamedTuple):
     """PUBCOMP of an outgoing QoS 2 PUBLISH: commit, then call `Session.finish`."""
 
@@ -102,23 +136,41 @@ class DeliveryCompleted(NamedTuple):
     token: object
 
 
+class SubscriptionOptions(NamedTuple):
+    """What a subscription of level 5 asks for beside its QoS (MQTT 5.0 section 3.8.3.1).
+
+    `retain_handling`: retained messages are sent 0 always, 1 only if the subscription is new, 2 never.
+    """
+
+    no_local: bool = False
+    retain_as_published: bool = False
+    retain_handling: int = 0
+
+
 class SubscribeReceived(NamedTuple):
     """SUBSCRIBE: answer by SUBACK with one return code for each subscription (topic filter, requested QoS).
 
-    `entries` are the bytes of each entry as received: length, topic filter, requested QoS.
+    `entries` are the bytes of each entry as received: length, topic filter, requested QoS (level 5: options).
+    `options`: one for each subscription at level 5, nothing before. `topics.share_of` takes a shared filter apart.
     """
 
     packet_identifier: int
     subscriptions: tuple[tuple[str, int], ...]
     entries: tuple[bytes, ...]
+    options: tuple[SubscriptionOptions, ...] = ()
+    properties: SubscribeProperties | None = None
 
 
 class UnsubscribeReceived(NamedTuple):
-    """UNSUBSCRIBE: answer by UNSUBACK. `entries` are the bytes of each entry as received: length, topic filter."""
+    """UNSUBSCRIBE: answer by UNSUBACK, at level 5 with one reason code for each topic filter.
+
+    `entries` are the bytes of each entry as received: length, topic filter.
+    """
 
     packet_identifier: int
     topic_filters: tuple[str, ...]
     entries: tuple[bytes, ...]
+    properties: UnsubscribeProperties | None = None
 
 
 class PingReceived(NamedTuple):
@@ -126,11 +178,20 @@ class PingReceived(NamedTuple):
 
 
 class DisconnectReceived(NamedTuple):
-    """DISCONNECT: discard the will and close; whatever follows is not decoded."""
+    """DISCONNECT: close; whatever follows is not decoded. With reason code 0, discard the will (MQTT-3.14.4-3).
+
+    With any other reason code, which only level 5 has, the will is due. A client gets this event from a server too.
+    """
+
+    reason_code: int = 0
+    properties: DisconnectProperties | None = None
 
 
 class Violated(NamedTuple):
-    """The peer broke the protocol: always the last event; close without an answer (MQTT-4.8.0-1), publish the will."""
+    """The peer broke the protocol: always the last event; the will is due.
+
+    Send `Connection.closing_packet(error.reason_code)`, which is empty before level 5 (MQTT-4.8.0-1), and close.
+    """
 
     error: PeerError
 
@@ -140,19 +201,30 @@ class ConnectAnswered(NamedTuple):
 
     session_present: bool
     return_code: int
+    properties: ConnackProperties | None = None
 
 
 class SubscribeAnswered(NamedTuple):
-    """SUBACK, as a client gets it: one byte for each subscription, the granted QoS or 80 hex."""
+    """SUBACK, as a client gets it: one byte for each subscription, the granted QoS or 80 hex or more."""
 
     packet_identifier: int
     return_codes: bytes
+    properties: Explanation | None = None
 
 
 class UnsubscribeAnswered(NamedTuple):
-    """UNSUBACK, as a client gets it."""
+    """UNSUBACK, as a client gets it; at level 5 with a reason code for each topic filter."""
 
     packet_identifier: int
+    reason_codes: bytes = b""
+    properties: Explanation | None = None
+
+
+class AuthReceived(NamedTuple):
+    """AUTH, as a client gets it; a server without authentication methods takes none (MQTT 5.0 section 4.12)."""
+
+    reason_code: int
+    properties: AuthProperties | None
 
 
 class PingAnswered(NamedTuple):
@@ -165,6 +237,7 @@ Event = (
     | ReleaseReceived
     | DeliveryAcknowledged
     | DeliveryReceived
+    | DeliveryRefused
     | DeliveryCompleted
     | SubscribeReceived
     | UnsubscribeReceived
@@ -176,5 +249,6 @@ Event = (
     | SubscribeAnswered
     | UnsubscribeAnswered
     | PingAnswered
+    | AuthReceived
     | Violated
 )

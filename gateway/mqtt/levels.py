@@ -1,23 +1,26 @@
 """The protocol levels as a table: what a server may receive at each, and where MQTT 3.1 is more lenient than 3.1.1.
 
-    first byte          level 3 (3.1)                level 4 (3.1.1)
+    first byte          level 3 (3.1)                levels 4 (3.1.1) and 5 (5.0)
     3x  PUBLISH         DUP with QoS 0 is tolerated  DUP with QoS 0 is malformed (MQTT-3.3.1-2)
     62  PUBREL          6A (DUP) too                 62 only (MQTT-3.6.1-1)
     82  SUBSCRIBE       8A (DUP) too                 82 only (MQTT-3.8.1-1)
     A2  UNSUBSCRIBE     AA (DUP) too                 A2 only (MQTT-3.10.1-1)
-    40 50 70 C0 E0      PUBACK PUBREC PUBCOMP PINGREQ DISCONNECT, at both
+    40 50 70 C0 E0      PUBACK PUBREC PUBCOMP PINGREQ DISCONNECT, at all
+    F0                                               AUTH, at level 5 only
 
 A further level is a further row; what its packets have more is read where `connect`, `receiver` and `subscriptions`
-ask the row for it.
+ask the row for it. Level 5 has reason codes and properties in nearly every packet (`has_properties`).
 """
 
 from dataclasses import dataclass
 
 from gateway.mqtt.errors import MalformedPacket, PeerError, ProtocolViolation
 from gateway.mqtt.packets import PROTOCOL_NAMES, PacketType
+from gateway.mqtt.property_codec import LONGEST_PROPERTIES_BYTES
 from gateway.mqtt.wire import MAXIMUM_REMAINING_LENGTH
 
-LONGEST_CONNECT_BYTES = 327_697  # variable header of 12 bytes at level 3, and five fields of 2 + 65,535 bytes
+#: Variable header of 12 bytes at level 3, and five fields of 2 + 65,535 bytes; at level 5 our choice.
+LONGEST_CONNECT_BYTES = 327_697
 LONGEST_SUBSCRIBE_BYTES = 1_048_576  # our choice: an entry of 4 bytes takes some 125 in memory
 
 _LONGEST = {
@@ -30,10 +33,24 @@ _LONGEST = {
     PacketType.PINGRESP: 0,
     PacketType.DISCONNECT: 0,
 }
-LONGEST = tuple(_LONGEST.get(PacketType(number), 2) if 0 < number < 15 else 0 for number in range(16))
+_WITH_PROPERTIES = {
+    packet_type: LONGEST_PROPERTIES_BYTES
+    for packet_type in PacketType
+    if packet_type not in (PacketType.CONNECT, PacketType.PINGREQ, PacketType.PINGRESP)
+}
+
+
+def _longest(by_type: dict[PacketType, int]) -> tuple[int, ...]:
+    return tuple(by_type.get(PacketType(number), 2) if number else 0 for number in range(16))
+
+
+LONGEST = _longest(_LONGEST)
 """For each packet type the largest remaining length in bytes; 2 is a packet identifier, or the two bytes of CONNACK."""
 
-_RECEIVED_AT_BOTH = "30 31 32 33 34 35 3A 3B 3C 3D 40 50 62 70 82 A2 C0 E0"
+LONGEST_WITH_PROPERTIES = _longest(_WITH_PROPERTIES | _LONGEST | {PacketType.DISCONNECT: LONGEST_PROPERTIES_BYTES})
+"""The same at level 5."""
+
+_RECEIVED_AT_ALL = "30 31 32 33 34 35 3A 3B 3C 3D 40 50 62 70 82 A2 C0 E0"
 _RECEIVED_BY_CLIENT = "20 30 31 32 33 34 35 3A 3B 3C 3D 40 50 62 70 90 B0 D0"
 
 _OF_ONE_SIDE = (
@@ -43,6 +60,7 @@ _OF_ONE_SIDE = (
     PacketType.PINGREQ,
     PacketType.PINGRESP,
     PacketType.DISCONNECT,
+    PacketType.AUTH,
 )
 
 
@@ -55,21 +73,29 @@ def _received(first_bytes: str) -> bytes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Level:
-    """One protocol level; `received`: for each first byte the packet type, 0 where a server may not receive it."""
+    """One protocol level; `received`: for each first byte the packet type, 0 where a server may not receive it.
+
+    `answers_must_fit`: an answer of the other QoS, or before its turn, is a violation; where not, it is ignored.
+    """
 
     number: int
     protocol_name: bytes
     received: bytes
     received_by_client: bytes
-    unused_connect_flags_must_be_clear: bool
-    announced_fields_may_be_missing: bool
-    empty_client_identifier_is_assigned: bool
+    longest: tuple[int, ...] = LONGEST
+    has_properties: bool = False
+    unused_connect_flags_must_be_clear: bool = True
+    announced_fields_may_be_missing: bool = False
+    password_needs_user_name: bool = True
+    empty_client_identifier_is_assigned: bool = True
+    empty_client_identifier_needs_clean_session: bool = True
+    answers_must_fit: bool = False
 
 
 MQTT_3_1 = Level(
     number=3,
     protocol_name=PROTOCOL_NAMES[3].encode(),
-    received=_received(_RECEIVED_AT_BOTH + "38 39 6A 8A AA"),
+    received=_received(_RECEIVED_AT_ALL + "38 39 6A 8A AA"),
     received_by_client=_received(_RECEIVED_BY_CLIENT + "38 39 6A"),
     unused_connect_flags_must_be_clear=False,
     announced_fields_may_be_missing=True,
@@ -78,21 +104,30 @@ MQTT_3_1 = Level(
 MQTT_3_1_1 = Level(
     number=4,
     protocol_name=PROTOCOL_NAMES[4].encode(),
-    received=_received(_RECEIVED_AT_BOTH),
+    received=_received(_RECEIVED_AT_ALL),
     received_by_client=_received(_RECEIVED_BY_CLIENT),
-    unused_connect_flags_must_be_clear=True,
-    announced_fields_may_be_missing=False,
-    empty_client_identifier_is_assigned=True,
+)
+MQTT_5_0 = Level(
+    number=5,
+    protocol_name=PROTOCOL_NAMES[5].encode(),
+    received=_received(_RECEIVED_AT_ALL + "F0"),
+    received_by_client=_received(_RECEIVED_BY_CLIENT + "E0 F0"),
+    longest=LONGEST_WITH_PROPERTIES,
+    has_properties=True,
+    password_needs_user_name=False,
+    empty_client_identifier_needs_clean_session=False,
+    answers_must_fit=True,
 )
 
-LEVELS = {level.number: level for level in (MQTT_3_1, MQTT_3_1_1)}
+LEVELS = {level.number: level for level in (MQTT_3_1, MQTT_3_1_1, MQTT_5_0)}
+BEFORE_MQTT_5 = frozenset({MQTT_3_1.number, MQTT_3_1_1.number})
 
 
-def explain_first_byte(first_byte: int) -> PeerError:
+def explain_first_byte(first_byte: int, level: Level) -> PeerError:
     """Why a first byte that `Level.received` does not have cannot be accepted on an open connection."""
     number = first_byte >> 4
-    if number in (0, 15):
-        return MalformedPacket(f"the packet type {number} is reserved")
+    if number == 0 or (number == PacketType.AUTH and not level.has_properties):
+        return ProtocolViolation(f"the packet type {number} is reserved")
     packet_type = PacketType(number)
     if packet_type is PacketType.CONNECT:
         return ProtocolViolation("CONNECT was sent on a connection that has one (MQTT-3.1.0-2)")

@@ -1,15 +1,28 @@
-"""The fourteen packet types and their encoders (MQTT 3.1.1 chapter 3; 3.1 differs only where `level` is asked).
+"""The fifteen packet types and their encoders (MQTT 3.1.1 and 5.0, chapter 3); `level` says in which form.
 
 Fixed header: type in bits 7-4 of byte 1, flags in bits 3-0 (PUBLISH: DUP 8, QoS 6, RETAIN 1), then the remaining
-length.
+length. What level 5 has more, reason codes and properties, is left out where the standard lets it be: the short form of
+an answer is the same at every level.
 Every encoder raises UsageError for what MQTT cannot express.
 """
 
 from collections.abc import Iterable
 from enum import IntEnum
+from itertools import chain, repeat
 
+from gateway.mqtt import property_codec
 from gateway.mqtt.errors import UsageError
-from gateway.mqtt.events import Will
+from gateway.mqtt.events import SubscriptionOptions, Will
+from gateway.mqtt.properties import (
+    AuthProperties,
+    ConnackProperties,
+    ConnectProperties,
+    DisconnectProperties,
+    Explanation,
+    PublishProperties,
+    SubscribeProperties,
+    UnsubscribeProperties,
+)
 from gateway.mqtt.wire import (
     MAXIMUM_FIELD_BYTES,
     MAXIMUM_PACKET_IDENTIFIER,
@@ -20,7 +33,7 @@ from gateway.mqtt.wire import (
 
 
 class PacketType(IntEnum):
-    """Bits 7-4 of the first byte; 0 and 15 are reserved (table 2.1)."""
+    """Bits 7-4 of the first byte; 0 is reserved, and 15 is before MQTT 5.0 (table 2.1)."""
 
     CONNECT = 1
     CONNACK = 2
@@ -36,6 +49,7 @@ class PacketType(IntEnum):
     PINGREQ = 12
     PINGRESP = 13
     DISCONNECT = 14
+    AUTH = 15
 
 
 class ConnectReturnCode(IntEnum):
@@ -56,8 +70,11 @@ PINGREQ = b"\xc0\x00"
 PINGRESP = b"\xd0\x00"
 DISCONNECT = b"\xe0\x00"
 
-PROTOCOL_NAMES = {3: "MQIsdp", 4: "MQTT"}
+PROTOCOL_NAMES = {3: "MQIsdp", 4: "MQTT", 5: "MQTT"}
 """The protocol name of each protocol level."""
+
+_WITH_PROPERTIES = 5  # the first level that has them
+_WITHOUT_OPTIONS = SubscriptionOptions()
 
 
 def _identifier(packet_identifier: int) -> bytes:
@@ -84,31 +101,46 @@ def connect(
     will: Will | None = None,
     user_name: str | None = None,
     password: bytes | None = None,
+    properties: ConnectProperties | None = None,
 ) -> bytes:
-    """CONNECT of a client (section 3.1). `keep_alive_s` 0..65,535, 0 is none; a password needs a user name."""
-    if password is not None and user_name is None:
+    """CONNECT of a client (section 3.1). `keep_alive_s` 0..65,535, 0 is none.
+
+    Before level 5 a password needs a user name. `clean_session` is Clean Start at level 5.
+    """
+    if password is not None and user_name is None and level < _WITH_PROPERTIES:
         raise UsageError("a password needs a user name")
     if not 0 <= keep_alive_s <= MAXIMUM_FIELD_BYTES:
         raise UsageError(f"a keep alive of {keep_alive_s} s cannot be encoded, it must be 0..65,535")
     flags = clean_session << 1 | (user_name is not None) << 7 | (password is not None) << 6
     fields = [encode_text(client_identifier)]
     if will is not None:
-        _check_qos(will.qos)
         flags |= 4 | will.qos << 3 | will.retain << 5
-        fields += encode_text(will.topic), encode_binary(will.payload)
+        fields.append(_will(will, level))
     if user_name is not None:
         fields.append(encode_text(user_name))
     if password is not None:
         fields.append(encode_binary(password))
     variable_header = encode_text(PROTOCOL_NAMES[level]) + bytes((level, flags)) + keep_alive_s.to_bytes(2, "big")
+    if level >= _WITH_PROPERTIES:
+        variable_header += property_codec.CONNECT.encode(properties)
     return _packet(0x10, variable_header + b"".join(fields))
 
 
-def connack(session_present: bool, return_code: int) -> bytes:
+def _will(will: Will, level: int) -> bytes:
+    _check_qos(will.qos)
+    properties = property_codec.WILL.encode(will.properties) if level >= _WITH_PROPERTIES else b""
+    return properties + encode_text(will.topic) + encode_binary(will.payload)
+
+
+def connack(
+    session_present: bool, return_code: int, *, level: int = 4, properties: ConnackProperties | None = None
+) -> bytes:
     """CONNACK (section 3.2). In MQTT 3.1 the byte of `session_present` is reserved: give False there."""
     if session_present and return_code:
         raise UsageError("a refused connection has no session (MQTT-3.2.2-4)")
-    return bytes((0x20, 2, session_present, return_code))
+    if level < _WITH_PROPERTIES:
+        return bytes((0x20, 2, session_present, return_code))
+    return _packet(0x20, bytes((session_present, return_code)) + property_codec.CONNACK.encode(properties))
 
 
 def publish_header(
@@ -119,14 +151,20 @@ def publish_header(
     retain: bool = False,
     duplicate: bool = False,
     packet_identifier: int = 0,
+    properties: bytes = b"",
 ) -> bytes:
-    """Fixed and variable header of a PUBLISH whose payload of `payload_bytes` bytes is sent behind it (section 3.3)."""
+    """Fixed and variable header of a PUBLISH whose payload of `payload_bytes` bytes is sent behind it (section 3.3).
+
+    `properties`: encoded, with their length; at level 5 at least the length 0, before it nothing.
+    """
     _check_qos(qos)
     if duplicate and not qos:
         raise UsageError("a PUBLISH of QoS 0 cannot be a duplicate (MQTT-3.3.1-2)")
     variable_header = encode_text(topic)
     if qos:
         variable_header += _identifier(packet_identifier)
+    if properties:
+        variable_header += properties
     first_byte = 0x30 | duplicate << 3 | qos << 1 | retain
     return bytes((first_byte,)) + encode_remaining_length(len(variable_header) + payload_bytes) + variable_header
 
@@ -139,51 +177,122 @@ def publish(
     retain: bool = False,
     duplicate: bool = False,
     packet_identifier: int = 0,
+    level: int = 4,
+    properties: PublishProperties | None = None,
 ) -> bytes:
     """PUBLISH (section 3.3); `packet_identifier` is needed at QoS 1 and 2, and left out at QoS 0."""
     header = publish_header(
-        topic, len(payload), qos=qos, retain=retain, duplicate=duplicate, packet_identifier=packet_identifier
+        topic,
+        len(payload),
+        qos=qos,
+        retain=retain,
+        duplicate=duplicate,
+        packet_identifier=packet_identifier,
+        properties=property_codec.PUBLISH.encode(properties) if level >= _WITH_PROPERTIES else b"",
     )
     return header + payload
 
 
-def puback(packet_identifier: int) -> bytes:
-    """PUBACK, the answer to a PUBLISH of QoS 1 (section 3.4)."""
-    return b"\x40\x02" + _identifier(packet_identifier)
+def _answer(first_byte: int, packet_identifier: int, reason_code: int, explanation: Explanation | None) -> bytes:
+    """The short form for success, the middle one for a reason code, the long one with properties (section 3.4.2)."""
+    if not reason_code and explanation is None:
+        return bytes((first_byte, 2)) + _identifier(packet_identifier)
+    body = _identifier(packet_identifier) + bytes((reason_code,))
+    if explanation is not None:
+        body += property_codec.ANSWER.encode(explanation)
+    return _packet(first_byte, body)
 
 
-def pubrec(packet_identifier: int) -> bytes:
-    """PUBREC, the first answer to a PUBLISH of QoS 2 (section 3.5)."""
-    return b"\x50\x02" + _identifier(packet_identifier)
+def puback(packet_identifier: int, reason_code: int = 0, explanation: Explanation | None = None) -> bytes:
+    """PUBACK, the answer to a PUBLISH of QoS 1 (section 3.4); more than the identifier at level 5 only."""
+    return _answer(0x40, packet_identifier, reason_code, explanation)
 
 
-def pubrel(packet_identifier: int, duplicate: bool = False, level: int = 4) -> bytes:
+def pubrec(packet_identifier: int, reason_code: int = 0, explanation: Explanation | None = None) -> bytes:
+    """PUBREC, the first answer to a PUBLISH of QoS 2 (section 3.5); more than the identifier at level 5 only."""
+    return _answer(0x50, packet_identifier, reason_code, explanation)
+
+
+def pubrel(
+    packet_identifier: int,
+    duplicate: bool = False,
+    level: int = 4,
+    *,
+    reason_code: int = 0,
+    explanation: Explanation | None = None,
+) -> bytes:
     """PUBREL, the answer to PUBREC (section 3.6); `duplicate` sets DUP at level 3 only, where a repeat carries it."""
-    first = b"\x6a\x02" if duplicate and level == 3 else b"\x62\x02"
-    return first + _identifier(packet_identifier)
+    first_byte = 0x6A if duplicate and level == 3 else 0x62
+    return _answer(first_byte, packet_identifier, reason_code, explanation)
 
 
-def pubcomp(packet_identifier: int) -> bytes:
-    """PUBCOMP, the answer to PUBREL (section 3.7)."""
-    return b"\x70\x02" + _identifier(packet_identifier)
+def pubcomp(packet_identifier: int, reason_code: int = 0, explanation: Explanation | None = None) -> bytes:
+    """PUBCOMP, the answer to PUBREL (section 3.7); more than the identifier at level 5 only."""
+    return _answer(0x70, packet_identifier, reason_code, explanation)
 
 
-def subscribe(packet_identifier: int, subscriptions: Iterable[tuple[str, int]]) -> bytes:
-    """SUBSCRIBE of a client: topic filters with the requested QoS (section 3.8)."""
-    entries = [encode_text(topic_filter) + bytes((qos,)) for topic_filter, qos in subscriptions]
-    return _packet(0x82, _identifier(packet_identifier) + b"".join(entries))
+def subscribe(
+    packet_identifier: int,
+    subscriptions: Iterable[tuple[str, int]],
+    *,
+    level: int = 4,
+    options: Iterable[SubscriptionOptions] = (),
+    properties: SubscribeProperties | None = None,
+) -> bytes:
+    """SUBSCRIBE of a client: topic filters with the requested QoS (section 3.8); `options` in the same order."""
+    body = _identifier(packet_identifier)
+    if level >= _WITH_PROPERTIES:
+        body += property_codec.SUBSCRIBE.encode(properties)
+    for (topic_filter, qos), asked in zip(subscriptions, chain(options, repeat(_WITHOUT_OPTIONS)), strict=False):
+        flags = asked.no_local << 2 | asked.retain_as_published << 3 | asked.retain_handling << 4
+        body += encode_text(topic_filter) + bytes((qos | flags,))
+    return _packet(0x82, body)
 
 
-def suback(packet_identifier: int, return_codes: bytes) -> bytes:
+def suback(
+    packet_identifier: int, return_codes: bytes, *, level: int = 4, explanation: Explanation | None = None
+) -> bytes:
     """SUBACK (section 3.9): for each subscription the granted QoS, or 80 hex for failure (not in MQTT 3.1)."""
-    return _packet(0x90, _identifier(packet_identifier) + return_codes)
+    properties = property_codec.ANSWER.encode(explanation) if level >= _WITH_PROPERTIES else b""
+    return _packet(0x90, _identifier(packet_identifier) + properties + return_codes)
 
 
-def unsubscribe(packet_identifier: int, topic_filters: Iterable[str]) -> bytes:
+def unsubscribe(
+    packet_identifier: int,
+    topic_filters: Iterable[str],
+    *,
+    level: int = 4,
+    properties: UnsubscribeProperties | None = None,
+) -> bytes:
     """UNSUBSCRIBE of a client (section 3.10)."""
-    return _packet(0xA2, _identifier(packet_identifier) + b"".join(map(encode_text, topic_filters)))
+    body = _identifier(packet_identifier)
+    if level >= _WITH_PROPERTIES:
+        body += property_codec.UNSUBSCRIBE.encode(properties)
+    return _packet(0xA2, body + b"".join(map(encode_text, topic_filters)))
 
 
-def unsuback(packet_identifier: int) -> bytes:
-    """UNSUBACK (section 3.11)."""
-    return b"\xb0\x02" + _identifier(packet_identifier)
+def unsuback(
+    packet_identifier: int, reason_codes: bytes = b"", *, level: int = 4, explanation: Explanation | None = None
+) -> bytes:
+    """UNSUBACK (section 3.11); at level 5 with a reason code for each topic filter."""
+    if level < _WITH_PROPERTIES:
+        return b"\xb0\x02" + _identifier(packet_identifier)
+    return _packet(0xB0, _identifier(packet_identifier) + property_codec.ANSWER.encode(explanation) + reason_codes)
+
+
+def disconnect(reason_code: int, properties: DisconnectProperties | None = None) -> bytes:
+    """DISCONNECT of level 5 (section 3.14); without reason it is `DISCONNECT`, as before level 5."""
+    encoded = None if properties is None else property_codec.DISCONNECT.encode(properties)
+    return _short_or_long(0xE0, reason_code, encoded)
+
+
+def auth(reason_code: int, properties: AuthProperties | None = None) -> bytes:
+    """AUTH (MQTT 5.0 section 3.15)."""
+    encoded = None if properties is None else property_codec.AUTH.encode(properties)
+    return _short_or_long(0xF0, reason_code, encoded)
+
+
+def _short_or_long(first_byte: int, reason_code: int, properties: bytes | None) -> bytes:
+    if properties is not None:
+        return _packet(first_byte, bytes((reason_code,)) + properties)
+    return bytes((first_byte, 1, reason_code)) if reason_code else bytes((first_byte, 0))

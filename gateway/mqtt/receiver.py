@@ -2,35 +2,44 @@
 
 The speed of the gateway hangs on two loops, `_decode_publishes` and `_decode_answers`: each takes a run of its packets
 with int indices over `bytes`, slices and no views, and without a call for each packet. Everything rarer goes through
-`PacketReceiver._decode_one`.
+`PacketReceiver._decode_one`, and what a PUBLISH of level 5 has more through `incoming.PublishReader`.
 """
 
 from abc import ABC, abstractmethod
 
-from gateway.mqtt.errors import MalformedPacket, PeerError
+from gateway.mqtt.answers import read_answer
+from gateway.mqtt.errors import LimitExceeded, MalformedPacket, PeerError, ProtocolViolation
 from gateway.mqtt.events import Event, PublishReceived, PublishRepeated, Violated
 from gateway.mqtt.framing import PartialPacket
-from gateway.mqtt.levels import LONGEST, explain_first_byte
+from gateway.mqtt.incoming import PublishReader
+from gateway.mqtt.levels import LONGEST, Level, explain_first_byte
 from gateway.mqtt.packets import PacketType
+from gateway.mqtt.reason_codes import ReasonCode
 from gateway.mqtt.session import Session
 from gateway.mqtt.topics import TOPIC_NAMES
-from gateway.mqtt.wire import Fields, decode_remaining_length
+from gateway.mqtt.wire import Fields, decode_remaining_length, is_minimal
 
 _PUBLISH, _PUBREL, _LAST_ANSWER = int(PacketType.PUBLISH), int(PacketType.PUBREL), int(PacketType.PUBCOMP)
-_PUBLISH_FLAGS = tuple((flags >> 1 & 3, flags & 1 != 0, flags & 8 != 0) for flags in range(16))
-"""QoS, RETAIN and DUP of each value of the flags of a PUBLISH."""
+_PUBLISH_FLAGS = tuple((first >> 1 & 3, first & 1 != 0, first & 8 != 0) for first in range(0x40))
+"""QoS, RETAIN and DUP of each first byte of a PUBLISH."""
+_TYPES = (PacketType.CONNECT, *PacketType)  # by number; 0 is refused by the table of the level
+_FIXED_BYTES = 2  # a packet of at most these has no length to choose
 _new = tuple.__new__  # half the cost of a named tuple's own constructor
 
 
 class PacketReceiver(ABC):
     """Bytes in, events out. `is_closed`: the last event was given; nothing is decoded any more."""
 
-    __slots__ = ("_maximum_packet_bytes", "_partial", "is_closed")
+    __slots__ = ("_level", "_longest_bytes", "_partial", "_publishes", "is_closed", "session")
 
-    def __init__(self, maximum_packet_bytes: int) -> None:
+    def __init__(self, longest_bytes: int) -> None:
         self.is_closed = False
-        self._maximum_packet_bytes = maximum_packet_bytes
+        self.session: Session | None = None
+        self._level: Level | None = None
+        self._longest_bytes = longest_bytes
         self._partial: PartialPacket | None = None
+        #: At level 5 alone.
+        self._publishes: PublishReader | None = None
 
     def receive_data(self, data: bytes) -> list[Event]:
         """Decode what the socket gave, cut anywhere; the events in the order of their packets.
@@ -50,8 +59,8 @@ class PacketReceiver(ABC):
         """Decode the packets that are there to their end; returns where the first one that is not begins."""
 
     @abstractmethod
-    def _read(self, packet_type: int, fields: Fields) -> Event:
-        """Read the body of a packet that only this side receives."""
+    def _read(self, packet_type: PacketType, fields: Fields) -> Event | None:
+        """Read the body of a packet that is not read in a run; None where it changes nothing."""
 
     def _close(self) -> None:
         self.is_closed = True
@@ -88,25 +97,36 @@ class PacketReceiver(ABC):
 
     def _check_length(self, first_byte: int, remaining_length: int) -> None:
         """Refuse a packet by its fixed header, before its body is gathered."""
-        longest = min(LONGEST[first_byte >> 4], self._maximum_packet_bytes)
-        if remaining_length > longest:
-            name = PacketType(first_byte >> 4).name
-            raise MalformedPacket(f"{name} has a remaining length of {remaining_length} bytes, the limit is {longest}")
+        longest_of_type = (LONGEST if self._level is None else self._level.longest)[first_byte >> 4]
+        longest = min(longest_of_type, self._longest_bytes)
+        if remaining_length <= longest:
+            return
+        name = PacketType(first_byte >> 4).name
+        reason = f"{name} has a remaining length of {remaining_length} bytes, the limit is {longest}"
+        if longest <= _FIXED_BYTES:
+            raise MalformedPacket(reason)
+        raise LimitExceeded(reason, ReasonCode.PACKET_TOO_LARGE)
 
-    def _decode_open(self, data: bytes, position: int, events: list[Event], session: Session, received: bytes) -> int:
+    def _decode_open(
+        self, data: bytes, position: int, events: list[Event], session: Session, level: Level, received: bytes
+    ) -> int:
         """`_decode` on a connection with a session; `received`: for each first byte its packet type, 0 is illegal."""
         size = len(data)
         while position < size and not self.is_closed:
             start = position
             packet_type = received[data[start]]
             if packet_type == _PUBLISH:
-                position = _decode_publishes(data, start, events, session, received, self._maximum_packet_bytes)
+                position = _decode_publishes(
+                    data, start, events, session, received, self._longest_bytes, self._publishes
+                )
             elif _PUBLISH < packet_type <= _LAST_ANSWER:
-                position = _decode_answers(data, start, events, session, received)
+                position = _decode_answers(data, start, events, session, received, level.answers_must_fit)
+                if position == start:
+                    position = self._decode_one(data, start, events)
             elif packet_type:
                 position = self._decode_one(data, start, events)
             else:
-                raise explain_first_byte(data[start])
+                raise explain_first_byte(data[start], level)
             if position == start:
                 break
         return position
@@ -121,13 +141,32 @@ class PacketReceiver(ABC):
         end = body + remaining_length
         if end > len(data):
             return position
-        fields = Fields(data, body, end)
-        events.append(self._read(first_byte >> 4, fields))
+        event = self._read(_TYPES[first_byte >> 4], Fields(data, body, end))
+        if self._level is not None and self._level.has_properties:
+            _check_minimal(data, position + 1, body)
+        if event is not None:
+            events.append(event)
         return end
+
+    def _read_answer(self, packet_type: PacketType, fields: Fields) -> Event | None:
+        assert self.session is not None
+        assert self._level is not None
+        return read_answer(packet_type, fields, self.session, self._level)
+
+
+def _check_minimal(data: bytes, position: int, behind: int) -> None:
+    if not is_minimal(data, position, behind):
+        raise MalformedPacket("the remaining length is longer than it must be (MQTT-1.5.5-1)")
 
 
 def _decode_publishes(
-    data: bytes, position: int, events: list[Event], session: Session, received: bytes, longest: int
+    data: bytes,
+    position: int,
+    events: list[Event],
+    session: Session,
+    received: bytes,
+    longest: int,
+    reader: PublishReader | None,
 ) -> int:
     """Decode a run of PUBLISH packets; returns where the first other or unfinished packet begins."""
     size, append, topic_names = len(data), events.append, TOPIC_NAMES
@@ -140,47 +179,63 @@ def _decode_publishes(
         if end > size or length < 0:
             break
         if length < 2 or length > longest:
-            raise MalformedPacket(f"PUBLISH has a remaining length of {length} bytes, it must be 2..{longest}")
+            raise _bad_length(length, longest)
         header_end = body + 2 + (data[body] << 8 | data[body + 1])
         topic_data = data[body + 2 : header_end]
-        qos, retain, duplicate = _PUBLISH_FLAGS[first_byte & 15]
+        qos, retain, duplicate = _PUBLISH_FLAGS[first_byte]
         packet_identifier = 0
         if qos:
             header_end += 2
             if header_end <= end:
                 packet_identifier = data[header_end - 2] << 8 | data[header_end - 1]
         if header_end > end or (qos and not packet_identifier):
-            raise MalformedPacket("PUBLISH " + ("ends in its header" if header_end > end else "has the identifier 0"))
-        topic = topic_names[topic_data]  # before the identifier is held: a bad packet must leave no trace
+            raise _bad_header(ends_too_early=header_end > end)
+        properties = None  # and the topic before the identifier is held: a bad packet must leave no trace
+        if reader is None:
+            topic = topic_names[topic_data]
+        else:
+            _check_minimal(data, position + 1, body)
+            topic, properties, header_end = reader.read(data, topic_data, header_end, end, packet_identifier)
         if qos == 2 and not session.note_publish(packet_identifier):
             append(PublishRepeated(packet_identifier))
         else:
             payload, header = data[header_end:end], data[position:header_end]
-            append(_new(PublishReceived, (topic, payload, qos, retain, duplicate, packet_identifier, header)))
+            append(
+                _new(PublishReceived, (topic, payload, qos, retain, duplicate, packet_identifier, header, properties))
+            )
         position = end
     return position
 
 
-def _decode_answers(data: bytes, position: int, events: list[Event], session: Session, received: bytes) -> int:
-    """Decode a run of PUBACK, PUBREC, PUBREL and PUBCOMP; returns where the first other or unfinished packet begins."""
+def _bad_length(length: int, longest: int) -> PeerError:
+    if length < 2:
+        return MalformedPacket(f"PUBLISH has a remaining length of {length} bytes, it must be at least 2")
+    reason = f"PUBLISH has a remaining length of {length} bytes, the limit is {longest}"
+    return LimitExceeded(reason, ReasonCode.PACKET_TOO_LARGE)
+
+
+def _bad_header(*, ends_too_early: bool) -> PeerError:
+    if ends_too_early:
+        return MalformedPacket("PUBLISH ends in its header")
+    return ProtocolViolation("PUBLISH has the packet identifier 0 (MQTT-2.3.1-1, at level 5 MQTT-2.2.1-3)")
+
+
+def _decode_answers(
+    data: bytes, position: int, events: list[Event], session: Session, received: bytes, must_fit: bool
+) -> int:
+    """Decode a run of PUBACK, PUBREC, PUBREL and PUBCOMP of four bytes; returns where the first of any other begins."""
     size, append, note_answer, note_release = len(data), events.append, session.note_answer, session.note_release
-    while size - position > 1 and _PUBLISH < (packet_type := received[data[position]]) <= _LAST_ANSWER:
-        length = data[position + 1]
-        body = position + 2
-        if length > 127:
-            length, body = decode_remaining_length(data, position + 1)
-        if length >= 0 and length != 2:
-            raise MalformedPacket(f"{PacketType(packet_type).name} has a remaining length of {length}, not 2")
-        if length < 0 or size - body < 2:
+    while size - position > 3 and _PUBLISH < (packet_type := received[data[position]]) <= _LAST_ANSWER:
+        packet_identifier = data[position + 2] << 8 | data[position + 3]
+        if data[position + 1] != 2 or not packet_identifier:
             break
-        packet_identifier = data[body] << 8 | data[body + 1]
-        if not packet_identifier:
-            raise MalformedPacket(f"{PacketType(packet_type).name} has the packet identifier 0")
         if packet_type == _PUBREL:
             event: Event | None = note_release(packet_identifier)
         else:
             event = note_answer(packet_type, packet_identifier)
         if event is not None:
             append(event)
-        position = body + 2
+        elif must_fit and packet_type != _PUBREL:
+            session.check_order(packet_type, packet_identifier)
+        position += 4
     return position

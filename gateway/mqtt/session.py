@@ -4,6 +4,7 @@
     outgoing QoS 1   start() -> AWAIT_PUBACK -> PUBACK -> ACKNOWLEDGED -> finish(): free
     outgoing QoS 2   start() -> AWAIT_PUBREC -> PUBREC -> RECEIVED -> release() -> AWAIT_PUBCOMP -> PUBCOMP
                      -> ACKNOWLEDGED -> finish(): free
+    at level 5       PUBACK or PUBREC that refuses -> ACKNOWLEDGED -> finish(): free
 
 The packet moves a flow to the state in front of a commit, at once and only once, so a repeated packet cannot cause a
 second unit of work; the caller moves it on when the commit has returned. `connection` has the half that ends with the
@@ -14,9 +15,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
 
-from gateway.mqtt.errors import UsageError
-from gateway.mqtt.events import DeliveryAcknowledged, DeliveryCompleted, DeliveryReceived, ReleaseReceived
+from gateway.mqtt.errors import ProtocolViolation, UsageError
+from gateway.mqtt.events import (
+    DeliveryAcknowledged,
+    DeliveryCompleted,
+    DeliveryReceived,
+    DeliveryRefused,
+    ReleaseReceived,
+)
 from gateway.mqtt.packets import PacketType
+from gateway.mqtt.properties import UNLIMITED_RECEIVE_MAXIMUM, Explanation
 from gateway.mqtt.wire import MAXIMUM_PACKET_IDENTIFIER
 
 
@@ -59,6 +67,9 @@ _STEPS: dict[tuple[int, OutgoingState], tuple[OutgoingState, Callable[[int, obje
 }
 """An answer and the state it meets, to the next state and the event; any other pair changes nothing."""
 
+_REFUSALS = {PacketType.PUBACK: OutgoingState.AWAIT_PUBACK, PacketType.PUBREC: OutgoingState.AWAIT_PUBREC}
+"""An answer that refuses, and the state in which it ends the flow."""
+
 
 class Session:
     """The session of one client: no I/O, no clock; what must survive a restart is stored by the caller.
@@ -67,7 +78,16 @@ class Session:
     way. `outgoing`: flows by packet identifier, in the order in which a reconnect repeats them.
     """
 
-    __slots__ = ("_last_identifier", "clean_session", "client_identifier", "held", "maximum_in_flight", "outgoing")
+    __slots__ = (
+        "_last_identifier",
+        "_limit",
+        "_overdue",
+        "clean_session",
+        "client_identifier",
+        "held",
+        "maximum_in_flight",
+        "outgoing",
+    )
 
     def __init__(self, client_identifier: str, *, clean_session: bool, maximum_in_flight: int = 100) -> None:
         if not 1 <= maximum_in_flight <= MAXIMUM_PACKET_IDENTIFIER:
@@ -78,6 +98,17 @@ class Session:
         self.held: dict[int, bool] = {}
         self.outgoing: dict[int, Outgoing] = {}
         self._last_identifier = 0
+        self._limit = maximum_in_flight
+        #: Flows whose PUBLISH must be repeated on this connection when its window has room.
+        self._overdue: dict[int, Outgoing] = {}
+
+    def begin_connection(self, receive_maximum: int) -> None:
+        """The client is connected anew, and takes so many PUBLISHes unanswered (MQTT-3.3.4-9); `attach` calls it."""
+        self._limit = min(self.maximum_in_flight, receive_maximum)
+        self._overdue = {}
+        if receive_maximum < UNLIMITED_RECEIVE_MAXIMUM:
+            publishes = [each for each in self.outgoing.values() if each.state in _REFUSALS.values()]
+            self._overdue = {each.packet_identifier: each for each in publishes[receive_maximum:]}
 
     def hold(self, packet_identifier: int) -> None:
         """Hold the identifier of an incoming QoS 2 PUBLISH, after a restart; a decoded PUBLISH is held already."""
@@ -89,12 +120,12 @@ class Session:
 
     def window(self) -> int:
         """How many more PUBLISHes of QoS 1 and 2 may be sent now."""
-        return max(0, self.maximum_in_flight - len(self.outgoing))
+        return 0 if self._overdue else max(0, self._limit - len(self.outgoing))
 
     def start(self, token: object, qos: int) -> int:
         """Begin the flow of an outgoing PUBLISH, and return its packet identifier. UsageError with a closed window."""
         if not self.window():
-            raise UsageError(f"{self.client_identifier}: the window of {self.maximum_in_flight} messages is used up")
+            raise UsageError(f"{self.client_identifier}: the window of {self._limit} messages is used up")
         packet_identifier = self._last_identifier % MAXIMUM_PACKET_IDENTIFIER + 1
         while packet_identifier in self.outgoing:
             packet_identifier = packet_identifier % MAXIMUM_PACKET_IDENTIFIER + 1
@@ -123,15 +154,31 @@ class Session:
 
     def finish(self, packet_identifier: int) -> object:
         """PUBACK or PUBCOMP has been committed: free the identifier, and return the token."""
+        if self._overdue:
+            self._overdue.pop(packet_identifier, None)
         return self.outgoing.pop(packet_identifier).token
 
     def unfinished(self) -> tuple[Outgoing, ...]:
         """The flows to repeat on a new connection, in order: PUBLISH with DUP, or PUBREL for AWAIT_PUBCOMP.
 
         Flows with a commit under way are left out: the commit's own end carries them on, on the connection that the
-        session has by then.
+        session has by then. So are those that the client's receive maximum has no room for: see `overdue`.
         """
-        return tuple(outgoing for outgoing in self.outgoing.values() if outgoing.state in _REPEATED_STATES)
+        return tuple(
+            outgoing
+            for outgoing in self.outgoing.values()
+            if outgoing.state in _REPEATED_STATES and outgoing.packet_identifier not in self._overdue
+        )
+
+    def overdue(self) -> tuple[Outgoing, ...]:
+        """PUBLISHes to repeat now, for which there was no room before; ask after each `finish`, before `window`."""
+        if not self._overdue:
+            return ()
+        room = self._limit - (len(self.outgoing) - len(self._overdue))
+        due = list(self._overdue.values())[: max(0, room)]
+        for outgoing in due:
+            del self._overdue[outgoing.packet_identifier]
+        return tuple(outgoing for outgoing in due if outgoing.state in _REPEATED_STATES)
 
     def note_publish(self, packet_identifier: int) -> bool:
         """Hold the identifier of a QoS 2 PUBLISH that arrived; False when it was held before, so it is a repeat."""
@@ -163,3 +210,28 @@ class Session:
             return None
         outgoing.state, delivery = step
         return delivery(packet_identifier, outgoing.token)
+
+    def note_refusal(
+        self, packet_type: PacketType, packet_identifier: int, reason_code: int, properties: Explanation | None
+    ) -> DeliveryRefused | None:
+        """PUBACK or PUBREC arrived with a reason code of 80 hex or more; None when no flow awaits it."""
+        outgoing = self.outgoing.get(packet_identifier)
+        if outgoing is None or outgoing.state is not _REFUSALS[packet_type]:
+            return None
+        outgoing.state = OutgoingState.ACKNOWLEDGED
+        return DeliveryRefused(packet_identifier, outgoing.token, packet_type, reason_code, properties)
+
+    def check_order(self, packet_type: int, packet_identifier: int) -> None:
+        """ProtocolViolation for an answer that changed nothing because it is not one of its flow, or comes too early.
+
+        A repeated answer is none: its commit may be under way.
+        """
+        outgoing = self.outgoing.get(packet_identifier)
+        if outgoing is None:
+            return
+        is_of_its_qos = (packet_type == PacketType.PUBACK) == (outgoing.qos == 1)
+        is_early = packet_type == PacketType.PUBCOMP and outgoing.state is OutgoingState.AWAIT_PUBREC
+        if not is_of_its_qos or is_early:
+            raise ProtocolViolation(
+                f"{PacketType(packet_type).name} answers a PUBLISH of QoS {outgoing.qos} in {outgoing.state.name}"
+            )

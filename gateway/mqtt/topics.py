@@ -1,40 +1,79 @@
-"""What a topic name and a topic filter may look like (MQTT 3.1.1 section 4.7); matching is in the room `mappings`."""
+"""What a topic name and a topic filter may look like (MQTT 3.1.1 section 4.7, MQTT 5.0 sections 4.7 and 4.8.2).
 
-from gateway.mqtt.errors import ProtocolViolation
+Matching is in the room `mappings`.
+"""
+
+from typing import NamedTuple
+
+from gateway.mqtt.errors import MalformedPacket, ProtocolViolation
 from gateway.mqtt.wire import decode_text
+
+SHARED = "$share/"
+"""What a shared subscription's topic filter begins with, at level 5 (MQTT-4.8.2-1)."""
 
 MAXIMUM_CACHED_NAMES = 10_000  # our choice: a fleet's topics, not an attacker's
 MAXIMUM_CACHED_BYTES = 1_000_000  # our choice: some 3 MB of memory with the decoded texts
 
 
 def check_topic_name(topic: str) -> None:
-    """ProtocolViolation when a PUBLISH or a will may not have this topic: empty, or with a wildcard (MQTT-3.3.2-2)."""
+    """What a PUBLISH or a will may not have as its topic: an empty one, or one with a wildcard (MQTT-3.3.2-2).
+
+    The first is a ProtocolViolation (MQTT 5.0 section 3.3.2.1), the second a MalformedPacket.
+    """
     if not topic:
         raise ProtocolViolation("the topic name is empty")
     if "#" in topic or "+" in topic:
-        raise ProtocolViolation("the topic name holds a wildcard")
+        raise MalformedPacket("the topic name holds a wildcard")
 
 
 def check_topic_filter(topic_filter: str) -> None:
-    """ProtocolViolation when the filter is empty, or a wildcard does not stand where it may (section 4.7.1).
+    """MalformedPacket when the filter is empty, or a wildcard does not stand where it may (section 4.7.1).
 
     '#' must be the whole of the last level, '+' the whole of a level.
     """
     if not topic_filter:
-        raise ProtocolViolation("the topic filter is empty")
+        raise MalformedPacket("the topic filter is empty")
     if "#" not in topic_filter and "+" not in topic_filter:
         return
     levels = topic_filter.split("/")
     if any("#" in level for level in levels[:-1]) or ("#" in levels[-1] and levels[-1] != "#"):
-        raise ProtocolViolation("'#' in the topic filter is not the whole of the last level")
+        raise MalformedPacket("'#' in the topic filter is not the whole of the last level")
     if any("+" in level and level != "+" for level in levels):
-        raise ProtocolViolation("'+' in the topic filter is not the whole of a level")
+        raise MalformedPacket("'+' in the topic filter is not the whole of a level")
+
+
+class Share(NamedTuple):
+    """A shared subscription: the group that shares it, and the filter that its members share (section 4.8.2)."""
+
+    name: str
+    topic_filter: str
+
+
+def share_of(topic_filter: str) -> Share | None:
+    """The parts of a shared subscription's filter, as it stands behind `check_shared_filter`; None for any other."""
+    if not topic_filter.startswith(SHARED):
+        return None
+    name, _, shared_filter = topic_filter[len(SHARED) :].partition("/")
+    return Share(name, shared_filter)
+
+
+def check_shared_filter(topic_filter: str) -> None:
+    """MalformedPacket when "$share/", a ShareName of one character or more, "/", a filter do not follow each other.
+
+    At level 5 alone; the ShareName has no wildcard (MQTT-4.8.2-1, MQTT-4.8.2-2). Other filters are left alone.
+    """
+    share = share_of(topic_filter)
+    if share is None:
+        return
+    if not share.name or "#" in share.name or "+" in share.name:
+        raise MalformedPacket("the ShareName of a shared subscription is empty or holds a wildcard")
+    check_topic_filter(share.topic_filter)
 
 
 class TopicNames(dict[bytes, str]):
     """Checked topic names by their bytes: `names[data]` decodes and checks what it does not hold yet.
 
-    Raises MalformedPacket for bad text and ProtocolViolation for a bad name, and keeps neither. Emptied as a whole when
+    Raises MalformedPacket and ProtocolViolation for what is no topic name, and keeps none. Emptied as a whole when
     it grows past its limits, so a flood of names costs time only.
     """
 

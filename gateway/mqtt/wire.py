@@ -1,4 +1,7 @@
-"""The primitive fields of MQTT: remaining length, UTF-8 text, binary data (MQTT 3.1.1 sections 1.5 and 2.2.3)."""
+"""The primitive fields of MQTT: remaining length, UTF-8 text, binary data (MQTT 3.1.1 sections 1.5 and 2.2.3).
+
+MQTT 5.0 calls the form of the remaining length a variable byte integer, and uses it for more (section 1.5.5).
+"""
 
 from gateway.mqtt.errors import MalformedPacket, UsageError
 
@@ -18,6 +21,23 @@ def encode_remaining_length(length: int) -> bytes:
         encoded += _BYTES[length & 127 | 128]
         length >>= 7
     return encoded + _BYTES[length]
+
+
+encode_variable_number = encode_remaining_length
+
+
+def is_minimal(data: bytes | bytearray, offset: int, behind: int) -> bool:
+    """Whether the variable byte integer that `decode_remaining_length` read is as short as can be (MQTT-1.5.5-1)."""
+    return behind - offset < 2 or data[behind - 1] != 0
+
+
+def largest_remaining_length(packet_bytes: int) -> int:
+    """The largest remaining length of a packet of at most `packet_bytes` bytes, fixed header and all."""
+    for length_bytes in (4, 3, 2):
+        remaining_length = min(packet_bytes - 1 - length_bytes, 128**length_bytes - 1)
+        if remaining_length >= 128 ** (length_bytes - 1):
+            return remaining_length
+    return max(0, min(packet_bytes - 2, 127))
 
 
 def decode_remaining_length(data: bytes | bytearray, offset: int) -> tuple[int, int]:
@@ -101,6 +121,16 @@ class Fields:
     def number(self) -> int:
         """Two bytes, high byte first."""
         return int.from_bytes(self.take(2), "big")
+
+    def variable_number(self) -> int:
+        """A variable byte integer, 0..268,435,455, in as few bytes as it needs (MQTT 5.0 section 1.5.5)."""
+        number, behind = decode_remaining_length(self.data, self.position)
+        if number < 0 or behind > self.end:
+            raise MalformedPacket("the packet ends inside a variable byte integer")
+        if not is_minimal(self.data, self.position, behind):
+            raise MalformedPacket("a variable byte integer is longer than it must be (MQTT-1.5.5-1)")
+        self.position = behind
+        return number
 
     def packet_identifier(self) -> int:
         """Two bytes, 1..65,535; 0 is MalformedPacket (section 2.3.1)."""

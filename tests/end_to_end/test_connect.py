@@ -10,6 +10,7 @@ from tests.end_to_end.gateway_process import Gateway
 ACCEPTED = "20 02 00 00"
 ACCEPTED_SESSION_PRESENT = "20 02 01 00"
 WRONG_LEVEL = "20 02 00 01"
+LEVEL_5_REFUSED = "20 03 00 84 00"
 IDENTIFIER_REJECTED = "20 02 00 02"
 DISCONNECT = "E0 00"
 PINGREQ, PINGRESP = "C0 00", "D0 00"
@@ -54,7 +55,7 @@ def test_session_present_tells_whether_a_session_was_kept(shared_gateway: Gatewa
 @pytest.mark.parametrize(
     ("written", "answer"),
     [
-        ("10 10 0004 'MQTT' 05 02 003C 0004 'co20'", WRONG_LEVEL),
+        ("10 11 0004 'MQTT' 05 02 003C 00 0004 'co20'", LEVEL_5_REFUSED),
         ("10 10 0004 'MQTT' 03 02 003C 0004 'co21'", WRONG_LEVEL),
         ("10 12 0006 'MQIsdp' 04 02 003C 0004 'co22'", WRONG_LEVEL),
         ("10 0C 0004 'MQTT' 04 00 003C 0000", IDENTIFIER_REJECTED),

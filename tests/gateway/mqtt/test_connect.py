@@ -3,8 +3,9 @@
 import pytest
 
 from gateway.mqtt.connection import Connection
-from gateway.mqtt.errors import MalformedPacket, ProtocolViolation
+from gateway.mqtt.errors import LimitExceeded, MalformedPacket, ProtocolViolation
 from gateway.mqtt.events import ConnectReceived, ConnectRefused, Event, Violated, Will
+from gateway.mqtt.reason_codes import ReasonCode
 
 MQTT = "0004 4D515454"
 MQISDP = "0006 4D5149736470"
@@ -48,7 +49,10 @@ ACCEPTED = {
 }
 
 REFUSED = {
-    "level 5 of MQTT": (f"10 0F {MQTT} 05 02 003C 00 0002 6331", 1),
+    "level 5 of MQTT, which must be asked for": (f"10 0F {MQTT} 05 02 003C 00 0002 6331", 0x84),
+    "level 6 of MQTT": (f"10 0F {MQTT} 06 02 003C 00 0002 6331", 0x84),
+    "level 2 of MQIsdp": (f"10 10 {MQISDP} 02 02 003C 0002 6331", 0x84),
+    "level 5 of MQIsdp": (f"10 11 {MQISDP} 05 02 003C 00 0002 6331", 0x84),
     "level 3 of MQTT": (f"10 0E {MQTT} 03 02 003C 0002 6331", 1),
     "level 4 of MQIsdp": (f"10 10 {MQISDP} 04 02 003C 0002 6331", 1),
     "level of a bridge": (f"10 0E {MQTT} 84 02 003C 0002 6331", 1),
@@ -83,7 +87,6 @@ MALFORMED = {
     "user name with a surrogate": f"10 13 {MQTT} 04 82 003C 0002 6331 0003 EDA080",
     "empty packet": "10 00",
     "only a protocol name": f"10 06 {MQTT}",
-    "longer than any CONNECT": "10 92 80 14",  # 327,698 bytes
     "remaining length of five bytes": "10 80 80 80 80 01",
 }
 
@@ -111,6 +114,9 @@ def test_connect_is_refused_with_a_return_code(case: str, piece_bytes: int) -> N
     (refused,) = events
     assert isinstance(refused, ConnectRefused)
     assert refused.return_code == return_code
+    answer = "20 03 00 84 00" if return_code == 0x84 else f"20 02 00 {return_code:02X}"
+    assert refused.answer == bytes.fromhex(answer)
+    assert connection.closing_packet(ReasonCode.UNSPECIFIED_ERROR) == b""
     assert connection.is_closed
 
 
@@ -131,12 +137,20 @@ def test_bad_connect_is_the_last_event(encoded: str, error: type[Exception], pie
     assert connection.receive_data(bytes.fromhex(ACCEPTED["3.1.1"][0])) == []
 
 
-@pytest.mark.parametrize("topic", ["0001 23", "0001 2B", "0000"])
-def test_will_topic_must_be_a_topic_name(topic: str) -> None:
+@pytest.mark.parametrize(
+    ("topic", "error"), [("0001 23", MalformedPacket), ("0001 2B", MalformedPacket), ("0000", ProtocolViolation)]
+)
+def test_will_topic_must_be_a_topic_name(topic: str, error: type[Exception]) -> None:
     fields = bytes.fromhex(f"{MQTT} 04 06 003C 0002 6331 {topic} 0001 68")
     (violated,) = Connection().receive_data(bytes((0x10, len(fields))) + fields)
     assert isinstance(violated, Violated)
-    assert isinstance(violated.error, ProtocolViolation)
+    assert type(violated.error) is error
+
+
+def test_connect_longer_than_any_is_refused_by_its_length() -> None:
+    (violated,) = Connection().receive_data(bytes.fromhex("10 92 80 14"))  # 327,698 bytes
+    assert isinstance(violated, Violated)
+    assert isinstance(violated.error, LimitExceeded)
 
 
 def test_connect_cut_at_every_length_of_its_fields_is_malformed() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from gateway.mqtt.connection import LONGEST_WAITING_BYTES, Connection
-from gateway.mqtt.errors import MalformedPacket, ProtocolViolation, UsageError
+from gateway.mqtt.errors import LimitExceeded, MalformedPacket, ProtocolViolation, UsageError
 from gateway.mqtt.events import (
     ConnectReceived,
     DeliveryAcknowledged,
@@ -86,8 +86,6 @@ ONLY_3_1: list[tuple[bytes, Event]] = [
 ]
 
 MALFORMED = {
-    "type 0": "00 00",
-    "type 15": "F0 00",
     "PUBLISH with QoS 3": "36 05 0001 61 0001",
     "PUBLISH with QoS 3 and DUP": "3E 05 0001 61 0001",
     "PUBLISH of no bytes": "30 00",
@@ -95,8 +93,6 @@ MALFORMED = {
     "PUBLISH whose topic name is longer than the packet": "30 04 0003 6162 63",
     "PUBLISH without the packet identifier": "32 03 0001 61",
     "PUBLISH with half a packet identifier": "32 04 0001 61 00",
-    "PUBLISH of QoS 1 with packet identifier 0": "32 05 0001 61 0000",
-    "PUBLISH of QoS 2 with packet identifier 0": "34 05 0001 61 0000",
     "topic name not UTF-8": "30 04 0002 C328",
     "topic name with U+0000": "30 05 0003 610062",
     "topic name with a surrogate": "30 05 0003 EDA080",
@@ -109,8 +105,6 @@ MALFORMED = {
     "PUBREC of one byte": "50 01 00",
     "PUBREL of three bytes": "62 03 0001 00",
     "PUBCOMP longer than any packet": "70 FF FF FF 7F",
-    "PUBACK with packet identifier 0": "40 02 0000",
-    "PUBREL with packet identifier 0": "62 02 0000",
     "SUBSCRIBE without flags": "80 06 000A 0001 61 01",
     "SUBSCRIBE with packet identifier 0": "82 06 0000 0001 61 01",
     "SUBSCRIBE with requested QoS 3": "82 06 000A 0001 61 03",
@@ -118,9 +112,15 @@ MALFORMED = {
     "SUBSCRIBE without the last QoS": "82 05 000A 0001 61",
     "SUBSCRIBE with half an entry": "82 07 000A 0001 61 01 00",
     "SUBSCRIBE with half a packet identifier": "82 01 00",
-    "SUBSCRIBE longer than we accept": "82 81 80 40",  # 1,048,577 bytes
     "topic filter not UTF-8": "82 07 000A 0002 C328 01",
     "topic filter with U+0000": "82 06 000A 0001 00 01",
+    "topic name with '#'": "30 05 0003 612F23",
+    "topic name with '+'": "30 05 0003 2B2F61",
+    "empty topic filter": "82 05 000A 0000 01",
+    "'#' not last": "82 08 000A 0003 232F61 01",
+    "'a#'": "82 07 000A 0002 6123 01",
+    "'a+'": "82 07 000A 0002 612B 01",
+    "'a#' in UNSUBSCRIBE": "A2 06 000A 0002 6123",
     "UNSUBSCRIBE without flags": "A0 05 000A 0001 61",
     "UNSUBSCRIBE with packet identifier 0": "A2 05 0000 0001 61",
     "UNSUBSCRIBE with a topic filter longer than the packet": "A2 06 000A 0003 6162",
@@ -141,21 +141,25 @@ ONLY_3_1_1_MALFORMED = {
 }
 
 VIOLATIONS = {
+    "type 0": "00 00",
+    "type 15": "F0 00",
+    "PUBLISH of QoS 1 with packet identifier 0": "32 05 0001 61 0000",
+    "PUBLISH of QoS 2 with packet identifier 0": "34 05 0001 61 0000",
+    "PUBACK with packet identifier 0": "40 02 0000",
+    "PUBREL with packet identifier 0": "62 02 0000",
     "second CONNECT": "10 0E 0004 4D515454 04 02 003C 0002 6331",
     "CONNACK": "20 02 0000",
     "SUBACK": "90 03 0001 00",
     "UNSUBACK": "B0 02 0001",
     "PINGRESP": "D0 00",
     "empty topic name": "30 02 0000",
-    "topic name with '#'": "30 05 0003 612F23",
-    "topic name with '+'": "30 05 0003 2B2F61",
     "SUBSCRIBE without a topic filter": "82 02 000A",
     "UNSUBSCRIBE without a topic filter": "A2 02 000A",
-    "empty topic filter": "82 05 000A 0000 01",
-    "'#' not last": "82 08 000A 0003 232F61 01",
-    "'a#'": "82 07 000A 0002 6123 01",
-    "'a+'": "82 07 000A 0002 612B 01",
-    "'a#' in UNSUBSCRIBE": "A2 06 000A 0002 6123",
+}
+
+TOO_LARGE = {
+    "SUBSCRIBE longer than we accept": "82 81 80 40",  # 1,048,577 bytes
+    "UNSUBSCRIBE longer than we accept": "A2 81 80 40",
 }
 
 
@@ -207,8 +211,9 @@ def test_packets_of_all_kinds_in_one_piece_keep_their_order(open_connection: Ope
 @pytest.mark.parametrize(
     ("encoded", "error"),
     [(encoded, MalformedPacket) for encoded in MALFORMED.values()]
-    + [(encoded, ProtocolViolation) for encoded in VIOLATIONS.values()],
-    ids=[*MALFORMED, *VIOLATIONS],
+    + [(encoded, ProtocolViolation) for encoded in VIOLATIONS.values()]
+    + [(encoded, LimitExceeded) for encoded in TOO_LARGE.values()],
+    ids=[*MALFORMED, *VIOLATIONS, *TOO_LARGE],
 )
 def test_fault_of_the_peer_is_the_last_event(
     encoded: str, error: type[Exception], level: int, piece_bytes: int, open_connection: OpenConnection, feed: Feed
@@ -231,7 +236,7 @@ def test_duplicate_flag_where_3_1_1_forbids_it_is_malformed(case: str, open_conn
 
 
 @pytest.mark.parametrize("piece_bytes", [1, 1000])
-def test_packet_beyond_the_listeners_maximum_is_malformed(
+def test_packet_beyond_the_listeners_maximum_is_refused(
     piece_bytes: int, open_connection: OpenConnection, feed: Feed
 ) -> None:
     connection = open_connection(maximum_packet_bytes=20)
@@ -239,7 +244,7 @@ def test_packet_beyond_the_listeners_maximum_is_malformed(
     published, violated = feed(connection, longest + longer, piece_bytes)
     assert isinstance(published, PublishReceived)
     assert isinstance(violated, Violated)
-    assert isinstance(violated.error, MalformedPacket)
+    assert isinstance(violated.error, LimitExceeded)
 
 
 def test_nothing_behind_disconnect_is_decoded(open_connection: OpenConnection) -> None:

@@ -39,6 +39,7 @@ ENCODED = {
     "C0 00": packets.PINGREQ,
     "D0 00": packets.PINGRESP,
     "E0 00": packets.DISCONNECT,
+    "F0 01 18": packets.auth(0x18),
 }
 
 

@@ -1,0 +1,44 @@
+"""Reads PUBACK, PUBREC, PUBREL and PUBCOMP in any form, and hands them to the session (MQTT 5.0 sections 3.4 to 3.7).
+
+Packet identifier (2 bytes); at level 5 then, or not, a reason code (1 byte), and then, or not, properties. The usual
+form, the identifier alone, is read by `receiver` itself.
+"""
+
+from gateway.mqtt import property_codec
+from gateway.mqtt.errors import MalformedPacket, ProtocolViolation
+from gateway.mqtt.events import Event
+from gateway.mqtt.levels import Level
+from gateway.mqtt.packets import PacketType
+from gateway.mqtt.properties import Explanation
+from gateway.mqtt.reason_codes import FAILURE, PUBLISH_ANSWER_CODES, RELEASE_CODES
+from gateway.mqtt.session import Session
+from gateway.mqtt.wire import Fields
+
+_CODES = {
+    PacketType.PUBACK: PUBLISH_ANSWER_CODES,
+    PacketType.PUBREC: PUBLISH_ANSWER_CODES,
+    PacketType.PUBREL: RELEASE_CODES,
+    PacketType.PUBCOMP: RELEASE_CODES,
+}
+
+
+def read_answer(packet_type: PacketType, fields: Fields, session: Session, level: Level) -> Event | None:
+    """Read an answer behind its fixed header; None where it changes nothing. The peer's fault raises a PeerError."""
+    if fields.left != 2 and not (level.has_properties and fields.left > 2):
+        raise MalformedPacket(f"{packet_type.name} has a remaining length of {fields.left}")
+    packet_identifier = fields.number()
+    if not packet_identifier:
+        raise ProtocolViolation(f"{packet_type.name} has the packet identifier 0")
+    reason_code = fields.byte() if fields.left else 0
+    properties: Explanation | None = property_codec.ANSWER.read(fields) if fields.left else None
+    fields.finish()
+    if reason_code not in _CODES[packet_type]:
+        raise ProtocolViolation(f"{packet_type.name} has the reason code {reason_code:02X}")
+    if packet_type is PacketType.PUBREL:
+        return session.note_release(packet_identifier)
+    if reason_code >= FAILURE and packet_type is not PacketType.PUBCOMP:
+        return session.note_refusal(packet_type, packet_identifier, reason_code, properties)
+    event = session.note_answer(packet_type, packet_identifier)
+    if event is None and level.answers_must_fit:
+        session.check_order(packet_type, packet_identifier)
+    return event

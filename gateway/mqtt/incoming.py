@@ -1,0 +1,75 @@
+"""What a PUBLISH of level 5 has more than others: properties, a topic alias, and a place in the receive window.
+
+One `PublishReader` belongs to one connection; neither aliases nor window outlive it (MQTT-3.3.2-7, section 4.9).
+"""
+
+from gateway.mqtt import property_codec
+from gateway.mqtt.errors import LimitExceeded, ProtocolViolation
+from gateway.mqtt.properties import UNLIMITED_RECEIVE_MAXIMUM, PublishProperties
+from gateway.mqtt.reason_codes import ReasonCode
+from gateway.mqtt.topic_aliases import IncomingAliases
+from gateway.mqtt.topics import TOPIC_NAMES
+from gateway.mqtt.wire import Fields
+
+
+class PublishReader:
+    """Reads the rest of the variable header of a PUBLISH; `receive_maximum` and aliases are what we announced."""
+
+    __slots__ = ("_aliases", "_is_of_server", "_receive_maximum", "_unanswered")
+
+    def __init__(self, *, receive_maximum: int, topic_alias_maximum: int, is_of_server: bool = False) -> None:
+        self._receive_maximum = receive_maximum
+        self._aliases = IncomingAliases(topic_alias_maximum)
+        self._is_of_server = is_of_server
+        self._unanswered: set[int] = set()
+
+    def read(
+        self, data: bytes, topic_data: bytes, position: int, end: int, packet_identifier: int
+    ) -> tuple[str, PublishProperties | None, int]:
+        """The topic name, the properties, and where the payload begins; `position` is behind the packet identifier.
+
+        A fault raises a PeerError and leaves no trace in the table of aliases.
+        """
+        properties: PublishProperties | None = None
+        if position < end and not data[position]:
+            payload = position + 1
+        else:
+            fields = Fields(data, position, end)
+            properties = property_codec.PUBLISH.read(fields)
+            payload = fields.position
+        alias = None
+        if properties is not None:
+            self._check(properties)
+            alias = properties.topic_alias
+        if topic_data or alias is None:
+            topic = TOPIC_NAMES[topic_data]
+            if alias is not None:
+                self._aliases.assign(alias, topic, len(topic_data))
+        else:
+            topic = self._aliases.name_of(alias)
+        if packet_identifier and self._receive_maximum < UNLIMITED_RECEIVE_MAXIMUM:
+            self._note(packet_identifier)
+        return topic, properties, payload
+
+    def answered(self, packet_identifier: int) -> None:
+        """PUBACK, PUBCOMP, or a PUBREC that refuses, was sent: its place in the window is free."""
+        self._unanswered.discard(packet_identifier)
+
+    def _note(self, packet_identifier: int) -> None:
+        self._unanswered.add(packet_identifier)
+        if len(self._unanswered) > self._receive_maximum:
+            raise LimitExceeded(
+                f"more than {self._receive_maximum} PUBLISHes of QoS 1 and 2 are unanswered (section 3.3.4)",
+                ReasonCode.RECEIVE_MAXIMUM_EXCEEDED,
+            )
+
+    def _check(self, properties: PublishProperties) -> None:
+        if properties.subscription_identifiers and not self._is_of_server:
+            raise ProtocolViolation("PUBLISH of a client has a subscription identifier (MQTT-3.3.4-6)")
+        check_response_topic(properties.response_topic)
+
+
+def check_response_topic(topic: str | None) -> None:
+    """ProtocolViolation for a response topic that is no topic name (MQTT-3.3.2-14)."""
+    if topic is not None and (not topic or "#" in topic or "+" in topic):
+        raise ProtocolViolation("the response topic is empty or holds a wildcard (MQTT-3.3.2-14)")

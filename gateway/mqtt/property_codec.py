@@ -1,0 +1,174 @@
+"""Reads and writes the properties of a packet (MQTT 5.0 section 2.2.2).
+
+Their length in bytes (variable byte integer), then each property: identifier (variable byte integer, in fact one byte)
+and value. One `PropertySection` for each place where properties stand knows which may stand there.
+"""
+
+from collections.abc import Callable
+from typing import Final, Generic, TypeVar
+
+from gateway.mqtt.errors import LimitExceeded, MalformedPacket, PeerError, ProtocolViolation, UsageError
+from gateway.mqtt.properties import (
+    MAY_REPEAT,
+    PROPERTIES,
+    AuthProperties,
+    ConnackProperties,
+    ConnectProperties,
+    DisconnectProperties,
+    Explanation,
+    Kind,
+    Property,
+    PublishProperties,
+    SubscribeProperties,
+    UnsubscribeProperties,
+    WillProperties,
+)
+from gateway.mqtt.reason_codes import ReasonCode
+from gateway.mqtt.wire import Fields, encode_binary, encode_text, encode_variable_number
+
+LONGEST_PROPERTIES_BYTES: Final = 262_144  # our choice: four fields of the largest size, in each packet
+MAXIMUM_USER_PROPERTIES: Final = 1_000  # our choice: one of 5 bytes takes some 150 in memory
+
+_WITH_VALUE_BYTES: Final = {Kind.BIT: 1, Kind.FLAG: 1, Kind.TWO_BYTES: 2, Kind.FOUR_BYTES: 4}
+_NO_PROPERTIES: Final = b"\x00"
+
+Values = TypeVar("Values", bound=tuple[object, ...])
+
+
+class _Slot:
+    """One property in one place: where its value stands in the tuple of that place."""
+
+    __slots__ = ("identifier", "index", "kind", "may_repeat", "minimum", "name")
+
+    def __init__(self, index: int, name: str, row: Property) -> None:
+        self.index = index
+        self.name = name
+        self.identifier = row.identifier
+        self.kind = row.kind
+        self.minimum = row.minimum
+        self.may_repeat = name in MAY_REPEAT
+
+
+class PropertySection(Generic[Values]):
+    """The properties of one place, such as CONNECT or the will in it."""
+
+    __slots__ = ("_by_identifier", "_defaults", "_make", "_slots", "name")
+
+    def __init__(self, name: str, make: Callable[..., Values], fields: tuple[str, ...]) -> None:
+        self.name = name
+        self._make = make
+        self._defaults: tuple[object, ...] = make()
+        self._slots = [_Slot(index, field, PROPERTIES[field]) for index, field in enumerate(fields)]
+        self._by_identifier = {slot.identifier: slot for slot in self._slots}
+
+    def read(self, fields: Fields) -> Values | None:
+        """Read length and properties; None when there are none.
+
+        MalformedPacket: cut short, an unknown property, or one that has no place in this packet (section 2.2.2.2).
+        ProtocolViolation: one that stands there twice, or a value that is not allowed. LimitExceeded: too many.
+        """
+        length = fields.variable_number()
+        if not length:
+            return None
+        if length > LONGEST_PROPERTIES_BYTES:
+            raise LimitExceeded(f"{self.name} has {length} bytes of properties", ReasonCode.PACKET_TOO_LARGE)
+        section = Fields(fields.data, fields.position, fields.position + length)
+        if section.end > fields.end:
+            raise MalformedPacket(f"the properties of {self.name} reach past the packet")
+        values = list(self._defaults)
+        found: dict[int, list[object]] = {}
+        while section.position < section.end:
+            self._read_one(section, values, found)
+        for index, many in found.items():
+            if self._slots[index].may_repeat:
+                values[index] = tuple(many)
+        fields.position = section.end
+        return self._make(*values)
+
+    def _read_one(self, section: Fields, values: list[object], found: dict[int, list[object]]) -> None:
+        identifier = section.variable_number()
+        slot = self._by_identifier.get(identifier)
+        if slot is None:
+            raise MalformedPacket(f"{self.name} has the property {identifier:02X}, which has no place there")
+        value = _read_value(section, slot)
+        many = found.setdefault(slot.index, [])
+        if many and not slot.may_repeat:
+            raise ProtocolViolation(f"{self.name} has the property {slot.name} twice")
+        if len(many) >= MAXIMUM_USER_PROPERTIES:
+            raise LimitExceeded(f"{self.name} has too many {slot.name}", ReasonCode.QUOTA_EXCEEDED)
+        many.append(value)
+        values[slot.index] = value
+
+    def encode(self, values: Values | None, also: bytes = b"") -> bytes:
+        """Length and properties; what is as if absent is left out. UsageError for what cannot be encoded.
+
+        `also`: a property that is encoded already.
+        """
+        if values is None:
+            return encode_variable_number(len(also)) + also if also else _NO_PROPERTIES
+        out = also + b"".join(
+            _encode_slot(slot, value)
+            for slot, value, default in zip(self._slots, values, self._defaults, strict=True)
+            if value != default
+        )
+        return encode_variable_number(len(out)) + out
+
+
+def _read_value(section: Fields, slot: _Slot) -> object:
+    kind = slot.kind
+    if kind is Kind.TEXT:
+        return section.text()
+    if kind is Kind.BINARY:
+        return section.binary()
+    if kind is Kind.TEXT_PAIR:
+        return section.text(), section.text()
+    number_bytes = _WITH_VALUE_BYTES.get(kind)
+    number = int.from_bytes(section.take(number_bytes), "big") if number_bytes else section.variable_number()
+    problem = _problem_of(slot, number)
+    if problem is not None:
+        raise problem
+    return number == 1 if kind is Kind.FLAG else number
+
+
+def _problem_of(slot: _Slot, number: int) -> PeerError | None:
+    if slot.kind in (Kind.BIT, Kind.FLAG) and number > 1:
+        return ProtocolViolation(f"the property {slot.name} is {number}, it must be 0 or 1")
+    if number < slot.minimum:
+        return ProtocolViolation(f"the property {slot.name} is {number}, it must be at least {slot.minimum}")
+    return None
+
+
+def _encode_slot(slot: _Slot, value: object) -> bytes:
+    identifier = bytes((slot.identifier,))
+    if slot.may_repeat:
+        assert isinstance(value, tuple)
+        return b"".join(identifier + _encode_value(slot, each) for each in value)
+    return identifier + _encode_value(slot, value)
+
+
+def _encode_value(slot: _Slot, value: object) -> bytes:
+    if isinstance(value, str):
+        return encode_text(value)
+    if isinstance(value, bytes):
+        return encode_binary(value)
+    if isinstance(value, tuple):
+        name, text = value
+        return encode_text(name) + encode_text(text)
+    assert isinstance(value, int)
+    if slot.kind is Kind.VARIABLE:
+        return encode_variable_number(value)
+    try:
+        return value.to_bytes(_WITH_VALUE_BYTES[slot.kind], "big")
+    except OverflowError:
+        raise UsageError(f"{value} is too large for the property {slot.name}") from None
+
+
+CONNECT: Final = PropertySection("CONNECT", ConnectProperties, ConnectProperties._fields)
+WILL: Final = PropertySection("the will", WillProperties, WillProperties._fields)
+CONNACK: Final = PropertySection("CONNACK", ConnackProperties, ConnackProperties._fields)
+PUBLISH: Final = PropertySection("PUBLISH", PublishProperties, PublishProperties._fields)
+ANSWER: Final = PropertySection("the answer", Explanation, Explanation._fields)
+SUBSCRIBE: Final = PropertySection("SUBSCRIBE", SubscribeProperties, SubscribeProperties._fields)
+UNSUBSCRIBE: Final = PropertySection("UNSUBSCRIBE", UnsubscribeProperties, UnsubscribeProperties._fields)
+DISCONNECT: Final = PropertySection("DISCONNECT", DisconnectProperties, DisconnectProperties._fields)
+AUTH: Final = PropertySection("AUTH", AuthProperties, AuthProperties._fields)

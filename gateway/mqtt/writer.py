@@ -1,0 +1,147 @@
+"""What leaves on a connection, in the form of its level and within what its client takes.
+
+At levels 3 and 4 this is `packets` without reason codes. At level 5 reason strings and user properties of answers are
+left out where the client asked for none (MQTT-3.1.2-29) or the packet would become too large (MQTT-3.4.2-2 and its
+like), a PUBLISH gets a topic alias, and a packet larger than the client's maximum is not made at all (MQTT-3.1.2-24):
+b"" or None says so.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from gateway.mqtt import packets, property_codec
+from gateway.mqtt.errors import UsageError
+from gateway.mqtt.properties import PROPERTIES, ConnackProperties, DisconnectProperties, Explanation, PublishProperties
+from gateway.mqtt.topic_aliases import OutgoingAliases
+from gateway.mqtt.wire import MAXIMUM_REMAINING_LENGTH
+
+_WITH_PROPERTIES: Final = 5  # the first level that has them
+_ALIAS: Final = bytes((PROPERTIES["topic_alias"].identifier,))
+_LONGEST_PACKET_BYTES: Final = MAXIMUM_REMAINING_LENGTH + 5  # behind a fixed header of five bytes
+
+
+class PacketWriter:
+    """Makes the packets of one connection; what it returns must be sent, in the order in which it was made."""
+
+    __slots__ = ("_aliases", "_explains", "_maximum_bytes", "level")
+
+    def __init__(
+        self,
+        level: int,
+        *,
+        maximum_packet_bytes: int = 0,
+        topic_alias_maximum: int = 0,
+        request_problem_information: bool = True,
+    ) -> None:
+        self.level = level
+        self._maximum_bytes = maximum_packet_bytes or _LONGEST_PACKET_BYTES
+        self._explains = request_problem_information
+        self._aliases = OutgoingAliases(topic_alias_maximum) if topic_alias_maximum else None
+
+    def publish_header(
+        self,
+        topic: str,
+        payload_bytes: int,
+        *,
+        qos: int = 0,
+        retain: bool = False,
+        duplicate: bool = False,
+        packet_identifier: int = 0,
+        properties: PublishProperties | None = None,
+    ) -> bytes | None:
+        """The header of a PUBLISH; None when the packet is larger than the client takes.
+
+        Then drop the message as if it had been delivered (MQTT-3.1.2-25). Topic aliases are given here, so
+        `properties` has none (UsageError); before level 5 there are no properties, and they are not looked at.
+        """
+
+        def header(name: str, encoded: bytes) -> bytes:
+            return packets.publish_header(
+                name,
+                payload_bytes,
+                qos=qos,
+                retain=retain,
+                duplicate=duplicate,
+                packet_identifier=packet_identifier,
+                properties=encoded,
+            )
+
+        if self.level < _WITH_PROPERTIES:
+            return header(topic, b"")
+        if properties is not None and properties.topic_alias is not None:
+            raise UsageError("the writer gives topic aliases itself")
+        longest = self._maximum_bytes - payload_bytes
+        if self._aliases is not None and (alias := self._aliases.known(topic) or self._aliases.next_for(topic)):
+            is_new = not self._aliases.known(topic)
+            encoded = property_codec.PUBLISH.encode(properties, _ALIAS + alias.to_bytes(2, "big"))
+            made = header(topic if is_new else "", encoded)
+            if len(made) <= longest:
+                if is_new:
+                    self._aliases.keep(topic, alias)
+                return made
+        made = header(topic, property_codec.PUBLISH.encode(properties))
+        return made if len(made) <= longest else None
+
+    def puback(self, packet_identifier: int, reason_code: int = 0, explanation: Explanation | None = None) -> bytes:
+        """PUBACK. A reason code is for level 5: before it there is no refusal."""
+        return self._first_that_fits(
+            packets.puback(packet_identifier, reason_code, each) for each in self._explanations(explanation)
+        )
+
+    def pubrec(self, packet_identifier: int, reason_code: int = 0, explanation: Explanation | None = None) -> bytes:
+        """PUBREC; one of 80 hex or more ends the flow: call `Session.drop` too (MQTT-4.3.3-9)."""
+        return self._first_that_fits(
+            packets.pubrec(packet_identifier, reason_code, each) for each in self._explanations(explanation)
+        )
+
+    def pubrel(self, packet_identifier: int, reason_code: int = 0, *, duplicate: bool = False) -> bytes:
+        """PUBREL; `duplicate`: a repeat, which level 3 alone shows."""
+        made = packets.pubrel(packet_identifier, duplicate, self.level, reason_code=reason_code)
+        return self._first_that_fits((made,))
+
+    def pubcomp(self, packet_identifier: int, reason_code: int = 0) -> bytes:
+        """PUBCOMP."""
+        return self._first_that_fits((packets.pubcomp(packet_identifier, reason_code),))
+
+    def suback(self, packet_identifier: int, return_codes: bytes, explanation: Explanation | None = None) -> bytes:
+        """SUBACK: one code for each subscription, in the order of the SUBSCRIBE (MQTT-3.9.3-1)."""
+        return self._first_that_fits(
+            packets.suback(packet_identifier, return_codes, level=self.level, explanation=each)
+            for each in self._explanations(explanation)
+        )
+
+    def unsuback(self, packet_identifier: int, reason_codes: bytes, explanation: Explanation | None = None) -> bytes:
+        """UNSUBACK: one code for each topic filter, which level 5 alone sends (MQTT-3.11.3-1)."""
+        return self._first_that_fits(
+            packets.unsuback(packet_identifier, reason_codes, level=self.level, explanation=each)
+            for each in self._explanations(explanation)
+        )
+
+    def connack(self, session_present: bool, return_code: int, properties: ConnackProperties) -> bytes:
+        """CONNACK; reason string and user properties are left out where they do not fit (MQTT-3.2.2-19, -20)."""
+        less = properties._replace(user_properties=())
+        return self._first_that_fits(
+            packets.connack(session_present, return_code, level=self.level, properties=each)
+            for each in (properties, less, less._replace(reason_string=None))
+        )
+
+    def disconnect(self, reason_code: int, properties: DisconnectProperties | None = None) -> bytes:
+        """DISCONNECT of a server, which level 5 alone has; b"" before. The expiry is the client's (MQTT-3.14.2-2)."""
+        if self.level < _WITH_PROPERTIES:
+            return b""
+        if properties is None:
+            return self._first_that_fits((packets.disconnect(reason_code),))
+        less = properties._replace(user_properties=(), session_expiry_s=None)
+        return self._first_that_fits(
+            packets.disconnect(reason_code, each)
+            for each in (properties._replace(session_expiry_s=None), less, less._replace(reason_string=None))
+        )
+
+    def _explanations(self, explanation: Explanation | None) -> tuple[Explanation | None, ...]:
+        """What may go with an answer, the most first."""
+        if explanation is None or not self._explains or self.level < _WITH_PROPERTIES:
+            return (None,)
+        return explanation, explanation._replace(user_properties=()), None
+
+    def _first_that_fits(self, made: Iterable[bytes]) -> bytes:
+        return next((packet for packet in made if len(packet) <= self._maximum_bytes), b"")
