@@ -12,6 +12,7 @@ subscriptions and routes say now, so neither a crash nor another configuration l
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Final
 
 import ormsgpack
@@ -28,6 +29,7 @@ from mappings.command import Completion, RegisterSubscriber, Response
 from mappings.errors import MappingError
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.unit_of_work import StateSpace, UnitOfWork
+from mq_adapters.reasons import QueueManagerError
 
 _log = logging.getLogger(__name__)
 
@@ -104,7 +106,8 @@ class Registrations:
     ) -> list[tuple[bytes, Destination]]:
         """RegSub at each destination; MsgId and destination of each. Counts as one subscription until `let_go`.
 
-        Raises MappingError for a filter that cannot be said; then nothing is registered.
+        Raises MappingError for a filter that cannot be said, QueueManagerError where a queue here takes no command;
+        then nothing is registered.
         """
         asked: list[tuple[bytes, Destination]] = []
         self._hold(session, wanted)
@@ -112,7 +115,7 @@ class Registrations:
             for each in wanted:
                 msg_id = self._requests.register(unit, session, each, packet, now_us)
                 asked.append((msg_id, each.destination))
-        except MappingError:
+        except (MappingError, QueueManagerError):
             told = {destination for _, destination in asked}
             unneeded = self.let_go(session, wanted)
             self.deregister(unit, session, [each for each in unneeded if each.destination in told], packet, now_us)
@@ -139,8 +142,12 @@ class Registrations:
         packet: PacketPart,
         now_us: int,
     ) -> list[tuple[bytes, Destination]]:
-        """DeregSub at each destination; MsgId and destination of each."""
-        return [(self._requests.deregister(unit, session, each, packet, now_us), each.destination) for each in unneeded]
+        """DeregSub at each destination; MsgId and destination of each that a queue here has taken."""
+        told: list[tuple[bytes, Destination]] = []
+        for each in unneeded:
+            with _staying_registered(session, each.destination):
+                told.append((self._requests.deregister(unit, session, each, packet, now_us), each.destination))
+        return told
 
     def undo(self, unit: UnitOfWork, session: ClientSession, unneeded: Iterable[Registration]) -> None:
         """DeregSub for what no UNSUBSCRIBE asked for."""
@@ -151,7 +158,8 @@ class Registrations:
     def end(self, unit: UnitOfWork, session: ClientSession, packet_type: int, now_us: int) -> None:
         """The session ends: DeregSub with DeregAll wherever it may be registered."""
         if session.may_be_registered:
-            self._requests.deregister_all(unit, session, packet_type, now_us, EMBEDDED)
+            with _staying_registered(session, EMBEDDED):
+                self._requests.deregister_all(unit, session, packet_type, now_us, EMBEDDED)
         ended: set[tuple[str, str | None]] = set()
         for key in session.generations:
             destination = self._destination(key)
@@ -160,7 +168,8 @@ class Registrations:
             space = (destination.target.name, destination.stream_name)
             if space not in ended:
                 ended.add(space)
-                self._requests.deregister_all(unit, session, packet_type, now_us, destination)
+                with _staying_registered(session, destination):
+                    self._requests.deregister_all(unit, session, packet_type, now_us, destination)
 
     # -- at the start, and for another queue manager -------------------------------------------------------------------
 
@@ -180,7 +189,8 @@ class Registrations:
             session.stored_registrations = None
 
     def reconcile(self) -> None:
-        """After every session was restored: registers and deregisters what rows and subscriptions differ in."""
+        """Registers and deregisters what rows and subscriptions differ in: after every session was restored, and by and
+        by what a queue here did not take then."""
         if self._due:
             _log.info("registrations due sessions=%s", len(self._due))
             self._renew()
@@ -215,9 +225,24 @@ class Registrations:
         unit = self._engine.begin()
         for _ in range(min(_SESSIONS_AT_ONCE, len(self._due))):
             session = self._due.popleft()
-            if self._sessions.get(session.client) is session:
-                self._renew_session(unit, session)
+            if self._sessions.get(session.client) is session and not self._is_renewed(unit, session):
+                self._due.appendleft(session)
+                self._engine.submit(unit)
+                return
         self._engine.submit(unit, lambda _unit: self._renew())
+
+    def _is_renewed(self, unit: UnitOfWork, session: ClientSession) -> bool:
+        """Renews a session; False where a queue here takes no command: what was put of it does no harm twice."""
+        before = dict(session.generations), session.stored_registrations
+        try:
+            self._renew_session(unit, session)
+        except QueueManagerError as error:
+            session.generations, session.stored_registrations = before
+            _log.error(
+                "registrations not renewed client=%s sessions=%s reason=%s", session.client, len(self._due), error
+            )
+            return False
+        return True
 
     def _renew_session(self, unit: UnitOfWork, session: ClientSession) -> None:
         """Says what is missing, takes back what is too much, and writes both into the session's row."""
@@ -315,6 +340,16 @@ class Registrations:
         if version != _GENERATION_VERSION:
             raise ValueError(f"registrations are stored in version {version}, this program reads {_GENERATION_VERSION}")
         return _Generation(number, identifier)
+
+
+@contextmanager
+def _staying_registered(session: ClientSession, destination: Destination) -> Iterator[None]:
+    """Where a queue here takes no DeregSub, the session ends and its publications are discarded all the same."""
+    try:
+        yield
+    except QueueManagerError as error:
+        where = destination.key or "here"
+        _log.error("deregistration not put client=%s destination=%r reason=%s", session.client, where, str(error))
 
 
 def _count_down(counts: dict[str, int], pattern: str) -> bool:

@@ -15,12 +15,14 @@ from gateway.bridge.registrations import Registrations
 from gateway.bridge.replies import Replies
 from gateway.bridge.routes import Destination, Registration
 from gateway.bridge.sessions import ClientSession, Sessions
+from gateway.channels.target import Target
 from gateway.mqtt.events import SubscribeReceived, UnsubscribeReceived
 from gateway.mqtt.packets import PacketType
 from mappings.command import Completion, Response
 from mappings.errors import MappingError
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.unit_of_work import UnitOfWork
+from mq_adapters.reasons import QueueManagerError
 
 _log = logging.getLogger(__name__)
 
@@ -124,13 +126,19 @@ class Subscriptions:
         self._wait(unit, packet)
 
     def _register(self, unit: UnitOfWork, packet: _Packet, topic_filter: str, entry: bytes, now_us: int) -> bool:
-        """RegSub at every destination of a filter; False where it cannot be said."""
+        """RegSub at every destination of a filter; False where it cannot be said, or there is no room for it."""
         session = packet.session
         wanted = self._registrations.of(topic_filter)
+        full = self._full_target(wanted)
+        if full is not None:
+            _log.warning(
+                "subscription refused client=%s filter=%s full_target=%s", session.client, topic_filter, full.name
+            )
+            return False
         part = (int(PacketType.SUBSCRIBE), packet.packet_identifier, entry)
         try:
             asked = self._registrations.register(unit, session, wanted, part, now_us)
-        except MappingError as error:
+        except (MappingError, QueueManagerError) as error:
             _log.warning("subscription refused client=%s filter=%s reason=%s", session.client, topic_filter, error)
             return False
         packet.registered[topic_filter] = wanted
@@ -141,6 +149,11 @@ class Subscriptions:
             else:
                 self._await(packet, msg_id, topic_filter, destination)
         return bool(wanted)
+
+    def _full_target(self, wanted: tuple[Registration, ...]) -> Target | None:
+        """The first target for which as much waits as may: clients that ask again and again do not add to that."""
+        targets = (self._registrations.target_of(each.destination) for each in wanted)
+        return next((target for target in targets if target is not None and target.is_full), None)
 
     def _known_filters(self, session: ClientSession) -> set[str]:
         """The filters that count against the session's limit: granted, and asked for but not answered."""

@@ -242,6 +242,22 @@ def test_by_configuration_a_subscription_is_granted_in_an_outage_and_registered_
     assert link.taken() == written("32 08 0003 'a/b' 0001 'A'")
 
 
+@pytest.mark.parametrize("in_outage", ["refuse", "grant"])
+def test_a_subscription_at_a_full_target_is_refused_at_once(new_world: NewWorld, in_outage: str) -> None:
+    """Clients that ask again and again in an outage must not fill what publishers are held back from."""
+    world = new_world(**configured(subscribe_in_outage=in_outage, hold_bytes=100))
+    link = world.connect("self")
+    world.receive(link, "32 08 0003 'a/b' 0001 'A'")
+    assert link.taken() == written("40 02 0001")
+    assert world.targets["QM1"].is_full
+    world.receive(link, SUBSCRIBE_ALL)
+    assert link.taken() == written("90 03 0001 80")
+    assert commands(world) == ["Publish a/b"]
+    assert world.registrations() == 0
+    world.receive(link, "82 08 0002 0003 'b/+' 01")
+    assert link.taken() == written("90 03 0002 01"), "the embedded broker has room"
+
+
 def test_a_connected_target_that_stays_silent_is_granted_when_the_time_is_up(new_world: NewWorld) -> None:
     world = new_world(**configured(subscribe_in_outage="grant"))
     world.targets["QM1"].is_connected = True
