@@ -48,7 +48,7 @@ _WORDS: Final = {
     "kind": tuple(Kind),
     "conversion": tuple(ConversionKind),
     "direction": ("in", "out"),
-    "event": ("opened", "resumed", "taken_over", "lost", "ended"),
+    "event": ("opened", "resumed", "taken_over", "disconnected", "lost", "ended"),
 }
 #: Hex digits of each field that is hex.
 _HEX: Final = {

@@ -77,6 +77,16 @@ MATCHES = {
         "input": mqrfh("MQPSCommand RegSub MQPSTopic a/*/c"),
         "output": psc(REGISTER + "<Topic>a/#</Topic>"),
     },
+    "a deletion that reaches as far": TO_2
+    | {
+        "input": mqrfh('MQPSCommand DeletePub MQPSTopic a MQPSTopic a/* MQPSTopic "50%% %*"'),
+        "output": psc("<Command>DeletePub</Command><Topic>a</Topic><Topic>a/#</Topic><Topic>50% *</Topic>"),
+    },
+    "a deletion that reaches as far, back": TO_1
+    | {
+        "input": psc("<Command>DeletePub</Command><Topic>a/#</Topic>"),
+        "output": mqrfh("MQPSCommand DeletePub MQPSTopic a MQPSTopic a/*"),
+    },
     "filter to two patterns": TO_1
     | {
         "input": psc(REGISTER + "<Topic>a/#</Topic>"),
@@ -240,6 +250,30 @@ DIFFERENCES = {
             "dropped_fields": (("MQPSSubName", "not one of the nine names"),),
         },
         "DeregSub was converted without its SubName",
+    ),
+    "a deletion that reaches further": (
+        TO_2
+        | {
+            "input": mqrfh("MQPSCommand DeletePub MQPSTopic a/*"),
+            "output": psc("<Command>DeletePub</Command><Topic>a/#</Topic>"),
+        },
+        "DeletePub was converted, and deletes more than 'a/*'",
+    ),
+    "a deletion that reaches further, back": (
+        TO_1
+        | {
+            "input": psc("<Command>DeletePub</Command><Topic>a/+</Topic>"),
+            "output": mqrfh("MQPSCommand DeletePub MQPSTopic a/*"),
+        },
+        "DeletePub was converted, and deletes more than 'a/+'",
+    ),
+    "a request that became two": (
+        TO_1
+        | {
+            "input": psc("<Command>ReqUpdate</Command><Topic>a/#</Topic>"),
+            "output": mqrfh("MQPSCommand ReqUpdate MQPSTopic a MQPSTopic a/*"),
+        },
+        "ReqUpdate was converted, though it takes one topic",
     ),
     "folder dropped in silence": (
         MATCHES["folders dropped and named"] | {"dropped_fields": ()},
