@@ -128,12 +128,11 @@ def registration(
     patterns: tuple[str, ...],
     correl_id: bytes,
     msg_id: bytes,
-    queue_manager_name: str = "",
     anew: bool = False,
 ) -> TargetMessage:
     """The RegSub for some patterns; its answer carries `msg_id` as CorrelId.
 
-    `anew`: no SUBSCRIBE asked for it, so nothing retained is due. Without a name the queue manager fills in its own.
+    `anew`: no SUBSCRIBE asked for it, so nothing retained is due.
     """
     target = _target_at(destination)
     command = RegisterSubscriber(
@@ -141,7 +140,7 @@ def registration(
         registration_options=_ANEW if anew else _SUBSCRIBER,
         stream_name=destination.stream_name,
         queue_name=target.subscriber_queue,
-        queue_manager_name=queue_manager_name or None,
+        queue_manager_name=_queue_manager_name(target),
     )
     descriptor = _descriptor(target, msg_id=msg_id, msg_type=MQMT_REQUEST, correl_id=correl_id)
     return _made(target, command, queue=target.control_queue, descriptor=descriptor)
@@ -153,7 +152,6 @@ def deregistration(
     patterns: tuple[str, ...],
     correl_id: bytes,
     msg_id: bytes,
-    queue_manager_name: str = "",
 ) -> TargetMessage:
     """The DeregSub for some patterns, or with DeregAll where there are none; only a refusal is answered."""
     target = _target_at(destination)
@@ -163,7 +161,7 @@ def deregistration(
         registration_options=RegistrationOption.CORREL_ID_AS_IDENTITY | everything,
         stream_name=destination.stream_name,
         queue_name=target.subscriber_queue,
-        queue_manager_name=queue_manager_name or None,
+        queue_manager_name=_queue_manager_name(target),
     )
     descriptor = _descriptor(target, msg_id=msg_id, correl_id=correl_id)
     return _made(target, command, queue=target.control_queue, descriptor=descriptor)
@@ -228,6 +226,15 @@ def _descriptor(
         user_identifier=user_identifier,
         put_appl_name=APPLICATION_NAME,
     )
+
+
+def _queue_manager_name(target: TargetSettings) -> str | None:
+    """QMgrName of a registration: as configured; else whichever queue manager takes it fills in its own name.
+
+    Never the name of the last one that answered: what waits for a target may be taken by another.
+    """
+    name = target.queue_manager
+    return name if name and not name.startswith("*") else None
 
 
 def _target_of(route: Route) -> TargetSettings:

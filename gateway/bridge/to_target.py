@@ -120,7 +120,6 @@ class ToTarget:
             patterns=wanted.patterns,
             correl_id=session.correl_id,
             msg_id=msg_id,
-            queue_manager_name=self._at(destination).queue_manager_name,
             anew=anew,
         )
         return *self._put(unit, session, destination, made, origin, topic_filters=wanted.topic_filters), msg_id
@@ -136,7 +135,6 @@ class ToTarget:
             patterns=unwanted.patterns,
             correl_id=session.correl_id,
             msg_id=msg_id,
-            queue_manager_name=self._at(destination).queue_manager_name,
         )
         return *self._put(unit, session, destination, made, origin, topic_filters=unwanted.topic_filters), msg_id
 

@@ -107,16 +107,12 @@ def _registrations(settings: Settings, found: Registration, question: Question) 
     if target is None:
         yield from embedded_registrations(settings, found, correl_id)
         return
-    patterns, name = found.patterns, target.queue_manager
+    patterns = found.patterns
     msg_id = _msg_id(question, RegisterSubscriber.verb)
-    made = registration(
-        found.destination, patterns=patterns, correl_id=correl_id, msg_id=msg_id, queue_manager_name=name
-    )
+    made = registration(found.destination, patterns=patterns, correl_id=correl_id, msg_id=msg_id)
     yield _explained("SUBSCRIBE", target, made)
     msg_id = _msg_id(question, DeregisterSubscriber.verb)
-    made = deregistration(
-        found.destination, patterns=patterns, correl_id=correl_id, msg_id=msg_id, queue_manager_name=name
-    )
+    made = deregistration(found.destination, patterns=patterns, correl_id=correl_id, msg_id=msg_id)
     yield _explained("UNSUBSCRIBE", target, made)
 
 

@@ -107,15 +107,19 @@ def test_a_filter_that_one_broker_refuses_is_taken_back_at_the_other(new_world: 
     assert emitted(world) == {KEY: {}, "": {}}
 
 
-def test_a_registration_names_the_queue_manager_once_it_is_known(new_world: NewWorld) -> None:
-    world = new_world(**configured())
-    world.receive(world.connect("self"), SUBSCRIBE)
+@pytest.mark.parametrize(
+    ("configured_name", "said"), [("", ""), ("*GROUP", ""), ("CENTRAL", "<QMgrName>CENTRAL</QMgrName>")]
+)
+def test_a_registration_names_the_queue_manager_only_where_the_configuration_does(
+    new_world: NewWorld, configured_name: str, said: str
+) -> None:
+    """In an outage it waits, and another queue manager than the last that answered may take it."""
+    world = new_world(**configured(queue_manager=configured_name))
     world.targets["QM1"].heard_from("CENTRAL", "CENTRAL_1", {})
     world.run()
-    world.receive(world.connect("othr"), SUBSCRIBE)
-    first, second = headers(world)
-    assert "QMgrName" not in first
-    assert "<QName>RFHBRIDGE.SUBSCRIBER</QName><QMgrName>CENTRAL</QMgrName>" in second
+    world.receive(world.connect("self"), SUBSCRIBE, "A2 07 0002 0003 'a/+'")
+    for header in headers(world):
+        assert f"<QName>RFHBRIDGE.SUBSCRIBER</QName>{said}<Topic>" in header
 
 
 def test_retained_copies_of_both_brokers_come_behind_the_suback(

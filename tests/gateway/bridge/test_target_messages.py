@@ -135,8 +135,8 @@ def test_a_deletion_names_a_pattern_and_carries_nothing() -> None:
 
 
 def test_a_registration_names_queue_and_queue_manager_and_is_known_by_its_correl_id() -> None:
-    destination = to("mqrfh2", subscriber_queue="OUR.SUBS").destination
-    made = registration(destination, patterns=("a/+",), correl_id=CORREL_ID, msg_id=MSG_ID, queue_manager_name="QM1")
+    destination = to("mqrfh2", subscriber_queue="OUR.SUBS", queue_manager="QM1").destination
+    made = registration(destination, patterns=("a/+",), correl_id=CORREL_ID, msg_id=MSG_ID)
     assert made.header == mqrfh2(
         "<psc><Command>RegSub</Command><RegOpt>CorrelAsId</RegOpt><RegOpt>InformIfRet</RegOpt>"
         "<QName>OUR.SUBS</QName><QMgrName>QM1</QMgrName><Topic>a/+</Topic></psc>"
@@ -147,7 +147,7 @@ def test_a_registration_names_queue_and_queue_manager_and_is_known_by_its_correl
     assert (descriptor.persistence, descriptor.expiry, descriptor.user_identifier) == (1, -1, "")
 
 
-def test_before_the_first_connection_a_registration_names_no_queue_manager() -> None:
+def test_a_registration_at_whichever_queue_manager_answers_names_none() -> None:
     destination = to("mqrfh", stream="S").destination
     made = registration(destination, patterns=("a", "a/*"), correl_id=CORREL_ID, msg_id=MSG_ID)
     assert made.header == mqrfh(
