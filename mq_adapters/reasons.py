@@ -251,7 +251,6 @@ _CODES: Final[Mapping[Action, tuple[ReasonCode, ...]]] = {
         ReasonCode.MQRC_NOT_CONVERTED,
         ReasonCode.MQRC_DLH_ERROR,
         ReasonCode.MQRC_HEADER_ERROR,
-        ReasonCode.MQRC_REMOTE_Q_NAME_ERROR,
         ReasonCode.MQRC_MSG_TOO_BIG_FOR_CHANNEL,
         ReasonCode.MQRC_XQH_ERROR,
         ReasonCode.MQRC_RFH_ERROR,

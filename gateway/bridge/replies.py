@@ -36,6 +36,9 @@ _log = logging.getLogger(__name__)
 _HARMLESS: Final = frozenset({3073, 3077})
 #: Notices that wait for the copy of what they speak of; the oldest is given up for another.
 _WAITING_NOTICES: Final = 10_000
+#: Answers that are waited for, about 500 bytes each: a target may stay away, or never answer. Nobody waits any more for
+#: the oldest then; where that is a refusal, it is kept as a dead letter like every notice.
+_EXPECTED_ANSWERS: Final = 100_000
 #: How often a waiting notice looks for its copy, microseconds.
 _RETRY_US: Final = 250_000
 _REFUSED_AT_QOS_0: Final = "a target's broker refused a publication of QoS 0"
@@ -73,6 +76,8 @@ class Replies:
 
     def expect(self, msg_id: bytes, expected: Expected) -> None:
         """`expected` is called once with the answer to a command, in place of who was to be called before."""
+        if len(self._expected) >= _EXPECTED_ANSWERS and msg_id not in self._expected:
+            del self._expected[next(iter(self._expected))]
         self._expected[msg_id] = expected
 
     def read(self) -> None:

@@ -19,7 +19,7 @@ from mq_adapters.reasons import Action, QueueManagerError, ReasonCode, what_to_d
         ((2041, 2052), Action.REOPEN),
         ((2030, 2031, 2218, 2048, 2013, 2026, 2334, 2421, 2110), Action.POISON),
         (
-            (2085, 2082, 2086, 2087, 2058, 2540, 2539, 2035, 2063, 2392, 2393, 2396, 2398, 2371, 2495),
+            (2085, 2082, 2086, 2087, 2184, 2058, 2540, 2539, 2035, 2063, 2392, 2393, 2396, 2398, 2371, 2495),
             Action.CONFIGURATION,
         ),
         ((2123, 2124, 2101), Action.ALARM),

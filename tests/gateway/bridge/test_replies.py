@@ -208,3 +208,21 @@ def test_what_a_real_broker_refuses_is_found_by_its_negative_notification(
     assert dead.body[8:12] == (3079).to_bytes(4, "little")
     assert dead.msg_id == msg_id
     assert dead.body.endswith(b"precious")
+
+
+def test_answers_that_never_come_take_no_memory_for_ever(new_world: NewWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each SUBSCRIBE that runs into its time limit leaves an answer that may still come."""
+    monkeypatch.setattr("gateway.bridge.replies._EXPECTED_ANSWERS", 3)
+    target = TargetSettings.model_validate({"name": "QM1"})
+    world = new_world(targets=(target,), routes=(RouteSettings(target="QM1", topics=("a/#",)),))
+    link = world.connect("self")
+    for _ in range(5):
+        world.receive(link, "82 08 0001 0003 'a/b' 01")
+        pass_time(world, 11)
+        assert link.taken() == written("90 03 0001 80")
+    registered = [each.message.msg_id for each in transmissions(world)][::2]
+    notify(world, registered[-1])
+    assert world.messages(DEAD_LETTERS) == [], "somebody still knew what it was about"
+    notify(world, registered[0])
+    pass_time(world, 61)
+    assert len(world.messages(DEAD_LETTERS)) == 1, "a refusal that nobody waits for any more is kept"
