@@ -42,18 +42,28 @@ class Destination:
     stream_name: str | None = field(default=None, compare=False)
     prefix: str = field(default="", compare=False)
 
+    @property
+    def why_nobody_can_subscribe(self) -> str:
+        """Why a SUBSCRIBE that concerns this stream is refused, and what to do; "" where it is not.
+
+        A Publish names its stream by its queue. A RegSub goes to the broker's own, and MQRFH2 has no field for it.
+        """
+        if self.target is None or self.target.header != "mqrfh2" or self.stream_name is None:
+            return ""
+        return (
+            f"MQRFH2 cannot name stream {self.stream_name} in a RegSub; set header of target {self.target.name} to"
+            ' "mqrfh", or its streams to "message_broker" or "queue_manager"'
+        )
+
     def pattern_texts(self, topic_filter: str) -> tuple[str, ...]:
         """What is registered at a target for a topic filter: with its prefix, and in the scheme of its header.
 
         Raises MappingError where the target's header cannot say it.
         """
         assert self.target is not None, "the embedded broker's patterns are the gateway's own"
-        if self.target.header == "mqrfh2" and self.stream_name is not None:
+        if self.why_nobody_can_subscribe:
             raise ConversionError(
-                Reason.MQRC_RFH_PARM_ERROR,
-                f"MQRFH2 cannot name stream {self.stream_name}; set the target's header to mqrfh, or its streams to a"
-                " prefix",
-                parameter=self.stream_name,
+                Reason.MQRC_RFH_PARM_ERROR, self.why_nobody_can_subscribe, parameter=self.stream_name or ""
             )
         if self.target.header == "mqrfh2":
             return (self._prefixed(topic_filter, Scheme.TOPIC),)

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from gateway.cli.settings_options import ConfigOption
-from gateway.cli.terminal import counted, write_json, write_line
+from gateway.cli.terminal import Json, counted, write_json, write_line
 from gateway.config import Settings, example_toml
 from gateway.config.tables import AccessSettings
 
@@ -20,7 +20,8 @@ def check(
     """Validate configuration and mapping tables.
 
     The password file and the access list that the configuration names are read too. An unknown key is an error that
-    names the nearest known one. Exit code 1 when something is wrong.
+    names the nearest known one. A route that can be published to and not subscribed to is named. Exit code 1 when
+    something is wrong.
     """
     if example:
         sys.stdout.write(example_toml())
@@ -35,6 +36,7 @@ def check(
                 "settings": settings.model_dump(mode="json", by_alias=True),
                 "configuration_sha256": settings.configuration_sha256,
                 "table_version": TABLE_VERSION,
+                "warnings": _routes_without_subscribers(settings),
             }
         )
         return
@@ -42,7 +44,21 @@ def check(
     write_line(f"configuration: {source}, valid, SHA-256 {settings.configuration_sha256}")
     for line in found:
         write_line(line)
+    for warning in _routes_without_subscribers(settings):
+        write_line(f"warning: {warning}")
     write_line(f"mapping tables: version {TABLE_VERSION}, {len(FIELD_ROWS)} fields, {len(OPTION_ROWS)} options, valid")
+
+
+def _routes_without_subscribers(settings: Settings) -> list[Json]:
+    """Routes that publications can take, and whose topics no client can subscribe to, not even with a `#`."""
+    from gateway.bridge.routes import Routes
+
+    return [
+        f"route to {destination.target.name}, stream {destination.stream}: every SUBSCRIBE that concerns its topics is"
+        f" refused: {destination.why_nobody_can_subscribe}"
+        for destination in Routes(settings.routes, settings.target).destinations
+        if destination.target is not None and destination.why_nobody_can_subscribe
+    ]
 
 
 def _access_files(access: AccessSettings) -> list[str]:

@@ -45,6 +45,9 @@ def explanation_lines(explanation: Explanation, *, is_assumed: bool) -> Iterator
     for command in explanation.commands:
         yield ""
         yield from _command_lines(command)
+    if explanation.refusal:
+        yield ""
+        yield f"SUBSCRIBE is refused: {explanation.refusal}"
     for target, sections in explanation.sections:
         yield ""
         yield from mqsc_text(sections, heading=heading(target)).splitlines()
@@ -65,6 +68,7 @@ def explanation_json(explanation: Explanation, *, is_assumed: bool) -> Json:
             "queue": route.queue,
         },
         "commands": [_command_json(command) for command in explanation.commands],
+        "subscribe_refused": explanation.refusal,
         "mqsc": {
             target.name: mqsc_text(sections, heading=heading(target)) for target, sections in explanation.sections
         },

@@ -8,6 +8,7 @@ from gateway.config.targets import DEFAULT_STREAM
 
 if TYPE_CHECKING:
     from gateway.config.settings import Settings
+    from gateway.config.targets import RouteSettings, TargetSettings
 
 #: Queues that no setting may name, and why.
 _SYSTEM_QUEUES: Final = {
@@ -97,11 +98,22 @@ def _target_problems(settings: "Settings") -> Iterator[str]:
         if target.queue_manager == settings.queue_manager.name:
             yield f"target.{index}.queue_manager: {target.queue_manager!r} is the embedded one; give it another name"
     for index, route in enumerate(settings.route):
+        yield from _route_queue_problems(index, route, settings.target)
         if route.target not in names:
             known = ", ".join(names) or "none"
             yield f"route.{index}.target: there is no target {route.target!r}; known: {known}"
     if len(names) > 1 and not settings.route:
         yield "route: with several targets, routes say which topics go where"
+
+
+def _route_queue_problems(index: int, route: "RouteSettings", targets: "tuple[TargetSettings, ...]") -> Iterator[str]:
+    """Publications on a queue that the gateway needs for itself: they would come back, or forge a channel's state."""
+    for target in (each for each in targets if each.name == route.target):
+        taken = {target.subscriber_queue: "subscriber_queue", target.reply_queue: "reply_queue"}
+        taken |= {f"{target.state_queue}.{shard}": "a state queue" for shard in range(target.shards)}
+        for key, name in (("queue", route.queue), ("stream", route.stream)):
+            if name in taken:
+                yield f"route.{index}.{key}: {name!r} is {taken[name]} of target {target.name!r}"
 
 
 def _audit_problems(settings: "Settings") -> Iterator[str]:

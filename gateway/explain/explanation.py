@@ -23,6 +23,7 @@ from gateway.explain.command import ExplainedCommand, Question
 from gateway.explain.embedded import embedded_publication, embedded_registrations
 from gateway.explain.set_up import Section, set_up
 from mappings.command import DeletePublication, DeregisterSubscriber, Dialect, Publish, RegisterSubscriber
+from mappings.errors import ConversionError
 from mappings.topics import check_mqtt_topic_filter
 
 #: The target that is assumed where no configuration names one: every name in it is the documented default.
@@ -34,12 +35,16 @@ _NO_STORE: Final = bytes(12)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """The answer to a question; `sections` is the MQSC of each target that is concerned, by its name."""
+    """The answer to a question; `sections` is the MQSC of each target that is concerned, by its name.
+
+    `refusal` says why a SUBSCRIBE to it is refused, and what to do; "" where it is not.
+    """
 
     question: Question
     route: Route | None
     commands: tuple[ExplainedCommand, ...]
     sections: tuple[tuple[TargetSettings, tuple[Section, ...]], ...]
+    refusal: str = ""
 
 
 def with_assumed_target(settings: Settings) -> Settings:
@@ -52,11 +57,12 @@ def explain(settings: Settings, question: Question) -> Explanation:
     check_mqtt_topic_filter(question.topic)
     routes = Routes(settings.routes, settings.target, own_dialect=Dialect(settings.header))
     route = None if question.is_filter else routes.of(question.topic)
-    registrations = routes.registrations(question.topic)
+    registrations, refusal = _registered(routes, question.topic)
     commands = [] if route is None else [*_publications(settings, route, question)]
     for found in registrations:
         commands += _registrations(settings, found, question)
-    concerned = {found.destination.target.name for found in registrations if found.destination.target is not None}
+    targets = [found.destination.target for found in registrations] + ([] if route is None else [route.target])
+    concerned = {target.name for target in targets if target is not None}
     return Explanation(
         question=question,
         route=route,
@@ -73,7 +79,16 @@ def explain(settings: Settings, question: Question) -> Explanation:
             for target in settings.target
             if target.name in concerned
         ),
+        refusal=refusal,
     )
+
+
+def _registered(routes: Routes, topic_filter: str) -> tuple[tuple[Registration, ...], str]:
+    """What a SUBSCRIBE is registered as; or nothing, and why it is refused."""
+    try:
+        return routes.registrations(topic_filter), ""
+    except ConversionError as error:
+        return (), str(error)
 
 
 def _routes_to(settings: Settings, target: TargetSettings) -> tuple[RouteSettings, ...]:

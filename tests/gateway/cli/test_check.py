@@ -88,3 +88,35 @@ def test_what_needs_users_needs_a_password_file(rfhbridge, tmp_path, key):
     ended = rfhbridge("check", "--config", config)
     assert ended.exit_code == 1
     assert "need a password_file" in ended.stderr
+
+
+def test_a_route_that_nobody_can_subscribe_to_is_named(rfhbridge, tmp_path):
+    config = tmp_path / "rfhbridge.toml"
+    config.write_text('[[target]]\nname = "PLANT"\n[[route]]\ntarget = "PLANT"\nstream = "STOCK"\ntopics = ["a/#"]\n')
+    ended = rfhbridge("check", "--config", config)
+    assert ended.exit_code == 0, "publications go there all the same"
+    (warning,) = [line for line in ended.text.splitlines() if line.startswith("warning: ")]
+    assert warning == (
+        "warning: route to PLANT, stream STOCK: every SUBSCRIBE that concerns its topics is refused: MQRFH2 cannot name"
+        ' stream STOCK in a RegSub; set header of target PLANT to "mqrfh", or its streams to "message_broker" or'
+        ' "queue_manager"'
+    )
+    assert json.loads(rfhbridge("check", "--config", config, "--json").stdout)["warnings"] == [warning[9:]]
+    config.write_text(config.read_text().replace('"PLANT"\n[[', '"PLANT"\nheader = "mqrfh"\n[['))
+    assert "warning" not in rfhbridge("check", "--config", config).text
+
+
+@pytest.mark.parametrize(
+    ("route", "complaint"),
+    [
+        ('stream = "RFHBRIDGE.SUBSCRIBER"', "route.0.stream: 'RFHBRIDGE.SUBSCRIBER' is subscriber_queue of target"),
+        ('queue = "RFHBRIDGE.REPLY"', "route.0.queue: 'RFHBRIDGE.REPLY' is reply_queue of target 'PLANT'"),
+        ('queue = "RFHBRIDGE.STATE.0"', "route.0.queue: 'RFHBRIDGE.STATE.0' is a state queue of target 'PLANT'"),
+    ],
+)
+def test_no_route_leads_to_a_queue_that_the_gateway_needs(rfhbridge, tmp_path, route, complaint):
+    config = tmp_path / "rfhbridge.toml"
+    config.write_text(f'[[target]]\nname = "PLANT"\n[[route]]\ntarget = "PLANT"\n{route}\n')
+    ended = rfhbridge("check", "--config", config)
+    assert ended.exit_code == 1
+    assert complaint in ended.stderr

@@ -89,3 +89,16 @@ def test_a_topic_that_mq_cannot_carry_is_a_clear_error(rfhbridge):
     assert ended.exit_code == 2
     assert "has 10241 characters, and IBM MQ carries 10240" in ended.stderr
     assert len(ended.stderr) < 1_000
+
+
+def test_a_stream_that_nobody_can_subscribe_to_is_explained_for_publishers(rfhbridge, configuration):
+    configuration.write_text(CONFIGURATION.replace('"mqrfh"', '"mqrfh2"'))
+    ended = rfhbridge("explain", "plant/pump", "--config", configuration)
+    assert ended.exit_code == 0
+    assert "PUBLISH, QoS 1 becomes Publish on queue PLANT.STREAM at target PLANT" in ended.text
+    assert "SUBSCRIBE is refused: " in ended.text
+    assert "MQRFH2 cannot name stream PLANT.STREAM in a RegSub" in ended.text
+    assert "DEFINE QLOCAL(PLANT.STREAM)" in ended.text
+    found = json.loads(rfhbridge("explain", "#", "--config", configuration, "--json").text)
+    assert found["commands"] == []
+    assert 'set header of target PLANT to "mqrfh"' in found["subscribe_refused"]
