@@ -44,6 +44,7 @@ _OPTION_CLASSES: dict[str, OptionClass] = {
     "DelOpt": DeleteOption,
 }
 _LOCAL_FIELD = {Dialect.MQRFH: "RegOpt", Dialect.MQRFH2: "PubOpt"}  # where a Publish has Local
+_LEAVE_ONLY = "LeaveOnly"  # one identity leaves a subscription that it shares with others
 _LOCAL_OF_PSC = ("PubOpt", "Local")  # no publication option: in MQRFH it is one of RegOpts
 
 
@@ -115,6 +116,13 @@ class FieldConversion:
     def _add_option(self, row: FieldRow, option_class: OptionClass, name: str, value: str) -> None:
         tokens = _tokens(row, option_class, value)
         lacks = {token: lack for token in tokens if (lack := self._lack(row, option_class, token))}
+        if _LEAVE_ONLY in lacks and self._verb == "DeregSub":
+            raise ConversionError(
+                Reason.MQRC_RFH_PARM_ERROR,
+                f"DeregSub would end the subscription for everybody who has joined it: {lacks[_LEAVE_ONLY]}; use"
+                " extended mode",
+                parameter=name,
+            )
         for token, lack in lacks.items():
             self._drop(
                 name, value if token == value else f"{value} ({token})", Explanation(reason=lack, source=row.source)

@@ -2,7 +2,8 @@
 
 RegPub and DeregPub are of MQRFH alone. A subscription by content filter or subscription point would receive more
 without it. Without extended mode, a command that says by SubName alone which subscription it means says nothing. What
-DeletePub deletes nobody can check again, so its pattern must not become wider; ReqUpdate takes one topic, not two.
+DeletePub deletes nobody can check again, so its pattern must not become wider; ReqUpdate takes one topic, not two. A
+DeregSub with LeaveOnly takes one identity off a subscription that others share; without it the subscription ends.
 Source: seed 003; "Message formats" (file aq19780_).
 """
 
@@ -42,6 +43,9 @@ def refusals(source: Meaning, version: int, *, is_extended: bool) -> Iterator[Re
             if name in _NARROWING and not (name == "SubPoint" and value in _DEFAULT_POINTS):
                 how = f" without its {name}, and receives more than was asked for"
                 yield Refusal(reason=Reason.MQRC_RFH_PARM_ERROR, how=how)
+    if not is_extended and source.command == "DeregSub" and "LeaveOnly" in source.options("RegOpt"):
+        how = " without its LeaveOnly, and ends the subscription for everybody"
+        yield Refusal(reason=Reason.MQRC_RFH_PARM_ERROR, how=how)
     yield from _of_topics(source, version)
     if not is_extended and _is_nameless(source):
         how = " without its SubName, which alone says what it means"

@@ -33,7 +33,7 @@ STRINGS = (
     "MQPSCommand RegSub MQPSRegOpts 257 MQPSTopic a/* MQPSTopic b?c MQPSQName Q MQPSQMgrName M MQPSSubName s",
     "MQPSCommand DeregSub MQPSRegOpts DeregAll",
     "MQPSCommand RegSub MQPSRegOpts 147457 MQPSTopic a MQPSSubName s MQPSSubIdentity i",
-    "MQPSCommand DeregSub MQPSRegOpts LeaveOnly MQPSTopic a MQPSSubIdentity i",
+    "MQPSCommand RegSub MQPSRegOpts JoinExcl MQPSTopic a MQPSSubIdentity i",
     "MQPSCommand DeletePub MQPSDelOpts Local MQPSTopic *",
     "MQPSCommand ReqUpdate MQPSTopic a/b MQPSRegOpts CorrelAsId",
     "MQPSCompCode 0 MQPSReason 0 MQPSReasonText MQRC_NONE MQPSCommand Publish\0",

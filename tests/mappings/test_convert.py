@@ -189,7 +189,6 @@ def test_extended_mode_copies_names_identities_and_user_data() -> None:
         ("RegSub", "AddName", "SubName"),
         ("RegSub", "JoinShared", "SubIdentity"),
         ("RegSub", "JoinExcl", "SubIdentity"),
-        ("DeregSub", "LeaveOnly", "SubIdentity"),
     ],
 )
 def test_an_option_that_needs_a_name_is_dropped_with_it_and_says_why(verb: str, option: str, name: str) -> None:
@@ -600,6 +599,22 @@ def test_a_deletion_that_would_reach_further_is_refused(data: bytes, format: byt
     with pytest.raises(ConversionError, match="would delete more") as caught:
         converted(data, format, to)
     assert caught.value.reason_code == 3072
+
+
+@pytest.mark.parametrize("options", ["LeaveOnly", "524289", "LeaveOnly MQPSRegOpts DeregAll"])
+def test_a_leaving_that_would_end_the_subscription_for_everybody_is_refused(options: str) -> None:
+    """One identity leaves a subscription that others share: without MQREGO_LEAVE_ONLY it would end for them too."""
+    string = f"MQPSCommand DeregSub MQPSRegOpts {options} MQPSTopic a MQPSSubIdentity i"
+    with pytest.raises(ConversionError, match="end the subscription for everybody") as caught:
+        converted(mqrfh(string), FORMAT_MQRFH, Dialect.MQRFH2)
+    assert (caught.value.reason_code, caught.value.parameter) == (2337, "MQPSRegOpts")
+    assert "<RegOpt>LeaveOnly</RegOpt>" in to_psc(string, Mode.EXTENDED)
+    folder = (
+        "<psc><Command>DeregSub</Command><RegOpt>LeaveOnly</RegOpt><Topic>a</Topic><SubIdentity>i</SubIdentity></psc>"
+    )
+    with pytest.raises(ConversionError, match="use extended mode"):
+        to_string(folder)
+    assert "MQPSRegOpts LeaveOnly" in to_string(folder, Mode.EXTENDED)
 
 
 def test_a_deletion_of_a_whole_tree_goes_there_and_back() -> None:

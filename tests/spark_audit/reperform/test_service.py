@@ -137,11 +137,17 @@ MATCHES = {
     "an option that needs a name, strict, back": TO_1
     | {
         "mode": "strict",
+        "input": psc(REGISTER + "<RegOpt>JoinExcl</RegOpt><Topic>a</Topic><SubIdentity>i</SubIdentity>"),
+        "output": mqrfh("MQPSCommand RegSub MQPSTopic a"),
+        "dropped_fields": (("RegOpt", "JoinExcl means nothing without it"), ("SubIdentity", "not one of the nine")),
+    },
+    "an identity that leaves, extended": TO_1
+    | {
+        "mode": "extended",
         "input": psc(
             "<Command>DeregSub</Command><RegOpt>LeaveOnly</RegOpt><Topic>a</Topic><SubIdentity>i</SubIdentity>"
         ),
-        "output": mqrfh("MQPSCommand DeregSub MQPSTopic a"),
-        "dropped_fields": (("RegOpt", "LeaveOnly means nothing without it"), ("SubIdentity", "not one of the nine")),
+        "output": mqrfh("MQPSCommand DeregSub MQPSRegOpts LeaveOnly MQPSTopic a MQPSSubIdentity i"),
     },
     "an option that needs a name, extended": TO_1
     | {
@@ -235,12 +241,21 @@ DIFFERENCES = {
     ),
     "an option kept without the name that it needs": (
         MATCHES["an option that needs a name, strict, back"]
-        | {"output": mqrfh("MQPSCommand DeregSub MQPSRegOpts LeaveOnly MQPSTopic a")},
-        "RegOpt 'LeaveOnly' was added",
+        | {"output": mqrfh("MQPSCommand RegSub MQPSRegOpts JoinExcl MQPSTopic a")},
+        "RegOpt 'JoinExcl' was added",
     ),
     "an option dropped with its name in silence": (
         MATCHES["an option that needs a name, strict, back"] | {"dropped_fields": (("SubIdentity", "x"),)},
-        "option LeaveOnly of RegOpt was dropped without being reported",
+        "option JoinExcl of RegOpt was dropped without being reported",
+    ),
+    "a leaving that ended the subscription": (
+        MATCHES["an identity that leaves, extended"]
+        | {
+            "mode": "strict",
+            "output": mqrfh("MQPSCommand DeregSub MQPSTopic a"),
+            "dropped_fields": (("RegOpt", "LeaveOnly"), ("SubIdentity", "not one of the nine")),
+        },
+        "DeregSub was converted without its LeaveOnly, and ends the subscription for everybody",
     ),
     "by name alone, strict": (
         MATCHES["by name alone, extended"]
