@@ -5,6 +5,10 @@ run [--data DIR]... [--trail DIR]... --out DIR
     violation as exceptions.parquet, and prints a summary.
     Exit 0: clean; 1: violations; 2: not evaluable (nothing to read, unreadable, no Java); 3: usage.
 
+ingest [--data DIR]... [--trail DIR]... --to DIR
+    Closed segments to Parquet, by date and gateway, each once; `run --parquet DIR` audits from it.
+    Exit 0: there; 1: a segment was changed after it was ingested; 2: nothing that could be ingested; 3: usage.
+
 convert --to mqrfh|mqrfh2 --in DIR --out DIR [--mode strict|extended]
     Converts an archive of messages (Parquet, or one message a file) and writes Parquet.
     Exit 0: all converted; 1: some could not be, and have an error; 2: Spark could not do it; 3: usage.
@@ -16,11 +20,12 @@ from typing import Final
 
 from spark_audit.commands.arguments import parsed
 from spark_audit.commands.convert import convert
+from spark_audit.commands.ingest import ingest
 from spark_audit.commands.run import run
 from spark_audit.commands.terminal import INTERRUPTED
 from spark_audit.interruption import Interruption
 
-_COMMANDS: Final[dict[str, Callable[..., int]]] = {"run": run, "convert": convert}
+_COMMANDS: Final[dict[str, Callable[..., int]]] = {"run": run, "ingest": ingest, "convert": convert}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

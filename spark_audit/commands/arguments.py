@@ -27,10 +27,13 @@ def parsed(arguments: Sequence[str] | None, description: str) -> argparse.Namesp
     )
     commands = parser.add_subparsers(dest="command", required=True, parser_class=_Parser)
     _add_run(commands.add_parser("run", help="audit trails with every control"))
+    _add_ingest(commands.add_parser("ingest", help="trails to Parquet"))
     _add_convert(commands.add_parser("convert", help="convert an archive of messages"))
     options = parser.parse_args(arguments)
     if options.command == "run":
         _check_run(parser, options)
+    if options.command == "ingest":
+        _check_trails(parser, options)
     return options
 
 
@@ -50,6 +53,14 @@ def _add_run(run: argparse.ArgumentParser) -> None:
     _add_spark(run)
 
 
+def _add_ingest(ingest: argparse.ArgumentParser) -> None:
+    _add_trails(ingest)
+    ingest.add_argument("--to", type=Path, required=True, metavar="DIR", help="folder of the Parquet, of its own")
+    ingest.add_argument("--compact", action="store_true", help="leave no two small files of a date and gateway")
+    ingest.add_argument("--json", action="store_true", help="print what was done as JSON")
+    _add_spark(ingest)
+
+
 def _add_trails(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--data", type=Path, action="append", default=[], metavar="DIR", help="a gateway's data folder"
@@ -62,6 +73,13 @@ def _add_spark(command: argparse.ArgumentParser) -> None:
     command.add_argument("--remote", default="", metavar="URL", help="Spark Connect, sc://host:15002")
     command.add_argument("--memory", default=_MEMORY, metavar="SIZE", help="of Spark's driver (without --master: all)")
     command.add_argument("--log-format", default="text", choices=("text", "json"), help="form of the lines on stderr")
+
+
+def _check_trails(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
+    if not options.data and not options.trail:
+        parser.error("the following arguments are required: --data or --trail")
+    if options.master and options.remote:
+        parser.error("name --master or --remote, not both")
 
 
 def _check_run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:

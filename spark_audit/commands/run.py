@@ -2,7 +2,9 @@
 
 import argparse
 import sys
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -15,16 +17,24 @@ from spark_audit.period import Period, moment_text
 from spark_audit.personal import PersonalKey, UnusablePersonalKey
 from spark_audit.report import check_report_folder, print_summary, write_report
 from spark_audit.report.integrity import integrity_of_all
-from spark_audit.result import AuditResult
+from spark_audit.result import AuditResult, counted
 from spark_audit.verify import Anchor, UnusableAnchor, Verification, verify
 
 if TYPE_CHECKING:
     from spark_audit.audit import Opening
+    from spark_audit.material import Material
     from spark_audit.policy import Policy
     from spark_audit.read import TrailFiles
 
+    #: Bytes of text, what is read in words, and how material is made of it by a session.
+    _Source = tuple[int, str, Callable[..., Material]]
+
 TRAIL_FOLDER: Final = "trail"
 _PIPE_COLUMNS: Final = 160
+
+
+class NothingToRead(Exception):
+    """What was named holds nothing that could be judged."""
 
 
 class WrongUse(Exception):
@@ -88,9 +98,15 @@ class _Run:
 
     def result(self) -> AuditResult:
         """The whole result; what keeps Spark from starting or a trail from being read makes it `not evaluable`."""
+        from spark_audit.audit import not_evaluable
+
+        verifications = tuple(verify(folder, self.anchor) for folder in self.folders)
         with scratch_folder() as scratch:
-            verifications = tuple(verify(folder, self.anchor) for folder in self.folders)
-            result = self._of_trails(scratch, verifications)
+            try:
+                source = self._parquet() if self.options.parquet else self._trails(scratch, verifications)
+                result = self._judged(scratch, *source)
+            except (NothingToRead, SparkDoesNotStart) as error:
+                result = not_evaluable(str(error))
         return replace(
             result,
             integrity=integrity_of_all(tuple(map(str, self.folders)), verifications),
@@ -99,64 +115,69 @@ class _Run:
             policy_sha256=self.policy.sha256,
         )
 
-    def _of_trails(self, scratch: Path, verifications: tuple[Verification, ...]) -> AuditResult:
-        from spark_audit.audit import not_evaluable
+    def _trails(self, scratch: Path, verifications: tuple[Verification, ...]) -> "_Source":
+        """How many bytes of text trails have, what is read, and how. Raises NothingToRead."""
+        from spark_audit.material import material_of
 
-        trails: list[TrailFiles] = []
-        for folder in self.folders:
-            files, reason = _files_of(folder, scratch, self.period, with_open=self.place.is_here)
-            if files is None:
-                return not_evaluable(reason)
-            trails.append(files)
-        return self._judged(scratch, trails, verifications)
+        trails = [_files_of(folder, scratch, self.period, with_open=self.place.is_here) for folder in self.folders]
+        make = partial(material_of, trails=trails, period=self.period, anchor=self.anchor, verifications=verifications)
+        return sum(files.text_bytes for files in trails), _reading(trails), make
 
-    def _judged(
-        self, scratch: Path, trails: "list[TrailFiles]", verifications: tuple[Verification, ...]
-    ) -> AuditResult:
+    def _parquet(self) -> "_Source":
+        """The same for what was ingested. Raises NothingToRead."""
+        from spark_audit.ingest.manifest import UnusableManifest
+        from spark_audit.ingest.material import parquet_material, selected
+        from spark_audit.ingest.warehouse import Damaged
+
+        folder: Path = self.options.parquet
+        try:
+            selection = selected(folder, self.period)
+        except (Damaged, UnusableManifest) as error:
+            raise NothingToRead(str(error)) from None
+        except OSError as error:
+            raise NothingToRead(f"{error.filename or folder} cannot be read: {error.strerror}") from None
+        text_bytes = sum(segment.size_bytes for segment in selection.manifest.segments)
+        words = f"reading {counted(len(selection.files), 'file')} of Parquet"
+        return text_bytes, words, partial(parquet_material, folder=folder, selection=selection)
+
+    def _judged(self, scratch: Path, text_bytes: int, words: str, make: "Callable[..., Material]") -> AuditResult:
+        """Raises SparkDoesNotStart."""
         from pyspark.errors import PySparkException
 
         from spark_audit.audit import audit, not_evaluable
-        from spark_audit.material import material_of
 
         self.tell("starting Spark")
-        text_bytes = sum(files.text_bytes for files in trails)
         try:
             with spark_session(scratch, text_bytes, self.place, self.options.memory, self.interruption) as spark:
-                self.tell(_reading(trails))
-                material = material_of(
-                    spark, trails, period=self.period, anchor=self.anchor, verifications=verifications
-                )
+                self.tell(words)
                 return audit(
                     spark,
-                    material,
+                    make(spark),
                     self.tell,
                     policy=self.policy,
                     report_folder=self.options.out,
                     opening=self.opening,
                 )
-        except SparkDoesNotStart as error:
-            return not_evaluable(str(error))
         except PySparkException as error:
             return not_evaluable(f"Spark gave up: {first_line(error)}")
 
 
-def _files_of(folder: Path, scratch: Path, period: Period, *, with_open: bool) -> "tuple[TrailFiles | None, str]":
-    """The files to read of a trail; None, and why, where nothing of it can be judged."""
+def _files_of(folder: Path, scratch: Path, period: Period, *, with_open: bool) -> "TrailFiles":
+    """The files to read of a trail. Raises NothingToRead."""
     from spark_audit.read import trail_files
 
     try:
         files = trail_files(folder, scratch, period=period, with_open=with_open)
-        if not files.size_bytes:
-            within = "" if period.is_everything else " of the period or the day around it"
-            return None, f"{folder} holds no whole line{within}: it is empty, or this is not a trail"
+        has_lines = files.size_bytes > 0
     except OSError as error:
-        return None, f"{error.filename or folder} cannot be read: {error.strerror}"
-    return files, ""
+        raise NothingToRead(f"{error.filename or folder} cannot be read: {error.strerror}") from None
+    if not has_lines:
+        within = "" if period.is_everything else " of the period or the day around it"
+        raise NothingToRead(f"{folder} holds no whole line{within}: it is empty, or this is not a trail")
+    return files
 
 
 def _reading(trails: "list[TrailFiles]") -> str:
-    from spark_audit.result import counted
-
     segments = counted(sum(len(files.segments) for files in trails), "segment")
     of_trails = f" of {counted(len(trails), 'trail')}" if len(trails) > 1 else ""
     return f"reading {segments}{of_trails}, {sum(files.size_bytes for files in trails) / 1e6:.1f} MB"

@@ -1,0 +1,209 @@
+"""New segments to Parquet, in batches, each of which is there wholly or not at all; then small files to large ones.
+
+A batch is written to the staging folder, its files are moved into place, and the manifest that names them comes last: a
+kill at any point leaves the manifest before, and files that it does not name, which the next ingest removes.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from spark_audit.digest import DIGEST_FOLDER, digest_name, digest_numbers
+from spark_audit.ingest.manifest import DataFile, IngestedSegment, Manifest
+from spark_audit.ingest.segments import MeasuredSegment, closed_segments
+from spark_audit.ingest.warehouse import STAGING, Damaged, bring_into_place
+from spark_audit.read import TrailFiles, read_lines
+
+#: Text of one batch: what is lost by a kill, and what Spark sorts at once.
+BATCH_BYTES: Final = 4 * 1024**3
+#: A file is at least so large where there is enough for it, and at most.
+SMALL_BYTES: Final = 128 * 1024**2
+LARGEST_BYTES: Final = 512 * 1024**2
+#: Small files of one date and gateway that are left as they are.
+MOST_SMALL_FILES: Final = 8
+#: Bytes of text for one of Parquet: 1,157 and 108 for a record in zstd, as measured.
+_RATIO: Final = 10
+_TEXT_BYTES_A_FILE: Final = 256 * 1024**2 * _RATIO
+#: The last microsecond of the year 9999.
+_LATEST_US: Final = 253_402_300_799_999_999
+_ORDER: Final = ("date", "gateway_id", "sequence", "segment", "block", "place")
+
+
+class ChangedSegment(Exception):
+    """A segment or digest is not what was ingested under its name."""
+
+
+class NotATrail(Exception):
+    """There is nothing in a folder that could be ingested."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewSegments:
+    """What is to be ingested of one trail, and how many of its segments are there already."""
+
+    trail: str
+    folder: Path
+    segments: tuple[MeasuredSegment, ...]
+    known: int
+
+
+def new_segments(folder: Path, manifest: Manifest) -> NewSegments:
+    """What is new in a trail. Raises ChangedSegment, NotATrail, OSError, DamagedSegment, LineTooLong."""
+    measured = list(closed_segments(folder))
+    gateways = [segment.gateway for segment in measured if segment.gateway]
+    if not gateways:
+        what = "no line of its closed segments is an audit record" if measured else "there is no closed segment"
+        raise NotATrail(f"{folder} cannot be ingested: {what}")
+    trail = next(filter(None, map(manifest.trail_of, gateways)), gateways[0])
+    if not is_plain_name(trail):
+        raise NotATrail(f"{folder} cannot be ingested: its first record names no gateway")
+    fresh: list[MeasuredSegment] = []
+    for segment in measured:
+        known = manifest.segment(trail, segment.stem)
+        if known is None:
+            fresh.append(segment)
+        elif known.sha256 != segment.sha256:
+            raise ChangedSegment(
+                f"{segment.path} was changed after it was ingested: its SHA-256 is {segment.sha256}, it was "
+                f"{known.sha256} (audit verify names the place)"
+            )
+    return NewSegments(trail=trail, folder=folder, segments=tuple(fresh), known=len(measured) - len(fresh))
+
+
+def is_plain_name(gateway: str) -> bool:
+    """Whether a gateway is named as gateways are, so that a folder may bear the name."""
+    return len(gateway) == 24 and not gateway.strip("0123456789abcdef")
+
+
+def copy_digests(folder: Path, new: NewSegments) -> None:
+    """Copies the digests of a trail beside its lines. Raises ChangedSegment, OSError."""
+    target = folder / DIGEST_FOLDER / new.trail
+    target.mkdir(parents=True, exist_ok=True)
+    for number in digest_numbers(new.folder / DIGEST_FOLDER):
+        copy, original = target / digest_name(number), new.folder / DIGEST_FOLDER / digest_name(number)
+        data = original.read_bytes()
+        if copy.exists() and copy.read_bytes() != data:
+            raise ChangedSegment(f"{original} was changed after it was ingested")
+        if not copy.exists():
+            unfinished = copy.with_suffix(".part")
+            unfinished.write_bytes(data)
+            unfinished.replace(copy)
+
+
+def ingested(spark: SparkSession, folder: Path, manifest: Manifest, news: Iterable[NewSegments]) -> Iterator[Manifest]:
+    """Ingests what is new, batch after batch; the manifest after each. Raises Damaged, OSError, PySparkException."""
+    for new in news:
+        for batch in _batches(new.segments):
+            staged = folder / STAGING / f"{manifest.next_number:08d}"
+            _write(_partitioned(_lines_of(spark, new, batch)), staged, files=_files_for(batch))
+            files = bring_into_place(folder, staged, manifest.next_number)
+            _check_rows(files, sum(segment.lines for segment in batch))
+            manifest = manifest.with_more(tuple(_named(new.trail, segment) for segment in batch), files)
+            manifest.save(folder)
+            yield manifest
+
+
+def _batches(segments: Sequence[MeasuredSegment]) -> Iterator[tuple[MeasuredSegment, ...]]:
+    batch: list[MeasuredSegment] = []
+    size_bytes = 0
+    for segment in segments:
+        if batch and size_bytes + segment.size_bytes > BATCH_BYTES:
+            yield tuple(batch)
+            batch, size_bytes = [], 0
+        batch.append(segment)
+        size_bytes += segment.size_bytes
+    if batch:
+        yield tuple(batch)
+
+
+def _files_for(batch: Sequence[MeasuredSegment]) -> int:
+    return 1 + sum(segment.size_bytes for segment in batch) // _TEXT_BYTES_A_FILE
+
+
+def _lines_of(spark: SparkSession, new: NewSegments, batch: Sequence[MeasuredSegment]) -> DataFrame:
+    files = TrailFiles(folder=new.folder, segments=tuple(segment.path for segment in batch), torn=())
+    return read_lines(spark, files).withColumn("trail", sf.lit(new.trail))
+
+
+def _partitioned(lines: DataFrame) -> DataFrame:
+    """Lines with the two columns that name their folder; what a hostile line says of itself makes no name."""
+    is_gateway = sf.col("gateway").rlike("^[0-9a-f]{24}$")
+    return lines.withColumn("date", _date()).withColumn(
+        "gateway_id", sf.when(is_gateway, sf.col("gateway")).otherwise(sf.lit("unknown"))
+    )
+
+
+def _date() -> Column:
+    """The day (UTC) on which a record was noted; of a line without one, that of its segment's name."""
+    at_us = sf.when(sf.col("at_us").between(0, _LATEST_US), sf.col("at_us"))
+    noted = sf.date_format(sf.timestamp_micros(at_us), "yyyy-MM-dd")
+    named = sf.regexp_replace(sf.substring("segment", 14, 8), "^(....)(..)(..)$", "$1-$2-$3")
+    return sf.coalesce(noted, named)
+
+
+def _write(lines: DataFrame, staged: Path, *, files: int) -> None:
+    """Sorted by sequence within each date and gateway, in about so many files."""
+    spread = lines.repartitionByRange(files, *_ORDER) if files > 1 else lines.coalesce(1)
+    ordered = spread.sortWithinPartitions(*_ORDER)
+    writer = ordered.write.mode("overwrite").option("compression", "zstd")
+    writer.partitionBy("date", "gateway_id").parquet(str(staged))
+
+
+def _check_rows(files: Sequence[DataFile], lines: int) -> None:
+    rows = sum(file.rows for file in files)
+    if rows != lines:
+        raise Damaged(f"Spark wrote {rows} lines of {lines}: a segment was changed meanwhile (ingest again)")
+
+
+def _named(trail: str, segment: MeasuredSegment) -> IngestedSegment:
+    return IngestedSegment(
+        trail=trail,
+        stem=segment.stem,
+        gateway=segment.gateway,
+        sha256=segment.sha256,
+        size_bytes=segment.size_bytes,
+        lines=segment.lines,
+    )
+
+
+# -- compaction --------------------------------------------------------------------------------------------------------
+
+
+def small_files(manifest: Manifest, most: int = MOST_SMALL_FILES) -> list[tuple[DataFile, ...]]:
+    """Files to be made one: of a date and gateway with more than `most` small ones."""
+    groups: list[tuple[DataFile, ...]] = []
+    ordered = sorted(manifest.files, key=lambda file: file.path)
+    for _partition, files in groupby(ordered, key=lambda file: file.partition):
+        small = [file for file in files if file.size_bytes < SMALL_BYTES]
+        if len(small) > most:
+            groups += [group for group in _filled(small) if len(group) > 1]
+    return groups
+
+
+def _filled(files: Sequence[DataFile]) -> Iterator[tuple[DataFile, ...]]:
+    group: list[DataFile] = []
+    for file in files:
+        if group and sum(each.size_bytes for each in group) + file.size_bytes > LARGEST_BYTES:
+            yield tuple(group)
+            group = []
+        group.append(file)
+    yield tuple(group)
+
+
+def compacted(spark: SparkSession, folder: Path, manifest: Manifest, group: tuple[DataFile, ...]) -> Manifest:
+    """The same lines in one file; the old ones are removed when the manifest names the new one."""
+    staged = folder / STAGING / f"{manifest.next_number:08d}"
+    lines = spark.read.parquet(*(str(folder / file.path) for file in group))
+    _write(_partitioned(lines), staged, files=1)
+    files = bring_into_place(folder, staged, manifest.next_number)
+    _check_rows(files, sum(file.rows for file in group))
+    manifest = manifest.with_others(group, files)
+    manifest.save(folder)
+    for file in group:
+        (folder / file.path).unlink()
+    return manifest

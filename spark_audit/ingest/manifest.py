@@ -1,0 +1,129 @@
+"""manifest.json: which segments were ingested and which files hold their lines. What it does not name does not count.
+
+    {"version": 1, "next_number": N, "segments": [{trail, stem, gateway, sha256, size_bytes, lines}, ...],
+     "files": [{path, rows, size_bytes, sha256}, ...]}
+
+Raise MANIFEST_VERSION when a field changes its meaning; what was ingested by another version is ingested anew.
+"""
+
+import os
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final, Self
+
+import orjson
+
+MANIFEST_VERSION: Final = 1
+MANIFEST_FILE: Final = "manifest.json"
+
+
+class UnusableManifest(Exception):
+    """A folder that was not made by `ingest`, or not by this version of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IngestedSegment:
+    """A segment whose lines are there. `trail` is what its trail is called, `stem` its name without its ending."""
+
+    trail: str
+    stem: str
+    gateway: str
+    sha256: str
+    size_bytes: int
+    lines: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataFile:
+    """A Parquet file; `path` is relative to the folder, `date=.../gateway_id=...` in it."""
+
+    path: str
+    rows: int
+    size_bytes: int
+    sha256: str
+
+    @property
+    def partition(self) -> str:
+        """The folders that say of which date and gateway it is."""
+        return self.path.rpartition("/")[0]
+
+    @property
+    def date(self) -> str:
+        """YYYY-MM-DD."""
+        return self.path.partition("date=")[2].partition("/")[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """What is there. `next_number` begins the names of the next files."""
+
+    version: int = MANIFEST_VERSION
+    next_number: int = 1
+    segments: tuple[IngestedSegment, ...] = ()
+    files: tuple[DataFile, ...] = ()
+    _known: dict[tuple[str, str], IngestedSegment] = field(default_factory=dict, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        self._known.update({(segment.trail, segment.stem): segment for segment in self.segments})
+
+    @classmethod
+    def load(cls, folder: Path) -> Self:
+        """The manifest in a folder. Raises UnusableManifest, FileNotFoundError and other OSErrors."""
+        return cls._parsed((folder / MANIFEST_FILE).read_bytes(), folder)
+
+    @classmethod
+    def _parsed(cls, data: bytes, folder: Path) -> Self:
+        try:
+            values: dict[str, Any] = orjson.loads(data)
+            if values["version"] != MANIFEST_VERSION:
+                raise UnusableManifest(f"{folder} was ingested by another version: ingest into a new folder")
+            return cls(
+                next_number=int(values["next_number"]),
+                segments=tuple(IngestedSegment(**each) for each in values["segments"]),
+                files=tuple(DataFile(**each) for each in values["files"]),
+            )
+        except (orjson.JSONDecodeError, KeyError, TypeError, ValueError) as error:
+            raise UnusableManifest(f"{folder / MANIFEST_FILE} is no manifest: {error}") from None
+
+    def save(self, folder: Path) -> None:
+        """Replaces the manifest; it is on the disk when this returns. Raises OSError."""
+        values = {name: value for name, value in asdict(self).items() if not name.startswith("_")}
+        unfinished = folder / f"{MANIFEST_FILE}.part"
+        with unfinished.open("wb") as file:
+            file.write(orjson.dumps(values, option=orjson.OPT_INDENT_2))
+            file.flush()
+            os.fsync(file.fileno())
+        unfinished.replace(folder / MANIFEST_FILE)
+        sync_folder(folder)
+
+    def segment(self, trail: str, stem: str) -> IngestedSegment | None:
+        """A segment that is there."""
+        return self._known.get((trail, stem))
+
+    def trail_of(self, gateway: str) -> str:
+        """What the trail is called that a gateway writes; "" where there is none of it yet."""
+        return next((segment.trail for segment in self.segments if segment.gateway == gateway), "")
+
+    def with_more(self, segments: tuple[IngestedSegment, ...], files: tuple[DataFile, ...]) -> Self:
+        """The same with more segments, and the files that hold them."""
+        return replace(
+            self,
+            next_number=self.next_number + 1,
+            segments=self.segments + segments,
+            files=self.files + files,
+            _known={},
+        )
+
+    def with_others(self, old: tuple[DataFile, ...], new: tuple[DataFile, ...]) -> Self:
+        """The same lines in other files."""
+        kept = tuple(file for file in self.files if file not in old)
+        return replace(self, next_number=self.next_number + 1, files=kept + new, _known={})
+
+
+def sync_folder(folder: Path) -> None:
+    """Makes names in a folder safe. Raises OSError."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

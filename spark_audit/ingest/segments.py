@@ -1,0 +1,61 @@
+"""Closed segments measured for the manifest: bytes, lines and SHA-256 of what is in them, uncompressed."""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import orjson
+
+from spark_audit.verify.source import OPEN, SegmentFile, TrailFolder
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredSegment:
+    """A segment's file and what it holds. `gateway` is that of its first record, "" where no line is one."""
+
+    path: Path
+    stem: str
+    gateway: str
+    sha256: str
+    size_bytes: int
+    lines: int
+
+
+def closed_segments(trail_dir: Path) -> Iterator[MeasuredSegment]:
+    """The closed segments of a trail in order. Raises OSError, DamagedSegment, LineTooLong."""
+    seen: set[str] = set()
+    for entry in TrailFolder(trail_dir).entries():
+        if isinstance(entry, SegmentFile) and entry.ending != OPEN and entry.stem not in seen:
+            seen.add(entry.stem)
+            yield _measured(trail_dir, entry)
+
+
+def _measured(trail_dir: Path, segment: SegmentFile) -> MeasuredSegment:
+    digest = hashlib.sha256()
+    size_bytes = lines = 0
+    gateway = ""
+    for block in segment.blocks():
+        digest.update(block)
+        size_bytes += len(block)
+        lines += block.count(b"\n") + (not block.endswith(b"\n"))
+        gateway = gateway or _first_gateway(block)
+    return MeasuredSegment(
+        path=trail_dir / segment.name,
+        stem=segment.stem,
+        gateway=gateway,
+        sha256=digest.hexdigest(),
+        size_bytes=size_bytes,
+        lines=lines,
+    )
+
+
+def _first_gateway(block: bytes) -> str:
+    for line in block.split(b"\n"):
+        try:
+            record = orjson.loads(line)
+        except orjson.JSONDecodeError:
+            continue
+        if isinstance(record, dict) and isinstance(gateway := record.get("gateway"), str) and gateway:
+            return gateway
+    return ""

@@ -1,0 +1,105 @@
+"""The folder of ingested lines: one writer at a time, what a kill left behind, and files brought into their place."""
+
+import fcntl
+import hashlib
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import pyarrow.parquet as pq
+
+from spark_audit.ingest.manifest import DataFile, Manifest, sync_folder
+
+RECORDS: Final = "records"
+STAGING: Final = "staging"
+_LOCK: Final = "lock"
+_BLOCK_BYTES: Final = 1024 * 1024
+
+
+class InUse(Exception):
+    """Another process ingests into the folder."""
+
+
+class Damaged(Exception):
+    """A file is not as it was written."""
+
+
+@contextmanager
+def writing_to(folder: Path) -> Iterator[Manifest]:
+    """The manifest, for the only writer; files that it does not name are removed. InUse, UnusableManifest, OSError."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / _LOCK).open("ab") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InUse(f"another process ingests into {folder}: wait for its end") from None
+        manifest = _manifest_of(folder)
+        _sweep(folder, manifest)
+        yield manifest
+
+
+def _manifest_of(folder: Path) -> Manifest:
+    """The manifest; an empty one for a folder that is empty."""
+    try:
+        return Manifest.load(folder)
+    except FileNotFoundError:
+        others = {path.name for path in folder.iterdir()} - {_LOCK, RECORDS, STAGING, "manifest.json.part", "digests"}
+        if others:
+            raise Damaged(f"{folder} holds {min(others)!r} and no manifest: name a folder of its own") from None
+        return Manifest()
+
+
+def _sweep(folder: Path, manifest: Manifest) -> None:
+    """Removes what an ingest that was killed has left."""
+    shutil.rmtree(folder / STAGING, ignore_errors=True)
+    named = {file.path for file in manifest.files}
+    for path in (folder / RECORDS).rglob("*.parquet"):
+        if str(path.relative_to(folder)) not in named:
+            path.unlink()
+
+
+def bring_into_place(folder: Path, staged: Path, number: int) -> tuple[DataFile, ...]:
+    """Moves what Spark has written to where it is read; on the disk, and not named by any manifest yet."""
+    files: list[DataFile] = []
+    for place, path in enumerate(sorted(staged.rglob("part-*.parquet"))):
+        target = folder / RECORDS / path.parent.relative_to(staged) / f"{number:08d}-{place:05d}.parquet"
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("rb") as file:
+            os.fsync(file.fileno())
+        path.replace(target)
+        sync_folder(target.parent)
+        files.append(_described(folder, target))
+    shutil.rmtree(staged)
+    return tuple(files)
+
+
+def _described(folder: Path, path: Path) -> DataFile:
+    return DataFile(
+        path=str(path.relative_to(folder)),
+        rows=pq.read_metadata(path).num_rows,
+        size_bytes=path.stat().st_size,
+        sha256=_sha256(path),
+    )
+
+
+def check_files(folder: Path, files: tuple[DataFile, ...]) -> None:
+    """Raises Damaged where a file is missing, or not as it was written."""
+    for file in files:
+        path = folder / file.path
+        try:
+            is_same = path.stat().st_size == file.size_bytes and _sha256(path) == file.sha256
+        except OSError as error:
+            raise Damaged(f"{path} cannot be read: {error.strerror} (ingest into a new folder)") from None
+        if not is_same:
+            raise Damaged(f"{path} is not as it was written (ingest into a new folder)")
+
+
+def _sha256(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(_BLOCK_BYTES):
+            digest.update(block)
+    return digest.hexdigest()

@@ -1,0 +1,272 @@
+"""Trails to Parquet: every line once, whatever a kill leaves behind, and nothing changed is read in silence."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from spark_audit.audit import audit
+from spark_audit.controls.catalogue import CONTROLS
+from spark_audit.ingest import ingestion
+from spark_audit.ingest.ingestion import ChangedSegment, NotATrail, compacted, copy_digests, new_segments, small_files
+from spark_audit.ingest.manifest import Manifest, UnusableManifest
+from spark_audit.ingest.material import parquet_material, selected
+from spark_audit.ingest.warehouse import Damaged, InUse, writing_to
+from spark_audit.material import material_of
+from spark_audit.period import EVERYTHING, Period
+from spark_audit.policy import Policy
+from spark_audit.read import trail_files
+from spark_audit.verify.source import DamagedSegment
+from tests.spark_audit.conftest import GATEWAY, SignedTrail, TrailBuilder
+
+OTHER_GATEWAY = "ff" * 12
+DAY_US = 86_400_000_000
+FIRST = "000000000001-20261120T07.jsonl"
+SECOND = "000000000002-20261120T08.jsonl"
+#: The others take their time and see the same columns.
+OF_SOME_CONTROLS = Policy.parse(
+    "".join(
+        f'[control."{control.identifier}"]\nseverity = "off"\n'
+        for control in CONTROLS
+        if not control.identifier.startswith(("integrity.", "conversion.reperform"))
+    ).encode()
+)
+
+
+def _ingest(spark: SparkSession, to: Path, *trails: Path) -> Manifest:
+    with writing_to(to) as before:
+        news = [new_segments(trail, before) for trail in trails]
+        for new in news:
+            copy_digests(to, new)
+        return [before, *ingestion.ingested(spark, to, before, news)][-1]
+
+
+def _lines(to: Path) -> list[tuple[str, int]]:
+    """Gateway and sequence of every line that the manifest names, in the order of files."""
+    rows: list[tuple[str, int]] = []
+    for file in Manifest.load(to).files:
+        rows += [(row["gateway"], row["sequence"]) for row in pq.read_table(to / file.path).to_pylist()]
+    return rows
+
+
+def _segments(trail: TrailBuilder, *counts: int, gateway: str = GATEWAY) -> Path:
+    """Segments 1, 2 ... with so many records each."""
+    for number, count in enumerate(counts, start=1):
+        for _ in range(count):
+            trail.add("accepted", gateway=gateway, client="boiler", exchange=trail.sequence + 1)
+        trail.write(f"{number:012d}-20261120T{6 + number:02d}.jsonl")
+        trail.lines.clear()
+    return trail.folder
+
+
+def test_lines_lie_by_date_and_gateway_sorted_by_sequence(spark, trail, tmp_path: Path) -> None:
+    trail.add("accepted")
+    trail.add("accepted", gateway=OTHER_GATEWAY, at_us=1_795_158_000_000_000 + DAY_US)
+    trail.add("accepted", at_us=-1)
+    trail.lines = [trail.lines[2], b"nonsense\n", *trail.lines[:2]]
+    manifest = _ingest(spark, tmp_path / "to", trail.write())
+    assert {file.partition for file in manifest.files} == {
+        f"records/date=2026-11-20/gateway_id={GATEWAY}",
+        f"records/date=2026-11-21/gateway_id={OTHER_GATEWAY}",
+        "records/date=2026-11-20/gateway_id=unknown",
+    }
+    assert sorted(row for row in _lines(tmp_path / "to") if row[0] == GATEWAY) == [(GATEWAY, 1), (GATEWAY, 3)]
+    assert _lines(tmp_path / "to").index((GATEWAY, 1)) + 1 == _lines(tmp_path / "to").index((GATEWAY, 3))
+    assert sum(file.rows for file in manifest.files) == 4
+
+
+def test_the_same_again_does_nothing_and_more_is_added(spark, trail, tmp_path: Path) -> None:
+    folder = _segments(trail, 2)
+    first = _ingest(spark, tmp_path / "to", folder)
+    assert _ingest(spark, tmp_path / "to", folder) == first
+    (folder / FIRST).rename(folder / "kept")
+    (folder / f"{FIRST}.gz").write_bytes(gzip.compress((folder / "kept").read_bytes(), mtime=0))
+    trail.add("accepted")
+    trail.write(SECOND)
+    (folder / "000000000003-20261120T09.open").write_bytes(trail.lines[0])
+    second = _ingest(spark, tmp_path / "to", folder)
+    assert [segment.stem for segment in second.segments] == [name.partition(".")[0] for name in (FIRST, SECOND)]
+    assert sorted(_lines(tmp_path / "to")) == [(GATEWAY, 1), (GATEWAY, 2), (GATEWAY, 3)]
+    assert second.files[: len(first.files)] == first.files
+
+
+def test_a_changed_segment_or_digest_is_not_read_again(spark, signed: SignedTrail, tmp_path: Path) -> None:
+    signed.records(2)
+    path = signed.close()
+    before = _ingest(spark, tmp_path / "to", signed.folder)
+    data = path.read_bytes()
+    path.write_bytes(data.replace(b"boiler", b"cooler"))
+    with pytest.raises(ChangedSegment, match="was changed after it was ingested"):
+        _ingest(spark, tmp_path / "to", signed.folder)
+    path.write_bytes(data)
+    digest = signed.digests / "000000000001.digest"
+    digest.write_bytes(digest.read_bytes().replace(b"0.1.0", b"0.1.1"))
+    with pytest.raises(ChangedSegment):
+        _ingest(spark, tmp_path / "to", signed.folder)
+    assert Manifest.load(tmp_path / "to") == before
+
+
+@pytest.mark.parametrize("step", ["_write", "bring_into_place", "_check_rows", "save"])
+def test_a_kill_at_any_step_leaves_every_line_once(spark, trail, tmp_path: Path, monkeypatch, step: str) -> None:
+    """The step is carried out, and the process ends right after it."""
+    folder, to = _segments(trail, 2), tmp_path / "to"
+
+    class Killed(BaseException):
+        pass
+
+    owner = Manifest if step == "save" else ingestion
+    original = getattr(owner, step)
+
+    def killed(*values: object, **named: object) -> None:
+        original(*values, **named)
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(owner, step, killed)
+        with pytest.raises(Killed):
+            _ingest(spark, to, folder)
+    manifest = _ingest(spark, to, folder)
+    assert _lines(to) == [(GATEWAY, 1), (GATEWAY, 2)]
+    there = {str(path.relative_to(to)) for path in to.rglob("*.parquet")}
+    assert there == {file.path for file in manifest.files}
+
+
+def test_small_files_become_one_and_a_kill_before_the_old_are_gone_does_no_harm(
+    spark, trail, tmp_path: Path, monkeypatch
+) -> None:
+    to = tmp_path / "to"
+    for count in ((2,), (0, 1), (0, 0, 1)):
+        for number, records in enumerate(count, start=1):
+            if records:
+                for _ in range(records):
+                    trail.add("accepted")
+                trail.write(f"{number:012d}-20261120T{6 + number:02d}.jsonl")
+                trail.lines.clear()
+        manifest = _ingest(spark, to, trail.folder)
+    assert small_files(manifest) == []
+    (group,) = small_files(manifest, most=1)
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "unlink", _raise_killed)
+        with pytest.raises(OSError, match="killed"):
+            compacted(spark, to, manifest, group)
+    with writing_to(to) as after:
+        assert len(after.files) == 1
+        assert small_files(after, most=1) == []
+    assert _lines(to) == [(GATEWAY, number) for number in range(1, 5)]
+    assert len(list(to.rglob("*.parquet"))) == 1
+
+
+def _raise_killed(_path: Path) -> None:
+    raise OSError("killed")
+
+
+def test_large_files_are_left_alone_and_groups_are_not_too_large(monkeypatch) -> None:
+    sizes = [100, 300, 120, 90, 60]
+    files = tuple(
+        ingestion.DataFile(path=f"records/date=2026-11-20/gateway_id=a/{place}", rows=1, size_bytes=size, sha256="")
+        for place, size in enumerate(sizes)
+    )
+    monkeypatch.setattr(ingestion, "SMALL_BYTES", 128)
+    monkeypatch.setattr(ingestion, "LARGEST_BYTES", 250)
+    groups = small_files(Manifest(files=files), most=1)
+    assert [[file.size_bytes for file in group] for group in groups] == [[100, 120], [90, 60]]
+
+
+def test_an_audit_of_parquet_finds_what_an_audit_of_the_trails_finds(spark, trail, tmp_path: Path) -> None:
+    folder = _segments(trail, 3, 2)
+    (folder / SECOND).write_bytes((folder / SECOND).read_bytes().replace(b"boiler", b"cooler", 1) + b"nonsense\n")
+    other = TrailBuilder(tmp_path / "other" / "trail")
+    other.add("put", gateway=OTHER_GATEWAY, message_id="ab" * 24, queue="Q", conversion="packet_to_header")
+    other.write()
+    _ingest(spark, tmp_path / "to", folder, other.folder)
+    trails = [trail_files(each, tmp_path / "data") for each in (folder, other.folder)]
+    parquet = parquet_material(spark, tmp_path / "to", selected(tmp_path / "to", EVERYTHING))
+    of_trails = audit(spark, material_of(spark, trails), _silent, policy=OF_SOME_CONTROLS)
+    of_parquet = audit(spark, parquet, _silent, policy=OF_SOME_CONTROLS)
+    found = {
+        control.identifier: (control.status, [(each.gateway, each.sequence) for each in control.sample])
+        for control in of_trails.controls
+    }
+    assert found["integrity.hash"] == ("violated", [(GATEWAY, 4)])
+    assert found["integrity.lines"][0] == "violated"
+    assert found == {
+        control.identifier: (control.status, [(each.gateway, each.sequence) for each in control.sample])
+        for control in of_parquet.controls
+    }
+    assert (of_parquet.scope.lines, of_parquet.scope.records) == (of_trails.scope.lines, of_trails.scope.records)
+
+
+def _silent(_line: str) -> None:
+    return
+
+
+def test_a_period_reads_only_what_lies_around_it(spark, trail, tmp_path: Path) -> None:
+    for day in (20, 21, 22, 23, 24):
+        trail.add("accepted", at_us=1_795_158_000_000_000 + (day - 20) * DAY_US)
+        trail.write(f"{day - 19:012d}-202611{day}T07.jsonl")
+        trail.lines.clear()
+    _ingest(spark, tmp_path / "to", trail.folder)
+    noon_us = 1_795_158_000_000_000 + 3 * DAY_US
+    selection = selected(tmp_path / "to", Period(from_us=noon_us))
+    material = parquet_material(spark, tmp_path / "to", selection)
+    assert sorted(row["sequence"] for row in material.lines.collect()) == [3, 4, 5]
+    assert (material.is_whole, material.cut) == (False, {GATEWAY})
+    with pytest.raises(Damaged, match="nothing of the period"):
+        selected(tmp_path / "to", Period(until_us=noon_us - 30 * DAY_US))
+
+
+def test_parquet_that_was_changed_or_is_not_ours_is_refused(spark, trail, tmp_path: Path) -> None:
+    to = tmp_path / "to"
+    manifest = _ingest(spark, to, _segments(trail, 1))
+    with pytest.raises(Damaged, match="no manifest"):
+        selected(tmp_path, EVERYTHING)
+    path = to / manifest.files[0].path
+    data = path.read_bytes()
+    for changed in (data[:-4], bytes([data[0] ^ 1]) + data[1:], None):
+        path.unlink() if changed is None else path.write_bytes(changed)
+        with pytest.raises(Damaged):
+            selected(to, EVERYTHING)
+    for text in ("", "{", "[]", '{"version":2}', '{"version":1,"next_number":1,"segments":[{}],"files":[]}'):
+        (to / "manifest.json").write_text(text)
+        with pytest.raises(UnusableManifest):
+            selected(to, EVERYTHING)
+
+
+def test_only_one_writes_and_only_into_a_folder_of_its_own(tmp_path: Path) -> None:
+    with writing_to(tmp_path / "to"), pytest.raises(InUse), writing_to(tmp_path / "to"):
+        pass
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "letter.txt").write_text("mine")
+    with pytest.raises(Damaged, match=r"letter\.txt"), writing_to(tmp_path / "other"):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "error"),
+    [
+        ("notes.txt", b"", NotATrail),
+        (FIRST, b"", NotATrail),
+        (FIRST, b"temperature;21\n", NotATrail),
+        (FIRST, b'{"gateway":"../../etc"}\n', NotATrail),
+        (f"{FIRST}.gz", gzip.compress(b"{}\n")[:-6], DamagedSegment),
+        (FIRST.replace("jsonl", "open"), json.dumps({"gateway": GATEWAY}).encode(), NotATrail),
+    ],
+    ids=["no segment", "empty", "foreign", "no gateway", "cut", "open"],
+)
+def test_what_is_no_trail_is_not_ingested(tmp_path: Path, name: str, content: bytes, error: type[Exception]) -> None:
+    (tmp_path / "trail").mkdir()
+    (tmp_path / "trail" / name).write_bytes(content)
+    with pytest.raises(error):
+        new_segments(tmp_path / "trail", Manifest())
+
+
+def test_a_segment_that_changes_while_spark_reads_it_is_not_taken(spark, trail, tmp_path: Path, monkeypatch) -> None:
+    folder = _segments(trail, 2)
+    new = new_segments(folder, Manifest())
+    (folder / FIRST).write_bytes((folder / FIRST).read_bytes() * 2)
+    with writing_to(tmp_path / "to") as manifest, pytest.raises(Damaged, match="wrote 4 lines of 2"):
+        list(ingestion.ingested(spark, tmp_path / "to", manifest, [new]))
+    assert not (tmp_path / "to" / "manifest.json").exists()
