@@ -24,6 +24,7 @@ from mappings.convert import Mode, convert
 from mappings.detection import announcement_of
 from mappings.errors import MappingError
 from mappings.table import Dialect
+from spark_audit.archive import ArchiveError
 
 #: Messages handed to a worker at once: with IBM MQ's default of 4 MiB each, a quarter of a worker's memory.
 MESSAGES_PER_BATCH: Final = 64
@@ -38,10 +39,6 @@ _OUTCOME: Final = (
 _ERROR_TYPE: Final = pa.struct(
     [("reason_code", pa.int32()), ("reason_name", pa.string()), ("offset", pa.int32()), ("text", pa.string())]
 )
-
-
-class ArchiveError(Exception):
-    """A frame or a folder is no archive of messages: the operator's fault. The text says what to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

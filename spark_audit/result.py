@@ -33,6 +33,16 @@ class Verdict(StrEnum):
         return {Verdict.CLEAN: 0, Verdict.VIOLATIONS: 1, Verdict.NOT_EVALUABLE: 2}[self]
 
 
+class Subject(StrEnum):
+    """What was audited: trails of gateways, or an archive of captured messages.
+
+    Of an archive `records` are messages, `segment_count` counts files, and what was not read counts as set aside.
+    """
+
+    TRAIL = "trail"
+    ARCHIVE = "archive"
+
+
 class ControlStatus(StrEnum):
     """HELD: nothing was found. NOT_EVALUABLE: the control could not judge, and says why. OFF: the policy forbade it."""
 
@@ -338,6 +348,7 @@ class AuditResult:
     verdict: Verdict
     reason: str
     audited_at: str
+    subject: Subject = Subject.TRAIL
     scope: Scope = Scope()
     integrity: Integrity = Integrity()
     controls: tuple[ControlResult, ...] = ()

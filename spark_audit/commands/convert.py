@@ -21,7 +21,8 @@ def convert(options: argparse.Namespace, interruption: Interruption) -> int:
         return _failed(f"{target} is there already" if source.is_dir() else f"{source} is no folder", USAGE)
     from pyspark.errors import PySparkException
 
-    from spark_audit.bulk import ArchiveError, convert_archive
+    from spark_audit.archive import ArchiveError
+    from spark_audit.bulk import convert_archive
     from spark_audit.session import HERE
 
     size_bytes = sum(path.stat().st_size for path in source.rglob("*") if path.is_file())

@@ -144,7 +144,7 @@ def facts_of(message: Captured, made: Captured, wish: Wish, reported: Pairs | No
         target=wish.target,
         mode=wish.mode,
     )
-    return facts, before[1] == after[1]
+    return facts, None in (before[1], after[1]) or before[1] == after[1]
 
 
 def _read(message: Captured) -> _Read:
@@ -223,12 +223,12 @@ def _described_like(made: Captured, before: Surroundings, wish: Wish) -> Surroun
     )
 
 
-def _split(data: bytes, described: Surroundings) -> tuple[bytes, bytes]:
-    """Headers and body; what cannot be read counts as headers, so that re-performance says so."""
+def _split(data: bytes, described: Surroundings) -> tuple[bytes, bytes | None]:
+    """Headers and body; what cannot be read counts as headers, so that re-performance says so, and has no body."""
     try:
         _headers, _body, offset = read_headers(data, described)
     except (UnreadableBytes, UnknownCodePage):
-        return data, b""
+        return data, None
     return data[:offset], data[offset:]
 
 

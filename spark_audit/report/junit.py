@@ -11,7 +11,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from spark_audit.controls.control import Severity
 from spark_audit.report.text import visible
-from spark_audit.result import NOT_CHECKED, AuditResult, ControlResult, ControlStatus, Verdict, counted
+from spark_audit.result import NOT_CHECKED, AuditResult, ControlResult, ControlStatus, Subject, Verdict, counted
 
 _SUITE: Final = "rfhbridge audit"
 #: Characters of one finding.
@@ -27,7 +27,8 @@ def junit(result: AuditResult) -> str:
     suite = SubElement(suites, "testsuite", name=_SUITE, timestamp=result.audited_at)
     _properties(suite, result)
     _add_audit(suite, result)
-    _add_integrity(suite, result)
+    if result.subject is Subject.TRAIL:
+        _add_integrity(suite, result)
     for control in result.controls:
         _add_control(suite, control)
     _add_sums(suites, suite, sum(control.seconds for control in result.controls))

@@ -37,7 +37,9 @@ def sarif(result: AuditResult) -> str:
     run: Json = {
         "tool": {"driver": driver},
         "invocations": [_invocation(result)],
-        "originalUriBaseIds": {_BASE: {"description": _message("The folder of the trail that was audited.")}},
+        "originalUriBaseIds": {
+            _BASE: {"description": _message(f"The folder of the {result.subject.value} that was audited.")}
+        },
         "results": list(_results(result)),
         "columnKind": "unicodeCodePoints",
         "properties": {"verdict": result.verdict.value, "reason": visible(result.reason, _FINDING_SHOWN)},

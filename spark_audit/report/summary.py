@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from spark_audit.report.text import moment, visible
-from spark_audit.result import AuditResult, ControlResult, ControlStatus, Verdict, counted
+from spark_audit.result import AuditResult, ControlResult, ControlStatus, Subject, Verdict, counted
 
 _SUMMARY_SAMPLE: Final = 3
 #: Characters of a finding; its detail holds several topics at times.
@@ -18,13 +18,7 @@ _STYLES: Final = {Verdict.CLEAN: "bold green", Verdict.VIOLATIONS: "bold red", V
 def print_summary(result: AuditResult, console: Console) -> None:
     """Verdict, controls, conversions and the first findings; plain text where the console is no terminal."""
     console.print(Text(f"{result.verdict.value}: {visible(result.reason, _LINE_SHOWN)}", style=_STYLES[result.verdict]))
-    scope = result.scope
-    console.print(
-        f"{counted(scope.records, 'record')} in {counted(scope.segment_count, 'segment')}, "
-        f"{moment(scope.first_at_us)} to {moment(scope.last_at_us)}; "
-        f"{counted(scope.lines_set_aside, 'line')} set aside; {counted(len(scope.torn_files), 'torn file')}",
-        markup=False,
-    )
+    console.print(_scope_line(result), markup=False)
     if not result.controls:
         return
     console.print(_controls_table(result))
@@ -34,6 +28,18 @@ def print_summary(result: AuditResult, console: Console) -> None:
             record = f"record {violation.sequence} " if violation.sequence else ""  # a line that is none has no number
             line = f"{control.identifier} {record}{violation.subject}: {violation.detail}"
             console.print(Text(visible(line, _LINE_SHOWN)), soft_wrap=True)
+
+
+def _scope_line(result: AuditResult) -> str:
+    scope = result.scope
+    if result.subject is Subject.ARCHIVE:
+        unread = f"; {counted(scope.lines_set_aside, 'file')} not read" if scope.lines_set_aside else ""
+        return f"{counted(scope.records, 'message')} in {counted(scope.segment_count, 'file')}{unread}"
+    return (
+        f"{counted(scope.records, 'record')} in {counted(scope.segment_count, 'segment')}, "
+        f"{moment(scope.first_at_us)} to {moment(scope.last_at_us)}; "
+        f"{counted(scope.lines_set_aside, 'line')} set aside; {counted(len(scope.torn_files), 'torn file')}"
+    )
 
 
 def _controls_table(result: AuditResult) -> Table:

@@ -11,7 +11,8 @@ from pyspark.sql import DataFrame, SparkSession
 from mappings.convert import Mode
 from mappings.table import TABLE_VERSION, Dialect
 from spark_audit.__main__ import main
-from spark_audit.bulk import ArchiveError, convert_archive, converted
+from spark_audit.archive import ArchiveError
+from spark_audit.bulk import convert_archive, converted
 
 BODY = b"\x00\xff 21.5 \xe9"
 FOLLOWING = bytes.fromhex("22020000 b8040000 4d51535452202020 00000000")

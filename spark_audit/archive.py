@@ -1,0 +1,228 @@
+"""Archives of captured messages, read: a folder with one message a file, or Parquet.
+
+    Parquet   path or id                     names the message
+              data (binary)                  message data, headers first
+              format, ccsid, encoding        what its MQMD says; may be left out or null: then it is found
+              converted (binary)             what a conversion made of it, and converted_format, converted_ccsid,
+              report (JSON), error           converted_encoding; error is not null where it made nothing
+    files     the path within the folder names the message; of converted ones, report.jsonl is the report
+
+The conversions may lie in a folder of their own, as `rfhbridge convert` and `python -m spark_audit convert` write them.
+"""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sf
+from pyspark.sql.types import BinaryType
+
+#: The longest message that IBM MQ takes, bytes (MAXMSGL).
+LONGEST_MESSAGE_BYTES: Final = 104_857_600
+REPORT_FILE: Final = "report.jsonl"
+_NAMES: Final = ("path", "id")
+_PARQUET: Final = ".parquet"
+#: What Spark leaves beside Parquet, and says nothing.
+_MARKERS: Final = ("_SUCCESS", "_metadata", "_common_metadata")
+_CHECKSUM: Final = ".crc"
+#: How programs name what they have not finished.
+_UNFINISHED: Final = (".part", ".partial", ".tmp", ".inprogress", ".crdownload", "._copying_")
+_UNFINISHED_FOLDER: Final = "_temporary"
+_DESCRIPTION: Final = {"format": "string", "ccsid": "int", "encoding": "int"}
+_MADE: Final = (
+    "name string, made binary, made_format string, made_ccsid int, made_encoding int, report string, is_refused boolean"
+)
+
+
+class ArchiveError(Exception):
+    """A frame or a folder is no archive of messages: the operator's fault. The text says what to do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArchiveFiles:
+    """The files of a folder: `unread` are names that begin with _ or a dot, which Spark passes over."""
+
+    folder: Path
+    is_parquet: bool
+    count: int
+    size_bytes: int
+    unread: tuple[str, ...] = ()
+
+
+def archive_files(folder: Path) -> ArchiveFiles:
+    """Looks through a folder. Raises ArchiveError for one that is empty, half-written, mixed, or holds what blocks."""
+    names: list[str] = []
+    unread: list[str] = []
+    size_bytes = 0
+    for path in _files(folder):
+        name = str(path.relative_to(folder))
+        if _is_marker(path.name):
+            continue
+        if any(part.startswith(("_", ".")) for part in path.relative_to(folder).parts):
+            unread.append(name)
+            continue
+        names.append(name)
+        size_bytes += path.stat().st_size
+    if not names:
+        raise ArchiveError(f"{folder} holds no file that can be read")
+    parquet = sum(name.endswith(_PARQUET) for name in names)
+    if parquet and parquet < len(names):
+        other = next(name for name in names if not name.endswith(_PARQUET))
+        raise ArchiveError(f"{folder} holds Parquet and other files ({other}): name a folder with one kind of them")
+    return ArchiveFiles(
+        folder=folder.resolve(),
+        is_parquet=bool(parquet),
+        count=len(names),
+        size_bytes=size_bytes,
+        unread=tuple(sorted(unread)),
+    )
+
+
+def read_messages(spark: SparkSession, files: ArchiveFiles) -> DataFrame:
+    """The messages: name, data (null where it is too long to be one), size and what is known of the MQMD."""
+    if not files.is_parquet:
+        content = _read_files(spark, files)
+        nothing = [sf.lit(None).cast(kind).alias(name) for name, kind in _DESCRIPTION.items()]
+        return content.select("name", "data", "size_bytes", *nothing)
+    frame = _read_parquet(spark, files)
+    name = _name_of(frame, files)
+    _check_binary(frame, "data")
+    described = [_described(frame, column, column, kind) for column, kind in _DESCRIPTION.items()]
+    size = sf.octet_length("data").cast("long")
+    data = sf.when(size <= LONGEST_MESSAGE_BYTES, sf.col("data"))
+    return frame.select(name.alias("name"), data.alias("data"), size.alias("size_bytes"), *described)
+
+
+def holds_conversions(spark: SparkSession, files: ArchiveFiles) -> bool:
+    """Whether each message has its conversion beside it, in the same row."""
+    return files.is_parquet and "converted" in _read_parquet(spark, files).columns
+
+
+def read_conversions(spark: SparkSession, files: ArchiveFiles, source: ArchiveFiles) -> DataFrame:
+    """What conversions made, by the name of the message: of `source`, or in the same rows where both are one folder."""
+    if not files.is_parquet:
+        return _read_converted_files(spark, files)
+    frame = _read_parquet(spark, files)
+    is_same = files.folder == source.folder
+    made = "converted" if is_same or "converted" in frame.columns else "data"
+    _check_binary(frame, made)
+    prefix = "converted_" if is_same else ""
+    is_refused = sf.col("error").isNotNull() if "error" in frame.columns else sf.lit(False)
+    return frame.select(
+        _name_of(frame, source, files).alias("name"),
+        sf.when(sf.octet_length(made) <= LONGEST_MESSAGE_BYTES, sf.col(made)).alias("made"),
+        *(_described(frame, f"{prefix}{column}", f"made_{column}", kind) for column, kind in _DESCRIPTION.items()),
+        _described(frame, "report", "report", "string"),
+        is_refused.alias("is_refused"),
+    )
+
+
+def together(messages: DataFrame, made: DataFrame | None) -> DataFrame:
+    """A row for each name: the message and what was made of it, each where it is there.
+
+    Of a name that stands twice nobody knows which goes with which: its messages are there alone, and marked.
+    """
+    if made is None:
+        made = messages.sparkSession.createDataFrame([], _MADE)
+    doubled = _doubled(messages).union(_doubled(made)).distinct()
+    known = messages.withColumn("has_message", sf.lit(True))
+    pairs = known.join(doubled, "name", "left_anti").join(
+        made.join(doubled, "name", "left_anti").withColumn("has_made", sf.col("made").isNotNull()), "name", "full_outer"
+    )
+    rest = known.join(doubled, "name", "left_semi").withColumn("is_doubled", sf.lit(True))
+    whole = pairs.unionByName(rest, allowMissingColumns=True)
+    flags = ("has_message", "has_made", "is_refused", "is_doubled")
+    return whole.withColumns({flag: sf.coalesce(flag, sf.lit(False)) for flag in flags})
+
+
+# -- files ---------------------------------------------------------------------------------------------------------
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """Every file. Links are not followed; what is neither file nor folder would make a reader wait for ever."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            path = Path(entry.path)
+            if entry.is_dir(follow_symlinks=False):
+                if entry.name == _UNFINISHED_FOLDER:
+                    raise ArchiveError(f"{path} is what a Spark that writes leaves: the archive is half-written")
+                yield from _files(path)
+            elif not entry.is_file():
+                raise ArchiveError(f"{path} is no plain file; take it away")
+            elif entry.name.lower().endswith(_UNFINISHED):
+                raise ArchiveError(f"{path} is named as what is not finished: the archive is half-written")
+            else:
+                yield path
+
+
+def _is_marker(name: str) -> bool:
+    return name in _MARKERS or (name.startswith(".") and name.endswith(_CHECKSUM))
+
+
+def _read_files(spark: SparkSession, files: ArchiveFiles) -> DataFrame:
+    """One message a file; the content of one that is too long is not read."""
+    found = spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(str(files.folder))
+    is_message = sf.col("length") <= LONGEST_MESSAGE_BYTES
+    named = (_within(sf.col("path"), files).alias("name"), sf.col("length").alias("size_bytes"))
+    read = found.where(is_message).select(*named, sf.col("content").alias("data"))
+    too_long = found.where(~is_message).select(*named, sf.lit(None).cast("binary").alias("data"))
+    return read.unionByName(too_long)
+
+
+def _read_converted_files(spark: SparkSession, files: ArchiveFiles) -> DataFrame:
+    read = _read_files(spark, files).where(sf.col("name") != REPORT_FILE)
+    nothing = [sf.lit(None).cast(kind).alias(f"made_{name}") for name, kind in _DESCRIPTION.items()]
+    made = read.select("name", sf.col("data").alias("made"), *nothing)
+    report = files.folder / REPORT_FILE
+    if not report.is_file():
+        return made.withColumn("report", sf.lit(None).cast("string")).withColumn("is_refused", sf.lit(False))
+    line = sf.col("value")
+    reports = spark.read.text(str(report)).select(
+        sf.get_json_object(line, "$.path").alias("name"),
+        sf.get_json_object(line, "$.report").alias("report"),
+        sf.get_json_object(line, "$.error").isNotNull().alias("is_refused"),
+    )
+    return made.join(reports.where(sf.col("name").isNotNull()).dropDuplicates(["name"]), "name", "full_outer")
+
+
+# -- Parquet -------------------------------------------------------------------------------------------------------
+
+
+def _read_parquet(spark: SparkSession, files: ArchiveFiles) -> DataFrame:
+    return spark.read.option("recursiveFileLookup", "true").parquet(str(files.folder))
+
+
+def _check_binary(frame: DataFrame, column: str) -> None:
+    kinds = {field.name: field.dataType for field in frame.schema.fields}
+    if not isinstance(kinds.get(column), BinaryType):
+        held = ", ".join(f"{name} {kind.simpleString()}" for name, kind in kinds.items())
+        raise ArchiveError(f"the archive has the columns {held}; it needs path or id, and {column} (binary)")
+
+
+def _name_of(frame: DataFrame, *folders: ArchiveFiles) -> Column:
+    name = next((name for name in _NAMES if name in frame.columns), None)
+    if name is None:
+        held = ", ".join(frame.columns)
+        raise ArchiveError(f"the archive has the columns {held}; it needs path or id, and data with the message")
+    return _within(sf.coalesce(sf.col(name).cast("string"), sf.lit("")), *folders)
+
+
+def _within(path: Column, *folders: ArchiveFiles) -> Column:
+    """A path from its folder on; anything else as it is."""
+    name = path
+    for files in folders:
+        for prefix in (f"file://{files.folder}/", f"file:{files.folder}/", f"{files.folder}/"):
+            name = sf.when(path.startswith(prefix), sf.substring(path, len(prefix) + 1, 1 << 30)).otherwise(name)
+    return name
+
+
+def _described(frame: DataFrame, column: str, name: str, kind: str) -> Column:
+    found = sf.col(column) if column in frame.columns else sf.lit(None)
+    return found.cast(kind).alias(name)
+
+
+def _doubled(frame: DataFrame) -> DataFrame:
+    return frame.groupBy("name").count().where(sf.col("count") > 1).select("name")

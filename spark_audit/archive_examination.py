@@ -1,0 +1,197 @@
+"""Each message of an archive examined by the audit's own reading, and what a conversion made of it performed again.
+
+One row for each name: what controls/archive.py and the controls of conversions look at.
+"""
+
+from collections.abc import Iterable, Iterator
+from functools import lru_cache, partial
+from typing import Any, Final
+
+import orjson
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from spark_audit.archive import LONGEST_MESSAGE_BYTES
+from spark_audit.reperform.announcement import UnknownHeader
+from spark_audit.reperform.captured import Captured, Examination, Fault, Wish, examine, facts_of
+from spark_audit.reperform.code_page import UnknownCodePage
+from spark_audit.reperform.facts import Facts
+from spark_audit.reperform.finding import Finding, Rule
+from spark_audit.reperform.outcome import Outcome, Status, UnreadableBytes
+from spark_audit.reperform.performance import reperform
+from spark_audit.reperform.reason import Reason
+from spark_audit.reperform.rules import broken_rules
+
+#: Longest header, in bytes, that is kept to be shown.
+_BYTES_SHOWN: Final = 96 * 1024
+#: Characters of a detail, and of a name, that are kept: both repeat what stands in messages.
+_DETAIL_SHOWN: Final = 2_000
+_NAME_SHOWN: Final = 200
+_REMEMBERED: Final = 20_000
+_FORMATS: Final = {"MQHRF": "mqrfh", "MQHRF2": "mqrfh2"}
+#: What a hostile message may do to a reader; it is no error of the audit's.
+_CONFUSION: Final = (
+    ValueError,
+    TypeError,
+    ArithmeticError,
+    LookupError,
+    RecursionError,
+    UnknownCodePage,
+    UnknownHeader,
+)
+_TEXT, _NUMBER, _TRUTH, _BINARY = pa.string(), pa.int64(), pa.bool_(), pa.binary()
+_FAULT: Final = pa.struct([("reason_code", pa.int32()), ("reason_name", _TEXT), ("text", _TEXT)])
+_FINDING: Final = pa.struct([("rule", _TEXT), ("detail", _TEXT)])
+_SCHEMA: Final = pa.schema(
+    {
+        "gateway": _TEXT,
+        "sequence": _NUMBER,
+        "message_id": _TEXT,
+        "has_message": _TRUTH,
+        "has_made": _TRUTH,
+        "is_refused": _TRUTH,
+        "is_doubled": _TRUTH,
+        "size_bytes": _NUMBER,
+        "format": _TEXT,
+        "command": _TEXT,
+        "target": _TEXT,
+        "fault": _FAULT,
+        "refusal": _FAULT,
+        "unjudged": _TEXT,
+        "dropped_fields": pa.list_(pa.list_(_TEXT)),
+        "conversion": _TEXT,
+        "status": _TEXT,
+        "detail": _TEXT,
+        "same_bytes": _TRUTH,
+        "byte_offset": _NUMBER,
+        "body_is_same": _TRUTH,
+        "findings": pa.list_(_FINDING),
+        "input": _BINARY,
+        "input_bytes": _NUMBER,
+        "output": _BINARY,
+        "output_bytes": _NUMBER,
+        "expected": _BINARY,
+        "expected_bytes": _NUMBER,
+    }
+)
+
+
+def examined(archive: DataFrame, wish: Wish) -> DataFrame:
+    """The outcomes of an archive as `archive.together` gives it."""
+    return archive.mapInArrow(partial(_examine_batches, wish=wish), from_arrow_schema(_SCHEMA))
+
+
+def _examine_batches(batches: Iterable[pa.RecordBatch], *, wish: Wish) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        yield pa.RecordBatch.from_pylist([_row(row, wish) for row in batch.to_pylist()], schema=_SCHEMA)
+
+
+def _row(row: dict[str, Any], wish: Wish) -> dict[str, Any]:
+    told = {
+        "gateway": "",
+        "sequence": 0,
+        "message_id": row["name"],
+        **{name: row[name] for name in ("has_message", "has_made", "is_refused", "is_doubled", "size_bytes")},
+    }
+    if not row["has_message"]:
+        return told
+    examination = _examination(row, wish)
+    told |= {
+        "format": examination.format,
+        "command": _cut(examination.command, _NAME_SHOWN),
+        "target": examination.target,
+        "fault": _fault(examination.fault),
+        "refusal": _fault(examination.refusal),
+        "unjudged": _cut(examination.unjudged, _DETAIL_SHOWN) or None,
+        "dropped_fields": [[_cut(name, _NAME_SHOWN), why] for name, why in examination.losses],
+    }
+    return told | _comparison(row, wish) if row["has_made"] and row["data"] is not None else told
+
+
+def _examination(row: dict[str, Any], wish: Wish) -> Examination:
+    if row["data"] is None:
+        too_long = (row["size_bytes"] or 0) > LONGEST_MESSAGE_BYTES
+        what = f"longer than IBM MQ's longest message, {LONGEST_MESSAGE_BYTES} bytes" if too_long else "no data"
+        return Examination(fault=Fault(reason=Reason.MQRC_RFH_ERROR, what=what))
+    target = wish.target or _FORMATS.get(row["made_format"] or "", "")
+    try:
+        return examine(_captured(row, "data", ""), Wish(target=target, mode=wish.mode))
+    except _CONFUSION as error:
+        return Examination(unjudged=f"the message cannot be read: {error}")
+
+
+def _comparison(row: dict[str, Any], wish: Wish) -> dict[str, Any]:
+    """What was made of the message, performed again."""
+    reported, mode = _reported(row["report"])
+    try:
+        asked = Wish(target=wish.target, mode=mode or wish.mode)
+        facts, body_is_same = facts_of(_captured(row, "data", ""), _captured(row, "made", "made_"), asked, reported)
+        outcome, findings = _again(facts)
+    except UnreadableBytes as error:
+        return _not_performed(f"the input cannot be read: {error}")
+    except _CONFUSION as error:
+        return _not_performed(str(error))
+    if reported is None:
+        findings = tuple(each for each in findings if each.rule is not Rule.REPORT)
+    told = {
+        "conversion": facts.conversion,
+        "status": outcome.status.value,
+        "detail": _cut(outcome.detail, _DETAIL_SHOWN),
+        "same_bytes": outcome.same_bytes,
+        "byte_offset": outcome.offset,
+        "body_is_same": body_is_same,
+        "findings": [{"rule": each.rule.value, "detail": _cut(each.detail, _DETAIL_SHOWN)} for each in findings],
+    }
+    is_right = outcome.status is Status.MATCH and outcome.same_bytes and not findings and body_is_same
+    return told if is_right else told | _sides(facts, outcome)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _again(facts: Facts) -> tuple[Outcome, tuple[Finding, ...]]:
+    return reperform(facts), broken_rules(facts)
+
+
+def _not_performed(detail: str) -> dict[str, Any]:
+    status = Status.NOT_REPERFORMABLE.value
+    return {"conversion": "service", "status": status, "detail": _cut(detail, _DETAIL_SHOWN), "same_bytes": False}
+
+
+def _sides(facts: Facts, outcome: Outcome) -> dict[str, Any]:
+    sides = {"input": facts.input, "output": facts.output, "expected": outcome.expected}
+    cut = {name: data[:_BYTES_SHOWN] for name, data in sides.items()}
+    return cut | {f"{name}_bytes": len(data) for name, data in sides.items()}
+
+
+def _captured(row: dict[str, Any], data: str, prefix: str) -> Captured:
+    format = row[f"{prefix}format"]
+    return Captured(
+        data=bytes(row[data]),
+        format=None if format is None else format.rstrip(" \0"),
+        coded_char_set_id=row[f"{prefix}ccsid"],
+        encoding=row[f"{prefix}encoding"],
+    )
+
+
+def _reported(report: str | None) -> tuple[tuple[tuple[str, str], ...] | None, str]:
+    """Names that a conversion's report says were dropped, and its mode; a report that cannot be read names none."""
+    if report is None:
+        return None, ""
+    try:
+        told = orjson.loads(report)
+        dropped = [field for field in told["fields"] if field["outcome"] == "dropped"]
+        return tuple((str(field["name"]), str(field["reason"])) for field in dropped), str(told["mode"])
+    except (ValueError, TypeError, LookupError):
+        return (), ""
+
+
+def _fault(fault: Fault | None) -> dict[str, Any] | None:
+    if fault is None:
+        return None
+    text = _cut(str(fault), _DETAIL_SHOWN)
+    return {"reason_code": fault.reason.value, "reason_name": fault.reason.name, "text": text}
+
+
+def _cut(text: str, limit: int) -> str:
+    """Words that can be stored: cut, and without what UTF-8 cannot say."""
+    return text[:limit].encode(errors="replace").decode()

@@ -1,0 +1,94 @@
+"""`bulk`: an archive of captured messages through the controls of archives; reports and summary."""
+
+import argparse
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from rich.console import Console
+
+from spark_audit.commands.spark import SparkDoesNotStart, scratch_folder, spark_session
+from spark_audit.commands.terminal import USAGE, Tell, first_line, not_written, tell_of
+from spark_audit.interruption import Interruption
+from spark_audit.report import check_report_folder, print_summary, write_report
+from spark_audit.result import AuditResult, Subject, counted
+
+if TYPE_CHECKING:
+    from spark_audit.archive_audit import ArchiveToAudit
+
+_PIPE_COLUMNS: Final = 160
+
+
+def bulk(options: argparse.Namespace, interruption: Interruption) -> int:
+    """Runs the command; returns the exit code."""
+    tell = tell_of("bulk", options.log_format)
+    for folder in (options.source, options.converted):
+        if folder is not None and not folder.is_dir():
+            tell(f"{folder} is no folder", "error")
+            return USAGE
+    try:
+        check_report_folder(options.out)
+    except OSError as error:
+        return not_written(options.out, error, tell)
+    result = replace(_result(options, tell, interruption), subject=Subject.ARCHIVE, command=_repeatable(options))
+    try:
+        files = write_report(result, options.out)
+    except OSError as error:
+        return not_written(options.out, error, tell)
+    tell(f"wrote {', '.join(file.name for file in files)} in {options.out}")
+    if options.json:
+        sys.stdout.write(result.as_json())
+    else:
+        width = None if sys.stdout.isatty() else _PIPE_COLUMNS
+        print_summary(result, Console(width=width, highlight=False))
+    return result.verdict.exit_code
+
+
+def _result(options: argparse.Namespace, tell: Tell, interruption: Interruption) -> AuditResult:
+    """What cannot be read, or is no archive, is `not evaluable`."""
+    from pyspark.errors import PySparkException
+
+    from spark_audit.archive import ArchiveError
+    from spark_audit.archive_audit import ArchiveToAudit
+    from spark_audit.audit import not_evaluable
+
+    try:
+        archive = ArchiveToAudit.of(options.source, options.converted)
+        return _audited(options, archive, tell, interruption)
+    except (ArchiveError, SparkDoesNotStart) as error:
+        return not_evaluable(str(error))
+    except OSError as error:
+        return not_evaluable(f"{error.filename or options.source} cannot be read: {error.strerror or error}")
+    except PySparkException as error:
+        return not_evaluable(f"Spark gave up: {first_line(error)}")
+
+
+def _audited(
+    options: argparse.Namespace, archive: "ArchiveToAudit", tell: Tell, interruption: Interruption
+) -> AuditResult:
+    from spark_audit.archive_audit import audit_archive
+    from spark_audit.reperform.captured import Wish
+    from spark_audit.session import SparkPlace
+
+    wish = Wish(target=options.to or "", mode=options.mode)
+    place = SparkPlace(master=options.master, remote=options.remote)
+    with scratch_folder() as scratch:
+        tell("starting Spark")
+        with spark_session(scratch, archive.size_bytes, place, options.memory, interruption) as spark:
+            tell(f"reading {counted(archive.messages.count, 'file')}, {archive.size_bytes / 1e6:.1f} MB")
+            return audit_archive(spark, archive, wish, tell, options.out)
+
+
+def _repeatable(options: argparse.Namespace) -> tuple[str, ...]:
+    """The command that audits the same again."""
+    words = ["rfhbridge", "audit", "bulk", "--in", str(options.source)]
+    converted: Path | None = options.converted
+    if converted is not None:
+        words += ("--converted", str(converted))
+    for name in ("to", "master", "remote"):
+        if value := getattr(options, name):
+            words += (f"--{name}", str(value))
+    if options.mode != "strict":
+        words += ("--mode", options.mode)
+    return (*words, "--out", str(options.out))
