@@ -115,6 +115,7 @@ class Registrations:
             for each in wanted:
                 msg_id = self._requests.register(unit, session, each, packet, now_us)
                 asked.append((msg_id, each.destination))
+                self._requests.request_updates(unit, session, each, packet, now_us)
         except (MappingError, QueueManagerError):
             told = {destination for _, destination in asked}
             unneeded = self.let_go(session, wanted)

@@ -1,4 +1,4 @@
-"""RegSub and DeregSub: what SUBSCRIBE, UNSUBSCRIBE and the end of a session ask of a broker, the own or a target's.
+"""RegSub, ReqUpdate, DeregSub: what SUBSCRIBE, UNSUBSCRIBE and the end of a session ask of a broker, own or a target's.
 
 A RegSub is a request: its answer, with the command's MsgId as CorrelId, comes on the reply queue. So is a DeregSub to
 the embedded broker, which answers within the same commit. A target may be away for hours, and nothing depends on what
@@ -60,6 +60,19 @@ class Requests:
             queue_manager_name=self._commands.queue_manager_name,
         )
         return self._request(unit, session, command, packet, now_us)
+
+    def request_updates(
+        self, unit: UnitOfWork, session: ClientSession, registered: Registration, packet: PacketPart, now_us: int
+    ) -> None:
+        """ReqUpdate at a target for each pattern that its broker had already, where only that brings retained ones."""
+        target = registered.destination.target
+        if target is None or target.retained_again != "request_update":
+            return
+        counts = session.emitted[registered.destination.key]
+        for pattern in (pattern for pattern in registered.patterns if counts[pattern] > 1):
+            origin = own_origin(session)
+            number, sheet = self._to_target.request_update(unit, session, registered, pattern, origin=origin)
+            note_request(unit, session, packet, _NO_PAYLOAD, number, sheet, now_us)
 
     def deregister(
         self, unit: UnitOfWork, session: ClientSession, unwanted: Registration, packet: PacketPart, now_us: int

@@ -27,6 +27,7 @@ from mappings.command import (
     Dialect,
     Publish,
     RegisterSubscriber,
+    RequestUpdate,
     write_command,
 )
 from mappings.errors import MappingError
@@ -167,6 +168,20 @@ def deregistration(
     return _made(target, command, queue=target.control_queue, descriptor=descriptor)
 
 
+def update_request(destination: Destination, *, pattern: str, correl_id: bytes, msg_id: bytes) -> TargetMessage:
+    """The ReqUpdate for a pattern that is registered, to get what is retained again; only a refusal is answered."""
+    target = _target_at(destination)
+    command = RequestUpdate(
+        topics=(pattern,),
+        registration_options=RegistrationOption.CORREL_ID_AS_IDENTITY,
+        stream_name=destination.stream_name,
+        queue_name=target.subscriber_queue,
+        queue_manager_name=_queue_manager_name(target),
+    )
+    descriptor = _descriptor(target, msg_id=msg_id, correl_id=correl_id)
+    return _made(target, command, queue=target.control_queue, descriptor=descriptor)
+
+
 def user_identifier(target: TargetSettings, user: str | None) -> str:
     """MQMD.UserIdentifier of a Publish for an MQTT user; "" where the gateway's own user stands.
 
@@ -196,7 +211,7 @@ def own_message_identifier(incarnation: bytes, *, epoch: int, client: str, verb:
 
 def _made(
     target: TargetSettings,
-    command: DeletePublication | RegisterSubscriber | DeregisterSubscriber,
+    command: DeletePublication | RegisterSubscriber | DeregisterSubscriber | RequestUpdate,
     *,
     queue: str,
     descriptor: MessageDescriptor,

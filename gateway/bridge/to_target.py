@@ -18,10 +18,11 @@ from gateway.bridge.target_messages import (
     own_message_identifier,
     publication,
     registration,
+    update_request,
 )
 from gateway.channels.target import Target
 from gateway.config import TargetSettings
-from mappings.command import DeletePublication, DeregisterSubscriber, Publish, RegisterSubscriber
+from mappings.command import DeletePublication, DeregisterSubscriber, Publish, RegisterSubscriber, RequestUpdate
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.unit_of_work import UnitOfWork
 from mq_adapters.message import MQAT_QMGR, MQPER_NOT_PERSISTENT, MQPER_PERSISTENT, Message, MessageDescriptor
@@ -137,6 +138,19 @@ class ToTarget:
             msg_id=msg_id,
         )
         return *self._put(unit, session, destination, made, origin, topic_filters=unwanted.topic_filters), msg_id
+
+    def request_update(
+        self, unit: UnitOfWork, session: ClientSession, registered: Registration, pattern: str, *, origin: bytes
+    ) -> tuple[int, Translation]:
+        """A ReqUpdate for one pattern of what is registered; only a refusal is answered."""
+        destination = registered.destination
+        made = update_request(
+            destination,
+            pattern=pattern,
+            correl_id=session.correl_id,
+            msg_id=self._identifier(session, RequestUpdate.verb, self._engine.number()),
+        )
+        return self._put(unit, session, destination, made, origin, topic_filters=registered.topic_filters)
 
     # -- inside --------------------------------------------------------------------------------------------------------
 

@@ -114,6 +114,11 @@ class TargetSettings(Table):
         default="refuse",
         description='a SUBSCRIBE while the target is away: "refuse" when its time is up, or "grant" and register later',
     )
+    retained_again: Literal["register", "request_update"] = Field(
+        default="register",
+        description='what brings retained publications for a repeated SUBSCRIBE: "register" (RegSub again), or'
+        ' "request_update" (ReqUpdate too), where the broker sends them once',
+    )
     set_identity: bool = Field(
         default=False, description="whether Publish carries the MQTT user as UserIdentifier; needs authority setid"
     )

@@ -64,7 +64,7 @@ _SCHEMA: Final = (
 )
 
 #: Commands that may make the CorrelId a part of a client's identity.
-_WITH_IDENTITY: Final = ("RegSub", "DeregSub")
+_WITH_IDENTITY: Final = ("RegSub", "ReqUpdate", "DeregSub")
 #: Characters of a detail that are kept: it repeats what stands in headers, which may be long.
 _DETAIL_SHOWN: Final = 2_000
 

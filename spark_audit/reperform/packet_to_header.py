@@ -2,7 +2,8 @@
 
     PUBLISH, will       Publish, RetainPub with RETAIN and a payload; NoReg in MQRFH
     PUBLISH RETAIN=1    without a payload: DeletePub first, then a Publish without RetainPub
-    SUBSCRIBE           RegSub with CorrelAsId and InformIfRet, for the filter (MQRFH: patterns that cover it)
+    SUBSCRIBE           RegSub with CorrelAsId and InformIfRet, for the filter (MQRFH: patterns that cover it); by
+                        configuration ReqUpdate with CorrelAsId for one of them that was registered already
     UNSUBSCRIBE         DeregSub with CorrelAsId, for the same topics or those of them that nobody else uses
     end of a session    DeregSub with CorrelAsId and DeregAll, without topics
 
@@ -51,12 +52,15 @@ _IDENTITY: Final = (("RegOpt", "CorrelAsId"),)
 _ALL: Final = (("RegOpt", "CorrelAsId"), ("RegOpt", "DeregAll"))
 #: Where the subscriber's queue is, which the packet does not say.
 _PLACES: Final = ("QName", "QMgrName")
-_SUBSCRIPTION_COMMANDS: Final = frozenset({"RegSub", "DeregSub"})
+_SUBSCRIPTION_COMMANDS: Final = frozenset({"RegSub", "ReqUpdate", "DeregSub"})
+#: These are for some of the topics that a filter becomes.
+_OF_SOME_TOPICS: Final = frozenset({"ReqUpdate", "DeregSub"})
 #: The packets that each command is made from. A session ends by DISCONNECT (14), by the next CONNECT, or by time (0).
 _PACKET_TYPES: Final = {
     "Publish": (PUBLISH, CONNECT),
     "DeletePub": (PUBLISH, CONNECT),
     "RegSub": (SUBSCRIBE,),
+    "ReqUpdate": (SUBSCRIBE,),
     "DeregSub": (UNSUBSCRIBE, SUBSCRIBE, DISCONNECT, CONNECT, 0),
 }
 
@@ -139,7 +143,7 @@ def _publish_of(facts: Facts) -> tuple[str, bool, int]:
 
 
 def _subscription(facts: Facts, actual: Meaning) -> tuple[Fields, list[str]]:
-    """The fields of RegSub and DeregSub; queue names stand as the gateway wrote them, for the packet has none."""
+    """The fields of a subscriber's command; queue names stand as the gateway wrote them, for the packet has none."""
     places = tuple(field for field in actual.fields if field[0] in _PLACES)
     topics: tuple[str, ...] = ()
     options: Fields = _SUBSCRIBER if facts.command == "RegSub" else _IDENTITY
@@ -169,7 +173,7 @@ def _filter_topics(facts: Facts, topic_filter: str, actual: Meaning) -> tuple[tu
     prefix = prefix_of(facts) if actual.version == 2 else escaped(prefix_of(facts))
     written = actual.values("Topic")
     predicted = tuple(dict.fromkeys(prefix + each for each in _patterns(filters, actual.version)))
-    if facts.command == "DeregSub" and written and set(written) <= set(predicted):
+    if facts.command in _OF_SOME_TOPICS and written and set(written) <= set(predicted):
         return written, differences
     if actual.version == 1 and set(written) != set(predicted):
         plain = tuple(each.removeprefix(prefix) for each in written if each.startswith(prefix))

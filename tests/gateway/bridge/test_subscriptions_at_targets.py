@@ -179,6 +179,59 @@ def test_both_dialects_bring_each_publication_once(
     assert link.taken() == written("34 0A 0005 'a/b/c' 0001 'A' 34 08 0003 'a/b' 0002 'B'")
 
 
+# -- retained publications of a SUBSCRIBE that repeats one -------------------------------------------------------------
+
+
+def test_a_repeated_subscribe_registers_again(new_world: NewWorld) -> None:
+    world = new_world(**configured())
+    link = world.connect("self")
+    for _ in range(2):
+        world.receive(link, SUBSCRIBE)
+        answer(world, msg_ids(world)[-1])
+        assert link.taken() == written("90 03 0001 01")
+    assert commands(world) == ["RegSub a/+", "RegSub a/+"]
+
+
+def test_where_a_broker_sends_retained_publications_once_they_are_asked_for(new_world: NewWorld) -> None:
+    world = new_world(**configured(retained_again="request_update"))
+    link = world.connect("self")
+    world.receive(link, SUBSCRIBE)
+    answer(world, msg_ids(world)[0])
+    assert link.taken() == written("90 03 0001 01")
+    assert commands(world) == ["RegSub a/+"], "the first one brings them"
+    world.receive(link, SUBSCRIBE)
+    assert commands(world) == ["RegSub a/+", "RegSub a/+", "ReqUpdate a/+"]
+    asked = transmissions(world)[2]
+    assert headers(world)[2].startswith(
+        "<psc><Command>ReqUpdate</Command><RegOpt>CorrelAsId</RegOpt><QName>RFHBRIDGE.SUBSCRIBER</QName><Topic>a/+</Topic>"
+    )
+    assert asked.queue_name == "SYSTEM.BROKER.CONTROL.QUEUE"
+    assert asked.message.descriptor.correl_id == transmissions(world)[0].message.descriptor.correl_id
+    assert (asked.message.descriptor.msg_type, asked.message.descriptor.report) == (8, 2), "only a refusal is answered"
+    answer(world, msg_ids(world)[1])
+    assert link.taken() == written("90 03 0001 01"), "nothing waits for an answer to it"
+
+
+def test_a_pattern_that_another_filter_has_registered_is_asked_for_too(new_world: NewWorld) -> None:
+    """In MQRFH `a/+` and `a/+/#` are both registered as `a/*`, and a request takes one topic."""
+    world = new_world(**configured("mqrfh", retained_again="request_update"))
+    world.receive(world.connect("self"), "82 10 0001 0003 'a/+' 01 0005 'a/+/#' 01")
+    assert [header.split()[1] for header in headers(world)] == ["RegSub", "RegSub", "ReqUpdate"]
+    assert headers(world)[2].rstrip().endswith("MQPSTopic a/*")
+
+
+def test_a_broker_without_retained_publications_may_say_so(new_world: NewWorld, remotes: Callable[..., Remote]) -> None:
+    world, remote = new_world(**configured(retained_again="request_update")), remotes()
+    remote.connect(world)
+    link = world.connect("self")
+    for _ in range(2):
+        world.receive(link, SUBSCRIBE)
+        remote.carry(world)
+        assert link.taken() == written("90 03 0001 01")
+    pass_time(world, 61)
+    assert world.messages("SYSTEM.DEAD.LETTER.QUEUE") == [], "3077 is no refusal"
+
+
 # -- patterns ----------------------------------------------------------------------------------------------------------
 
 

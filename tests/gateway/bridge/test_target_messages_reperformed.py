@@ -5,7 +5,14 @@ from dataclasses import replace
 import pytest
 
 from gateway.bridge.routes import Registration, Routes, route_of, stream_prefixes
-from gateway.bridge.target_messages import TargetMessage, deletion, deregistration, publication, registration
+from gateway.bridge.target_messages import (
+    TargetMessage,
+    deletion,
+    deregistration,
+    publication,
+    registration,
+    update_request,
+)
 from gateway.config import RouteSettings, TargetSettings
 from spark_audit.reperform.facts import Facts
 from spark_audit.reperform.outcome import Outcome, Status
@@ -160,6 +167,10 @@ def test_every_registration_is_what_the_audit_predicts_from_the_subscribe(
     made = deregistration(found.destination, patterns=found.patterns, correl_id=CORREL_ID, msg_id=MSG_ID)
     outcome = reperform(facts(made, routes, UNSUBSCRIBE, entry(topic_filter), topic_filters=parts))
     assert (outcome.status, outcome.same_bytes) == (Status.MATCH, True), outcome.detail
+    for pattern in found.patterns:
+        made = update_request(found.destination, pattern=pattern, correl_id=CORREL_ID, msg_id=MSG_ID)
+        outcome = reperform(facts(made, routes, SUBSCRIBE, entry(topic_filter, 1), topic_filters=parts))
+        assert (outcome.status, outcome.same_bytes) == (Status.MATCH, True), outcome.detail
 
 
 @pytest.mark.parametrize("way", SUBSCRIPTIONS)
@@ -169,6 +180,8 @@ def test_a_registration_that_asks_for_more_than_the_filter_is_a_difference(way: 
     outcome = reperform(facts(made, routes, SUBSCRIBE, entry("a/+", 1), topic_filters=("a/#",)))
     assert outcome.status is Status.DIFFERENCE
     assert "is more than" in outcome.detail
+    made = update_request(found.destination, pattern="b", correl_id=CORREL_ID, msg_id=MSG_ID)
+    assert reperform(facts(made, routes, SUBSCRIBE, entry("a/+", 1))).status is Status.DIFFERENCE
 
 
 @pytest.mark.parametrize("way", SUBSCRIPTIONS)
