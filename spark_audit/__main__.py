@@ -15,6 +15,7 @@ convert --to mqrfh|mqrfh2 --in DIR --out DIR [--mode strict|extended]
 """
 
 import sys
+import traceback
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -22,7 +23,7 @@ from spark_audit.commands.arguments import parsed
 from spark_audit.commands.convert import convert
 from spark_audit.commands.ingest import ingest
 from spark_audit.commands.run import run
-from spark_audit.commands.terminal import INTERRUPTED
+from spark_audit.commands.terminal import INTERRUPTED, NOT_EVALUABLE
 from spark_audit.interruption import Interruption
 
 _COMMANDS: Final[dict[str, Callable[..., int]]] = {"run": run, "ingest": ingest, "convert": convert}
@@ -34,10 +35,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with Interruption() as interruption:
         try:
             return _COMMANDS[options.command](options, interruption)
-        except BaseException:  # what comes of an interruption within a call of Java is an error of any kind
+        except BaseException as error:  # what comes of an interruption within a call of Java is an error of any kind
             if interruption.has_come:
                 return INTERRUPTED
-            raise
+            if not isinstance(error, Exception):
+                raise
+            traceback.print_exc()
+            return NOT_EVALUABLE  # Python would say 1, which means violations
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ import typer
 from gateway.cli.application import AuditExitCode, CommandFailed
 from gateway.cli.audit_prove import message_identifier
 from gateway.cli.settings_options import ConfigOption
+from gateway.cli.spark_process import PersonalKeyOption
 from gateway.cli.terminal import Json, counted, write_json, write_line
 from gateway.cli.trails import DataFoldersOption, TrailFoldersOption, trail_folders
 from mappings.charset import decode_text, is_ebcdic
@@ -77,10 +78,7 @@ def explain(
     ],
     data: DataFoldersOption = None,
     trail: TrailFoldersOption = None,
-    personal_key: Annotated[
-        Path | None,
-        typer.Option("--personal-key", metavar="FILE", help="Key of the personal data, where the trail has it keyed."),
-    ] = None,
+    personal_key: PersonalKeyOption = None,
     config: ConfigOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object, with the whole records.")] = False,
 ) -> None:
@@ -88,7 +86,7 @@ def explain(
 
     Every record of the message, its copies, its passages over channels and its deliveries, and of the publication and
     the exchange that it comes from, with the bytes before and after each conversion. Needs no Spark. Exit code 0 told,
-    1 a record was changed, 2 there is no record of it or no trail, 3 wrong use.
+    1 violation: a record was changed, 2 not evaluable: there is no record of it, or no trail, 3 wrong use.
     """
     life = _life(message_id, trail_folders(data, trail, config))
     if not life.records:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.cli.audit import _let_end
+from gateway.cli.spark_process import let_end
 from mq_adapters.embedded.direct import Direct
 from mq_adapters.reasons import StoreError
 
@@ -38,14 +38,14 @@ def spark(monkeypatch, java):
 
         def ended(self, command, environment):
             self.command, self.java_home = tuple(command), environment["JAVA_HOME"]
-            if self.writes_result:
+            if self.writes_result and "--out" in command:
                 out = Path(command[command.index("--out") + 1])
                 out.mkdir(parents=True, exist_ok=True)
                 (out / "result.json").write_text("{}")
             return self.exit_code
 
     stand_in = Spark()
-    monkeypatch.setattr("gateway.cli.audit._ended", stand_in.ended)
+    monkeypatch.setattr("gateway.cli.spark_process.ended", stand_in.ended)
     return stand_in
 
 
@@ -91,6 +91,42 @@ def test_report_goes_into_the_data_folder_by_default(rfhbridge, spark, data_fold
     data_folder.mkdir()
     rfhbridge("audit", "run", "--data", data_folder)
     assert spark.command[-1] == str(data_folder / "report")
+
+
+def test_everything_that_a_run_takes_is_passed_on(rfhbridge, spark, tmp_path):
+    for name in ("east", "west", "copy"):
+        (tmp_path / name).mkdir()
+    east, west, copy = (str(tmp_path / name) for name in ("east", "west", "copy"))
+    told = ["--out", str(tmp_path / "out"), "--policy", "policy.toml", "--from", "2026-11-01", "--until", "2026-12-01"]
+    told += ["--public-key", "gateway.pub", "--digests", "copies", "--personal-key", "key", "--master", "local[1]"]
+    told += ["--remote", "sc://host", "--memory", "4g"]
+    ended = rfhbridge("audit", "run", "--data", east, "--data", west, "--trail", copy, *told, "--json")
+    assert ended.exit_code == 0
+    trails = ["--data", east, "--data", west, "--trail", copy]
+    assert list(spark.command[3:]) == ["run", *trails, *told, "--json"]
+
+
+def test_parquet_takes_the_place_of_trails(rfhbridge, spark, tmp_path):
+    out = tmp_path / "out"
+    assert rfhbridge("audit", "run", "--parquet", tmp_path, "--out", out).exit_code == 0
+    assert list(spark.command[3:]) == ["run", "--parquet", str(tmp_path), "--out", str(out)]
+    assert rfhbridge("audit", "run", "--parquet", tmp_path, "--data", tmp_path, "--out", out).exit_code == 3
+    assert rfhbridge("audit", "run", "--parquet", tmp_path).exit_code == 3
+
+
+def test_report_of_several_gateways_needs_a_place(rfhbridge, spark, tmp_path):
+    for name in ("east", "west"):
+        (tmp_path / name).mkdir()
+    assert rfhbridge("audit", "run", "--data", tmp_path / "east", "--data", tmp_path / "west").exit_code == 3
+
+
+@pytest.mark.parametrize("code", [0, 1, 2, 3])
+def test_ingest_is_a_process_of_its_own(rfhbridge, spark, data_folder, tmp_path, code):
+    data_folder.mkdir()
+    spark.exit_code = code
+    to = tmp_path / "lines"
+    assert rfhbridge("audit", "ingest", "--data", data_folder, "--to", to, "--compact", "--json").exit_code == code
+    assert list(spark.command[3:]) == ["ingest", "--data", str(data_folder), "--to", str(to), "--compact", "--json"]
 
 
 def test_audit_runs_beside_a_gateway_that_owns_the_store(rfhbridge, spark, data_folder):
@@ -177,11 +213,11 @@ def test_interruption_is_passed_on_and_waited_for():
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as process:
         assert process.stdout.readline() == b"\n"
         process.send_signal(signal.SIGINT)
-        _let_end(process)
+        let_end(process)
         assert process.returncode == 130
 
 
-@pytest.mark.parametrize("command", [(), ("run",), ("verify",)], ids=str)
+@pytest.mark.parametrize("command", [(), ("run",), ("verify",), ("ingest",), ("explain",)], ids=str)
 def test_help_names_every_exit_code(rfhbridge, command):
     text = " ".join(rfhbridge("audit", *command, "--help").text.split())
     assert "Exit code 0 " in text
@@ -214,7 +250,7 @@ def test_missing_data_folder_is_not_evaluable_and_is_not_made(rfhbridge, spark, 
 
 
 def test_missing_pyspark_says_what_to_install(rfhbridge, monkeypatch, data_folder):
-    monkeypatch.setattr("gateway.cli.audit.importlib.util.find_spec", lambda _name: None)
+    monkeypatch.setattr("gateway.cli.spark_process.importlib.util.find_spec", lambda _name: None)
     ended = rfhbridge("audit", "run", "--data", data_folder)
     assert (ended.exit_code, ended.stdout) == (2, b"")
     assert "make audit" in ended.stderr
@@ -233,7 +269,7 @@ def test_java_that_the_set_up_installed_is_found(rfhbridge, monkeypatch, spark, 
     data_folder.mkdir()
     (tmp_path / "java-home").write_text(f"{java}\n")
     monkeypatch.delenv("JAVA_HOME")
-    monkeypatch.setattr("gateway.cli.audit.sys.prefix", str(tmp_path))
+    monkeypatch.setattr("gateway.cli.spark_process.sys.prefix", str(tmp_path))
     assert rfhbridge("audit", "run", "--data", data_folder).exit_code == 0
     assert spark.java_home == str(java)
 

@@ -1,0 +1,100 @@
+"""Commands that need Spark run `python -m spark_audit` as a process of its own: the gateway's never loads it."""
+
+import contextlib
+import importlib.util
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from gateway import log
+from gateway.cli.application import INTERRUPTED, AuditExitCode, CommandFailed
+
+#: Where the set-up of this project notes a Java that it installed beside the environment.
+_JAVA_HOME_NOTE: Final = "java-home"
+#: How long an interrupted audit may take to end by itself, and once it was told, seconds; Spark stops in about one.
+_TERMINAL_WAIT_S: Final = 2.0
+_STOP_WAIT_S: Final = 10.0
+
+MasterOption = Annotated[
+    str,
+    typer.Option(
+        "--master", metavar="URL", help="Spark's master: spark://host:7077, local[4]. Without it: this machine."
+    ),
+]
+RemoteOption = Annotated[
+    str, typer.Option("--remote", metavar="URL", help="Spark Connect: sc://host:15002 (needs pyspark[connect]).")
+]
+MemoryOption = Annotated[
+    str, typer.Option("--memory", metavar="SIZE", help="Memory of Spark's driver; on this machine, of all of Spark.")
+]
+PolicyOption = Annotated[
+    Path | None,
+    typer.Option("--policy", metavar="FILE", help="Scope, thresholds and severities of the controls (TOML)."),
+]
+PersonalKeyOption = Annotated[
+    Path | None,
+    typer.Option("--personal-key", metavar="FILE", help="Key of the personal data, where the trail has it keyed."),
+]
+#: As spark_audit has it too: 2 GB are enough for ten million records on two cores.
+MEMORY: Final = "2g"
+
+
+def spark_environment(remote: str = "") -> dict[str, str]:
+    """The environment of the Spark process. CommandFailed where PySpark or, without a remote, Java is missing."""
+    if importlib.util.find_spec("pyspark") is None:
+        raise CommandFailed("PySpark is not installed (make audit installs it, or: pip install 'rfhbridge[audit]')")
+    environment = dict(os.environ)
+    noted = Path(sys.prefix) / _JAVA_HOME_NOTE
+    if "JAVA_HOME" not in environment and noted.is_file():
+        environment["JAVA_HOME"] = noted.read_text(encoding="utf-8").strip()
+    home = environment.get("JAVA_HOME")
+    java = shutil.which("java") if home is None else shutil.which("java", path=str(Path(home) / "bin"))
+    if java is None and not remote:
+        where = "on the path" if home is None else f"in JAVA_HOME {home}"
+        raise CommandFailed(f"there is no Java {where} (make audit installs Java 17, or set JAVA_HOME)")
+    return environment
+
+
+def spark_command(name: str, *values: tuple[str, object], flags: tuple[str, ...] = ()) -> list[str]:
+    """A command line of spark_audit: options with their values, where they have one, and flags."""
+    command = [sys.executable, "-m", "spark_audit", name]
+    for option, value in values:
+        if value not in (None, ""):
+            command += (option, str(value))
+    command += flags
+    return [*command, "--log-format", "json"] if log.is_json() else command
+
+
+def exit_code_of(command: list[str], environment: dict[str, str]) -> int:
+    """Runs the Spark process; one that died could not evaluate anything. Raises KeyboardInterrupt."""
+    return_code = ended(command, environment)
+    if return_code == INTERRUPTED:
+        raise KeyboardInterrupt
+    codes = [code.value for code in AuditExitCode]
+    return return_code if return_code in codes else AuditExitCode.NOT_EVALUABLE
+
+
+def ended(command: list[str], environment: dict[str, str]) -> int:
+    """The exit code of a process. An interruption is passed on, so that it stops Spark and removes what it wrote."""
+    with subprocess.Popen(command, env=environment) as process:
+        try:
+            return process.wait()
+        except KeyboardInterrupt:
+            let_end(process)
+            raise
+
+
+def let_end(process: "subprocess.Popen[bytes]") -> None:
+    """A terminal interrupts both processes; where somebody else did, this tells the other. At last it is killed."""
+    for wait_s in (_TERMINAL_WAIT_S, _STOP_WAIT_S):
+        with contextlib.suppress(subprocess.TimeoutExpired, KeyboardInterrupt):
+            process.wait(wait_s)
+            return
+        process.send_signal(signal.SIGINT)
+    process.kill()
