@@ -54,7 +54,7 @@ class ClientConnection(PacketReceiver):
         received = self._rules.received_by_client
         return self._decode_open(data, position, events, self.session, self._rules, received)
 
-    def _read(self, packet_type: PacketType, fields: Fields) -> Event | None:
+    def _read(self, packet_type: PacketType, flags: int, fields: Fields) -> Event | None:
         if packet_type is PacketType.CONNACK:
             return self._take_up(_read_connack(fields, self._rules))
         if packet_type is PacketType.SUBACK:

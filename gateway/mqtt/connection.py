@@ -9,7 +9,7 @@ from enum import IntEnum
 
 from gateway.mqtt.connect import read_connect, read_level
 from gateway.mqtt.disconnect import read_auth, read_disconnect
-from gateway.mqtt.errors import ProtocolViolation, UsageError
+from gateway.mqtt.errors import MalformedPacket, ProtocolViolation, UsageError
 from gateway.mqtt.events import ConnectReceived, ConnectRefused, DisconnectReceived, Event, PingReceived
 from gateway.mqtt.incoming import PublishReader
 from gateway.mqtt.levels import BEFORE_MQTT_5, LEVELS
@@ -36,7 +36,6 @@ from gateway.mqtt.writer import PacketWriter
 LONGEST_WAITING_BYTES = 1_048_576  # our choice: what may wait behind a CONNECT; a listener that pauses never gets there
 KEEP_ALIVE_FACTOR = 1.5  # MQTT-3.1.2-24
 
-_CONNECT = 0x10  # the type with the only flags that it may have (section 3.1.1)
 _NOTHING_MORE = ConnackProperties()
 _WRITERS = {number: PacketWriter(number) for number in LEVELS}
 
@@ -180,7 +179,7 @@ class Connection(PacketReceiver):
         if self._phase is Phase.AWAIT_ATTACH or position == len(data):
             return position
         first_byte = data[position]
-        if first_byte != _CONNECT:
+        if first_byte >> 4 != PacketType.CONNECT:
             raise ProtocolViolation(f"the first packet is not CONNECT: it begins with {first_byte:02X} (MQTT-3.1.0-1)")
         return self._decode_one(data, position, events)
 
@@ -194,9 +193,9 @@ class Connection(PacketReceiver):
         if len(self._waiting) > LONGEST_WAITING_BYTES:
             raise ProtocolViolation(f"more than {LONGEST_WAITING_BYTES} bytes were sent before CONNACK")
 
-    def _read(self, packet_type: PacketType, fields: Fields) -> Event | None:
+    def _read(self, packet_type: PacketType, flags: int, fields: Fields) -> Event | None:
         if packet_type is PacketType.CONNECT:
-            return self._read_connect(fields)
+            return self._read_connect(flags, fields)
         assert self._level is not None
         if packet_type is PacketType.SUBSCRIBE:
             return read_subscribe(fields, self._level)
@@ -211,11 +210,13 @@ class Connection(PacketReceiver):
             raise ProtocolViolation("AUTH was sent, and no authentication is under way (MQTT-4.12.0-7)")
         return self._read_answer(packet_type, fields)
 
-    def _read_connect(self, fields: Fields) -> ConnectReceived | ConnectRefused:
+    def _read_connect(self, flags: int, fields: Fields) -> ConnectReceived | ConnectRefused:
         level = read_level(fields, self._levels)
         if not isinstance(level, ConnectRefused):
             self._level = level
             self.writer = _WRITERS[level.number]
+            if flags and level.connect_flags_must_be_clear:
+                raise MalformedPacket(f"CONNECT has the flags {flags:04b} (MQTT-2.2.2-2, at level 5 MQTT-2.1.3-1)")
             event = read_connect(fields, level)
         else:
             event = level

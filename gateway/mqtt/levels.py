@@ -1,6 +1,7 @@
 """The protocol levels as a table: what a server may receive at each, and where MQTT 3.1 is more lenient than 3.1.1.
 
     first byte          level 3 (3.1)                levels 4 (3.1.1) and 5 (5.0)
+    10  CONNECT         its flags are not used       10 only (MQTT-2.2.2-2, at level 5 MQTT-2.1.3-1)
     3x  PUBLISH         DUP with QoS 0 is tolerated  DUP with QoS 0 is malformed (MQTT-3.3.1-2)
     62  PUBREL          6A (DUP) too                 62 only (MQTT-3.6.1-1)
     82  SUBSCRIBE       8A (DUP) too                 82 only (MQTT-3.8.1-1)
@@ -84,12 +85,13 @@ class Level:
     received_by_client: bytes
     longest: tuple[int, ...] = LONGEST
     has_properties: bool = False
+    connect_flags_must_be_clear: bool = True
     unused_connect_flags_must_be_clear: bool = True
     announced_fields_may_be_missing: bool = False
     password_needs_user_name: bool = True
     empty_client_identifier_is_assigned: bool = True
     empty_client_identifier_needs_clean_session: bool = True
-    answers_must_fit: bool = False
+    answers_must_fit: bool = True
 
 
 MQTT_3_1 = Level(
@@ -97,9 +99,11 @@ MQTT_3_1 = Level(
     protocol_name=PROTOCOL_NAMES[3].encode(),
     received=_received(_RECEIVED_AT_ALL + "38 39 6A 8A AA"),
     received_by_client=_received(_RECEIVED_BY_CLIENT + "38 39 6A"),
+    connect_flags_must_be_clear=False,
     unused_connect_flags_must_be_clear=False,
     announced_fields_may_be_missing=True,
     empty_client_identifier_is_assigned=False,
+    answers_must_fit=False,
 )
 MQTT_3_1_1 = Level(
     number=4,
@@ -116,7 +120,6 @@ MQTT_5_0 = Level(
     has_properties=True,
     password_needs_user_name=False,
     empty_client_identifier_needs_clean_session=False,
-    answers_must_fit=True,
 )
 
 LEVELS = {level.number: level for level in (MQTT_3_1, MQTT_3_1_1, MQTT_5_0)}

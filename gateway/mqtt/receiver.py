@@ -59,7 +59,7 @@ class PacketReceiver(ABC):
         """Decode the packets that are there to their end; returns where the first one that is not begins."""
 
     @abstractmethod
-    def _read(self, packet_type: PacketType, fields: Fields) -> Event | None:
+    def _read(self, packet_type: PacketType, flags: int, fields: Fields) -> Event | None:
         """Read the body of a packet that is not read in a run; None where it changes nothing."""
 
     def _close(self) -> None:
@@ -141,7 +141,7 @@ class PacketReceiver(ABC):
         end = body + remaining_length
         if end > len(data):
             return position
-        event = self._read(_TYPES[first_byte >> 4], Fields(data, body, end))
+        event = self._read(_TYPES[first_byte >> 4], first_byte & 15, Fields(data, body, end))
         if self._level is not None and self._level.has_properties:
             _check_minimal(data, position + 1, body)
         if event is not None:

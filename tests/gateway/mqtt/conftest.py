@@ -11,6 +11,7 @@ from gateway.mqtt.session import Session
 CONNECT = {
     3: bytes.fromhex("10 10 0006 4D5149736470 03 02 003C 0002 6331"),  # MQIsdp, clean session, 60 s, "c1"
     4: bytes.fromhex("10 0E 0004 4D515454 04 02 003C 0002 6331"),  # MQTT, clean session, 60 s, "c1"
+    5: bytes.fromhex("10 0F 0004 4D515454 05 02 003C 00 0002 6331"),  # MQTT, clean start, 60 s, no properties, "c1"
 }
 
 OpenConnection = Callable[..., Connection]
@@ -25,11 +26,23 @@ def connect_bytes() -> dict[int, bytes]:
 
 @pytest.fixture
 def open_connection() -> OpenConnection:
-    """Makes a connection of a level that has a session attached."""
+    """Makes a connection of a level that has a session attached; `connect` is the CONNECT of another client."""
 
-    def make(level: int = 4, session: Session | None = None, maximum_packet_bytes: int = 268_435_455) -> Connection:
-        connection = Connection(maximum_packet_bytes=maximum_packet_bytes)
-        connection.receive_data(CONNECT[level])
+    def make(
+        level: int = 4,
+        session: Session | None = None,
+        maximum_packet_bytes: int = 268_435_455,
+        connect: bytes = b"",
+        receive_maximum: int = 65_535,
+        topic_alias_maximum: int = 0,
+    ) -> Connection:
+        connection = Connection(
+            maximum_packet_bytes=maximum_packet_bytes,
+            levels=CONNECT,
+            receive_maximum=receive_maximum,
+            topic_alias_maximum=topic_alias_maximum,
+        )
+        connection.receive_data(connect or CONNECT[level])
         connection.attach(session or Session("c1", clean_session=False))
         return connection
 

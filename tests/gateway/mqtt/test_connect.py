@@ -42,6 +42,10 @@ ACCEPTED = {
         f"10 13 {MQISDP} 03 C2 003C 0002 6331 0001 75",
         ConnectReceived(3, "c1", True, 60, None, "u", None),
     ),
+    "3.1, flags of the fixed header": (
+        f"14 10 {MQISDP} 03 02 003C 0002 6331",
+        ConnectReceived(3, "c1", True, 60, None, None, None),
+    ),
     "3.1, unused flags set": (
         f"10 10 {MQISDP} 03 3B 003C 0002 6331",
         ConnectReceived(3, "c1", True, 60, None, None, None),
@@ -66,10 +70,10 @@ VIOLATIONS = {
     "PUBLISH first": "30 03 0001 61",
     "PINGREQ first": "C0 00",
     "an HTTP request": b"GET / HTTP/1.1\r\n".hex(),
-    "CONNECT with flags": f"12 0E {MQTT} 04 02 003C 0002 6331",
 }
 
 MALFORMED = {
+    "CONNECT with flags": f"12 0E {MQTT} 04 02 003C 0002 6331",
     "reserved flag": f"10 0E {MQTT} 04 03 003C 0002 6331",
     "will QoS 3": f"10 14 {MQTT} 04 1E 003C 0002 6331 0001 77 0001 68",
     "will QoS 3 in 3.1": f"10 16 {MQISDP} 03 1E 003C 0002 6331 0001 77 0001 68",

@@ -354,7 +354,6 @@ def test_qos_2_delivery_goes_through_pubrec_and_pubcomp(open_connection: OpenCon
     connection = open_connection(session=session)
     pubrec, pubcomp = bytes.fromhex("50 02 0001"), bytes.fromhex("70 02 0001")
     assert packet_identifier == 1
-    assert connection.receive_data(pubcomp) == []
     assert connection.receive_data(pubrec + pubrec) == [DeliveryReceived(1, "message 1", False)]
     assert connection.receive_data(pubcomp) == []
     session.release(1)
@@ -373,10 +372,15 @@ def test_answer_for_an_unknown_identifier_is_ignored(answer: str, open_connectio
 
 
 @pytest.mark.parametrize(("qos", "answer"), [(1, "50 02 0001"), (1, "70 02 0001"), (2, "40 02 0001")])
-def test_answer_of_the_other_qos_is_ignored(qos: int, answer: str, open_connection: OpenConnection) -> None:
+def test_answer_of_the_other_qos_changes_nothing_and_is_a_violation_from_3_1_1_on(
+    qos: int, answer: str, open_connection: OpenConnection
+) -> None:
     session = Session("c1", clean_session=False)
     session.start("message 1", qos)
-    assert open_connection(session=session).receive_data(bytes.fromhex(answer)) == []
+    assert open_connection(3, session=session).receive_data(bytes.fromhex(answer)) == []
+    (violated,) = open_connection(4, session=session).receive_data(bytes.fromhex(answer))
+    assert isinstance(violated, Violated)
+    assert isinstance(violated.error, ProtocolViolation)
     assert session.outgoing[1].state in (OutgoingState.AWAIT_PUBACK, OutgoingState.AWAIT_PUBREC)
 
 

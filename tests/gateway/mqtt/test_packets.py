@@ -4,8 +4,19 @@ import pytest
 
 from gateway.mqtt import packets
 from gateway.mqtt.errors import UsageError
-from gateway.mqtt.events import Will
+from gateway.mqtt.events import SubscriptionOptions, Will
 from gateway.mqtt.packets import ConnectReturnCode, PacketType
+from gateway.mqtt.properties import (
+    AuthProperties,
+    ConnackProperties,
+    ConnectProperties,
+    DisconnectProperties,
+    Explanation,
+    PublishProperties,
+    SubscribeProperties,
+    UnsubscribeProperties,
+    WillProperties,
+)
 
 WILL = Will("w", b"hi", 1, False)
 
@@ -81,3 +92,44 @@ def test_what_mqtt_cannot_express_is_our_callers_fault() -> None:
         packets.connect("c1", keep_alive_s=65_536)
     with pytest.raises(UsageError, match="no session"):
         packets.connack(True, ConnectReturnCode.NOT_AUTHORIZED)
+
+
+ENCODED_AT_LEVEL_5 = {
+    "10 0F 0004 4D515454 05 02 003C 00 0002 6331": packets.connect("c1", level=5, keep_alive_s=60),
+    "10 22 0004 4D515454 05 46 0000 05 11 0000000A 0002 6331 05 18 00000001 0001 77 0000 0001 70": packets.connect(
+        "c1",
+        level=5,
+        will=Will("w", b"", 0, False, WillProperties(will_delay_s=1)),
+        password=b"p",
+        properties=ConnectProperties(session_expiry_s=10),
+    ),
+    "20 03 01 00 00": packets.connack(True, 0, level=5),
+    "20 06 00 84 03 21 0001": packets.connack(False, 0x84, level=5, properties=ConnackProperties(receive_maximum=1)),
+    "30 06 0001 61 00 6869": packets.publish("a", b"hi", level=5),
+    "32 0A 0000 000A 03 23 0001 6869": packets.publish(
+        "", b"hi", qos=1, packet_identifier=10, level=5, properties=PublishProperties(topic_alias=1)
+    ),
+    "40 03 000A 10": packets.puback(10, 0x10),
+    "50 04 000A 00 00": packets.pubrec(10, 0, Explanation()),
+    "62 03 000A 92": packets.pubrel(10, reason_code=0x92),
+    "70 08 000A 00 04 1F 0001 77": packets.pubcomp(10, 0, Explanation("w")),
+    "82 0B 000A 00 0001 61 2E 0001 62 01": packets.subscribe(
+        10, [("a", 2), ("b", 1)], level=5, options=[SubscriptionOptions(True, True, 2)]
+    ),
+    "82 09 000A 02 0B 01 0001 61 00": packets.subscribe(10, [("a", 0)], level=5, properties=SubscribeProperties(1)),
+    "90 05 000A 00 02 87": packets.suback(10, b"\x02\x87", level=5),
+    "A2 0D 000A 07 26 0001 6E 0001 76 0001 61": packets.unsubscribe(
+        10, ["a"], level=5, properties=UnsubscribeProperties((("n", "v"),))
+    ),
+    "B0 05 000A 00 00 11": packets.unsuback(10, b"\x00\x11", level=5),
+    "E0 00": packets.disconnect(0),
+    "E0 01 04": packets.disconnect(4),
+    "E0 07 00 05 11 0000003C": packets.disconnect(0, DisconnectProperties(session_expiry_s=60)),
+    "F0 00": packets.auth(0),
+    "F0 06 19 04 15 0001 6D": packets.auth(0x19, AuthProperties("m")),
+}
+
+
+@pytest.mark.parametrize("expected", ENCODED_AT_LEVEL_5)
+def test_packet_of_mqtt_5_is_encoded_as_in_the_specification(expected: str) -> None:
+    assert ENCODED_AT_LEVEL_5[expected] == bytes.fromhex(expected)

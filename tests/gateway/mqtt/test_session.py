@@ -142,3 +142,65 @@ def test_identifier_held_before_a_restart_makes_a_publish_a_repeat() -> None:
     session.drop(7)
     session.drop(7)
     assert session.note_publish(7)
+
+
+def _restored(flows: int, state: OutgoingState = OutgoingState.AWAIT_PUBACK) -> Session:
+    session = _session()
+    for number in range(1, flows + 1):
+        session.restore(number, number, 1 if state is OutgoingState.AWAIT_PUBACK else 2, state)
+    return session
+
+
+def test_clients_receive_maximum_narrows_the_window() -> None:
+    """MQTT-4.9.0-1, MQTT-4.9.0-2, MQTT-3.3.4-9."""
+    session = _session()
+    session.begin_connection(2)
+    assert session.window() == 2
+    session.start("a", 1)
+    session.start("b", 2)
+    assert session.window() == 0
+    session.begin_connection(65_535)
+    assert session.window() == 98
+
+
+def test_repeats_beyond_the_receive_maximum_wait_for_room() -> None:
+    """MQTT-3.3.4-9 holds for repeats too, and nothing new overtakes them (MQTT-4.6.0-1)."""
+    session = _restored(5)
+    session.begin_connection(2)
+    assert [flow.token for flow in session.unfinished()] == [1, 2]
+    assert session.overdue() == ()
+    assert session.window() == 0
+    session.finish(1)
+    assert [flow.token for flow in session.overdue()] == [3]
+    assert session.overdue() == ()
+    session.finish(3)
+    session.finish(2)
+    assert [flow.token for flow in session.overdue()] == [4, 5]
+    assert session.window() == 0
+    session.finish(4)
+    assert session.window() == 1
+
+
+def test_releases_are_repeated_whatever_the_receive_maximum() -> None:
+    """MQTT-3.3.4-10."""
+    session = _restored(5, OutgoingState.AWAIT_PUBCOMP)
+    session.begin_connection(2)
+    assert [flow.token for flow in session.unfinished()] == [1, 2, 3, 4, 5]
+    assert session.overdue() == ()
+
+
+def test_flow_that_ended_before_its_repeat_is_not_repeated() -> None:
+    session = _restored(3)
+    session.begin_connection(1)
+    session.note_answer(PacketType.PUBACK, 2)
+    session.finish(2)
+    session.finish(1)
+    assert [flow.token for flow in session.overdue()] == [3]
+
+
+def test_identifier_of_a_refused_publish_is_free_again() -> None:
+    """MQTT-4.3.3-9: behind a PUBREC of 80 hex or more the same identifier is a new publication."""
+    session = _session()
+    assert session.note_publish(7)
+    session.drop(7)
+    assert session.note_publish(7)
