@@ -74,7 +74,7 @@ class ChannelCommands:
             "CURBYTES": str(queue.waiting_bytes),
             "BATCHES": str(status.get("batch", 0)),
             "MSGS": str(status.get("messages", 0)),
-            "BYTES": str(status.get("bytes", 0)),
+            "BYTES": str(status.get("message_bytes", 0)),
             "DEADMSGS": str(status.get("dead_letters", 0)),
             "DUPMSGS": str(status.get("dropped", 0)),
             "INDOUBT": "YES" if doubtful["batch"] else "NO",

@@ -195,3 +195,16 @@ def test_the_second_of_two_with_one_msg_id_waits_for_its_turn(store):
 def test_a_time_that_is_none_is_never(time):
     letter = dead_letter(b"", time=time)
     assert opened(letter).at_us == (1_795_163_400_500_000 if time == b"08300050" else 0)
+
+
+def test_a_dead_letter_that_comes_back_meanwhile_is_left_for_the_next_run(store):
+    """What is refused again is a dead letter again within milliseconds: one run must end all the same."""
+    put(store, dead_letter(b"poison"))
+    numbers = iter(range(2, 50))
+
+    def refused_again() -> None:
+        put(store, dead_letter(b"poison", next(numbers)))
+
+    work = Redrive(store, DEAD_LETTERS, ways={}, now_us=lambda: NOW_US)
+    outcome = work.run(Wish(), dry=False, advance=refused_again)
+    assert (outcome.put_back, store.depth(DEAD_LETTERS)) == (1, 1)

@@ -12,6 +12,7 @@ from gateway.channels.protocol import Order
 from gateway.channels.supervisor import TargetProcess
 from gateway.channels.target import Target
 from gateway.config import TargetSettings
+from mq_adapters.channel import ChannelStatus
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.mqsc_channels import CHANNEL_KEYWORDS, ChannelRefused
 from mq_adapters.message import MQPER_PERSISTENT, Message, MessageDescriptor
@@ -67,6 +68,14 @@ def test_a_channel_is_shown_before_its_process_has_told_anything(commands, engin
         "RFHBRIDGE.REPLY",
     ]
     assert commands.shown(REPLY)["CHLTYPE"] == "RCVR"
+
+
+def test_what_a_channel_says_of_itself_is_shown(commands, process):
+    status = ChannelStatus(channel=OUT, batch=7, messages=300, message_bytes=4_096, dead_letters=2, dropped=1)
+    process.statuses[OUT] = status.as_dict()
+    shown = commands.shown(OUT)
+    numbers = ("BATCHES", "MSGS", "BYTES", "DEADMSGS", "DUPMSGS")
+    assert [shown[keyword] for keyword in numbers] == ["7", "300", "4096", "2", "1"]
 
 
 @pytest.mark.parametrize(
