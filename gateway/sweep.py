@@ -9,6 +9,7 @@ import re
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Final
 
@@ -29,6 +30,8 @@ _ATTRIBUTE: Final = re.compile(r"\b([A-Z]+)\((?:'((?:[^']|'')*)'|([^()']*))\)")
 _IDENTIFIER: Final = re.compile(r"[0-9A-Fa-f]{48}")
 #: What begins the answer for each subscription: AMQ8096I, or AMQ8096 in older versions.
 _HEADING: Final = "AMQ8096"
+#: A unit of work holds MAXUMSGS messages, 10,000 by default: one for each identity and stream.
+_IDENTITIES_AT_ONCE: Final = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,15 +84,15 @@ def end_at_target(
     *,
     incarnation: bytes,
 ) -> int:
-    """DeregSub with DeregAll for each identity, in each stream of the target, in one unit of work; how many there were.
+    """DeregSub with DeregAll for each identity in each stream of the target, by units of work; how many there were.
 
     They wait on the transmission queue like everything for a target.
     """
     destinations = [each for each in Routes(settings.routes, settings.target).destinations if each.target == target]
     correl_ids = sorted({orphan.correl_id for orphan in orphans})
-    queue_manager.begin()
-    for correl_id in correl_ids:
-        for destination in destinations:
+    for start in range(0, len(correl_ids), _IDENTITIES_AT_ONCE):
+        queue_manager.begin()
+        for correl_id, destination in product(correl_ids[start : start + _IDENTITIES_AT_ONCE], destinations):
             now_us = time.time_ns() // 1000
             msg_id = own_message_identifier(
                 incarnation,
@@ -107,7 +110,7 @@ def end_at_target(
                 now_us=now_us,
             )
             queue_manager.put(transmission_queue_name(target.name, 0), message)
-    queue_manager.commit()
+        queue_manager.commit()
     return len(correl_ids)
 
 
