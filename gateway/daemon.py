@@ -220,8 +220,12 @@ class Daemon:
             call_soon=call_soon,
         )
         bridge.load()
-        mark_bytes = settings.audit.low_space_bytes
-        self._space = FreeSpace(settings.data, mark_bytes, on_change=bridge.disk_space_changed)
+
+        def space_changed(is_short: bool) -> None:
+            channels.disk_space_changed(is_short)
+            bridge.disk_space_changed(is_short)
+
+        self._space = FreeSpace(settings.data, settings.audit.low_space_bytes, on_change=space_changed)
         self._space.tick()
         return bridge
 

@@ -175,6 +175,7 @@ _HINTS: Final = {
     ReasonCode.MQRC_OBJECT_ALREADY_EXISTS: "the queue is there already; nothing was changed",
     ReasonCode.MQRC_OBJECT_IN_USE: "another process owns this data folder; stop it, or use its socket",
     ReasonCode.MQRC_MSG_TOO_BIG_FOR_Q: "send a smaller message, or raise the queue's maximum message length",
+    ReasonCode.MQRC_Q_SPACE_NOT_AVAILABLE: "make room on the disk of the data folder",
     ReasonCode.MQRC_Q_FULL: "take messages off the queue, or raise its maximum depth",
     ReasonCode.MQRC_CONNECTION_BROKEN: "the gateway went away; an open unit of work was backed out; connect again",
     ReasonCode.MQRC_Q_MGR_STOPPING: "the queue manager stops; connect again when it is back",

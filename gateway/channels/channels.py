@@ -53,6 +53,10 @@ class Channels:
         """To be called several times a second."""
         self._supervisor.tick()
 
+    def disk_space_changed(self, is_short: bool) -> None:
+        """While the disk is short of space, publications of targets stay at their queue managers."""
+        self._subscriber_queue.lacks_space = is_short
+
     async def end(self, *, kill: bool = False) -> None:
         """Ends the channels, and returns when what they did is in the store; at once where the store has failed."""
         await self._supervisor.end(kill=kill)

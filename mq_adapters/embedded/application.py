@@ -101,6 +101,8 @@ class Application:
         target = self._engine.objects.putting(queue_name)
         self._complete_descriptor(message, target, f"put on {queue_name}")
         self._check_limit(len(message.body), f"put on {queue_name}")
+        if target.queue.lacks_space:
+            raise QueueManagerError(ReasonCode.MQRC_Q_SPACE_NOT_AVAILABLE, f"put on {queue_name}")
         if target.queue.name == AUDIT_QUEUE:  # the trail is made of what the gateway itself puts there
             raise QueueManagerError(ReasonCode.MQRC_PUT_INHIBITED, f"put on {queue_name}")
         unit = self._unit if self._unit is not None else self._engine.begin()

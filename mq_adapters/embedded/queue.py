@@ -158,6 +158,7 @@ class Queue:
         "is_fifo",
         "is_get_inhibited",
         "is_temporary",
+        "lacks_space",
         "lanes",
         "listeners",
         "maximum_depth",
@@ -173,6 +174,8 @@ class Queue:
         self.name = name
         self.is_temporary = is_temporary
         self.is_deleted = False
+        #: The disk is short of space: applications' puts are refused with 2056, and what they have is safe elsewhere.
+        self.lacks_space = False
         self.depth = 0
         self.waiting_bytes = 0
         self.lanes: dict[bytes, Lane | PriorityLane] = {}

@@ -122,6 +122,26 @@ def test_a_process_that_dies_between_both_commits_stores_nothing_twice(world: Wo
     assert world.state(IN).doubtful is None
 
 
+def test_a_disk_that_is_short_of_space_gets_nothing_more(world: World):
+    """Where it comes from it is safe, and an outage of the store counts as one back-out of a batch at most."""
+    arrive(world, *TEN)
+    queue = world.here.engine.queue(SUBSCRIBER)
+    wait = world._wait
+    world.there.mqsc(f"ALTER QLOCAL({SUBSCRIBER}) BOTHRESH(2) BOQNAME(ASIDE)")
+
+    def make_room(stop, seconds):
+        wait(stop, seconds)
+        queue.lacks_space = len(world.waits_s) < 5
+
+    world._wait = make_room
+    queue.lacks_space = True
+    status = world.run(world.inbound(batch_messages=4))
+    assert stored(world) == TEN
+    assert world.there.bodies("ASIDE") == []
+    assert status.problem.reason_code == 2056
+    assert "make room on the disk" in status.problem.text
+
+
 def test_a_store_that_is_full_is_waited_for_without_getting_anything(world: World):
     arrive(world, *TEN)
     world.here.mqsc(f"ALTER QLOCAL({SUBSCRIBER}) MAXDEPTH(2)")
