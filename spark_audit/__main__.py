@@ -9,6 +9,9 @@ ingest [--data DIR]... [--trail DIR]... --to DIR
     Closed segments to Parquet, by date and gateway, each once; `run --parquet DIR` audits from it.
     Exit 0: there; 1: a segment was changed after it was ingested; 2: nothing that could be ingested; 3: usage.
 
+bulk --in DIR [--converted DIR] --out DIR
+    Judges an archive of captured messages, and what was made of them; writes what `run` writes. Exit codes of `run`.
+
 convert --to mqrfh|mqrfh2 --in DIR --out DIR [--mode strict|extended]
     Converts an archive of messages (Parquet, or one message a file) and writes Parquet.
     Exit 0: all converted; 1: some could not be, and have an error; 2: Spark could not do it; 3: usage.
@@ -20,13 +23,14 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from spark_audit.commands.arguments import parsed
+from spark_audit.commands.bulk import bulk
 from spark_audit.commands.convert import convert
 from spark_audit.commands.ingest import ingest
 from spark_audit.commands.run import run
 from spark_audit.commands.terminal import INTERRUPTED, NOT_EVALUABLE
 from spark_audit.interruption import Interruption
 
-_COMMANDS: Final[dict[str, Callable[..., int]]] = {"run": run, "ingest": ingest, "convert": convert}
+_COMMANDS: Final[dict[str, Callable[..., int]]] = {"run": run, "ingest": ingest, "bulk": bulk, "convert": convert}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

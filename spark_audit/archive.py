@@ -43,19 +43,23 @@ class ArchiveError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArchiveFiles:
-    """The files of a folder: `unread` are names that begin with _ or a dot, which Spark passes over."""
+    """The files of a folder. Spark passes over two kinds and says nothing: `unread` are names that begin with _ or a
+    dot, `empty` are files without a byte.
+    """
 
     folder: Path
     is_parquet: bool
     count: int
     size_bytes: int
     unread: tuple[str, ...] = ()
+    empty: tuple[str, ...] = ()
 
 
 def archive_files(folder: Path) -> ArchiveFiles:
     """Looks through a folder. Raises ArchiveError for one that is empty, half-written, mixed, or holds what blocks."""
     names: list[str] = []
     unread: list[str] = []
+    empty: list[str] = []
     size_bytes = 0
     for path in _files(folder):
         name = str(path.relative_to(folder))
@@ -65,29 +69,35 @@ def archive_files(folder: Path) -> ArchiveFiles:
             unread.append(name)
             continue
         names.append(name)
-        size_bytes += path.stat().st_size
+        length = path.stat().st_size
+        size_bytes += length
+        if not length:
+            empty.append(name)
     if not names:
         raise ArchiveError(f"{folder} holds no file that can be read")
     parquet = sum(name.endswith(_PARQUET) for name in names)
     if parquet and parquet < len(names):
         other = next(name for name in names if not name.endswith(_PARQUET))
         raise ArchiveError(f"{folder} holds Parquet and other files ({other}): name a folder with one kind of them")
+    if parquet and empty:
+        raise ArchiveError(f"{folder / empty[0]} is empty: the archive is half-written")
     return ArchiveFiles(
         folder=folder.resolve(),
         is_parquet=bool(parquet),
         count=len(names),
         size_bytes=size_bytes,
         unread=tuple(sorted(unread)),
+        empty=tuple(empty),
     )
 
 
 def read_messages(spark: SparkSession, files: ArchiveFiles) -> DataFrame:
     """The messages: name, data (null where it is too long to be one), size and what is known of the MQMD."""
     if not files.is_parquet:
-        content = _read_files(spark, files)
+        content = read_files(spark, files)
         nothing = [sf.lit(None).cast(kind).alias(name) for name, kind in _DESCRIPTION.items()]
         return content.select("name", "data", "size_bytes", *nothing)
-    frame = _read_parquet(spark, files)
+    frame = read_parquet(spark, files)
     name = _name_of(frame, files)
     _check_binary(frame, "data")
     described = [_described(frame, column, column, kind) for column, kind in _DESCRIPTION.items()]
@@ -96,16 +106,33 @@ def read_messages(spark: SparkSession, files: ArchiveFiles) -> DataFrame:
     return frame.select(name.alias("name"), data.alias("data"), size.alias("size_bytes"), *described)
 
 
+def read_files(spark: SparkSession, files: ArchiveFiles) -> DataFrame:
+    """Name, data and size of one message a file; the content of one that is too long is not read."""
+    found = spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(str(files.folder))
+    is_message = sf.col("length") <= LONGEST_MESSAGE_BYTES
+    named = (_within(sf.col("path"), files).alias("name"), sf.col("length").alias("size_bytes"))
+    read = found.where(is_message).select(*named, sf.col("content").alias("data"))
+    too_long = found.where(~is_message).select(*named, sf.lit(None).cast("binary").alias("data"))
+    rows = [(name, 0, b"") for name in files.empty]
+    empty = spark.createDataFrame(rows, "name string, size_bytes long, data binary")
+    return read.unionByName(too_long).unionByName(empty)
+
+
+def read_parquet(spark: SparkSession, files: ArchiveFiles) -> DataFrame:
+    """The rows of Parquet with all their columns."""
+    return spark.read.option("recursiveFileLookup", "true").parquet(str(files.folder))
+
+
 def holds_conversions(spark: SparkSession, files: ArchiveFiles) -> bool:
     """Whether each message has its conversion beside it, in the same row."""
-    return files.is_parquet and "converted" in _read_parquet(spark, files).columns
+    return files.is_parquet and "converted" in read_parquet(spark, files).columns
 
 
 def read_conversions(spark: SparkSession, files: ArchiveFiles, source: ArchiveFiles) -> DataFrame:
     """What conversions made, by the name of the message: of `source`, or in the same rows where both are one folder."""
     if not files.is_parquet:
         return _read_converted_files(spark, files)
-    frame = _read_parquet(spark, files)
+    frame = read_parquet(spark, files)
     is_same = files.folder == source.folder
     made = "converted" if is_same or "converted" in frame.columns else "data"
     _check_binary(frame, made)
@@ -162,18 +189,8 @@ def _is_marker(name: str) -> bool:
     return name in _MARKERS or (name.startswith(".") and name.endswith(_CHECKSUM))
 
 
-def _read_files(spark: SparkSession, files: ArchiveFiles) -> DataFrame:
-    """One message a file; the content of one that is too long is not read."""
-    found = spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(str(files.folder))
-    is_message = sf.col("length") <= LONGEST_MESSAGE_BYTES
-    named = (_within(sf.col("path"), files).alias("name"), sf.col("length").alias("size_bytes"))
-    read = found.where(is_message).select(*named, sf.col("content").alias("data"))
-    too_long = found.where(~is_message).select(*named, sf.lit(None).cast("binary").alias("data"))
-    return read.unionByName(too_long)
-
-
 def _read_converted_files(spark: SparkSession, files: ArchiveFiles) -> DataFrame:
-    read = _read_files(spark, files).where(sf.col("name") != REPORT_FILE)
+    read = read_files(spark, files).where(sf.col("name") != REPORT_FILE)
     nothing = [sf.lit(None).cast(kind).alias(f"made_{name}") for name, kind in _DESCRIPTION.items()]
     made = read.select("name", sf.col("data").alias("made"), *nothing)
     report = files.folder / REPORT_FILE
@@ -189,10 +206,6 @@ def _read_converted_files(spark: SparkSession, files: ArchiveFiles) -> DataFrame
 
 
 # -- Parquet -------------------------------------------------------------------------------------------------------
-
-
-def _read_parquet(spark: SparkSession, files: ArchiveFiles) -> DataFrame:
-    return spark.read.option("recursiveFileLookup", "true").parquet(str(files.folder))
 
 
 def _check_binary(frame: DataFrame, column: str) -> None:

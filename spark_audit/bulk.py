@@ -24,7 +24,7 @@ from mappings.convert import Mode, convert
 from mappings.detection import announcement_of
 from mappings.errors import MappingError
 from mappings.table import Dialect
-from spark_audit.archive import ArchiveError
+from spark_audit.archive import ArchiveError, archive_files, read_files, read_parquet
 
 #: Messages handed to a worker at once: with IBM MQ's default of 4 MiB each, a quarter of a worker's memory.
 MESSAGES_PER_BATCH: Final = 64
@@ -66,13 +66,14 @@ def convert_archive(spark: SparkSession, source: Path, target: Path, *, to: str,
 
 
 def read_archive(spark: SparkSession, source: Path) -> DataFrame:
-    """The messages of a folder, as `converted` takes them."""
-    if any(source.rglob("*.parquet")):
-        return spark.read.option("recursiveFileLookup", "true").parquet(str(source))
-    if not any(path.is_file() for path in source.rglob("*")):
-        raise ArchiveError(f"{source} holds no file")
-    files = spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(str(source))
-    return files.select("path", sf.col("content").alias("data"))
+    """The messages of a folder, as `converted` takes them. Raises ArchiveError for one that is no finished archive."""
+    files = archive_files(source)
+    if files.unread:
+        raise ArchiveError(f"{source / files.unread[0]} would not be read: give it a name without _ or a dot in front")
+    if files.is_parquet:
+        return read_parquet(spark, files)
+    path = sf.concat(sf.lit(f"file:{files.folder}/"), sf.col("name"))
+    return read_files(spark, files).select(path.alias("path"), "data")
 
 
 def converted(messages: DataFrame, *, to: Dialect, mode: Mode = Mode.STRICT) -> DataFrame:

@@ -2,6 +2,7 @@
 
 import typer
 
+from gateway.cli.audit_bulk import bulk
 from gateway.cli.audit_explain import explain
 from gateway.cli.audit_ingest import ingest
 from gateway.cli.audit_key import key
@@ -25,6 +26,12 @@ audit.command(
     )
 )(run)
 audit.command(epilog=epilog("rfhbridge audit ingest --data var --to lines"))(ingest)
+audit.command(
+    epilog=epilog(
+        "rfhbridge audit bulk --in captured --out report",
+        "rfhbridge audit bulk --in captured --converted migrated --to mqrfh2 --out report --json",
+    )
+)(bulk)
 audit.command(
     epilog=epilog(
         "rfhbridge audit verify --data var", "rfhbridge audit verify --public-key gateway.pub --digests copies"

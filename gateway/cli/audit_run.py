@@ -5,7 +5,6 @@ from typing import Annotated, Final
 
 import typer
 
-from gateway.cli.application import AuditExitCode, CommandFailed
 from gateway.cli.audit_verify import PublicKeyOption
 from gateway.cli.pending_notes import export_pending
 from gateway.cli.settings_options import ConfigOption
@@ -16,7 +15,7 @@ from gateway.cli.spark_process import (
     PersonalKeyOption,
     PolicyOption,
     RemoteOption,
-    exit_code_of,
+    audited,
     spark_command,
     spark_environment,
 )
@@ -24,7 +23,6 @@ from gateway.cli.trails import DataFoldersOption, TrailFoldersOption, data_folde
 
 #: Under the data folder, unless --out says otherwise.
 _REPORT_FOLDER: Final = "report"
-_RESULT: Final = "result.json"
 
 
 def run(
@@ -86,14 +84,4 @@ def run(
         ("--memory", "" if memory == MEMORY else memory),
         flags=("--json",) if as_json else (),
     )
-    raise typer.Exit(_audited(command, environment, report_folder / _RESULT))
-
-
-def _audited(command: list[str], environment: dict[str, str], result: Path) -> int:
-    """Runs the Spark process. Its exit code counts only with a new result: a Python that fails ends with 1 too."""
-    before_ns = result.stat().st_mtime_ns if result.exists() else 0
-    exit_code = exit_code_of(command, environment)
-    after_ns = result.stat().st_mtime_ns if result.exists() else 0
-    if exit_code in (AuditExitCode.CLEAN, AuditExitCode.VIOLATIONS) and after_ns == before_ns:
-        raise CommandFailed(f"the audit left no new {result} (what it printed says why)")
-    return exit_code
+    raise typer.Exit(audited(command, environment, report_folder))

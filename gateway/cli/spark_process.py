@@ -17,6 +17,8 @@ from gateway.cli.application import INTERRUPTED, AuditExitCode, CommandFailed
 
 #: Where the set-up of this project notes a Java that it installed beside the environment.
 _JAVA_HOME_NOTE: Final = "java-home"
+#: What an audit writes last.
+_RESULT: Final = "result.json"
 #: How long an interrupted audit may take to end by itself, and once it was told, seconds; Spark stops in about one.
 _TERMINAL_WAIT_S: Final = 2.0
 _STOP_WAIT_S: Final = 10.0
@@ -69,6 +71,17 @@ def spark_command(name: str, *values: tuple[str, object], flags: tuple[str, ...]
             command += (option, str(value))
     command += flags
     return [*command, "--log-format", "json"] if log.is_json() else command
+
+
+def audited(command: list[str], environment: dict[str, str], report_folder: Path) -> int:
+    """Runs the Spark process. Its exit code counts only with a new result: a Python that fails ends with 1 too."""
+    result = report_folder / _RESULT
+    before_ns = result.stat().st_mtime_ns if result.exists() else 0
+    exit_code = exit_code_of(command, environment)
+    after_ns = result.stat().st_mtime_ns if result.exists() else 0
+    if exit_code in (AuditExitCode.CLEAN, AuditExitCode.VIOLATIONS) and after_ns == before_ns:
+        raise CommandFailed(f"the audit left no new {result} (what it printed says why)")
+    return exit_code
 
 
 def exit_code_of(command: list[str], environment: dict[str, str]) -> int:

@@ -28,10 +28,13 @@ def parsed(arguments: Sequence[str] | None, description: str) -> argparse.Namesp
     commands = parser.add_subparsers(dest="command", required=True, parser_class=_Parser)
     _add_run(commands.add_parser("run", help="audit trails with every control"))
     _add_ingest(commands.add_parser("ingest", help="trails to Parquet"))
+    _add_bulk(commands.add_parser("bulk", help="audit an archive of messages"))
     _add_convert(commands.add_parser("convert", help="convert an archive of messages"))
     options = parser.parse_args(arguments)
     if options.command == "run":
         _check_run(parser, options)
+    if options.command == "bulk" and options.master and options.remote:
+        parser.error("name --master or --remote, not both")
     if options.command == "ingest":
         _check_trails(parser, options)
     return options
@@ -96,9 +99,23 @@ def _check_run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> 
         parser.error("--until is not later than --from")
 
 
+def _add_bulk(bulk: argparse.ArgumentParser) -> None:
+    _add_archive(bulk)
+    bulk.add_argument("--converted", type=Path, metavar="DIR", help="what was made of them, under the same names")
+    bulk.add_argument("--to", default="", choices=("mqrfh", "mqrfh2"), help="format that was wanted")
+    bulk.add_argument("--out", type=Path, required=True, metavar="DIR", help="where result.json and report.html go")
+    bulk.add_argument("--json", action="store_true", help="print result.json instead of the summary")
+    _add_spark(bulk)
+
+
 def _add_convert(convert: argparse.ArgumentParser) -> None:
+    _add_archive(convert)
     convert.add_argument("--to", required=True, choices=("mqrfh", "mqrfh2"), help="format of the new headers")
-    convert.add_argument(
+    convert.add_argument("--out", type=Path, required=True, metavar="DIR", help="new folder for the result, Parquet")
+
+
+def _add_archive(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
         "--in",
         dest="source",
         type=Path,
@@ -106,5 +123,4 @@ def _add_convert(convert: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="Parquet with the columns path or id, data, and where known format, ccsid, encoding; or a file a message",
     )
-    convert.add_argument("--out", type=Path, required=True, metavar="DIR", help="new folder for the result, Parquet")
-    convert.add_argument("--mode", default="strict", choices=("strict", "extended"), help="strict: the nine fields")
+    command.add_argument("--mode", default="strict", choices=("strict", "extended"), help="strict: the nine fields")

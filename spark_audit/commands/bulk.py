@@ -71,7 +71,7 @@ def _audited(
     from spark_audit.reperform.captured import Wish
     from spark_audit.session import SparkPlace
 
-    wish = Wish(target=options.to or "", mode=options.mode)
+    wish = Wish(target=options.to, mode=options.mode)
     place = SparkPlace(master=options.master, remote=options.remote)
     with scratch_folder() as scratch:
         tell("starting Spark")

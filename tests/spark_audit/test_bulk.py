@@ -102,13 +102,15 @@ def test_folder_of_files_becomes_parquet_and_stays_as_it_was(spark: SparkSession
     (source / "one.bin").write_bytes(PUBLISH + BODY)
     (source / "2026" / "11" / "two.bin").write_bytes(PUBLISH + b"2")
     (source / "bad.bin").write_bytes(b"junk")
+    (source / "empty.bin").touch()
     archive = convert_archive(spark, source, target, to="mqrfh2", mode="strict")
-    assert (archive.messages, archive.failed) == (3, 1)
+    assert (archive.messages, archive.failed) == (4, 2)
     rows = _rows(spark.read.parquet(str(target)), "path")
     by_name = {path.rpartition("/")[2]: row for path, row in rows.items()}
     assert bytes(by_name["one.bin"]["converted"]) == PUBLISH_2 + BODY
     assert bytes(by_name["two.bin"]["converted"]) == PUBLISH_2 + b"2"
     assert by_name["bad.bin"]["error"]["reason_code"] == 2334
+    assert by_name["empty.bin"]["error"]["reason_code"] == 2334
     assert (source / "one.bin").read_bytes() == PUBLISH + BODY
 
 

@@ -298,3 +298,18 @@ def test_wrong_use_is_exit_code_3_in_one_line(rfhbridge, arguments):
     ended = rfhbridge("audit", *arguments)
     assert (ended.exit_code, ended.stdout) == (3, b"")
     assert ended.stderr.count("\n") == 1
+
+
+def test_everything_that_an_archive_takes_is_passed_on(rfhbridge, spark, tmp_path):
+    told = ["--in", "captured", "--out", str(tmp_path / "out"), "--converted", "made", "--to", "mqrfh2"]
+    told += ["--mode", "extended", "--master", "local[1]", "--remote", "sc://host", "--memory", "4g", "--json"]
+    spark.exit_code = 1
+    assert rfhbridge("audit", "bulk", *told).exit_code == 1
+    assert list(spark.command[3:]) == ["bulk", *told]
+
+
+def test_archive_whose_audit_left_no_result_is_not_judged(rfhbridge, spark, tmp_path):
+    spark.writes_result = False
+    ended = rfhbridge("audit", "bulk", "--in", tmp_path, "--out", tmp_path / "out")
+    assert ended.exit_code == 2
+    assert "no new" in ended.stderr
