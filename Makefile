@@ -25,9 +25,10 @@ prove: setup ## run the long proofs in full
 	@$(spark) RFHBRIDGE_PROOF=full .venv/bin/python -m pytest -m proof --timeout 3600 $(ARGS)
 
 fuzz: ARGS ?= 600
-fuzz: ## fuzz the readers of headers, for so many seconds (ARGS=3600)
+fuzz: ## fuzz the readers of headers, then MQTT connections, for so many seconds each (ARGS=3600)
 	@$(environment) test fuzz
 	@nice -n 19 .venv/bin/python tests/fuzz/readers.py $(ARGS)
+	@nice -n 19 .venv/bin/python tests/fuzz/connections.py $(ARGS)
 
 bench: ## measure speed (ARGS="--seconds 30")
 	@$(environment) test

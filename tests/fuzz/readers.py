@@ -8,6 +8,7 @@ path, and the law of `mappings.round_trip`.
 import contextlib
 import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import atheris
@@ -24,14 +25,13 @@ with atheris.instrument_imports(include=["mappings"]):
     from mappings.lint import lint
     from mappings.response import read_response
     from mappings.table import Dialect
+    from tests.fuzz.campaign import run
     from tests.mappings.there_and_back import assert_law_holds
 
 FORMATS = (FORMAT_MQRFH, FORMAT_MQRFH2, FORMAT_DEAD_LETTER, b"MQCICS  ")
 CODED_CHAR_SET_IDS = (1208, 819, 500, 1200, 37, 0, 932, 1252)
 ENCODINGS = (546, 273)
 LONGEST_BYTES = 2_048
-SECONDS_FOR_ONE_INPUT = 10
-DEFAULT_SECONDS = 600
 
 
 def pick(selector: int) -> dict[str, object]:
@@ -71,34 +71,15 @@ def read_everything(given: bytes) -> None:
     assert_law_holds(data, **mqmd, mode=Mode.EXTENDED, folders=Folders.KEPT)
 
 
-def write_seeds(folder: Path) -> None:
+def seeds() -> Iterator[tuple[str, bytes]]:
     """The messages of the corpus, each behind the byte that picks what its MQMD says."""
-    folder.mkdir(parents=True, exist_ok=True)
     for path in sorted((PROJECT / "tests" / "vectors").glob("*.toml")):
         for number, vector in enumerate(tomllib.loads(path.read_text())["vector"]):
             digits = "".join(line.partition("#")[0] for line in vector["bytes"].splitlines())
             mqmd = (vector["format"].ljust(8).encode(), vector["coded_char_set_id"], vector["encoding"])
             selector = next((each for each in range(64) if tuple(pick(each).values()) == mqmd), 0)
-            (folder / f"{path.stem}-{number}").write_bytes(bytes([selector]) + bytes.fromhex(digits))
-
-
-def main() -> None:
-    arguments = sys.argv[1:]
-    if not arguments or arguments[0].isdecimal():
-        found = PROJECT / "var" / "fuzz"
-        write_seeds(found / "seeds")
-        (found / "corpus").mkdir(exist_ok=True)
-        arguments = [
-            f"-max_total_time={arguments[0] if arguments else DEFAULT_SECONDS}",
-            f"-max_len={LONGEST_BYTES}",
-            f"-timeout={SECONDS_FOR_ONE_INPUT}",
-            f"-artifact_prefix={found}/",
-            str(found / "corpus"),
-            str(found / "seeds"),
-        ]
-    atheris.Setup([sys.argv[0], *arguments], read_everything)
-    atheris.Fuzz()
+            yield f"{path.stem}-{number}", bytes([selector]) + bytes.fromhex(digits)
 
 
 if __name__ == "__main__":
-    main()
+    run("readers", read_everything, seeds(), longest_bytes=LONGEST_BYTES)

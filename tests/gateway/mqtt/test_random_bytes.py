@@ -14,6 +14,8 @@ CONNECTS = st.sampled_from(
         bytes.fromhex("10 10 0006 4D5149736470 03 02 003C 0002 6331"),
         bytes.fromhex("10 0E 0004 4D515454 04 02 003C 0002 6331"),
         bytes.fromhex("10 1B 0004 4D515454 04 CE 000A 0002 6331 0001 77 0002 6869 0001 75 0001 70"),
+        bytes.fromhex("10 0F 0004 4D515454 05 02 003C 00 0002 6331"),
+        bytes.fromhex("10 22 0004 4D515454 05 CE 000A 05 11 0000000A 0002 6331 00 0001 77 0002 6869 0001 75 0001 70"),
     ]
 )
 PACKETS = st.sampled_from(
@@ -29,6 +31,16 @@ PACKETS = st.sampled_from(
         bytes.fromhex("70 02 0002"),
         bytes.fromhex("82 0E 000A 0003 612F62 01 0003 632F64 02"),
         bytes.fromhex("A2 0C 000A 0003 612F62 0003 632F64"),
+        bytes.fromhex("30 06 0001 61 00 6869"),
+        bytes.fromhex("34 0D 0001 61 0001 07 26 0001 6E 0001 76"),
+        bytes.fromhex("30 07 0001 61 03 23 0001"),
+        bytes.fromhex("30 06 0000 03 23 0001"),
+        bytes.fromhex("40 08 0001 97 04 1F 0001 77"),
+        bytes.fromhex("50 03 0002 80"),
+        bytes.fromhex("62 04 0001 92 00"),
+        bytes.fromhex("82 09 000A 02 0B 01 0001 61 2E"),
+        bytes.fromhex("A2 06 000A 00 0001 61"),
+        bytes.fromhex("E0 07 00 05 11 00000000"),
         bytes.fromhex("C0 00"),
         bytes.fromhex("E0 00"),
     ]
@@ -52,7 +64,7 @@ def _kinds(events: list[Event]) -> list[object]:
 
 def _receive(pieces: list[bytes]) -> list[Event]:
     """Hand pieces to a new connection that attaches a session with two deliveries in flight."""
-    connection, session = Connection(), Session("c1", clean_session=False)
+    connection, session = Connection(levels={3, 4, 5}, topic_alias_maximum=2), Session("c1", clean_session=False)
     session.start("message 1", 1)
     session.start("message 2", 2)
     events: list[Event] = []
