@@ -111,6 +111,7 @@ def test_connect_is_accepted(case: str, piece_bytes: int) -> None:
 @pytest.mark.parametrize("piece_bytes", [1, 1000])
 @pytest.mark.parametrize("case", REFUSED)
 def test_connect_is_refused_with_a_return_code(case: str, piece_bytes: int) -> None:
+    """MQTT-3.1.2-2 of both standards: a client of level 3 or 4 is told in its form, any other in that of MQTT 5.0."""
     encoded, return_code = REFUSED[case]
     data, connection, events = bytes.fromhex(encoded) + b"\xc0\x00", Connection(), list[Event]()
     for start in range(0, len(data), piece_bytes):

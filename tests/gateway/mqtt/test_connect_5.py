@@ -179,7 +179,10 @@ def test_connect_is_refused_by_a_connack_with_a_reason_code(case: str, piece_byt
     ids=[*MALFORMED, *VIOLATIONS],
 )
 def test_bad_connect_is_told_by_connack_and_closed(encoded: str, error: type[Exception], piece_bytes: int) -> None:
-    """MQTT-3.1.4-1, MQTT-4.13.1-1: the reason code is 81 or 82; MQTT-3.14.0-1: in a CONNACK, not a DISCONNECT."""
+    """MQTT-3.1.4-1, MQTT-4.13.1-1: the reason code is 81 or 82; MQTT-3.14.0-1: in a CONNACK, not a DISCONNECT.
+
+    MQTT-3.2.0-2: in one CONNACK.
+    """
     connection = _connection()
     (violated,) = _receive(connection, encoded, piece_bytes)
     assert isinstance(violated, Violated)
@@ -225,6 +228,7 @@ def test_too_large_connect_is_closed_without_an_answer() -> None:
 
 
 def test_connack_says_what_the_connection_was_made_with() -> None:
+    """MQTT-3.2.2-1: no other flag than session present; MQTT-4.12.0-6: no authentication method."""
     connection = Connection(levels={5}, maximum_packet_bytes=2_000_000, receive_maximum=20, topic_alias_maximum=10)
     connection.receive_data(bytes.fromhex(ACCEPTED["plain"][0]))
     connection.attach(Session("c1", clean_session=True))

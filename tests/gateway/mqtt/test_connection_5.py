@@ -129,7 +129,7 @@ MALFORMED = {
     "MQTT-3.3.2-2: topic name with '#'": "30 06 0003 612F23 00",
     "MQTT-3.3.2-2: topic name with '+'": "30 06 0003 2B2F61 00",
     "MQTT-2.2.2-1: PUBLISH without the length of its properties": "30 03 0001 61",
-    "MQTT-2.2.1-2: PUBLISH of QoS 1 without a packet identifier": "32 03 0001 61",
+    "PUBLISH of QoS 1 without a packet identifier": "32 03 0001 61",
     "PUBLISH whose properties reach past it": "30 05 0001 61 02 01",
     "PUBLISH with a property of CONNECT": "30 07 0001 61 03 21 0001",
     "MQTT-1.5.5-1: remaining length of PUBLISH in two bytes": "30 84 00 0001 61 00",

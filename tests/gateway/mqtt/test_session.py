@@ -23,6 +23,7 @@ def test_packet_identifier_wraps_from_65535_to_1() -> None:
 
 
 def test_packet_identifier_in_use_is_never_given_again() -> None:
+    """MQTT 5.0: MQTT-2.2.1-4, MQTT-4.3.2-1, MQTT-4.3.3-1."""
     session = _session()
     session.restore(1, "a", 2, OutgoingState.AWAIT_PUBCOMP)
     session.restore(2, "b", 1, OutgoingState.AWAIT_PUBACK)
@@ -72,6 +73,7 @@ def test_window_is_not_negative_when_more_was_in_flight_before_a_restart() -> No
 
 
 def test_unfinished_flows_are_repeated_in_the_order_of_sending() -> None:
+    """MQTT 5.0: MQTT-4.3.2-3, MQTT-4.3.3-3, MQTT-4.3.3-5, MQTT-4.3.3-6."""
     session = _session()
     session.restore(9, "a", 1, OutgoingState.AWAIT_PUBACK)
     session.restore(3, "b", 2, OutgoingState.AWAIT_PUBCOMP)

@@ -43,7 +43,11 @@ SIZES = {
 
 @pytest.mark.parametrize("packet", ANSWERS)
 def test_answer_explains_itself_as_far_as_the_client_takes_it(packet: str) -> None:
-    """MQTT-3.4.2-2 and -3, MQTT-3.5.2-2 and -3, MQTT-3.9.2-1 and -2, MQTT-3.11.2-1 and -2; MQTT-3.1.2-24: b""."""
+    """The reason string: MQTT-3.4.2-2, MQTT-3.5.2-2, MQTT-3.9.2-1, MQTT-3.11.2-1.
+
+    The user property: MQTT-3.4.2-3, MQTT-3.5.2-3, MQTT-3.9.2-2, MQTT-3.11.2-2. The identifier of what is answered, and
+    the codes in its order: MQTT-2.2.1-6, MQTT-3.8.4-2, MQTT-3.9.3-1, MQTT-3.10.4-5, MQTT-3.11.3-1.
+    """
     for expected in SIZES[packet]:
         data = bytes.fromhex(expected)
         assert ANSWERS[packet](PacketWriter(5, maximum_packet_bytes=len(data))) == data
@@ -79,7 +83,7 @@ def test_success_is_said_in_the_short_form_at_every_level() -> None:
 
 
 def test_identifier_that_is_not_found_is_said_so() -> None:
-    """MQTT-3.6.2-1, MQTT-3.7.2-1."""
+    """MQTT-3.6.2-1, MQTT-3.7.2-1; nothing that explains it goes with it: MQTT-3.6.2-2 and -3, MQTT-3.7.2-2 and -3."""
     writer = PacketWriter(5)
     assert writer.pubrel(10, ReasonCode.PACKET_IDENTIFIER_NOT_FOUND) == bytes.fromhex("62 03 000A 92")
     assert writer.pubcomp(10, ReasonCode.PACKET_IDENTIFIER_NOT_FOUND) == bytes.fromhex("70 03 000A 92")
@@ -114,6 +118,7 @@ def test_disconnect_leaves_out_what_does_not_fit() -> None:
 
 
 def test_publish_has_the_properties_of_its_level() -> None:
+    """MQTT-2.2.1-2: and no packet identifier at QoS 0."""
     properties = PublishProperties(payload_format_indicator=0, subscription_identifiers=(1, 128), content_type="text")
     with_properties = "32 18 0001 61 000A 0E 01 00 0B 01 0B 8001 03 0004 74657874"
     header = PacketWriter(5).publish_header("a", 4, qos=1, packet_identifier=10, properties=properties)
