@@ -73,8 +73,11 @@ class Passages:
             letter = letters.get(message.msg_id if sent is None else sent.message.msg_id)
             if letter is not None:
                 self._note_dead_letter(unit, queue, message, letter)
-            elif sent is not None and message.origin:
-                self._note_departure(unit, state, target, message, sent, passages)
+            elif sent is not None:
+                if message.origin:
+                    self._note_departure(unit, state, message, sent, passages)
+                if sent.message.is_persistent and sent.message.descriptor.report & MQRO_NAN:
+                    self._keep(unit, target, message, sent)
 
     def _read(self, message: Message) -> Transmission | None:
         """What is in a message of a transmission queue; None for one that a channel cannot have sent."""
@@ -87,7 +90,6 @@ class Passages:
         self,
         unit: UnitOfWork,
         state: LocalState,
-        target: Target,
         message: Message,
         sent: Transmission,
         passages: dict[str, Passage],
@@ -97,8 +99,6 @@ class Passages:
         if passage is None:
             passage = passages[sent.queue_name] = _passage(sent.queue_name, state)
         unit.notes.append((NoteKind.FORWARDED, now_us, message.sequence, sent.message.msg_id, passage))
-        if sent.message.is_persistent and sent.message.descriptor.report & MQRO_NAN:
-            self._keep(unit, target, message, sent)
 
     def _keep(self, unit: UnitOfWork, target: Target, message: Message, sent: Transmission) -> None:
         """A copy of what was sent, for as long as its broker may refuse it."""

@@ -43,10 +43,10 @@ class Store:
         self.notes += notes
         return b"notes"
 
-    def put(self, **fields: object) -> Message:
+    def put(self, *, origin: bytes = ORIGIN_OF_PUMP, **fields: object) -> Message:
         """A message of an MQTT client for queue STOCK of the target, on its transmission queue."""
         said = {"persistence": MQPER_PERSISTENT, "report": MQRO_NAN, "msg_id": MSG_ID, **fields}
-        message = Message(MessageDescriptor(**said), b"payload", ORIGIN_OF_PUMP)
+        message = Message(MessageDescriptor(**said), b"payload", origin)
         transmitted = transmission_message(
             message, queue_name="STOCK", queue_manager_name="", own_name="RFHBRIDGE", now_us=NOW_US
         )
@@ -99,6 +99,15 @@ def test_what_may_be_refused_later_is_kept_for_its_grace_time(store):
     (kept,) = store.messages(SENT_QUEUE)
     assert (kept.msg_id, kept.body, kept.origin) == (MSG_ID, b"payload", ORIGIN_OF_PUMP)
     assert kept.expires_us == NOW_US + 7_500_000
+
+
+def test_an_application_s_own_message_is_no_conversion_and_kept_all_the_same(store):
+    """A sweep's DeregSub, or a dead letter that was put back, for example: nobody else has it when it is refused."""
+    store.put(origin=b"")
+    store.commit(store.state())
+    store.engine.tick()
+    assert [note for note in store.notes if note[0] == NoteKind.FORWARDED] == []
+    assert [kept.msg_id for kept in store.messages(SENT_QUEUE)] == [MSG_ID]
 
 
 @pytest.mark.parametrize("fields", [{"report": 0}, {"persistence": MQPER_NOT_PERSISTENT}])
