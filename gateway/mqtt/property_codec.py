@@ -7,7 +7,7 @@ and value. One `PropertySection` for each place where properties stand knows whi
 from collections.abc import Callable
 from typing import Final, Generic, TypeVar
 
-from gateway.mqtt.errors import LimitExceeded, MalformedPacket, PeerError, ProtocolViolation, UsageError
+from gateway.mqtt.errors import LimitExceeded, MalformedPacket, ProtocolViolation, UsageError
 from gateway.mqtt.properties import (
     MAY_REPEAT,
     PROPERTIES,
@@ -27,9 +27,9 @@ from gateway.mqtt.reason_codes import ReasonCode
 from gateway.mqtt.wire import Fields, encode_binary, encode_text, encode_variable_number
 
 LONGEST_PROPERTIES_BYTES: Final = 262_144  # our choice: four fields of the largest size, in each packet
-MAXIMUM_USER_PROPERTIES: Final = 1_000  # our choice: one of 5 bytes takes some 150 in memory
+MAXIMUM_REPEATED: Final = 1_000  # our choice: a user property of 5 bytes takes some 150 in memory
 
-_WITH_VALUE_BYTES: Final = {Kind.BIT: 1, Kind.FLAG: 1, Kind.TWO_BYTES: 2, Kind.FOUR_BYTES: 4}
+_NUMBER_BYTES: Final = {Kind.BIT: 1, Kind.FLAG: 1, Kind.TWO_BYTES: 2, Kind.FOUR_BYTES: 4}
 _NO_PROPERTIES: Final = b"\x00"
 
 Values = TypeVar("Values", bound=tuple[object, ...])
@@ -38,7 +38,7 @@ Values = TypeVar("Values", bound=tuple[object, ...])
 class _Slot:
     """One property in one place: where its value stands in the tuple of that place."""
 
-    __slots__ = ("identifier", "index", "kind", "may_repeat", "minimum", "name")
+    __slots__ = ("identifier", "index", "kind", "may_repeat", "minimum", "name", "number_bytes")
 
     def __init__(self, index: int, name: str, row: Property) -> None:
         self.index = index
@@ -46,6 +46,7 @@ class _Slot:
         self.identifier = row.identifier
         self.kind = row.kind
         self.minimum = row.minimum
+        self.number_bytes = _NUMBER_BYTES.get(row.kind, 0)
         self.may_repeat = name in MAY_REPEAT
 
 
@@ -75,29 +76,37 @@ class PropertySection(Generic[Values]):
         section = Fields(fields.data, fields.position, fields.position + length)
         if section.end > fields.end:
             raise MalformedPacket(f"the properties of {self.name} reach past the packet")
-        values = list(self._defaults)
-        found: dict[int, list[object]] = {}
-        while section.position < section.end:
-            self._read_one(section, values, found)
-        for index, many in found.items():
-            if self._slots[index].may_repeat:
-                values[index] = tuple(many)
+        values = self._read_all(section)
         fields.position = section.end
         return self._make(*values)
 
-    def _read_one(self, section: Fields, values: list[object], found: dict[int, list[object]]) -> None:
-        identifier = section.variable_number()
-        slot = self._by_identifier.get(identifier)
-        if slot is None:
-            raise MalformedPacket(f"{self.name} has the property {identifier:02X}, which has no place there")
-        value = _read_value(section, slot)
-        many = found.setdefault(slot.index, [])
-        if many and not slot.may_repeat:
-            raise ProtocolViolation(f"{self.name} has the property {slot.name} twice")
-        if len(many) >= MAXIMUM_USER_PROPERTIES:
-            raise LimitExceeded(f"{self.name} has too many {slot.name}", ReasonCode.QUOTA_EXCEEDED)
+    def _read_all(self, section: Fields) -> list[object]:
+        """The values to the end of the section. No identifier is above 7F, so its first byte says what it is."""
+        values = list(self._defaults)
+        repeated: dict[int, list[object]] = {}
+        seen = 0
+        while section.position < section.end:
+            identifier = section.data[section.position]
+            slot = self._by_identifier.get(identifier)
+            if slot is None:
+                raise MalformedPacket(f"{self.name} has the property {identifier:02X}, which has no place there")
+            section.position += 1
+            value = _read_value(section, slot)
+            if slot.may_repeat:
+                self._gather(repeated.setdefault(slot.index, []), value, slot.name)
+                continue
+            if seen >> slot.index & 1:
+                raise ProtocolViolation(f"{self.name} has the property {slot.name} twice")
+            seen |= 1 << slot.index
+            values[slot.index] = value
+        for index, many in repeated.items():
+            values[index] = tuple(many)
+        return values
+
+    def _gather(self, many: list[object], value: object, name: str) -> None:
+        if len(many) >= MAXIMUM_REPEATED:
+            raise LimitExceeded(f"{self.name} has too many {name}", ReasonCode.QUOTA_EXCEEDED)
         many.append(value)
-        values[slot.index] = value
 
     def encode(self, values: Values | None, also: bytes = b"") -> bytes:
         """Length and properties; what is as if absent is left out. UsageError for what cannot be encoded.
@@ -122,20 +131,11 @@ def _read_value(section: Fields, slot: _Slot) -> object:
         return section.binary()
     if kind is Kind.TEXT_PAIR:
         return section.text(), section.text()
-    number_bytes = _WITH_VALUE_BYTES.get(kind)
-    number = int.from_bytes(section.take(number_bytes), "big") if number_bytes else section.variable_number()
-    problem = _problem_of(slot, number)
-    if problem is not None:
-        raise problem
+    size = slot.number_bytes
+    number = int.from_bytes(section.take(size), "big") if size else section.variable_number()
+    if number < slot.minimum or (size == 1 and number > 1):
+        raise ProtocolViolation(f"the property {slot.name} is {number}, which it must not be (section 2.2.2.2)")
     return number == 1 if kind is Kind.FLAG else number
-
-
-def _problem_of(slot: _Slot, number: int) -> PeerError | None:
-    if slot.kind in (Kind.BIT, Kind.FLAG) and number > 1:
-        return ProtocolViolation(f"the property {slot.name} is {number}, it must be 0 or 1")
-    if number < slot.minimum:
-        return ProtocolViolation(f"the property {slot.name} is {number}, it must be at least {slot.minimum}")
-    return None
 
 
 def _encode_slot(slot: _Slot, value: object) -> bytes:
@@ -158,7 +158,7 @@ def _encode_value(slot: _Slot, value: object) -> bytes:
     if slot.kind is Kind.VARIABLE:
         return encode_variable_number(value)
     try:
-        return value.to_bytes(_WITH_VALUE_BYTES[slot.kind], "big")
+        return value.to_bytes(slot.number_bytes, "big")
     except OverflowError:
         raise UsageError(f"{value} is too large for the property {slot.name}") from None
 

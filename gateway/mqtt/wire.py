@@ -120,7 +120,11 @@ class Fields:
 
     def number(self) -> int:
         """Two bytes, high byte first."""
-        return int.from_bytes(self.take(2), "big")
+        start = self.position
+        if start + 2 > self.end:
+            raise MalformedPacket("the packet ends inside a field")
+        self.position = start + 2
+        return self.data[start] << 8 | self.data[start + 1]
 
     def variable_number(self) -> int:
         """A variable byte integer, 0..268,435,455, in as few bytes as it needs (MQTT 5.0 section 1.5.5)."""

@@ -12,7 +12,7 @@ from gateway.mqtt.properties import (
     PublishProperties,
     WillProperties,
 )
-from gateway.mqtt.property_codec import LONGEST_PROPERTIES_BYTES, MAXIMUM_USER_PROPERTIES, PropertySection
+from gateway.mqtt.property_codec import LONGEST_PROPERTIES_BYTES, MAXIMUM_REPEATED, PropertySection
 from gateway.mqtt.reason_codes import ReasonCode
 from gateway.mqtt.wire import Fields, encode_variable_number
 
@@ -182,10 +182,10 @@ def test_length_that_reaches_past_the_packet_or_is_none_is_malformed(encoded: st
 
 def test_flood_of_user_properties_is_refused() -> None:
     one = "26 0000 0000"
-    values = _read("PUBLISH", one * MAXIMUM_USER_PROPERTIES)
+    values = _read("PUBLISH", one * MAXIMUM_REPEATED)
     assert isinstance(values, PublishProperties)
-    assert len(values.user_properties) == MAXIMUM_USER_PROPERTIES
-    fault = _fault("PUBLISH", one * (MAXIMUM_USER_PROPERTIES + 1))
+    assert len(values.user_properties) == MAXIMUM_REPEATED
+    fault = _fault("PUBLISH", one * (MAXIMUM_REPEATED + 1))
     assert isinstance(fault, LimitExceeded)
     assert fault.reason_code is ReasonCode.QUOTA_EXCEEDED
 
