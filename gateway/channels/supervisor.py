@@ -21,8 +21,8 @@ from mq_adapters.reasons import QueueManagerError, StoreError
 END_WAIT_S: Final = 5.0
 _RESTART_S: Final = 5.0
 _RUNNING: Final = "running"
-#: How a channel process is started.
-COMMAND: Final = (sys.executable, "-m", "gateway.channels")
+#: How a channel process is started: -P, for the folder that it works in is no place for programs.
+COMMAND: Final = (sys.executable, "-P", "-m", "gateway.channels")
 
 _log = logging.getLogger(__name__)
 

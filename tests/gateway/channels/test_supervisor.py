@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 
 from gateway.channels import supervisor
 from gateway.channels.protocol import Order, ProcessSettings
-from gateway.channels.supervisor import TargetProcess
+from gateway.channels.supervisor import COMMAND, TargetProcess
 from gateway.channels.target import Target
 from gateway.config import TargetSettings
 from mq_adapters.embedded.engine import Engine
@@ -113,6 +114,12 @@ def test_a_target_is_connected_when_each_of_its_channels_is_and_not_without_its_
     supervised(target, tmp_path, telling(json.dumps(found), *lines), hear)
     assert not target.is_connected
     assert (target.queue_manager_name, target.maximum_message_bytes("STOCK")) == ("QM1", 9)
+
+
+def test_a_channel_process_imports_nothing_from_the_folder_that_it_works_in(tmp_path):
+    (tmp_path / "orjson.py").write_text("open('imported', 'w').close()\nraise SystemExit(7)\n")
+    ended = subprocess.run(COMMAND, cwd=tmp_path, stdin=subprocess.DEVNULL, timeout=60, check=False)
+    assert (ended.returncode, list(tmp_path.glob("imported"))) == (0, []), "without settings it just ends"
 
 
 def test_an_endless_line_ends_the_process(target, tmp_path, monkeypatch):
