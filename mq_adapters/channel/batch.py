@@ -74,7 +74,8 @@ def take(
 ) -> list[Message]:
     """The next messages of a queue, in the unit of work that this opens; none, and no unit, when none come in time.
 
-    A message that must go with the next one is never the last, unless the queue ends with it.
+    A message that must go with the next one is never the last, unless the queue ends with it, or it is one of a chain
+    of them past `bytes`: two go together, and a chain that somebody has made must not fill the memory.
     """
     queue_manager.begin()
     first = get_or_none(queue_manager, queue_name, wait_s=LONGEST_WAIT_S)
@@ -95,6 +96,8 @@ def take(
         late = get_or_none(queue_manager, queue_name, wait_s=wait_s)
         batch += [] if late is None else [late]
     while is_kept_with_next(batch[-1]) and len(batch) < limits.most_messages:
+        if _bytes_left(batch, limits) <= 0 and any(map(is_kept_with_next, batch[-2:-1])):
+            break
         partner = get_or_none(queue_manager, queue_name)
         if partner is None:
             break

@@ -7,6 +7,7 @@ import pytest
 from mq_adapters.channel.batch import BatchLimits, BatchSize, most_messages, take
 from mq_adapters.channel.clock import Clock
 from mq_adapters.message import Message
+from mq_adapters.transmission import kept_with_next
 from tests.mq_adapters.channel.conftest import TRANSMISSION_QUEUE, World
 from tests.mq_adapters.channel.faults import FaultyConnection
 
@@ -31,6 +32,18 @@ def test_a_batch_takes_what_is_there_up_to_its_messages(world: World):
     assert len(take_now(world, connection)) == 10
     connection.commit()
     assert len(take_now(world, connection)) == 2
+
+
+def test_a_chain_of_messages_that_are_to_go_together_fills_no_memory(world: World):
+    """Two go together; whoever says it of a thousand large ones has put them there by hand."""
+    for _ in range(20):
+        world.send_pair(b"x" * 1_000, b"last of a pair")
+    for message in tuple(world.here.hand.browse(TRANSMISSION_QUEUE)):
+        taken = world.here.hand.get(TRANSMISSION_QUEUE, msg_id=message.msg_id)
+        world.here.hand.put(TRANSMISSION_QUEUE, kept_with_next(taken))
+    taken = take_now(world, world.here.connect(), messages=2, most_messages=100, bytes=3_000)
+    assert sum(len(message.body) for message in taken) < 3 * 3_000
+    assert len(taken) < 40
 
 
 def test_a_small_batch_waits_for_more_and_no_longer_than_it_may(world: World):
