@@ -18,8 +18,8 @@ from gateway.config import Settings
 #: How long a stopping gateway waits for the exporter to write what is left, seconds.
 EXPORT_WAIT_S: Final = 30.0
 _RESTART_S: Final = 5.0
-#: How an exporter is started.
-_COMMAND: Final = (sys.executable, "-m", "gateway.audit_trail.exporter")
+#: How an exporter is started: -P, for the folder that the gateway was started in is no place for programs.
+_COMMAND: Final = (sys.executable, "-P", "-m", "gateway.audit_trail.exporter")
 
 _log = logging.getLogger(__name__)
 
