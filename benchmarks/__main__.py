@@ -10,6 +10,7 @@ from typing import Final
 from rich.console import Console
 
 from benchmarks import (
+    audit,
     channel,
     channel_ibm_mq,
     export,
@@ -25,7 +26,8 @@ from benchmarks.figures import Report, print_report
 from benchmarks.machine import this_machine
 from benchmarks.wire import BenchmarkError
 
-BENCHMARKS: Final[dict[str, Callable[[float], Report]]] = {
+#: Measured for a time each.
+_TIMED: Final[dict[str, Callable[[float], Report]]] = {
     module.NAME: module.run
     for module in (
         qos1_offline,
@@ -40,12 +42,14 @@ BENCHMARKS: Final[dict[str, Callable[[float], Report]]] = {
         headers,
     )
 }
+BENCHMARKS: Final = (*_TIMED, audit.NAME)
 _DEFAULT_SECONDS: Final = 10.0
 #: Columns of the output where it goes to a file.
 _FILE_COLUMNS: Final = 120
 
 _EXAMPLE: Final = """\
 example: python -m benchmarks --seconds 5 --json figures.json qos1_offline latency
+         python -m benchmarks --records 1000000 audit
 
 Nothing else should run on the machine meanwhile. mosquitto is measured beside the gateway where it is installed.
 """
@@ -58,16 +62,29 @@ def seconds_text(text: str) -> float:
     return seconds
 
 
+def records_number(text: str) -> int:
+    records = int(text)
+    if records < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a number of records above 0")
+    return records
+
+
 def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(
         prog="python -m benchmarks",
-        description="Measure the gateway, beside mosquitto where it is installed.",
+        description="Measure the gateway, beside mosquitto where it is installed, and the audit, beside DuckDB.",
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     made.add_argument("names", nargs="*", metavar="NAME", help=f"what to measure, default all: {', '.join(BENCHMARKS)}")
     made.add_argument(
         "--seconds", type=seconds_text, default=_DEFAULT_SECONDS, help="length of each single run (default %(default)s)"
+    )
+    made.add_argument(
+        "--records",
+        type=records_number,
+        default=audit.RECORDS,
+        help=f"size of the trail that `{audit.NAME}` audits (default %(default)s)",
     )
     made.add_argument("--json", type=Path, metavar="FILE", help="also write the figures there")
     return made
@@ -87,7 +104,7 @@ def main(arguments: list[str] | None = None) -> int:
     failed = False
     for name in asked.names or BENCHMARKS:
         try:
-            reports.append(BENCHMARKS[name](asked.seconds))
+            reports.append(audit.run(asked.records) if name == audit.NAME else _TIMED[name](asked.seconds))
         except BenchmarkError as error:
             print(f"{name}: {error}", file=sys.stderr)
             failed = True

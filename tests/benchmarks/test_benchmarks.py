@@ -29,7 +29,7 @@ def test_help_names_every_benchmark_and_shows_an_example(capsys: pytest.CaptureF
     assert "example: python -m benchmarks" in text
 
 
-@pytest.mark.parametrize("arguments", [["qos1"], ["--seconds", "0"], ["--seconds", "soon"]])
+@pytest.mark.parametrize("arguments", [["qos1"], ["--seconds", "0"], ["--seconds", "soon"], ["--records", "0"]])
 def test_a_wrong_argument_exits_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as exit_of:
         main(arguments)

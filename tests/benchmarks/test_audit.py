@@ -1,0 +1,62 @@
+"""The trail of the audit's benchmark is what a gateway writes, and both engines find the same in it."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks import sums_duckdb
+from benchmarks.made_trail import make_trail
+from benchmarks.peak_memory import PeakMemory
+from spark_audit.record import Kind
+from spark_audit.verify import Verdict, verify
+
+RECORDS = 3_000
+pytestmark = pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="reads memory from /proc")
+
+
+def test_made_trail_is_signed_linked_and_as_long_as_asked(tmp_path: Path) -> None:
+    made = make_trail(tmp_path / "trail", RECORDS)
+    checked = verify(tmp_path / "trail")
+    assert (checked.verdict, checked.records, checked.records_without_digest) == (Verdict.INTACT, made, 0)
+    assert RECORDS <= made < RECORDS + 1_000
+    records = [json.loads(line) for line in next((tmp_path / "trail").glob("*.jsonl")).read_bytes().splitlines()]
+    told = {Kind.STARTED, Kind.SESSION, Kind.ACCEPTED, Kind.PUT, Kind.DELIVERED, Kind.ACKNOWLEDGED, Kind.CONFIRMED}
+    assert {record["kind"] for record in records} == told
+    put = {record["exchange"] for record in records if record["kind"] == Kind.PUT and "exchange" in record}
+    assert put == {record["exchange"] for record in records if record["kind"] == Kind.ACCEPTED}
+    assert {record.get("qos") for record in records if record["kind"] == Kind.ACCEPTED} == {0, 1, 2}
+
+
+def test_sums_find_a_changed_line_a_missing_one_and_nothing_in_a_sound_trail(tmp_path: Path) -> None:
+    make_trail(tmp_path / "trail", RECORDS)
+    sound = sums_duckdb.main(tmp_path / "trail", tmp_path / "sound")
+    assert [sound[name]["found"] for name in ("hash", "chain", "gaps", "QoS")] == [0, 0, 0, 0]
+    assert sound["volumes"]["found"] > 0
+    segment = next((tmp_path / "trail").glob("*.jsonl"))
+    lines = segment.read_bytes().splitlines(keepends=True)
+    puts = [place for place, line in enumerate(lines) if b'"kind":"put"' in line and b'"qos":1' in line]
+    lines[100] = lines[100].replace(b'"at_us":1', b'"at_us":2')
+    del lines[puts[40]]
+    segment.write_bytes(b"".join(lines))
+    found = sums_duckdb.main(tmp_path / "trail", tmp_path / "changed")
+    assert [found[name]["found"] for name in ("hash", "chain", "gaps", "QoS")] == [1, 1, 1, 1]
+
+
+def test_peak_memory_counts_what_a_process_started() -> None:
+    held = "import time; data = bytearray(b'x') * 60_000_000; print('held', flush=True); time.sleep(60)"
+    parent = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {held!r}])"
+    with subprocess.Popen([sys.executable, "-c", parent], stdout=subprocess.PIPE, start_new_session=True) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"held\n"
+            with PeakMemory(process.pid) as memory:
+                pass
+        finally:
+            os.killpg(process.pid, 9)
+    assert memory.total_mib > 57
+    assert memory.of("python") > 57
+    assert memory.of("java") == 0
