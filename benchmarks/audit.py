@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from benchmarks.figures import Measure, Report, Row
 from benchmarks.made_trail import make_trail
-from benchmarks.peak_memory import PeakMemory
+from benchmarks.process_watch import ProcessWatch
 from benchmarks.wire import BenchmarkError
 
 NAME: Final = "audit"
@@ -51,11 +51,11 @@ def run(records: int) -> Report:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Ended:
-    """A process that has ended: what it printed, how long it took, and its memory at the peak."""
+    """A process that has ended: what it printed, how long it took, and what it used."""
 
     output: str
     seconds: float
-    memory: PeakMemory
+    watch: ProcessWatch
 
 
 def _report(folder: Path, records: int, made_s: float) -> Report:
@@ -85,9 +85,8 @@ def _of_audit(audit: _Ended, result: dict[str, Any]) -> Row:
         subject=_SPARK,
         case="the whole audit",
         measures=(
-            Measure(name="time", value=audit.seconds, unit="s"),
-            Measure(name="re-performance", value=seconds[_REPERFORMANCE], unit="s"),
-            *_memory(audit),
+            *_used(audit),
+            Measure(name="of the time re-performance", value=seconds[_REPERFORMANCE], unit="s"),
         ),
     )
 
@@ -95,18 +94,22 @@ def _of_audit(audit: _Ended, result: dict[str, Any]) -> Row:
 def _of_sums(ended: dict[str, _Ended], outcomes: dict[str, dict[str, dict[str, float]]]) -> Iterator[Row]:
     """The processes as a whole, then each step in both."""
     for subject, process in ended.items():
-        time_s = Measure(name="time", value=process.seconds, unit="s")
-        yield Row(subject=subject, case="the same sums", measures=(time_s, *_memory(process)))
+        yield Row(subject=subject, case="the same sums", measures=_used(process))
     for step in outcomes[_SPARK]:
         for subject, steps in outcomes.items():
             time_s = Measure(name="time", value=steps[step]["seconds"], unit="s")
             yield Row(subject=subject, case=step, measures=(time_s,))
 
 
-def _memory(ended: _Ended) -> tuple[Measure, ...]:
-    memory = ended.memory
-    java = (Measure(name="of it Java", value=memory.of("java"), unit="MiB"),) if memory.of("java") else ()
-    return (Measure(name="memory", value=memory.total_mib, unit="MiB"), *java)
+def _used(ended: _Ended) -> tuple[Measure, ...]:
+    watch = ended.watch
+    java = (Measure(name="of it Java", value=watch.peak_mib_of("java"), unit="MiB"),)
+    return (
+        Measure(name="time", value=ended.seconds, unit="s"),
+        Measure(name="CPU", value=watch.cpu_s, unit="s"),
+        Measure(name="memory", value=watch.peak_mib, unit="MiB"),
+        *(java if watch.peak_mib_of("java") else ()),
+    )
 
 
 def _notes(audit: _Ended, sums: dict[str, _Ended], result: dict[str, Any], made_s: float) -> tuple[str, ...]:
@@ -114,7 +117,7 @@ def _notes(audit: _Ended, sums: dict[str, _Ended], result: dict[str, Any], made_
     ratio = sums[_SPARK].seconds / sums[_DUCKDB].seconds
     return (
         f"{len(result['controls'])} controls, {performed:,} conversions performed again, verdict {result['verdict']}; "
-        f"Python had {audit.memory.of('python'):,.0f} MiB at its peak. The trail was made in {made_s:.0f} s.",
+        f"Python had {audit.watch.peak_mib_of('python'):,.0f} MiB at its peak. The trail was made in {made_s:.0f} s.",
         f"For the same sums, start and reading included, Spark takes {ratio:.1f} times as long as DuckDB.",
         "DuckDB performs no conversion again, so that the whole audit has nothing beside it.",
     )
@@ -129,7 +132,7 @@ def _ended(module: str, *arguments: str) -> _Ended:
     started_s = time.perf_counter()
     with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as said:
         process = subprocess.Popen(command, stdout=output, stderr=said, env=environment)
-        with PeakMemory(process.pid) as memory:
+        with ProcessWatch(process.pid) as watch:
             try:
                 code = process.wait()
             except BaseException:
@@ -142,7 +145,7 @@ def _ended(module: str, *arguments: str) -> _Ended:
         if code:
             last = (said.read().strip() or "nothing said").splitlines()[-1]
             raise BenchmarkError(f"{module} ended with {code}: {last}")
-        return _Ended(output=output.read(), seconds=seconds, memory=memory)
+        return _Ended(output=output.read(), seconds=seconds, watch=watch)
 
 
 def _size_gb(folder: Path) -> float:

@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks import sums_duckdb
 from benchmarks.made_trail import make_trail
-from benchmarks.peak_memory import PeakMemory
+from benchmarks.process_watch import ProcessWatch
 from spark_audit.record import Kind
 from spark_audit.verify import Verdict, verify
 
@@ -46,17 +46,18 @@ def test_sums_find_a_changed_line_a_missing_one_and_nothing_in_a_sound_trail(tmp
     assert [found[name]["found"] for name in ("hash", "chain", "gaps", "QoS")] == [1, 1, 1, 1]
 
 
-def test_peak_memory_counts_what_a_process_started() -> None:
+def test_watch_counts_what_a_process_started() -> None:
     held = "import time; data = bytearray(b'x') * 60_000_000; print('held', flush=True); time.sleep(60)"
     parent = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {held!r}])"
     with subprocess.Popen([sys.executable, "-c", parent], stdout=subprocess.PIPE, start_new_session=True) as process:
         try:
             assert process.stdout is not None
             assert process.stdout.readline() == b"held\n"
-            with PeakMemory(process.pid) as memory:
+            with ProcessWatch(process.pid) as watch:
                 pass
         finally:
             os.killpg(process.pid, 9)
-    assert memory.total_mib > 57
-    assert memory.of("python") > 57
-    assert memory.of("java") == 0
+    assert watch.peak_mib > 57
+    assert watch.peak_mib_of("python") > 57
+    assert watch.peak_mib_of("java") == 0
+    assert watch.cpu_s > 0

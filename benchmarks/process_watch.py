@@ -1,4 +1,4 @@
-"""The most memory that a process and all that it started had at one time, by program, from /proc."""
+"""What a process and all that it started took: CPU time, and the most memory at one time by program, from /proc."""
 
 import contextlib
 import threading
@@ -6,13 +6,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from benchmarks.servers import cpu_s
+
 _PROC: Final = Path("/proc")
 _INTERVAL_S: Final = 0.5
 #: Of /proc/PID/stat, counted behind the name of the program.
 _PARENT: Final = 1
 
 
-class PeakMemory:
+class ProcessWatch:
     """Looks every half second while it is entered. Pages that processes share count once (proportional set size)."""
 
     def __init__(self, process_id: int) -> None:
@@ -20,9 +22,16 @@ class PeakMemory:
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self._peaks: dict[str, float] = {}
-        self.total_mib = 0.0
+        self._used_s: dict[int, float] = {}
+        #: Memory of all processes together at its peak, MiB.
+        self.peak_mib = 0.0
 
-    def of(self, program: str) -> float:
+    @property
+    def cpu_s(self) -> float:
+        """CPU seconds of all processes; what one used after the last look at it is not counted."""
+        return sum(self._used_s.values())
+
+    def peak_mib_of(self, program: str) -> float:
         """The peak of all processes whose program has a name that begins so, MiB."""
         return max((size for name, size in self._peaks.items() if name.startswith(program)), default=0.0)
 
@@ -42,10 +51,11 @@ class PeakMemory:
             for process_id in _family(self._process_id):
                 with contextlib.suppress(OSError, StopIteration):
                     name = (_PROC / str(process_id) / "comm").read_text().strip()
+                    self._used_s[process_id] = cpu_s(process_id)
                     now[name] = now.get(name, 0.0) + _share_mib(process_id)
             for name, size in now.items():
                 self._peaks[name] = max(self._peaks.get(name, 0.0), size)
-            self.total_mib = max(self.total_mib, sum(now.values()))
+            self.peak_mib = max(self.peak_mib, sum(now.values()))
             if self._ended.wait(_INTERVAL_S):
                 return
 
