@@ -201,7 +201,8 @@ class Bridge:
         self._subscriptions.tick(now_us)
         self._replies.tick(now_us)
         self._counts.tick(now_us)
-        if self._has_targets and now_us >= self._sweep_us:
+        is_swept = self._sweep_us - _SWEEP_US <= now_us < self._sweep_us  # a clock may be set back
+        if self._has_targets and not is_swept:
             self._sweep_us = now_us + _SWEEP_US
             self._to_mqtt.discard_unknown()
             self._registrations.reconcile()

@@ -87,7 +87,7 @@ class Replies:
 
     def tick(self, now_us: int) -> None:
         """Several times a second: notices whose copy has come, or that have waited long enough."""
-        if not self._waiting or now_us < self._retry_us:
+        if not self._waiting or self._retry_us - _RETRY_US <= now_us < self._retry_us:  # a clock may be set back
             return
         self._retry_us = now_us + _RETRY_US
         for msg_id, (message, until_us) in tuple(self._waiting.items()):

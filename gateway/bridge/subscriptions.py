@@ -99,6 +99,7 @@ class Subscriptions:
         self._replies = replies
         self._maximum_subscriptions = maximum_subscriptions
         self._answer_timeout_us = int(answer_timeout_s * 1_000_000)
+        self._ticked_us = 0
         #: Packets that wait, by session and in the order of arrival.
         self._under_way: dict[ClientSession, list[_Packet]] = {}
 
@@ -200,8 +201,12 @@ class Subscriptions:
         return unneeded
 
     def tick(self, now_us: int) -> None:
-        """Gives up packets that waited too long for an answer."""
-        late = [each for packets in self._under_way.values() for each in packets if each.deadline_us <= now_us]
+        """Gives up packets that waited too long for an answer. A clock that is set back makes none wait longer."""
+        set_back_us, self._ticked_us = max(0, self._ticked_us - now_us), now_us
+        under_way = [each for packets in self._under_way.values() for each in packets]
+        for packet in under_way:
+            packet.deadline_us -= set_back_us
+        late = [packet for packet in under_way if packet.deadline_us <= now_us]
         for packet in late:
             for msg_id, (topic_filter, destination) in packet.waiting.items():
                 self._time_out(packet, msg_id, topic_filter, destination)

@@ -210,6 +210,16 @@ def test_what_a_real_broker_refuses_is_found_by_its_negative_notification(
     assert dead.body.endswith(b"precious")
 
 
+def test_a_clock_that_is_set_back_holds_up_no_notice(world: World) -> None:
+    msg_id = publish(world)
+    notify(world, msg_id)
+    pass_time(world, 1)
+    world.now_us -= 3_600_000_000
+    deliver(world)
+    pass_time(world, 1)
+    assert len(world.messages(DEAD_LETTERS)) == 1
+
+
 def test_answers_that_never_come_take_no_memory_for_ever(new_world: NewWorld, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each SUBSCRIBE that runs into its time limit leaves an answer that may still come."""
     monkeypatch.setattr("gateway.bridge.replies._EXPECTED_ANSWERS", 3)

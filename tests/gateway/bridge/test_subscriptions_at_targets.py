@@ -299,6 +299,30 @@ def test_by_configuration_a_subscription_is_granted_in_an_outage_and_registered_
     assert link.taken() == written("32 08 0003 'a/b' 0001 'A'")
 
 
+def test_a_clock_that_is_set_back_lets_no_subscribe_wait_longer(new_world: NewWorld) -> None:
+    world = new_world(**configured())
+    link = world.connect("self")
+    pass_time(world, 1)
+    world.receive(link, SUBSCRIBE)
+    pass_time(world, 5)
+    pass_time(world, -3_600)
+    assert link.taken() == b"", "five of its ten seconds have passed"
+    pass_time(world, 6)
+    assert link.taken() == written("90 03 0001 80")
+
+
+def test_a_clock_that_is_set_back_leaves_nothing_of_an_ended_session(new_world: NewWorld) -> None:
+    world = new_world(**configured())
+    pass_time(world, -3_600)
+    unit = world.engine.begin()
+    message = Message(MessageDescriptor(correl_id=b"RFHS" + bytes(20)), b"too late")
+    world.engine.put(unit, world.engine.queue(SUBSCRIBER_QUEUE), message)
+    world.engine.submit(unit)
+    world.run()
+    pass_time(world, 61)
+    assert world.depth(SUBSCRIBER_QUEUE) == 0
+
+
 @pytest.mark.parametrize("in_outage", ["refuse", "grant"])
 def test_a_subscription_at_a_full_target_is_refused_at_once(new_world: NewWorld, in_outage: str) -> None:
     """Clients that ask again and again in an outage must not fill what publishers are held back from."""
