@@ -22,11 +22,17 @@ _IBM_LIBRARIES = re.compile(r"libmq[im]|pymqe|ibmmqc")
 Table = Mapping[str, object]
 
 
-def wait_until(condition: Callable[[], bool], what: str, *, limit_s: float = PATIENCE_S) -> None:
-    """Waits until a condition of other processes holds."""
+def wait_until(
+    condition: Callable[[], bool],
+    what: str,
+    *,
+    limit_s: float = PATIENCE_S,
+    found: Callable[[], object] = lambda: "",
+) -> None:
+    """Waits until a condition of other processes holds; `found` tells what there was when it did not come to hold."""
     deadline = time.monotonic() + limit_s
     while not condition():
-        assert time.monotonic() < deadline, f"not within {limit_s} s: {what}"
+        assert time.monotonic() < deadline, f"not within {limit_s} s: {what}\n{found()}"
         select.select([], [], [], 0.02)
 
 
@@ -103,17 +109,14 @@ class TargetGateway(Gateway):
 
     def wait_for_channel(self, state: str, name: str = OUT, *, limit_s: float = PATIENCE_S) -> dict[str, str]:
         """Waits until a channel has that state; returns how it stands then."""
-        found: dict[str, str] = {}
+        shown: dict[str, str] = {}
 
         def has_it() -> bool:
-            found.update(self.channel(name))
-            return found["STATUS"] == state
+            shown.update(self.channel(name))
+            return shown["STATUS"] == state
 
-        try:
-            wait_until(has_it, f"{name} is {state}", limit_s=limit_s)
-        except AssertionError as error:
-            raise AssertionError(f"{error}\n{found}\n{self.log}") from error
-        return found
+        wait_until(has_it, f"{name} is {state}", limit_s=limit_s, found=lambda: f"{shown}\n{self.log}")
+        return shown
 
     def try_now(self, *names: str) -> None:
         """Ends the wait of channels for their next attempt, by default of all."""

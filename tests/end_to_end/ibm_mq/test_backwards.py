@@ -15,7 +15,7 @@ TOPIC = "back/a"
 LAST = b"the last one"
 #: Sensors publish half of it at QoS 1 and 2 by turns, an application of the queue manager the other half, persistent.
 SCALES = {
-    "short": Scale(clients=2, messages_each=125, calls_a_loss=120, batch_messages=20, kills=2, patience_s=60),
+    "short": Scale(clients=2, messages_each=125, calls_a_loss=120, batch_messages=20, kills=2, patience_s=150),
     "full": Scale(clients=4, messages_each=2_500, calls_a_loss=500, batch_messages=100, kills=10, patience_s=1_500),
 }
 
@@ -35,8 +35,9 @@ def publish_through_kills(
             due = sent - len(part) // 2
             wait_until(
                 lambda due=due: all(_application_payloads(each) >= due for each in subscribers),
-                f"half of part {number} is delivered, {[each.error for each in subscribers]}\n{gateway.log}",
+                f"half of part {number} is delivered",
                 limit_s=scale.patience_s,
+                found=lambda: f"{[each.error for each in subscribers]}\n{gateway.log}",
             )
             gateway.kill_and_restart()
     return payloads
@@ -78,6 +79,7 @@ def test_each_publication_reaches_persistent_sessions_as_its_qos_says_through_lo
         ),
         "everything is delivered",
         limit_s=scale.patience_s,
+        found=lambda: gateway.log,
     )
     assert sum(central.control.clear_faults()) >= scale.messages / scale.calls_a_loss
     central.publish(LAST, topic=TOPIC)

@@ -23,7 +23,10 @@ LATE_S = 0.2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
-    """How much a proof does. `calls_a_loss`: connections break once in so many calls, on average."""
+    """How much a proof does. `calls_a_loss`: connections break once in so many calls, on average.
+
+    Two losses of one channel in a row cost it 10 seconds, a third one 60: `patience_s` has room for both.
+    """
 
     clients: int
     messages_each: int
@@ -38,7 +41,7 @@ class Scale:
 
 
 SCALES = {
-    "short": Scale(clients=6, messages_each=250, calls_a_loss=100, batch_messages=20, kills=2, patience_s=60),
+    "short": Scale(clients=6, messages_each=250, calls_a_loss=100, batch_messages=20, kills=2, patience_s=150),
     "full": Scale(clients=20, messages_each=5_000, calls_a_loss=500, batch_messages=100, kills=10, patience_s=1_500),
 }
 
@@ -69,8 +72,9 @@ def kill_in_the_middle(gateway: TargetGateway, publishers: list[ExactPublisher],
     for kill in range(1, kills + 1):
         wait_until(
             lambda due=total * kill // (kills + 1): central.depth(QUEUE) >= due,
-            f"kill {kill}: as much has arrived, {[each.error for each in publishers]}\n{gateway.log}",
+            f"kill {kill}: as much has arrived",
             limit_s=SCALES["full"].patience_s,
+            found=lambda: f"{[each.error for each in publishers]}\n{gateway.log}",
         )
         gateway.kill_and_restart()
 
@@ -89,7 +93,12 @@ def publish_all(
     for publisher in publishers:
         publisher.join(scale.patience_s)
         assert publisher.is_done(), (publisher.error, gateway.log)
-    wait_until(lambda: central.depth(QUEUE) >= scale.messages, "all have arrived", limit_s=scale.patience_s)
+    wait_until(
+        lambda: central.depth(QUEUE) >= scale.messages,
+        "all have arrived",
+        limit_s=scale.patience_s,
+        found=lambda: gateway.log,
+    )
     return publishers
 
 
