@@ -18,7 +18,7 @@ from typing import Final
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
-from pyspark.sql.types import BinaryType
+from pyspark.sql.types import BinaryType, BooleanType, IntegerType, StringType, StructField, StructType
 
 #: The longest message that IBM MQ takes, bytes (MAXMSGL).
 LONGEST_MESSAGE_BYTES: Final = 104_857_600
@@ -32,8 +32,15 @@ _CHECKSUM: Final = ".crc"
 _UNFINISHED: Final = (".part", ".partial", ".tmp", ".inprogress", ".crdownload", "._copying_")
 _UNFINISHED_FOLDER: Final = "_temporary"
 _DESCRIPTION: Final = {"format": "string", "ccsid": "int", "encoding": "int"}
-_MADE: Final = (
-    "name string, made binary, made_format string, made_ccsid int, made_encoding int, report string, is_refused boolean"
+_MADE: Final = StructType(
+    [
+        StructField("made", BinaryType()),
+        StructField("made_format", StringType()),
+        StructField("made_ccsid", IntegerType()),
+        StructField("made_encoding", IntegerType()),
+        StructField("report", StringType()),
+        StructField("is_refused", BooleanType()),
+    ]
 )
 
 
@@ -98,12 +105,7 @@ def read_messages(spark: SparkSession, files: ArchiveFiles) -> DataFrame:
         nothing = [sf.lit(None).cast(kind).alias(name) for name, kind in _DESCRIPTION.items()]
         return content.select("name", "data", "size_bytes", *nothing)
     frame = read_parquet(spark, files)
-    name = _name_of(frame, files)
-    _check_binary(frame, "data")
-    described = [_described(frame, column, column, kind) for column, kind in _DESCRIPTION.items()]
-    size = sf.octet_length("data").cast("long")
-    data = sf.when(size <= LONGEST_MESSAGE_BYTES, sf.col("data"))
-    return frame.select(name.alias("name"), data.alias("data"), size.alias("size_bytes"), *described)
+    return frame.select(*_messages(frame, files))
 
 
 def read_files(spark: SparkSession, files: ArchiveFiles) -> DataFrame:
@@ -128,41 +130,50 @@ def holds_conversions(spark: SparkSession, files: ArchiveFiles) -> bool:
     return files.is_parquet and "converted" in read_parquet(spark, files).columns
 
 
+def without_conversions(messages: DataFrame) -> DataFrame:
+    """A row for each message, as `paired` has it, with nothing that was made of it."""
+    nothing = {field.name: sf.lit(None).cast(field.dataType).alias(field.name) for field in _MADE.fields}
+    return _flagged(messages.withColumns(nothing).withColumn("has_message", sf.lit(True)))
+
+
+def pairs_in_rows(spark: SparkSession, files: ArchiveFiles) -> DataFrame:
+    """A row for each message of Parquet, as `paired` has it, with what its own row says was made of it."""
+    frame = read_parquet(spark, files)
+    made = _made(frame, "converted", "converted_")
+    known = _messages(frame, files)
+    return _flagged(frame.select(*known, *made).withColumn("has_message", sf.lit(True)))
+
+
 def read_conversions(spark: SparkSession, files: ArchiveFiles, source: ArchiveFiles) -> DataFrame:
-    """What conversions made, by the name of the message: of `source`, or in the same rows where both are one folder."""
+    """What conversions made, in a folder of its own, by the name that the message has in `source`."""
     if not files.is_parquet:
         return _read_converted_files(spark, files)
     frame = read_parquet(spark, files)
-    is_same = files.folder == source.folder
-    made = "converted" if is_same or "converted" in frame.columns else "data"
-    _check_binary(frame, made)
-    prefix = "converted_" if is_same else ""
-    is_refused = sf.col("error").isNotNull() if "error" in frame.columns else sf.lit(False)
-    return frame.select(
-        _name_of(frame, source, files).alias("name"),
-        sf.when(sf.octet_length(made) <= LONGEST_MESSAGE_BYTES, sf.col(made)).alias("made"),
-        *(_described(frame, f"{prefix}{column}", f"made_{column}", kind) for column, kind in _DESCRIPTION.items()),
-        _described(frame, "report", "report", "string"),
-        is_refused.alias("is_refused"),
-    )
+    made = _made(frame, "converted" if "converted" in frame.columns else "data", "")
+    return frame.select(_name_of(frame, source, files).alias("name"), *made)
 
 
-def together(messages: DataFrame, made: DataFrame | None) -> DataFrame:
+def paired(messages: DataFrame, made: DataFrame) -> DataFrame:
     """A row for each name: the message and what was made of it, each where it is there.
 
-    Of a name that stands twice nobody knows which goes with which: its messages are there alone, and marked.
+    Of a name that stands twice nobody knows which goes with which: its rows are there alone, and marked.
     """
-    if made is None:
-        made = messages.sparkSession.createDataFrame([], _MADE)
     doubled = _doubled(messages).union(_doubled(made)).distinct()
     known = messages.withColumn("has_message", sf.lit(True))
-    pairs = known.join(doubled, "name", "left_anti").join(
-        made.join(doubled, "name", "left_anti").withColumn("has_made", sf.col("made").isNotNull()), "name", "full_outer"
+    single = known.join(doubled, "name", "left_anti").join(
+        made.join(doubled, "name", "left_anti"), "name", "full_outer"
     )
-    rest = known.join(doubled, "name", "left_semi").withColumn("is_doubled", sf.lit(True))
-    whole = pairs.unionByName(rest, allowMissingColumns=True)
-    flags = ("has_message", "has_made", "is_refused", "is_doubled")
-    return whole.withColumns({flag: sf.coalesce(flag, sf.lit(False)) for flag in flags})
+    alone = [frame.join(doubled, "name", "left_semi").withColumn("is_doubled", sf.lit(True)) for frame in (known, made)]
+    for frame in alone:
+        single = single.unionByName(frame, allowMissingColumns=True)
+    return _flagged(single)
+
+
+def _flagged(pairs: DataFrame) -> DataFrame:
+    whole = pairs.withColumn("has_made", sf.col("made").isNotNull())
+    missing = {name: sf.lit(False) for name in ("is_doubled",) if name not in whole.columns}
+    flags = ("has_message", "is_refused", "is_doubled")
+    return whole.withColumns(missing).withColumns({flag: sf.coalesce(flag, sf.lit(False)) for flag in flags})
 
 
 # -- files ---------------------------------------------------------------------------------------------------------
@@ -206,6 +217,26 @@ def _read_converted_files(spark: SparkSession, files: ArchiveFiles) -> DataFrame
 
 
 # -- Parquet -------------------------------------------------------------------------------------------------------
+
+
+def _messages(frame: DataFrame, files: ArchiveFiles) -> list[Column]:
+    name = _name_of(frame, files)
+    _check_binary(frame, "data")
+    size = sf.octet_length("data").cast("long")
+    data = sf.when(size <= LONGEST_MESSAGE_BYTES, sf.col("data"))
+    described = [_described(frame, column, column, kind) for column, kind in _DESCRIPTION.items()]
+    return [name.alias("name"), data.alias("data"), size.alias("size_bytes"), *described]
+
+
+def _made(frame: DataFrame, data: str, prefix: str) -> list[Column]:
+    _check_binary(frame, data)
+    is_refused = sf.col("error").isNotNull() if "error" in frame.columns else sf.lit(False)
+    return [
+        sf.when(sf.octet_length(data) <= LONGEST_MESSAGE_BYTES, sf.col(data)).alias("made"),
+        *(_described(frame, f"{prefix}{column}", f"made_{column}", kind) for column, kind in _DESCRIPTION.items()),
+        _described(frame, "report", "report", "string"),
+        is_refused.alias("is_refused"),
+    ]
 
 
 def _check_binary(frame: DataFrame, column: str) -> None:

@@ -14,9 +14,11 @@ from spark_audit.archive import (
     ArchiveFiles,
     archive_files,
     holds_conversions,
+    paired,
+    pairs_in_rows,
     read_conversions,
     read_messages,
-    together,
+    without_conversions,
 )
 from spark_audit.archive_examination import examined
 from spark_audit.audit import not_evaluable
@@ -88,10 +90,8 @@ def audit_archive(
     """The result for an archive. Raises ArchiveError for one that lacks what is needed, and PySpark's errors."""
     for name, value in _BATCHES.items():
         spark.conf.set(name, value)
-    messages = archive.messages
-    with_pairs = archive.converted is not None or holds_conversions(spark, messages)
-    made = read_conversions(spark, archive.converted or messages, messages) if with_pairs else None
-    outcomes = examined(together(read_messages(spark, messages), made), wish).persist()
+    frame, with_pairs = _read(spark, archive)
+    outcomes = examined(frame, wish).persist()
     try:
         scope = _scope(outcomes, archive)
         if reason := _why_not_evaluable(outcomes):
@@ -113,6 +113,16 @@ def audit_archive(
         )
     finally:
         outcomes.unpersist()
+
+
+def _read(spark: SparkSession, archive: ArchiveToAudit) -> tuple[DataFrame, bool]:
+    """The messages with what was made of them, and whether the archive says that at all."""
+    if archive.converted is not None:
+        made = read_conversions(spark, archive.converted, archive.messages)
+        return paired(read_messages(spark, archive.messages), made), True
+    if holds_conversions(spark, archive.messages):
+        return pairs_in_rows(spark, archive.messages), True
+    return without_conversions(read_messages(spark, archive.messages)), False
 
 
 def _scope(outcomes: DataFrame, archive: ArchiveToAudit) -> Scope:

@@ -78,7 +78,7 @@ _SCHEMA: Final = pa.schema(
 
 
 def examined(archive: DataFrame, wish: Wish) -> DataFrame:
-    """The outcomes of an archive as `archive.together` gives it."""
+    """The outcomes of an archive as `archive.paired` has it."""
     return archive.mapInArrow(partial(_examine_batches, wish=wish), from_arrow_schema(_SCHEMA))
 
 

@@ -9,7 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from spark_audit.controls import reperformance, single_rules
-from spark_audit.controls.control import Control, Scope, Severity, message_subject, violations
+from spark_audit.controls.control import Control, Scope, Severity, all_of, message_subject, violations
 from spark_audit.reperform.outcome import Status
 
 _NINE: Final = "seed 003: table of functionally equivalent fields"
@@ -35,7 +35,16 @@ def _unpaired(outcomes: DataFrame) -> DataFrame:
         sf.lit("there is no conversion of it")
     )
     alone = ~sf.col("has_message") & sf.col("has_made")
-    return _found(known, without, detail).unionByName(_found(known, alone, "it was converted from no message here"))
+    return all_of(
+        _found(known, without, detail),
+        _found(known, alone, "it was converted from no message here"),
+        _found(outcomes, sf.col("is_doubled"), "its name stands twice: nothing says which was made of which"),
+    )
+
+
+def _twice(outcomes: DataFrame) -> DataFrame:
+    names = outcomes.where("has_message").groupBy("gateway", "sequence", "message_id").count()
+    return _found(names, sf.col("count") > 1, sf.format_string("%d messages have this name", "count"))
 
 
 def _other_bytes(outcomes: DataFrame) -> DataFrame:
@@ -84,7 +93,7 @@ NAMES: Final = Control(
     severity=Severity.WARNING,
     source="spark_audit/archive.py",
     scope=Scope.CONVERSIONS,
-    rule=lambda outcomes: _found(outcomes, sf.col("is_doubled"), "its name stands more than once"),
+    rule=_twice,
 )
 PAIRED: Final = Control(
     identifier="archive.paired",

@@ -181,7 +181,7 @@ def test_pairs_in_the_rows_of_parquet_are_compared(spark: SparkSession, audit: A
     spark.createDataFrame(rows, schema).write.parquet(str(tmp_path / "parquet"))
     result = audit(tmp_path / "parquet")
     assert _found(result) == {
-        "archive.names": ["message twice: its name stands more than once"] * 2,
+        "archive.names": ["message twice: 2 messages have this name"],
         "archive.paired": ["message refused: it was refused, though it can be converted"],
         "archive.body": ["message wrong: the bytes behind the headers are others"],
     }
@@ -198,6 +198,17 @@ def test_clean_messages_beside_a_file_that_spark_passes_over_are_not_evaluable(a
     result = audit({"one": PUBLISH, "_hidden": PUBLISH[:10], ".hidden/two": PUBLISH})
     assert (result.verdict, result.scope.lines_set_aside) == (Verdict.NOT_EVALUABLE, 2)
     assert result.scope.torn_files == (".hidden/two", "_hidden")
+
+
+def test_conversions_whose_names_stand_twice_are_not_taken_for_those_of_a_message(
+    spark: SparkSession, audit: Audit, tmp_path: Path
+) -> None:
+    made = [("one", bytearray(PUBLISH_2)), ("two", bytearray(PUBLISH_2)), ("two", bytearray(b"x")), ("ghost", None)]
+    spark.createDataFrame(made, "id string, data binary").write.parquet(str(tmp_path / "parquet"))
+    result = audit({"one": PUBLISH, "two": PUBLISH}, tmp_path / "parquet")
+    assert _found(result) == {
+        "archive.paired": ["message two: its name stands twice: nothing says which was made of which"] * 3
+    }
 
 
 @pytest.mark.parametrize(
