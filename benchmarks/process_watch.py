@@ -9,13 +9,13 @@ from typing import Final, Self
 from benchmarks.servers import cpu_s
 
 _PROC: Final = Path("/proc")
-_INTERVAL_S: Final = 0.5
+_INTERVAL_S: Final = 1.0
 #: Of /proc/PID/stat, counted behind the name of the program.
 _PARENT: Final = 1
 
 
 class ProcessWatch:
-    """Looks every half second while it is entered. Pages that processes share count once (proportional set size)."""
+    """Looks every second while it is entered. Pages that processes share count once (proportional set size)."""
 
     def __init__(self, process_id: int) -> None:
         self._process_id = process_id
