@@ -12,6 +12,10 @@ ingest [--data DIR]... [--trail DIR]... --to DIR
 bulk --in DIR [--converted DIR] --out DIR
     Judges an archive of captured messages, and what was made of them; writes what `run` writes. Exit codes of `run`.
 
+stream [--data DIR]... [--trail DIR]... --out DIR --checkpoint DIR [--once]
+    Every control over closed segments as they come, each finding once: OUT/NNNNNNNN/findings.jsonl and result.json.
+    Exit 0: no violation; 1: violations; 2: nothing that could be judged; 3: usage.
+
 convert --to mqrfh|mqrfh2 --in DIR --out DIR [--mode strict|extended]
     Converts an archive of messages (Parquet, or one message a file) and writes Parquet.
     Exit 0: all converted; 1: some could not be, and have an error; 2: Spark could not do it; 3: usage.
@@ -27,10 +31,17 @@ from spark_audit.commands.bulk import bulk
 from spark_audit.commands.convert import convert
 from spark_audit.commands.ingest import ingest
 from spark_audit.commands.run import run
+from spark_audit.commands.stream import stream
 from spark_audit.commands.terminal import INTERRUPTED, NOT_EVALUABLE
 from spark_audit.interruption import Interruption
 
-_COMMANDS: Final[dict[str, Callable[..., int]]] = {"run": run, "ingest": ingest, "bulk": bulk, "convert": convert}
+_COMMANDS: Final[dict[str, Callable[..., int]]] = {
+    "run": run,
+    "ingest": ingest,
+    "stream": stream,
+    "bulk": bulk,
+    "convert": convert,
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -1,7 +1,7 @@
 """An audit from material to result: runs every control, sums up. Knows nothing of files that it writes or reads."""
 
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -31,8 +31,8 @@ from spark_audit.verify import LIMITS
 
 STANDARD_POLICY: Final = Policy()
 #: What only re-performance looks at; without it the lines are a third of their size.
-_BYTES: Final = ("input", "output")
-_SEALED: Final = "the headers are encrypted: name the key with --personal-key"
+BYTES: Final = ("input", "output")
+SEALED: Final = "the headers are encrypted: name the key with --personal-key"
 Opening = Callable[[DataFrame], DataFrame]
 
 
@@ -50,9 +50,9 @@ def audit(
     With a folder for the report, every violation is written there as Parquet. `opening` makes records with encrypted
     bytes into records in clear.
     """
-    lines = material.lines.drop(*_BYTES).persist()
+    lines = material.lines.drop(*BYTES).persist()
     conversions = material.lines.where("is_record").where(material.period.holds())
-    is_sealed = opening is None and _is_sealed(conversions)
+    without = {ControlScope.CONVERSIONS: SEALED} if opening is None and is_sealed(conversions) else {}
     outcomes = reperformance.reperformed(opening(conversions) if opening else conversions).persist()
     try:
         scope = replace(
@@ -60,7 +60,7 @@ def audit(
             from_us=material.period.from_us,
             until_us=material.period.until_us,
         )
-        if reason := _why_not_evaluable(lines, scope, material.period):
+        if reason := why_not_evaluable(lines, scope, material.period):
             return not_evaluable(reason, scope)
         judgement = Judgement(
             spark=spark,
@@ -72,13 +72,17 @@ def audit(
             },
             scope=_scope_of(policy, material.period),
             progress=progress,
-            without={ControlScope.CONVERSIONS: _SEALED} if is_sealed else {},
+            without=without,
         )
         with closing(judgement):
             for control in policy.controls():
                 judgement.judge(control)
             progress("adding up")
-            return _summed_up(judgement, scope, material, report_folder)
+            records = judgement.frames[ControlScope.RECORDS].where(material.period.holds())
+            result = summed_up(judgement.found, material.lines, outcomes, records, scope)
+            if report_folder is None:
+                return result
+            return replace(result, exceptions=write_exceptions(spark, judgement.found, report_folder))
     finally:
         outcomes.unpersist()
         lines.unpersist()
@@ -96,7 +100,7 @@ def not_evaluable(reason: str, scope: Scope | None = None) -> AuditResult:
     )
 
 
-def _is_sealed(records: DataFrame) -> bool:
+def is_sealed(records: DataFrame) -> bool:
     """Whether bytes of conversions are encrypted."""
     return not records.where(sf.col("input").startswith(SEALED_PREFIX)).isEmpty()
 
@@ -108,7 +112,8 @@ def _scope_of(policy: Policy, period: Period) -> PolicyScope:
     return replace(policy.scope, from_us=period.from_us, until_us=period.until_us)
 
 
-def _why_not_evaluable(lines: DataFrame, scope: Scope, period: Period) -> str:
+def why_not_evaluable(lines: DataFrame, scope: Scope, period: Period) -> str:
+    """Why nothing of these lines can be judged; "" where something can."""
     if not scope.records:
         return "no line of the trail is an audit record"
     records = lines.where("is_record")
@@ -120,24 +125,28 @@ def _why_not_evaluable(lines: DataFrame, scope: Scope, period: Period) -> str:
     return ""
 
 
-def _summed_up(judgement: Judgement, scope: Scope, material: Material, report_folder: Path | None) -> AuditResult:
-    outcomes = judgement.frames[ControlScope.CONVERSIONS]
-    results = tuple(result for result, _frame in judgement.found)
+def summed_up(
+    found: Sequence[tuple[ControlResult, DataFrame]],
+    lines: DataFrame,
+    outcomes: DataFrame,
+    records: DataFrame,
+    scope: Scope,
+) -> AuditResult:
+    """The result of what controls found: its sums are those of `records`, its bytes those of `lines`."""
+    results = tuple(result for result, _frame in found)
     conversions = figures.conversions(outcomes)
     verdict, reason = _verdict(results, conversions, scope)
-    exceptions = write_exceptions(judgement.spark, judgement.found, report_folder) if report_folder else ""
     result = AuditResult(
         verdict=verdict,
         reason=reason,
         audited_at=_now(),
         scope=scope,
-        controls=with_evidence(results, material.lines, outcomes),
+        controls=with_evidence(results, lines, outcomes),
         conversions=conversions,
-        exceptions=exceptions,
         versions=_versions(),
         limits=LIMITS,
     )
-    return figures.with_figures(result, judgement.frames[ControlScope.RECORDS].where(material.period.holds()))
+    return figures.with_figures(result, records)
 
 
 def _verdict(
@@ -150,7 +159,7 @@ def _verdict(
         return Verdict.VIOLATIONS, f"{counted(total, 'violation')} of {names}"
     judged = sum(count.count for count in conversions if count.status != Status.NOT_REPERFORMABLE)
     if conversions and not judged:
-        unable = [result.not_evaluable for result in results if result.not_evaluable == _SEALED]
+        unable = [result.not_evaluable for result in results if result.not_evaluable == SEALED]
         return Verdict.NOT_EVALUABLE, unable[0] if unable else "no conversion could be performed again"
     return (
         Verdict.CLEAN,

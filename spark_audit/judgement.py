@@ -28,7 +28,7 @@ class Judgement:
     """Runs controls over the frames of some material.
 
     `frames` holds those of lines, records and conversions; `without` says why a kind of frame is not there to be
-    judged. `scope` narrows what is told, not what is read.
+    judged. `scope` narrows what is told, not what is read; so does `not_told_before`, by the control's identifier.
     """
 
     spark: SparkSession
@@ -37,6 +37,7 @@ class Judgement:
     scope: PolicyScope
     progress: Progress
     without: dict[Scope, str] = field(default_factory=dict)
+    not_told_before: Callable[[str, DataFrame], DataFrame] | None = None
     found: list[tuple[ControlResult, DataFrame]] = field(default_factory=list)
     _faults_of_integrity: int = 0
     _switched_off: list[str] = field(default_factory=list)
@@ -52,6 +53,7 @@ class Judgement:
         else:
             every = self._violations(control)
             told = every if control.scope == Scope.VERDICTS else self.scope.within(every, self.frames[Scope.RECORDS])
+            told = self.not_told_before(control.identifier, told) if self.not_told_before else told
             self._tell(control, started, told, reason="")
             if control.identifier in agreement.OF_INTEGRITY:
                 is_told_whole = self.scope.is_everything
@@ -71,10 +73,10 @@ class Judgement:
 
     def _why_no_agreement(self) -> str:
         """Why the verdicts of Spark and `verify` cannot be compared; "" where they can."""
-        if not self.material.is_whole:
-            return "Spark read a part of the trail: that of a period"
         if not self.material.verifications:
             return f"verify did not check this: {self.material.unverified}"
+        if not self.material.is_whole:
+            return "Spark read a part of the trail: that of a period"
         left_out = sorted(set(self._switched_off) & set(agreement.OF_INTEGRITY))
         if left_out:
             return f"the policy has switched off {', '.join(left_out)}"

@@ -10,7 +10,7 @@ from pyspark.sql import functions as sf
 from spark_audit.controls import digests
 from spark_audit.digest import DIGEST_FOLDER
 from spark_audit.period import EVERYTHING, Period
-from spark_audit.read import TrailFiles, read_lines, read_trails
+from spark_audit.read import TrailFiles, literal_path, read_lines, read_trails
 from spark_audit.verify import Anchor, Verification
 
 _NO_ANCHOR = Anchor()
@@ -79,7 +79,7 @@ def material_of(
 def digests_in(spark: SparkSession, folder: Path) -> DataFrame:
     """The digests in a folder, which need not be there."""
     if folder.is_dir() and any(folder.glob("*.digest")):
-        return digests.read_digests(spark, str(folder))
+        return digests.read_digests(spark, literal_path(folder))
     return digests.no_digests(spark)
 
 

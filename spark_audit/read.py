@@ -98,6 +98,11 @@ def _whole_lines(path: Path, folder: Path) -> Path:
     return copy
 
 
+def literal_path(path: Path) -> str:
+    """A path for Spark, which takes some characters for patterns."""
+    return _GLOB_CHARACTERS.sub(r"\\\1", str(path))
+
+
 def read_trails(spark: SparkSession, trails: Sequence[TrailFiles]) -> DataFrame:
     """Every line of several trails, with their names."""
     frames = [read_lines(spark, files).withColumn("trail", sf.lit(files.name)) for files in trails if files.segments]
@@ -109,7 +114,7 @@ def read_trails(spark: SparkSession, trails: Sequence[TrailFiles]) -> DataFrame:
 
 def read_lines(spark: SparkSession, files: TrailFiles) -> DataFrame:
     """Every line of a trail. Nothing in a line makes this fail: what cannot be read is marked."""
-    paths = [_GLOB_CHARACTERS.sub(r"\\\1", str(path)) for path in files.segments]
+    paths = [literal_path(path) for path in files.segments]
     text = spark.read.option("lineSep", "\n").text(paths)
     placed = text.select(
         sf.col("value"),

@@ -9,6 +9,7 @@ from gateway.cli.audit_key import key
 from gateway.cli.audit_pack import pack
 from gateway.cli.audit_prove import prove
 from gateway.cli.audit_run import run
+from gateway.cli.audit_stream import stream
 from gateway.cli.audit_verify import verify
 from gateway.cli.examples import epilog
 
@@ -26,6 +27,7 @@ audit.command(
     )
 )(run)
 audit.command(epilog=epilog("rfhbridge audit ingest --data var --to lines"))(ingest)
+audit.command(epilog=epilog("rfhbridge audit stream --data var --out findings --checkpoint stream"))(stream)
 audit.command(
     epilog=epilog(
         "rfhbridge audit bulk --in captured --out report",

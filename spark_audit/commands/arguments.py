@@ -29,13 +29,14 @@ def parsed(arguments: Sequence[str] | None, description: str) -> argparse.Namesp
     _add_run(commands.add_parser("run", help="audit trails with every control"))
     _add_ingest(commands.add_parser("ingest", help="trails to Parquet"))
     _add_bulk(commands.add_parser("bulk", help="audit an archive of messages"))
+    _add_stream(commands.add_parser("stream", help="audit closed segments as they come"))
     _add_convert(commands.add_parser("convert", help="convert an archive of messages"))
     options = parser.parse_args(arguments)
     if options.command == "run":
         _check_run(parser, options)
     if options.command == "bulk" and options.master and options.remote:
         parser.error("name --master or --remote, not both")
-    if options.command == "ingest":
+    if options.command in ("ingest", "stream"):
         _check_trails(parser, options)
     return options
 
@@ -62,6 +63,26 @@ def _add_ingest(ingest: argparse.ArgumentParser) -> None:
     ingest.add_argument("--compact", action="store_true", help="leave no two small files of a date and gateway")
     ingest.add_argument("--json", action="store_true", help="print what was done as JSON")
     _add_spark(ingest)
+
+
+def _add_stream(stream: argparse.ArgumentParser) -> None:
+    _add_trails(stream)
+    stream.add_argument("--out", type=Path, required=True, metavar="DIR", help="a folder for each batch goes there")
+    stream.add_argument("--checkpoint", type=Path, required=True, metavar="DIR", help="what is known; of its own")
+    stream.add_argument("--once", action="store_true", help="end when there is no more")
+    stream.add_argument("--every-s", type=_positive, default=10, metavar="N", help="look so often, seconds")
+    stream.add_argument("--history-hours", type=_positive, default=6, metavar="N", help="looked at before a batch")
+    stream.add_argument("--policy", type=Path, metavar="FILE", help="scope, thresholds and severities (TOML)")
+    stream.add_argument("--personal-key", type=Path, metavar="FILE", help="opens headers that are encrypted")
+    stream.add_argument("--json", action="store_true", help="a line of JSON for each batch")
+    _add_spark(stream)
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise ValueError(f"{text} is less than 1")
+    return number
 
 
 def _add_trails(command: argparse.ArgumentParser) -> None:

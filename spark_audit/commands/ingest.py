@@ -86,12 +86,14 @@ def _ended(tell: Tell, reason: str, exit_code: int) -> int:
 
 def _ingested(options: argparse.Namespace, tell: Tell, interruption: Interruption) -> _Outcome:
     from spark_audit.ingest.ingestion import MOST_SMALL_FILES, copy_digests, new_segments, small_files
+    from spark_audit.ingest.segments import Measuring
     from spark_audit.ingest.warehouse import writing_to
 
     folder: Path = options.to
     folders = trail_folders(options)
     with writing_to(folder) as before:
-        news = [new_segments(trail, before) for trail in folders]
+        measuring = Measuring()
+        news = [new_segments(trail, before, measuring) for trail in folders]
         for new in news:
             copy_digests(folder, new)
         most = 1 if options.compact else MOST_SMALL_FILES

@@ -92,9 +92,9 @@ class _Run:
         self.folders = trail_folders(options)
         self.period = Period(from_us=options.from_us, until_us=options.until_us)
         self.place = SparkPlace(master=options.master, remote=options.remote)
-        self.policy = _policy(options.policy)
+        self.policy = policy_of(options.policy)
         self.anchor = Anchor.read(public_key_file=options.public_key, digests=options.digests)
-        self.opening = _opening(options.personal_key)
+        self.opening = opening_of(options.personal_key)
 
     def result(self) -> AuditResult:
         """The whole result; what keeps Spark from starting or a trail from being read makes it `not evaluable`."""
@@ -136,9 +136,8 @@ class _Run:
             raise NothingToRead(str(error)) from None
         except OSError as error:
             raise NothingToRead(f"{error.filename or folder} cannot be read: {error.strerror}") from None
-        text_bytes = sum(segment.size_bytes for segment in selection.manifest.segments)
         words = f"reading {counted(len(selection.files), 'file')} of Parquet"
-        return text_bytes, words, partial(parquet_material, folder=folder, selection=selection)
+        return selection.text_bytes, words, partial(parquet_material, folder=folder, selection=selection)
 
     def _judged(self, scratch: Path, text_bytes: int, words: str, make: "Callable[..., Material]") -> AuditResult:
         """Raises SparkDoesNotStart."""
@@ -183,7 +182,8 @@ def _reading(trails: "list[TrailFiles]") -> str:
     return f"reading {segments}{of_trails}, {sum(files.size_bytes for files in trails) / 1e6:.1f} MB"
 
 
-def _policy(path: Path | None) -> "Policy":
+def policy_of(path: Path | None) -> "Policy":
+    """The policy in a file, or the standard one. Raises WrongUse, OSError."""
     from spark_audit.policy import Policy, PolicyError
 
     try:
@@ -192,7 +192,8 @@ def _policy(path: Path | None) -> "Policy":
         raise WrongUse(str(error)) from None
 
 
-def _opening(path: Path | None) -> "Opening | None":
+def opening_of(path: Path | None) -> "Opening | None":
+    """What opens encrypted headers by the key in a file. Raises UnusablePersonalKey, OSError."""
     from spark_audit.opening import opening_with
 
     if path is None:

@@ -15,9 +15,9 @@ from pyspark.sql import functions as sf
 
 from spark_audit.digest import DIGEST_FOLDER, digest_name, digest_numbers
 from spark_audit.ingest.manifest import DataFile, IngestedSegment, Manifest
-from spark_audit.ingest.segments import MeasuredSegment, closed_segments
+from spark_audit.ingest.segments import MeasuredSegment, Measuring
 from spark_audit.ingest.warehouse import STAGING, Damaged, bring_into_place
-from spark_audit.read import TrailFiles, read_lines
+from spark_audit.read import TrailFiles, literal_path, read_lines
 
 #: Text of one batch: what is lost by a kill, and what Spark sorts at once.
 BATCH_BYTES: Final = 4 * 1024**3
@@ -52,9 +52,9 @@ class NewSegments:
     known: int
 
 
-def new_segments(folder: Path, manifest: Manifest) -> NewSegments:
+def new_segments(folder: Path, manifest: Manifest, measuring: Measuring) -> NewSegments:
     """What is new in a trail. Raises ChangedSegment, NotATrail, OSError, DamagedSegment, LineTooLong."""
-    measured = list(closed_segments(folder))
+    measured = list(measuring.closed_segments(folder))
     gateways = [segment.gateway for segment in measured if segment.gateway]
     if not gateways:
         what = "no line of its closed segments is an audit record" if measured else "there is no closed segment"
@@ -95,10 +95,19 @@ def copy_digests(folder: Path, new: NewSegments) -> None:
             unfinished.replace(copy)
 
 
-def ingested(spark: SparkSession, folder: Path, manifest: Manifest, news: Iterable[NewSegments]) -> Iterator[Manifest]:
-    """Ingests what is new, batch after batch; the manifest after each. Raises Damaged, OSError, PySparkException."""
+def ingested(
+    spark: SparkSession,
+    folder: Path,
+    manifest: Manifest,
+    news: Iterable[NewSegments],
+    batch_bytes: int = BATCH_BYTES,
+) -> Iterator[Manifest]:
+    """Ingests what is new, batch after batch; the manifest after each. Raises Damaged, OSError, PySparkException.
+
+    A batch is of one trail and has no more text than `batch_bytes`, or one segment.
+    """
     for new in news:
-        for batch in _batches(new.segments):
+        for batch in _batches(new.segments, batch_bytes):
             staged = folder / STAGING / f"{manifest.next_number:08d}"
             _write(_partitioned(_lines_of(spark, new, batch)), staged, files=_files_for(batch))
             files = bring_into_place(folder, staged, manifest.next_number)
@@ -108,11 +117,11 @@ def ingested(spark: SparkSession, folder: Path, manifest: Manifest, news: Iterab
             yield manifest
 
 
-def _batches(segments: Sequence[MeasuredSegment]) -> Iterator[tuple[MeasuredSegment, ...]]:
+def _batches(segments: Sequence[MeasuredSegment], batch_bytes: int) -> Iterator[tuple[MeasuredSegment, ...]]:
     batch: list[MeasuredSegment] = []
     size_bytes = 0
     for segment in segments:
-        if batch and size_bytes + segment.size_bytes > BATCH_BYTES:
+        if batch and size_bytes + segment.size_bytes > batch_bytes:
             yield tuple(batch)
             batch, size_bytes = [], 0
         batch.append(segment)
@@ -198,7 +207,7 @@ def _filled(files: Sequence[DataFile]) -> Iterator[tuple[DataFile, ...]]:
 def compacted(spark: SparkSession, folder: Path, manifest: Manifest, group: tuple[DataFile, ...]) -> Manifest:
     """The same lines in one file; the old ones are removed when the manifest names the new one."""
     staged = folder / STAGING / f"{manifest.next_number:08d}"
-    lines = spark.read.parquet(*(str(folder / file.path) for file in group))
+    lines = spark.read.parquet(*(literal_path(folder / file.path) for file in group))
     _write(_partitioned(lines), staged, files=1)
     files = bring_into_place(folder, staged, manifest.next_number)
     _check_rows(files, sum(file.rows for file in group))

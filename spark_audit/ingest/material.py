@@ -1,6 +1,6 @@
 """What an audit judges, from Parquet: the files that the manifest names, each as it was written."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -14,39 +14,59 @@ from spark_audit.ingest.manifest import DataFile, Manifest
 from spark_audit.ingest.warehouse import Damaged, check_files
 from spark_audit.material import Material, digests_in
 from spark_audit.period import AROUND_US, Period, hour_of
+from spark_audit.read import literal_path
 
+#: Beside the manifest where a stream keeps its history here.
+STREAM_FILE: Final = "reported.json"
 _SEGMENT_NUMBER: Final = 12
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """What is read for a period: files, and of each trail the first and the last segment; `cut`: not its very first."""
+    """What is read: files, and of each trail the first and the last segment; `cut`: not its very first.
 
-    manifest: Manifest
+    `is_whole`: nothing in the files lies outside of these segments.
+    """
+
     period: Period
     files: tuple[DataFile, ...]
     segments: Mapping[str, tuple[str, str]]
     cut: frozenset[str]
+    is_whole: bool
+    text_bytes: int
 
 
 def selected(folder: Path, period: Period) -> Selection:
     """What a folder holds of a period, each file as it was written. Raises Damaged, UnusableManifest, OSError."""
+    if (folder / STREAM_FILE).exists():
+        raise Damaged(f"{folder} is the checkpoint of a stream, which forgets what is old: ingest into a folder")
     try:
         manifest = Manifest.load(folder)
     except FileNotFoundError:
         raise Damaged(f"{folder} holds no manifest: it was not made by `audit ingest`") from None
+    selection = selected_segments(manifest, period.to_read, period)
+    if not selection.files:
+        raise Damaged(f"{folder} holds nothing" + ("" if period.is_everything else " of the period"))
+    check_files(folder, selection.files)
+    return selection
+
+
+def selected_segments(manifest: Manifest, to_read: Callable[[list[str]], list[str]], period: Period) -> Selection:
+    """What there is of the segments that `to_read` picks among the names of each trail's, one after the other."""
     stems: dict[str, list[str]] = {}
     for segment in sorted(manifest.segments, key=lambda each: each.stem):
         stems.setdefault(segment.trail, []).append(segment.stem)
-    to_read = {trail: period.to_read(names) for trail, names in stems.items()}
-    ends = {trail: (names[0], names[-1]) for trail, names in to_read.items() if names}
-    files = tuple(file for file in manifest.files if _may_hold(file, ends))
-    if not files:
-        raise Damaged(f"{folder} holds nothing" + ("" if period.is_everything else " of the period"))
-    check_files(folder, files)
-    cut = frozenset(trail for trail, (first, _) in ends.items() if _is_later(first, stems[trail][0]))
-    return Selection(manifest=manifest, period=period, files=files, segments=ends, cut=cut)
+    picked = {trail: to_read(names) for trail, names in stems.items()}
+    ends = {trail: (names[0], names[-1]) for trail, names in picked.items() if names}
+    return Selection(
+        period=period,
+        files=tuple(file for file in manifest.files if _may_hold(file, ends)),
+        segments=ends,
+        cut=frozenset(trail for trail, (first, _) in ends.items() if _is_later(first, stems[trail][0])),
+        is_whole=picked == stems,
+        text_bytes=sum(each.size_bytes for each in manifest.segments if each.stem in picked[each.trail]),
+    )
 
 
 def _may_hold(file: DataFile, ends: Mapping[str, tuple[str, str]]) -> bool:
@@ -64,17 +84,17 @@ def _is_later(first_read: str, first_there: str) -> bool:
 def parquet_material(spark: SparkSession, folder: Path, selection: Selection) -> Material:
     """The material of a selection. Raises PySparkException."""
     trails = sorted(selection.segments)
-    lines = spark.read.parquet(*(str(folder / file.path) for file in selection.files))
+    lines = spark.read.parquet(*(literal_path(folder / file.path) for file in selection.files))
     stem = sf.substring_index("segment", ".", 1)
     is_read = sf.lit(False)
     for trail, (first, last) in selection.segments.items():
         is_read |= (sf.col("trail") == trail) & stem.between(first, last)
-    read = lines if selection.period.is_everything else lines.where(is_read)
+    read = lines if selection.is_whole else lines.where(is_read)
     return Material(
         lines=read if len(trails) > 1 else read.drop("trail"),
         digests=_digests(spark, folder, trails),
         period=selection.period,
-        is_whole=selection.period.is_everything,
+        is_whole=False,  # digests of segments that are not ingested yet may be there
         cut=selection.cut,
         size_bytes=sum(file.size_bytes for file in selection.files),
         unverified="it reads segments, and this is Parquet",

@@ -22,13 +22,28 @@ class MeasuredSegment:
     lines: int
 
 
-def closed_segments(trail_dir: Path) -> Iterator[MeasuredSegment]:
-    """The closed segments of a trail in order. Raises OSError, DamagedSegment, LineTooLong."""
-    seen: set[str] = set()
-    for entry in TrailFolder(trail_dir).entries():
-        if isinstance(entry, SegmentFile) and entry.ending != OPEN and entry.stem not in seen:
-            seen.add(entry.stem)
-            yield _measured(trail_dir, entry)
+class Measuring:
+    """Measures closed segments; one that looks as it did before (name, size, time of change) is not read again."""
+
+    def __init__(self) -> None:
+        self._measured: dict[Path, tuple[tuple[int, int], MeasuredSegment]] = {}
+
+    def closed_segments(self, trail_dir: Path) -> Iterator[MeasuredSegment]:
+        """The closed segments of a trail in order. Raises OSError, DamagedSegment, LineTooLong."""
+        seen: set[str] = set()
+        for entry in TrailFolder(trail_dir).entries():
+            if isinstance(entry, SegmentFile) and entry.ending != OPEN and entry.stem not in seen:
+                seen.add(entry.stem)
+                yield self._known_or_measured(trail_dir, entry)
+
+    def _known_or_measured(self, trail_dir: Path, segment: SegmentFile) -> MeasuredSegment:
+        path = trail_dir / segment.name
+        status = path.stat()
+        looks, measured = self._measured.get(path, ((0, 0), None))
+        if measured is None or looks != (status.st_size, status.st_mtime_ns):
+            measured = _measured(trail_dir, segment)
+            self._measured[path] = (status.st_size, status.st_mtime_ns), measured
+        return measured
 
 
 def _measured(trail_dir: Path, segment: SegmentFile) -> MeasuredSegment:

@@ -11,11 +11,13 @@ from typing import Final
 
 import pyarrow.parquet as pq
 
-from spark_audit.ingest.manifest import DataFile, Manifest, sync_folder
+from spark_audit.digest import DIGEST_FOLDER
+from spark_audit.ingest.manifest import MANIFEST_FILE, DataFile, Manifest, sync_folder
 
 RECORDS: Final = "records"
 STAGING: Final = "staging"
 _LOCK: Final = "lock"
+_OURS: Final = frozenset({_LOCK, RECORDS, STAGING, DIGEST_FOLDER, f"{MANIFEST_FILE}.part"})
 _BLOCK_BYTES: Final = 1024 * 1024
 
 
@@ -46,7 +48,7 @@ def _manifest_of(folder: Path) -> Manifest:
     try:
         return Manifest.load(folder)
     except FileNotFoundError:
-        others = {path.name for path in folder.iterdir()} - {_LOCK, RECORDS, STAGING, "manifest.json.part", "digests"}
+        others = {path.name for path in folder.iterdir()} - _OURS
         if others:
             raise Damaged(f"{folder} holds {min(others)!r} and no manifest: name a folder of its own") from None
         return Manifest()
@@ -83,6 +85,17 @@ def _described(folder: Path, path: Path) -> DataFile:
         size_bytes=path.stat().st_size,
         sha256=_sha256(path),
     )
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Writes a file as a whole; it is on the disk when this returns. Raises OSError."""
+    unfinished = path.with_name(f"{path.name}.part")
+    with unfinished.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    unfinished.replace(path)
+    sync_folder(path.parent)
 
 
 def check_files(folder: Path, files: tuple[DataFile, ...]) -> None:

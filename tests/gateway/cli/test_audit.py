@@ -129,6 +129,16 @@ def test_ingest_is_a_process_of_its_own(rfhbridge, spark, data_folder, tmp_path,
     assert list(spark.command[3:]) == ["ingest", "--data", str(data_folder), "--to", str(to), "--compact", "--json"]
 
 
+@pytest.mark.parametrize("code", [0, 1, 2, 3])
+def test_stream_is_a_process_of_its_own(rfhbridge, spark, data_folder, tmp_path, code):
+    data_folder.mkdir()
+    spark.exit_code, spark.writes_result = code, False
+    out, checkpoint = tmp_path / "out", tmp_path / "checkpoint"
+    told = ["--data", str(data_folder), "--out", str(out), "--checkpoint", str(checkpoint)]
+    assert rfhbridge("audit", "stream", *told, "--once", "--history-hours", "2").exit_code == code
+    assert list(spark.command[3:]) == ["stream", *told, "--every-s", "10", "--history-hours", "2", "--once"]
+
+
 def test_audit_runs_beside_a_gateway_that_owns_the_store(rfhbridge, spark, data_folder):
     with Direct(data_folder):
         assert rfhbridge("audit", "run", "--data", data_folder).exit_code == 0
@@ -217,7 +227,7 @@ def test_interruption_is_passed_on_and_waited_for():
         assert process.returncode == 130
 
 
-@pytest.mark.parametrize("command", [(), ("run",), ("verify",), ("ingest",), ("explain",)], ids=str)
+@pytest.mark.parametrize("command", [(), ("run",), ("verify",), ("ingest",), ("stream",), ("explain",)], ids=str)
 def test_help_names_every_exit_code(rfhbridge, command):
     text = " ".join(rfhbridge("audit", *command, "--help").text.split())
     assert "Exit code 0 " in text

@@ -28,7 +28,7 @@ def test_tree_has_the_commands_of_the_contract():
     expected |= {f"queue {name}" for name in QUEUE_COMMANDS}
     expected |= {"channel", *(f"channel {name}" for name in ("list", "show", "start", "stop", "resolve"))}
     expected |= {"sessions", "sessions list", "sessions sweep"}
-    expected |= {"audit explain", "audit ingest", "audit bulk"}
+    expected |= {"audit explain", "audit ingest", "audit stream", "audit bulk"}
     expected |= {f"audit {name}" for name in ("run", "verify", "prove", "pack", "key", "key show", "key rotate")}
     expected |= {"explain", "user", "user add", "user remove", "user list"}
     assert {" ".join(path) for path in TREE} - {""} == expected

@@ -14,6 +14,7 @@ from spark_audit.ingest import ingestion
 from spark_audit.ingest.ingestion import ChangedSegment, NotATrail, compacted, copy_digests, new_segments, small_files
 from spark_audit.ingest.manifest import Manifest, UnusableManifest
 from spark_audit.ingest.material import parquet_material, selected
+from spark_audit.ingest.segments import Measuring
 from spark_audit.ingest.warehouse import Damaged, InUse, writing_to
 from spark_audit.material import material_of
 from spark_audit.period import EVERYTHING, Period
@@ -38,7 +39,7 @@ OF_SOME_CONTROLS = Policy.parse(
 
 def _ingest(spark: SparkSession, to: Path, *trails: Path) -> Manifest:
     with writing_to(to) as before:
-        news = [new_segments(trail, before) for trail in trails]
+        news = [new_segments(trail, before, Measuring()) for trail in trails]
         for new in news:
             copy_digests(to, new)
         return [before, *ingestion.ingested(spark, to, before, news)][-1]
@@ -260,12 +261,12 @@ def test_what_is_no_trail_is_not_ingested(tmp_path: Path, name: str, content: by
     (tmp_path / "trail").mkdir()
     (tmp_path / "trail" / name).write_bytes(content)
     with pytest.raises(error):
-        new_segments(tmp_path / "trail", Manifest())
+        new_segments(tmp_path / "trail", Manifest(), Measuring())
 
 
 def test_a_segment_that_changes_while_spark_reads_it_is_not_taken(spark, trail, tmp_path: Path, monkeypatch) -> None:
     folder = _segments(trail, 2)
-    new = new_segments(folder, Manifest())
+    new = new_segments(folder, Manifest(), Measuring())
     (folder / FIRST).write_bytes((folder / FIRST).read_bytes() * 2)
     with writing_to(tmp_path / "to") as manifest, pytest.raises(Damaged, match="wrote 4 lines of 2"):
         list(ingestion.ingested(spark, tmp_path / "to", manifest, [new]))

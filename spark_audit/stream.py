@@ -1,0 +1,249 @@
+"""Closed segments audited as they come, by the same controls: each finding is told once, through kills and restarts.
+
+The checkpoint is a folder as `ingest` makes it, so a segment is taken exactly once and a changed one is noticed, which
+Spark's own file stream, knowing names alone, does not do. What was taken and not reported yet is the next batch.
+
+    controls of one record, and of conversions    look at the records of the batch
+    all others                                    look at the batch and at the history before it, some hours
+    integrity.agreement                           compares whole trails, and is not for a batch
+
+An exchange that is open at the beginning of the history is pending, as at the edge of a period: what takes longer than
+the history is for `run`. A finding is known by control, gateway, sequence and subject; it stands in the report of the
+batch that showed it first. Findings are written in three steps: the batch's folder, the same findings in the
+checkpoint, the number of the batch. A kill before the last repeats the batch and replaces its folder.
+"""
+
+import json
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final, Self
+
+import orjson
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from spark_audit.audit import BYTES, SEALED, Opening, is_sealed, not_evaluable, summed_up, why_not_evaluable
+from spark_audit.controls import reperformance
+from spark_audit.controls.control import Scope as ControlScope
+from spark_audit.ingest.ingestion import compacted, small_files
+from spark_audit.ingest.manifest import IngestedSegment, Manifest, UnusableManifest, sync_folder
+from spark_audit.ingest.material import STREAM_FILE, parquet_material, selected_segments
+from spark_audit.ingest.warehouse import replace_file
+from spark_audit.judgement import Judgement, Progress
+from spark_audit.material import Material
+from spark_audit.period import EVERYTHING, hour_of
+from spark_audit.policy import Policy
+from spark_audit.read import literal_path
+from spark_audit.report import figures
+from spark_audit.report.files import RESULT_FILE
+from spark_audit.result import AuditResult, ControlResult
+
+STREAM_VERSION: Final = 1
+FINDINGS_FILE: Final = "findings.jsonl"
+_REPORTED: Final = "reported"
+#: Controls whose violations are of one record alone.
+OF_ONE_RECORD: Final = frozenset({"integrity.values", "integrity.hash", "reasons"})
+_HOUR_US: Final = 3_600_000_000
+#: Kept beyond the history: files are of whole days, and some records lie beside their segment's hour.
+_MARGIN_DAYS: Final = 2
+_IDENTITY: Final = "control string, gateway string, sequence long, subject string"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reported:
+    """How far a stream has come: batches that are reported, and the segments in them."""
+
+    version: int = STREAM_VERSION
+    batches: int = 0
+    segments: int = 0
+
+    @classmethod
+    def load(cls, checkpoint: Path) -> Self:
+        """What a checkpoint says; the beginning for a new one. Raises UnusableManifest, OSError."""
+        path = checkpoint / STREAM_FILE
+        if not path.exists():
+            return cls()
+        try:
+            values: dict[str, Any] = orjson.loads(path.read_bytes())
+            reported = cls(**values)
+        except (orjson.JSONDecodeError, TypeError) as error:
+            raise UnusableManifest(f"{path} is no checkpoint of a stream: {error}") from None
+        if reported.version != STREAM_VERSION:
+            raise UnusableManifest(f"{path} is of another version: begin a new checkpoint")
+        return reported
+
+    def save(self, checkpoint: Path) -> None:
+        """Replaces what a checkpoint says. Raises OSError."""
+        values = {"version": self.version, "batches": self.batches, "segments": self.segments}
+        replace_file(checkpoint / STREAM_FILE, orjson.dumps(values))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stream:
+    """What stays the same from batch to batch."""
+
+    checkpoint: Path
+    out: Path
+    history_hours: int
+    policy: Policy
+    opening: Opening | None
+    progress: Progress
+
+    def report(self, spark: SparkSession, manifest: Manifest, reported: Reported) -> tuple[Reported, AuditResult]:
+        """Audits what is ingested and not reported, and reports it as the next batch."""
+        fresh = manifest.segments[reported.segments :]
+        batch = reported.batches + 1
+        result, found = self._judged(spark, manifest, fresh, reported.batches)
+        self._write(batch, result, found)
+        now = Reported(batches=batch, segments=len(manifest.segments))
+        now.save(self.checkpoint)
+        return now, result
+
+    def _judged(
+        self, spark: SparkSession, manifest: Manifest, fresh: Sequence[IngestedSegment], batches: int
+    ) -> tuple[AuditResult, list[tuple[ControlResult, DataFrame]]]:
+        material = self._material(spark, manifest, fresh)
+        lines = material.lines.drop(*BYTES).persist()
+        of_batch = sf.substring_index("segment", ".", 1).between(fresh[0].stem, fresh[-1].stem)
+        batch = lines.where(of_batch)
+        conversions = material.lines.where(of_batch).where("is_record")
+        without = {ControlScope.CONVERSIONS: SEALED} if self.opening is None and is_sealed(conversions) else {}
+        clear = self.opening(conversions) if self.opening else conversions
+        outcomes = reperformance.reperformed(clear).persist()
+        try:
+            size_bytes = sum(segment.size_bytes for segment in fresh)
+            scope = figures.scope(batch, size_bytes=size_bytes, torn_files=())
+            if reason := why_not_evaluable(batch, scope, EVERYTHING):
+                return not_evaluable(reason, scope), []
+            frames = {ControlScope.LINES: batch, ControlScope.CONVERSIONS: outcomes}
+            of_records = self._judgement(spark, replace(material, lines=batch), frames, batches)
+            of_history = self._judgement(spark, replace(material, lines=lines), frames, batches)
+            of_records.without.update(without)
+            with closing(of_history):
+                for control in self.policy.controls():
+                    is_of_batch = control.identifier in OF_ONE_RECORD or control.scope == ControlScope.CONVERSIONS
+                    judgement = of_records if is_of_batch else of_history
+                    judgement.judge(control)
+                    of_records.found, of_history.found = judgement.found, judgement.found
+                result = summed_up(of_history.found, material.lines, outcomes, batch.where("is_record"), scope)
+            return result, of_history.found
+        finally:
+            outcomes.unpersist()
+            lines.unpersist()
+
+    def _judgement(
+        self, spark: SparkSession, material: Material, frames: dict[ControlScope, DataFrame], batches: int
+    ) -> Judgement:
+        """Judges the records among the lines of some material; what so many batches have told is left out."""
+        return Judgement(
+            spark=spark,
+            material=material,
+            frames={**frames, ControlScope.RECORDS: material.lines.where("is_record")},
+            scope=self.policy.scope,
+            progress=self.progress,
+            not_told_before=_not_in(self.checkpoint / _REPORTED, batches, spark),
+        )
+
+    def _material(self, spark: SparkSession, manifest: Manifest, fresh: Sequence[IngestedSegment]) -> Material:
+        """The history of the batch's trail, with the batch at its end."""
+        trail = fresh[0].trail
+        one = replace(manifest, segments=tuple(each for each in manifest.segments if each.trail == trail), _known={})
+        earliest_us = min(hour_of(fresh[0].stem), hour_of(fresh[-1].stem) - self.history_hours * _HOUR_US)
+        selection = selected_segments(one, lambda names: _since(names, earliest_us), EVERYTHING)
+        material = parquet_material(spark, self.checkpoint, selection)
+        return replace(material, unverified="it is for whole trails, and this is a batch")
+
+    def _write(self, batch: int, result: AuditResult, found: Sequence[tuple[ControlResult, DataFrame]]) -> None:
+        """The batch's folder, then its findings in the checkpoint. Raises OSError."""
+        folder = self.out / f"{batch:08d}"
+        unfinished = self.out / f".{batch:08d}.part"
+        shutil.rmtree(unfinished, ignore_errors=True)
+        unfinished.mkdir(parents=True)
+        count = 0
+        with (unfinished / FINDINGS_FILE).open("wb") as file:
+            for line in _findings(batch, found):
+                file.write(line)
+                count += 1
+        (unfinished / RESULT_FILE).write_text(result.as_json(), encoding="utf-8")
+        if folder.exists():
+            shutil.rmtree(folder)
+        unfinished.replace(folder)
+        sync_folder(self.out)
+        if count:
+            (self.checkpoint / _REPORTED).mkdir(exist_ok=True)
+            kept = self.checkpoint / _REPORTED / f"{batch:08d}.jsonl"
+            shutil.copyfile(folder / FINDINGS_FILE, kept.with_suffix(".part"))
+            kept.with_suffix(".part").replace(kept)
+
+    def tidied(self, spark: SparkSession, manifest: Manifest) -> Manifest:
+        """The history without what is too old, and in fewer files."""
+        newest: dict[str, int] = {}
+        for segment in manifest.segments:
+            newest[segment.trail] = max(newest.get(segment.trail, 0), hour_of(segment.stem))
+        day_us = 24 * _HOUR_US
+        oldest_us = min(newest.values()) - self.history_hours * _HOUR_US - _MARGIN_DAYS * day_us
+        old = tuple(file for file in manifest.files if hour_of(_as_stem(file.date)) < oldest_us)
+        if old:
+            manifest = manifest.with_others(old, ())
+            manifest.save(self.checkpoint)
+            for file in old:
+                (self.checkpoint / file.path).unlink()
+        for group in small_files(manifest):
+            manifest = compacted(spark, self.checkpoint, manifest, group)
+        return manifest
+
+
+def _since(names: list[str], earliest_us: int) -> list[str]:
+    """The names from the first one on that is not older."""
+    first = next((place for place, name in enumerate(names) if hour_of(name) >= earliest_us), len(names) - 1)
+    return names[first:]
+
+
+def _as_stem(date: str) -> str:
+    """A name with the first hour of a date, as segments have it."""
+    return f"{0:012d}-{date.replace('-', '')}T00"
+
+
+def _not_in(folder: Path, batches: int, spark: SparkSession) -> Callable[[str, DataFrame], DataFrame] | None:
+    """A function that leaves out the findings of so many batches; None where they have none.
+
+    What lies there of a later batch was written before a kill: that batch is told anew.
+    """
+    kept = [path for path in folder.glob("*.jsonl") if int(path.stem) <= batches]
+    if not kept:
+        return None
+    told = spark.read.schema(_IDENTITY).json([literal_path(path) for path in kept]).distinct()
+
+    def not_told_before(identifier: str, found: DataFrame) -> DataFrame:
+        before = told.where(sf.col("control") == identifier).alias("before")
+        is_same = (
+            (sf.coalesce(sf.col("now.gateway"), sf.lit("")) == sf.col("before.gateway"))
+            & (sf.coalesce(sf.col("now.sequence"), sf.lit(0)) == sf.col("before.sequence"))
+            & (sf.coalesce(sf.col("now.subject"), sf.lit("")) == sf.col("before.subject"))
+        )
+        return found.alias("now").join(before, is_same, "left_anti")
+
+    return not_told_before
+
+
+def _findings(batch: int, found: Sequence[tuple[ControlResult, DataFrame]]) -> Iterator[bytes]:
+    """Every finding as a line of JSON, in ASCII. Those that a sample holds whole are not asked for again."""
+    for result, frame in found:
+        if not result.violations:
+            continue
+        is_whole = len(result.sample) == result.violations
+        for each in result.sample if is_whole else frame.toLocalIterator():
+            values = {name: getattr(each, name) for name in ("gateway", "sequence", "subject", "detail")}
+            told = {
+                "batch": batch,
+                "control": result.identifier,
+                "severity": result.severity,
+                "gateway": values["gateway"] or "",
+                "sequence": values["sequence"] or 0,
+                "subject": values["subject"] or "",
+                "detail": values["detail"] or "",
+            }
+            yield json.dumps(told).encode() + b"\n"

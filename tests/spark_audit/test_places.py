@@ -1,0 +1,160 @@
+"""Where Spark runs: the same audit under spark-submit, on a cluster of two workers, and behind Spark Connect."""
+
+import importlib.util
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pyspark
+import pytest
+
+import spark_audit
+from spark_audit.controls.catalogue import CONTROLS
+from spark_audit.session import SparkPlace
+
+SPARK_HOME = Path(pyspark.__file__).parent
+MAIN = Path(spark_audit.__file__).parent / "__main__.py"
+#: In the short form the controls that need Python workers, joins and digests; in full all of them.
+IN_SHORT = ("integrity.chain", "integrity.digests", "conversion.reperformance", "qos.1")
+POLICY = "".join(
+    f'[control."{control.identifier}"]\nseverity = "off"\n'
+    for control in CONTROLS
+    if control.identifier not in IN_SHORT and os.environ.get("RFHBRIDGE_PROOF") != "full"
+)
+IN = {"direction": "in", "client": "boiler", "session_epoch": 1, "packet_type": 3, "qos": 1}
+_START_S = 60.0
+
+
+@pytest.fixture
+def arguments(signed, tmp_path: Path) -> list[str]:
+    """What `run` is told: a signed trail of two segments with one violation, by a policy."""
+    for _segment in range(2):
+        signed.trail.add("accepted", exchange=1 + signed.trail.sequence, **IN)
+        signed.trail.add("confirmed", exchanges=[[99, 99]], **(IN | {"packet_type": 4}))
+        signed.close()
+    (tmp_path / "policy.toml").write_text(POLICY)
+    told = ["run", "--trail", str(signed.folder), "--out", str(tmp_path / "out")]
+    return [*told, "--policy", str(tmp_path / "policy.toml")]
+
+
+def _environment(**changes: str) -> dict[str, str]:
+    fixed = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    return {name: value for name, value in os.environ.items() if name != "SPARK_CONF_DIR"} | fixed | changes
+
+
+def _found(tmp_path: Path) -> tuple[str, dict[str, int]]:
+    """The verdict, and how many violations each control that ran has found."""
+    result = json.loads((tmp_path / "out" / "result.json").read_text())
+    ran = {each["identifier"]: each["violations"] for each in result["controls"] if each["identifier"] in IN_SHORT}
+    return result["verdict"], ran
+
+
+EXPECTED = ("violations", {name: 2 if name == "qos.1" else 0 for name in IN_SHORT})
+
+
+@pytest.mark.proof
+@pytest.mark.timeout(600)
+@pytest.mark.usefixtures("spark")
+def test_spark_submit_runs_the_audit(arguments: list[str], tmp_path: Path) -> None:
+    command = [str(SPARK_HOME / "bin" / "spark-submit"), "--master", "local[2]", "--driver-memory", "512m"]
+    run = subprocess.run(
+        [*command, str(MAIN), *arguments], capture_output=True, text=True, check=False, env=_environment()
+    )
+    assert (run.returncode, _found(tmp_path)) == (1, EXPECTED), run.stderr
+
+
+@contextmanager
+def _daemon(folder: Path, *arguments: str) -> Iterator[Path]:
+    """A process of a cluster; its log."""
+    log = folder / f"{len(list(folder.glob('*.log')))}.log"
+    configuration = folder / "conf"
+    configuration.mkdir(exist_ok=True)
+    environment = _environment(SPARK_CONF_DIR=str(configuration), SPARK_DAEMON_MEMORY="256m")
+    with log.open("wb") as output:
+        command = [str(SPARK_HOME / "bin" / "spark-class"), *arguments]
+        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=environment, cwd=folder)
+    try:
+        yield log
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _awaited(log: Path, words: str) -> str:
+    """What a log says after some words."""
+    deadline_s = time.monotonic() + _START_S
+    while time.monotonic() < deadline_s:
+        if found := re.search(words, log.read_text()):
+            return found[1]
+        time.sleep(0.05)
+    raise AssertionError(f"no {words!r} in {log.read_text()}")
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[str]:
+    """A master and two workers of one core each, on loopback; where the master is."""
+    folder = tmp_path / "cluster"
+    folder.mkdir()
+    at = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
+    with ExitStack() as processes:
+        log = processes.enter_context(_daemon(folder, "org.apache.spark.deploy.master.Master", *at))
+        master = _awaited(log, r"Starting Spark master at (spark://127\.0\.0\.1:[0-9]+)")
+        for name in ("one", "two"):
+            worker = ("org.apache.spark.deploy.worker.Worker", *at, "--cores", "1", "--memory", "640m")
+            log = processes.enter_context(_daemon(folder, *worker, "--work-dir", str(folder / name), master))
+            _awaited(log, r"(Successfully registered) with master")
+        yield master
+
+
+@pytest.mark.proof
+@pytest.mark.timeout(600)
+@pytest.mark.usefixtures("spark")
+def test_two_workers_of_a_cluster_run_the_audit(arguments: list[str], cluster: str, tmp_path: Path) -> None:
+    configuration = tmp_path / "conf"
+    configuration.mkdir()
+    (configuration / "spark-defaults.conf").write_text("spark.executor.memory 512m\nspark.executor.cores 1\n")
+    command = [sys.executable, "-m", "spark_audit", *arguments, "--master", cluster, "--memory", "512m"]
+    environment = _environment(SPARK_CONF_DIR=str(configuration))
+    run = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert (run.returncode, _found(tmp_path)) == (1, EXPECTED), run.stderr
+    executors = [list((tmp_path / "cluster" / name).glob("app-*/*/stderr")) for name in ("one", "two")]
+    assert all(executors), "both workers had an executor"
+
+
+@pytest.mark.proof
+@pytest.mark.timeout(600)
+@pytest.mark.skipif(
+    any(importlib.util.find_spec(name) is None for name in ("grpc", "grpc_status", "google.protobuf")),
+    reason="Spark Connect needs pyspark's extra `connect` (grpcio), which is not among the requirements",
+)
+def test_spark_connect_runs_the_audit(arguments: list[str], tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "spark_audit", *arguments, "--remote", "local[2]"]
+    run = subprocess.run(command, capture_output=True, text=True, check=False, env=_environment())
+    assert (run.returncode, _found(tmp_path)) == (1, EXPECTED), run.stderr
+
+
+@pytest.mark.parametrize(
+    ("place", "is_here", "is_on_loopback"),
+    [
+        (SparkPlace(), True, True),
+        (SparkPlace(master="local[4]"), True, True),
+        (SparkPlace(master="spark://127.0.0.1:7077"), False, True),
+        (SparkPlace(master="spark://hub:7077"), False, False),
+        (SparkPlace(remote="sc://hub:15002"), False, False),
+    ],
+)
+def test_open_segments_and_loopback_are_for_a_spark_of_this_machine(
+    place: SparkPlace, is_here: bool, is_on_loopback: bool
+) -> None:
+    assert (place.is_here, place.is_on_loopback) == (is_here, is_on_loopback)
+
+
+def test_under_spark_submit_nobody_knows_where_spark_runs(monkeypatch) -> None:
+    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
+    assert not SparkPlace().is_here
