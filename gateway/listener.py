@@ -15,6 +15,7 @@ from typing import Final, cast
 from gateway.bridge.bridge import Bridge
 from gateway.bridge.sessions import ClientSession
 from gateway.mqtt.connection import Connection
+from gateway.mqtt.reason_codes import ReasonCode
 
 _log = logging.getLogger(__name__)
 
@@ -49,7 +50,8 @@ class TcpLink(asyncio.Protocol):
         #: The bridge has paused reading, until commits under way are done; or until there is room at a target.
         self._is_held = False
         self._is_held_back = False
-        self.connection = Connection(maximum_packet_bytes=listener.maximum_packet_bytes)
+        # No aliases: the audit's notes need each PUBLISH with its topic.
+        self.connection = Connection(maximum_packet_bytes=listener.maximum_packet_bytes, outgoing_alias_maximum=0)
         self.session: ClientSession | None = None
         self.outstanding = 0
         self.is_open = False
@@ -99,10 +101,15 @@ class TcpLink(asyncio.Protocol):
         if self._transport is not None and self.is_open:
             self._transport.write(data)
 
-    def close(self, reason: str) -> None:
-        """Closes the connection after what was sent; a reason is logged, none means that the client asked for it."""
+    def close(self, reason: str, reason_code: ReasonCode = ReasonCode.UNSPECIFIED_ERROR) -> None:
+        """Closes the connection after what was sent; a reason is logged, none means that the client asked for it.
+
+        The client is told the reason code where its level has a packet for it.
+        """
         if self._transport is None or not self.is_open:
             return
+        if farewell := self.connection.closing_packet(reason_code):
+            self._transport.write(farewell)
         self.is_open = False
         self.closed_s = time.monotonic()
         client = self.session.client if self.session is not None else ""
@@ -199,7 +206,9 @@ class Listener:
                 continue
             deadline_s = link.connection.keep_alive_deadline(link.last_received_s)
             if deadline_s is not None and now_s > deadline_s and not link.is_held_back:
-                link.close("nothing was received for one and a half times the keep-alive time")
+                link.close(
+                    "nothing was received for one and a half times the keep-alive time", ReasonCode.KEEP_ALIVE_TIMEOUT
+                )
             elif link.session is None and now_s > link.accepted_s + self._connect_timeout_s:
                 link.close("login took too long" if link.connection.level else "no CONNECT was received in time")
 
@@ -208,7 +217,7 @@ class Listener:
         if self._server is not None:
             self._server.close()
         for link in tuple(self._links):
-            link.close("the gateway stops")
+            link.close("the gateway stops", ReasonCode.SERVER_SHUTTING_DOWN)
         for _ in range(10):
             if not self._links:
                 break

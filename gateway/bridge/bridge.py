@@ -5,14 +5,13 @@ in the order of the packets. Units complete in the order of their submission, so
 packet order.
 """
 
-import logging
 from collections.abc import Callable
 from functools import partial
 from typing import Final
 
 from gateway.access.login import Admitted, Decision, Login, Refusal, Refused
-from gateway.audit_trail.notes import NoteKind
 from gateway.bridge.counts import Counts
+from gateway.bridge.endings import Endings
 from gateway.bridge.holding_back import HeldBack
 from gateway.bridge.intake import Intake
 from gateway.bridge.registrations import Registrations
@@ -29,6 +28,7 @@ from gateway.mqtt.events import (
     DeliveryAcknowledged,
     DeliveryCompleted,
     DeliveryReceived,
+    DeliveryRefused,
     DisconnectReceived,
     Event,
     PingReceived,
@@ -39,26 +39,27 @@ from gateway.mqtt.events import (
     UnsubscribeReceived,
     Violated,
 )
-from gateway.mqtt.packets import ConnectReturnCode, PacketType
+from gateway.mqtt.properties import NEVER_EXPIRES_S, ConnackProperties
+from gateway.mqtt.reason_codes import ReasonCode
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.unit_of_work import UnitOfWork
-
-_log = logging.getLogger(__name__)
 
 _PUBREL: Final = b"\x62\x02"
 #: Turns of one link that may wait for their commit before its reading pauses.
 _MAXIMUM_OUTSTANDING: Final = 4
-#: What CONNACK says to a client that is not let in (MQTT 3.1.1 table 3.1).
+#: What CONNACK says to a client that is not let in, in its level's words (`Connection.closing_packet`).
 _REFUSAL_CODES: Final = {
-    Refusal.WRONG_CREDENTIALS: ConnectReturnCode.BAD_USER_NAME_OR_PASSWORD,
-    Refusal.NOT_ALLOWED: ConnectReturnCode.NOT_AUTHORIZED,
-    Refusal.WRONG_IDENTIFIER: ConnectReturnCode.IDENTIFIER_REJECTED,
-    Refusal.BUSY: ConnectReturnCode.SERVER_UNAVAILABLE,
+    Refusal.WRONG_CREDENTIALS: ReasonCode.BAD_USER_NAME_OR_PASSWORD,
+    Refusal.NOT_ALLOWED: ReasonCode.NOT_AUTHORIZED,
+    Refusal.WRONG_IDENTIFIER: ReasonCode.CLIENT_IDENTIFIER_NOT_VALID,
+    Refusal.BUSY: ReasonCode.SERVER_BUSY,
 }
 #: How often publications for sessions that have ended, and registrations that are due, are looked for, microseconds.
 _SWEEP_US: Final = 60_000_000
 #: MQTT 3.1 has no SUBACK code for failure.
 _FIRST_LEVEL_WITH_FAILURE: Final = 4
+_FIRST_LEVEL_WITH_PROPERTIES: Final = 5
+_WITHOUT_SHARES: Final = ConnackProperties(shared_subscription_available=False)
 
 #: Stands for the disk among the names of targets, which have no small letters.
 _DISK: Final = "disk"
@@ -96,7 +97,14 @@ class Bridge:
         self._counts = counts
         self._intake = Intake(engine, to_mq, counts)
         self._held_back = HeldBack(self._carry_out)
-        self._stop_listening: dict[ClientSession, Callable[[], None]] = {}
+        self._endings = Endings(
+            engine,
+            sessions=sessions,
+            to_mq=to_mq,
+            to_mqtt=to_mqtt,
+            registrations=registrations,
+            replies=replies,
+        )
         self._confirmations = Confirmations()
         self._handlers: dict[type, Callable[[Turn, Event], None]] = {
             PublishRepeated: self._intake.publish_repeated,
@@ -104,6 +112,7 @@ class Bridge:
             DeliveryAcknowledged: self._delivery_acknowledged,
             DeliveryReceived: self._delivery_received,
             DeliveryCompleted: self._delivery_completed,
+            DeliveryRefused: self._delivery_refused,
             SubscribeReceived: self._subscribe,
             UnsubscribeReceived: self._unsubscribe,
             PingReceived: self._ping,
@@ -125,8 +134,7 @@ class Bridge:
         self._to_mqtt.load()
         for session in self._sessions:
             self._registrations.restore(session)
-            if session.connected or session.mqtt.clean_session:
-                self._connection_ended(session, self._engine.now_us())
+            self._endings.restore(session)
         self._registrations.reconcile()
         self._replies.read()
 
@@ -188,7 +196,7 @@ class Bridge:
             return
         self._held_back.end(link, session)
         if session.link is link or session.pending_link is link:
-            self._connection_ended(session, self._engine.now_us())
+            self._endings.connection_lost(session, self._engine.now_us())
 
     def resumed(self, link: MqttLink) -> None:
         """A link whose peer read too slowly can send again."""
@@ -201,6 +209,7 @@ class Bridge:
         self._subscriptions.tick(now_us)
         self._replies.tick(now_us)
         self._counts.tick(now_us)
+        self._endings.tick(now_us)
         is_swept = self._sweep_us - _SWEEP_US <= now_us < self._sweep_us  # a clock may be set back
         if self._has_targets and not is_swept:
             self._sweep_us = now_us + _SWEEP_US
@@ -218,7 +227,7 @@ class Bridge:
         for session in self._sessions:
             link = session.link or session.pending_link
             if link is not None and session.user in users:
-                link.close("the user's line in the password file has changed or gone")
+                link.close("the user's line in the password file has changed or gone", ReasonCode.NOT_AUTHORIZED)
 
     def access_changed(self) -> None:
         """Other rules hold: every session's rights are decided anew, when they are needed."""
@@ -235,7 +244,7 @@ class Bridge:
                 link.send(event.answer)
                 link.close(event.reason)
             elif isinstance(event, Violated):
-                link.close(str(event.error))
+                link.close(str(event.error), event.error.reason_code)
 
     def _log_in(self, link: MqttLink, event: ConnectReceived) -> None:
         """Nothing more is read until it is decided whether the client may connect."""
@@ -253,8 +262,7 @@ class Bridge:
 
     @staticmethod
     def _refuse_connect(link: MqttLink, client: str, refused: Refused) -> None:
-        link.send(packets.connack(False, _REFUSAL_CODES[refused.refusal]))
-        link.close(f"client {client!r} may not connect: {refused.reason}")
+        link.close(f"client {client!r} may not connect: {refused.reason}", _REFUSAL_CODES[refused.refusal])
 
     def _connect(self, link: MqttLink, event: ConnectReceived, user: str | None) -> None:
         now_us = self._engine.now_us()
@@ -266,15 +274,20 @@ class Bridge:
         unit = self._engine.begin()
         if existing is not None:
             existing = self._take_over(unit, existing, event.clean_session, now_us)
-        session = existing or self._sessions.create(client, level=event.level, clean_session=event.clean_session)
+        expiry_s = _expiry_s(event)
+        session = existing or self._sessions.create(client, level=event.level, clean_session=expiry_s == 0)
+        session.expire_after(expiry_s)
         self._sessions.give(session, user)
         session.level, session.will, session.connected = event.level, event.will, True
         session.pending_link = link
         link.session = session
         self._sessions.save(unit, session)
-        self._note_session(unit, session, "opened" if existing is None else "resumed", now_us)
+        self._endings.note(unit, session, "opened" if existing is None else "resumed", now_us)
         session_present = existing is not None and event.level >= _FIRST_LEVEL_WITH_FAILURE
-        self._engine.submit(unit, lambda done: self._accepted(done, link, session, session_present))
+        told = _WITHOUT_SHARES
+        if not event.client_identifier and event.level >= _FIRST_LEVEL_WITH_PROPERTIES:
+            told = told._replace(assigned_client_identifier=client)
+        self._engine.submit(unit, lambda done: self._accepted(done, link, session, session_present, told))
 
     def _take_over(
         self, unit: UnitOfWork, session: ClientSession, clean_session: bool, now_us: int
@@ -283,16 +296,12 @@ class Bridge:
         old = session.link or session.pending_link
         if old is not None:
             self._held_back.end(old, session)
-            self._detach(session)
-            old.close("the client connected again")
-            self._leave_will(unit, session, now_us)
-            self._note_session(unit, session, "taken_over", now_us)
-        if clean_session or session.mqtt.clean_session:
-            self._end(unit, session, PacketType.CONNECT, now_us)
-            return None
-        return session
+            old.close("the client connected again", ReasonCode.SESSION_TAKEN_OVER)
+        return self._endings.take_over(unit, session, clean_session, now_us)
 
-    def _accepted(self, unit: UnitOfWork, link: MqttLink, session: ClientSession, session_present: bool) -> None:
+    def _accepted(
+        self, unit: UnitOfWork, link: MqttLink, session: ClientSession, session_present: bool, told: ConnackProperties
+    ) -> None:
         """The session is on the disk: CONNACK, then what is unfinished, then what waits."""
         self._refusals(unit)
         if session.pending_link is not link or not link.is_open:
@@ -300,9 +309,13 @@ class Bridge:
         session.pending_link = None
         session.link = link
         link.connection.attach(session.mqtt)
+        connack = link.connection.connack(session_present, told)
+        if not connack:
+            link.close("the client takes no packet as long as CONNACK", ReasonCode.PACKET_TOO_LARGE)
+            return
         link.resume_reading()
-        link.send(packets.connack(session_present, 0))
-        self._stop_listening[session] = self._to_mqtt.listen(session)
+        link.send(connack)
+        self._endings.listen(session)
         self._to_mqtt.repeat(session)
         self.receive(link, b"")
         self._to_mqtt.deliver(session)
@@ -356,26 +369,26 @@ class Bridge:
     def _ping(self, turn: Turn, _event: Event) -> None:
         turn.link.send(packets.PINGRESP)
 
-    def _disconnect(self, turn: Turn, _event: Event) -> None:
+    def _delivery_refused(self, turn: Turn, event: Event) -> None:
+        assert isinstance(event, DeliveryRefused)
+        self._to_mqtt.refused(turn.unit, turn.session, event, self._engine.now_us())
+        turn.finished.append((turn.session.mqtt.finish, event.packet_identifier))
+
+    def _disconnect(self, turn: Turn, event: Event) -> None:
+        assert isinstance(event, DisconnectReceived)
         session, link = turn.session, turn.link
         if not link.is_open:
             return  # refused for a packet before it: this is no clean end, and the will is due
-        session.will = None
-        self._detach(session)
+        if event.reason_code == ReasonCode.SUCCESS:
+            session.will = None
+        if event.properties is not None and event.properties.session_expiry_s is not None:
+            session.expire_after(event.properties.session_expiry_s)
         link.session = None
-        session.connected = False
-        now_us = self._engine.now_us()
-        unit = self._engine.begin()
-        if session.mqtt.clean_session:
-            self._end(unit, session, PacketType.DISCONNECT, now_us)
-        else:
-            self._sessions.save(unit, session)
-            self._note_session(unit, session, "disconnected", now_us)
-        self._engine.submit(unit, lambda _unit: link.close(""))
+        self._endings.disconnected(session, self._engine.now_us(), lambda: link.close(""))
 
     def _violated(self, turn: Turn, event: Event) -> None:
         assert isinstance(event, Violated)
-        turn.link.close(str(event.error))
+        turn.link.close(str(event.error), event.error.reason_code)
 
     # -- commit --------------------------------------------------------------------------------------------------------
 
@@ -403,60 +416,17 @@ class Bridge:
                 link.send(b"".join(turn.acknowledgements))
                 self._confirmations.add(turn)
             if turn.finished:
+                self._to_mqtt.repeat_overdue(session)
                 self._to_mqtt.deliver(session)
         elif session.link is not None and turn.carried_on:
             session.link.send(b"".join(turn.carried_on))
 
-    # -- end of a connection and of a session --------------------------------------------------------------------------
-
-    def _connection_ended(self, session: ClientSession, now_us: int) -> None:
-        unit = self._engine.begin()
-        self._detach(session)
-        self._leave_will(unit, session, now_us)
-        session.connected = False
-        if session.mqtt.clean_session:
-            self._end(unit, session, PacketType.DISCONNECT, now_us)
-        else:
-            self._sessions.save(unit, session)
-            self._note_session(unit, session, "lost", now_us)
-        self._engine.submit(unit, self._refusals)
-
-    def _detach(self, session: ClientSession) -> None:
-        session.link = None
-        session.pending_link = None
-        stop = self._stop_listening.pop(session, None)
-        if stop is not None:
-            stop()
-
-    def _leave_will(self, unit: UnitOfWork, session: ClientSession, now_us: int) -> None:
-        if session.will is not None:
-            if session.rights.may_publish(session.will.topic):
-                self._to_mq.publish_will(unit, session, session.will, now_us)
-            else:
-                _log.warning("will not allowed client=%s topic=%s", session.client, session.will.topic)
-            session.will = None
-
-    def _end(self, unit: UnitOfWork, session: ClientSession, packet_type: int, now_us: int) -> None:
-        """A clean session ends: DeregSub with DeregAll, and nothing of it stays."""
-        self._registrations.end(unit, session, packet_type, now_us)
-        self._to_mqtt.discard(unit, session)
-        self._sessions.end(unit, session)
-        self._note_session(unit, session, "ended", now_us)
-
     def _refusals(self, unit: UnitOfWork) -> None:
         self._replies.refused.update(unit.answered)
 
-    @staticmethod
-    def _note_session(unit: UnitOfWork, session: ClientSession, event: str, now_us: int) -> None:
-        _log.debug("session changed client=%s change=%s level=%s", session.client, event, session.level)
-        unit.notes.append(
-            (
-                NoteKind.SESSION,
-                now_us,
-                session.client,
-                session.epoch,
-                event,
-                session.level,
-                session.mqtt.clean_session,
-            )
-        )
+
+def _expiry_s(event: ConnectReceived) -> int:
+    """How long the session outlives its connection; before level 5 not at all, or for ever."""
+    if event.level >= _FIRST_LEVEL_WITH_PROPERTIES:
+        return event.properties.session_expiry_s if event.properties is not None else 0
+    return 0 if event.clean_session else NEVER_EXPIRES_S

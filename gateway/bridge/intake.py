@@ -1,7 +1,7 @@
 """PUBLISH and PUBREL of a client: what may be taken, and what is acknowledged after the commit.
 
-Step 3 on the way of a PUBLISH. A PUBLISH that may not be or cannot be taken closes the connection: MQTT 3.1.1 has no
-negative acknowledgement, and nothing may be acknowledged and refused in silence.
+Step 3 on the way of a PUBLISH. A PUBLISH that may not be or cannot be taken is refused by reason code at level 5.
+Before it the connection is closed: MQTT 3.1.1 has no negative acknowledgement, and nothing may be refused in silence.
 """
 
 from typing import Final
@@ -11,6 +11,7 @@ from gateway.bridge.to_mq import ToMq
 from gateway.bridge.turn import Turn
 from gateway.mqtt.events import Event, PublishReceived, PublishRepeated, ReleaseReceived
 from gateway.mqtt.packets import PacketType
+from gateway.mqtt.reason_codes import ReasonCode
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.unit_of_work import UnitOfWork
 from mq_adapters.reasons import QueueManagerError
@@ -20,6 +21,7 @@ _PUBREC: Final = b"\x50\x02"
 _PUBCOMP: Final = b"\x70\x02"
 #: Payloads of QoS 2 that one session may have between PUBLISH and PUBREL, in bytes; a single larger one is taken.
 MAXIMUM_HELD_BYTES: Final = 64 * 1024 * 1024
+_FIRST_LEVEL_WITH_REFUSALS: Final = 5
 _FULL: Final = "the target's queue is full"
 _DISK_IS_SHORT: Final = "the disk is short of space"
 
@@ -52,12 +54,12 @@ class Intake:
         session = turn.session
         rights = session.rights
         if not (rights.allows_every_publish or rights.may_publish(event.topic)):
-            self._refuse_publish(turn, event, f"publish to {event.topic!r} is not allowed")
+            self._refuse_publish(turn, event, f"publish to {event.topic!r} is not allowed", ReasonCode.NOT_AUTHORIZED)
             return
         if (self._has_targets or len(event.payload) > self._maximum_payload_bytes) and (
             problem := self._to_mq.problem(session, event)
         ):
-            self._refuse_publish(turn, event, problem)
+            self._refuse_publish(turn, event, problem, ReasonCode.IMPLEMENTATION_SPECIFIC_ERROR)
             return
         qos = event.qos
         if self.disk_is_short and not qos:
@@ -69,9 +71,8 @@ class Intake:
             return
         if qos == 2:
             if session.held and session.held_bytes + len(event.payload) > MAXIMUM_HELD_BYTES:
-                self._refuse_publish(
-                    turn, event, f"more than {MAXIMUM_HELD_BYTES} bytes of QoS 2 wait for their PUBREL"
-                )
+                reason = f"more than {MAXIMUM_HELD_BYTES} bytes of QoS 2 wait for their PUBREL"
+                self._refuse_publish(turn, event, reason, ReasonCode.QUOTA_EXCEEDED)
                 return
             self._to_mq.hold(turn.unit, session, event, now_us)
             turn.acknowledgements.append(_PUBREC + event.packet_identifier.to_bytes(2, "big"))
@@ -89,7 +90,7 @@ class Intake:
     def _not_put(self, turn: Turn, event: PublishReceived, error: QueueManagerError, now_us: int) -> None:
         """The queue here does not take it; nothing that was acknowledged is lost by that."""
         if event.qos:
-            self._refuse_publish(turn, event, str(error))
+            self._refuse_publish(turn, event, str(error), ReasonCode.QUOTA_EXCEEDED)
         else:
             self._drop(turn, event, error.reason_name, now_us)
 
@@ -97,11 +98,17 @@ class Intake:
         self._counts.add(f"QoS 0, {reason}")
         self._to_mq.drop(turn.unit, turn.session, event, reason, now_us)
 
-    @staticmethod
-    def _refuse_publish(turn: Turn, event: PublishReceived, reason: str) -> None:
+    def _refuse_publish(self, turn: Turn, event: PublishReceived, reason: str, reason_code: ReasonCode) -> None:
         if event.qos == 2:
             turn.session.mqtt.drop(event.packet_identifier)
-        turn.link.close(reason)
+        connection = turn.link.connection
+        if not event.qos or connection.level < _FIRST_LEVEL_WITH_REFUSALS:
+            turn.link.close(reason, reason_code)
+            return
+        self._counts.add(f"refused PUBLISH, reason code {reason_code.name}")
+        refuse = connection.writer.puback if event.qos == 1 else connection.writer.pubrec
+        turn.acknowledgements.append(refuse(event.packet_identifier, reason_code))
+        connection.answered(event.packet_identifier)
 
     def publish_repeated(self, turn: Turn, event: Event) -> None:
         assert isinstance(event, PublishRepeated)
@@ -121,4 +128,8 @@ class Intake:
             turn.confirm(PacketType.PUBCOMP, exchange)
             turn.carried_on.append(pubcomp)
             turn.finished.append((turn.session.mqtt.drop, event.packet_identifier))
+        elif turn.link.connection.level >= _FIRST_LEVEL_WITH_REFUSALS:
+            pubcomp = turn.link.connection.writer.pubcomp(
+                event.packet_identifier, ReasonCode.PACKET_IDENTIFIER_NOT_FOUND
+            )
         turn.acknowledgements.append(pubcomp)

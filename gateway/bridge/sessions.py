@@ -3,12 +3,16 @@
 A session is a row of state (space SESSION, key: client identifier), written in the unit of work of whatever changed it:
 
     msgpack [version, epoch, level, clean session, connected, will or nil, {topic filter: granted QoS}, user or nil,
-             {destination at a target: [generation of its queue manager, [patterns registered there]]}]
+             {destination at a target: [generation of its queue manager, [patterns registered there]]},
+             expiry in seconds, when it expires, when its will is due]
 
-A row of version 1 has no user, and one before version 3 nothing registered at targets. `connected` and the will tell a
+Both times are microseconds since 1970, 0: none is running. A will is topic, payload, QoS, RETAIN and nil or the list of
+its properties (`gateway.mqtt.properties.WillProperties`). A row of version 1 has no user, one before version 3 nothing
+registered at targets, and one before version 4 neither expiry nor times: a clean session ends with its connection
+(expiry 0), any other never (FFFFFFFF hex). `connected` and the will tell a
 restarted gateway which connections died with it. The CorrelId of a session's subscriptions is a tag and a hash of
 store, client and epoch, so that what is still under way for an ended session never reaches the client's next one.
-Source: MQTT 3.1.1 section 3.1.2.4; IBM MQ, identity of a subscriber.
+Source: MQTT 3.1.1 section 3.1.2.4; MQTT 5.0 section 3.1.2.11.2; IBM MQ, identity of a subscriber.
 """
 
 import hashlib
@@ -19,15 +23,23 @@ from typing import Any, Final, NamedTuple, Protocol, cast
 import ormsgpack
 
 from gateway.access.rights import Access, Rights
+from gateway.mqtt.connection import Connection
 from gateway.mqtt.events import Will
+from gateway.mqtt.properties import NEVER_EXPIRES_S, WillProperties
+from gateway.mqtt.reason_codes import ReasonCode
 from gateway.mqtt.session import Session
 from mappings.topics import Scheme, matches
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.unit_of_work import StateSpace, UnitOfWork
 
-_STATE_VERSION: Final = 3
-#: What rows of earlier versions lack at their end: the registrations at targets; before that, the user too.
-_MISSING_FIELDS: Final[dict[int, list[Any]]] = {_STATE_VERSION: [], 2: [{}], 1: [None, {}]}
+_STATE_VERSION: Final = 4
+#: What rows of earlier versions lack in front of expiry and times: registrations at targets, before that the user too.
+_MISSING_FIELDS: Final[dict[int, list[Any]]] = {3: [], 2: [{}], 1: [None, {}]}
+#: Where in a row behind its version the clean session and the registrations at targets stand.
+_CLEAN_SESSION_FIELD: Final = 2
+_REGISTERED_FIELD: Final = 7
+#: Topic, payload, QoS and RETAIN of a will; behind them stand its properties, or nothing in an old row.
+_WILL_FIELDS: Final = 4
 _HELD_VERSION: Final = 1
 _CORREL_ID_TAG: Final = b"RFHS"
 #: Entries of a session's topic cache before it is emptied.
@@ -77,8 +89,14 @@ class Link(Protocol):
         """False while the peer reads too slowly."""
         ...
 
+    @property
+    def connection(self) -> Connection: ...
+
     def send(self, data: bytes) -> None: ...
-    def close(self, reason: str) -> None: ...
+
+    def close(self, reason: str, reason_code: ReasonCode = ReasonCode.UNSPECIFIED_ERROR) -> None:
+        """Ends the connection; level 5 is told the code first, unless it has taken its leave itself."""
+        ...
 
 
 class ClientSession:
@@ -90,6 +108,8 @@ class ClientSession:
         "correl_id",
         "emitted",
         "epoch",
+        "expires_us",
+        "expiry_s",
         "generations",
         "held",
         "held_bytes",
@@ -108,6 +128,7 @@ class ClientSession:
         "subscriptions",
         "user",
         "will",
+        "will_due_us",
     )
 
     def __init__(
@@ -122,6 +143,11 @@ class ClientSession:
         self.correl_id = correl_id
         self.connected = False
         self.will: Will | None = None
+        #: How long the session outlives its connection; NEVER_EXPIRES_S: for ever.
+        self.expiry_s = 0 if mqtt.clean_session else NEVER_EXPIRES_S
+        #: While it is not connected: when it ends, and when its will is due; 0: no such time is running.
+        self.expires_us = 0
+        self.will_due_us = 0
         self.link: Link | None = None
         #: A link whose CONNECT waits for its commit.
         self.pending_link: Link | None = None
@@ -150,6 +176,17 @@ class ClientSession:
     @property
     def client(self) -> str:
         return self.mqtt.client_identifier
+
+    @property
+    def will_delay_s(self) -> int:
+        """How long the will of a lost connection waits for the client to come back."""
+        properties = self.will.properties if self.will is not None else None
+        return properties.will_delay_s if properties is not None else 0
+
+    def expire_after(self, expiry_s: int) -> None:
+        """The session outlives its connection by so many seconds."""
+        self.expiry_s = expiry_s
+        self.mqtt.clean_session = expiry_s == 0
 
     def granted_qos(self, topic: str) -> int | None:
         """The highest QoS granted to a subscription that matches the topic; None where none does.
@@ -193,7 +230,6 @@ class ClientSession:
         self._granted.clear()
 
     def pack(self) -> bytes:
-        will = list(self.will) if self.will is not None else None
         clean_session = self.mqtt.clean_session
         return ormsgpack.packb(
             [
@@ -202,10 +238,13 @@ class ClientSession:
                 self.level,
                 clean_session,
                 self.connected,
-                will,
+                _packed_will(self.will),
                 self.subscriptions,
                 self.user,
                 self._registrations(),
+                self.expiry_s,
+                self.expires_us,
+                self.will_due_us,
             ]
         )
 
@@ -266,11 +305,12 @@ class Sessions:
     def load(self) -> None:
         """Every session as it was last committed."""
         for key, value in self._engine.states(StateSpace.SESSION):
-            epoch, level, clean_session, connected, will, subscriptions, user, registered = _unpack(value)
+            epoch, level, clean_session, connected, will, subscriptions, user, registered, *ending = _unpack(value)
             session = self._add(key.decode(), epoch, level=level, clean_session=clean_session)
             session.connected = connected
             session.may_be_registered = True
-            session.will = Will(*will) if will is not None else None
+            session.will = _unpacked_will(will)
+            session.expiry_s, session.expires_us, session.will_due_us = ending
             session.subscriptions.update(subscriptions)
             session.stored_registrations = registered
             self.give(session, user)
@@ -295,7 +335,8 @@ class Sessions:
 def stored_registrations(rows: Iterable[tuple[bytes, bytes]], incarnation: bytes) -> Iterator[KnownSession]:
     """What is to be registered at targets, by the rows of StateSpace.SESSION; `incarnation` is the store's."""
     for key, row in rows:
-        client, (epoch, *_, registered) = key.decode(), _unpack(row)
+        client, fields = key.decode(), _unpack(row)
+        epoch, registered = fields[0], fields[_REGISTERED_FIELD]
         correl_id = session_correl_id(incarnation, client, epoch)
         patterns = {destination: tuple(found) for destination, (_, found) in registered.items()}
         yield KnownSession(client=client, correl_id=correl_id, patterns=patterns)
@@ -304,10 +345,31 @@ def stored_registrations(rows: Iterable[tuple[bytes, bytes]], incarnation: bytes
 def _unpack(row: bytes) -> list[Any]:
     """The fields of a session's row behind its version."""
     version, *fields = cast(list[Any], ormsgpack.unpackb(row))
+    if version == _STATE_VERSION:
+        return fields
     missing = _MISSING_FIELDS.get(version)
     if missing is None:
         raise ValueError(f"a session is stored in version {version}, this program reads {_STATE_VERSION}")
-    return fields + missing
+    expiry_s = 0 if fields[_CLEAN_SESSION_FIELD] else NEVER_EXPIRES_S
+    return [*fields, *missing, expiry_s, 0, 0]
+
+
+def _packed_will(will: Will | None) -> list[Any] | None:
+    if will is None:
+        return None
+    return [*will[:-1], None if will.properties is None else list(will.properties)]
+
+
+def _unpacked_will(fields: list[Any] | None) -> Will | None:
+    if fields is None:
+        return None
+    topic, payload, qos, retain = fields[:_WILL_FIELDS]
+    packed: list[Any] | None = fields[_WILL_FIELDS] if len(fields) > _WILL_FIELDS else None
+    properties = None
+    if packed is not None:
+        user_properties = tuple((name, value) for name, value in packed[-1])
+        properties = WillProperties._make((*packed[:-1], user_properties))
+    return Will(topic, payload, qos, retain, properties)
 
 
 def flow_key(session: ClientSession, packet_identifier: int) -> bytes:

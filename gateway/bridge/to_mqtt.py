@@ -16,7 +16,7 @@ session wants; the message is destroyed with the last of them.
 
 import hashlib
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from gateway.audit_trail.notes import NoteKind
@@ -26,7 +26,7 @@ from gateway.bridge.origin import exchange_of
 from gateway.bridge.publications import Publication, Publications
 from gateway.bridge.sessions import ClientSession, Link, Sessions, flow_key
 from gateway.mqtt import packets
-from gateway.mqtt.events import DeliveryAcknowledged, DeliveryCompleted, DeliveryReceived
+from gateway.mqtt.events import DeliveryAcknowledged, DeliveryCompleted, DeliveryReceived, DeliveryRefused
 from gateway.mqtt.session import Outgoing, OutgoingState
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.queue import Queue
@@ -45,6 +45,8 @@ _DRAIN_MESSAGES: Final = 1_000
 _UNKNOWN: Final = "publications for sessions that have ended"
 #: Topics of one publication that are looked at; the index of a topic is stored in one byte.
 _MAXIMUM_TOPICS: Final = 256
+_FIRST_LEVEL_WITH_PROPERTIES: Final = 5
+_TOO_LARGE: Final = "larger than the client takes"
 
 
 class InFlight:
@@ -146,7 +148,12 @@ class ToMqtt:
             if in_flight.open_flows:
                 flow.exchange = flow.order = self._engine.number()
             packet_identifier = _start(unit, session, flow, qos) if qos else 0
-            out.append(self._packet(unit, session, publication, message, flow, qos, packet_identifier))
+            packet = self._packet(unit, session, publication, message, flow, qos, packet_identifier)
+            if packet is not None:
+                out.append(packet)
+            elif packet_identifier:
+                self._give_up(unit, session, packet_identifier)
+                in_flight.open_flows -= 1
         if not in_flight.open_flows:
             unit.remove(self._queue, message)
         return True
@@ -161,11 +168,12 @@ class ToMqtt:
         qos: int,
         packet_identifier: int,
         duplicate: bool = False,
-    ) -> bytes:
-        """One PUBLISH, with its audit note in the unit."""
+    ) -> bytes | None:
+        """One PUBLISH, with its audit note in the unit; None where it is larger than the client takes."""
         topic = publication.topics[flow.topic_index]
         payload = message.body[publication.body_offset :]
-        packet_header = packets.publish_header(
+        packet_header = _write_header(
+            session,
             topic,
             len(payload),
             qos=qos,
@@ -173,6 +181,8 @@ class ToMqtt:
             duplicate=duplicate,
             packet_identifier=packet_identifier,
         )
+        if packet_header is None:
+            return None
         unit.notes.append(
             (
                 NoteKind.DELIVERED,
@@ -193,9 +203,18 @@ class ToMqtt:
 
     def repeat(self, session: ClientSession) -> None:
         """On a new connection: PUBLISH with DUP, or PUBREL, for every unfinished flow, in order (seed 004)."""
+        self._repeat(session, session.mqtt.unfinished())
+
+    def repeat_overdue(self, session: ClientSession) -> None:
+        """Flows that the client's receive maximum had no room for when it came back; after each that is finished."""
+        overdue = session.mqtt.overdue()
+        if overdue and session.link is not None:
+            self._repeat(session, overdue)
+
+    def _repeat(self, session: ClientSession, flows: Iterable[Outgoing]) -> None:
         assert session.link is not None
         unit = self._engine.begin()
-        out = [self._repeated(unit, session, outgoing) for outgoing in session.mqtt.unfinished()]
+        out = [self._repeated(unit, session, outgoing) for outgoing in flows]
         if out:
             session.link.send(b"".join(out))
             self._engine.submit(unit)
@@ -207,7 +226,7 @@ class ToMqtt:
             return packets.pubrel(outgoing.packet_identifier, duplicate=True, level=session.level)
         publication = self._publications.of(in_flight.message)
         assert publication is not None
-        return self._packet(
+        packet = self._packet(
             unit,
             session,
             publication,
@@ -217,6 +236,16 @@ class ToMqtt:
             outgoing.packet_identifier,
             duplicate=True,
         )
+        if packet is None:
+            self._close(unit, flow)
+            self._give_up(unit, session, outgoing.packet_identifier)
+        return packet or b""
+
+    def _give_up(self, unit: UnitOfWork, session: ClientSession, packet_identifier: int) -> None:
+        """What is larger than the client takes counts as delivered (MQTT-3.1.2-25); the identifier is free again."""
+        self._counts.add(_TOO_LARGE)
+        unit.delete_state(StateSpace.SESSION_OUTGOING, flow_key(session, packet_identifier))
+        session.mqtt.finish(packet_identifier)
 
     # -- what the client answers ---------------------------------------------------------------------------------------
 
@@ -226,6 +255,13 @@ class ToMqtt:
         self._close(unit, flow)
         unit.delete_state(StateSpace.SESSION_OUTGOING, flow_key(session, event.packet_identifier))
         _note_answer(unit, session, flow, packets.PacketType.PUBACK, event.packet_identifier, now_us)
+
+    def refused(self, unit: UnitOfWork, session: ClientSession, event: DeliveryRefused, now_us: int) -> None:
+        """PUBACK or PUBREC that refuses: the client is not sent it again; after the commit call `finished`."""
+        flow = _flow(event.token)
+        self._close(unit, flow)
+        unit.delete_state(StateSpace.SESSION_OUTGOING, flow_key(session, event.packet_identifier))
+        _note_answer(unit, session, flow, event.packet_type, event.packet_identifier, now_us)
 
     def received(self, unit: UnitOfWork, session: ClientSession, event: DeliveryReceived, now_us: int) -> None:
         """PUBREC: the message is destroyed and the release noted; after the commit call `release`, PUBREL may leave."""
@@ -397,6 +433,27 @@ def _why_unwanted(publication: Publication) -> str:
     if not publication.topics:
         return "the topic is no topic name of MQTT"
     return "no subscription of the session matches the topic"
+
+
+def _write_header(
+    session: ClientSession,
+    topic: str,
+    payload_bytes: int,
+    *,
+    qos: int,
+    retain: bool,
+    duplicate: bool,
+    packet_identifier: int,
+) -> bytes | None:
+    """The header of a PUBLISH in the form of the session's level; None where its client does not take it."""
+    if session.level < _FIRST_LEVEL_WITH_PROPERTIES:
+        return packets.publish_header(
+            topic, payload_bytes, qos=qos, retain=retain, duplicate=duplicate, packet_identifier=packet_identifier
+        )
+    assert session.link is not None
+    return session.link.connection.writer.publish_header(
+        topic, payload_bytes, qos=qos, retain=retain, duplicate=duplicate, packet_identifier=packet_identifier
+    )
 
 
 def _start(unit: UnitOfWork, session: ClientSession, flow: Flow, qos: int) -> int:

@@ -34,6 +34,7 @@ from gateway.mqtt.wire import MAXIMUM_REMAINING_LENGTH, Fields, largest_remainin
 from gateway.mqtt.writer import PacketWriter
 
 LONGEST_WAITING_BYTES = 1_048_576  # our choice: what may wait behind a CONNECT; a listener that pauses never gets there
+UNLIMITED_ALIASES = 65_535  # the largest topic alias (MQTT 5.0 section 3.3.2.3.4)
 KEEP_ALIVE_FACTOR = 1.5  # MQTT-3.1.2-24
 
 _NOTHING_MORE = ConnackProperties()
@@ -53,13 +54,15 @@ class Connection(PacketReceiver):
 
     `maximum_packet_bytes` limits the remaining length of every packet, and at level 5 the packet as a whole.
     `levels`: the protocol levels that may connect; a CONNECT of any other is refused. `receive_maximum` and
-    `topic_alias_maximum`: what level 5 is told, and held to. `writer` makes the packets that leave.
+    `topic_alias_maximum`: what level 5 is told, and held to. `outgoing_alias_maximum`: how many aliases we give at
+    most, whatever the client takes. `writer` makes the packets that leave.
     """
 
     __slots__ = (
         "_is_answered",
         "_levels",
         "_maximum_packet_bytes",
+        "_outgoing_alias_maximum",
         "_phase",
         "_receive_maximum",
         "_session_may_expire_later",
@@ -77,12 +80,14 @@ class Connection(PacketReceiver):
         levels: Container[int] = BEFORE_MQTT_5,
         receive_maximum: int = UNLIMITED_RECEIVE_MAXIMUM,
         topic_alias_maximum: int = 0,
+        outgoing_alias_maximum: int = UNLIMITED_ALIASES,
     ) -> None:
         super().__init__(maximum_packet_bytes)
         self._maximum_packet_bytes = maximum_packet_bytes
         self._levels = levels
         self._receive_maximum = receive_maximum
         self._topic_alias_maximum = topic_alias_maximum
+        self._outgoing_alias_maximum = outgoing_alias_maximum
         self._phase = Phase.AWAIT_CONNECT
         self._waiting: bytearray | None = None
         self._is_answered = False
@@ -241,7 +246,7 @@ class Connection(PacketReceiver):
         self.writer = PacketWriter(
             5,
             maximum_packet_bytes=properties.maximum_packet_bytes,
-            topic_alias_maximum=properties.topic_alias_maximum,
+            topic_alias_maximum=min(properties.topic_alias_maximum, self._outgoing_alias_maximum),
             request_problem_information=properties.request_problem_information,
         )
 

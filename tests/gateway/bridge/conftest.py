@@ -18,6 +18,7 @@ from gateway.bridge.sessions import ClientSession, Sessions
 from gateway.channels.target import Target
 from gateway.config import RouteSettings, TargetSettings
 from gateway.mqtt.connection import Connection
+from gateway.mqtt.reason_codes import ReasonCode
 from mappings.command import Dialect
 from mq_adapters.broker.broker import Broker
 from mq_adapters.embedded.engine import Engine
@@ -70,7 +71,7 @@ class FakeLink:
     """A connection without a network; `sent` is what the client would have received."""
 
     def __init__(self) -> None:
-        self.connection = Connection()
+        self.connection = Connection(levels=(3, 4, 5), outgoing_alias_maximum=0)
         self.session: ClientSession | None = None
         self.outstanding = 0
         self.is_open = True
@@ -84,8 +85,9 @@ class FakeLink:
         if self.is_open:
             self.sent += data
 
-    def close(self, reason: str) -> None:
+    def close(self, reason: str, reason_code: ReasonCode = ReasonCode.UNSPECIFIED_ERROR) -> None:
         if self.is_open:
+            self.sent += self.connection.closing_packet(reason_code)
             self.is_open, self.reason = False, reason
 
     def pause_reading(self) -> None:

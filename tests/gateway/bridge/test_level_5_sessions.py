@@ -1,0 +1,248 @@
+"""MQTT 5.0 at the bridge: how long sessions and wills last, and the reason codes of refusals and closings."""
+
+import ormsgpack
+
+from gateway.mqtt.properties import NEVER_EXPIRES_S
+from mq_adapters.embedded.unit_of_work import StateSpace
+from tests.gateway.bridge.conftest import FakeLink, NewWorld, World, mqrfh2, written
+
+SECOND_US = 1_000_000
+#: CONNACK of level 5: success, and shared subscriptions (2A) are not available.
+ACCEPTED = written("20 05 00 00 02 2A 00")
+RESUMED = written("20 05 01 00 02 2A 00")
+
+
+def connect(world: World, name: str, *, flags: str = "02", properties: str = "", payload: str = "") -> FakeLink:
+    """A link that has sent CONNECT of level 5; `payload` stands behind the client identifier."""
+    link = FakeLink()
+    encoded, behind = written(properties), written(payload)
+    identifier = name.encode()
+    body = b"".join(
+        (
+            written(f"0004 'MQTT' 05 {flags} 0000"),
+            bytes((len(encoded),)) + encoded,
+            len(identifier).to_bytes(2, "big") + identifier,
+            behind,
+        )
+    )
+    world.bridge.receive(link, bytes((0x10, len(body))) + body)
+    world.run()
+    return link
+
+
+def pass_seconds(world: World, seconds: int) -> None:
+    world.now_us += seconds * SECOND_US
+    world.bridge.tick()
+    world.run()
+
+
+def watcher(world: World) -> FakeLink:
+    """A client of level 4 that is sent everything."""
+    link = world.connect("hear")
+    world.receive(link, "82 06 0001 0001 '#' 00")
+    link.taken()
+    return link
+
+
+WILL = "00 0003 'w/t' 0001 'W'"
+WILL_IN_TEN_SECONDS = "05 18 0000000A 0003 'w/t' 0001 'W'"
+WILL_PUBLISHED = written("30 06 0003 'w/t' 'W'")
+
+
+def test_a_session_without_expiry_ends_with_its_connection(world: World) -> None:
+    link = connect(world, "self", flags="00")
+    assert link.taken() == ACCEPTED
+    world.lose(link)
+    assert list(world.sessions) == []
+
+
+def test_a_session_lasts_as_long_as_its_expiry_says(world: World) -> None:
+    world.lose(connect(world, "self", properties="11 0000003C"))
+    pass_seconds(world, 59)
+    assert [each.client for each in world.sessions] == ["self"]
+    pass_seconds(world, 1)
+    assert list(world.sessions) == []
+    assert world.engine.states(StateSpace.SESSION) == []
+
+
+def test_a_restart_neither_shortens_nor_lengthens_an_expiry(new_world: NewWorld) -> None:
+    world = new_world()
+    link = connect(world, "self", properties="11 0000003C")
+    world.receive(link, "E0 00")
+    world = new_world()
+    pass_seconds(world, 59)
+    assert [each.client for each in world.sessions] == ["self"]
+    pass_seconds(world, 1)
+    assert list(world.sessions) == []
+
+
+def test_a_session_that_comes_back_is_present_and_its_time_runs_no_more(world: World) -> None:
+    world.lose(connect(world, "self", properties="11 0000003C"))
+    link = connect(world, "self", flags="00", properties="11 0000003C")
+    assert link.taken() == RESUMED
+    pass_seconds(world, 100)
+    assert [each.client for each in world.sessions] == ["self"]
+
+
+def test_clean_start_ends_the_session_from_before_and_keeps_the_new_one(world: World) -> None:
+    world.lose(connect(world, "self", properties="11 FFFFFFFF"))
+    link = connect(world, "self", flags="02", properties="11 FFFFFFFF")
+    assert link.taken() == ACCEPTED
+    world.lose(link)
+    pass_seconds(world, 10_000_000)
+    assert [each.client for each in world.sessions] == ["self"]
+
+
+def test_disconnect_may_change_the_expiry(world: World) -> None:
+    link = connect(world, "self", properties="11 0000003C")
+    world.receive(link, "E0 07 00 05 11 00000000")
+    assert list(world.sessions) == []
+
+
+def test_a_client_without_an_identifier_is_told_the_one_that_it_got(world: World) -> None:
+    link = connect(world, "")
+    (session,) = world.sessions
+    name = session.client.encode()
+    assert link.taken() == b"".join(
+        (
+            bytes((0x20, 8 + len(name), 0, 0, 5 + len(name), 0x12)),
+            len(name).to_bytes(2, "big"),
+            name,
+            b"\x2a\x00",
+        )
+    )
+
+
+def test_a_client_whose_session_is_taken_over_is_told_so(world: World) -> None:
+    old = connect(world, "self")
+    old.taken()
+    connect(world, "self")
+    assert old.taken() == written("E0 01 8E")
+    assert not old.is_open
+
+
+def test_a_violation_is_answered_by_its_reason_code(world: World) -> None:
+    link = connect(world, "self")
+    link.taken()
+    world.receive(link, "10 11 0004 'MQTT' 05 02 0000 00 0004 'self'")
+    assert link.taken() == written("E0 01 82")
+
+
+def test_a_disconnect_with_reason_4_leaves_the_will_and_one_without_takes_it_back(world: World) -> None:
+    heard = watcher(world)
+    world.receive(connect(world, "self", flags="06", payload=WILL), "E0 00")
+    assert heard.taken() == b""
+    world.receive(connect(world, "self", flags="06", payload=WILL), "E0 01 04")
+    assert heard.taken() == WILL_PUBLISHED
+
+
+def test_a_delayed_will_waits_and_is_published_once(world: World) -> None:
+    heard = watcher(world)
+    link = connect(world, "self", flags="06", properties="11 0000003C", payload=WILL_IN_TEN_SECONDS)
+    world.lose(link)
+    pass_seconds(world, 9)
+    assert heard.taken() == b""
+    pass_seconds(world, 1)
+    assert heard.taken() == WILL_PUBLISHED
+    pass_seconds(world, 60)
+    assert heard.taken() == b""
+
+
+def test_a_delayed_will_survives_a_restart(new_world: NewWorld) -> None:
+    world = new_world()
+    world.lose(connect(world, "self", flags="06", properties="11 0000003C", payload=WILL_IN_TEN_SECONDS))
+    world = new_world()
+    heard = watcher(world)
+    pass_seconds(world, 10)
+    assert heard.taken() == WILL_PUBLISHED
+
+
+def test_a_client_that_comes_back_in_time_leaves_no_delayed_will(world: World) -> None:
+    heard = watcher(world)
+    world.lose(connect(world, "self", flags="06", properties="11 0000003C", payload=WILL_IN_TEN_SECONDS))
+    connect(world, "self", flags="00", properties="11 0000003C")
+    pass_seconds(world, 30)
+    assert heard.taken() == b""
+
+
+def test_a_delayed_will_is_due_when_the_session_ends(world: World) -> None:
+    heard = watcher(world)
+    world.lose(connect(world, "self", flags="06", properties="11 0000003C", payload=WILL_IN_TEN_SECONDS))
+    connect(world, "self", flags="02")
+    assert heard.taken() == WILL_PUBLISHED
+
+
+def test_a_will_is_delayed_no_longer_than_its_session_lasts(world: World) -> None:
+    heard = watcher(world)
+    world.lose(connect(world, "self", flags="06", properties="11 00000003", payload=WILL_IN_TEN_SECONDS))
+    pass_seconds(world, 3)
+    assert heard.taken() == WILL_PUBLISHED
+    assert [each.client for each in world.sessions] == ["hear"]
+
+
+def test_a_publish_that_is_not_allowed_is_refused_and_the_connection_goes_on(new_world: NewWorld) -> None:
+    world = new_world(publish=("a/#",))
+    link = connect(world, "self")
+    link.taken()
+    world.receive(link, "32 09 0003 'b/c' 0001 00 'X'", "34 09 0003 'b/c' 0002 00 'X'", "32 09 0003 'a/b' 0003 00 'X'")
+    assert link.taken() == written("40 03 0001 87 50 03 0002 87 40 02 0003")
+    assert link.is_open
+
+
+def test_a_release_of_nothing_is_answered_by_its_reason_code(world: World) -> None:
+    link = connect(world, "self")
+    link.taken()
+    world.receive(link, "62 02 0007")
+    assert link.taken() == written("70 03 0007 92")
+
+
+def test_a_publish_larger_than_the_client_takes_counts_as_delivered(world: World) -> None:
+    link = connect(world, "self", properties="27 00000014")
+    world.receive(link, "82 09 0001 00 0003 'a/b' 01")
+    link.taken()
+    world.put(_publication("a/b", b"0123456789A"))
+    assert link.taken() == b""
+    world.put(_publication("a/b", b"0123456789"))
+    assert link.taken() == written("32 12 0003 'a/b' 0002 00 '0123456789'")
+    assert world.depth("RFHBRIDGE.SUBSCRIBER") == 1
+
+
+def test_a_delivery_that_the_client_refuses_is_not_sent_again(world: World) -> None:
+    link = connect(world, "self", properties="11 0000003C")
+    world.receive(link, "82 09 0001 00 0003 'a/b' 01")
+    world.put(_publication("a/b", b"X"))
+    world.receive(link, "40 03 0001 83")
+    assert world.depth("RFHBRIDGE.SUBSCRIBER") == 0
+    world.lose(link)
+    assert connect(world, "self", flags="00", properties="11 0000003C").taken() == RESUMED
+
+
+def test_what_is_unfinished_is_repeated_within_the_receive_maximum(world: World) -> None:
+    link = connect(world, "self", properties="11 0000003C")
+    world.receive(link, "82 09 0001 00 0003 'a/b' 01")
+    for payload in (b"X", b"Y"):
+        world.put(_publication("a/b", payload))
+    world.lose(link)
+    link = connect(world, "self", flags="00", properties="11 0000003C 21 0001")
+    assert link.taken() == RESUMED + written("3A 09 0003 'a/b' 0001 00 'X'")
+    world.receive(link, "40 02 0001")
+    assert link.taken() == written("3A 09 0003 'a/b' 0002 00 'Y'")
+
+
+def test_rows_before_version_4_never_expire_or_end_with_their_connection(new_world: NewWorld) -> None:
+    world = new_world()
+    unit = world.engine.begin()
+    kept = [3, 77, 4, False, False, ["w/t", b"W", 0, False], {"a/#": 1}, None, {}]
+    clean = [3, 78, 4, True, True, None, {}, None, {}]
+    unit.set_state(StateSpace.SESSION, b"kept", ormsgpack.packb(kept))
+    unit.set_state(StateSpace.SESSION, b"gone", ormsgpack.packb(clean))
+    world.engine.submit(unit)
+    world = new_world()
+    (session,) = world.sessions
+    assert (session.client, session.expiry_s, session.expires_us) == ("kept", NEVER_EXPIRES_S, 0)
+    assert session.will is not None
+    assert session.will.payload == b"W"
+
+
+def _publication(topic: str, payload: bytes) -> bytes:
+    return mqrfh2(topic) + payload
