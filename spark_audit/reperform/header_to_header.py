@@ -11,8 +11,8 @@ Source: seed 003; WebSphere MQ V6 Publish/Subscribe User's Guide, "Publish".
 from typing import Final
 
 from spark_audit.reperform.facts import Facts
-from spark_audit.reperform.header import read_chain, write_mqrfh, write_mqrfh2
-from spark_audit.reperform.meaning import PSC, Meaning, meaning_of
+from spark_audit.reperform.header import write_mqrfh, write_mqrfh2
+from spark_audit.reperform.meaning import PSC, Meaning, read_meaning
 from spark_audit.reperform.outcome import Outcome, Status, UnreadableBytes, compared
 from spark_audit.reperform.table import ONLY_IN_MQRFH, OPTION_ELEMENTS, TO_NAME
 from spark_audit.reperform.topics import escaped
@@ -28,7 +28,7 @@ Fields = tuple[tuple[str, str], ...]
 
 def reperform_copy(facts: Facts) -> Outcome:
     """Judge the header of a copy that the broker put on a subscriber's queue."""
-    source = meaning_of(*read_chain(facts.input, facts.input_described))
+    source = read_meaning(facts.input, facts.input_described)
     marked = (_IS_RETAINED,) if facts.is_retained else ()  # with InformIfRet, which the record does not tell
     may_gain = _RETURN_ADDRESS - {name for name, _ in source.fields} if _is_direct(source) else frozenset()
     return _judged(facts, source, _delivered_fields(source, marked), may_lack=marked, may_gain=may_gain)
@@ -38,7 +38,7 @@ def _judged(
     facts: Facts, source: Meaning, expected: Fields, *, may_lack: Fields, may_gain: frozenset[str] = frozenset()
 ) -> Outcome:
     try:
-        actual = meaning_of(*read_chain(facts.output, facts.output_described))
+        actual = read_meaning(facts.output, facts.output_described)
     except UnreadableBytes as error:
         return Outcome(status=Status.DIFFERENCE, detail=f"the output cannot be read: {error}", same_bytes=False)
     expected = _with_gained(expected, actual, may_gain)

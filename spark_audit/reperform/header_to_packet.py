@@ -7,8 +7,7 @@ DUP and packet identifier are the session's own. Source: MQTT 3.1.1 sections 3.3
 """
 
 from spark_audit.reperform.facts import Facts
-from spark_audit.reperform.header import read_chain
-from spark_audit.reperform.meaning import meaning_of
+from spark_audit.reperform.meaning import read_meaning
 from spark_audit.reperform.mqtt import PublishHeader, read_publish, write_publish
 from spark_audit.reperform.outcome import Outcome, Status, UnreadableBytes, compared
 from spark_audit.reperform.target import carried_qos, prefix_of
@@ -16,7 +15,7 @@ from spark_audit.reperform.target import carried_qos, prefix_of
 
 def reperform_delivery(facts: Facts) -> Outcome:
     """Judge the PUBLISH header that was made from a publication."""
-    publication = meaning_of(*read_chain(facts.input, facts.input_described))
+    publication = read_meaning(facts.input, facts.input_described)
     try:
         packet = read_publish(facts.output)
     except UnreadableBytes as error:

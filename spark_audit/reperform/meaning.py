@@ -5,15 +5,20 @@ Names are those of the psc folder. Options are single tokens; topics of Publish 
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
 
 from spark_audit.reperform.folder import Folder, read_elements
-from spark_audit.reperform.header import Header, Surroundings
+from spark_audit.reperform.header import Header, Surroundings, read_chain
 from spark_audit.reperform.outcome import UnreadableBytes
 from spark_audit.reperform.table import OPTION_ELEMENTS, TO_ELEMENT, option_tokens
 from spark_audit.reperform.topics import unescaped
 
 PSC = "psc"
 _PLAIN_TOPICS = frozenset({"Publish"})
+#: Headers of one topic are alike, whatever packet they come from: so many are remembered, of so many bytes each.
+_REMEMBERED: Final = 4_096
+_LONGEST_REMEMBERED: Final = 2_048
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +44,18 @@ class Meaning:
 
     def options(self, name: str) -> frozenset[str]:
         return frozenset(self.values(name))
+
+
+def read_meaning(data: bytes, described: Surroundings) -> Meaning:
+    """The command in a chain of headers that is all of `data`."""
+    if len(data) > _LONGEST_REMEMBERED:
+        return meaning_of(*read_chain(data, described))
+    return _remembered(data, described)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _remembered(data: bytes, described: Surroundings) -> Meaning:
+    return meaning_of(*read_chain(data, described))
 
 
 def meaning_of(headers: tuple[Header, ...], body: Surroundings) -> Meaning:

@@ -16,8 +16,8 @@ Source: MQTT 3.1.1 sections 3.1, 3.3, 3.8 and 3.10; IBM MQ, "Queued publish/subs
 from typing import Final
 
 from spark_audit.reperform.facts import Facts
-from spark_audit.reperform.header import Surroundings, read_chain, write_mqrfh, write_mqrfh2
-from spark_audit.reperform.meaning import PSC, Meaning, meaning_of
+from spark_audit.reperform.header import Surroundings, write_mqrfh, write_mqrfh2
+from spark_audit.reperform.meaning import PSC, Meaning, read_meaning
 from spark_audit.reperform.mqtt import (
     CONNECT,
     DISCONNECT,
@@ -70,7 +70,7 @@ Fields = tuple[tuple[str, str], ...]
 def reperform_packet(facts: Facts) -> Outcome:
     """Judge a header that was made from a packet."""
     try:
-        actual = meaning_of(*read_chain(facts.output, facts.output_described))
+        actual = read_meaning(facts.output, facts.output_described)
     except UnreadableBytes as error:
         return Outcome(status=Status.DIFFERENCE, detail=f"the output cannot be read: {error}", same_bytes=False)
     if facts.packet_type not in _PACKET_TYPES.get(facts.command, ()):

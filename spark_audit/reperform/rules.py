@@ -9,9 +9,9 @@ from spark_audit.reperform.answer import answer_of
 from spark_audit.reperform.code_page import UnknownCodePage
 from spark_audit.reperform.facts import Facts
 from spark_audit.reperform.finding import Finding, Rule, findings
-from spark_audit.reperform.header import Surroundings, read_chain
+from spark_audit.reperform.header import read_chain
 from spark_audit.reperform.left_out import unreported
-from spark_audit.reperform.meaning import Meaning, meaning_of
+from spark_audit.reperform.meaning import meaning_of, read_meaning
 from spark_audit.reperform.nine_fields import field_faults
 from spark_audit.reperform.outcome import UnreadableBytes
 from spark_audit.reperform.retention import copy_faults, delivery_faults, publish_faults
@@ -26,7 +26,7 @@ def broken_rules(facts: Facts) -> tuple[Finding, ...]:
         if facts.conversion == ConversionKind.PACKET_TO_HEADER:
             return tuple(_of_packet(facts))
         if facts.conversion == ConversionKind.HEADER_TO_PACKET:
-            source = _meaning(facts.input, facts.input_described)
+            source = read_meaning(facts.input, facts.input_described)
             return tuple(findings(Rule.RETAIN, delivery_faults(facts, source)))
         if facts.conversion in (ConversionKind.HEADER_TO_HEADER, ConversionKind.SERVICE):
             return tuple(_of_header(facts))
@@ -36,7 +36,7 @@ def broken_rules(facts: Facts) -> tuple[Finding, ...]:
 
 
 def _of_packet(facts: Facts) -> list[Finding]:
-    actual = _meaning(facts.output, facts.output_described)
+    actual = read_meaning(facts.output, facts.output_described)
     found = findings(Rule.SUPPORT, support_faults(facts, None, actual))
     if facts.command in _OF_PUBLISH:
         found += findings(Rule.RETAIN, publish_faults(facts, actual))
@@ -51,14 +51,10 @@ def _of_header(facts: Facts) -> list[Finding]:
         return findings(Rule.SUPPORT, answer_faults(answer))
     if facts.input == facts.output:
         return []  # a message that passes as it is: what is wrong in it is its sender's
-    actual, source = meaning_of(made, body), _meaning(facts.input, facts.input_described)
+    actual, source = meaning_of(made, body), read_meaning(facts.input, facts.input_described)
     reported = frozenset(name for name, _ in facts.dropped_fields)
     is_extended = facts.mode == "extended"
     found = findings(Rule.FIELDS, field_faults(source, actual, is_copy=is_copy, is_extended=is_extended))
     found += findings(Rule.SUPPORT, support_faults(facts, source, actual))
     found += findings(Rule.REPORT, unreported(source, actual, reported))
     return found + (findings(Rule.RETAIN, copy_faults(facts, actual)) if is_copy else [])
-
-
-def _meaning(data: bytes, described: Surroundings) -> Meaning:
-    return meaning_of(*read_chain(data, described))

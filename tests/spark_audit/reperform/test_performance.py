@@ -476,4 +476,4 @@ def test_the_reading_imports_nothing_of_what_it_checks() -> None:
         )
         if isinstance(node, ast.Import | ast.ImportFrom)
     }
-    assert imported <= {"spark_audit", "dataclasses", "enum", "typing", "types", "re", "collections"}
+    assert imported <= {"spark_audit", "dataclasses", "enum", "typing", "types", "re", "collections", "functools"}
