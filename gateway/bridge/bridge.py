@@ -350,7 +350,7 @@ class Bridge:
                 if FAILURE in return_codes and session.level < _FIRST_LEVEL_WITH_FAILURE:
                     link.close("a subscription was refused, and MQTT 3.1 has no code to say so")
                     return
-                link.send(packets.suback(packet_identifier, return_codes))
+                link.send(link.connection.writer.suback(packet_identifier, return_codes))
             self._to_mqtt.deliver(session)
 
         self._subscriptions.subscribe(turn.session, event, answered, self._engine.now_us())
@@ -359,9 +359,9 @@ class Bridge:
         assert isinstance(event, UnsubscribeReceived)
         link = turn.link
 
-        def answered(session: ClientSession, packet_identifier: int, _return_codes: bytes) -> None:
+        def answered(session: ClientSession, packet_identifier: int, reason_codes: bytes) -> None:
             if session.link is link:
-                link.send(packets.unsuback(packet_identifier))
+                link.send(link.connection.writer.unsuback(packet_identifier, reason_codes))
             self._to_mqtt.deliver(session)
 
         self._subscriptions.unsubscribe(turn.session, event, answered, self._engine.now_us())

@@ -9,8 +9,10 @@ from typing import Final
 from gateway.bridge.sessions import ClientSession
 from mq_adapters.message import Message
 
-#: Private origin of a message: session epoch, exchange, packet identifier, QoS; the client identifier follows.
+#: Private origin of a message: session epoch, exchange, packet identifier, QoS and RETAIN; the client follows.
 ORIGIN: Final = struct.Struct(">QQHB")
+_QOS: Final = 0x03
+RETAIN: Final = 0x04
 
 
 def exchange_of(origin: bytes) -> tuple[str, int, int]:
@@ -25,7 +27,12 @@ def published_qos(message: Message) -> int:
     """The QoS with which a message was published; without a private origin a persistent message means QoS 1."""
     if len(message.origin) < ORIGIN.size:
         return 1 if message.is_persistent else 0
-    return message.origin[ORIGIN.size - 1]
+    return message.origin[ORIGIN.size - 1] & _QOS
+
+
+def published_retain(message: Message) -> bool:
+    """Whether the PUBLISH that a message was had RETAIN; False for a message without a private origin."""
+    return len(message.origin) >= ORIGIN.size and message.origin[ORIGIN.size - 1] & RETAIN != 0
 
 
 def own_origin(session: ClientSession) -> bytes:

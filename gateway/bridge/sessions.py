@@ -4,11 +4,12 @@ A session is a row of state (space SESSION, key: client identifier), written in 
 
     msgpack [version, epoch, level, clean session, connected, will or nil, {topic filter: granted QoS}, user or nil,
              {destination at a target: [generation of its queue manager, [patterns registered there]]},
-             expiry in seconds, when it expires, when its will is due]
+             expiry in seconds, when it expires, when its will is due,
+             {topic filter: [no local, retain as published, subscription identifier or 0]}]
 
 Both times are microseconds since 1970, 0: none is running. A will is topic, payload, QoS, RETAIN and nil or the list of
 its properties (`gateway.mqtt.properties.WillProperties`). A row of version 1 has no user, one before version 3 nothing
-registered at targets, and one before version 4 neither expiry nor times: a clean session ends with its connection
+registered at targets, and one before version 4 nothing of MQTT 5: a clean session ends with its connection
 (expiry 0), any other never (FFFFFFFF hex). `connected` and the will tell a
 restarted gateway which connections died with it. The CorrelId of a session's subscriptions is a tag and a hash of
 store, client and epoch, so that what is still under way for an ended session never reaches the client's next one.
@@ -16,6 +17,7 @@ Source: MQTT 3.1.1 section 3.1.2.4; MQTT 5.0 section 3.1.2.11.2; IBM MQ, identit
 """
 
 import hashlib
+from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Protocol, cast
@@ -46,6 +48,24 @@ _CORREL_ID_TAG: Final = b"RFHS"
 _GRANTED_CACHE_ENTRIES: Final = 1_000
 #: Longer topics, in characters, are matched anew each time: they would fill the memory.
 _LONGEST_KEPT_TOPIC: Final = 1_024
+#: SUBSCRIBEs that are remembered for the retained copies that they brought; older copies are all wanted.
+_RETAINED_MARKS: Final = 100
+
+
+class Wishes(NamedTuple):
+    """What a subscription of level 5 asks for beside its QoS; `identifier` 0: it has none."""
+
+    no_local: bool = False
+    retain_as_published: bool = False
+    identifier: int = 0
+
+
+class Entitlement(NamedTuple):
+    """What the subscriptions that match a topic give together."""
+
+    qos: int
+    retain_as_published: bool
+    identifiers: tuple[int, ...]
 
 
 class HeldPublish(NamedTuple):
@@ -67,6 +87,8 @@ class HeldPublish(NamedTuple):
             raise ValueError(f"a held PUBLISH is stored in version {version}, this program reads {_HELD_VERSION}")
         return cls(*fields)
 
+
+_NO_WISHES: Final = Wishes()
 
 #: By destination at a target: generation of its queue manager, and the patterns registered there.
 StoredRegistrations = dict[str, tuple[int, list[str]]]
@@ -103,6 +125,7 @@ class ClientSession:
     """One client's session: its MQTT half, its subscriptions, and the link that it has now."""
 
     __slots__ = (
+        "_entitlements",
         "_granted",
         "connected",
         "correl_id",
@@ -118,17 +141,17 @@ class ClientSession:
         "link",
         "may_be_registered",
         "mqtt",
-        "newest_filters",
-        "newest_number",
         "origin_suffix",
         "pending_answers",
         "pending_link",
+        "retained_marks",
         "rights",
         "stored_registrations",
         "subscriptions",
         "user",
         "will",
         "will_due_us",
+        "wishes",
     )
 
     def __init__(
@@ -162,9 +185,10 @@ class ClientSession:
         self.generations: dict[str, int] = {}
         #: The row's registrations, until it has been seen that they are what subscriptions and routes say now.
         self.stored_registrations: StoredRegistrations | None = None
-        #: Filters of the newest SUBSCRIBE in this run, and the number after which retained copies belong to it.
-        self.newest_filters: frozenset[str] | None = None
-        self.newest_number = 0
+        #: What subscriptions of level 5 ask for beside their QoS, by topic filter; nothing where that is nothing.
+        self.wishes: dict[str, Wishes] = {}
+        #: Of each SUBSCRIBE in this run the number after which retained copies belong to it, and filters that want any.
+        self.retained_marks: deque[tuple[int, frozenset[str]]] = deque(maxlen=_RETAINED_MARKS)
         #: SUBSCRIBE and UNSUBSCRIBE packets that wait for the broker; deliveries wait behind them.
         self.pending_answers = 0
         #: Whether the broker may know this session: a crash between RegSub and the session's row leaves no other trace.
@@ -172,6 +196,7 @@ class ClientSession:
         self.incoming_exchange = first_exchange
         self.origin_suffix = mqtt.client_identifier.encode()
         self._granted: dict[str, int | None] = {}
+        self._entitlements: dict[tuple[str, bool], Entitlement | None] = {}
 
     @property
     def client(self) -> str:
@@ -196,8 +221,7 @@ class ClientSession:
         try:
             return self._granted[topic]
         except KeyError:
-            matching = [each for each in self.subscriptions.items() if matches(each[0], topic, Scheme.MQTT)]
-            granted = max((qos for pattern, qos in matching if self.rights.may_subscribe(pattern)), default=None)
+            granted = max((qos for _, qos in self._matching(topic)), default=None)
             if len(topic) <= _LONGEST_KEPT_TOPIC:
                 if len(self._granted) >= _GRANTED_CACHE_ENTRIES:
                     self._granted.clear()
@@ -206,28 +230,63 @@ class ClientSession:
 
     def wants_retained(self, topic: str, number: int) -> bool:
         """Whether a retained copy is due: after a SUBSCRIBE only for that packet's own filters."""
-        if self.newest_filters is None or number < self.newest_number:
-            return True
-        return any(matches(pattern, topic, Scheme.MQTT) for pattern in self.newest_filters)
+        for mark, filters in reversed(self.retained_marks):
+            if number >= mark:
+                return any(matches(pattern, topic, Scheme.MQTT) for pattern in filters)
+        return True
 
-    def grant(self, topic_filter: str, qos: int) -> None:
+    def entitlement(self, topic: str, *, is_own: bool) -> Entitlement | None:
+        """What matching subscriptions give; `is_own`: the client itself published, so no local takes no part."""
+        key = topic, is_own
+        if key in self._entitlements:
+            return self._entitlements[key]
+        found = [(qos, self.wishes.get(pattern, _NO_WISHES)) for pattern, qos in self._matching(topic)]
+        taking_part = [(qos, wishes) for qos, wishes in found if not (is_own and wishes.no_local)]
+        entitlement = None
+        if taking_part:
+            entitlement = Entitlement(
+                max(qos for qos, _ in taking_part),
+                any(wishes.retain_as_published for _, wishes in taking_part),
+                tuple(sorted({wishes.identifier for _, wishes in taking_part if wishes.identifier})),
+            )
+        if len(topic) <= _LONGEST_KEPT_TOPIC:
+            if len(self._entitlements) >= _GRANTED_CACHE_ENTRIES:
+                self._entitlements.clear()
+            self._entitlements[key] = entitlement
+        return entitlement
+
+    def _matching(self, topic: str) -> list[tuple[str, int]]:
+        """Filter and QoS of the subscriptions that match a topic, and that the access list still allows."""
+        matching = [each for each in self.subscriptions.items() if matches(each[0], topic, Scheme.MQTT)]
+        return [each for each in matching if self.rights.may_subscribe(each[0])]
+
+    def grant(self, topic_filter: str, qos: int, wishes: Wishes = _NO_WISHES) -> None:
+        """A subscription is made, or made anew with another QoS and other wishes."""
         self.subscriptions[topic_filter] = qos
-        self._granted.clear()
+        self.wishes.pop(topic_filter, None)
+        if wishes != _NO_WISHES:
+            self.wishes[topic_filter] = wishes
+        self._forget_grants()
 
     def revoke(self, topic_filter: str) -> None:
         self.subscriptions.pop(topic_filter, None)
+        self.wishes.pop(topic_filter, None)
+        self._forget_grants()
+
+    def _forget_grants(self) -> None:
         self._granted.clear()
+        self._entitlements.clear()
 
     def belong_to(self, user: str | None, rights: Rights) -> None:
         """The session is this user's from now on."""
         self.user = user
         self.rights = rights
-        self._granted.clear()
+        self._forget_grants()
 
     def forget_access(self) -> None:
         """Other rules hold: what was decided by the old ones is decided anew."""
         self.rights.forget()
-        self._granted.clear()
+        self._forget_grants()
 
     def pack(self) -> bytes:
         clean_session = self.mqtt.clean_session
@@ -245,6 +304,7 @@ class ClientSession:
                 self.expiry_s,
                 self.expires_us,
                 self.will_due_us,
+                {topic_filter: list(wishes) for topic_filter, wishes in self.wishes.items()},
             ]
         )
 
@@ -310,7 +370,8 @@ class Sessions:
             session.connected = connected
             session.may_be_registered = True
             session.will = _unpacked_will(will)
-            session.expiry_s, session.expires_us, session.will_due_us = ending
+            session.expiry_s, session.expires_us, session.will_due_us, wishes = ending
+            session.wishes.update((topic_filter, Wishes(*each)) for topic_filter, each in wishes.items())
             session.subscriptions.update(subscriptions)
             session.stored_registrations = registered
             self.give(session, user)
@@ -351,7 +412,7 @@ def _unpack(row: bytes) -> list[Any]:
     if missing is None:
         raise ValueError(f"a session is stored in version {version}, this program reads {_STATE_VERSION}")
     expiry_s = 0 if fields[_CLEAN_SESSION_FIELD] else NEVER_EXPIRES_S
-    return [*fields, *missing, expiry_s, 0, 0]
+    return [*fields, *missing, expiry_s, 0, 0, {}]
 
 
 def _packed_will(will: Will | None) -> list[Any] | None:

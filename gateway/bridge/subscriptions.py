@@ -14,10 +14,12 @@ from gateway.audit_trail.notes import NoteKind
 from gateway.bridge.registrations import Registrations
 from gateway.bridge.replies import Replies
 from gateway.bridge.routes import Destination, Registration
-from gateway.bridge.sessions import ClientSession, Sessions
+from gateway.bridge.sessions import ClientSession, Sessions, Wishes
 from gateway.channels.target import Target
-from gateway.mqtt.events import SubscribeReceived, UnsubscribeReceived
+from gateway.mqtt.events import SubscribeReceived, SubscriptionOptions, UnsubscribeReceived
 from gateway.mqtt.packets import PacketType
+from gateway.mqtt.reason_codes import ReasonCode
+from gateway.mqtt.topics import share_of
 from mappings.command import Completion, Response
 from mappings.errors import MappingError
 from mq_adapters.embedded.engine import Engine
@@ -31,6 +33,10 @@ FAILURE: Final = 0x80
 #: A level costs about 300 bytes of index, for as long as the subscription lives; real topics have ten.
 MAXIMUM_LEVELS: Final = 200
 _GRANT: Final = "grant"
+_FIRST_LEVEL_WITH_REASONS: Final = 5
+_NOT_SAID: Final = ReasonCode.TOPIC_FILTER_INVALID
+#: What a broker's refusal is in MQTT 5: 2035 and 3081 both mean that the user may not.
+_REFUSALS: Final = {2035: ReasonCode.NOT_AUTHORIZED, 3081: ReasonCode.NOT_AUTHORIZED}
 
 Answered = Callable[[ClientSession, int, bytes], None]
 
@@ -47,8 +53,10 @@ class _Packet:
         "registered",
         "session",
         "subscriptions",
+        "unsubscribed",
         "waiting",
         "wanted",
+        "wishes",
     )
 
     def __init__(
@@ -70,14 +78,21 @@ class _Packet:
         self.waiting: dict[bytes, tuple[str, Destination]] = {}
         #: What counts as registered for each filter, until it is granted or taken back.
         self.registered: dict[str, tuple[Registration, ...]] = {}
-        #: Filters that were refused, and where.
-        self.failed: set[str] = set()
+        #: Filters that were refused, each with its reason code, and where.
+        self.failed: dict[str, ReasonCode] = {}
+        #: Reason code of each filter of an UNSUBSCRIBE.
+        self.unsubscribed: list[ReasonCode] = []
+        #: What level 5 asks for beside the QoS, by filter.
+        self.wishes: dict[str, Wishes] = {}
         self.refused_at: set[tuple[str, Destination]] = set()
 
     @property
     def return_codes(self) -> bytes:
-        """One for each entry of the SUBSCRIBE: the granted QoS, or failure."""
-        return bytes(FAILURE if topic_filter in self.failed else qos for topic_filter, qos in self.subscriptions)
+        """One for each entry: the granted QoS, or failure, of which level 5 is told the reason."""
+        if self.unsubscribed:
+            return bytes(self.unsubscribed)
+        codes = self.failed if self.session.level >= _FIRST_LEVEL_WITH_REASONS else dict.fromkeys(self.failed, FAILURE)
+        return bytes(codes.get(topic_filter, qos) for topic_filter, qos in self.subscriptions)
 
 
 class Subscriptions:
@@ -112,22 +127,25 @@ class Subscriptions:
             session, event.packet_identifier, event.subscriptions, answered, now_us + self._answer_timeout_us
         )
         session.may_be_registered = True
-        session.newest_filters = frozenset(packet.wanted)
-        session.newest_number = self._engine.number()
+        wanting_retained = _note_options(packet, event)
+        session.retained_marks.append((self._engine.number(), wanting_retained))
         entries = {
             topic_filter: entry for (topic_filter, _), entry in zip(event.subscriptions, event.entries, strict=True)
         }
         known = self._known_filters(session)
         for topic_filter, entry in entries.items():
-            is_allowed = self._may_register(unit, session, topic_filter, known, now_us)
-            if not (is_allowed and self._register(unit, packet, topic_filter, entry, now_us)):
-                packet.failed.add(topic_filter)
+            refused = self._refused(unit, session, topic_filter, known, now_us)
+            refused = refused or self._register(unit, packet, topic_filter, entry, now_us)
+            if refused:
+                packet.failed[topic_filter] = refused
         if session.generations:  # what is registered at targets stands in the session's row
             self._sessions.save(unit, session)
         self._wait(unit, packet)
 
-    def _register(self, unit: UnitOfWork, packet: _Packet, topic_filter: str, entry: bytes, now_us: int) -> bool:
-        """RegSub at every destination of a filter; False where it cannot be said, or there is no room for it."""
+    def _register(
+        self, unit: UnitOfWork, packet: _Packet, topic_filter: str, entry: bytes, now_us: int
+    ) -> ReasonCode | None:
+        """RegSub at every destination of a filter; why not, where it cannot be said, or there is no room for it."""
         session = packet.session
         wanted = self._registrations.of(topic_filter)
         full = self._full_target(wanted)
@@ -135,13 +153,13 @@ class Subscriptions:
             _log.warning(
                 "subscription refused client=%s filter=%s full_target=%s", session.client, topic_filter, full.name
             )
-            return False
+            return ReasonCode.QUOTA_EXCEEDED
         part = (int(PacketType.SUBSCRIBE), packet.packet_identifier, entry)
         try:
             asked = self._registrations.register(unit, session, wanted, part, now_us)
         except (MappingError, QueueManagerError) as error:
             _log.warning("subscription refused client=%s filter=%s reason=%s", session.client, topic_filter, error)
-            return False
+            return _NOT_SAID if isinstance(error, MappingError) else ReasonCode.QUOTA_EXCEEDED
         packet.registered[topic_filter] = wanted
         for msg_id, destination in asked:
             target = self._registrations.target_of(destination)
@@ -149,7 +167,7 @@ class Subscriptions:
                 self._replies.expect(msg_id, self._registrations.late_refusal(session, topic_filter))
             else:
                 self._await(packet, msg_id, topic_filter, destination)
-        return bool(wanted)
+        return None if wanted else _NOT_SAID
 
     def _full_target(self, wanted: tuple[Registration, ...]) -> Target | None:
         """The first target for which as much waits as may: clients that ask again and again do not add to that."""
@@ -161,27 +179,33 @@ class Subscriptions:
         under_way = (packet.wanted for packet in self._under_way.get(session, ()))
         return set(session.subscriptions).union(*under_way)
 
-    def _may_register(
+    def _refused(
         self, unit: UnitOfWork, session: ClientSession, topic_filter: str, known: set[str], now_us: int
-    ) -> bool:
-        """Whether a filter may go to a broker; it then counts as known."""
+    ) -> ReasonCode | None:
+        """Why a filter may not go to a broker; None where it may, and then it counts as known."""
+        if session.level >= _FIRST_LEVEL_WITH_REASONS and share_of(topic_filter) is not None:
+            return ReasonCode.SHARED_SUBSCRIPTIONS_NOT_SUPPORTED
         if topic_filter not in known and len(known) >= self._maximum_subscriptions:
             _log.warning("subscription limit reached client=%s limit=%s", session.client, self._maximum_subscriptions)
-            return False
+            return ReasonCode.QUOTA_EXCEEDED
         if topic_filter.count("/") >= MAXIMUM_LEVELS:
             _log.warning("subscription too deep client=%s limit=%s", session.client, MAXIMUM_LEVELS)
-            return False
+            return ReasonCode.TOPIC_FILTER_INVALID
         if not session.rights.may_subscribe(topic_filter):
             self._note_refused(unit, session, topic_filter, now_us)
-            return False
+            return ReasonCode.NOT_AUTHORIZED
         known.add(topic_filter)
-        return True
+        return None
 
     def unsubscribe(self, session: ClientSession, event: UnsubscribeReceived, answered: Answered, now_us: int) -> None:
         """Deregisters each filter that the session has; `answered` follows, when UNSUBACK may leave."""
         unit = self._engine.begin()
         packet = _Packet(session, event.packet_identifier, (), answered, now_us + self._answer_timeout_us)
         for topic_filter, entry in zip(event.topic_filters, event.entries, strict=True):
+            existed = topic_filter in session.subscriptions or any(
+                topic_filter in each.registered for each in self._under_way.get(session, ())
+            )
+            packet.unsubscribed.append(ReasonCode.SUCCESS if existed else ReasonCode.NO_SUBSCRIPTION_EXISTED)
             unneeded = self._give_up(session, topic_filter)
             part = (int(PacketType.UNSUBSCRIBE), event.packet_identifier, entry)
             for msg_id, destination in self._registrations.deregister(unit, session, unneeded, part, now_us):
@@ -221,7 +245,7 @@ class Subscriptions:
             return
         self._replies.expect(msg_id, _ignore)
         if packet.wanted:
-            packet.failed.add(topic_filter)
+            packet.failed[topic_filter] = ReasonCode.UNSPECIFIED_ERROR
 
     # -- answers -------------------------------------------------------------------------------------------------------
 
@@ -240,9 +264,9 @@ class Subscriptions:
     def _answer(self, packet: _Packet, msg_id: bytes, response: Response | None) -> None:
         topic_filter, destination = packet.waiting.pop(msg_id)
         if packet.wanted and (response is None or response.completion is Completion.FAILED):
-            packet.failed.add(topic_filter)
             packet.refused_at.add((topic_filter, destination))
             reason_code = response.reasons[0].reason_code if response is not None and response.reasons else 0
+            packet.failed[topic_filter] = _REFUSALS.get(reason_code, ReasonCode.IMPLEMENTATION_SPECIFIC_ERROR)
             _log.warning(
                 "subscription refused client=%s filter=%s reason_code=%s",
                 packet.session.client,
@@ -284,7 +308,7 @@ class Subscriptions:
             return
         if topic_filter in session.subscriptions:
             self._registrations.let_go(session, wanted)  # it counts once, however often it was asked for
-        session.grant(topic_filter, packet.wanted[topic_filter])
+        session.grant(topic_filter, packet.wanted[topic_filter], packet.wishes[topic_filter])
 
     @staticmethod
     def _note_refused(unit: UnitOfWork, session: ClientSession, topic_filter: str, now_us: int) -> None:
@@ -292,6 +316,21 @@ class Subscriptions:
         unit.notes.append(
             (NoteKind.REFUSED, now_us, session.client, session.epoch, 0, "RegSub", 0, 2035, "access list")
         )
+
+
+def _note_options(packet: _Packet, event: SubscribeReceived) -> frozenset[str]:
+    """Takes over the wishes for each filter, its last entry counts; returns the filters that want retained copies.
+
+    Retain handling: 0 always, 1 only for a subscription that is new, 2 never (MQTT 5.0 section 3.8.3.1).
+    """
+    identifier = (event.properties.subscription_identifier or 0) if event.properties is not None else 0
+    wanting: dict[str, bool] = {}
+    options = event.options or (SubscriptionOptions(),) * len(event.subscriptions)
+    for (topic_filter, _), asked in zip(event.subscriptions, options, strict=True):
+        packet.wishes[topic_filter] = Wishes(asked.no_local, asked.retain_as_published, identifier)
+        is_new = topic_filter not in packet.session.subscriptions
+        wanting[topic_filter] = asked.retain_handling == 0 or (asked.retain_handling == 1 and is_new)
+    return frozenset(topic_filter for topic_filter, is_wanting in wanting.items() if is_wanting)
 
 
 def _ignore(_response: Response | None) -> None:

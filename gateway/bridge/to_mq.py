@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 from gateway.audit_trail.notes import NoteKind, Translation
 from gateway.bridge.dead_letters import put_dead_letter
-from gateway.bridge.origin import ORIGIN, own_origin
+from gateway.bridge.origin import ORIGIN, RETAIN, own_origin
 from gateway.bridge.own_commands import OwnCommands, note_request
 from gateway.bridge.routes import Route, Routes
 from gateway.bridge.sessions import ClientSession, HeldPublish, Sessions, flow_key
@@ -139,7 +139,8 @@ class ToMq:
             packet = (int(PacketType.PUBLISH), event.packet_identifier, header)
             self._delete_retained(unit, session, event.topic, exchange, packet, now_us)
             flags &= 6
-        origin = ORIGIN.pack(session.epoch, exchange, event.packet_identifier, event.qos) + session.origin_suffix
+        described = event.qos | RETAIN if event.retain else event.qos
+        origin = ORIGIN.pack(session.epoch, exchange, event.packet_identifier, described) + session.origin_suffix
         try:
             number, sheet = self._put(unit, session, event.topic, flags, exchange, payload, origin)
         except MappingError as error:
@@ -192,7 +193,10 @@ class ToMq:
             packet = (int(PacketType.PUBLISH), packet_identifier, held.header)
             self._delete_retained(unit, session, held.topic, held.exchange, packet, now_us)
             flags &= 6
-        origin = ORIGIN.pack(session.epoch, held.exchange, packet_identifier, 2) + session.origin_suffix
+        origin = (
+            ORIGIN.pack(session.epoch, held.exchange, packet_identifier, 2 | held.retain * RETAIN)
+            + session.origin_suffix
+        )
         try:
             number, sheet = self._put(unit, session, held.topic, flags, held.exchange, held.payload, origin)
         except MappingError as error:
@@ -228,7 +232,7 @@ class ToMq:
         flags = will.qos << 1 | retain
         part = len(will.topic.encode()).to_bytes(2, "big") + will.topic.encode() + bytes((will.qos << 1 | will.retain,))
         session.incoming_exchange = exchange = session.incoming_exchange + 1
-        origin = ORIGIN.pack(session.epoch, exchange, 0, will.qos) + session.origin_suffix
+        origin = ORIGIN.pack(session.epoch, exchange, 0, will.qos | will.retain * RETAIN) + session.origin_suffix
         payload = (len(will.payload), hashlib.sha256(will.payload).digest())
         packet = (int(PacketType.CONNECT), 0, part)
         if will.retain and not will.payload:

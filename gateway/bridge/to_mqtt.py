@@ -22,11 +22,12 @@ from typing import Final
 from gateway.audit_trail.notes import NoteKind
 from gateway.bridge.counts import Counts
 from gateway.bridge.dead_letters import put_dead_letter
-from gateway.bridge.origin import exchange_of
+from gateway.bridge.origin import exchange_of, published_retain
 from gateway.bridge.publications import Publication, Publications
 from gateway.bridge.sessions import ClientSession, Link, Sessions, flow_key
 from gateway.mqtt import packets
 from gateway.mqtt.events import DeliveryAcknowledged, DeliveryCompleted, DeliveryReceived, DeliveryRefused
+from gateway.mqtt.properties import PublishProperties
 from gateway.mqtt.session import Outgoing, OutgoingState
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.queue import Queue
@@ -174,10 +175,10 @@ class ToMqtt:
         payload = message.body[publication.body_offset :]
         packet_header = _write_header(
             session,
+            publication,
+            message,
             topic,
-            len(payload),
             qos=qos,
-            retain=publication.is_retained,
             duplicate=duplicate,
             packet_identifier=packet_identifier,
         )
@@ -424,9 +425,23 @@ def _wanted(session: ClientSession, message: Message, publication: Publication) 
     return [
         (index, granted)
         for index, topic in enumerate(publication.topics[:_MAXIMUM_TOPICS])
-        if (granted := session.granted_qos(topic)) is not None
+        if (granted := _granted(session, topic, message, publication)) is not None
         and (not publication.is_retained or session.wants_retained(topic, message.sequence))
     ]
+
+
+def _granted(session: ClientSession, topic: str, message: Message, publication: Publication) -> int | None:
+    """The QoS granted to a publication on a topic; None where no subscription brings it."""
+    if not session.wishes:
+        return session.granted_qos(topic)
+    entitlement = session.entitlement(topic, is_own=_is_own(session, message, publication))
+    return None if entitlement is None else entitlement.qos
+
+
+def _is_own(session: ClientSession, message: Message, publication: Publication) -> bool:
+    """Whether the session's own client published it: as the gateway knows, or as it carries from a target."""
+    client, _, exchange = exchange_of(message.origin)
+    return (client if exchange else publication.carried.client) == session.client
 
 
 def _why_unwanted(publication: Publication) -> str:
@@ -437,22 +452,34 @@ def _why_unwanted(publication: Publication) -> str:
 
 def _write_header(
     session: ClientSession,
+    publication: Publication,
+    message: Message,
     topic: str,
-    payload_bytes: int,
     *,
     qos: int,
-    retain: bool,
     duplicate: bool,
     packet_identifier: int,
 ) -> bytes | None:
     """The header of a PUBLISH in the form of the session's level; None where its client does not take it."""
+    payload_bytes = len(message.body) - publication.body_offset
+    retain = publication.is_retained
     if session.level < _FIRST_LEVEL_WITH_PROPERTIES:
         return packets.publish_header(
             topic, payload_bytes, qos=qos, retain=retain, duplicate=duplicate, packet_identifier=packet_identifier
         )
+    properties = None
+    if session.wishes and (found := session.entitlement(topic, is_own=_is_own(session, message, publication))):
+        properties = PublishProperties(subscription_identifiers=found.identifiers)
+        retain = retain or (found.retain_as_published and published_retain(message))
     assert session.link is not None
     return session.link.connection.writer.publish_header(
-        topic, payload_bytes, qos=qos, retain=retain, duplicate=duplicate, packet_identifier=packet_identifier
+        topic,
+        payload_bytes,
+        qos=qos,
+        retain=retain,
+        duplicate=duplicate,
+        packet_identifier=packet_identifier,
+        properties=properties,
     )
 
 
