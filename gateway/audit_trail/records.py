@@ -14,7 +14,7 @@ from gateway.audit_trail.disclosure import Disclosure, InClear
 from gateway.audit_trail.fragments import PUBLISH_FLAGS, Sheet
 from gateway.audit_trail.json_text import digest_text, json_text, truth_text
 from gateway.audit_trail.notes import BATCH_VERSION, NoteKind
-from gateway.audit_trail.packet_header import PUBLISH, first_byte_fields, topic_bytes
+from gateway.audit_trail.packet_header import PUBLISH, first_byte_fields, packet_identifier, topic_bytes
 from spark_audit.record import RECORD_VERSION, Kind
 
 #: Fragments kept between batches (clients, topics, fact sheets); past it the cache is emptied.
@@ -122,7 +122,7 @@ class Expander:
 
     def _publish_fields(self, header: bytes) -> str:
         first = header[0]
-        identifier = f',"packet_identifier":{header[-2] << 8 | header[-1]}' if first & 6 else ""
+        identifier = f',"packet_identifier":{packet_identifier(header)}' if first & 6 else ""
         return f',"packet_type":{PUBLISH}{identifier}{PUBLISH_FLAGS[first]}'
 
     # -- one method a note kind: the fields as gateway/audit_trail/notes.py lists them ---------------------------------
@@ -223,7 +223,7 @@ class Expander:
         arrival: int,
     ) -> tuple[str, ...]:
         sheet, first = self._sheets[arrival], header[0]
-        identifier = f',"packet_identifier":{header[-2] << 8 | header[-1]}' if first & 6 else ""
+        identifier = f',"packet_identifier":{packet_identifier(header)}' if first & 6 else ""
         qos, retain, duplicate = first_byte_fields(first)
         return (
             f'{self._batch}delivered","at_us":{at}{self._exchange("out", client, epoch, exchange)}'

@@ -38,7 +38,7 @@ _BOUNDS: Final = {
     "exchange": (1, 2**63 - 1),
     "packet_type": (0, 14),
     "packet_identifier": (1, 65_535),
-    "protocol_level": (3, 4),
+    "protocol_level": (3, 5),
     "qos": (0, 2),
     "published_qos": (0, 2),
     "granted_qos": (0, 2),

@@ -3,7 +3,9 @@
 Topic: one of the publication's, plain, and without the prefix of a target's stream. QoS: the lower of published and
 granted; a publication that carries its QoS was published with that. RETAIN: IsRetainedPub, set by the
 broker on copies of retained publications. Remaining length: from topic, packet identifier and length of the payload.
-DUP and packet identifier are the session's own. Source: MQTT 3.1.1 sections 3.3 and 3.8.4.
+DUP and packet identifier are the session's own. At level 5 a subscription may ask for RETAIN as it was published, and
+for identifiers among the properties: neither stands in the publication, so both are taken as they are.
+Source: MQTT 3.1.1 sections 3.3 and 3.8.4; MQTT 5.0 section 3.8.3.1.
 """
 
 from spark_audit.reperform.facts import Facts
@@ -34,9 +36,10 @@ def reperform_delivery(facts: Facts) -> Outcome:
         differences.append(f"topic {packet.topic!r} is not the publication's")
     if packet.qos != qos:
         differences.append(f"QoS is {packet.qos}, the lower of granted and published is {qos}")
-    if packet.retain != retain or facts.is_retained != retain:
+    may_be_as_published = packet.retain and bool(packet.properties)
+    if (packet.retain != retain and not may_be_as_published) or facts.is_retained != retain:
         differences.append(f"RETAIN is {int(packet.retain)}, IsRetainedPub says {int(retain)}")
-    expected = _expected(packet, topics, qos, retain, facts.payload_bytes)
+    expected = _expected(packet, topics, qos, retain or may_be_as_published, facts.payload_bytes)
     if expected != facts.output and not differences:
         differences.append(f"the remaining length is {packet.remaining_length}, or is not written as short as can be")
     return compared(expected, facts.output, differences)
@@ -50,4 +53,5 @@ def _expected(packet: PublishHeader, topics: tuple[str, ...], qos: int, retain: 
         topic=packet.topic if packet.topic in topics else "".join(topics[:1]),
         packet_identifier=packet.packet_identifier,
         payload_bytes=payload_bytes,
+        properties=packet.properties,
     )

@@ -1,4 +1,4 @@
-"""MQTT packet headers as the audit reads and writes them (MQTT 3.1.1 sections 2.2, 3.3, 3.8 and 3.10)."""
+"""MQTT packet headers as the audit reads and writes them (MQTT 3.1.1 and 5.0, sections 2.2, 3.3, 3.8 and 3.10)."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,10 @@ _MAXIMUM_REMAINING_LENGTH = 268_435_455
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishHeader:
-    """Fixed and variable header of a PUBLISH; `packet_identifier` is 0 with QoS 0."""
+    """Fixed and variable header of a PUBLISH; `packet_identifier` is 0 with QoS 0.
+
+    `properties`: with their length in front, as they stand there; before level 5 not even a length of 0.
+    """
 
     qos: int
     retain: bool
@@ -22,6 +25,7 @@ class PublishHeader:
     remaining_length: int
     topic: str
     packet_identifier: int
+    properties: bytes = b""
 
 
 def read_publish(header: bytes) -> PublishHeader:
@@ -40,8 +44,11 @@ def read_publish(header: bytes) -> PublishHeader:
         identifier, offset = int.from_bytes(header[offset : offset + 2], "big"), offset + 2
         if not identifier:
             raise UnreadableBytes("packet identifier 0", offset - 2)
-    if offset != len(header):
-        raise UnreadableBytes("bytes behind the variable header", offset)
+    properties = header[offset:]
+    if properties:
+        length, start = _variable_number(header, offset)
+        if start + length != len(header):
+            raise UnreadableBytes("bytes behind the variable header, which are no properties", offset)
     return PublishHeader(
         qos=qos,
         retain=bool(header[0] & 1),
@@ -49,17 +56,26 @@ def read_publish(header: bytes) -> PublishHeader:
         remaining_length=remaining,
         topic=topic,
         packet_identifier=identifier,
+        properties=properties,
     )
 
 
 def write_publish(
-    *, qos: int, retain: bool, duplicate: bool, topic: str, packet_identifier: int, payload_bytes: int
+    *,
+    qos: int,
+    retain: bool,
+    duplicate: bool,
+    topic: str,
+    packet_identifier: int,
+    payload_bytes: int,
+    properties: bytes = b"",
 ) -> bytes:
     """The header of a PUBLISH with that payload; the remaining length in as few bytes as it needs."""
     name = topic.encode(errors="replace")
     variable = len(name).to_bytes(2, "big") + name
     if qos:
         variable += packet_identifier.to_bytes(2, "big")
+    variable += properties
     first = PUBLISH << 4 | duplicate << 3 | qos << 1 | retain
     return bytes((first,)) + _written_length(len(variable) + payload_bytes) + variable
 
@@ -98,12 +114,17 @@ def _entry_offset(part: bytes, packet_type: int) -> int:
 
 
 def _remaining_length(header: bytes) -> tuple[int, int]:
+    return _variable_number(header, 1)
+
+
+def _variable_number(data: bytes, offset: int) -> tuple[int, int]:
+    """A number of one to four bytes with seven bits each, and what stands behind it."""
     length = 0
-    for index, byte in enumerate(header[1:5]):
+    for index, byte in enumerate(data[offset : offset + 4]):
         length |= (byte & 0x7F) << 7 * index
         if byte < 0x80:
-            return length, index + 2
-    raise UnreadableBytes("the remaining length has no end", 1)
+            return length, offset + index + 1
+    raise UnreadableBytes("a length has no end", offset)
 
 
 def _written_length(length: int) -> bytes:

@@ -2,7 +2,8 @@
 
     packet to header    RetainPub where the PUBLISH has RETAIN and a payload, and nowhere else
     header to header    IsRetainedPub only in copies of what was retained before the subscription
-    header to packet    RETAIN where the publication has IsRetainedPub, and nowhere else
+    header to packet    RETAIN where the publication has IsRetainedPub, and elsewhere only at level 5, where a
+                        subscription may ask for it as published
 
 Source: seed 003 (RetainPub is the publisher's, IsRetainedPub the broker's); MQTT 3.1.1 section 3.3.1.3.
 """
@@ -36,7 +37,8 @@ def copy_faults(facts: Facts, actual: Meaning) -> list[str]:
 
 def delivery_faults(facts: Facts, source: Meaning) -> list[str]:
     """A PUBLISH for a client."""
-    is_retained, retain = "IsRetainedPub" in source.options("PubOpt"), read_publish(facts.output).retain
-    if is_retained == retain:
+    packet = read_publish(facts.output)
+    is_retained, retain = "IsRetainedPub" in source.options("PubOpt"), packet.retain
+    if is_retained == retain or (retain and packet.properties):
         return []
     return [f"RETAIN is {int(retain)}, IsRetainedPub says {int(is_retained)}"]

@@ -144,6 +144,12 @@ def test_a_publish_with_qos_0_has_no_packet_identifier(translation) -> None:
     assert (accepted["qos"], accepted["topic"]) == (0, "a/b")
 
 
+def test_the_packet_identifier_of_level_5_stands_in_front_of_the_properties(translation) -> None:
+    header = bytes.fromhex("32 0c 0003 612f62 000a 02 0101")
+    accepted, _ = _expanded((NoteKind.PUBLISHED, AT, "boiler", 5, 2, header, 2, DIGEST, 300, translation))
+    assert (accepted["packet_identifier"], accepted["topic"]) == (10, "a/b")
+
+
 def test_a_remaining_length_of_four_bytes_is_passed_over(translation) -> None:
     header = bytes.fromhex("30 ffffff7f 0003 612f62")
     accepted, _ = _expanded((NoteKind.PUBLISHED, AT, "boiler", 5, 2, header, 2, DIGEST, 300, translation))

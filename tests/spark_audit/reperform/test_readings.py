@@ -243,9 +243,27 @@ def test_a_publish_header_reads_and_writes() -> None:
     assert write_publish(qos=2, retain=True, duplicate=True, topic="a/b", packet_identifier=10, payload_bytes=2) == data
 
 
+def test_a_publish_header_of_level_5_reads_and_writes_with_its_properties() -> None:
+    data = bytes.fromhex("33 0c 0003 612f62 000a 02 0b07")
+    header = read_publish(data)
+    assert (header.packet_identifier, header.properties) == (10, bytes.fromhex("02 0b07"))
+    assert (
+        write_publish(
+            qos=1,
+            retain=True,
+            duplicate=False,
+            topic="a/b",
+            packet_identifier=10,
+            payload_bytes=2,
+            properties=header.properties,
+        )
+        == data
+    )
+
+
 @pytest.mark.parametrize(
     "data",
-    ["", "40020001", "36070003612f620001", "320700", "32070003612f62", "32090003612f620000", "3007 0003 612f62 00"],
+    ["", "40020001", "36070003612f620001", "320700", "32070003612f62", "32090003612f620000", "3007 0003 612f62 05"],
 )
 def test_a_broken_publish_header_is_unreadable(data: str) -> None:
     with pytest.raises(UnreadableBytes):

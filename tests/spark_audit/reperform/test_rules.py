@@ -152,6 +152,8 @@ CLEAN: dict[str, dict[str, Any]] = {
         ),
     },
     "a retained delivery": DELIVERY | {"input": MARKED, "output": RETAINED_PACKET},
+    "a delivery at level 5 with RETAIN as it was published": DELIVERY
+    | {"input": psc(PUBLISH), "output": bytes.fromhex("31 07 0003 612f62 00")},
     "what cannot be read": SERVED_TO_2 | {"input": b"RFH ", "output": psc(PUBLISH)},
     "a code page that is not known": SERVED_TO_2 | SEED | {"input_ccsid": 99_999},
 }
