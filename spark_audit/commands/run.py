@@ -46,7 +46,7 @@ def run(options: argparse.Namespace, interruption: Interruption) -> int:
     tell = tell_of("run", options.log_format)
     try:
         command = _Run(options, tell, interruption)
-    except (WrongUse, UnusableAnchor, UnusablePersonalKey) as error:
+    except (WrongUse, UnusableAnchor) as error:
         tell(str(error), "error")
         return USAGE
     except OSError as error:
@@ -183,23 +183,30 @@ def _reading(trails: "list[TrailFiles]") -> str:
 
 
 def policy_of(path: Path | None) -> "Policy":
-    """The policy in a file, or the standard one. Raises WrongUse, OSError."""
+    """The policy in a file, or the standard one. Raises WrongUse."""
     from spark_audit.policy import Policy, PolicyError
 
     try:
         return Policy() if path is None else Policy.load(path)
     except PolicyError as error:
         raise WrongUse(str(error)) from None
+    except OSError as error:
+        raise WrongUse(f"{path} cannot be read: {error.strerror}") from None
 
 
 def opening_of(path: Path | None) -> "Opening | None":
-    """What opens encrypted headers by the key in a file. Raises UnusablePersonalKey, OSError."""
+    """What opens encrypted headers by the key in a file. Raises WrongUse."""
     from spark_audit.opening import opening_with
 
     if path is None:
         return None
-    PersonalKey.read(path)
-    return opening_with(path.read_bytes())
+    try:
+        PersonalKey.read(path)
+        return opening_with(path.read_bytes())
+    except UnusablePersonalKey as error:
+        raise WrongUse(f"{path}: {error}") from None
+    except OSError as error:
+        raise WrongUse(f"{path} cannot be read: {error.strerror}") from None
 
 
 def _repeatable(options: argparse.Namespace) -> tuple[str, ...]:

@@ -23,7 +23,6 @@ from spark_audit.commands.terminal import (
     tell_of,
 )
 from spark_audit.interruption import Interruption
-from spark_audit.personal import UnusablePersonalKey
 from spark_audit.result import AuditResult, Verdict
 from spark_audit.verify.source import DamagedSegment, LineTooLong
 
@@ -53,7 +52,7 @@ def stream(options: argparse.Namespace, interruption: Interruption) -> int:
     try:
         with ExitStack() as resources:
             return _Streaming.begin(options, tell, interruption, resources).run()
-    except (WrongUse, UnusablePersonalKey) as error:
+    except WrongUse as error:
         reason, exit_code = str(error), USAGE
     except ChangedSegment as error:
         reason, exit_code = str(error), VIOLATIONS

@@ -13,6 +13,7 @@ from pyspark.sql import functions as sf
 
 from spark_audit.controls import conservation, passages
 from spark_audit.controls.confirmed import PUBACK, PUBCOMP, RANGE_LIMIT
+from spark_audit.controls.control import in_trail
 from spark_audit.record import Kind
 from spark_audit.report.latency import latencies
 from spark_audit.result import (
@@ -47,7 +48,7 @@ _KEYED: Final = "^k:[0-9a-f]{32}$"
 def segments(lines: DataFrame) -> tuple[Segment, ...]:
     """The segments in order of their names, the first SEGMENTS_SHOWN; from every line, records or not."""
     is_record = sf.col("is_record")
-    counted = lines.groupBy("segment").agg(
+    counted = lines.groupBy(in_trail(lines, sf.col("segment")).alias("segment")).agg(
         sf.count("*").alias("lines"), sf.count_if("is_record").alias("records"), *_extent(is_record)
     )
     return tuple(
@@ -282,7 +283,7 @@ def scope(lines: DataFrame, *, size_bytes: int, torn_files: tuple[str, ...]) -> 
         sf.count_if("is_record").alias("records"),
         sf.min(sf.when(sf.col("is_record"), sf.col("at_us"))).alias("first"),
         sf.max(sf.when(sf.col("is_record"), sf.col("at_us"))).alias("last"),
-        sf.count_distinct("segment").alias("segments"),
+        sf.count_distinct(in_trail(lines, sf.col("segment"))).alias("segments"),
         sf.count_distinct(sf.when(sf.col("is_record"), sf.col("gateway"))).alias("gateways"),
     ).collect()[0]
     return Scope(

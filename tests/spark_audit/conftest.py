@@ -14,6 +14,8 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from pyspark.sql import DataFrame, SparkSession
 
+from spark_audit.controls.catalogue import CONTROLS
+from spark_audit.policy import Policy
 from spark_audit.read import read_lines, trail_files
 from spark_audit.session import start_session
 
@@ -58,9 +60,10 @@ class TrailBuilder:
 class SignedTrail:
     """A trail with digests as digest.py defines them, by json, hashlib and Ed25519 alone: nothing here is ours."""
 
-    def __init__(self, trail: TrailBuilder, key: Ed25519PrivateKey) -> None:
+    def __init__(self, trail: TrailBuilder, key: Ed25519PrivateKey, gateway: str = GATEWAY) -> None:
         self.trail = trail
         self.key = key
+        self.gateway = gateway
         self.number = 0
         self.previous = "0" * 64
         self.head = "0" * 64
@@ -115,7 +118,7 @@ class SignedTrail:
             "version": 1,
             "number": self.number,
             "kind": kind,
-            "gateway": GATEWAY,
+            "gateway": self.gateway,
             "segment": "",
             "first_sequence": 0,
             "last_sequence": 0,
@@ -180,6 +183,17 @@ def merkle_root(leaves: list[bytes]) -> bytes:
 def signing_key(number: int) -> Ed25519PrivateKey:
     """The same key for the same number, 0 to 255."""
     return Ed25519PrivateKey.from_private_bytes(bytes([number]) * 32)
+
+
+def policy_text_of(*identifiers: str) -> str:
+    """A policy with these controls alone: a test that is not about the others need not wait for them."""
+    others = (control.identifier for control in CONTROLS if control.identifier not in identifiers)
+    return "".join(f'[control."{identifier}"]\nseverity = "off"\n' for identifier in others)
+
+
+def policy_of(*identifiers: str) -> Policy:
+    """The same as it is read."""
+    return Policy.parse(policy_text_of(*identifiers).encode())
 
 
 @pytest.fixture

@@ -15,18 +15,14 @@ import pyspark
 import pytest
 
 import spark_audit
-from spark_audit.controls.catalogue import CONTROLS
 from spark_audit.session import SparkPlace
+from tests.spark_audit.conftest import policy_text_of
 
 SPARK_HOME = Path(pyspark.__file__).parent
 MAIN = Path(spark_audit.__file__).parent / "__main__.py"
 #: In the short form the controls that need Python workers, joins and digests; in full all of them.
 IN_SHORT = ("integrity.chain", "integrity.digests", "conversion.reperformance", "qos.1")
-POLICY = "".join(
-    f'[control."{control.identifier}"]\nseverity = "off"\n'
-    for control in CONTROLS
-    if control.identifier not in IN_SHORT and os.environ.get("RFHBRIDGE_PROOF") != "full"
-)
+POLICY = "" if os.environ.get("RFHBRIDGE_PROOF") == "full" else policy_text_of(*IN_SHORT)
 IN = {"direction": "in", "client": "boiler", "session_epoch": 1, "packet_type": 3, "qos": 1}
 _START_S = 60.0
 

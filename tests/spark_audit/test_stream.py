@@ -12,29 +12,20 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_audit.controls.catalogue import CONTROLS
 from spark_audit.ingest.ingestion import ingested, new_segments
 from spark_audit.ingest.manifest import Manifest, UnusableManifest
 from spark_audit.ingest.material import selected
 from spark_audit.ingest.segments import Measuring
 from spark_audit.ingest.warehouse import Damaged, writing_to
 from spark_audit.period import EVERYTHING
-from spark_audit.policy import Policy
 from spark_audit.report import figures
 from spark_audit.result import AuditResult, Verdict
 from spark_audit.stream import Reported, Stream
-from tests.spark_audit.conftest import GATEWAY, TrailBuilder
+from tests.spark_audit.conftest import GATEWAY, TrailBuilder, policy_of
 
 HOUR_US = 3_600_000_000
 CONTROLS_RUN = ("integrity.hash", "integrity.chain", "integrity.sequence", "qos.1", "conversion.reperformance")
-#: The others take their time and see the same frames.
-OF_SOME_CONTROLS = Policy.parse(
-    "".join(
-        f'[control."{control.identifier}"]\nseverity = "off"\n'
-        for control in CONTROLS
-        if control.identifier not in CONTROLS_RUN
-    ).encode()
-)
+OF_SOME_CONTROLS = policy_of(*CONTROLS_RUN)
 IN = {"direction": "in", "client": "boiler", "session_epoch": 1, "packet_type": 3, "qos": 1}
 
 

@@ -18,22 +18,16 @@ from spark_audit.ingest.segments import Measuring
 from spark_audit.ingest.warehouse import Damaged, InUse, writing_to
 from spark_audit.material import material_of
 from spark_audit.period import EVERYTHING, Period
-from spark_audit.policy import Policy
 from spark_audit.read import trail_files
 from spark_audit.verify.source import DamagedSegment
-from tests.spark_audit.conftest import GATEWAY, SignedTrail, TrailBuilder
+from tests.spark_audit.conftest import GATEWAY, SignedTrail, TrailBuilder, policy_of
 
 OTHER_GATEWAY = "ff" * 12
 DAY_US = 86_400_000_000
 FIRST = "000000000001-20261120T07.jsonl"
 SECOND = "000000000002-20261120T08.jsonl"
-#: The others take their time and see the same columns.
-OF_SOME_CONTROLS = Policy.parse(
-    "".join(
-        f'[control."{control.identifier}"]\nseverity = "off"\n'
-        for control in CONTROLS
-        if not control.identifier.startswith(("integrity.", "conversion.reperform"))
-    ).encode()
+OF_SOME_CONTROLS = policy_of(
+    *(each.identifier for each in CONTROLS if each.identifier.startswith(("integrity.", "conversion.reperform")))
 )
 
 

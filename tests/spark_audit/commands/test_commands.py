@@ -1,0 +1,224 @@
+"""The commands: what is not evaluable or wrong use is said before Spark starts, and is never clean."""
+
+import contextlib
+import gzip
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from spark_audit import session
+from spark_audit.__main__ import main
+from spark_audit.report import figures
+from tests.spark_audit.conftest import TrailBuilder, policy_text_of
+
+SEGMENT = "000000000001-20261120T07.jsonl"
+HALF = b'{"version":1,"gateway":"0102'
+
+
+@pytest.fixture
+def without_spark(monkeypatch) -> None:
+    """Spark must not be started."""
+
+    def refuse(*_values: object, **_named: object) -> None:
+        raise AssertionError("Spark was started")
+
+    monkeypatch.setattr(session, "start_session", refuse)
+
+
+@pytest.fixture
+def in_this_spark(spark: SparkSession, monkeypatch) -> None:
+    """Commands use the session of the tests, which goes on afterwards."""
+
+    @contextlib.contextmanager
+    def of_tests(*_values: object) -> Iterator[SparkSession]:
+        yield spark
+
+    for name in ("ingest", "stream", "run"):
+        monkeypatch.setattr(f"spark_audit.commands.{name}.spark_session", of_tests)
+    monkeypatch.setattr(figures, "with_figures", lambda result, _records: result)
+
+
+def _command(name: str, tmp_path: Path) -> list[str]:
+    """A command with everything that it needs, but for its trails."""
+    to = str(tmp_path / "to")
+    return {
+        "run": ["run", "--out", to],
+        "ingest": ["ingest", "--to", to],
+        "stream": ["stream", "--once", "--out", to, "--checkpoint", str(tmp_path / "checkpoint")],
+    }[name]
+
+
+@pytest.mark.usefixtures("without_spark")
+@pytest.mark.parametrize("name", ["run", "ingest", "stream"])
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        (None, b""),
+        (SEGMENT, b""),
+        (SEGMENT.replace("jsonl", "open"), HALF),
+        ("notes.txt", b"nothing\n"),
+        (f"{SEGMENT}.part", b"{}\n"),
+    ],
+    ids=["no trail", "empty", "half a line", "foreign", "half copied"],
+)
+def test_what_holds_nothing_is_not_evaluable(
+    tmp_path: Path, capsys, name: str, file: str | None, content: bytes
+) -> None:
+    (tmp_path / "data").mkdir()
+    if file is not None:
+        (tmp_path / "data" / "trail").mkdir()
+        (tmp_path / "data" / "trail" / file).write_bytes(content)
+    assert main([*_command(name, tmp_path), "--data", str(tmp_path / "data")]) == 2
+    told = capsys.readouterr()
+    assert "clean" not in told.out
+    assert "Traceback" not in told.err
+
+
+@pytest.mark.usefixtures("without_spark")
+@pytest.mark.parametrize("name", ["ingest", "stream"])
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        (SEGMENT, b"temperature;21\n"),
+        (SEGMENT, HALF),
+        (f"{SEGMENT}.gz", b"no gzip"),
+        (f"{SEGMENT}.gz", gzip.compress(b'{"gateway":"0102"}\n')[:-7]),
+    ],
+    ids=["foreign", "half a line", "no gzip", "half a gzip"],
+)
+def test_segments_that_hold_no_record_are_not_evaluable(tmp_path: Path, name: str, file: str, content: bytes) -> None:
+    (tmp_path / "trail").mkdir()
+    (tmp_path / "trail" / file).write_bytes(content)
+    assert main([*_command(name, tmp_path), "--trail", str(tmp_path / "trail")]) == 2
+    assert not (tmp_path / "to" / "manifest.json").exists()
+
+
+@pytest.mark.usefixtures("without_spark")
+def test_parquet_that_was_not_ingested_is_not_evaluable(tmp_path: Path, capsys) -> None:
+    (tmp_path / "lines").mkdir()
+    (tmp_path / "lines" / "part-0.parquet").write_bytes(b"PAR1")
+    for folder in (tmp_path / "lines", tmp_path / "nowhere"):
+        assert main(["run", "--parquet", str(folder), "--out", str(tmp_path / "to"), "--json"]) == 2
+        assert json.loads(capsys.readouterr().out)["verdict"] == "not evaluable"
+
+
+@pytest.mark.usefixtures("without_spark")
+@pytest.mark.parametrize("name", ["ingest", "stream"])
+def test_a_folder_that_cannot_be_written_is_told_in_one_line(tmp_path: Path, trail, capsys, name: str) -> None:
+    trail.add("accepted")
+    trail.write()
+    (tmp_path / "to").write_bytes(b"")
+    assert main([*_command(name, tmp_path), "--trail", str(trail.folder)]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.usefixtures("without_spark")
+@pytest.mark.parametrize("name", ["run", "ingest", "stream"])
+def test_trails_that_are_not_there_or_named_twice_are_wrong_use(tmp_path: Path, capsys, name: str) -> None:
+    (tmp_path / "trail").mkdir()
+    for trails in (["nowhere"], ["trail", "trail"], ["trail", "trail/../trail"]):
+        told = [word for each in trails for word in ("--trail", str(tmp_path / each))]
+        assert main([*_command(name, tmp_path), *told]) == 3
+        assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        ["--from", "yesterday"],
+        ["--from", "2026-11-20T07:00:00"],
+        ["--from", "2026-11-21", "--until", "2026-11-20"],
+        ["--master", "local", "--remote", "sc://x"],
+        ["--parquet", "lines"],
+        ["--trail", "other", "--public-key", "key.pub"],
+    ],
+    ids=" ".join,
+)
+def test_options_that_contradict_each_other_are_wrong_use(tmp_path: Path, capsys, told: list[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([*_command("run", tmp_path), "--trail", str(tmp_path), *told])
+    assert ended.value.code == 3
+    assert "usage: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["ingest", "stream"])
+def test_a_command_without_a_trail_is_wrong_use(tmp_path: Path, capsys, name: str) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(_command(name, tmp_path))
+    assert ended.value.code == 3
+    assert "--data or --trail" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("without_spark")
+@pytest.mark.parametrize("name", ["run", "stream"])
+def test_a_policy_or_key_that_cannot_be_used_is_wrong_use(tmp_path: Path, trail, name: str) -> None:
+    trail.add("accepted")
+    command = [*_command(name, tmp_path), "--trail", str(trail.write())]
+    (tmp_path / "policy.toml").write_text("[contrl]")
+    (tmp_path / "key").write_bytes(b"short")
+    for told in (["--policy", "policy.toml"], ["--policy", "nowhere"], ["--personal-key", "key"]):
+        assert main([*command, told[0], str(tmp_path / told[1])]) == 3
+
+
+@pytest.mark.usefixtures("in_this_spark")
+@pytest.mark.timeout(300)
+def test_ingest_says_what_it_did_and_finds_a_changed_segment(tmp_path: Path, trail, capsys) -> None:
+    trail.add("accepted", client="boiler")
+    command = [*_command("ingest", tmp_path), "--trail", str(trail.write()), "--json"]
+    for segments, known in ((1, 0), (0, 1)):
+        assert main(command) == 0
+        told = json.loads(capsys.readouterr().out)
+        assert (told["segments"], told["lines"], told["known"], told["files"]) == (segments, segments, known, 1)
+    segment = trail.folder / SEGMENT
+    segment.write_bytes(segment.read_bytes().replace(b"boiler", b"cooler"))
+    assert main(command) == 1
+    told = capsys.readouterr()
+    assert (told.out, told.err.count("\n")) == ("", 1)
+    assert "was changed after it was ingested" in told.err
+
+
+@pytest.mark.usefixtures("in_this_spark")
+@pytest.mark.timeout(300)
+def test_stream_says_each_batch_and_goes_past_a_trail_that_cannot_be_read(tmp_path: Path, trail, capsys) -> None:
+    trail.add("accepted", client="boiler")
+    trail.lines[0] = trail.lines[0].replace(b"boiler", b"cooler")
+    (tmp_path / "policy.toml").write_text(policy_text_of("integrity.hash"))
+    other = TrailBuilder(tmp_path / "other")
+    other.lines.append(b"temperature;21\n")
+    command = [*_command("stream", tmp_path), "--policy", str(tmp_path / "policy.toml"), "--json"]
+    command += ["--trail", str(other.write()), "--trail", str(trail.write())]
+    assert main(command) == 1
+    told = capsys.readouterr()
+    assert json.loads(told.out) == {
+        "batch": 1,
+        "verdict": "violations",
+        "reason": "1 violation of integrity.hash",
+        "records": 1,
+    }
+    assert "no line of its closed segments is an audit record" in told.err
+    assert main(command) == 2, "one of the trails is still none"
+    assert capsys.readouterr().out == ""
+    segment = trail.folder / SEGMENT
+    segment.write_bytes(segment.read_bytes().replace(b"cooler", b"boiler"))
+    assert main(command) == 1
+
+
+@pytest.mark.usefixtures("in_this_spark")
+@pytest.mark.timeout(300)
+def test_run_names_the_command_that_repeats_it(tmp_path: Path, trail, capsys) -> None:
+    trail.add("session", at_us=1_795_158_000_000_000, client="boiler", session_epoch=1, event="opened")
+    (tmp_path / "policy.toml").write_text(policy_text_of("integrity.chain", "integrity.agreement"))
+    told = ["--policy", str(tmp_path / "policy.toml"), "--from", "2026-11-20T07:00:00Z", "--until", "2026-11-21"]
+    assert main([*_command("run", tmp_path), "--trail", str(trail.write()), *told, "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["command"] == [
+        *("rfhbridge", "audit", "run", "--trail", str(trail.folder), "--policy", str(tmp_path / "policy.toml")),
+        *("--from", "2026-11-20T07:00:00Z", "--until", "2026-11-21T00:00:00Z", "--out", str(tmp_path / "to")),
+    ]
+    assert result["policy_sha256"]
+    status = {control["identifier"]: control["status"] for control in result["controls"]}
+    assert (status["integrity.chain"], status["integrity.agreement"]) == ("held", "not evaluable")
+    assert status["qos.1"] == "off"

@@ -1,0 +1,96 @@
+"""A trail with keyed personal data: performed again with the key, not judged without it, and its chain holds anyway."""
+
+import base64
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from spark_audit.audit import audit
+from spark_audit.material import material_of
+from spark_audit.opening import opening_with
+from spark_audit.personal import PersonalKey
+from spark_audit.read import trail_files
+from spark_audit.report import figures
+from spark_audit.result import AuditResult, ControlStatus, Verdict
+from tests.spark_audit.conftest import policy_of
+
+KEY = bytes(range(32))
+PUBLISH = bytes.fromhex("32 09 0003 612f62 000a")
+#: A Publish of topic a/b in MQRFH2 by its byte layout: little-endian, UTF-8, Format of the body blank.
+MQRFH2 = bytes.fromhex(
+    "52464820 02000000 60000000 22020000 b8040000 2020202020202020 00000000 b8040000 38000000"
+) + b"<psc><Command>Publish</Command><Topic>a/b</Topic></psc>".ljust(0x38)
+
+
+def _put(trail, **fields: object) -> None:
+    key = PersonalKey(KEY)
+    put = {
+        "direction": "in",
+        "client": key.name("boiler"),
+        "session_epoch": 1,
+        "exchange": 1,
+        "packet_type": 3,
+        "qos": 1,
+        "topic": key.name("a/b"),
+        "command": "Publish",
+        "queue": "SYSTEM.BROKER.DEFAULT.STREAM",
+        "message_id": "01" * 24,
+        "conversion": "packet_to_header",
+        "input_format": "MQTT",
+        "input": key.sealed(PUBLISH),
+        "output_format": "MQHRF2",
+        "output_ccsid": 1208,
+        "output_encoding": 546,
+        "output": key.sealed(MQRFH2),
+        "payload_bytes": 2,
+    }
+    trail.add("put", **put | fields)
+
+
+@pytest.fixture
+def audited(spark: SparkSession, trail, tmp_path: Path, monkeypatch):
+    """Audits what was put, with a key or without."""
+    monkeypatch.setattr(figures, "with_figures", lambda result, _records: result)
+
+    def run(key: bytes | None) -> AuditResult:
+        material = material_of(spark, [trail_files(trail.write(), tmp_path)])
+        controls = policy_of("integrity.chain", "conversion.reperformance", "conversion.reperformable")
+        opening = opening_with(key) if key else None
+        return audit(spark, material, lambda _line: None, policy=controls, opening=opening)
+
+    return run
+
+
+def _status(result: AuditResult) -> dict[str, tuple[ControlStatus, int]]:
+    return {each.identifier: (each.status, each.violations) for each in result.controls if each.severity != "off"}
+
+
+def test_headers_are_opened_and_performed_again_with_the_key(trail, audited) -> None:
+    _put(trail)
+    _put(trail, output=PersonalKey(KEY).sealed(MQRFH2.replace(b"a/b", b"a/c")))
+    result = audited(KEY)
+    assert _status(result)["conversion.reperformance"] == (ControlStatus.VIOLATED, 1)
+    (count,) = (each.count for each in result.conversions if each.status == "match")
+    assert count == 1
+
+
+def test_without_the_key_re_performance_is_not_evaluable_and_the_chain_holds(trail, audited) -> None:
+    _put(trail)
+    result = audited(None)
+    assert result.verdict is Verdict.NOT_EVALUABLE
+    assert "--personal-key" in result.reason
+    status = _status(result)
+    assert status["integrity.chain"] == (ControlStatus.HELD, 0)
+    assert status["conversion.reperformance"][0] is ControlStatus.NOT_EVALUABLE
+
+
+def test_what_another_key_or_nothing_opens_cannot_be_performed_again(trail, audited) -> None:
+    _put(trail)
+    _put(trail, destination="PLANT")
+    _put(trail, input="e:damaged")
+    _put(trail, input=base64.b64encode(PUBLISH).decode(), output=base64.b64encode(MQRFH2).decode())
+    status = _status(audited(KEY))
+    assert status["conversion.reperformable"] == (ControlStatus.VIOLATED, 2)
+    assert status["conversion.reperformance"] == (ControlStatus.HELD, 0)
+    assert _status(audited(bytes(32)))["conversion.reperformable"] == (ControlStatus.VIOLATED, 3)

@@ -1,0 +1,131 @@
+"""An audit over several gateways, over a period, and of compressed segments: what is judged, and what is pending."""
+
+from pathlib import Path
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from spark_audit.audit import audit
+from spark_audit.material import material_of
+from spark_audit.period import EVERYTHING, Period
+from spark_audit.read import trail_files
+from spark_audit.report import figures
+from spark_audit.result import AuditResult, ControlStatus, Verdict
+from spark_audit.verify import verify
+from tests.spark_audit.conftest import GATEWAY, SignedTrail, TrailBuilder, policy_of, signing_key
+
+OTHER_GATEWAY = "ff" * 12
+#: 2026-11-20 07:00 UTC.
+SEVEN_US = 1_795_158_000_000_000
+DAY_US = 86_400_000_000
+IN = {"direction": "in", "client": "boiler", "session_epoch": 1, "packet_type": 3, "qos": 1}
+INTEGRITY = ("integrity.lines", "integrity.hash", "integrity.chain", "integrity.sequence", "integrity.batch")
+
+
+@pytest.fixture(autouse=True)
+def without_figures(monkeypatch) -> None:
+    """The sums of a report have tests of their own, and take longer than the controls."""
+    monkeypatch.setattr(figures, "with_figures", lambda result, _records: result)
+
+
+def _audited(
+    spark: SparkSession, scratch: Path, *folders: Path, controls: tuple[str, ...], period: Period = EVERYTHING
+) -> AuditResult:
+    scratch.mkdir(exist_ok=True)
+    material = material_of(
+        spark,
+        [trail_files(folder, scratch, period=period) for folder in folders],
+        period=period,
+        verifications=tuple(verify(folder) for folder in folders),
+    )
+    return audit(spark, material, lambda _line: None, policy=policy_of(*controls))
+
+
+def _violations(result: AuditResult) -> dict[str, list[tuple[str, int]]]:
+    return {
+        control.identifier: [(each.gateway, each.sequence) for each in control.sample]
+        for control in result.controls
+        if control.violations
+    }
+
+
+def test_segments_of_the_same_name_are_those_of_two_gateways(spark, tmp_path: Path) -> None:
+    folders: list[Path] = []
+    for gateway in (GATEWAY, OTHER_GATEWAY):
+        signed = SignedTrail(TrailBuilder(tmp_path / gateway / "trail"), signing_key(len(folders)), gateway)
+        for _segment in range(2):
+            signed.trail.add("accepted", gateway=gateway, exchange=signed.trail.sequence + 1, **IN)
+            signed.trail.add("put", gateway=gateway, exchange=signed.trail.sequence, **IN)
+            signed.close()
+        folders.append(signed.folder)
+    controls = (*INTEGRITY, "integrity.digests", "integrity.agreement", "conservation")
+    clean = _audited(spark, tmp_path / "scratch", *folders, controls=controls)
+    assert _violations(clean) == {}
+    assert (clean.verdict, clean.scope.gateway_count, clean.scope.segment_count) == (Verdict.CLEAN, 2, 4)
+    (folders[1] / "000000000001-20261120T07.jsonl").unlink()
+    found = _audited(spark, tmp_path / "scratch", *folders, controls=controls)
+    violations = _violations(found)
+    assert violations["integrity.sequence"] == [(OTHER_GATEWAY, 3)]
+    assert {gateway for told in violations.values() for gateway, _sequence in told} == {OTHER_GATEWAY}
+    assert "integrity.agreement" not in violations, "verify finds the missing segment too"
+
+
+def test_what_is_open_at_the_edges_of_a_period_is_pending(spark, trail, tmp_path: Path) -> None:
+    def segment(day: int) -> None:
+        trail.write(f"{day:012d}-202611{19 + day}T07.jsonl")
+        trail.lines.clear()
+
+    for day in range(1, 8):
+        at = {"at_us": SEVEN_US + (day - 1) * DAY_US}
+        if day == 1:
+            trail.add("accepted", exchange=1, **IN, **at)
+            trail.add("put", exchange=1, **IN, **at)
+        if day in (2, 4, 6):  # acknowledged, and never put: before, within and after the period
+            trail.add("confirmed", exchanges=[[90 + day, 90 + day]], **(IN | {"packet_type": 4}), **at)
+        if day == 4:
+            trail.add("confirmed", exchanges=[[1, 1]], **(IN | {"packet_type": 4}), **at)
+            trail.add("accepted", exchange=2, **IN, **at)
+        if day == 7:
+            trail.add("put", exchange=2, **IN, **at)
+        trail.add("session", client="boiler", session_epoch=1, event="resumed", **at)
+        segment(day)
+    period = Period(from_us=SEVEN_US + 3 * DAY_US - 1, until_us=SEVEN_US + 3 * DAY_US + 1)
+    controls = (*INTEGRITY, "integrity.agreement", "qos.1", "conservation")
+    result = _audited(spark, tmp_path / "scratch", trail.folder, controls=controls, period=period)
+    numbers = {control: [sequence for _gateway, sequence in told] for control, told in _violations(result).items()}
+    assert numbers == {"qos.1": [7], "conservation": [9]}
+    assert (result.scope.segment_count, result.scope.from_us, result.scope.until_us) == (
+        3,
+        period.from_us,
+        period.until_us,
+    )
+    (agreement,) = (each for each in result.controls if each.identifier == "integrity.agreement")
+    assert agreement.status is ControlStatus.NOT_EVALUABLE
+    nothing = Period(from_us=SEVEN_US + DAY_US // 2, until_us=SEVEN_US + DAY_US // 2 + 1)
+    assert _audited(spark, tmp_path / "scratch", trail.folder, controls=(), period=nothing).verdict.exit_code == 2
+
+
+def test_compressed_segments_are_the_same_trail(spark, signed: SignedTrail, tmp_path: Path) -> None:
+    for _segment in range(3):
+        signed.records(2)
+        signed.close()
+    signed.compress(1)
+    signed.compress(2)
+    controls = (*INTEGRITY, "integrity.digests", "integrity.agreement")
+    clean = _audited(spark, tmp_path / "scratch", signed.folder, controls=controls)
+    assert (_violations(clean), clean.scope.records) == ({}, 6)
+    second = signed.folder / "000000000002-20261120T08.jsonl.gz"
+    second.write_bytes(second.read_bytes()[:-9])
+    with pytest.raises(PySparkException):
+        _audited(spark, tmp_path / "scratch", signed.folder, controls=controls)
+
+
+def test_segments_that_retention_removed_are_no_gap(spark, signed: SignedTrail, tmp_path: Path) -> None:
+    for _segment in range(3):
+        signed.records(2)
+        signed.close()
+    signed.remove(1)
+    controls = (*INTEGRITY, "integrity.digests", "integrity.agreement")
+    result = _audited(spark, tmp_path / "scratch", signed.folder, controls=controls)
+    assert (_violations(result), result.scope.records) == ({}, 4)
