@@ -42,7 +42,9 @@ _CLEAN_SESSION_FIELD: Final = 2
 _REGISTERED_FIELD: Final = 7
 #: Topic, payload, QoS and RETAIN of a will; behind them stand its properties, or nothing in an old row.
 _WILL_FIELDS: Final = 4
-_HELD_VERSION: Final = 1
+_HELD_VERSION: Final = 2
+#: The version before, which has no expiry.
+_HELD_WITHOUT_EXPIRY: Final = 1
 _CORREL_ID_TAG: Final = b"RFHS"
 #: Entries of a session's topic cache before it is emptied.
 _GRANTED_CACHE_ENTRIES: Final = 1_000
@@ -69,13 +71,17 @@ class Entitlement(NamedTuple):
 
 
 class HeldPublish(NamedTuple):
-    """A QoS 2 PUBLISH between PUBREC and PUBREL; state of the session in SESSION_INCOMING."""
+    """A QoS 2 PUBLISH between PUBREC and PUBREL; state of the session in SESSION_INCOMING.
+
+    `expires_us`: microseconds since 1970, 0 for never.
+    """
 
     exchange: int
     topic: str
     retain: bool
     header: bytes
     payload: bytes
+    expires_us: int = 0
 
     def pack(self) -> bytes:
         return ormsgpack.packb([_HELD_VERSION, *self])
@@ -83,7 +89,7 @@ class HeldPublish(NamedTuple):
     @classmethod
     def unpack(cls, packed: bytes) -> "HeldPublish":
         version, *fields = ormsgpack.unpackb(packed)
-        if version != _HELD_VERSION:
+        if version not in (_HELD_VERSION, _HELD_WITHOUT_EXPIRY):
             raise ValueError(f"a held PUBLISH is stored in version {version}, this program reads {_HELD_VERSION}")
         return cls(*fields)
 

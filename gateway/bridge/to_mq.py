@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 
 from gateway.audit_trail.notes import NoteKind, Translation
 from gateway.bridge.dead_letters import put_dead_letter
+from gateway.bridge.message_expiry import expires_us, expiry_of, expiry_until
 from gateway.bridge.origin import ORIGIN, RETAIN, own_origin
 from gateway.bridge.own_commands import OwnCommands, note_request
 from gateway.bridge.routes import Route, Routes
@@ -37,6 +38,7 @@ from mappings.topics import escape_topic
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.unit_of_work import StateSpace, UnitOfWork
 from mq_adapters.message import (
+    MQEI_UNLIMITED,
     MQPER_PERSISTENT,
     Message,
     MessageDescriptor,
@@ -142,7 +144,8 @@ class ToMq:
         described = event.qos | RETAIN if event.retain else event.qos
         origin = ORIGIN.pack(session.epoch, exchange, event.packet_identifier, described) + session.origin_suffix
         try:
-            number, sheet = self._put(unit, session, event.topic, flags, exchange, payload, origin)
+            expiry = MQEI_UNLIMITED if event.properties is None else expiry_of(event.properties)
+            number, sheet = self._put(unit, session, event.topic, flags, exchange, payload, origin, expiry)
         except MappingError as error:
             self._refuse(unit, session, event.topic, exchange, header, payload, origin, error, now_us)
             return
@@ -164,7 +167,8 @@ class ToMq:
     def hold(self, unit: UnitOfWork, session: ClientSession, event: PublishReceived, now_us: int) -> None:
         """A PUBLISH of QoS 2 is stored, and available to nobody yet; then PUBREC may leave."""
         session.incoming_exchange = exchange = session.incoming_exchange + 1
-        held = HeldPublish(exchange, event.topic, event.retain, event.header, event.payload)
+        due_us = expires_us(expiry_of(event.properties), now_us)
+        held = HeldPublish(exchange, event.topic, event.retain, event.header, event.payload, due_us)
         session.held[event.packet_identifier] = held
         session.held_bytes += len(event.payload)
         unit.set_state(StateSpace.SESSION_INCOMING, flow_key(session, event.packet_identifier), held.pack())
@@ -198,7 +202,8 @@ class ToMq:
             + session.origin_suffix
         )
         try:
-            number, sheet = self._put(unit, session, held.topic, flags, held.exchange, held.payload, origin)
+            expiry = expiry_until(held.expires_us, now_us)
+            number, sheet = self._put(unit, session, held.topic, flags, held.exchange, held.payload, origin, expiry)
         except MappingError as error:
             self._refuse(unit, session, held.topic, held.exchange, b"", held.payload, origin, error, now_us)
             self._forget(unit, session, packet_identifier)
@@ -238,7 +243,8 @@ class ToMq:
         if will.retain and not will.payload:
             self._delete_retained(unit, session, will.topic, exchange, packet, now_us)
         try:
-            number, sheet = self._put(unit, session, will.topic, flags, exchange, will.payload, origin)
+            expiry = expiry_of(will.properties)
+            number, sheet = self._put(unit, session, will.topic, flags, exchange, will.payload, origin, expiry)
         except (MappingError, QueueManagerError) as error:
             self._refuse(unit, session, will.topic, exchange, b"", will.payload, origin, error, now_us)
             return
@@ -268,14 +274,18 @@ class ToMq:
         exchange: int,
         payload: bytes,
         origin: bytes,
+        expiry: int,
     ) -> tuple[int, Translation]:
-        """A Publish where its route says. Raises MappingError for a topic that MQ cannot carry."""
+        """A Publish where its route says; at a target it does not expire. MappingError: MQ cannot carry the topic."""
         if self.has_targets and (route := self._routes.of(topic)).target is not None:
             return self._to_target.publish(
                 unit, session, route, topic=topic, flags=flags, exchange=exchange, payload=payload, origin=origin
             )
         translation = self._translations[flags].get(topic) or self._translate(topic, flags)
-        message = Message(translation.descriptor, translation.header + payload, origin)
+        descriptor = translation.descriptor
+        if expiry != MQEI_UNLIMITED:
+            descriptor = descriptor.replace(expiry=expiry)
+        message = Message(descriptor, translation.header + payload, origin)
         return self._engine.put(unit, self._stream, message), translation.sheet
 
     def _translate(self, topic: str, flags: int) -> PublishTranslation:

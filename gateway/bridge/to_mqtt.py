@@ -22,12 +22,12 @@ from typing import Final
 from gateway.audit_trail.notes import NoteKind
 from gateway.bridge.counts import Counts
 from gateway.bridge.dead_letters import put_dead_letter
-from gateway.bridge.origin import exchange_of, published_retain
+from gateway.bridge.delivered_header import is_own, write_header
+from gateway.bridge.origin import exchange_of
 from gateway.bridge.publications import Publication, Publications
 from gateway.bridge.sessions import ClientSession, Link, Sessions, flow_key
 from gateway.mqtt import packets
 from gateway.mqtt.events import DeliveryAcknowledged, DeliveryCompleted, DeliveryReceived, DeliveryRefused
-from gateway.mqtt.properties import PublishProperties
 from gateway.mqtt.session import Outgoing, OutgoingState
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.queue import Queue
@@ -46,7 +46,6 @@ _DRAIN_MESSAGES: Final = 1_000
 _UNKNOWN: Final = "publications for sessions that have ended"
 #: Topics of one publication that are looked at; the index of a topic is stored in one byte.
 _MAXIMUM_TOPICS: Final = 256
-_FIRST_LEVEL_WITH_PROPERTIES: Final = 5
 _TOO_LARGE: Final = "larger than the client takes"
 
 
@@ -173,7 +172,8 @@ class ToMqtt:
         """One PUBLISH, with its audit note in the unit; None where it is larger than the client takes."""
         topic = publication.topics[flow.topic_index]
         payload = message.body[publication.body_offset :]
-        packet_header = _write_header(
+        now_us = self._engine.now_us()
+        packet_header = write_header(
             session,
             publication,
             message,
@@ -181,13 +181,14 @@ class ToMqtt:
             qos=qos,
             duplicate=duplicate,
             packet_identifier=packet_identifier,
+            now_us=now_us,
         )
         if packet_header is None:
             return None
         unit.notes.append(
             (
                 NoteKind.DELIVERED,
-                self._engine.now_us(),
+                now_us,
                 session.client,
                 session.epoch,
                 flow.exchange,
@@ -434,53 +435,14 @@ def _granted(session: ClientSession, topic: str, message: Message, publication: 
     """The QoS granted to a publication on a topic; None where no subscription brings it."""
     if not session.wishes:
         return session.granted_qos(topic)
-    entitlement = session.entitlement(topic, is_own=_is_own(session, message, publication))
+    entitlement = session.entitlement(topic, is_own=is_own(session, message, publication))
     return None if entitlement is None else entitlement.qos
-
-
-def _is_own(session: ClientSession, message: Message, publication: Publication) -> bool:
-    """Whether the session's own client published it: as the gateway knows, or as it carries from a target."""
-    client, _, exchange = exchange_of(message.origin)
-    return (client if exchange else publication.carried.client) == session.client
 
 
 def _why_unwanted(publication: Publication) -> str:
     if not publication.topics:
         return "the topic is no topic name of MQTT"
     return "no subscription of the session matches the topic"
-
-
-def _write_header(
-    session: ClientSession,
-    publication: Publication,
-    message: Message,
-    topic: str,
-    *,
-    qos: int,
-    duplicate: bool,
-    packet_identifier: int,
-) -> bytes | None:
-    """The header of a PUBLISH in the form of the session's level; None where its client does not take it."""
-    payload_bytes = len(message.body) - publication.body_offset
-    retain = publication.is_retained
-    if session.level < _FIRST_LEVEL_WITH_PROPERTIES:
-        return packets.publish_header(
-            topic, payload_bytes, qos=qos, retain=retain, duplicate=duplicate, packet_identifier=packet_identifier
-        )
-    properties = None
-    if session.wishes and (found := session.entitlement(topic, is_own=_is_own(session, message, publication))):
-        properties = PublishProperties(subscription_identifiers=found.identifiers)
-        retain = retain or (found.retain_as_published and published_retain(message))
-    assert session.link is not None
-    return session.link.connection.writer.publish_header(
-        topic,
-        payload_bytes,
-        qos=qos,
-        retain=retain,
-        duplicate=duplicate,
-        packet_identifier=packet_identifier,
-        properties=properties,
-    )
 
 
 def _start(unit: UnitOfWork, session: ClientSession, flow: Flow, qos: int) -> int:

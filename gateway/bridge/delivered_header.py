@@ -1,0 +1,59 @@
+"""The header of a PUBLISH to a client, in the form of its level; a part of step 8 on the way of a PUBLISH.
+
+At level 5 it has the identifiers of the subscriptions that brought it, RETAIN as published where one of them asks for
+that, and what is left of the message's expiry. Source: MQTT 5.0 sections 3.3.2.3 and 3.8.3.1.
+"""
+
+from typing import Final
+
+from gateway.bridge.message_expiry import remaining_s
+from gateway.bridge.origin import exchange_of, published_retain
+from gateway.bridge.publications import Publication
+from gateway.bridge.sessions import ClientSession
+from gateway.mqtt import packets
+from gateway.mqtt.properties import PublishProperties
+from mq_adapters.message import Message
+
+_FIRST_LEVEL_WITH_PROPERTIES: Final = 5
+
+
+def is_own(session: ClientSession, message: Message, publication: Publication) -> bool:
+    """Whether the session's own client published it: as the gateway knows, or as it carries from a target."""
+    client, _, exchange = exchange_of(message.origin)
+    return (client if exchange else publication.carried.client) == session.client
+
+
+def write_header(
+    session: ClientSession,
+    publication: Publication,
+    message: Message,
+    topic: str,
+    *,
+    qos: int,
+    duplicate: bool,
+    packet_identifier: int,
+    now_us: int,
+) -> bytes | None:
+    """The header of a PUBLISH in the form of the session's level; None where its client does not take it."""
+    payload_bytes = len(message.body) - publication.body_offset
+    retain = publication.is_retained
+    if session.level < _FIRST_LEVEL_WITH_PROPERTIES:
+        return packets.publish_header(
+            topic, payload_bytes, qos=qos, retain=retain, duplicate=duplicate, packet_identifier=packet_identifier
+        )
+    identifiers: tuple[int, ...] = ()
+    if session.wishes and (found := session.entitlement(topic, is_own=is_own(session, message, publication))):
+        identifiers = found.identifiers
+        retain = retain or (found.retain_as_published and published_retain(message))
+    assert session.link is not None
+    return session.link.connection.writer.publish_header(
+        topic,
+        payload_bytes,
+        qos=qos,
+        retain=retain,
+        duplicate=duplicate,
+        packet_identifier=packet_identifier,
+        properties=PublishProperties(
+            message_expiry_s=remaining_s(message, now_us), subscription_identifiers=identifiers
+        ),
+    )

@@ -1,0 +1,56 @@
+"""Message expiry of MQTT 5: carried as MQMD.Expiry, and what is left of it delivered."""
+
+import ormsgpack
+
+from gateway.bridge.sessions import HeldPublish
+from mq_adapters.message import MQEI_UNLIMITED
+from tests.gateway.bridge.conftest import DEFAULT_STREAM, NewWorld, World, written
+from tests.gateway.bridge.test_level_5_sessions import connect, pass_seconds
+from tests.gateway.bridge.test_level_5_subscriptions import subscribed
+
+#: PUBLISH of QoS 1 to a/b with payload X, that expires after 60 s.
+IN_A_MINUTE = "32 0E 0003 'a/b' 0001 05 02 0000003C 'X'"
+
+
+def test_expiry_in_seconds_becomes_tenths_of_a_second(new_world: NewWorld) -> None:
+    world = new_world(has_broker=False)
+    link = connect(world, "self")
+    world.receive(link, IN_A_MINUTE, "32 0E 0003 'a/b' 0002 05 02 FFFFFFFF 'X'", "32 09 0003 'a/b' 0003 00 'X'")
+    expiries = [message.descriptor.expiry for message in world.messages(DEFAULT_STREAM)]
+    assert expiries == [600, MQEI_UNLIMITED, MQEI_UNLIMITED]
+
+
+def test_what_is_left_of_the_expiry_is_delivered(world: World) -> None:
+    world.lose(subscribed(world, "01"))
+    world.receive(connect(world, "else"), IN_A_MINUTE)
+    world.now_us += 20_500_000
+    link = connect(world, "self", flags="00", properties="11 FFFFFFFF")
+    assert link.taken()[7:] == written("32 0E 0003 'a/b' 0001 05 02 00000028 'X'")
+
+
+def test_what_has_expired_is_not_delivered(world: World) -> None:
+    world.lose(subscribed(world, "01"))
+    world.receive(connect(world, "else"), IN_A_MINUTE)
+    pass_seconds(world, 60)
+    link = connect(world, "self", flags="00", properties="11 FFFFFFFF")
+    assert link.taken()[7:] == b""
+
+
+def test_the_time_between_publish_and_release_counts(new_world: NewWorld) -> None:
+    world = new_world(has_broker=False)
+    link = connect(world, "self")
+    world.receive(link, "34 0E 0003 'a/b' 0001 05 02 0000003C 'X'")
+    world.now_us += 15_000_000
+    world.receive(link, "62 02 0001")
+    assert [message.descriptor.expiry for message in world.messages(DEFAULT_STREAM)] == [450]
+
+
+def test_a_will_expires_as_it_says(new_world: NewWorld) -> None:
+    world = new_world(has_broker=False)
+    world.lose(connect(world, "self", flags="06", payload="05 02 0000003C 0003 'w/t' 0001 'W'"))
+    assert [message.descriptor.expiry for message in world.messages(DEFAULT_STREAM)] == [600]
+
+
+def test_a_held_publish_of_version_1_does_not_expire() -> None:
+    packed = ormsgpack.packb([1, 7, "a/b", False, b"header", b"payload"])
+    assert HeldPublish.unpack(packed) == HeldPublish(7, "a/b", False, b"header", b"payload", 0)
