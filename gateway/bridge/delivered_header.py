@@ -1,20 +1,15 @@
-"""The header of a PUBLISH to a client, in the form of its level; a part of step 8 on the way of a PUBLISH.
+"""The header of a PUBLISH to a client of level 5; a part of step 8 on the way of a PUBLISH.
 
-At level 5 it has the identifiers of the subscriptions that brought it, RETAIN as published where one of them asks for
+It has the identifiers of the subscriptions that brought it, RETAIN as published where one of them asks for
 that, and what is left of the message's expiry. Source: MQTT 5.0 sections 3.3.2.3 and 3.8.3.1.
 """
-
-from typing import Final
 
 from gateway.bridge.message_expiry import remaining_s
 from gateway.bridge.origin import exchange_of, published_retain
 from gateway.bridge.publications import Publication
 from gateway.bridge.sessions import ClientSession
-from gateway.mqtt import packets
 from gateway.mqtt.properties import PublishProperties
 from mq_adapters.message import Message
-
-_FIRST_LEVEL_WITH_PROPERTIES: Final = 5
 
 
 def is_own(session: ClientSession, message: Message, publication: Publication) -> bool:
@@ -23,7 +18,7 @@ def is_own(session: ClientSession, message: Message, publication: Publication) -
     return (client if exchange else publication.carried.client) == session.client
 
 
-def write_header(
+def header_with_properties(
     session: ClientSession,
     publication: Publication,
     message: Message,
@@ -34,13 +29,8 @@ def write_header(
     packet_identifier: int,
     now_us: int,
 ) -> bytes | None:
-    """The header of a PUBLISH in the form of the session's level; None where its client does not take it."""
-    payload_bytes = len(message.body) - publication.body_offset
+    """The header of a PUBLISH; None where the packet is larger than the client takes."""
     retain = publication.is_retained
-    if session.level < _FIRST_LEVEL_WITH_PROPERTIES:
-        return packets.publish_header(
-            topic, payload_bytes, qos=qos, retain=retain, duplicate=duplicate, packet_identifier=packet_identifier
-        )
     identifiers: tuple[int, ...] = ()
     if session.wishes and (found := session.entitlement(topic, is_own=is_own(session, message, publication))):
         identifiers = found.identifiers
@@ -48,7 +38,7 @@ def write_header(
     assert session.link is not None
     return session.link.connection.writer.publish_header(
         topic,
-        payload_bytes,
+        len(message.body) - publication.body_offset,
         qos=qos,
         retain=retain,
         duplicate=duplicate,

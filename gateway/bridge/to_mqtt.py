@@ -22,7 +22,7 @@ from typing import Final
 from gateway.audit_trail.notes import NoteKind
 from gateway.bridge.counts import Counts
 from gateway.bridge.dead_letters import put_dead_letter
-from gateway.bridge.delivered_header import is_own, write_header
+from gateway.bridge.delivered_header import header_with_properties, is_own
 from gateway.bridge.origin import exchange_of
 from gateway.bridge.publications import Publication, Publications
 from gateway.bridge.sessions import ClientSession, Link, Sessions, flow_key
@@ -46,6 +46,7 @@ _DRAIN_MESSAGES: Final = 1_000
 _UNKNOWN: Final = "publications for sessions that have ended"
 #: Topics of one publication that are looked at; the index of a topic is stored in one byte.
 _MAXIMUM_TOPICS: Final = 256
+_FIRST_LEVEL_WITH_PROPERTIES: Final = 5
 _TOO_LARGE: Final = "larger than the client takes"
 
 
@@ -173,18 +174,29 @@ class ToMqtt:
         topic = publication.topics[flow.topic_index]
         payload = message.body[publication.body_offset :]
         now_us = self._engine.now_us()
-        packet_header = write_header(
-            session,
-            publication,
-            message,
-            topic,
-            qos=qos,
-            duplicate=duplicate,
-            packet_identifier=packet_identifier,
-            now_us=now_us,
-        )
-        if packet_header is None:
-            return None
+        packet_header: bytes | None
+        if session.level < _FIRST_LEVEL_WITH_PROPERTIES:
+            packet_header = packets.publish_header(
+                topic,
+                len(payload),
+                qos=qos,
+                retain=publication.is_retained,
+                duplicate=duplicate,
+                packet_identifier=packet_identifier,
+            )
+        else:
+            packet_header = header_with_properties(
+                session,
+                publication,
+                message,
+                topic,
+                qos=qos,
+                duplicate=duplicate,
+                packet_identifier=packet_identifier,
+                now_us=now_us,
+            )
+            if packet_header is None:
+                return None
         unit.notes.append(
             (
                 NoteKind.DELIVERED,
@@ -423,20 +435,24 @@ def _note_answer(
 
 def _wanted(session: ClientSession, message: Message, publication: Publication) -> list[tuple[int, int]]:
     """Index and granted QoS of each topic of a publication that the session's own filters match."""
+    granted_qos = _granted_of(session, message, publication) if session.wishes else session.granted_qos
     return [
         (index, granted)
         for index, topic in enumerate(publication.topics[:_MAXIMUM_TOPICS])
-        if (granted := _granted(session, topic, message, publication)) is not None
+        if (granted := granted_qos(topic)) is not None
         and (not publication.is_retained or session.wants_retained(topic, message.sequence))
     ]
 
 
-def _granted(session: ClientSession, topic: str, message: Message, publication: Publication) -> int | None:
-    """The QoS granted to a publication on a topic; None where no subscription brings it."""
-    if not session.wishes:
-        return session.granted_qos(topic)
-    entitlement = session.entitlement(topic, is_own=is_own(session, message, publication))
-    return None if entitlement is None else entitlement.qos
+def _granted_of(session: ClientSession, message: Message, publication: Publication) -> Callable[[str], int | None]:
+    """`ClientSession.granted_qos` of a session some of whose subscriptions have options."""
+    published_itself = is_own(session, message, publication)
+
+    def granted_qos(topic: str) -> int | None:
+        entitlement = session.entitlement(topic, is_own=published_itself)
+        return None if entitlement is None else entitlement.qos
+
+    return granted_qos
 
 
 def _why_unwanted(publication: Publication) -> str:
