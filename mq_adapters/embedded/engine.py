@@ -178,9 +178,9 @@ class Engine:
         Raises QueueManagerError 2013, 2026, 2030, 2047, 2048, 2051, 2052, 2053 or 2056.
         """
         descriptor = message.descriptor
-        is_crowded = len(message.body) > queue.maximum_message_bytes or queue.depth >= queue.maximum_depth
-        if is_crowded or len(descriptor.format) != FORMAT_BYTES:
-            check_put(queue, message)
+        is_full = queue.depth + len(unit.puts) >= queue.maximum_depth  # if all of the unit were put there
+        if is_full or len(message.body) > queue.maximum_message_bytes or len(descriptor.format) != FORMAT_BYTES:
+            check_put(queue, message, uncommitted=unit.puts_on(queue))
         if descriptor.persistence != MQPER_PERSISTENT:
             message.descriptor = resolved_persistence(descriptor, queue)
             if not (message.is_persistent or queue.handler is not None or self._holdings.has_room_for(message)):

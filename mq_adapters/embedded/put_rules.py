@@ -16,8 +16,8 @@ _TENTH_US: Final = 100_000
 FORMAT_BYTES: Final = 8
 
 
-def check_put(queue: Queue, message: Message) -> None:
-    """The closer look at a put that may have to be refused."""
+def check_put(queue: Queue, message: Message, *, uncommitted: int) -> None:
+    """The closer look at a put that may have to be refused; `uncommitted` messages its unit has put there before."""
     operation = f"put on {queue.name}"
     if queue.is_deleted:
         raise QueueManagerError(ReasonCode.MQRC_Q_DELETED, operation)
@@ -31,7 +31,9 @@ def check_put(queue: Queue, message: Message) -> None:
         raise QueueManagerError(ReasonCode.MQRC_PUT_INHIBITED, operation)
     if queue.is_temporary and message.is_persistent:
         raise QueueManagerError(ReasonCode.MQRC_PERSISTENT_NOT_ALLOWED, operation)
-    if queue.depth >= (queue.definition.number("MAXDEPTH") if queue.is_temporary else queue.maximum_depth):
+    if queue.depth + uncommitted >= (
+        queue.definition.number("MAXDEPTH") if queue.is_temporary else queue.maximum_depth
+    ):
         raise QueueManagerError(ReasonCode.MQRC_Q_FULL, operation)
 
 

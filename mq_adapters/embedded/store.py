@@ -21,6 +21,7 @@ from mq_adapters.embedded.checkpoint import CheckpointThread
 from mq_adapters.embedded.checksums import object_checksum, state_checksum
 from mq_adapters.embedded.layout import prepare
 from mq_adapters.embedded.message_rows import COLUMNS, DamagedRow, MessageRow, RowReader
+from mq_adapters.embedded.unit_of_work import StateSpace
 from mq_adapters.message import IDENTIFIER_TAG, Message
 from mq_adapters.reasons import QueueManagerError, ReasonCode, StoreError
 
@@ -33,6 +34,11 @@ SEQUENCE_BLOCK: Final = 1_000_000
 _LOCK_POLL_S: Final = 0.05
 #: Name of a queue manager that nobody named.
 DEFAULT_NAME: Final = "RFHBRIDGE"
+#: A back-out count's key is the number of its message, 8 bytes, big-endian (unit_of_work.back_out_key).
+_DELETE_BACK_OUT_COUNTS: Final = (
+    "DELETE FROM state WHERE space = ? AND key IN"
+    " (SELECT unhex(printf('%016X', sequence)) FROM message WHERE queue = ?)"
+)
 _READ: Final = f"SELECT {COLUMNS} FROM message WHERE sequence IN carray(?) ORDER BY sequence"
 #: What an operator can do about damage. The disk that did it will do it again.
 _DAMAGE_HINT: Final = (
@@ -221,6 +227,7 @@ class Store:
         self._change(
             f"delete queue {name}",
             [
+                (_DELETE_BACK_OUT_COUNTS, (int(StateSpace.BACK_OUT_COUNT), identifier)),
                 ("DELETE FROM message WHERE queue = ?", (identifier,)),
                 ("DELETE FROM queue WHERE id = ?", (identifier,)),
                 ("DELETE FROM object WHERE type = ? AND name = ?", (int(ObjectType.QLOCAL), name)),

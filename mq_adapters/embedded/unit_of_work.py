@@ -51,6 +51,10 @@ class UnitOfWork:
         """Add a message that the engine has numbered (`Engine.put` does both)."""
         self.puts.append((queue, message))
 
+    def puts_on(self, queue: "Queue") -> int:
+        """How many messages of the unit are for a queue."""
+        return sum(1 for found, _ in self.puts if found is queue)
+
     def remove(self, queue: "Queue", message: Message) -> None:
         """Destroy a message that was taken off its lane."""
         self.removals.append((queue, message))

@@ -8,6 +8,7 @@ loaded already is looked for nowhere.
 import ctypes
 import importlib.util
 import os
+import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
@@ -44,13 +45,17 @@ class _Missing(Exception):
     """A package that cannot be used; the text says why."""
 
 
+_LOADING: Final = threading.Lock()
+
+
 def load(package: Package = "auto") -> Binding:
     """The package to use; with "auto" ibmmq where both load. QueueManagerError 2495 where none does."""
     candidates = ("ibmmq", "pymqi") if package == "auto" else (package,)
     complaints: list[str] = []
     for candidate in candidates:
         try:
-            return _loaded(candidate)
+            with _LOADING:  # channels load it at the same time, and an import that fails leaves half a module meanwhile
+                return _loaded(candidate)
         except _Missing as error:
             complaints.append(str(error))
     raise QueueManagerError(

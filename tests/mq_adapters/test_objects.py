@@ -3,6 +3,8 @@
 import pytest
 
 from mq_adapters.attributes import ObjectType
+from mq_adapters.embedded.direct import Direct
+from mq_adapters.embedded.verification import verify_store
 from mq_adapters.message import (
     MQMT_REPORT,
     MQMT_REQUEST,
@@ -483,6 +485,21 @@ def test_a_queue_that_is_deleted_is_gone_with_its_messages_also_after_a_restart(
         again.depth("ORDERS")
     again.define("ORDERS")
     assert again.depth("ORDERS") == 0
+
+
+def test_a_queue_that_is_deleted_takes_its_back_out_counts_along(tmp_path):
+    with Direct(tmp_path) as queue_manager:
+        queue_manager.define("ORDERS")
+        queue_manager.define("OTHERS")
+        for name in ("ORDERS", "OTHERS"):
+            queue_manager.put(name, Message(MessageDescriptor(persistence=MQPER_PERSISTENT), b"one"))
+            queue_manager.begin()
+            queue_manager.get(name)
+            queue_manager.back_out()
+        mqsc(queue_manager, "DELETE QLOCAL(ORDERS) PURGE")
+    assert verify_store(tmp_path).is_sound
+    with Direct(tmp_path) as queue_manager:
+        assert queue_manager.get("OTHERS").backout_count == 1
 
 
 def test_a_queue_with_uncommitted_messages_is_not_deleted(queue_manager):

@@ -335,6 +335,17 @@ def test_a_full_queue_gives_2053(queue_manager, adapter):
         put(queue_manager, b"two")
 
 
+def test_what_a_unit_of_work_has_put_counts_against_the_depth(queue_manager, adapter):
+    adapter.mqsc(f"ALTER QLOCAL({ORDERS}) MAXDEPTH(2)")
+    queue_manager.begin()
+    put(queue_manager, b"one")
+    put(queue_manager, b"two")
+    with refusal(2053):
+        put(queue_manager, b"three")
+    queue_manager.commit()
+    assert drain(queue_manager) == [b"one", b"two"]
+
+
 # -- waits, order, expiry and reports ----------------------------------------------------------------------------------
 
 
