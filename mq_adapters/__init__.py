@@ -30,13 +30,15 @@ STARTING_GATEWAY_WAIT_S = 10.0
 _RETRY_S = 0.05
 
 
-def connect(data_dir: "str | Path", *, application_name: str = "") -> "QueueAdministration":
+def connect(data_dir: "str | Path", *, application_name: str = "", may_own: bool = True) -> "QueueAdministration":
     """A connection to the queue manager of a data folder, for one thread; close it, or use it in a `with` statement.
 
     With a gateway running it is the gateway's client. Without one it owns the store until it is closed: then it never
-    waits, and a starting gateway waits for it. `application_name` becomes PutApplName; by default the program's name.
-    Raises QueueManagerError 2042 where somebody owns the store and opens no socket, 2035 where the gateway is another
-    user's, and StoreError where the store cannot be opened.
+    waits, and a starting gateway waits for it, 10 seconds at most. A program that runs beside a gateway for long and
+    connects again after a loss says `may_own=False`: without a gateway it gets 2059, and stands in nobody's way.
+    `application_name` becomes PutApplName; by default the program's name. Raises QueueManagerError 2059, 2042 where
+    somebody owns the store and opens no socket, 2035 where the gateway is another user's, and StoreError where the
+    store cannot be opened.
     """
     import sys
     import time
@@ -52,7 +54,7 @@ def connect(data_dir: "str | Path", *, application_name: str = "") -> "QueueAdmi
         try:
             return Client(folder, application_name=name)
         except QueueManagerError as error:
-            if error.reason_code != ReasonCode.MQRC_Q_MGR_NOT_AVAILABLE:
+            if error.reason_code != ReasonCode.MQRC_Q_MGR_NOT_AVAILABLE or not may_own:
                 raise
         from mq_adapters.embedded.direct import Direct
 

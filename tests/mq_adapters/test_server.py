@@ -521,3 +521,15 @@ def test_importing_the_package_loads_nothing_else():
     program = "import sys, typing; before = set(sys.modules); import mq_adapters; print(*set(sys.modules) - before)"
     loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert loaded.stdout.split() == ["mq_adapters"]
+
+
+def test_a_program_that_must_not_own_the_store_finds_no_gateway(tmp_path):
+    with pytest.raises(QueueManagerError, match="2059"):
+        connect(tmp_path, may_own=False)
+    assert not (tmp_path / "queue_manager.sqlite").exists()
+
+
+def test_a_program_that_must_not_own_the_store_is_a_client_of_the_gateway(gateway):
+    with connect(gateway.data_dir, may_own=False) as queue_manager:
+        queue_manager.define("READINGS")
+        assert queue_manager.depth("READINGS") == 0
