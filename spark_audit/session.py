@@ -11,6 +11,7 @@ package: the same environment, or `--py-files` with its wheel.
 
 import os
 import sys
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -63,6 +64,8 @@ HERE: Final = SparkPlace()
 
 def start_session(scratch: Path, *, trail_bytes: int, memory: str = "2g", place: SparkPlace = HERE) -> SparkSession:
     """Start or reach Spark; temporary files go to `scratch`. Without Java, or without an answer, PySpark raises."""
+    # PySpark 4.3 warns of pandas 3 whenever a frame is made of rows; nothing here uses pandas.
+    warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas", category=FutureWarning)
     builder = SparkSession.Builder().appName("rfhbridge audit")
     options = _options_of_plans(trail_bytes)
     if place.remote:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from rich.console import Console
 
-from spark_audit.commands.spark import SparkDoesNotStart, scratch_folder, spark_session
-from spark_audit.commands.terminal import USAGE, Tell, first_line, not_written, tell_of
+from spark_audit.commands.spark import SparkFailed, scratch_folder, spark_session
+from spark_audit.commands.terminal import USAGE, Tell, not_written, tell_of
 from spark_audit.interruption import Interruption
 from spark_audit.report import check_report_folder, print_summary, write_report
 from spark_audit.result import AuditResult, Subject, counted
@@ -47,8 +47,6 @@ def bulk(options: argparse.Namespace, interruption: Interruption) -> int:
 
 def _result(options: argparse.Namespace, tell: Tell, interruption: Interruption) -> AuditResult:
     """What cannot be read, or is no archive, is `not evaluable`."""
-    from pyspark.errors import PySparkException
-
     from spark_audit.archive import ArchiveError
     from spark_audit.archive_audit import ArchiveToAudit
     from spark_audit.audit import not_evaluable
@@ -56,12 +54,10 @@ def _result(options: argparse.Namespace, tell: Tell, interruption: Interruption)
     try:
         archive = ArchiveToAudit.of(options.source, options.converted)
         return _audited(options, archive, tell, interruption)
-    except (ArchiveError, SparkDoesNotStart) as error:
+    except (ArchiveError, SparkFailed) as error:
         return not_evaluable(str(error))
     except OSError as error:
         return not_evaluable(f"{error.filename or options.source} cannot be read: {error.strerror or error}")
-    except PySparkException as error:
-        return not_evaluable(f"Spark gave up: {first_line(error)}")
 
 
 def _audited(

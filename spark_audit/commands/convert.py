@@ -5,8 +5,8 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from spark_audit.commands.spark import SparkDoesNotStart, scratch_folder, spark_session
-from spark_audit.commands.terminal import NOT_EVALUABLE, USAGE, first_line, tell_of
+from spark_audit.commands.spark import SparkFailed, scratch_folder, spark_session
+from spark_audit.commands.terminal import NOT_EVALUABLE, USAGE, tell_of
 from spark_audit.interruption import Interruption
 
 _MEMORY: Final = "2g"
@@ -19,8 +19,6 @@ def convert(options: argparse.Namespace, interruption: Interruption) -> int:
     target: Path = options.out
     if not source.is_dir() or target.exists():
         return _failed(f"{target} is there already" if source.is_dir() else f"{source} is no folder", USAGE)
-    from pyspark.errors import PySparkException
-
     from spark_audit.archive import ArchiveError
     from spark_audit.bulk import convert_archive
     from spark_audit.session import HERE
@@ -33,10 +31,10 @@ def convert(options: argparse.Namespace, interruption: Interruption) -> int:
                 archive = convert_archive(spark, source, target, to=options.to, mode=options.mode)
     except ArchiveError as error:
         return _failed(str(error), USAGE)
-    except SparkDoesNotStart as error:
+    except SparkFailed as error:
         return _failed(str(error), NOT_EVALUABLE)
-    except (PySparkException, OSError) as error:
-        return _failed(f"Spark gave up: {first_line(error)}", NOT_EVALUABLE)
+    except OSError as error:
+        return _failed(f"{error.filename or source} cannot be read: {error.strerror}", NOT_EVALUABLE)
     print(f"{archive.messages} messages, {archive.failed} could not be converted, {target}")
     return _SOME_FAILED if archive.failed else 0
 

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING
 import orjson
 
 from spark_audit.commands.run import WrongUse, trail_folders
-from spark_audit.commands.spark import SparkDoesNotStart, scratch_folder, spark_session
+from spark_audit.commands.spark import SparkFailed, scratch_folder, spark_session
 from spark_audit.commands.terminal import (
     DONE,
     NOT_EVALUABLE,
     USAGE,
     VIOLATIONS,
     Tell,
-    first_line,
     not_written,
     tell_of,
 )
@@ -50,8 +49,6 @@ class _Outcome:
 
 def ingest(options: argparse.Namespace, interruption: Interruption) -> int:
     """Runs the command; returns the exit code."""
-    from pyspark.errors import PySparkException
-
     from spark_audit.ingest.ingestion import ChangedSegment, NotATrail
     from spark_audit.ingest.manifest import UnusableManifest
     from spark_audit.ingest.warehouse import Damaged, InUse
@@ -65,10 +62,8 @@ def ingest(options: argparse.Namespace, interruption: Interruption) -> int:
         return _ended(tell, str(error), VIOLATIONS)
     except (DamagedSegment, LineTooLong) as error:
         return _ended(tell, f"a segment cannot be read to its end: {error} (audit verify names it)", NOT_EVALUABLE)
-    except (NotATrail, Damaged, InUse, UnusableManifest, SparkDoesNotStart) as error:
+    except (NotATrail, Damaged, InUse, UnusableManifest, SparkFailed) as error:
         return _ended(tell, str(error), NOT_EVALUABLE)
-    except PySparkException as error:
-        return _ended(tell, f"Spark gave up: {first_line(error)}", NOT_EVALUABLE)
     except OSError as error:
         return not_written(options.to, error, tell, "--to")
     if options.json:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from rich.console import Console
 
-from spark_audit.commands.spark import SparkDoesNotStart, scratch_folder, spark_session
-from spark_audit.commands.terminal import USAGE, Tell, first_line, not_written, tell_of
+from spark_audit.commands.spark import SparkFailed, scratch_folder, spark_session
+from spark_audit.commands.terminal import USAGE, Tell, not_written, tell_of
 from spark_audit.interruption import Interruption
 from spark_audit.period import Period, moment_text
 from spark_audit.personal import PersonalKey, UnusablePersonalKey
@@ -105,7 +105,7 @@ class _Run:
             try:
                 source = self._parquet() if self.options.parquet else self._trails(scratch, verifications)
                 result = self._judged(scratch, *source)
-            except (NothingToRead, SparkDoesNotStart) as error:
+            except (NothingToRead, SparkFailed) as error:
                 result = not_evaluable(str(error))
         return replace(
             result,
@@ -140,25 +140,20 @@ class _Run:
         return selection.text_bytes, words, partial(parquet_material, folder=folder, selection=selection)
 
     def _judged(self, scratch: Path, text_bytes: int, words: str, make: "Callable[..., Material]") -> AuditResult:
-        """Raises SparkDoesNotStart."""
-        from pyspark.errors import PySparkException
-
-        from spark_audit.audit import audit, not_evaluable
+        """Raises SparkFailed."""
+        from spark_audit.audit import audit
 
         self.tell("starting Spark")
-        try:
-            with spark_session(scratch, text_bytes, self.place, self.options.memory, self.interruption) as spark:
-                self.tell(words)
-                return audit(
-                    spark,
-                    make(spark),
-                    self.tell,
-                    policy=self.policy,
-                    report_folder=self.options.out,
-                    opening=self.opening,
-                )
-        except PySparkException as error:
-            return not_evaluable(f"Spark gave up: {first_line(error)}")
+        with spark_session(scratch, text_bytes, self.place, self.options.memory, self.interruption) as spark:
+            self.tell(words)
+            return audit(
+                spark,
+                make(spark),
+                self.tell,
+                policy=self.policy,
+                report_folder=self.options.out,
+                opening=self.opening,
+            )
 
 
 def _files_of(folder: Path, scratch: Path, period: Period, *, with_open: bool) -> "TrailFiles":

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from spark_audit.session import SparkPlace
 
 
-class SparkDoesNotStart(Exception):
-    """There is no Java, or nobody answers at the master or the remote."""
+class SparkFailed(Exception):
+    """There is no Java, nobody answers at the master or the remote, or Spark gave up; the text says which."""
 
 
 @contextmanager
@@ -29,20 +29,39 @@ def scratch_folder() -> Iterator[Path]:
 def spark_session(
     scratch: Path, trail_bytes: int, place: "SparkPlace", memory: str, interruption: Interruption
 ) -> Iterator["SparkSession"]:
-    """A session. Raises SparkDoesNotStart."""
-    from pyspark.errors import PySparkException
-
+    """A session. Raises SparkFailed, also for what goes wrong while it is used."""
     from spark_audit.session import start_session
 
     try:
         with interruption.held():
             spark = start_session(scratch, trail_bytes=trail_bytes, memory=memory, place=place)
-    except (PySparkException, OSError, ImportError) as error:
+    except _errors_of_spark(OSError, ImportError) as error:
         where = place.remote or place.master
         hint = f"at {where}" if where else "(it needs Java 17 or 21)"
-        raise SparkDoesNotStart(f"Spark does not start {hint}: {error}") from None
+        raise SparkFailed(f"Spark does not start {hint}: {_reason(error)}") from None
     try:
         yield spark
+    except _errors_of_spark() as error:
+        if interruption.has_come:
+            raise
+        raise SparkFailed(f"Spark gave up: {_reason(error)}") from error
     finally:
         if not interruption.has_come:
             spark.stop()
+
+
+def _errors_of_spark(*others: type[Exception]) -> tuple[type[Exception], ...]:
+    """PySpark's own, and those of Java that it hands on as they are, where Java is in this process's reach."""
+    from pyspark.errors import PySparkException
+
+    try:
+        from py4j.protocol import Py4JError
+    except ImportError:  # Spark Connect without Java
+        return (PySparkException, *others)
+    return (PySparkException, Py4JError, *others)
+
+
+def _reason(error: Exception) -> str:
+    """What an error says before its many lines of Java; one of Java's names the call first, then the cause."""
+    lines = str(error).strip().split("\n")
+    return next((line.removeprefix(": ") for line in lines if line.startswith(": ")), lines[0])

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Final
 import orjson
 
 from spark_audit.commands.run import WrongUse, opening_of, policy_of, trail_folders
-from spark_audit.commands.spark import SparkDoesNotStart, scratch_folder, spark_session
+from spark_audit.commands.spark import SparkFailed, scratch_folder, spark_session
 from spark_audit.commands.terminal import (
     DONE,
     NOT_EVALUABLE,
     USAGE,
     VIOLATIONS,
     Tell,
-    first_line,
     not_written,
     tell_of,
 )
@@ -42,8 +41,6 @@ _MOST_PREPARED_FOR_BYTES: Final = 2 * _BATCH_BYTES
 
 def stream(options: argparse.Namespace, interruption: Interruption) -> int:
     """Runs the command; returns the exit code. Without --once it ends by an interruption, or by what cannot go on."""
-    from pyspark.errors import PySparkException
-
     from spark_audit.ingest.ingestion import ChangedSegment
     from spark_audit.ingest.manifest import UnusableManifest
     from spark_audit.ingest.warehouse import Damaged, InUse
@@ -56,10 +53,8 @@ def stream(options: argparse.Namespace, interruption: Interruption) -> int:
         reason, exit_code = str(error), USAGE
     except ChangedSegment as error:
         reason, exit_code = str(error), VIOLATIONS
-    except (Damaged, InUse, UnusableManifest, SparkDoesNotStart) as error:
+    except (Damaged, InUse, UnusableManifest, SparkFailed) as error:
         reason, exit_code = str(error), NOT_EVALUABLE
-    except PySparkException as error:
-        reason, exit_code = f"Spark gave up: {first_line(error)}", NOT_EVALUABLE
     except OSError as error:
         return not_written(options.out, error, tell, "--out or --checkpoint")
     tell(reason, "error")

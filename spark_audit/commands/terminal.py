@@ -37,11 +37,6 @@ def tell_json(line: str, level: str = "info") -> None:
     print(orjson.dumps(event).decode(), file=sys.stderr, flush=True)
 
 
-def first_line(error: Exception) -> str:
-    """What an error of Spark's says before its many lines of Java."""
-    return str(error).strip().partition("\n")[0]
-
-
 def not_written(folder: object, error: OSError, tell: Tell, option: str = "--out") -> int:
     """Says where nothing can be written; returns the exit code."""
     place = error.filename if isinstance(error.filename, str) else folder

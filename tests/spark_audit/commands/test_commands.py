@@ -206,6 +206,24 @@ def test_stream_says_each_batch_and_goes_past_a_trail_that_cannot_be_read(tmp_pa
     assert main(command) == 1
 
 
+@pytest.mark.timeout(300)
+def test_a_segment_that_spark_cannot_read_is_not_evaluable(tmp_path: Path, spark, trail, monkeypatch, capsys) -> None:
+    trail.add("accepted")
+    trail.write()
+    data = gzip.compress((trail.folder / SEGMENT).read_bytes(), mtime=0)
+    (trail.folder / SEGMENT).unlink()
+    (trail.folder / f"{SEGMENT}.gz").write_bytes(data[:-9])
+    monkeypatch.setattr(session, "start_session", lambda *_values, **_named: spark)
+    monkeypatch.setattr(SparkSession, "stop", lambda _session: None)
+    assert main([*_command("run", tmp_path), "--trail", str(trail.folder), "--json"]) == 2
+    told = capsys.readouterr()
+    result = json.loads(told.out)
+    assert result["verdict"] == "not evaluable"
+    assert result["reason"].startswith("Spark gave up: ")
+    assert "\n" not in result["reason"]
+    assert "Traceback" not in told.err
+
+
 @pytest.mark.usefixtures("in_this_spark")
 @pytest.mark.timeout(300)
 def test_run_names_the_command_that_repeats_it(tmp_path: Path, trail, capsys) -> None:
