@@ -23,6 +23,8 @@ from spark_audit.verify.source import SegmentFile, TrailSource
 MOST_RECORDS: Final = 10_000
 #: Scans; a chain of dead letters that were put back, and of copies, is followed over so many turns of the trail.
 _MOST_SCANS: Final = 8
+#: Names that are looked for one by one.
+_FEW: Final = 16
 #: What may be the name of a message, and what is the name of a client, wherever it stands in a line.
 _IDENTIFIER: Final = re.compile(rb'"([0-9a-f]{48})"')
 _CLIENT: Final = re.compile(rb'"client" ?: ?("(?:[^"\\]|\\.)*")')
@@ -100,6 +102,8 @@ class _Search:
         self.lines += number
 
     def _may_concern(self, text: bytes) -> bool:
+        if len(self.names) + len(self.clients) <= _FEW:  # ten times as fast as to look at every name
+            return any(name in text for name in self.names) or any(client in text for client in self.clients)
         return not self.names.isdisjoint(_IDENTIFIER.findall(text)) or (
             bool(self.clients) and not self.clients.isdisjoint(_CLIENT.findall(text))
         )
@@ -135,7 +139,7 @@ class _Search:
 
     def _learn(self, known: set[str], *names: str) -> None:
         known.update(filter(None, names))
-        self.names.update(name.encode() for name in names)
+        self.names.update(name.encode() for name in names if name)
 
     def _learn_exchange(self, record: dict[str, Any]) -> None:
         for exchange in _exchanges_of(record, ()):

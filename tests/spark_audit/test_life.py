@@ -58,6 +58,19 @@ def test_name_at_the_target_and_name_of_the_dead_letter_lead_to_the_message(trai
         assert _sequences(trail, name) == [1, 2, 3, 4, 5], name
 
 
+def test_many_copies_and_clients_are_followed_as_few_are(trail) -> None:
+    copies = [f"{number:048x}" for number in range(1_000, 1_040)]
+    for number, copy in enumerate(copies):
+        trail.add("put", message_id=copy, source_message_id=PUT)
+        trail.add("put", message_id=f"{2_000 + number:048x}", source_message_id=OTHER_COPY)
+    for number, copy in enumerate(copies):
+        trail.add("delivered", exchange=1, message_id=copy, **(OUT | {"client": f'"{number}'}))
+        trail.add("acknowledged", exchange=1, **(OUT | {"client": f'"{number}'}))
+        trail.add("acknowledged", exchange=2, **(OUT | {"client": f'"{number}'}))
+    kinds = [each.record["kind"] for each in _life(trail, PUT).records]
+    assert [kinds.count(kind) for kind in ("put", "delivered", "acknowledged")] == [40, 40, 40]
+
+
 def test_life_over_the_segments_of_several_trails_is_told_in_their_order(trail, tmp_path) -> None:
     trail.add("put", message_id=PUT, exchange=1, **IN)
     first = trail.write()
