@@ -129,6 +129,7 @@ class Daemon:
         await server.start()
         listener = Listener(
             bridge,
+            levels=settings.mqtt.levels,
             maximum_packet_bytes=settings.mqtt.maximum_packet_bytes,
             maximum_connections=settings.mqtt.maximum_connections,
             maximum_unsent_bytes=settings.mqtt.maximum_unsent_bytes,

@@ -10,11 +10,13 @@ import logging
 import math
 import socket
 import time
+from collections.abc import Container
 from typing import Final, cast
 
 from gateway.bridge.bridge import Bridge
 from gateway.bridge.sessions import ClientSession
 from gateway.mqtt.connection import Connection
+from gateway.mqtt.levels import BEFORE_MQTT_5
 from gateway.mqtt.reason_codes import ReasonCode
 
 _log = logging.getLogger(__name__)
@@ -51,7 +53,9 @@ class TcpLink(asyncio.Protocol):
         self._is_held = False
         self._is_held_back = False
         # No aliases: the audit's notes need each PUBLISH with its topic.
-        self.connection = Connection(maximum_packet_bytes=listener.maximum_packet_bytes, outgoing_alias_maximum=0)
+        self.connection = Connection(
+            levels=listener.levels, maximum_packet_bytes=listener.maximum_packet_bytes, outgoing_alias_maximum=0
+        )
         self.session: ClientSession | None = None
         self.outstanding = 0
         self.is_open = False
@@ -165,12 +169,14 @@ class Listener:
         self,
         bridge: Bridge,
         *,
+        levels: Container[int] = BEFORE_MQTT_5,
         maximum_packet_bytes: int,
         maximum_connections: int,
         maximum_unsent_bytes: int,
         connect_timeout_s: float,
     ) -> None:
         self.bridge = bridge
+        self.levels = levels
         self.maximum_packet_bytes = maximum_packet_bytes
         self.maximum_unsent_bytes = maximum_unsent_bytes
         self._maximum_connections = maximum_connections

@@ -1,8 +1,8 @@
 """The tables of the configuration file that every gateway has."""
 
-from typing import Literal, Self
+from typing import Annotated, Final, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from gateway.config.values import (
     MAXIMUM_PACKET_IDENTIFIERS,
@@ -15,6 +15,7 @@ from gateway.config.values import (
     SubscriptionPoint,
     Table,
     TopicFilters,
+    listed,
 )
 
 
@@ -73,9 +74,17 @@ class SubscribeSettings(Table):
     )
 
 
-class MqttSettings(Table):
-    """Limits of the MQTT server."""
+#: The protocol level in the CONNECT of each version.
+_LEVELS: Final = {"3.1": 3, "3.1.1": 4, "5": 5}
+MqttVersions = Annotated[tuple[Literal["3.1", "3.1.1", "5"], ...], BeforeValidator(listed), Field(min_length=1)]
 
+
+class MqttSettings(Table):
+    """Versions and limits of the MQTT server."""
+
+    versions: MqttVersions = Field(
+        default=("3.1", "3.1.1"), description='versions of MQTT that may connect: "3.1", "3.1.1", "5"'
+    )
     maximum_packet_bytes: int = Field(
         default=MAXIMUM_REMAINING_LENGTH_BYTES,
         ge=2,
@@ -98,6 +107,11 @@ class MqttSettings(Table):
     maximum_unsent_bytes: int = Field(
         default=8_388_608, ge=1, description="bytes that may wait for one slow client before its deliveries pause"
     )
+
+    @property
+    def levels(self) -> frozenset[int]:
+        """The protocol levels of `versions`, as a CONNECT says them."""
+        return frozenset(_LEVELS[version] for version in self.versions)
 
 
 class AccessSettings(Table):
