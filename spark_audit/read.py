@@ -10,12 +10,14 @@ Columns: those of a record, and
     line           the line itself where it is no record, cut at 200 characters
 """
 
+import os
 import re
 import shutil
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
@@ -29,6 +31,7 @@ _OPEN: Final = re.compile(r"[0-9]{12}-[0-9]{8}T[0-9]{2}\.open")
 _COMPRESSED: Final = ".gz"
 #: A compressed segment holds about so many times its bytes.
 _RATIO: Final = 10
+_BLOCK_BYTES: Final = 1024 * 1024
 _LINE_SHOWN: Final = 200
 _REQUIRED: Final = ("version", "sequence", "batch", "gateway", "kind")
 _GLOB_CHARACTERS: Final = re.compile(r"([\\{}\[\]*?])")
@@ -72,8 +75,7 @@ def trail_files(trail_dir: Path, scratch: Path, *, period: Period = EVERYTHING, 
     every = {**{name.partition(".")[0]: name for name in names if with_open and _OPEN.fullmatch(name)}, **closed}
     stems = sorted(every)
     to_read = stems if period.is_everything else period.to_read(stems)
-    folder = scratch / str(len(list(scratch.iterdir())))
-    folder.mkdir()
+    folder = Path(tempfile.mkdtemp(dir=scratch))
     segments = [_whole_lines(trail_dir / every[stem], folder) for stem in to_read]
     return TrailFiles(
         folder=trail_dir,
@@ -92,10 +94,22 @@ def _whole_lines(path: Path, folder: Path) -> Path:
         shutil.copyfile(path, copy)
     except FileNotFoundError:
         return path.with_suffix(".jsonl")
-    data = copy.read_bytes()
     with copy.open("r+b") as file:
-        file.truncate(data.rfind(b"\n") + 1)
+        file.truncate(_end_of_last_line(file))
     return copy
+
+
+def _end_of_last_line(file: BinaryIO) -> int:
+    """The offset behind the last line feed, 0 where there is none; looked for from the end."""
+    end = file.seek(0, os.SEEK_END)
+    while end:
+        start = max(0, end - _BLOCK_BYTES)
+        file.seek(start)
+        found = file.read(end - start).rfind(b"\n")
+        if found >= 0:
+            return start + found + 1
+        end = start
+    return 0
 
 
 def literal_path(path: Path) -> str:

@@ -62,11 +62,11 @@ def run(
     if parquet is not None and (data or trail):
         raise typer.BadParameter("name --parquet or trails, not both")
     folders = () if parquet else data_folders(data, trail, config)
-    if out is None and len(folders) + len(trail or ()) != 1:
+    if out is None and (trail or len(folders) != 1):
         raise typer.BadParameter("say with --out where the report goes")
     for folder in folders:
         export_pending(folder)
-    report_folder = (folders + tuple(trail or ()))[0] / _REPORT_FOLDER if out is None else out
+    report_folder = folders[0] / _REPORT_FOLDER if out is None else out
     command = spark_command(
         "run",
         *(("--data", folder) for folder in folders),

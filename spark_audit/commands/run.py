@@ -166,8 +166,9 @@ def _files_of(folder: Path, scratch: Path, period: Period, *, with_open: bool) -
     except OSError as error:
         raise NothingToRead(f"{error.filename or folder} cannot be read: {error.strerror}") from None
     if not has_lines:
+        closed = "" if with_open else " in a closed segment (others only a Spark of this machine reads)"
         within = "" if period.is_everything else " of the period or the day around it"
-        raise NothingToRead(f"{folder} holds no whole line{within}: it is empty, or this is not a trail")
+        raise NothingToRead(f"{folder} holds no whole line{closed}{within}: it is empty, or this is not a trail")
     return files
 
 

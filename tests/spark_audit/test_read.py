@@ -51,6 +51,16 @@ def test_the_whole_lines_of_an_open_segment_are_read(trail, read) -> None:
     assert [row["kind"] for row in read(folder).orderBy("sequence").collect()] == ["started", "session"]
 
 
+def test_a_line_that_is_longer_than_a_block_is_cut_off_whole(trail, tmp_path: Path) -> None:
+    trail.add("started")
+    trail.lines.append(b"x" * 2_500_000)
+    (copy,) = trail_files(trail.write(NEXT_OPEN), tmp_path).segments
+    assert copy.read_bytes() == trail.lines[0]
+    trail.lines.pop(0)
+    (copy,) = trail_files(trail.write(NEXT_OPEN), tmp_path).segments
+    assert copy.read_bytes() == b""
+
+
 def test_a_segment_that_is_closed_while_it_is_read_is_read_closed(trail, tmp_path: Path, monkeypatch) -> None:
     trail.add("started")
     folder = trail.write("000000000001-20261120T07.open")

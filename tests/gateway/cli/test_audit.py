@@ -118,6 +118,7 @@ def test_report_of_several_gateways_needs_a_place(rfhbridge, spark, tmp_path):
     for name in ("east", "west"):
         (tmp_path / name).mkdir()
     assert rfhbridge("audit", "run", "--data", tmp_path / "east", "--data", tmp_path / "west").exit_code == 3
+    assert rfhbridge("audit", "run", "--trail", tmp_path / "east").exit_code == 3
 
 
 @pytest.mark.parametrize("code", [0, 1, 2, 3])
