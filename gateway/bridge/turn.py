@@ -12,7 +12,7 @@ Ranges = list[list[int]]
 
 
 class MqttLink(Link, Protocol):
-    """What the bridge needs of a connection's network side (listener.py)."""
+    """What the bridge needs of a connection's network side (gateway.listener)."""
 
     connection: Connection
     session: ClientSession | None

@@ -1,0 +1,155 @@
+"""What every MQTT connection is to the bridge (bridge.turn.MqttLink), whatever carries its bytes.
+
+A peer that reads too slowly is sent nothing more until it has caught up; one that sends faster than the disk commits is
+not read.
+"""
+
+import logging
+import math
+import time
+from typing import TYPE_CHECKING
+
+from gateway.bridge.sessions import ClientSession
+from gateway.mqtt.connection import Connection
+from gateway.mqtt.reason_codes import ReasonCode
+
+if TYPE_CHECKING:
+    from gateway.listener.listeners import Listener
+
+_log = logging.getLogger(__name__)
+
+
+class NetworkLink:
+    """One MQTT connection; what carries it reads and writes, and calls `_writing_paused` and `_writing_resumed`."""
+
+    __slots__ = (
+        "_is_held",
+        "_is_held_back",
+        "_listener",
+        "_paused_writing",
+        "accepted_s",
+        "closed_s",
+        "connection",
+        "is_open",
+        "last_received_s",
+        "outstanding",
+        "session",
+    )
+
+    def __init__(self, listener: "Listener") -> None:
+        self._listener = listener
+        self._paused_writing = False
+        #: The bridge has paused reading, until commits under way are done; or until there is room at a target.
+        self._is_held = False
+        self._is_held_back = False
+        # No aliases: the audit's notes need each PUBLISH with its topic.
+        self.connection = Connection(
+            levels=listener.levels, maximum_packet_bytes=listener.maximum_packet_bytes, outgoing_alias_maximum=0
+        )
+        self.session: ClientSession | None = None
+        self.outstanding = 0
+        self.is_open = False
+        self.accepted_s = self.last_received_s = time.monotonic()
+        self.closed_s = math.inf
+
+    # -- what carries the bytes ----------------------------------------------------------------------------------------
+
+    @property
+    def peer(self) -> str:
+        """The address of the client, for the log."""
+        raise NotImplementedError
+
+    def send(self, data: bytes) -> None:
+        """Hands bytes on, in the order of the calls; a closed link takes none."""
+        raise NotImplementedError
+
+    def abort(self) -> None:
+        """Ends the connection at once."""
+        raise NotImplementedError
+
+    def _end(self, reason: str, reason_code: ReasonCode) -> None:
+        """Ends the connection after what was sent; the link is closed already."""
+        raise NotImplementedError
+
+    def _stop_reading(self) -> None:
+        raise NotImplementedError
+
+    def _start_reading(self) -> None:
+        raise NotImplementedError
+
+    # -- its life ------------------------------------------------------------------------------------------------------
+
+    def _opened(self) -> bool:
+        """The connection is made; False: it was refused, and is closed."""
+        self.is_open = True
+        if self._listener.admit(self):
+            return True
+        self.close("there are too many connections")
+        return False
+
+    def _lost(self) -> None:
+        self.is_open = False
+        self._listener.forget(self)
+        self._listener.bridge.lost(self)
+
+    def _writing_paused(self) -> None:
+        self._paused_writing = True
+        self._stop_reading()  # who does not take answers may ask nothing more
+
+    def _writing_resumed(self) -> None:
+        self._paused_writing = False
+        self._read_if_possible()
+        self._listener.bridge.resumed(self)
+
+    # -- Link ----------------------------------------------------------------------------------------------------------
+
+    @property
+    def can_send(self) -> bool:
+        return self.is_open and not self._paused_writing
+
+    def close(self, reason: str, reason_code: ReasonCode = ReasonCode.UNSPECIFIED_ERROR) -> None:
+        """Closes the connection after what was sent; a reason is logged, none means that the client asked for it.
+
+        The client is told the reason code where its level has a packet for it.
+        """
+        if not self.is_open:
+            return
+        if farewell := self.connection.closing_packet(reason_code):
+            self.send(farewell)
+        self.is_open = False
+        self.closed_s = time.monotonic()
+        client = self.session.client if self.session is not None else ""
+        if reason:
+            _log.warning("connection closed client=%s peer=%s reason=%s", client, self.peer, reason)
+        self._end(reason, reason_code)
+
+    def pause_reading(self) -> None:
+        self._is_held = True
+        self._read_no_more()
+
+    def resume_reading(self) -> None:
+        self._is_held = False
+        self._read_if_possible()
+
+    def hold_back(self) -> None:
+        self._is_held_back = True
+        self._read_no_more()
+
+    def let_go(self) -> None:
+        self._is_held_back = False
+        self.last_received_s = time.monotonic()
+        self._read_if_possible()
+
+    @property
+    def is_held_back(self) -> bool:
+        """Whether nothing is received because the gateway does not read."""
+        return self._is_held_back
+
+    def _read_no_more(self) -> None:
+        if self.is_open:
+            self._stop_reading()
+
+    def _read_if_possible(self) -> None:
+        may_read = not (self._is_held or self._is_held_back or self._paused_writing)
+        if may_read and self.is_open:
+            self._start_reading()

@@ -1,0 +1,77 @@
+"""TCP: an asyncio.Protocol and no streams.
+
+The bytes of one read go to the bridge in one call, and what it answers goes out in one write.
+"""
+
+import asyncio
+import socket
+import time
+from typing import TYPE_CHECKING, cast
+
+from gateway.listener.link import NetworkLink
+from gateway.mqtt.reason_codes import ReasonCode
+
+if TYPE_CHECKING:
+    from gateway.listener.listeners import Listener
+
+
+class TcpLink(NetworkLink, asyncio.Protocol):
+    """One MQTT connection on TCP."""
+
+    __slots__ = ("_transport",)
+
+    def __init__(self, listener: "Listener") -> None:
+        super().__init__(listener)
+        self._transport: asyncio.Transport | None = None
+
+    # -- asyncio.Protocol ----------------------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport = cast(asyncio.Transport, transport)  # uvloop's transports are no subclasses of it
+        if not self._opened():
+            return
+        transport.set_write_buffer_limits(high=self._listener.maximum_unsent_bytes)
+        connected = transport.get_extra_info("socket")
+        if connected is not None:
+            connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def data_received(self, data: bytes) -> None:
+        self.last_received_s = time.monotonic()
+        self._listener.bridge.receive(self, data)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._transport = None
+        self._lost()
+
+    def pause_writing(self) -> None:
+        self._writing_paused()
+
+    def resume_writing(self) -> None:
+        self._writing_resumed()
+
+    # -- NetworkLink ---------------------------------------------------------------------------------------------------
+
+    @property
+    def peer(self) -> str:
+        address = self._transport.get_extra_info("peername") if self._transport is not None else None
+        return f"{address[0]}:{address[1]}" if address else "unknown"
+
+    def send(self, data: bytes) -> None:
+        if self._transport is not None and self.is_open:
+            self._transport.write(data)
+
+    def abort(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _end(self, reason: str, reason_code: ReasonCode) -> None:
+        if self._transport is not None:
+            self._transport.close()
+
+    def _stop_reading(self) -> None:
+        if self._transport is not None:
+            self._transport.pause_reading()
+
+    def _start_reading(self) -> None:
+        if self._transport is not None:
+            self._transport.resume_reading()
