@@ -40,11 +40,13 @@ class PolicyError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """A policy as it was read; without a file the standard one, with no text and no hash."""
+    """A policy as it was read; without a file the standard one, with no name, no text and no hash."""
 
     scope: PolicyScope = field(default_factory=PolicyScope)
     #: For each control that the file speaks of: its severity and parameters, and what the others have by themselves.
     changed: Mapping[str, Control] = field(default_factory=dict)
+    #: The file, as it was named, and what stands in it.
+    name: str = ""
     text: str = ""
     #: Hex, of the file's bytes.
     sha256: str = ""
@@ -55,7 +57,7 @@ class Policy:
         with path.open("rb") as file:
             data = file.read(LARGEST_POLICY_BYTES + 1)
         try:
-            return cls.parse(data)
+            return replace(cls.parse(data), name=str(path))
         except PolicyError as error:
             raise PolicyError(f"{path}: {error}") from None
 

@@ -341,8 +341,9 @@ class ProgramStart:
 class AuditResult:
     """Everything an audit says; the reports and the summary are made from this alone.
 
-    `command` repeats the audit; `policy` and `policy_sha256` name the policy file, "" without one; `exceptions` is the
-    folder beside result.json that holds every violation as Parquet, "" where it was not written.
+    `command` repeats the audit; `policy` names the policy file, `policy_sha256` is of its bytes and `policy_text` is
+    what stands in it, "" without one; `exceptions` is the folder beside result.json that holds every violation as
+    Parquet, "" where it was not written.
     """
 
     verdict: Verdict
@@ -363,6 +364,7 @@ class AuditResult:
     command: tuple[str, ...] = ()
     policy: str = ""
     policy_sha256: str = ""
+    policy_text: str = ""
     exceptions: str = ""
     versions: tuple[tuple[str, str], ...] = ()
     limits: str = ""

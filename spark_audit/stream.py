@@ -129,7 +129,9 @@ class Stream:
                     judgement.judge(control)
                     of_records.found, of_history.found = judgement.found, judgement.found
                 result = summed_up(of_history.found, material.lines, outcomes, batch.where("is_record"), scope)
-            return result, of_history.found
+            policy = self.policy
+            named = replace(result, policy=policy.name, policy_sha256=policy.sha256, policy_text=policy.text)
+            return named, of_history.found
         finally:
             outcomes.unpersist()
             lines.unpersist()

@@ -111,8 +111,9 @@ class _Run:
             result,
             integrity=integrity_of_all(tuple(map(str, self.folders)), verifications),
             command=_repeatable(self.options),
-            policy="" if self.options.policy is None else str(self.options.policy),
+            policy=self.policy.name,
             policy_sha256=self.policy.sha256,
+            policy_text=self.policy.text,
         )
 
     def _trails(self, scratch: Path, verifications: tuple[Verification, ...]) -> "_Source":

@@ -17,6 +17,8 @@ from spark_audit.result import AuditResult, ControlStatus, Verdict, Volumes, cou
 
 #: Findings of a control whose bytes the page shows; all of the sample are in result.json.
 EVIDENCE_SHOWN: Final = 10
+#: Lines of the policy that the page shows: one that names every control with every parameter has some 200.
+POLICY_LINES_SHOWN: Final = 500
 #: Colours of what verdicts, statuses and spark_audit.verify say; anything else is an open question.
 _TONES: Final = {
     Verdict.CLEAN.value: "good",
@@ -52,11 +54,14 @@ def html(result: AuditResult) -> str:
         "tone": lambda word: _TONES.get(word, "open"),
     }
     volumes, latencies = _charts(result)
+    policy_lines = result.policy_text.splitlines()
     return environment.get_template("page.html").render(
         result=result,
         volumes_chart=volumes,
         latencies_chart=latencies,
         command=shlex.join(result.command),
+        policy_lines=policy_lines[:POLICY_LINES_SHOWN],
+        policy_lines_left_out=len(policy_lines[POLICY_LINES_SHOWN:]),
     )
 
 

@@ -10,8 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from spark_audit.audit import audit
+from spark_audit.material import material_of
 from spark_audit.pack import Evidence, PackError, write_pack
+from spark_audit.policy import Policy
+from spark_audit.read import trail_files
+from spark_audit.report import write_report
 from spark_audit.verify import Anchor, Verdict, verify_pack
+from tests.spark_audit.conftest import policy_text_of
 
 FORMS = ["evidence.zip", "evidence.tar.gz"]
 
@@ -145,6 +151,34 @@ def test_the_lines_of_the_readme_find_a_touch(evidence, tmp_path) -> None:
     lines, digests = _run_examples(_unpacked(tmp_path / "evidence.zip", tmp_path / "unpacked"))
     assert "AssertionError" in lines.stderr
     assert "InvalidSignature" in digests.stderr
+
+
+@pytest.fixture
+def reported(signed, spark, tmp_path: Path) -> Evidence:
+    """A trail with every file that an audit of it writes."""
+    signed.records(3)
+    signed.close()
+    policy = tmp_path / "policy.toml"
+    policy.write_text(policy_text_of("integrity.hash"))
+    out = tmp_path / "report"
+    material = material_of(spark, [trail_files(signed.folder, tmp_path)])
+    result = audit(spark, material, lambda _line: None, policy=Policy.load(policy), report_folder=out)
+    write_report(result, out)
+    return Evidence(trail=signed.folder, policy=policy, results=out, code_version="0.1.0")
+
+
+@pytest.mark.timeout(300)
+def test_every_file_of_a_report_is_packed_and_the_pack_still_holds(reported: Evidence, tmp_path: Path) -> None:
+    for form in FORMS:
+        write_pack(reported, tmp_path / form)
+        assert verify_pack(tmp_path / form, Anchor()).verdict is Verdict.INTACT
+        results = _unpacked(tmp_path / form, tmp_path / f"unpacked {form}") / "results"
+        assert {path.name for path in results.iterdir()} == {
+            *("audit.sarif", "exceptions.parquet", "junit.xml", "report.html", "result.json"),
+        }
+        for path in filter(Path.is_file, results.rglob("*")):
+            assert path.read_bytes() == (tmp_path / "report" / path.relative_to(results)).read_bytes()
+        assert any((results / "exceptions.parquet").glob("*.parquet"))
 
 
 def test_a_name_that_says_no_form_is_refused(evidence, tmp_path) -> None:

@@ -114,6 +114,12 @@ def test_pack_is_verified_like_its_trail(rfhbridge, data_folder, trail, key_file
     assert rfhbridge("audit", "verify", pack, "--public-key", key_file).text.startswith("anchored: 6 records")
 
 
+def test_pack_as_json_tells_its_hash(rfhbridge, data_folder, trail, tmp_path):
+    pack = tmp_path / "evidence.zip"
+    said = json.loads(rfhbridge("audit", "pack", "--data", data_folder, "--out", pack, "--json").stdout)
+    assert said == {"pack": str(pack), "files": 6, "sha256": hashlib.sha256(pack.read_bytes()).hexdigest()}
+
+
 def test_copied_trail_and_unpacked_pack_are_verified_as_folders(rfhbridge, data_folder, trail):
     for folder in (data_folder, trail):
         assert rfhbridge("audit", "verify", folder).text.startswith("consistent, not anchored: 6 records")
@@ -175,6 +181,8 @@ NOT_EVALUABLE = {
     "a pack to prove from that is none": ("prove", "f" * 48, "--pack", "KEY"),
     "a pack of no form": ("pack", "--data", "DATA", "--out", "evidence.rar"),
     "a pack of nothing": ("pack", "--data", "nowhere", "--out", "evidence.zip"),
+    "a pack of results that are not there": ("pack", "--data", "DATA", "--results", "nowhere", "--out", "evidence.zip"),
+    "a pack of a policy that is not there": ("pack", "--data", "DATA", "--policy", "nowhere", "--out", "evidence.zip"),
 }
 
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import gzip
+import hashlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -236,7 +237,7 @@ def test_run_names_the_command_that_repeats_it(tmp_path: Path, trail, capsys) ->
         *("rfhbridge", "audit", "run", "--trail", str(trail.folder), "--policy", str(tmp_path / "policy.toml")),
         *("--from", "2026-11-20T07:00:00Z", "--until", "2026-11-21T00:00:00Z", "--out", str(tmp_path / "to")),
     ]
-    assert result["policy_sha256"]
+    assert hashlib.sha256(result["policy_text"].encode()).hexdigest() == result["policy_sha256"]
     status = {control["identifier"]: control["status"] for control in result["controls"]}
     assert (status["integrity.chain"], status["integrity.agreement"]) == ("held", "not evaluable")
     assert status["qos.1"] == "off"

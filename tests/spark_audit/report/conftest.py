@@ -152,6 +152,7 @@ def result() -> AuditResult:
         command=("rfhbridge", "audit", "run", "--data", "it's here"),
         policy="policy.toml",
         policy_sha256="12" * 32,
+        policy_text=f'[scope]\ntopics = ["plant/#"]  # {HOSTILE}\n',
         exceptions=EXCEPTIONS_FOLDER,
         versions=(("rfhbridge", "0.1.0"), ("record", "1")),
         limits="What a chain does not show.",

@@ -116,6 +116,19 @@ def test_the_command_that_repeats_the_audit_can_be_pasted_into_a_shell(result: A
     assert "rfhbridge audit run --data &#x27;it&#x27;&quot;&#x27;&quot;&#x27;s here&#x27;" in html(result)
 
 
+def test_the_policy_is_shown_line_by_line_and_as_harmless_as_all_else(result: AuditResult) -> None:
+    page = html(result)
+    assert "<bdi>[scope]</bdi>\n<bdi>topics = [&quot;plant/#&quot;]  # &lt;/td&gt;&lt;script&gt;" in page
+    assert "<h3>The policy</h3>" not in html(replace(result, policy_text=""))
+
+
+def test_a_long_policy_is_cut_and_what_is_left_out_counted(result: AuditResult) -> None:
+    page = html(replace(result, policy_text="".join(f"# line {number}\n" for number in range(1, 503))))
+    assert "<bdi># line 500</bdi>" in page
+    assert "<bdi># line 501</bdi>" not in page
+    assert "… 2 lines more, in result.json" in page
+
+
 @pytest.mark.parametrize("verdict", ["anchored", "consistent, not anchored", "violated", "not evaluable"])
 def test_integrity_is_told_in_the_words_of_the_check(result: AuditResult, verdict: str) -> None:
     page = html(replace(result, integrity=Integrity(verdict=verdict, records=1, anchors=("public key",))))
