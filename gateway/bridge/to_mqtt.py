@@ -9,13 +9,10 @@ after its commit the packets leave:
     QoS 2   the packet identifier is noted, PUBLISH leaves; PUBREC destroys the message and notes the release,
             PUBREL leaves; PUBCOMP forgets the identifier
 
-A flow is a row of state (space SESSION_OUTGOING, key: epoch and packet identifier), see `_FLOW`; so a restart repeats
-PUBLISH or PUBREL with the same identifier. A publication with several topics is one flow for each topic that the
-session wants; the message is destroyed with the last of them.
+What is on its way at QoS 1 and 2 is a flow (flows.py).
 """
 
 import hashlib
-import struct
 from collections.abc import Callable, Iterable
 from typing import Final
 
@@ -23,6 +20,7 @@ from gateway.audit_trail.notes import NoteKind
 from gateway.bridge.counts import Counts
 from gateway.bridge.dead_letters import put_dead_letter
 from gateway.bridge.delivered_header import header_with_properties, is_own
+from gateway.bridge.flows import Flow, InFlight, StoredFlow, flow_of, forget_flow, note_answer, start_flow
 from gateway.bridge.origin import exchange_of
 from gateway.bridge.publications import Publication, Publications
 from gateway.bridge.sessions import ClientSession, Link, Sessions, flow_key
@@ -35,8 +33,6 @@ from mq_adapters.embedded.unit_of_work import StateSpace, UnitOfWork
 from mq_adapters.message import Message
 from mq_adapters.reasons import ReasonCode
 
-#: Number of the message, exchange, order of sending, QoS, granted QoS, index of the topic, OutgoingState.
-_FLOW: Final = struct.Struct(">QQQBBBB")
 #: Messages taken for one session in one unit of work.
 _BATCH_MESSAGES: Final = 200
 #: Bytes of packets after which a unit of work takes no further message.
@@ -48,35 +44,6 @@ _UNKNOWN: Final = "publications for sessions that have ended"
 _MAXIMUM_TOPICS: Final = 256
 _FIRST_LEVEL_WITH_PROPERTIES: Final = 5
 _TOO_LARGE: Final = "larger than the client takes"
-
-
-class InFlight:
-    """A message that is on its way to a client, and how many flows still need its bytes."""
-
-    __slots__ = ("message", "open_flows")
-
-    def __init__(self, message: Message) -> None:
-        self.message = message
-        self.open_flows = 0
-
-
-class Flow:
-    """Token of an outgoing flow. `in_flight` is None once PUBREC has come: PUBREL is all that may repeat."""
-
-    __slots__ = ("exchange", "granted_qos", "in_flight", "number", "order", "topic_index")
-
-    def __init__(
-        self, in_flight: InFlight | None, number: int, exchange: int, granted_qos: int, topic_index: int
-    ) -> None:
-        self.in_flight = in_flight
-        self.number = number
-        self.exchange = exchange
-        self.order = exchange
-        self.granted_qos = granted_qos
-        self.topic_index = topic_index
-
-    def pack(self, qos: int, state: OutgoingState) -> bytes:
-        return _FLOW.pack(self.number, self.exchange, self.order, qos, self.granted_qos, self.topic_index, state)
 
 
 class ToMqtt:
@@ -129,14 +96,36 @@ class ToMqtt:
 
     def _send(self, unit: UnitOfWork, session: ClientSession, message: Message, out: list[bytes]) -> bool:
         """Adds one message's packets to `out`; False when it must wait for a wider window."""
-        publication = self._publications.of(message)
-        if publication is None or not publication.fits(message):
-            self._dead_letter(unit, message)
+        publication = self.read(unit, message)
+        if publication is None:
             return True
         wanted = _wanted(session, message, publication)
         if not wanted:
-            self._drop(unit, (session.client, session.epoch), message, _why_unwanted(publication))
+            self.drop(unit, (session.client, session.epoch), message, why_unwanted(publication))
             return True
+        return self.send(unit, session, message, publication, wanted, out)
+
+    def read(self, unit: UnitOfWork, message: Message) -> Publication | None:
+        """The publication in a message; None for what is none, or too long for a packet: it is a dead letter now."""
+        publication = self._publications.of(message)
+        if publication is None or not publication.fits(message):
+            self._dead_letter(unit, message)
+            return None
+        return publication
+
+    def send(
+        self,
+        unit: UnitOfWork,
+        session: ClientSession,
+        message: Message,
+        publication: Publication,
+        wanted: list[tuple[int, int]],
+        out: list[bytes],
+    ) -> bool:
+        """Adds a PUBLISH to `out` for each wanted topic: its index, and the QoS granted to it.
+
+        False when the message must wait for a wider window: then it has been given back.
+        """
         published = publication.qos(message)
         flows = sum(1 for _, granted in wanted if min(granted, published))
         if flows > session.mqtt.window() and session.mqtt.outgoing:
@@ -148,7 +137,7 @@ class ToMqtt:
             flow = Flow(in_flight, message.sequence, message.sequence, granted, index)
             if in_flight.open_flows:
                 flow.exchange = flow.order = self._engine.number()
-            packet_identifier = _start(unit, session, flow, qos) if qos else 0
+            packet_identifier = start_flow(unit, session, flow, qos) if qos else 0
             packet = self._packet(unit, session, publication, message, flow, qos, packet_identifier)
             if packet is not None:
                 out.append(packet)
@@ -234,7 +223,7 @@ class ToMqtt:
             self._engine.submit(unit)
 
     def _repeated(self, unit: UnitOfWork, session: ClientSession, outgoing: Outgoing) -> bytes:
-        flow = _flow(outgoing.token)
+        flow = flow_of(outgoing.token)
         in_flight = flow.in_flight
         if outgoing.state is OutgoingState.AWAIT_PUBCOMP or in_flight is None:
             return packets.pubrel(outgoing.packet_identifier, duplicate=True, level=session.level)
@@ -258,28 +247,28 @@ class ToMqtt:
     def _give_up(self, unit: UnitOfWork, session: ClientSession, packet_identifier: int) -> None:
         """What is larger than the client takes counts as delivered (MQTT-3.1.2-25); the identifier is free again."""
         self._counts.add(_TOO_LARGE)
-        unit.delete_state(StateSpace.SESSION_OUTGOING, flow_key(session, packet_identifier))
+        forget_flow(unit, session, packet_identifier)
         session.mqtt.finish(packet_identifier)
 
     # -- what the client answers ---------------------------------------------------------------------------------------
 
     def acknowledged(self, unit: UnitOfWork, session: ClientSession, event: DeliveryAcknowledged, now_us: int) -> None:
         """PUBACK: the message is destroyed; after the commit call `finished`."""
-        flow = _flow(event.token)
+        flow = flow_of(event.token)
         self._close(unit, flow)
-        unit.delete_state(StateSpace.SESSION_OUTGOING, flow_key(session, event.packet_identifier))
-        _note_answer(unit, session, flow, packets.PacketType.PUBACK, event.packet_identifier, now_us)
+        forget_flow(unit, session, event.packet_identifier)
+        note_answer(unit, session, flow, packets.PacketType.PUBACK, event.packet_identifier, now_us)
 
     def refused(self, unit: UnitOfWork, session: ClientSession, event: DeliveryRefused, now_us: int) -> None:
         """PUBACK or PUBREC that refuses: the client is not sent it again; after the commit call `finished`."""
-        flow = _flow(event.token)
+        flow = flow_of(event.token)
         self._close(unit, flow)
-        unit.delete_state(StateSpace.SESSION_OUTGOING, flow_key(session, event.packet_identifier))
-        _note_answer(unit, session, flow, event.packet_type, event.packet_identifier, now_us)
+        forget_flow(unit, session, event.packet_identifier)
+        note_answer(unit, session, flow, event.packet_type, event.packet_identifier, now_us)
 
     def received(self, unit: UnitOfWork, session: ClientSession, event: DeliveryReceived, now_us: int) -> None:
         """PUBREC: the message is destroyed and the release noted; after the commit call `release`, PUBREL may leave."""
-        flow = _flow(event.token)
+        flow = flow_of(event.token)
         self._close(unit, flow)
         flow.order = self._engine.number()
         unit.set_state(
@@ -287,13 +276,13 @@ class ToMqtt:
             flow_key(session, event.packet_identifier),
             flow.pack(2, OutgoingState.AWAIT_PUBCOMP),
         )
-        _note_answer(unit, session, flow, packets.PacketType.PUBREC, event.packet_identifier, now_us)
+        note_answer(unit, session, flow, packets.PacketType.PUBREC, event.packet_identifier, now_us)
 
     def completed(self, unit: UnitOfWork, session: ClientSession, event: DeliveryCompleted, now_us: int) -> None:
         """PUBCOMP: the identifier is free again; after the commit call `finished`."""
-        flow = _flow(event.token)
-        unit.delete_state(StateSpace.SESSION_OUTGOING, flow_key(session, event.packet_identifier))
-        _note_answer(unit, session, flow, packets.PacketType.PUBCOMP, event.packet_identifier, now_us)
+        flow = flow_of(event.token)
+        forget_flow(unit, session, event.packet_identifier)
+        note_answer(unit, session, flow, packets.PacketType.PUBCOMP, event.packet_identifier, now_us)
 
     # -- start and end of a session ------------------------------------------------------------------------------------
 
@@ -309,25 +298,22 @@ class ToMqtt:
     def load(self) -> None:
         """Takes up the flows of every session after a restart of the gateway, in the order of sending."""
         by_epoch = self._sessions.by_epoch()
-        rows = sorted(
-            (_FLOW.unpack(value)[2], key, _FLOW.unpack(value))
-            for key, value in self._engine.states(StateSpace.SESSION_OUTGOING)
-        )
+        stored = ((key, StoredFlow.unpack(row)) for key, row in self._engine.states(StateSpace.SESSION_OUTGOING))
         shared: dict[tuple[int, int], InFlight] = {}
-        for order, key, (number, exchange, _, qos, granted, topic_index, stored_state) in rows:
+        for key, row in sorted(stored, key=lambda each: each[1].order):
             session = by_epoch.get(int.from_bytes(key[:8], "big"))
             if session is None:
                 continue
-            state = OutgoingState(stored_state)
-            in_flight = self._take_up(shared, session, number) if state is not OutgoingState.AWAIT_PUBCOMP else None
+            state = OutgoingState(row.state)
+            in_flight = self._take_up(shared, session, row.number) if state is not OutgoingState.AWAIT_PUBCOMP else None
             if in_flight is None and state is OutgoingState.AWAIT_PUBACK:
                 self._forget_flow(key)
                 continue
             if in_flight is None:  # the client may hold it: only PUBREL can free the identifier on both sides
                 state = OutgoingState.AWAIT_PUBCOMP
-            flow = Flow(in_flight, number, exchange, granted, topic_index)
-            flow.order = order
-            session.mqtt.restore(int.from_bytes(key[8:], "big"), flow, qos, state)
+            flow = Flow(in_flight, row.number, row.exchange, row.granted_qos, row.topic_index)
+            flow.order = row.order
+            session.mqtt.restore(int.from_bytes(key[8:], "big"), flow, row.qos, state)
         self.discard_unknown()
 
     def discard_unknown(self) -> None:
@@ -356,13 +342,13 @@ class ToMqtt:
     def discard(self, unit: UnitOfWork, session: ClientSession) -> None:
         """A session ends: what is in flight is destroyed with it, and what waits in its lane little by little after."""
         for outgoing in session.mqtt.outgoing.values():
-            flow = _flow(outgoing.token)
+            flow = flow_of(outgoing.token)
             in_flight, flow.in_flight = flow.in_flight, None
             if in_flight is None:
                 continue
             in_flight.open_flows -= 1
             if not in_flight.open_flows:
-                self._drop(unit, (session.client, session.epoch), in_flight.message, "the session ended")
+                self.drop(unit, (session.client, session.epoch), in_flight.message, "the session ended")
         self._call_soon(lambda: self._drain_behind(session.correl_id, (session.client, session.epoch)))
 
     def _drain_behind(self, correl_id: bytes, owner: tuple[str, int]) -> None:
@@ -379,7 +365,7 @@ class ToMqtt:
             message = self._engine.take(self._queue, correl_id)
             if message is None:
                 break
-            self._drop(unit, owner, message, "the session ended")
+            self.drop(unit, owner, message, "the session ended")
         if unit.removals:
             self._engine.submit(unit, lambda _unit: self._drain(correl_id, owner))
 
@@ -393,7 +379,8 @@ class ToMqtt:
             if not in_flight.open_flows:
                 unit.remove(self._queue, in_flight.message)
 
-    def _drop(self, unit: UnitOfWork, owner: tuple[str, int], message: Message, reason: str) -> None:
+    def drop(self, unit: UnitOfWork, owner: tuple[str, int], message: Message, reason: str) -> None:
+        """Destroys a message that nobody is sent; `owner`: client and epoch of whom it was for."""
         unit.remove(self._queue, message)
         now_us = self._engine.now_us()
         unit.notes.append((NoteKind.DROPPED, now_us, *owner, 0, self._queue.name, message.sequence, reason))
@@ -409,28 +396,6 @@ class ToMqtt:
             reason_code=ReasonCode.MQRC_RFH_ERROR,
             exchange=exchange_of(message.origin),
         )
-
-
-def _note_answer(
-    unit: UnitOfWork,
-    session: ClientSession,
-    flow: Flow,
-    packet_type: int,
-    packet_identifier: int,
-    now_us: int,
-) -> None:
-    unit.notes.append(
-        (
-            NoteKind.ACKNOWLEDGED,
-            now_us,
-            session.client,
-            session.epoch,
-            flow.exchange,
-            int(packet_type),
-            packet_identifier,
-            flow.number,
-        )
-    )
 
 
 def _wanted(session: ClientSession, message: Message, publication: Publication) -> list[tuple[int, int]]:
@@ -455,22 +420,8 @@ def _granted_of(session: ClientSession, message: Message, publication: Publicati
     return granted_qos
 
 
-def _why_unwanted(publication: Publication) -> str:
+def why_unwanted(publication: Publication) -> str:
+    """Why nobody is sent what came for a subscription."""
     if not publication.topics:
         return "the topic is no topic name of MQTT"
     return "no subscription of the session matches the topic"
-
-
-def _start(unit: UnitOfWork, session: ClientSession, flow: Flow, qos: int) -> int:
-    """Begins a flow; its row of state goes into the unit."""
-    packet_identifier = session.mqtt.start(flow, qos)
-    assert flow.in_flight is not None
-    flow.in_flight.open_flows += 1
-    state = session.mqtt.outgoing[packet_identifier].state
-    unit.set_state(StateSpace.SESSION_OUTGOING, flow_key(session, packet_identifier), flow.pack(qos, state))
-    return packet_identifier
-
-
-def _flow(token: object) -> Flow:
-    assert isinstance(token, Flow)
-    return token

@@ -1,0 +1,102 @@
+"""Flows: what of a message is on its way to a client at QoS 1 or 2, and how that survives a restart.
+
+A flow is a row of state (space SESSION_OUTGOING, key: epoch and packet identifier), see `_ROW`; so a restart repeats
+PUBLISH or PUBREL with the same identifier. A publication with several topics is one flow for each topic that the
+session wants; the message is destroyed with the last of them.
+"""
+
+import struct
+from typing import Final, NamedTuple
+
+from gateway.audit_trail.notes import NoteKind
+from gateway.bridge.sessions import ClientSession, flow_key
+from gateway.mqtt.session import OutgoingState
+from mq_adapters.embedded.unit_of_work import StateSpace, UnitOfWork
+from mq_adapters.message import Message
+
+#: Number of the message, exchange, order of sending, QoS, granted QoS, index of the topic, OutgoingState.
+_ROW: Final = struct.Struct(">QQQBBBB")
+
+
+class InFlight:
+    """A message that is on its way to a client, and how many flows still need its bytes."""
+
+    __slots__ = ("message", "open_flows")
+
+    def __init__(self, message: Message) -> None:
+        self.message = message
+        self.open_flows = 0
+
+
+class Flow:
+    """Token of an outgoing flow. `in_flight` is None once PUBREC has come: PUBREL is all that may repeat."""
+
+    __slots__ = ("exchange", "granted_qos", "in_flight", "number", "order", "topic_index")
+
+    def __init__(
+        self, in_flight: InFlight | None, number: int, exchange: int, granted_qos: int, topic_index: int
+    ) -> None:
+        self.in_flight = in_flight
+        self.number = number
+        self.exchange = exchange
+        self.order = exchange
+        self.granted_qos = granted_qos
+        self.topic_index = topic_index
+
+    def pack(self, qos: int, state: OutgoingState) -> bytes:
+        return _ROW.pack(self.number, self.exchange, self.order, qos, self.granted_qos, self.topic_index, state)
+
+
+class StoredFlow(NamedTuple):
+    """A flow as its row says it."""
+
+    number: int
+    exchange: int
+    order: int
+    qos: int
+    granted_qos: int
+    topic_index: int
+    state: int
+
+    @classmethod
+    def unpack(cls, row: bytes) -> "StoredFlow":
+        return cls._make(_ROW.unpack(row))
+
+
+def start_flow(unit: UnitOfWork, session: ClientSession, flow: Flow, qos: int) -> int:
+    """Begins a flow; its row of state goes into the unit. Returns the packet identifier."""
+    packet_identifier = session.mqtt.start(flow, qos)
+    assert flow.in_flight is not None
+    flow.in_flight.open_flows += 1
+    state = session.mqtt.outgoing[packet_identifier].state
+    unit.set_state(StateSpace.SESSION_OUTGOING, flow_key(session, packet_identifier), flow.pack(qos, state))
+    return packet_identifier
+
+
+def forget_flow(unit: UnitOfWork, session: ClientSession, packet_identifier: int) -> None:
+    """The row of a flow goes."""
+    unit.delete_state(StateSpace.SESSION_OUTGOING, flow_key(session, packet_identifier))
+
+
+def flow_of(token: object) -> Flow:
+    """The flow that `Session.outgoing` knows as a token."""
+    assert isinstance(token, Flow)
+    return token
+
+
+def note_answer(
+    unit: UnitOfWork, session: ClientSession, flow: Flow, packet_type: int, packet_identifier: int, now_us: int
+) -> None:
+    """The audit's note of a client's answer to a delivery."""
+    unit.notes.append(
+        (
+            NoteKind.ACKNOWLEDGED,
+            now_us,
+            session.client,
+            session.epoch,
+            flow.exchange,
+            int(packet_type),
+            packet_identifier,
+            flow.number,
+        )
+    )
