@@ -13,6 +13,8 @@ from mappings.topics import TopicError, check_mqtt_topic_filter
 MAXIMUM_REMAINING_LENGTH_BYTES: Final = 268_435_455
 #: A packet identifier has 16 bits and is never 0.
 MAXIMUM_PACKET_IDENTIFIERS: Final = 65_535
+#: The length of a text has 16 bits (section 1.5.3).
+MAXIMUM_TEXT_BYTES: Final = 65_535
 MAXIMUM_PORT: Final = 65_535
 #: IBM MQ, MQ_SUB_POINT_LENGTH.
 MAXIMUM_SUBSCRIPTION_POINT_CHARACTERS: Final = 128

@@ -1,0 +1,22 @@
+"""Client addresses as limits count them: an IPv4 address, or the /64 of an IPv6 one, which is one network's."""
+
+import socket
+from typing import Final
+
+_MAPPED: Final = bytes(10) + b"\xff\xff"
+_NETWORK_BYTES: Final = 8
+_IPV4_BYTES: Final = 4
+
+
+def network_of(address: str) -> bytes:
+    """What connections from an address are counted under: 4 or 8 bytes; b"" for what is no IP address.
+
+    An IPv4 address that is mapped into IPv6 (::ffff:192.0.2.1) counts as itself (RFC 4291 section 2.5.5.2).
+    """
+    try:
+        if ":" not in address:
+            return socket.inet_pton(socket.AF_INET, address)
+        packed = socket.inet_pton(socket.AF_INET6, address.partition("%")[0])
+    except OSError:
+        return b""
+    return packed[-_IPV4_BYTES:] if packed.startswith(_MAPPED) else packed[:_NETWORK_BYTES]

@@ -1,0 +1,183 @@
+"""Who may have a connection: how many and how often, in all, from one address and of one user.
+
+    admit()          the connection is made; what refuses it is kept until its CONNECT can be answered
+    greet()          its CONNECT was read: the refusal that it is to be answered with, or None
+    authenticated()  its user is known: whether that user may have one more
+    release()        it is gone
+
+A connection that was refused stays until its CONNECT came, so that it can be told why, and counts among those without
+a CONNECT; of these there are never more than `maximum_waiting_connections`, for who waits longest is closed. So a flood
+of silent connections closes itself, and who sends CONNECT at once gets in. All tables are bounded by the connections
+there are, and the buckets of rates by their number.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from typing import Final, Protocol, TypeVar
+
+from gateway.config.limits import ConnectionLimits
+from gateway.limits.addresses import network_of
+from gateway.limits.limit import Limit, LimitReached, Refusals
+from gateway.limits.rates import TokenBuckets
+from gateway.mqtt.reason_codes import ReasonCode
+
+_CONNECTIONS: Final = LimitReached(
+    limit=Limit.CONNECTIONS, reason_code=ReasonCode.QUOTA_EXCEEDED, text="there are too many connections"
+)
+_OF_ADDRESS: Final = LimitReached(
+    limit=Limit.CONNECTIONS_PER_ADDRESS,
+    reason_code=ReasonCode.QUOTA_EXCEEDED,
+    text="there are too many connections from its address",
+)
+_OF_USER: Final = LimitReached(
+    limit=Limit.CONNECTIONS_PER_USER,
+    reason_code=ReasonCode.QUOTA_EXCEEDED,
+    text="there are too many connections of its user",
+)
+_RATE: Final = LimitReached(
+    limit=Limit.CONNECTION_RATE,
+    reason_code=ReasonCode.CONNECTION_RATE_EXCEEDED,
+    text="too many connections are made in a second",
+)
+_RATE_OF_ADDRESS: Final = LimitReached(
+    limit=Limit.CONNECTION_RATE_PER_ADDRESS,
+    reason_code=ReasonCode.CONNECTION_RATE_EXCEEDED,
+    text="too many connections are made from its address in a second",
+)
+#: One bucket for all.
+_ALL: Final = b""
+
+Key = TypeVar("Key", bytes, str)
+
+
+class Visitor(Protocol):
+    """A connection as admission sees it: where it comes from, and how it is ended."""
+
+    @property
+    def address(self) -> str:
+        """The client's IP address, behind a load balancer the one that it says; "" where there is none."""
+        ...
+
+    def close(self, reason: str, reason_code: ReasonCode = ReasonCode.UNSPECIFIED_ERROR) -> None: ...
+
+
+class _Visit:
+    """What is known of a connection; `refusal`: it is not admitted, and waits to be told so."""
+
+    __slots__ = ("network", "refusal", "user")
+
+    def __init__(self, network: bytes, refusal: LimitReached | None) -> None:
+        self.network = network
+        self.refusal = refusal
+        self.user: str | None = None
+
+
+class Admission:
+    """Counts connections; one for all listeners of the gateway."""
+
+    def __init__(
+        self, limits: ConnectionLimits, refusals: Refusals, *, now_s: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._limits = limits
+        self._refusals = refusals
+        self._now_s = now_s
+        self._visits: dict[Visitor, _Visit] = {}
+        #: Without a CONNECT, who waits longest first.
+        self._waiting: dict[Visitor, None] = {}
+        self._admitted = 0
+        self._of_network: Counter[bytes] = Counter()
+        self._of_user: Counter[str] = Counter()
+        self._rate = TokenBuckets(limits.connection_rate)
+        self._rate_of_network = TokenBuckets(limits.connection_rate_per_address)
+
+    @property
+    def admitted(self) -> int:
+        """Connections that count."""
+        return self._admitted
+
+    @property
+    def waiting(self) -> int:
+        """Connections that have not sent a CONNECT."""
+        return len(self._waiting)
+
+    def admit(self, visitor: Visitor) -> LimitReached | None:
+        """A connection is made; `release` must follow when it is gone. A refusal is for `greet`."""
+        if len(self._waiting) >= self._limits.maximum_waiting_connections:
+            self._dismiss(next(iter(self._waiting)))
+        network = network_of(visitor.address)
+        refusal = self._refusal(network)
+        self._visits[visitor] = _Visit(network, refusal)
+        self._waiting[visitor] = None
+        if refusal is not None:
+            self._refusals.count(refusal)
+            return refusal
+        self._admitted += 1
+        self._of_network[network] += 1
+        return None
+
+    def greet(self, visitor: Visitor) -> LimitReached | None:
+        """The CONNECT of a connection was read; what it is to be refused with, if anything."""
+        self._waiting.pop(visitor, None)
+        visit = self._visits.get(visitor)
+        return visit.refusal if visit is not None else None
+
+    def authenticated(
+        self, visitor: Visitor, user: str | None, *, instead_of: Visitor | None = None
+    ) -> LimitReached | None:
+        """The user of a connection is known. `instead_of` is the connection that it takes over from."""
+        visit = self._visits.get(visitor)
+        if user is None or visit is None:
+            return None
+        maximum = self._limits.maximum_connections_per_user
+        if maximum and self._of_user[user] - self._is_of(instead_of, user) >= maximum:
+            self._refusals.count(_OF_USER)
+            return _OF_USER
+        visit.user = user
+        self._of_user[user] += 1
+        return None
+
+    def release(self, visitor: Visitor) -> None:
+        """A connection is gone."""
+        self._waiting.pop(visitor, None)
+        visit = self._visits.pop(visitor, None)
+        if visit is None:
+            return
+        if visit.user is not None:
+            _count_down(self._of_user, visit.user)
+        if visit.refusal is None:
+            self._admitted -= 1
+            _count_down(self._of_network, visit.network)
+
+    # -- inside --------------------------------------------------------------------------------------------------------
+
+    def _refusal(self, network: bytes) -> LimitReached | None:
+        limits = self._limits
+        now_s = self._now_s()
+        if self._admitted >= limits.maximum_connections:
+            return _CONNECTIONS
+        of_address = limits.maximum_connections_per_address
+        if of_address and self._of_network[network] >= of_address:
+            return _OF_ADDRESS
+        if not self._rate_of_network.take(network, now_s):
+            return _RATE_OF_ADDRESS
+        if not self._rate.take(_ALL, now_s):
+            return _RATE
+        return None
+
+    def _dismiss(self, visitor: Visitor) -> None:
+        """Closes who waits longest; as there was no CONNECT there is nothing to answer."""
+        self._refusals.add(Limit.WAITING_CONNECTIONS, ReasonCode.SERVER_BUSY)
+        self.release(visitor)
+        visitor.close("")
+
+    def _is_of(self, visitor: Visitor | None, user: str) -> bool:
+        visit = self._visits.get(visitor) if visitor is not None else None
+        return visit is not None and visit.user == user
+
+
+def _count_down(counter: Counter[Key], key: Key) -> None:
+    """Forgets a key that has come to nothing: who was here once must not cost memory for ever."""
+    counter[key] -= 1
+    if not counter[key]:
+        del counter[key]

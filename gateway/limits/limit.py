@@ -1,0 +1,82 @@
+"""The limits by name, what a refusal at one of them says, and how often each refused somebody."""
+
+import logging
+from collections import Counter
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from gateway.mqtt.reason_codes import ReasonCode
+
+_log = logging.getLogger(__name__)
+
+#: How often the log tells what was refused since, microseconds.
+_INTERVAL_US: Final = 10_000_000
+
+
+class Limit(StrEnum):
+    """What there is a limit of; the name is the label in the metrics, and mostly the end of a key of [mqtt]."""
+
+    CONNECTIONS = "connections"
+    CONNECTIONS_OF_LISTENER = "connections_of_listener"
+    CONNECTIONS_PER_USER = "connections_per_user"
+    CONNECTIONS_PER_ADDRESS = "connections_per_address"
+    WAITING_CONNECTIONS = "waiting_connections"
+    CONNECTION_RATE = "connection_rate"
+    CONNECTION_RATE_PER_ADDRESS = "connection_rate_per_address"
+    CONNECT_TIMEOUT = "connect_timeout"
+    PACKET_BYTES = "packet_bytes"
+    RECEIVE_MAXIMUM = "receive_maximum"
+    TOPIC_ALIASES = "topic_aliases"
+    HELD_BYTES = "held_bytes"
+    TOPIC_BYTES = "topic_bytes"
+    TOPIC_LEVELS = "topic_levels"
+    SUBSCRIPTIONS = "subscriptions"
+    SESSIONS = "sessions"
+    QUEUED_MESSAGES = "queued_messages"
+    QUEUED_BYTES = "queued_bytes"
+    QUEUED_AGE = "queued_age"
+    RETAINED_MESSAGES = "retained_messages"
+    UNSENT_BYTES_IN_ALL = "unsent_bytes_in_all"
+    SLOW_READER = "slow_reader"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitReached:
+    """Why something is refused: the limit, what a client of MQTT 5 is told, and the words for the log."""
+
+    limit: Limit
+    reason_code: ReasonCode
+    text: str
+
+
+class Refusals:
+    """How often each limit refused, by limit and by what the peer was told; one for the gateway."""
+
+    def __init__(self) -> None:
+        self.totals: Counter[tuple[Limit, ReasonCode]] = Counter()
+        self._told: Counter[tuple[Limit, ReasonCode]] = Counter()
+        self._due_us = 0
+
+    def count(self, reached: LimitReached) -> None:
+        self.totals[reached.limit, reached.reason_code] += 1
+
+    def add(self, limit: Limit, reason_code: ReasonCode, count: int = 1) -> None:
+        self.totals[limit, reason_code] += count
+
+    def tick(self, now_us: int) -> None:
+        """Tells what is new, at most every ten seconds: no line for each, or an attack would fill the log."""
+        if self._due_us - _INTERVAL_US <= now_us < self._due_us or self.totals == self._told:
+            return
+        self._due_us = now_us + _INTERVAL_US
+        for key, total in self.totals.items():
+            if total > self._told[key]:
+                limit, reason_code = key
+                _log.warning(
+                    "limit reached limit=%s answer=%s count=%s total=%s",
+                    limit.value,
+                    reason_code.name,
+                    total - self._told[key],
+                    total,
+                )
+        self._told = Counter(self.totals)

@@ -1,0 +1,39 @@
+"""How long and how deep topic names and filters may be."""
+
+from typing import Final
+
+from gateway.config.limits import SessionLimits
+from gateway.limits.limit import Limit, LimitReached
+from gateway.mqtt.reason_codes import ReasonCode
+
+#: The most bytes of UTF-8 that one character has.
+_BYTES_OF_CHARACTER: Final = 4
+
+
+class TopicLimits:
+    """Answers most topics by their length alone: a shorter one can have neither too many bytes nor too many levels."""
+
+    def __init__(self, limits: SessionLimits) -> None:
+        self._maximum_bytes = limits.maximum_topic_bytes
+        self._maximum_levels = limits.maximum_topic_levels
+        #: Topics of so many characters need no look: ask `of_name` about longer ones alone.
+        self.fine_characters = min(limits.maximum_topic_bytes // _BYTES_OF_CHARACTER, limits.maximum_topic_levels - 1)
+
+    def of_name(self, topic: str) -> LimitReached | None:
+        """Why a topic name is not taken; None where it is."""
+        return self._reached(topic, ReasonCode.TOPIC_NAME_INVALID)
+
+    def of_filter(self, topic_filter: str) -> LimitReached | None:
+        """Why a topic filter is not taken; None where it is."""
+        return self._reached(topic_filter, ReasonCode.TOPIC_FILTER_INVALID)
+
+    def _reached(self, topic: str, reason_code: ReasonCode) -> LimitReached | None:
+        if len(topic) <= self.fine_characters:
+            return None
+        if len(topic.encode()) > self._maximum_bytes:
+            text = f"a topic has more than {self._maximum_bytes} bytes"
+            return LimitReached(limit=Limit.TOPIC_BYTES, reason_code=reason_code, text=text)
+        if topic.count("/") >= self._maximum_levels:
+            text = f"a topic has more than {self._maximum_levels} levels"
+            return LimitReached(limit=Limit.TOPIC_LEVELS, reason_code=reason_code, text=text)
+        return None
