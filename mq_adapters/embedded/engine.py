@@ -71,6 +71,7 @@ class Engine:
         call_soon: Callable[[Callable[[], None]], object] | None = None,
         offload: Offload | None = None,
         now_us: Callable[[], int] = _now_us,
+        measured_queues: Iterable[str] = (),
     ) -> None:
         #: As given, which is kept in the store; without one as it was kept.
         self.name = store.settled_name(name)
@@ -101,7 +102,7 @@ class Engine:
             complete=self._complete,
             fail=self._fail,
         )
-        self._load()
+        self._load(measured_queues)
 
     @classmethod
     def open(cls, data_dir: Path, *, wait_s: float = 0.0, **options: object) -> "Engine":
@@ -113,15 +114,15 @@ class Engine:
             store.close()
             raise
 
-    def _load(self) -> None:
+    def _load(self, measured_queues: Iterable[str]) -> None:
         self.objects.load()
+        for name in self._queues.keys() & set(measured_queues):
+            self._queues[name].measure_lanes()
         counts = self._store.states(StateSpace.BACK_OUT_COUNT)
         self._holdings.load_back_outs({int.from_bytes(key, "big"): value[0] for key, value in counts})
         for sequence, identifier, correl_id, msg_id, expires_us, priority, body_bytes in self._store.index():
             queue = self._holdings.queue(identifier)
-            queue.arrive(correl_id or MQCI_NONE, queue.place(sequence, priority))
-            queue.depth += 1
-            queue.waiting_bytes += body_bytes
+            queue.add(correl_id or MQCI_NONE, queue.place(sequence, priority), body_bytes)
             if msg_id is not None:
                 queue.add_name(msg_id, sequence)
             if expires_us:
@@ -381,9 +382,8 @@ class Engine:
 
     def _arrive(self, queue: Queue, message: Message) -> None:
         sequence, descriptor = message.sequence, message.descriptor
-        queue.arrive(descriptor.correl_id, sequence if queue.is_fifo else queue.place(sequence, descriptor.priority))
-        queue.depth += 1
-        queue.waiting_bytes += len(message.body)
+        place = sequence if queue.is_fifo else queue.place(sequence, descriptor.priority)
+        queue.add(descriptor.correl_id, place, len(message.body))
         if descriptor.msg_id != MQMI_NONE:
             queue.add_name(descriptor.msg_id, sequence)
         if message.expires_us:
@@ -392,8 +392,7 @@ class Engine:
 
     def _forget(self, queue: Queue, message: Message) -> None:
         sequence = message.sequence
-        queue.depth -= 1
-        queue.waiting_bytes -= len(message.body)
+        queue.remove(message.descriptor.correl_id, len(message.body))
         self._taken.pop(sequence, None)
         if message.descriptor.msg_id != MQMI_NONE:
             queue.drop_name(message.descriptor.msg_id, sequence)

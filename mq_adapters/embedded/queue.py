@@ -43,6 +43,9 @@ class Lane:
     def __iter__(self) -> Iterator[int]:
         return (number for number in self._numbers if number not in self._gone) if self._gone else iter(self._numbers)
 
+    def __reversed__(self) -> Iterator[int]:
+        return (number for number in reversed(self._numbers) if number not in self._gone)
+
     def append(self, number: int) -> None:
         """Adds a number at its place: the end, except where its unit of work was open for longer than others."""
         if self._numbers and number < self._numbers[-1]:
@@ -70,6 +73,8 @@ class Lane:
         """Takes a number out of the middle."""
         if self.head() == number:
             self._numbers.popleft()
+        elif self._numbers and self._numbers[-1] == number:
+            self._numbers.pop()
         else:
             self._gone.add(number)
 
@@ -97,6 +102,10 @@ class PriorityLane:
     def __iter__(self) -> Iterator[int]:
         for band in sorted(self._bands):
             yield from self._bands[band]
+
+    def __reversed__(self) -> Iterator[int]:
+        for band in sorted(self._bands, reverse=True):
+            yield from reversed(self._bands[band])
 
     def append(self, number: int) -> None:
         band = number >> BAND_BITS
@@ -139,7 +148,7 @@ class PriorityLane:
 class Queue:
     """A local queue. `depth` counts committed messages, also those that an open unit of work has taken.
 
-    `waiting_bytes` are their bodies together.
+    `waiting_bytes` are their bodies together, and `lane_bytes` those of each CorrelId, where lanes are measured.
 
     Its attributes are resolved once, when they are set, into what puts and gets look at. `maximum_depth` is the depth
     from which on a put needs a closer look (Engine.put): MAXDEPTH, or 0 where every put does.
@@ -159,6 +168,7 @@ class Queue:
         "is_get_inhibited",
         "is_temporary",
         "lacks_space",
+        "lane_bytes",
         "lanes",
         "listeners",
         "maximum_depth",
@@ -179,6 +189,8 @@ class Queue:
         self.depth = 0
         self.waiting_bytes = 0
         self.lanes: dict[bytes, Lane | PriorityLane] = {}
+        #: None: lanes are not measured.
+        self.lane_bytes: dict[bytes, int] | None = None
         #: A heap of lane heads; an entry may be stale, `oldest` mends it.
         self._heads: list[tuple[int, bytes]] = []
         #: Sequences by MsgId, oldest first, for messages whose putter chose the MsgId; several may have the same.
@@ -226,6 +238,8 @@ class Queue:
         self.depth = 0
         self.waiting_bytes = 0
         self.named.clear()
+        if self.lane_bytes is not None:
+            self.lane_bytes.clear()
         self.empty()
 
     def revive(self, identifier: int) -> None:
@@ -233,6 +247,32 @@ class Queue:
         self.identifier = identifier
         self.is_deleted = False
         self.handler = None
+
+    def measure_lanes(self) -> None:
+        """From now on `lane_bytes` is kept; to be asked for before the queue has messages."""
+        if self.lane_bytes is None:
+            self.lane_bytes = {}
+
+    def add(self, correl_id: bytes, number: int, body_bytes: int) -> None:
+        """A message was committed: it counts, and becomes available."""
+        self.arrive(correl_id, number)
+        self.depth += 1
+        self.waiting_bytes += body_bytes
+        measured = self.lane_bytes
+        if measured is not None:
+            measured[correl_id] = measured.get(correl_id, 0) + body_bytes
+
+    def remove(self, correl_id: bytes, body_bytes: int) -> None:
+        """A message was destroyed, which had been taken: it counts no more."""
+        self.depth -= 1
+        self.waiting_bytes -= body_bytes
+        measured = self.lane_bytes
+        if measured is not None:
+            left = measured.get(correl_id, 0) - body_bytes
+            if left > 0:
+                measured[correl_id] = left
+            else:
+                measured.pop(correl_id, None)
 
     def arrive(self, correl_id: bytes, number: int) -> None:
         """A committed message becomes available at its place in its lane."""
@@ -315,6 +355,10 @@ class Queue:
         else:
             places = sorted(number for lane in self.lanes.values() for number in lane)
         return places if self.is_fifo else [place & _SEQUENCE_MASK for place in places]
+
+    def newest(self, correl_id: bytes) -> int:
+        """Sequence number of the available message that a lane delivers last; 0 for an empty lane."""
+        return next(reversed(self.lanes[correl_id]), 0) & _SEQUENCE_MASK if correl_id in self.lanes else 0
 
     def upcoming(self, correl_id: bytes, count: int) -> list[int]:
         """Sequence numbers that gets will likely ask for next; some may have been taken already."""

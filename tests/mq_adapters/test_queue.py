@@ -142,3 +142,45 @@ def test_listeners_are_forgotten_when_they_leave():
     queue.unlisten(correl_id(7), callback)
     queue.unlisten(correl_id(8), callback)
     assert queue.listeners == {None: [callback]}
+
+
+@given(st.lists(st.integers(1, 30), unique=True, min_size=1), st.data())
+def test_a_lane_read_from_its_end_is_the_lane_the_other_way_round(numbers: list[int], data: st.DataObject) -> None:
+    lane = lane_of(*sorted(numbers))
+    for number in data.draw(st.permutations(numbers)):
+        assert list(reversed(lane)) == list(lane)[::-1]
+        lane.discard(number)
+    assert list(reversed(lane)) == []
+
+
+def test_what_is_taken_off_the_end_of_a_lane_leaves_nothing_behind() -> None:
+    lane = lane_of(*range(1, 10_001))
+    for number in range(10_000, 10, -1):
+        lane.discard(number)
+    assert list(lane) == list(range(1, 11))
+    assert (len(lane._numbers), len(lane._gone)) == (10, 0)
+
+
+def test_the_newest_of_a_lane_is_the_one_that_it_delivers_last() -> None:
+    queue = Queue(1, "Q")
+    assert queue.newest(correl_id(7)) == 0
+    for number, priority in ((1, 0), (2, 9), (3, 0), (4, 9)):
+        queue.arrive(correl_id(7), queue.place(number, priority))
+    assert queue.newest(correl_id(7)) == 3
+
+
+def test_lanes_are_measured_where_that_was_asked_for_and_forgotten_when_they_are_empty() -> None:
+    queue = Queue(1, "Q")
+    queue.add(correl_id(7), 1, 10)
+    assert queue.lane_bytes is None
+    queue.remove(correl_id(7), 10)
+    queue.measure_lanes()
+    queue.add(correl_id(7), 2, 10)
+    queue.add(correl_id(7), 3, 5)
+    queue.add(correl_id(8), 4, 0)
+    assert queue.lane_bytes == {correl_id(7): 15, correl_id(8): 0}
+    queue.remove(correl_id(7), 10)
+    queue.remove(correl_id(8), 0)
+    assert queue.lane_bytes == {correl_id(7): 5}
+    queue.end()
+    assert queue.lane_bytes == {}
