@@ -2,7 +2,8 @@
 
 A password is checked in a thread (hashing), once for each new connection at most: a login that has succeeded is
 remembered by a keyed digest until the user's line in the password file changes, so that a fleet that comes back after
-a failure of the network is let in at once, also while somebody tries passwords.
+a failure of the network is let in at once, also while somebody tries passwords. A token is checked at once: see
+tokens. A certificate was checked by TLS, before the CONNECT came.
 """
 
 import hashlib
@@ -16,6 +17,7 @@ from typing import Final
 from gateway.access.hashing import HashingThreads
 from gateway.access.password_hash import PasswordHash
 from gateway.access.users import Users
+from gateway.access.vouched import TokenCheck, TokenRefused, looks_like_token
 from gateway.mqtt.events import ConnectReceived
 
 #: Between a user name and the rest of a client identifier that is bound to it; no user name of the file holds it.
@@ -32,10 +34,28 @@ class Refusal(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Entrance:
+    """What the way in says of whoever comes by it.
+
+    `certificate_user`: the user that a client certificate names, where the listener takes its users from certificates;
+    "": no user is known so far. `allows_anonymous`: the listener's own rule; None: that of the gateway holds.
+    """
+
+    certificate_user: str = ""
+    allows_anonymous: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Admitted:
-    """The client may connect, as this user; None: as nobody."""
+    """The client may connect, as this user; None: as nobody.
+
+    Where a token lets it in, `until_us` is when that ends (microseconds since 1970, 0: it does not end by itself), and
+    `fingerprint` names the key that the token is signed with.
+    """
 
     user: str | None
+    until_us: int = 0
+    fingerprint: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,48 +68,67 @@ class Refused:
 
 Decision = Admitted | Refused
 _ANONYMOUS: Final = Admitted(user=None)
+_NAMELESS: Final = Refused(refusal=Refusal.NOT_ALLOWED, reason="a user name is required")
 _BUSY: Final = Refused(refusal=Refusal.BUSY, reason="too many logins wait for their check")
 _IMPOSSIBLE: Final = Refused(refusal=Refusal.BUSY, reason="the password could not be checked")
 _WRONG: Final = "the user name or the password is wrong"
+_WHOEVER_COMES: Final = Entrance()
+#: What a client may give as its user name where its token names the user (3.1.1 has no password without one).
+_NO_USER_NAMES: Final = frozenset({None, "", "jwt"})
 
 
 class Login:
-    """Decides who may connect; one for the gateway. Without users (None) everybody may, as nobody."""
+    """Decides who may connect; one for the gateway. Without users (None) and tokens everybody may, as nobody."""
 
     def __init__(
         self,
         users: Users | None = None,
         *,
+        tokens: TokenCheck | None = None,
         allows_anonymous: bool = True,
         binds_client_identifier: bool = False,
+        has_certificate_users: bool = False,
         threads: HashingThreads | None = None,
     ) -> None:
         #: The password file as it holds now; see `replace`.
         self.users = users
+        #: The keys of tokens as they hold now.
+        self.tokens = tokens
         self._allows_anonymous = allows_anonymous
         self._binds_client_identifier = binds_client_identifier
+        self._has_certificate_users = has_certificate_users
         self._threads = threads
         self._key = os.urandom(32)
         #: Keyed digest of the password that was right last, by user.
         self._remembered: dict[str, bytes] = {}
 
     def decide(
-        self, connect: ConnectReceived, is_wanted: Callable[[], bool], decided: Callable[[Decision], None]
+        self,
+        connect: ConnectReceived,
+        is_wanted: Callable[[], bool],
+        decided: Callable[[Decision], None],
+        entrance: Entrance = _WHOEVER_COMES,
     ) -> None:
         """Calls `decided` once: at once, or after the check of a password, on the event loop.
 
         A check that has not begun when `is_wanted` (asked in the thread) is false is left out, and the login refused.
         """
-        if self.users is None or (connect.user_name is None and self._allows_anonymous):
-            decided(_ANONYMOUS)
-        elif connect.user_name is None:
-            decided(Refused(refusal=Refusal.NOT_ALLOWED, reason="a user name is required"))
+        if entrance.certificate_user:
+            decided(self._certified(entrance.certificate_user, connect))
+        elif self.tokens is not None and connect.password is not None and looks_like_token(connect.password):
+            decided(self._vouched_for(self.tokens, connect.password, connect))
+        elif connect.user_name is None or (self.users is None and self.tokens is None):
+            allows = self._allows_anonymous if entrance.allows_anonymous is None else entrance.allows_anonymous
+            decided(_ANONYMOUS if allows else _NAMELESS)
+        elif self.users is None:
+            decided(Refused(refusal=Refusal.WRONG_CREDENTIALS, reason="a token is required"))
         else:
             self._check(self.users, connect.user_name, connect, is_wanted, decided)
 
     def may_have_session(self, user: str | None, owner: str | None) -> bool:
         """Whether a user may take over the session of an owner; one that was made by nobody is free to all."""
-        return self.users is None or owner is None or owner == user
+        knows_users = self.users is not None or self.tokens is not None or self._has_certificate_users
+        return not knows_users or owner is None or owner == user
 
     def replace(self, users: Users, changed: Iterable[str]) -> None:
         """Another state of the password file holds from now on; `changed`: whose line is not the same any more."""
@@ -101,6 +140,27 @@ class Login:
         """Gives up what is being checked."""
         if self._threads is not None:
             self._threads.close()
+
+    def _certified(self, user: str, connect: ConnectReceived) -> Decision:
+        """A client whose certificate names the user; its password is not looked at."""
+        if connect.user_name and connect.user_name != user:
+            reason = f"the user name is not that of the certificate, {user!r}"
+            return Refused(refusal=Refusal.WRONG_CREDENTIALS, reason=reason)
+        return self._admit(user, connect)
+
+    def _vouched_for(self, tokens: TokenCheck, token: bytes, connect: ConnectReceived) -> Decision:
+        """A client whose password is a token."""
+        try:
+            vouched = tokens.check(token)
+        except TokenRefused as refused:
+            return Refused(refusal=Refusal.WRONG_CREDENTIALS, reason=f"the token {refused}")
+        if connect.user_name not in _NO_USER_NAMES and connect.user_name != vouched.user:
+            reason = f"the user name is not that of the token, {vouched.user!r}"
+            return Refused(refusal=Refusal.WRONG_CREDENTIALS, reason=reason)
+        decision = self._admit(vouched.user, connect)
+        if isinstance(decision, Refused):
+            return decision
+        return Admitted(user=vouched.user, until_us=vouched.until_us, fingerprint=vouched.fingerprint)
 
     def _check(
         self,

@@ -14,6 +14,7 @@ from gateway.bridge.counts import Counts
 from gateway.bridge.endings import Endings
 from gateway.bridge.holding_back import HeldBack
 from gateway.bridge.intake import Intake
+from gateway.bridge.presences import Presences
 from gateway.bridge.registrations import Registrations
 from gateway.bridge.replies import Replies
 from gateway.bridge.sessions import ClientSession, Sessions
@@ -97,6 +98,7 @@ class Bridge:
         self._counts = counts
         self._intake = Intake(engine, to_mq, counts)
         self._held_back = HeldBack(self._carry_out)
+        self.presences = Presences()
         self._endings = Endings(
             engine,
             sessions=sessions,
@@ -191,6 +193,7 @@ class Bridge:
 
     def lost(self, link: MqttLink) -> None:
         """The connection of a link is gone, and no DISCONNECT came."""
+        self.presences.end(link)
         session, link.session = link.session, None
         if session is None or self.is_stopping or self._engine.failed is not None:
             return
@@ -210,6 +213,7 @@ class Bridge:
         self._replies.tick(now_us)
         self._counts.tick(now_us)
         self._endings.tick(now_us)
+        self.presences.tick(now_us)
         is_swept = self._sweep_us - _SWEEP_US <= now_us < self._sweep_us  # a clock may be set back
         if self._has_targets and not is_swept:
             self._sweep_us = now_us + _SWEEP_US
@@ -228,6 +232,10 @@ class Bridge:
             link = session.link or session.pending_link
             if link is not None and session.user in users:
                 link.close("the user's line in the password file has changed or gone", ReasonCode.NOT_AUTHORIZED)
+
+    def keys_gone(self, fingerprints: frozenset[str]) -> None:
+        """Closes the connections whose tokens are signed with keys that the operator has taken away."""
+        self.presences.keys_gone(fingerprints)
 
     def access_changed(self) -> None:
         """Other rules hold: every session's rights are decided anew, when they are needed."""
@@ -254,6 +262,7 @@ class Bridge:
             if not link.is_open or self.is_stopping or self._engine.failed is not None:
                 return
             if isinstance(decision, Admitted):
+                self.presences.begin(link, decision, self._engine.now_us())
                 self._connect(link, event, decision.user)
             else:
                 self._refuse_connect(link, event.client_identifier, decision)

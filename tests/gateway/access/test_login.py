@@ -8,13 +8,18 @@ from collections.abc import Callable
 import pytest
 
 from gateway.access.hashing import HashingThreads
-from gateway.access.login import Admitted, Decision, Login, Refusal, Refused
+from gateway.access.login import Admitted, Decision, Entrance, Login, Refusal, Refused
 from gateway.access.users import Users
+from gateway.access.vouched import TokenCheck, TokenRefused, Vouched
 from gateway.mqtt.events import ConnectReceived
 
 # Reference vectors of Argon2: the passwords are "password" and, with another salt, the same.
 ANNA = "anna:$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4\n"
 BOB = "bob:$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc\n"
+
+
+ANY_ENTRANCE = Entrance()
+TOKEN = b"eyJhbGciOiJFUzI1NiJ9.e30.AAAA"
 
 
 class HeldChecks(HashingThreads):
@@ -40,16 +45,19 @@ class HeldChecks(HashingThreads):
 class Front:
     """A login with users anna and bob, and its decisions."""
 
-    def __init__(self, text: str = ANNA + BOB, **options: bool) -> None:
+    def __init__(self, text: str | None = ANNA + BOB, *, tokens: TokenCheck | None = None, **options: bool) -> None:
         self.checks = HeldChecks()
         options.setdefault("allows_anonymous", False)
-        self.login = Login(Users.parse(text, "users"), threads=self.checks, **options)
+        users = None if text is None else Users.parse(text, "users")
+        self.login = Login(users, tokens=tokens, threads=self.checks, **options)
         self.decisions: list[Decision] = []
         self.is_wanted = True
 
-    def ask(self, user: str | None, password: bytes | None = None, client: str = "c") -> None:
+    def ask(
+        self, user: str | None, password: bytes | None = None, client: str = "c", entrance: Entrance = ANY_ENTRANCE
+    ) -> None:
         connect = ConnectReceived(4, client, True, 0, None, user, password)
-        self.login.decide(connect, lambda: self.is_wanted, self.decisions.append)
+        self.login.decide(connect, lambda: self.is_wanted, self.decisions.append, entrance)
 
     def replace(self, text: str) -> frozenset[str]:
         """The password file has another text now; the users whose line is not the same."""
@@ -59,8 +67,10 @@ class Front:
         self.login.replace(users, changed)
         return changed
 
-    def answer(self, user: str | None, password: bytes | None = None, client: str = "c") -> Decision:
-        self.ask(user, password, client)
+    def answer(
+        self, user: str | None, password: bytes | None = None, client: str = "c", entrance: Entrance = ANY_ENTRANCE
+    ) -> Decision:
+        self.ask(user, password, client, entrance)
         while self.checks.waiting:
             self.checks.run()
         return self.decisions.pop()
@@ -121,6 +131,98 @@ def test_without_a_password_file_everybody_is_let_in_as_nobody() -> None:
     decisions: list[Decision] = []
     Login().decide(ConnectReceived(4, "c", True, 0, None, "anna", b"x"), lambda: True, decisions.append)
     assert decisions == [Admitted(user=None)]
+
+
+# -- tokens ------------------------------------------------------------------------------------------------------------
+
+
+class Issuer:
+    """Vouches for one user by whatever token, or refuses it."""
+
+    def __init__(self, user: str | None) -> None:
+        self.user = user
+        self.asked: list[bytes] = []
+
+    def check(self, token: bytes) -> Vouched:
+        self.asked.append(token)
+        if self.user is None:
+            raise TokenRefused("has expired")
+        return Vouched(user=self.user, until_us=7, fingerprint="f")
+
+
+@pytest.mark.parametrize("name", [None, "", "jwt", "anna"])
+def test_a_token_lets_its_user_in_until_it_expires_whoever_is_in_the_password_file(name: str | None) -> None:
+    front = Front(BOB, tokens=Issuer("anna"))
+    assert front.answer(name, TOKEN) == Admitted(user="anna", until_us=7, fingerprint="f")
+    assert front.checks.ran == 0
+
+
+def test_a_token_under_another_users_name_is_refused() -> None:
+    front = Front(tokens=Issuer("anna"))
+    for name in ("bob", "Anna", "JWT"):
+        assert refusal(front.answer(name, TOKEN)) is Refusal.WRONG_CREDENTIALS
+
+
+def test_a_refused_token_is_told_with_its_reason_and_is_no_password_after_that() -> None:
+    front = Front(tokens=Issuer(None), allows_anonymous=True)
+    for name in (None, "anna"):
+        assert front.answer(name, TOKEN) == Refused(refusal=Refusal.WRONG_CREDENTIALS, reason="the token has expired")
+    assert front.checks.ran == 0
+
+
+def test_beside_tokens_passwords_are_still_checked() -> None:
+    issuer = Issuer("eve")
+    front = Front(tokens=issuer)
+    assert front.answer("anna", b"password") == Admitted(user="anna")
+    assert refusal(front.answer("anna", b"eyJust.a.password!")) is Refusal.WRONG_CREDENTIALS
+    assert issuer.asked == []
+
+
+def test_where_there_are_tokens_alone_a_password_is_wrong_and_without_any_a_token_is_nothing() -> None:
+    assert refusal(Front(None, tokens=Issuer("anna")).answer("anna", b"password")) is Refusal.WRONG_CREDENTIALS
+    assert refusal(Front(None, tokens=Issuer("anna")).answer(None)) is Refusal.NOT_ALLOWED
+    assert Front(None, tokens=Issuer("anna"), allows_anonymous=True).answer(None) == Admitted(user=None)
+    assert Front(None, allows_anonymous=True).answer("anna", TOKEN) == Admitted(user=None)
+
+
+def test_the_identifier_of_a_tokens_user_is_bound_like_any_others() -> None:
+    front = Front(None, tokens=Issuer("anna"), binds_client_identifier=True)
+    assert refusal(front.answer("anna", TOKEN, "bob")) is Refusal.WRONG_IDENTIFIER
+    assert front.answer("anna", TOKEN, "anna:2") == Admitted(user="anna", until_us=7, fingerprint="f")
+
+
+# -- what the way in says ----------------------------------------------------------------------------------------------
+
+WITH_CERTIFICATE = Entrance(certificate_user="CN=pump-7,O=Plant")
+
+
+@pytest.mark.parametrize("name", [None, "", "CN=pump-7,O=Plant"])
+def test_the_user_of_a_certificate_is_asked_for_no_password(name: str | None) -> None:
+    front = Front(tokens=Issuer("anna"))
+    for password in (None, b"", b"wrong", TOKEN):
+        assert front.answer(name, password, entrance=WITH_CERTIFICATE) == Admitted(user="CN=pump-7,O=Plant")
+    assert front.checks.ran == 0
+
+
+def test_another_users_name_beside_a_certificate_is_refused_even_with_the_right_password() -> None:
+    assert refusal(Front().answer("anna", b"password", entrance=WITH_CERTIFICATE)) is Refusal.WRONG_CREDENTIALS
+
+
+def test_the_identifier_of_a_certificates_user_is_bound_like_any_others() -> None:
+    front = Front(None, binds_client_identifier=True)
+    entrance = Entrance(certificate_user="pump")
+    assert refusal(front.answer(None, None, "anna", entrance)) is Refusal.WRONG_IDENTIFIER
+    assert front.answer(None, None, "pump:1", entrance) == Admitted(user="pump")
+
+
+@pytest.mark.parametrize("gateway_allows", [False, True])
+def test_a_listener_has_its_own_word_on_clients_without_a_name(gateway_allows: bool) -> None:
+    for text in (ANNA, None):
+        front = Front(text, allows_anonymous=gateway_allows)
+        assert front.answer(None, entrance=Entrance(allows_anonymous=True)) == Admitted(user=None)
+        assert refusal(front.answer(None, entrance=Entrance(allows_anonymous=False))) is Refusal.NOT_ALLOWED
+    refused = Front(None, allows_anonymous=True).answer("anna", b"password", entrance=Entrance(allows_anonymous=False))
+    assert refusal(refused) is Refusal.NOT_ALLOWED, "nobody can tell who anna is"
 
 
 # -- what is remembered ------------------------------------------------------------------------------------------------
@@ -206,6 +308,8 @@ def test_a_bound_identifier_is_the_users_name_and_perhaps_more(client: str, is_r
 )
 def test_a_session_is_its_owners_while_there_are_users(user: str | None, owner: str | None, may: bool) -> None:
     assert Front().login.may_have_session(user, owner) is may
+    assert Front(None, tokens=Issuer("anna")).login.may_have_session(user, owner) is may
+    assert Login(has_certificate_users=True).may_have_session(user, owner) is may
     assert Login().may_have_session(user, owner)
 
 

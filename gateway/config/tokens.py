@@ -1,0 +1,32 @@
+"""The table [access.token] of the configuration file: JSON Web Tokens that clients send as their MQTT password."""
+
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field
+
+from gateway.config.values import Table, listed
+
+TokenAlgorithm = Literal[
+    "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA", "HS256", "HS384", "HS512"
+]
+
+
+class TokenSettings(Table):
+    """JSON Web Tokens as passwords."""
+
+    key_files: Annotated[tuple[Annotated[str, Field(min_length=1)], ...], BeforeValidator(listed)] = Field(
+        default=(),
+        description="files of the keys that tokens are signed with: PEM (public keys, certificates) or a JWK Set;"
+        " without one no token is a password",
+    )
+    algorithms: Annotated[tuple[TokenAlgorithm, ...], BeforeValidator(listed), Field(min_length=1)] = Field(
+        default=("RS256", "PS256", "ES256", "EdDSA", "HS256"),
+        description="signatures that are taken, each by a key of its own kind alone",
+    )
+    issuer: str = Field(default="", description='what a token must have as "iss"; "": it may have any')
+    audience: str = Field(
+        default="", description='what a token must have as or among "aud"; "": a token with an audience is refused'
+    )
+    user_claim: str = Field(default="sub", min_length=1, description="claim of a token that names the user")
+    leeway_s: int = Field(default=0, ge=0, le=3_600, description="seconds that the clocks of issuer and gateway differ")
+    maximum_bytes: int = Field(default=8_192, ge=1, le=65_535, description="bytes of the longest token that is taken")

@@ -1,0 +1,101 @@
+"""The end of a permission: a token that expires or loses its key ends the connection, and not the session."""
+
+import pytest
+
+from gateway.access.login import Login
+from gateway.access.vouched import Vouched
+from gateway.mqtt.reason_codes import ReasonCode
+from tests.gateway.bridge.conftest import NOW_US, FakeLink, NewWorld, World, written
+
+SECOND_US = 1_000_000
+TOKEN = "eyJh.e30.AA"
+#: CONNECT of level 4, persistent, and of level 5 with a session expiry of an hour; the password is a token.
+LEVEL_4 = f"10 1F 0004 'MQTT' 04 C0 0000 0004 'self' 0000 000B '{TOKEN}'"
+LEVEL_5 = f"10 23 0004 'MQTT' 05 40 0000 05 11 00000E10 0004 'self' 000B '{TOKEN}'"
+
+
+class Issuer:
+    """Vouches for ann for ten seconds from the beginning, with the key that is in use."""
+
+    def __init__(self) -> None:
+        self.fingerprint = "first"
+
+    def check(self, _token: bytes) -> Vouched:
+        return Vouched(user="ann", until_us=NOW_US + 10 * SECOND_US, fingerprint=self.fingerprint)
+
+
+@pytest.fixture
+def issuer() -> Issuer:
+    return Issuer()
+
+
+@pytest.fixture
+def vouched(new_world: NewWorld, issuer: Issuer) -> World:
+    """A world whose users have tokens."""
+    return new_world(login=Login(tokens=issuer))
+
+
+def connected(world: World, connect: str) -> FakeLink:
+    link = FakeLink()
+    world.receive(link, connect)
+    assert link.session is not None, link.reason
+    link.taken()
+    return link
+
+
+def pass_time(world: World, seconds: float) -> None:
+    world.now_us += int(seconds * SECOND_US)
+    world.bridge.tick()
+    world.run()
+
+
+@pytest.mark.parametrize(("connect", "farewell"), [(LEVEL_4, b""), (LEVEL_5, b"\xe0\x01\xa0")])
+def test_a_connection_ends_with_its_token_and_the_session_stays(vouched: World, connect: str, farewell: bytes) -> None:
+    link = connected(vouched, connect)
+    pass_time(vouched, 9)
+    assert link.is_open
+    pass_time(vouched, 2)
+    assert (link.is_open, link.reason) == (False, "the token has expired")
+    assert link.taken() == farewell, "reason code A0, maximum connect time"
+    vouched.lose(link)
+    session = vouched.sessions.get("self")
+    assert session is not None
+    assert (session.user, session.connected) == ("ann", False)
+
+
+def test_a_connection_without_a_token_does_not_end(vouched: World) -> None:
+    link = vouched.connect("none")
+    pass_time(vouched, 1_000_000)
+    assert link.is_open
+
+
+def test_a_connection_that_was_lost_is_forgotten(vouched: World) -> None:
+    first = connected(vouched, LEVEL_4)
+    vouched.lose(first)
+    assert vouched.bridge.presences.of(first) is None
+    second = connected(vouched, LEVEL_4)
+    presence = vouched.bridge.presences.of(second)
+    assert presence is not None
+    assert (presence.since_us, presence.until_us) == (vouched.now_us, NOW_US + 10 * SECOND_US)
+
+
+def test_a_key_that_is_taken_away_ends_the_connections_that_it_let_in(vouched: World, issuer: Issuer) -> None:
+    link = connected(vouched, LEVEL_5)
+    issuer.fingerprint = "second"
+    other = connected(vouched, LEVEL_5.replace("self", "else"))
+    nobody = vouched.connect("none")
+    vouched.bridge.keys_gone(frozenset({"first"}))
+    assert [each.is_open for each in (link, other, nobody)] == [False, True, True]
+    assert link.taken() == written("E0 01 87")
+    assert ReasonCode.NOT_AUTHORIZED == 0x87
+
+
+def test_the_will_of_a_connection_that_its_token_ends_is_published(vouched: World) -> None:
+    watcher = vouched.connect("hear")
+    vouched.receive(watcher, "82 06 0001 0001 '#' 00")
+    watcher.taken()
+    will = f"10 27 0004 'MQTT' 04 C6 0000 0004 'self' 0001 'w' 0003 'bye' 0000 000B '{TOKEN}'"
+    link = connected(vouched, will)
+    pass_time(vouched, 11)
+    vouched.lose(link)
+    assert watcher.taken() == written("30 06 0001 'w' 'bye'")
