@@ -17,7 +17,7 @@ from spark_audit.controls import chain, hashes, qos1, qos2, sequence
 from spark_audit.read import read_lines, trail_files
 from spark_audit.report.figures import volumes
 from spark_audit.report.latency import latencies
-from spark_audit.session import start_session
+from spark_audit.session import ON_DISK, start_session
 
 #: What the sums look at: the same that DuckDB keeps, with the place of a line.
 _COLUMNS: Final = (
@@ -64,7 +64,7 @@ def main(trail: Path, scratch: Path) -> dict[str, dict[str, float]]:
     files = trail_files(trail, scratch)
     spark = start_session(scratch, trail_bytes=files.size_bytes)
     started_s = time.perf_counter()
-    records = read_lines(spark, files).where("is_record").select(*_COLUMNS).persist()
+    records = read_lines(spark, files).where("is_record").select(*_COLUMNS).persist(ON_DISK)
     outcome: dict[str, dict[str, float]] = {}
     outcome["read"] = {"found": records.count(), "seconds": time.perf_counter() - started_s}
     for name, ask in STEPS.items():

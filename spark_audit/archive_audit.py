@@ -44,6 +44,7 @@ from spark_audit.result import (
     Violation,
     counted,
 )
+from spark_audit.session import ON_DISK
 
 LIMITS: Final = (
     "An archive has no chain and no digests: what is in it was judged, not whether something is missing or was changed "
@@ -91,7 +92,7 @@ def audit_archive(
     for name, value in _BATCHES.items():
         spark.conf.set(name, value)
     frame, with_pairs = _read(spark, archive)
-    outcomes = examined(frame, wish).persist()
+    outcomes = examined(frame, wish).persist(ON_DISK)
     try:
         scope = _scope(outcomes, archive)
         if reason := _why_not_evaluable(outcomes):

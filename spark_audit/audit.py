@@ -27,6 +27,7 @@ from spark_audit.report import figures
 from spark_audit.report.evidence import with_evidence
 from spark_audit.report.exceptions import write_exceptions
 from spark_audit.result import AuditResult, ControlResult, ConversionCount, Scope, Verdict, counted
+from spark_audit.session import ON_DISK
 from spark_audit.verify import LIMITS
 
 STANDARD_POLICY: Final = Policy()
@@ -50,10 +51,10 @@ def audit(
     With a folder for the report, every violation is written there as Parquet. `opening` makes records with encrypted
     bytes into records in clear.
     """
-    lines = material.lines.drop(*BYTES).persist()
+    lines = material.lines.drop(*BYTES).persist(ON_DISK)
     conversions = material.lines.where("is_record").where(material.period.holds())
     without = {ControlScope.CONVERSIONS: SEALED} if opening is None and is_sealed(conversions) else {}
-    outcomes = reperformance.reperformed(opening(conversions) if opening else conversions).persist()
+    outcomes = reperformance.reperformed(opening(conversions) if opening else conversions).persist(ON_DISK)
     try:
         scope = replace(
             figures.scope(lines, size_bytes=material.size_bytes, torn_files=material.torn),

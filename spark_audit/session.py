@@ -16,8 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from pyspark import StorageLevel
 from pyspark.sql import SparkSession
 
+#: Where a frame waits that is read many times: on the disk, whose pages the system keeps in memory while there is room.
+#: In Java's own memory ten million records left too little to sort with, in 2 GB.
+ON_DISK: Final = StorageLevel.DISK_ONLY
 #: Rows handed to a Python worker at once; a record is about 1 kB.
 _ARROW_ROWS: Final = 5_000
 #: Below this it is faster to interpret plans than to compile each to Java first (measured at 0.3 MB: 9 s, not 21 s).

@@ -40,6 +40,7 @@ from spark_audit.read import literal_path
 from spark_audit.report import figures
 from spark_audit.report.files import RESULT_FILE
 from spark_audit.result import AuditResult, ControlResult
+from spark_audit.session import ON_DISK
 
 STREAM_VERSION: Final = 1
 FINDINGS_FILE: Final = "findings.jsonl"
@@ -106,13 +107,13 @@ class Stream:
         self, spark: SparkSession, manifest: Manifest, fresh: Sequence[IngestedSegment], batches: int
     ) -> tuple[AuditResult, list[tuple[ControlResult, DataFrame]]]:
         material = self._material(spark, manifest, fresh)
-        lines = material.lines.drop(*BYTES).persist()
+        lines = material.lines.drop(*BYTES).persist(ON_DISK)
         of_batch = sf.substring_index("segment", ".", 1).between(fresh[0].stem, fresh[-1].stem)
         batch = lines.where(of_batch)
         conversions = material.lines.where(of_batch).where("is_record")
         without = {ControlScope.CONVERSIONS: SEALED} if self.opening is None and is_sealed(conversions) else {}
         clear = self.opening(conversions) if self.opening else conversions
-        outcomes = reperformance.reperformed(clear).persist()
+        outcomes = reperformance.reperformed(clear).persist(ON_DISK)
         try:
             size_bytes = sum(segment.size_bytes for segment in fresh)
             scope = figures.scope(batch, size_bytes=size_bytes, torn_files=())
@@ -156,7 +157,7 @@ class Stream:
         earliest_us = min(hour_of(fresh[0].stem), hour_of(fresh[-1].stem) - self.history_hours * _HOUR_US)
         selection = selected_segments(one, lambda names: _since(names, earliest_us), EVERYTHING)
         material = parquet_material(spark, self.checkpoint, selection)
-        return replace(material, unverified="it is for whole trails, and this is a batch")
+        return replace(material, more_is_to_come=True, unverified="it is for whole trails, and this is a batch")
 
     def _write(self, batch: int, result: AuditResult, found: Sequence[tuple[ControlResult, DataFrame]]) -> None:
         """The batch's folder, then its findings in the checkpoint. Raises OSError."""
