@@ -69,7 +69,11 @@ FIELDS: Final = (
     ),
     Field("packet_type", "long", "MQTT packet type, 1 to 14 (1 in a put: the will of that CONNECT)"),
     Field("packet_identifier", "long", "MQTT packet identifier, 1 to 65535"),
-    Field("protocol_level", "long", "session: MQTT level, 3 to 5"),
+    Field(
+        "protocol_level",
+        "long",
+        "session: MQTT level, 3 to 5; of a PUBLISH or a will: 5 where it is of that level, left out before it",
+    ),
     Field("clean_session", "boolean", "session: the CONNECT's flag"),
     Field("qos", "long", "QoS of the packet, 0 to 2"),
     Field("published_qos", "long", "delivered: QoS with which the message was published"),

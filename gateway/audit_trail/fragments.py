@@ -9,6 +9,8 @@ from gateway.audit_trail.packet_header import first_byte_fields
 from spark_audit.record import ConversionKind
 
 _NO_IDENTIFIER: Final = bytes(24)
+#: What the names begin with under which a header carries what is of one message (gateway/bridge/carrier.py).
+_CARRIED: Final = b"rfhb"
 
 
 def _format_name(format: bytes) -> str:
@@ -85,8 +87,8 @@ class Sheet:
         self.correlation = self._correlation(correl_id)
         self.persistent = f',"persistent":{truth_text(persistent)}'
         self.conversion = f',"conversion":"{ConversionKind.PACKET_TO_HEADER}"'
+        self.is_of_one_message = command == "Publish" and (bool(destination) or _CARRIED in header)
         if destination:
-            self.is_of_one_message = command == "Publish"
             self.conversion += f',"destination":{json_text(destination)}{_stream(stream, stream_style)}'
             self.conversion += f',"topic_filters":[{",".join(map(name, topic_filters))}]' if topic_filters else ""
             self.conversion += f',"user":{name(user)}' if user else ""
@@ -110,7 +112,7 @@ class Sheet:
         self.head = f',"queue":{json_text(queue)}'
         self.correlation = self._correlation(correl_id)
         self.conversion = f',"conversion":"{ConversionKind.HEADER_TO_PACKET}"{_stream(stream, stream_style)}'
-        self.is_of_one_message = source_exchange > 0
+        self.is_of_one_message = source_exchange > 0 or _CARRIED in header
         self.conversion += f',"source_client":{self._shown.name(source_client)}' if source_client else ""
         self.conversion += f',"source_exchange":{source_exchange}' if source_exchange else ""
         self.input = self._side("input", format, ccsid, encoding, header)
@@ -132,6 +134,7 @@ class Sheet:
         output_header: bytes,
         dropped: list[list[str]],
     ) -> None:
+        self.is_of_one_message = _CARRIED in input_header
         topic = self._shown.name(topics[0] if topics else "")
         self.head = f',"topic":{topic},"command":"Publish","queue":{json_text(queue)}'
         self.correlation = self._correlation(correl_id)

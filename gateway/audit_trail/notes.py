@@ -28,13 +28,17 @@ stands as its index. The other items are, by kind:
     RECEIVED       at, MsgId number, MsgId at the target, passage
     REDRIVEN       at, client, epoch, exchange, queue, MsgId number of the dead letter, MsgId number
 
+Of a PUBLISH or will of level 5 or later the note has the protocol level behind these items, and behind that the topic
+where the packet names it by a topic alias alone.
+
 PUBLISHED is one exchange of QoS 0 or 1: an `accepted` and a `put` record. A QoS 2 exchange is ACCEPTED when it is
 stored and RELEASED when its PUBREL makes it a put. A MsgId number is the sequence number that ends a MsgId of this
 store; 0 is none. A packet part is what of the packet the command was made from: one entry of a SUBSCRIBE or UNSUBSCRIBE
-(length, filter, requested QoS); of a will its topic (length, text) and a byte with QoS 0x06 and RETAIN 0x01; the header
-of a PUBLISH; empty where no packet asked. The exchange of REFUSED, DEAD_LETTERED, REDRIVEN and DROPPED is the incoming
-one that the message came from; with exchange 0 the client is the one who was to get it. A message that the conversion
-service put keeps the MsgId of the one it took; their numbers differ.
+(length, filter, requested QoS); of a will its topic (length, text) and a byte with QoS 0x06 and RETAIN 0x01, at level 5
+its properties behind that, with their length in front; the header of a PUBLISH; empty where no packet asked. The
+exchange of REFUSED, DEAD_LETTERED, REDRIVEN and DROPPED is the incoming one that the message came from; with exchange 0
+the client is the one who was to get it. A message that the conversion service put keeps the MsgId of the one it took;
+their numbers differ.
 """
 
 from collections.abc import Callable
@@ -43,11 +47,13 @@ from typing import Final
 
 import ormsgpack
 
+from gateway.audit_trail.packet_header import topic_bytes
 from mq_adapters.delivery_listener import Delivery
 from mq_adapters.embedded.unit_of_work import Note, UnitOfWork
 from mq_adapters.message import Message
 
 BATCH_VERSION: Final = 1
+_FIRST_LEVEL_WITH_PROPERTIES: Final = 5
 
 
 class NoteKind(IntEnum):
@@ -70,6 +76,13 @@ class NoteKind(IntEnum):
     FORWARDED = 15
     RECEIVED = 16
     REDRIVEN = 17
+
+
+def with_level(note: Note, level: int, header: bytes | None = None, topic: str = "") -> Note:
+    """The note of a packet with what level 5 adds; `header` and `topic` are a PUBLISH's, whose header may lack it."""
+    if level < _FIRST_LEVEL_WITH_PROPERTIES:
+        return note
+    return (*note, level) if header is None or topic_bytes(header) else (*note, level, topic)
 
 
 class Translation:

@@ -120,18 +120,27 @@ class Expander:
     def _message(self, number: int, name: str = "message_id") -> str:
         return f',"{name}":"{self._message_prefix}{number:016x}"' if number else ""
 
-    def _publish_fields(self, header: bytes) -> str:
+    def _publish_fields(self, header: bytes, level: int) -> str:
         first = header[0]
         identifier = f',"packet_identifier":{packet_identifier(header)}' if first & 6 else ""
-        return f',"packet_type":{PUBLISH}{identifier}{PUBLISH_FLAGS[first]}'
+        return f',"packet_type":{PUBLISH}{identifier}{_level(level)}{PUBLISH_FLAGS[first]}'
 
     # -- one method a note kind: the fields as gateway/audit_trail/notes.py lists them ---------------------------------
 
     def _accepted(
-        self, at: int, client: str, epoch: int, exchange: int, header: bytes, length: int, digest: bytes
+        self,
+        at: int,
+        client: str,
+        epoch: int,
+        exchange: int,
+        header: bytes,
+        length: int,
+        digest: bytes,
+        level: int = 0,  # a note before level 5 ends before it
+        named: str = "",
     ) -> tuple[str, ...]:
-        who = self._exchange("in", client, epoch, exchange) + self._publish_fields(header)
-        topic = self._text(topic_bytes(header))
+        who = self._exchange("in", client, epoch, exchange) + self._publish_fields(header, level)
+        topic = self._text(named or topic_bytes(header))
         return (
             f'{self._batch}accepted","at_us":{at}{who},"topic":{topic}'
             f',"payload_bytes":{length},"payload_sha256":"{digest_text(digest)}"',
@@ -148,8 +157,10 @@ class Expander:
         digest: bytes,
         number: int,
         translation: int,
+        level: int = 0,
+        _named: str = "",
     ) -> tuple[str, ...]:
-        who = self._exchange("in", client, epoch, exchange) + self._publish_fields(header)
+        who = self._exchange("in", client, epoch, exchange) + self._publish_fields(header, level)
         return (self._put(at, who, header, length, digest, number, translation),)
 
     def _published(
@@ -163,9 +174,11 @@ class Expander:
         digest: bytes,
         number: int,
         translation: int,
+        level: int = 0,
+        named: str = "",
     ) -> tuple[str, ...]:
-        who = self._exchange("in", client, epoch, exchange) + self._publish_fields(header)
-        topic = self._text(topic_bytes(header))
+        who = self._exchange("in", client, epoch, exchange) + self._publish_fields(header, level)
+        topic = self._text(named or topic_bytes(header))
         return (
             f'{self._batch}accepted","at_us":{at}{who},"topic":{topic}'
             f',"payload_bytes":{length},"payload_sha256":"{digest_text(digest)}"',
@@ -193,9 +206,10 @@ class Expander:
         digest: bytes,
         number: int,
         translation: int,
+        level: int = 0,
     ) -> tuple[str, ...]:
         identifier = f',"packet_identifier":{packet_identifier}' if packet_identifier else ""
-        who = f'{self._exchange("in", client, epoch)},"packet_type":{packet_type}{identifier}'
+        who = f'{self._exchange("in", client, epoch)},"packet_type":{packet_type}{identifier}{_level(level)}'
         if packet_type == PUBLISH:
             who += PUBLISH_FLAGS[part[0]]
         return (self._put(at, who, part, length, digest, number, translation),)
@@ -221,16 +235,18 @@ class Expander:
         granted_qos: int,
         published_qos: int,
         arrival: int,
+        level: int = 0,
+        named: str = "",
     ) -> tuple[str, ...]:
         sheet, first = self._sheets[arrival], header[0]
         identifier = f',"packet_identifier":{packet_identifier(header)}' if first & 6 else ""
         qos, retain, duplicate = first_byte_fields(first)
         return (
             f'{self._batch}delivered","at_us":{at}{self._exchange("out", client, epoch, exchange)}'
-            f',"packet_type":{PUBLISH}{identifier},"qos":{qos},"published_qos":{published_qos}'
+            f',"packet_type":{PUBLISH}{identifier}{_level(level)},"qos":{qos},"published_qos":{published_qos}'
             f',"granted_qos":{granted_qos},"retain":{truth_text(retain)},"duplicate":{truth_text(duplicate)}'
-            f',"topic":{self._text(topic_bytes(header))}{sheet.head}{self._message(number)}{sheet.correlation}'
-            f"{sheet.conversion}{sheet.input}"
+            f',"topic":{self._text(named or topic_bytes(header))}{sheet.head}{self._message(number)}'
+            f"{sheet.correlation}{sheet.conversion}{sheet.input}"
             f',"output_format":"{_MQTT}","output":{self._shown.header(header)}{sheet.is_retained}'
             f',"payload_bytes":{length},"payload_sha256":"{digest_text(digest)}"',
         )
@@ -340,6 +356,10 @@ class Expander:
             f"{self._start(kind, at)}{sheet.head}{self._message(number)}"
             f',"target_message_id":"{msg_id.hex()}"{sheet.passage}'
         )
+
+
+def _level(level: int) -> str:
+    return f',"protocol_level":{level}' if level else ""
 
 
 class Chain:

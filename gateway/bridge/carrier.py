@@ -1,4 +1,4 @@
-"""What a publication at a target carries of MQTT, because the broker there would lose it: QoS, client, exchange, user.
+"""What a publication carries of MQTT, because a broker would lose it: QoS, client, exchange, user, and properties.
 
 A delivered publication has a new MsgId, the subscriber's CorrelId and the subscriber's user. So this travels in the
 header: in MQRFH2 as properties in folder `usr`, which queue managers keep, in MQRFH as pairs of the publisher's own:
@@ -8,18 +8,23 @@ header: in MQRFH2 as properties in folder `usr`, which queue managers keep, in M
     rfhbSeq     i8       the session's own number of the exchange, from 1
     rfhbUser    string   MQTT user, where UserIdentifier does not say it; left out where a folder cannot hold it
 
-What comes back is from outside, and anyone who may publish there can write it: it is checked, and used for the QoS of
-the delivery and as information for the audit. Source: IBM MQ, "NameValueData (MQCHARn)", folder usr.
+and the properties of MQTT 5.0 (carried_properties.py). The embedded broker keeps a publication's private origin, so
+there the properties alone are carried, where there are any.
+
+What comes back is from outside, and anyone who may publish there can write it: it is checked, and used for the QoS and
+the properties of the delivery and as information for the audit. Source: IBM MQ, "NameValueData (MQCHARn)", folder usr.
 """
 
 import re
 from dataclasses import dataclass
 from typing import Final
 
+from gateway.bridge.carried_properties import TYPES, read_properties
+from gateway.mqtt.properties import PublishProperties
 from mappings.errors import MappingError
 from mappings.header_chain import HeaderChain
 from mappings.mqrfh import Mqrfh
-from mappings.mqrfh2 import Mqrfh2, elements_text
+from mappings.mqrfh2 import Folder, Mqrfh2, elements_text
 from mappings.name_value import NameValues
 
 QOS: Final = "rfhbQos"
@@ -28,30 +33,43 @@ SEQUENCE: Final = "rfhbSeq"
 USER: Final = "rfhbUser"
 _FOLDER: Final = "usr"
 #: Types of properties that are no strings (IBM MQ, "MQRFH2 folders", attribute dt).
-_TYPES: Final = {QOS: "i4", SEQUENCE: "i8"}
+_TYPES: Final = {QOS: "i4", SEQUENCE: "i8", **TYPES}
 #: What a folder of an MQRFH2 cannot hold (XML 1.0, production Char).
 _NOT_XML: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 _QOS: Final = re.compile(r"[0-2]")
 _SEQUENCE: Final = re.compile(r"[1-9][0-9]{0,18}")
 _MAXIMUM_SEQUENCE: Final = 2**63 - 1
-#: Folders that are longer (bytes) are not read for their carrier: ours is far shorter than the longest MQTT text.
-_LONGEST_READ_FOLDER: Final = 65_536
+#: Folders that are longer (bytes), or that have more tags, are not read for their carrier: properties of 262,144 bytes
+#: may become six times as long, and ours have nine elements.
+_LONGEST_READ_FOLDER: Final = 2 * 1024 * 1024
+_MOST_READ_TAGS: Final = 2_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Carried:
-    """What a publication from a target says of the PUBLISH that it was; `qos` is None where it says nothing.
+    """What a publication says of the PUBLISH that it was; `qos` is None where it says nothing.
 
     `client` and `sequence` are "" and 0 where they are missing or no such thing. From outside: for information only.
+    `has_left_out`: among its properties are some that are no such thing.
     """
 
     qos: int | None = None
     client: str = ""
     sequence: int = 0
+    properties: PublishProperties | None = None
+    has_left_out: bool = False
+
+    @property
+    def is_of_one_message(self) -> bool:
+        """Whether other messages will hardly have the same header."""
+        properties = self.properties
+        if self.sequence or properties is None:
+            return self.sequence > 0
+        return properties.correlation_data is not None or bool(properties.user_properties)
 
 
 def carried_pairs(*, qos: int, client: str, sequence: int, user: str | None) -> NameValues:
-    """Names and values of a publication's carrier, in their order."""
+    """Names and values of a carrier for a target, in their order; properties stand behind them."""
     texts = [(QOS, str(qos))]
     if not _NOT_XML.search(client):
         texts.append((CLIENT, client))
@@ -73,11 +91,14 @@ def read_carried(chain: HeaderChain) -> Carried:
     for header in chain.headers:
         for name, value in _texts_of(header):
             texts.setdefault(name, value)
+    properties, has_left_out = read_properties(texts)
     sequence = int(texts[SEQUENCE]) if _SEQUENCE.fullmatch(texts.get(SEQUENCE, "")) else 0
     return Carried(
         qos=int(texts[QOS]) if _QOS.fullmatch(texts.get(QOS, "")) else None,
         client=texts.get(CLIENT, "").partition("\0")[0],
         sequence=sequence if sequence <= _MAXIMUM_SEQUENCE else 0,
+        properties=properties,
+        has_left_out=has_left_out,
     )
 
 
@@ -88,13 +109,16 @@ def _property(name: str, value: str) -> str:
     return text if kind is None else text.replace(f"<{name}>", f"<{name} dt='{kind}'>", 1)
 
 
+def _may_be_read(folder: Folder) -> bool:
+    return len(folder.raw) <= _LONGEST_READ_FOLDER and folder.raw.count(b"<") <= _MOST_READ_TAGS
+
+
 def _texts_of(header: object) -> NameValues:
     try:
         if isinstance(header, Mqrfh):
             return header.pairs
-        folder = header.folder(_FOLDER) if isinstance(header, Mqrfh2) else None
-        if folder is None or len(folder.raw) > _LONGEST_READ_FOLDER:
-            return ()
-        return tuple((element.name, element.text) for element in folder.elements)
+        folders = header.folders if isinstance(header, Mqrfh2) else ()
+        carriers = [folder for folder in folders if folder.name == _FOLDER and _may_be_read(folder)]
+        return tuple((element.name, element.text) for folder in carriers for element in folder.elements)
     except MappingError:
         return ()  # what nobody can read carries nothing

@@ -1,15 +1,21 @@
 """The header of a PUBLISH to a client of level 5; a part of step 8 on the way of a PUBLISH.
 
-It has the identifiers of the subscriptions that brought it, RETAIN as published where one of them asks for
-that, and what is left of the message's expiry. Source: MQTT 5.0 sections 3.3.2.3 and 3.8.3.1.
+It has the properties that the publication carries, the identifiers of the subscriptions that brought it, RETAIN as
+published where one of them asks for that, and what is left of the message's expiry. RETAIN of what a gateway published
+is known from the private origin; what comes from a target or an application says RetainPub in its header.
+Source: MQTT 5.0 sections 3.3.2.3 and 3.8.3.1.
 """
 
+from typing import Final
+
 from gateway.bridge.message_expiry import remaining_s
-from gateway.bridge.origin import exchange_of, published_retain
+from gateway.bridge.origin import ORIGIN, exchange_of, published_retain
 from gateway.bridge.publications import Publication
 from gateway.bridge.sessions import ClientSession
 from gateway.mqtt.properties import PublishProperties
 from mq_adapters.message import Message
+
+_NO_PROPERTIES: Final = PublishProperties()
 
 
 def is_own(session: ClientSession, message: Message, publication: Publication) -> bool:
@@ -34,7 +40,7 @@ def header_with_properties(
     identifiers: tuple[int, ...] = ()
     if session.wishes and (found := session.entitlement(topic, is_own=is_own(session, message, publication))):
         identifiers = found.identifiers
-        retain = retain or (found.retain_as_published and published_retain(message))
+        retain = retain or (found.retain_as_published and _had_retain(message, publication))
     assert session.link is not None
     return session.link.connection.writer.publish_header(
         topic,
@@ -43,7 +49,11 @@ def header_with_properties(
         retain=retain,
         duplicate=duplicate,
         packet_identifier=packet_identifier,
-        properties=PublishProperties(
+        properties=(publication.carried.properties or _NO_PROPERTIES)._replace(
             message_expiry_s=remaining_s(message, now_us), subscription_identifiers=identifiers
         ),
     )
+
+
+def _had_retain(message: Message, publication: Publication) -> bool:
+    return published_retain(message) if len(message.origin) >= ORIGIN.size else publication.retains

@@ -56,9 +56,8 @@ class Intake:
         if not (rights.allows_every_publish or rights.may_publish(event.topic)):
             self._refuse_publish(turn, event, f"publish to {event.topic!r} is not allowed", ReasonCode.NOT_AUTHORIZED)
             return
-        if (self._has_targets or len(event.payload) > self._maximum_payload_bytes) and (
-            problem := self._to_mq.problem(session, event)
-        ):
+        may_be_too_long = len(event.payload) > self._maximum_payload_bytes or event.properties is not None
+        if (self._has_targets or may_be_too_long) and (problem := self._to_mq.problem(session, event)):
             self._refuse_publish(turn, event, problem, ReasonCode.IMPLEMENTATION_SPECIFIC_ERROR)
             return
         qos = event.qos

@@ -1,10 +1,13 @@
 """What every command for the embedded broker has: its MQMD, the bytes of its header, and its audit note."""
 
-from gateway.audit_trail.notes import NoteKind, Translation
+from gateway.audit_trail.notes import NoteKind, Translation, with_level
+from gateway.bridge.carrier import carrier_folder
 from gateway.bridge.sessions import ClientSession
 from gateway.bridge.target_messages import APPLICATION_NAME
-from mappings.command import Command, Dialect, write_command
+from mappings.command import Command, Dialect, Publish, write_command
 from mappings.header_chain import FORMAT_MQRFH, FORMAT_MQRFH2
+from mappings.name_value import NameValues
+from mappings.options import PublicationOption
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.unit_of_work import UnitOfWork
 from mq_adapters.message import (
@@ -24,9 +27,14 @@ def note_request(
     number: int,
     sheet: Translation,
     now_us: int,
+    level: int = 0,
 ) -> None:
-    """The audit's note of a command; `packet` is packet type, packet identifier and what of it asked for this."""
-    unit.notes.append((NoteKind.REQUESTED, now_us, session.client, session.epoch, *packet, *payload, number, sheet))
+    """The audit's note of a command; `packet` is packet type, packet identifier and what of it asked for this.
+
+    `level`: of a PUBLISH or a will, which from 5 on has properties.
+    """
+    note = (NoteKind.REQUESTED, now_us, session.client, session.epoch, *packet, *payload, number, sheet)
+    unit.notes.append(with_level(note, level))
 
 
 class OwnCommands:
@@ -41,6 +49,14 @@ class OwnCommands:
 
     def write(self, command: Command) -> bytes:
         return write_command(command, self.dialect)
+
+    def write_publish(self, topic: str, options: PublicationOption, properties: NameValues) -> bytes:
+        """The header of a Publish; `properties` is what it carries of those of MQTT 5.0."""
+        if self.dialect is Dialect.MQRFH:
+            options |= PublicationOption.NO_REGISTRATION
+            return self.write(Publish(topics=(topic,), publication_options=options, data=properties))
+        folders = (carrier_folder(properties),) if properties else ()
+        return write_command(Publish(topics=(topic,), publication_options=options), self.dialect, extra_folders=folders)
 
     def descriptor(
         self, *, persistent: bool, msg_type: int = MQMT_DATAGRAM, correl_id: bytes = bytes(24)

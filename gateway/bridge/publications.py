@@ -29,16 +29,23 @@ _PUT_APPL_NAME_CHARACTERS: Final = 28
 class Publication:
     """A publication's header chain, read once for all messages that carry the same bytes.
 
-    `topics` are those that MQTT can name, without the prefix of `destination`; `carried` is from outside.
+    `topics` are those that MQTT can name, without the prefix of `destination`; `carried` is from outside. `retains`:
+    it was published to be retained; `is_retained`: it is a retained copy.
     """
 
-    __slots__ = ("body_offset", "carried", "destination", "is_retained", "topics")
+    __slots__ = ("body_offset", "carried", "destination", "is_retained", "retains", "topics")
 
     def __init__(
-        self, topics: tuple[str, ...], is_retained: bool, body_offset: int, carried: Carried, destination: Destination
+        self,
+        topics: tuple[str, ...],
+        options: PublicationOption,
+        body_offset: int,
+        carried: Carried,
+        destination: Destination,
     ) -> None:
         self.topics = topics
-        self.is_retained = is_retained
+        self.is_retained = PublicationOption.IS_RETAINED_PUBLICATION in options
+        self.retains = PublicationOption.RETAIN_PUBLICATION in options
         self.body_offset = body_offset
         self.carried = carried
         self.destination = destination
@@ -80,7 +87,11 @@ class Publications:
         found = self._kept.get(key)
         if found is None:
             found = self._read(message, has_prefix=has_prefix)
-            if found is not None and _is_alike(found) and found.body_offset == length <= _LONGEST_KEPT_HEADER:
+            if (
+                found is not None
+                and not found.carried.is_of_one_message
+                and found.body_offset == length <= _LONGEST_KEPT_HEADER
+            ):
                 if len(self._kept) >= _ENTRIES:
                     self._kept.clear()
                 self._kept[key] = found
@@ -92,7 +103,7 @@ class Publications:
         sheet = self._sheets.get(key)
         if sheet is None:
             sheet = _sheet(self._queue_name, correl_id, publication, message)
-            if publication.body_offset <= _LONGEST_KEPT_HEADER and _is_alike(publication):
+            if publication.body_offset <= _LONGEST_KEPT_HEADER and not publication.carried.is_of_one_message:
                 if len(self._sheets) >= _ENTRIES:
                     self._sheets.clear()
                 self._sheets[key] = sheet
@@ -124,16 +135,11 @@ class Publications:
             destination = next((found for _, found in plain if found != EMBEDDED), EMBEDDED)
         return Publication(
             tuple(topic for topic in topics if _is_topic_name(topic)),
-            bool(command.publication_options & PublicationOption.IS_RETAINED_PUBLICATION),
+            command.publication_options,
             chain.body_offset,
             read_carried(chain),
             destination,
         )
-
-
-def _is_alike(publication: Publication) -> bool:
-    """Whether other messages have the same header: one that carries its exchange has it for itself."""
-    return not publication.carried.sequence
 
 
 def _sheet(queue_name: str, correl_id: bytes, publication: Publication, message: Message) -> Arrival:

@@ -42,9 +42,9 @@ _CLEAN_SESSION_FIELD: Final = 2
 _REGISTERED_FIELD: Final = 7
 #: Topic, payload, QoS and RETAIN of a will; behind them stand its properties, or nothing in an old row.
 _WILL_FIELDS: Final = 4
-_HELD_VERSION: Final = 2
-#: The version before, which has no expiry.
-_HELD_WITHOUT_EXPIRY: Final = 1
+_HELD_VERSION: Final = 3
+#: The versions before: without a level, before that without an expiry too.
+_EARLIER_HELD_VERSIONS: Final = (2, 1)
 _CORREL_ID_TAG: Final = b"RFHS"
 #: Entries of a session's topic cache before it is emptied.
 _GRANTED_CACHE_ENTRIES: Final = 1_000
@@ -73,7 +73,7 @@ class Entitlement(NamedTuple):
 class HeldPublish(NamedTuple):
     """A QoS 2 PUBLISH between PUBREC and PUBREL; state of the session in SESSION_INCOMING.
 
-    `expires_us`: microseconds since 1970, 0 for never.
+    `expires_us`: microseconds since 1970, 0 for never. `level`: of the header, which from 5 on has properties.
     """
 
     exchange: int
@@ -82,6 +82,7 @@ class HeldPublish(NamedTuple):
     header: bytes
     payload: bytes
     expires_us: int = 0
+    level: int = 4
 
     def pack(self) -> bytes:
         return ormsgpack.packb([_HELD_VERSION, *self])
@@ -89,7 +90,7 @@ class HeldPublish(NamedTuple):
     @classmethod
     def unpack(cls, packed: bytes) -> "HeldPublish":
         version, *fields = ormsgpack.unpackb(packed)
-        if version not in (_HELD_VERSION, _HELD_WITHOUT_EXPIRY):
+        if version != _HELD_VERSION and version not in _EARLIER_HELD_VERSIONS:
             raise ValueError(f"a held PUBLISH is stored in version {version}, this program reads {_HELD_VERSION}")
         return cls(*fields)
 

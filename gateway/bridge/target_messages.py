@@ -32,11 +32,13 @@ from mappings.command import (
 )
 from mappings.errors import MappingError
 from mappings.header_chain import FORMAT_MQRFH, FORMAT_MQRFH2
+from mappings.name_value import NameValues
 from mappings.options import NO_PUBLICATION_OPTIONS, PublicationOption, RegistrationOption
 from mappings.topics import escape_topic
 from mq_adapters.message import (
     IDENTIFIER_TAG,
     MQCI_NONE,
+    MQEI_UNLIMITED,
     MQMT_DATAGRAM,
     MQMT_REQUEST,
     MQPER_NOT_PERSISTENT,
@@ -76,17 +78,27 @@ class TargetMessage:
 
 
 def publication(
-    route: Route, *, topic: str, qos: int, retain: bool, client: str, user: str | None, sequence: int, msg_id: bytes
+    route: Route,
+    *,
+    topic: str,
+    qos: int,
+    retain: bool,
+    client: str,
+    user: str | None,
+    sequence: int,
+    msg_id: bytes,
+    properties: NameValues = (),
+    expiry: int = MQEI_UNLIMITED,
 ) -> TargetMessage:
     """The Publish for a PUBLISH; `retain` without a payload is no retained publication, see `deletion`.
 
-    `sequence` is the session's own number of the exchange. Raises MappingError for a topic that MQ cannot carry, and
-    UserNotExpressible.
+    `sequence` is the session's own number of the exchange, `properties` what is carried of those of MQTT 5.0. Raises
+    MappingError for a topic that MQ cannot carry, and UserNotExpressible.
     """
     target, destination = _target_of(route), route.destination
     identifier = user_identifier(target, user)
     carried_user = None if identifier else user
-    pairs = carried_pairs(qos=qos, client=client, sequence=sequence, user=carried_user)
+    pairs = carried_pairs(qos=qos, client=client, sequence=sequence, user=carried_user) + properties
     options = PublicationOption.RETAIN_PUBLICATION if retain else NO_PUBLICATION_OPTIONS
     dialect = Dialect(target.header)
     topics = (destination.prefix + topic,)
@@ -101,7 +113,7 @@ def publication(
     else:
         command = Publish(topics=topics, publication_options=options)
         header = write_command(command, dialect, extra_folders=(carrier_folder(pairs),))
-    descriptor = _descriptor(target, msg_id=msg_id, persistent=qos > 0, user_identifier=identifier)
+    descriptor = _descriptor(target, msg_id=msg_id, persistent=qos > 0, user_identifier=identifier, expiry=expiry)
     return TargetMessage(
         verb=command.verb,
         topics=topics,
@@ -228,12 +240,14 @@ def _descriptor(
     msg_type: int = MQMT_DATAGRAM,
     correl_id: bytes = MQCI_NONE,
     user_identifier: str = "",
+    expiry: int = MQEI_UNLIMITED,
 ) -> MessageDescriptor:
     """The MQMD of a command. Its priority is always 0: another would let a message overtake those before it."""
     return MessageDescriptor(
         format=_FORMATS[Dialect(target.header)],
         msg_type=msg_type,
         report=MQRO_NAN if msg_type == MQMT_DATAGRAM else 0,
+        expiry=expiry,
         reply_to_q=target.reply_queue,
         persistence=MQPER_PERSISTENT if persistent else MQPER_NOT_PERSISTENT,
         msg_id=msg_id,

@@ -15,7 +15,8 @@ A topic whose route has a target goes to that target's transmission queue instea
 import hashlib
 from typing import Final, NamedTuple
 
-from gateway.audit_trail.notes import NoteKind, Translation
+from gateway.audit_trail.notes import NoteKind, Translation, with_level
+from gateway.bridge.carried_properties import longest_carried_bytes, properties_of_header, properties_pairs
 from gateway.bridge.dead_letters import put_dead_letter
 from gateway.bridge.message_expiry import expires_us, expiry_of, expiry_until
 from gateway.bridge.origin import ORIGIN, RETAIN, own_origin
@@ -25,14 +26,17 @@ from gateway.bridge.sessions import ClientSession, HeldPublish, Sessions, flow_k
 from gateway.bridge.target_messages import APPLICATION_NAME, user_identifier
 from gateway.bridge.to_target import ToTarget
 from gateway.channels.target import Target
+from gateway.mqtt import property_codec
 from gateway.mqtt.events import PublishReceived, Will
 from gateway.mqtt.packets import PacketType
+from gateway.mqtt.wire import encode_text
 from mappings.command import (
     DeletePublication,
     Dialect,
     Publish,
 )
 from mappings.errors import MappingError
+from mappings.name_value import NameValues
 from mappings.options import PublicationOption
 from mappings.topics import escape_topic
 from mq_adapters.embedded.engine import Engine
@@ -52,6 +56,8 @@ _LONGEST_KEPT_HEADER: Final = 1_024
 #: A topic has at most 65,535 bytes; each may become five (an ampersand's escape) in the header.
 LONGEST_HEADER_BYTES: Final = 393_216
 _NO_PAYLOAD: Final = (0, b"")
+_NOTHING_CARRIED: Final[NameValues] = ()
+_FIRST_LEVEL_WITH_PROPERTIES: Final = 5
 
 
 class PublishTranslation(NamedTuple):
@@ -108,6 +114,8 @@ class ToMq:
                 user_identifier(route.target, session.user)
             except MappingError as error:
                 return str(error)
+        if event.properties is not None:
+            maximum -= longest_carried_bytes(event.header)
         if len(event.payload) > maximum:
             return f"a payload of {len(event.payload)} bytes is too big for queue {route.queue or self._stream.name}"
         return ""
@@ -139,52 +147,45 @@ class ToMq:
         flags = header[0] & 7
         if flags & 1 and not payload:
             packet = (int(PacketType.PUBLISH), event.packet_identifier, header)
-            self._delete_retained(unit, session, event.topic, exchange, packet, now_us)
+            self._delete_retained(unit, session, event.topic, exchange, packet, session.level, now_us)
             flags &= 6
         described = event.qos | RETAIN if event.retain else event.qos
         origin = ORIGIN.pack(session.epoch, exchange, event.packet_identifier, described) + session.origin_suffix
+        expiry, carried = MQEI_UNLIMITED, _NOTHING_CARRIED
+        if event.properties is not None:
+            expiry, carried = expiry_of(event.properties), properties_pairs(event.properties)
         try:
-            expiry = MQEI_UNLIMITED if event.properties is None else expiry_of(event.properties)
-            number, sheet = self._put(unit, session, event.topic, flags, exchange, payload, origin, expiry)
+            number, sheet = self._put(unit, session, event.topic, flags, exchange, payload, origin, expiry, carried)
         except MappingError as error:
             self._refuse(unit, session, event.topic, exchange, header, payload, origin, error, now_us)
             return
-        unit.notes.append(
-            (
-                NoteKind.PUBLISHED,
-                now_us,
-                session.mqtt.client_identifier,
-                session.epoch,
-                exchange,
-                header,
-                len(payload),
-                hashlib.sha256(payload).digest(),
-                number,
-                sheet,
-            )
+        note = (
+            NoteKind.PUBLISHED,
+            now_us,
+            session.mqtt.client_identifier,
+            session.epoch,
+            exchange,
+            header,
+            len(payload),
+            hashlib.sha256(payload).digest(),
+            number,
+            sheet,
         )
+        if session.level < _FIRST_LEVEL_WITH_PROPERTIES:
+            unit.notes.append(note)
+        else:
+            unit.notes.append(with_level(note, session.level, header, event.topic))
 
     def hold(self, unit: UnitOfWork, session: ClientSession, event: PublishReceived, now_us: int) -> None:
         """A PUBLISH of QoS 2 is stored, and available to nobody yet; then PUBREC may leave."""
         session.incoming_exchange = exchange = session.incoming_exchange + 1
         due_us = expires_us(expiry_of(event.properties), now_us)
-        held = HeldPublish(exchange, event.topic, event.retain, event.header, event.payload, due_us)
+        held = HeldPublish(exchange, event.topic, event.retain, event.header, event.payload, due_us, session.level)
         session.held[event.packet_identifier] = held
         session.held_bytes += len(event.payload)
         unit.set_state(StateSpace.SESSION_INCOMING, flow_key(session, event.packet_identifier), held.pack())
-        digest = hashlib.sha256(event.payload).digest()
-        unit.notes.append(
-            (
-                NoteKind.ACCEPTED,
-                now_us,
-                session.client,
-                session.epoch,
-                exchange,
-                event.header,
-                len(event.payload),
-                digest,
-            )
-        )
+        identity = (session.client, session.epoch, exchange)
+        _note_accepted(unit, identity, held.header, held.payload, held.level, held.topic, now_us)
 
     def release(self, unit: UnitOfWork, session: ClientSession, packet_identifier: int, now_us: int) -> int:
         """PUBREL: what was held becomes a Publish and is held no more; then PUBCOMP may leave. Returns the exchange.
@@ -195,34 +196,35 @@ class ToMq:
         flags = held.header[0] & 7
         if held.retain and not held.payload:
             packet = (int(PacketType.PUBLISH), packet_identifier, held.header)
-            self._delete_retained(unit, session, held.topic, held.exchange, packet, now_us)
+            self._delete_retained(unit, session, held.topic, held.exchange, packet, held.level, now_us)
             flags &= 6
         origin = (
             ORIGIN.pack(session.epoch, held.exchange, packet_identifier, 2 | held.retain * RETAIN)
             + session.origin_suffix
         )
         try:
-            expiry = expiry_until(held.expires_us, now_us)
-            number, sheet = self._put(unit, session, held.topic, flags, held.exchange, held.payload, origin, expiry)
+            expiry, carried = expiry_until(held.expires_us, now_us), _carried_of(held)
+            number, sheet = self._put(
+                unit, session, held.topic, flags, held.exchange, held.payload, origin, expiry, carried
+            )
         except MappingError as error:
             self._refuse(unit, session, held.topic, held.exchange, b"", held.payload, origin, error, now_us)
             self._forget(unit, session, packet_identifier)
             return held.exchange
         self._forget(unit, session, packet_identifier)
-        unit.notes.append(
-            (
-                NoteKind.RELEASED,
-                now_us,
-                session.client,
-                session.epoch,
-                held.exchange,
-                held.header,
-                len(held.payload),
-                hashlib.sha256(held.payload).digest(),
-                number,
-                sheet,
-            )
+        note = (
+            NoteKind.RELEASED,
+            now_us,
+            session.client,
+            session.epoch,
+            held.exchange,
+            held.header,
+            len(held.payload),
+            hashlib.sha256(held.payload).digest(),
+            number,
+            sheet,
         )
+        unit.notes.append(with_level(note, held.level, held.header, held.topic))
         return held.exchange
 
     @staticmethod
@@ -235,20 +237,22 @@ class ToMq:
         """The will of a connection that ended without DISCONNECT becomes a Publish."""
         retain = will.retain and bool(will.payload)
         flags = will.qos << 1 | retain
-        part = len(will.topic.encode()).to_bytes(2, "big") + will.topic.encode() + bytes((will.qos << 1 | will.retain,))
+        part = encode_text(will.topic) + bytes((will.qos << 1 | will.retain,))
+        if session.level >= _FIRST_LEVEL_WITH_PROPERTIES:
+            part += property_codec.WILL.encode(will.properties)
         session.incoming_exchange = exchange = session.incoming_exchange + 1
         origin = ORIGIN.pack(session.epoch, exchange, 0, will.qos | will.retain * RETAIN) + session.origin_suffix
         payload = (len(will.payload), hashlib.sha256(will.payload).digest())
         packet = (int(PacketType.CONNECT), 0, part)
         if will.retain and not will.payload:
-            self._delete_retained(unit, session, will.topic, exchange, packet, now_us)
+            self._delete_retained(unit, session, will.topic, exchange, packet, session.level, now_us)
         try:
-            expiry = expiry_of(will.properties)
-            number, sheet = self._put(unit, session, will.topic, flags, exchange, will.payload, origin, expiry)
+            expiry, carried = expiry_of(will.properties), properties_pairs(will.properties)
+            number, sheet = self._put(unit, session, will.topic, flags, exchange, will.payload, origin, expiry, carried)
         except (MappingError, QueueManagerError) as error:
             self._refuse(unit, session, will.topic, exchange, b"", will.payload, origin, error, now_us)
             return
-        note_request(unit, session, packet, payload, number, sheet, now_us)
+        note_request(unit, session, packet, payload, number, sheet, now_us, session.level)
 
     def load(self, sessions: Sessions) -> None:
         """Takes up what every session held for QoS 2 when the gateway stopped."""
@@ -275,29 +279,42 @@ class ToMq:
         payload: bytes,
         origin: bytes,
         expiry: int,
+        carried: NameValues,
     ) -> tuple[int, Translation]:
-        """A Publish where its route says; at a target it does not expire. MappingError: MQ cannot carry the topic."""
+        """A Publish where its route says. MappingError: MQ cannot carry the topic."""
         if self.has_targets and (route := self._routes.of(topic)).target is not None:
             return self._to_target.publish(
-                unit, session, route, topic=topic, flags=flags, exchange=exchange, payload=payload, origin=origin
+                unit,
+                session,
+                route,
+                topic=topic,
+                flags=flags,
+                exchange=exchange,
+                payload=payload,
+                origin=origin,
+                properties=carried,
+                expiry=expiry,
             )
-        translation = self._translations[flags].get(topic) or self._translate(topic, flags)
+        translation = None if carried else self._translations[flags].get(topic)
+        if translation is None:
+            translation = self._translate(topic, flags, carried)
         descriptor = translation.descriptor
         if expiry != MQEI_UNLIMITED:
             descriptor = descriptor.replace(expiry=expiry)
         message = Message(descriptor, translation.header + payload, origin)
         return self._engine.put(unit, self._stream, message), translation.sheet
 
-    def _translate(self, topic: str, flags: int) -> PublishTranslation:
-        """The translation for one topic, QoS and RETAIN. Raises MappingError for a topic that MQ cannot carry."""
+    def _translate(self, topic: str, flags: int, carried: NameValues) -> PublishTranslation:
+        """The translation for one topic, QoS and RETAIN. Raises MappingError for a topic that MQ cannot carry.
+
+        It is kept unless it carries properties, which are those of one message.
+        """
         options = PublicationOption.RETAIN_PUBLICATION if flags & 1 else PublicationOption(0)
-        if self._commands.dialect is Dialect.MQRFH:
-            options |= PublicationOption.NO_REGISTRATION
         descriptor = self._commands.descriptor(persistent=flags > 1)
-        header = self._commands.write(Publish(topics=(topic,), publication_options=options))
+        header = self._commands.write_publish(topic, options, carried)
         sheet = self._commands.sheet(Publish.verb, topic, self._stream, descriptor, header)
         translation = PublishTranslation(descriptor, header, sheet)
-        if len(header) <= _LONGEST_KEPT_HEADER:
+        if len(header) <= _LONGEST_KEPT_HEADER and not carried:
             cache = self._translations[flags]
             if len(cache) >= _TRANSLATION_ENTRIES:
                 cache.clear()
@@ -311,6 +328,7 @@ class ToMq:
         topic: str,
         exchange: int,
         packet: tuple[int, int, bytes],
+        level: int,
         now_us: int,
     ) -> None:
         """DeletePub in front of the empty Publish, in the same unit of work."""
@@ -322,7 +340,7 @@ class ToMq:
                 number, sheet = self._put_deletion_at_target(unit, session, route, topic, exchange)
         except MappingError:
             return  # the Publish that follows is refused for the same reason, and says so
-        note_request(unit, session, packet, _NO_PAYLOAD, number, sheet, now_us)
+        note_request(unit, session, packet, _NO_PAYLOAD, number, sheet, now_us, level)
 
     def _put_deletion(self, unit: UnitOfWork, session: ClientSession, topic: str) -> tuple[int, Translation]:
         descriptor = self._commands.descriptor(persistent=True)
@@ -355,8 +373,7 @@ class ToMq:
         """The payload of what cannot be carried or put goes whole to the dead-letter queue, with the reason."""
         identity = (session.client, session.epoch, exchange)
         if header:
-            digest = hashlib.sha256(payload).digest()
-            unit.notes.append((NoteKind.ACCEPTED, now_us, *identity, header, len(payload), digest))
+            _note_accepted(unit, identity, header, payload, session.level, topic, now_us)
         message = Message(
             MessageDescriptor(persistence=MQPER_PERSISTENT, put_appl_name=APPLICATION_NAME), payload, origin
         )
@@ -369,3 +386,21 @@ class ToMq:
             reason_code=error.reason_code,
             exchange=identity,
         )
+
+
+def _carried_of(held: HeldPublish) -> NameValues:
+    """What a PUBLISH carries of its properties, which stand in its header."""
+    return properties_pairs(properties_of_header(held.header)) if held.level >= _FIRST_LEVEL_WITH_PROPERTIES else ()
+
+
+def _note_accepted(
+    unit: UnitOfWork,
+    identity: tuple[str, int, int],
+    header: bytes,
+    payload: bytes,
+    level: int,
+    topic: str,
+    now_us: int,
+) -> None:
+    note = (NoteKind.ACCEPTED, now_us, *identity, header, len(payload), hashlib.sha256(payload).digest())
+    unit.notes.append(with_level(note, level, header, topic))

@@ -16,7 +16,7 @@ import hashlib
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from gateway.audit_trail.notes import NoteKind
+from gateway.audit_trail.notes import NoteKind, with_level
 from gateway.bridge.counts import Counts
 from gateway.bridge.dead_letters import put_dead_letter
 from gateway.bridge.delivered_header import header_with_properties, is_own
@@ -44,6 +44,7 @@ _UNKNOWN: Final = "publications for sessions that have ended"
 _MAXIMUM_TOPICS: Final = 256
 _FIRST_LEVEL_WITH_PROPERTIES: Final = 5
 _TOO_LARGE: Final = "larger than the client takes"
+_NO_PROPERTIES: Final = "properties in a header that are none of MQTT, delivered without them"
 
 
 class ToMqtt:
@@ -126,6 +127,8 @@ class ToMqtt:
 
         False when the message must wait for a wider window: then it has been given back.
         """
+        if publication.carried.has_left_out:
+            self._counts.add(_NO_PROPERTIES)
         published = publication.qos(message)
         flows = sum(1 for _, granted in wanted if min(granted, published))
         if flows > session.mqtt.window() and session.mqtt.outgoing:
@@ -186,22 +189,21 @@ class ToMqtt:
             )
             if packet_header is None:
                 return None
-        unit.notes.append(
-            (
-                NoteKind.DELIVERED,
-                now_us,
-                session.client,
-                session.epoch,
-                flow.exchange,
-                message.sequence,
-                packet_header,
-                len(payload),
-                hashlib.sha256(payload).digest(),
-                flow.granted_qos,
-                publication.qos(message),
-                self._publications.sheet(session.correl_id, publication, message),
-            )
+        note = (
+            NoteKind.DELIVERED,
+            now_us,
+            session.client,
+            session.epoch,
+            flow.exchange,
+            message.sequence,
+            packet_header,
+            len(payload),
+            hashlib.sha256(payload).digest(),
+            flow.granted_qos,
+            publication.qos(message),
+            self._publications.sheet(session.correl_id, publication, message),
         )
+        unit.notes.append(with_level(note, session.level, packet_header, topic))
         return packet_header + payload
 
     def repeat(self, session: ClientSession) -> None:

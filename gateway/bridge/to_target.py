@@ -23,9 +23,17 @@ from gateway.bridge.target_messages import (
 from gateway.channels.target import Target
 from gateway.config import TargetSettings
 from mappings.command import DeletePublication, DeregisterSubscriber, Publish, RegisterSubscriber, RequestUpdate
+from mappings.name_value import NameValues
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.unit_of_work import UnitOfWork
-from mq_adapters.message import MQAT_QMGR, MQPER_NOT_PERSISTENT, MQPER_PERSISTENT, Message, MessageDescriptor
+from mq_adapters.message import (
+    MQAT_QMGR,
+    MQEI_UNLIMITED,
+    MQPER_NOT_PERSISTENT,
+    MQPER_PERSISTENT,
+    Message,
+    MessageDescriptor,
+)
 from mq_adapters.transmission import FORMAT_TRANSMISSION, kept_with_next, transmission_message
 
 _PUT_APPL_NAME_CHARACTERS: Final = 28
@@ -86,6 +94,8 @@ class ToTarget:
         exchange: int,
         payload: bytes,
         origin: bytes,
+        properties: NameValues = (),
+        expiry: int = MQEI_UNLIMITED,
     ) -> tuple[int, Translation]:
         """A Publish; `flags` are QoS and RETAIN as they stand in a PUBLISH. Raises MappingError for what cannot be."""
         made = publication(
@@ -97,6 +107,8 @@ class ToTarget:
             user=session.user,
             sequence=exchange,
             msg_id=self._identifier(session, Publish.verb, exchange),
+            properties=properties,
+            expiry=expiry,
         )
         return self._put(unit, session, route.destination, made, origin, payload=payload, topic=topic)
 

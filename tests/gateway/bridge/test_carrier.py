@@ -46,6 +46,7 @@ def test_a_folder_that_nobody_can_read_carries_nothing(usr: str) -> None:
     assert carried(mqrfh2(PSC, usr)) == Carried()
 
 
-def test_a_folder_that_is_longer_than_any_of_ours_is_not_read() -> None:
-    usr = f"<usr><padding>{'x' * 70_000}</padding><rfhbQos>1</rfhbQos></usr>"
+@pytest.mark.parametrize("padding", ["x" * 2**21, "</padding><padding>" * 1_000])
+def test_a_folder_that_is_longer_than_any_of_ours_is_not_read(padding: str) -> None:
+    usr = f"<usr><padding>{padding}</padding><rfhbQos>1</rfhbQos></usr>"
     assert carried(mqrfh2(PSC, usr)) == Carried()
