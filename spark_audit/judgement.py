@@ -100,7 +100,7 @@ class Judgement:
             self.frames[scope] = digests.beside_segments(
                 material.digests,
                 self.frames[Scope.LINES],
-                is_whole=material.is_whole,
+                due=None if material.more_is_to_come else material.period,
                 copies=material.copies,
                 public_key=material.public_key,
             ).persist()  # some twenty rules look at it, and each would read the digests anew

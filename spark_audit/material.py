@@ -1,5 +1,6 @@
 """What an audit judges: the lines of one or several trails, their digests, and what is known of them without Spark."""
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,8 +22,9 @@ class Material:
     """Lines and digests as DataFrames; of several trails both have a column `trail` (names are those of `cut`).
 
     `digests` is None where they are not there to be judged. `is_whole`: every segment of every trail is among the
-    lines. `cut` names the trails of which older segments are not. `verifications` are those of `verify`, for a trail
-    each; where there are none, `unverified` says why.
+    lines. `more_is_to_come`: there may be digests of segments that are read later. `cut` names the trails of which
+    older segments are not among the lines. `verifications` are those of `verify`, for a trail each; where there are
+    none, `unverified` says why.
     """
 
     lines: DataFrame
@@ -31,6 +33,7 @@ class Material:
     public_key: str = ""
     period: Period = EVERYTHING
     is_whole: bool = True
+    more_is_to_come: bool = False
     cut: frozenset[str] = frozenset()
     size_bytes: int = 0
     torn: tuple[str, ...] = ()
@@ -57,7 +60,7 @@ def material_of(
     cut = {files.name for files in trails if files.is_cut}
     if is_removed == {True} or (True in is_removed and several):
         cut |= {files.name for files, check in zip(trails, verifications, strict=True) if check.segments_removed}
-    frames = [digests_in(spark, files.folder / DIGEST_FOLDER) for files in trails]
+    frames = [digests_in(spark, files.folder / DIGEST_FOLDER, files.last_digest) for files in trails]
     named = [
         frame.withColumn("trail", sf.lit(files.name)) if several else frame
         for frame, files in zip(frames, trails, strict=True)
@@ -65,7 +68,7 @@ def material_of(
     return Material(
         lines=read_trails(spark, trails) if several else read_lines(spark, trails[0]),
         digests=_together(named),
-        copies=digests_in(spark, anchor.folder) if anchor.folder else None,
+        copies=digests_in(spark, anchor.folder, max(anchor.numbers)) if anchor.folder else None,
         public_key=anchor.public_key,
         period=period,
         is_whole=period.is_everything,
@@ -76,10 +79,10 @@ def material_of(
     )
 
 
-def digests_in(spark: SparkSession, folder: Path) -> DataFrame:
-    """The digests in a folder, which need not be there."""
+def digests_in(spark: SparkSession, folder: Path, last_number: int = sys.maxsize) -> DataFrame:
+    """The digests in a folder up to a number; the folder need not be there."""
     if folder.is_dir() and any(folder.glob("*.digest")):
-        return digests.read_digests(spark, literal_path(folder))
+        return digests.read_digests(spark, literal_path(folder), last_number)
     return digests.no_digests(spark)
 
 

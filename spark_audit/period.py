@@ -17,6 +17,9 @@ AROUND_US: Final = 24 * 3_600 * 1_000_000
 #: How long a segment may go on after the beginning of its hour, microseconds: it rolls at the next, late when idle.
 _SEGMENT_US: Final = 2 * 3_600 * 1_000_000
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+#: Where the hour stands in a segment's name, counted from 1.
+_HOUR_AT: Final = 14
+_HOUR_CHARACTERS: Final = 11
 _HOUR: Final = re.compile(r"[0-9]{12}-([0-9]{8}T[0-9]{2})")
 
 
@@ -45,6 +48,16 @@ class Period:
         is_late_enough = not self.from_us or hour_us + _SEGMENT_US > self.from_us - AROUND_US
         return is_late_enough and (not self.until_us or hour_us < self.until_us + AROUND_US)
 
+    def concerns(self, stem: Column) -> Column:
+        """Whether the hours of a column of segments' names must be read."""
+        hour = sf.substring(stem, _HOUR_AT, _HOUR_CHARACTERS)
+        is_concerned = sf.lit(True)
+        if self.from_us:
+            is_concerned &= hour > _hour_text(self.from_us - AROUND_US - _SEGMENT_US)
+        if self.until_us:
+            is_concerned &= hour <= _hour_text(self.until_us + AROUND_US - 1)
+        return is_concerned
+
     def to_read(self, names: list[str]) -> list[str]:
         """Of the names of segments in order those that must be read: from the first to the last that is concerned."""
         concerned = [place for place, name in enumerate(names) if self.concerns_hour(hour_of(name))]
@@ -62,6 +75,11 @@ def hour_of(segment: str) -> int:
     except ValueError:
         return 0
     return (hour - _EPOCH) // timedelta(microseconds=1)
+
+
+def _hour_text(at_us: int) -> str:
+    """The hour in which a time lies, as names have it."""
+    return f"{_EPOCH + timedelta(microseconds=max(at_us, 0)):%Y%m%dT%H}"
 
 
 def moment_of(text: str) -> int:

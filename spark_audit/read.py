@@ -22,6 +22,7 @@ from typing import BinaryIO, Final
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
+from spark_audit.digest import DIGEST_FOLDER, digest_numbers
 from spark_audit.period import EVERYTHING, Period
 from spark_audit.record import FIELDS, HASH_SUFFIX_BYTES
 from spark_audit.schema import CORRUPT, line_schema
@@ -41,13 +42,15 @@ _GLOB_CHARACTERS: Final = re.compile(r"([\\{}\[\]*?])")
 class TrailFiles:
     """What an audit reads of a trail: closed segments, and a copy of the whole lines of the open one.
 
-    `is_cut`: older segments of the trail are there and are not read.
+    `is_cut`: older segments of the trail are there and are not read. `last_digest` is the number of the last digest
+    that was there before the segments were looked for, 0 for none: what a gateway signs later is not held against them.
     """
 
     folder: Path
     segments: tuple[Path, ...]
     torn: tuple[str, ...]
     is_cut: bool = False
+    last_digest: int = 0
 
     @property
     def name(self) -> str:
@@ -70,6 +73,7 @@ def trail_files(trail_dir: Path, scratch: Path, *, period: Period = EVERYTHING, 
 
     `scratch` takes the copy of an open segment. Where workers do not see it, leave the open segment out.
     """
+    last_digest = max(digest_numbers(trail_dir / DIGEST_FOLDER), default=0)
     names = sorted(path.name for path in trail_dir.iterdir())
     closed = {name.partition(".")[0]: name for name in reversed(names) if _CLOSED.fullmatch(name)}
     every = {**{name.partition(".")[0]: name for name in names if with_open and _OPEN.fullmatch(name)}, **closed}
@@ -82,6 +86,7 @@ def trail_files(trail_dir: Path, scratch: Path, *, period: Period = EVERYTHING, 
         segments=tuple(segments),
         torn=tuple(name for name in names if name.endswith(".torn")),
         is_cut=bool(to_read) and to_read[0] != stems[0],
+        last_digest=last_digest,
     )
 
 

@@ -5,6 +5,7 @@ integrity.hash and integrity.chain it stands for file hash and Merkle root, whic
 anew. So a trail that is written anew with a good chain is found, and one whose end or middle was taken away.
 """
 
+import sys
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
@@ -21,6 +22,7 @@ from spark_audit.digest import (
     digest_number,
     parse_digest,
 )
+from spark_audit.period import EVERYTHING, Period
 from spark_audit.record import ZERO_HASH
 
 _TEXTS: Final = ("kind", "gateway", "segment", "head", "previous", "public_key", "new_public_key")
@@ -39,8 +41,11 @@ _READING_TASKS: Final = 2
 _NUMBER_DIGITS: Final = 12
 
 
-def read_digests(spark: SparkSession, folder: str) -> DataFrame:
-    """Every digest in a folder, a row each, with what is wrong with its bytes. Nothing in a file makes this fail."""
+def read_digests(spark: SparkSession, folder: str, last_number: int = sys.maxsize) -> DataFrame:
+    """Every digest in a folder up to a number, a row each, with what is wrong with its bytes.
+
+    Nothing in a file makes this fail.
+    """
     files = spark.read.format("binaryFile").option("pathGlobFilter", "*.digest").load(folder)
     name = sf.substring_index("path", "/", -1).alias("name")
     # A file that is too long for a digest is not loaded.
@@ -48,7 +53,8 @@ def read_digests(spark: SparkSession, folder: str) -> DataFrame:
     long = files.where(sf.col("length") > LARGEST_DIGEST_BYTES).select(
         name, sf.lit(None).cast("binary").alias("content")
     )
-    return short.unionByName(long).coalesce(_READING_TASKS).mapInArrow(_parse_batches, _SCHEMA)
+    parsed = short.unionByName(long).coalesce(_READING_TASKS).mapInArrow(_parse_batches, _SCHEMA)
+    return parsed.where(sf.col("number") <= last_number)
 
 
 def no_digests(spark: SparkSession) -> DataFrame:
@@ -60,14 +66,15 @@ def beside_segments(
     digests: DataFrame,
     lines: DataFrame,
     *,
-    is_whole: bool = True,
+    due: Period | None = EVERYTHING,
     copies: DataFrame | None = None,
     public_key: str = "",
 ) -> DataFrame:
     """The frame of this control: each digest with the segment that it is of, and each segment that has none.
 
-    `copies` and `public_key` (hex) are the outside anchor. Where the lines are not `is_whole`, but those of a period,
-    the segments before the first and behind the last of them are not missing. All frames may have a column `trail`.
+    `copies` and `public_key` (hex) are the outside anchor. A segment that has no line is missing where the lines of its
+    hour are `due`, and always between two that have some; None where more segments are still to come. All frames may
+    have a column `trail`.
     """
     trail = list(trail_key(lines))
     measured = _measured(lines, trail)
@@ -75,14 +82,17 @@ def beside_segments(
     stem = sf.when(sf.col("kind") == DigestKind.SEGMENT, sf.col("segment"))
     told = digests.withColumnRenamed("records", "lines_told").withColumn("stem", stem)
     told = told.join(sequences, [*trail, "stem", "gateway"], "left").join(measured, [*trail, "stem"], "full")
-    told = told.withColumn("is_due", sf.lit(True) if is_whole else _is_within_what_was_read(trail))
+    told = told.withColumn("is_due", _is_due(due, trail))
     return _with_copies(told, copies, trail).withColumn("anchor_key", sf.lit(public_key))
 
 
-def _is_within_what_was_read(trail: list[str]) -> Column:
+def _is_due(due: Period | None, trail: list[str]) -> Column:
+    if due is not None and due.is_everything:
+        return sf.lit(True)
     everywhere = Window.partitionBy(*trail)
     read = sf.when(sf.col("lines").isNotNull(), sf.col("stem"))
-    return sf.col("stem").between(sf.min(read).over(everywhere), sf.max(read).over(everywhere))
+    is_between = sf.col("stem").between(sf.min(read).over(everywhere), sf.max(read).over(everywhere))
+    return is_between if due is None else is_between | due.concerns(sf.col("stem"))
 
 
 def _measured(lines: DataFrame, trail: list[str]) -> DataFrame:

@@ -13,7 +13,14 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from spark_audit.digest import DIGEST_FOLDER, digest_name, digest_numbers
+from spark_audit.digest import (
+    DIGEST_FOLDER,
+    DigestKind,
+    MalformedDigest,
+    digest_name,
+    digest_numbers,
+    parse_digest,
+)
 from spark_audit.ingest.manifest import DataFile, IngestedSegment, Manifest
 from spark_audit.ingest.segments import MeasuredSegment, Measuring
 from spark_audit.ingest.warehouse import STAGING, Damaged, bring_into_place
@@ -44,12 +51,16 @@ class NotATrail(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewSegments:
-    """What is to be ingested of one trail, and how many of its segments are there already."""
+    """What is to be ingested of one trail, and how many of its segments are there already.
+
+    `stems` names both, and what was ingested and is no longer in the trail.
+    """
 
     trail: str
     folder: Path
     segments: tuple[MeasuredSegment, ...]
     known: int
+    stems: frozenset[str]
 
 
 def new_segments(folder: Path, manifest: Manifest, measuring: Measuring) -> NewSegments:
@@ -72,7 +83,13 @@ def new_segments(folder: Path, manifest: Manifest, measuring: Measuring) -> NewS
                 f"{segment.path} was changed after it was ingested: its SHA-256 is {segment.sha256}, it was "
                 f"{known.sha256} (audit verify names the place)"
             )
-    return NewSegments(trail=trail, folder=folder, segments=tuple(fresh), known=len(measured) - len(fresh))
+    return NewSegments(
+        trail=trail,
+        folder=folder,
+        segments=tuple(fresh),
+        known=len(measured) - len(fresh),
+        stems=frozenset(each.stem for each in measured) | manifest.stems_of(trail),
+    )
 
 
 def is_plain_name(gateway: str) -> bool:
@@ -81,18 +98,33 @@ def is_plain_name(gateway: str) -> bool:
 
 
 def copy_digests(folder: Path, new: NewSegments) -> None:
-    """Copies the digests of a trail beside its lines. Raises ChangedSegment, OSError."""
+    """Copies the digests of a trail beside its lines, up to that of a segment which was not closed when they were
+    measured: so a digest without lines is that of a segment which is missing. Raises ChangedSegment, OSError.
+    """
     target = folder / DIGEST_FOLDER / new.trail
     target.mkdir(parents=True, exist_ok=True)
-    for number in digest_numbers(new.folder / DIGEST_FOLDER):
+    numbers = digest_numbers(new.folder / DIGEST_FOLDER)
+    to_come = {path.name.partition(".")[0] for path in new.folder.iterdir()} - new.stems
+    for number in numbers:
         copy, original = target / digest_name(number), new.folder / DIGEST_FOLDER / digest_name(number)
         data = original.read_bytes()
+        if _segment_of(data) in to_come:
+            return
         if copy.exists() and copy.read_bytes() != data:
             raise ChangedSegment(f"{original} was changed after it was ingested")
         if not copy.exists():
             unfinished = copy.with_suffix(".part")
             unfinished.write_bytes(data)
             unfinished.replace(copy)
+
+
+def _segment_of(data: bytes) -> str:
+    """The segment of which a digest is, "" where it is of none or cannot be read."""
+    try:
+        digest = parse_digest(data)
+    except MalformedDigest:
+        return ""
+    return digest.segment if digest.kind == DigestKind.SEGMENT else ""
 
 
 def ingested(

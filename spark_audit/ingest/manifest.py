@@ -100,6 +100,10 @@ class Manifest:
         """A segment that is there."""
         return self._known.get((trail, stem))
 
+    def stems_of(self, trail: str) -> frozenset[str]:
+        """The names of the segments of a trail that are there."""
+        return frozenset(segment.stem for segment in self.segments if segment.trail == trail)
+
     def trail_of(self, gateway: str) -> str:
         """What the trail is called that a gateway writes; "" where there is none of it yet."""
         return next((segment.trail for segment in self.segments if segment.gateway == gateway), "")

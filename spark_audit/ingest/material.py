@@ -94,7 +94,7 @@ def parquet_material(spark: SparkSession, folder: Path, selection: Selection) ->
         lines=read if len(trails) > 1 else read.drop("trail"),
         digests=_digests(spark, folder, trails),
         period=selection.period,
-        is_whole=False,  # digests of segments that are not ingested yet may be there
+        is_whole=False,  # what came after it was ingested is not there
         cut=selection.cut,
         size_bytes=sum(file.size_bytes for file in selection.files),
         unverified="it reads segments, and this is Parquet",

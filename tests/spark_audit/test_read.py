@@ -5,6 +5,8 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from spark_audit.controls import digests
+from spark_audit.material import material_of
 from spark_audit.read import read_lines, trail_files
 from spark_audit.record import FIELDS
 
@@ -73,6 +75,15 @@ def test_a_segment_that_is_closed_while_it_is_read_is_read_closed(trail, tmp_pat
     files = trail_files(folder, tmp_path)
     assert [path.name for path in files.segments] == ["000000000001-20261120T07.jsonl"]
     assert files.size_bytes == len(trail.lines[0])
+
+
+def test_what_is_signed_while_a_trail_is_read_is_not_held_against_it(spark, signed, tmp_path: Path) -> None:
+    signed.records(1), signed.close()
+    files = trail_files(signed.folder, tmp_path)
+    signed.records(1), signed.close()
+    material = material_of(spark, [files])
+    assert material.digests is not None
+    assert digests.CONTROL.find(digests.beside_segments(material.digests, material.lines)).isEmpty()
 
 
 def test_other_files_are_not_read_and_torn_ones_are_named(trail, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from spark_audit.controls import agreement, chain, digests, hashes, lines
+from spark_audit.period import AROUND_US, Period
 from spark_audit.verify import Verdict, verify
 
 PER_SEGMENT = 3
@@ -165,8 +166,16 @@ def test_what_retention_removed_is_not_missing_and_what_it_kept_is(spark, whole,
 def test_segments_outside_of_the_period_are_not_missing_and_those_within_are(spark, whole, read) -> None:
     whole.records(1), whole.close(), whole.records(1), whole.close()
     rows = read(whole.folder).where(sf.substring("segment", 12, 1).isin("2", "4"))
-    (told,) = _details(_frame(spark, whole, rows, is_whole=False))
-    assert told == f"{whole.segments[2]}: it is missing: its digest is there"
+    missing = "it is missing: its digest is there"
+    assert _details(_frame(spark, whole, rows, due=None)) == [f"{whole.segments[2]}: {missing}"]
+    eleven_us = 1_795_158_000_000_000 + 4 * 3_600_000_000
+    ends_before_the_last = Period(from_us=eleven_us + AROUND_US, until_us=eleven_us - AROUND_US)
+    assert _details(_frame(spark, whole, rows, due=ends_before_the_last)) == [f"{whole.segments[2]}: {missing}"]
+    with_the_last = Period(from_us=eleven_us + AROUND_US, until_us=eleven_us - AROUND_US + 1)
+    assert sorted(_details(_frame(spark, whole, rows, due=with_the_last))) == [
+        f"{whole.segments[2]}: {missing}",
+        f"{whole.segments[4]}: {missing}",
+    ]
 
 
 def test_a_trail_without_digests_is_a_violation_only_where_the_policy_wants_them(spark, trail, read) -> None:

@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_audit.audit import audit
+from spark_audit.controls import digests
 from spark_audit.controls.catalogue import CONTROLS
 from spark_audit.ingest import ingestion
 from spark_audit.ingest.ingestion import ChangedSegment, NotATrail, compacted, copy_digests, new_segments, small_files
@@ -192,6 +193,37 @@ def test_an_audit_of_parquet_finds_what_an_audit_of_the_trails_finds(spark, trai
         for control in of_parquet.controls
     }
     assert (of_parquet.scope.lines, of_parquet.scope.records) == (of_trails.scope.lines, of_trails.scope.records)
+
+
+def _of_digests(spark: SparkSession, folder: Path) -> list[str]:
+    """What the control of digests finds in what was ingested."""
+    material = parquet_material(spark, folder, selected(folder, EVERYTHING))
+    assert material.digests is not None
+    found = digests.find(digests.beside_segments(material.digests, material.lines), required=False).collect()
+    return [f"{row['subject']}: {row['detail']}" for row in found]
+
+
+def test_a_last_segment_that_was_taken_away_before_is_missed_by_its_digest(spark, signed, tmp_path: Path) -> None:
+    for _ in range(2):
+        signed.records(2), signed.close()
+    _ingest(spark, tmp_path / "whole", signed.folder)
+    assert _of_digests(spark, tmp_path / "whole") == []
+    (signed.folder / f"{signed.segments[1]}.jsonl").unlink()
+    _ingest(spark, tmp_path / "cut", signed.folder)
+    assert _of_digests(spark, tmp_path / "cut") == [f"{signed.segments[1]}: it is missing: its digest is there"]
+
+
+@pytest.mark.parametrize("ending", [".open", ".jsonl", ".jsonl.gz"])
+def test_a_segment_that_is_closed_while_others_are_measured_is_not_missing(
+    spark, signed, tmp_path: Path, monkeypatch, ending: str
+) -> None:
+    signed.records(2), signed.close()
+    measured = list(Measuring().closed_segments(signed.folder))
+    signed.records(2), signed.close(ending), signed.digest("interval")
+    monkeypatch.setattr(Measuring, "closed_segments", lambda _self, _folder: iter(measured))
+    _ingest(spark, tmp_path / "to", signed.folder)
+    assert [path.name for path in (tmp_path / "to" / "digests" / GATEWAY).iterdir()] == ["000000000001.digest"]
+    assert _of_digests(spark, tmp_path / "to") == []
 
 
 def _silent(_line: str) -> None:
