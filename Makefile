@@ -57,6 +57,7 @@ setup: ## set up everything for tests and work on the code
 	@$(environment) audit test
 	@deploy/setup/java.sh
 	@deploy/setup/mosquitto-clients.sh
+	@deploy/setup/mqtt-js.sh
 	@deploy/setup/ibm-mq-stand-in.sh
 
 lock: ## make the lock files anew from pyproject.toml and requirements/*.in

@@ -70,6 +70,7 @@ def test_the_papers_are_there(root: Path, name: str) -> None:
         "deploy/setup/environment.sh",
         "deploy/setup/java.sh",
         "deploy/setup/mosquitto-clients.sh",
+        "deploy/setup/mqtt-js.sh",
         "deploy/setup/ibm-mq-stand-in.sh",
     ],
 )

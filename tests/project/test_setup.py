@@ -1,5 +1,6 @@
 """The set-up scripts: which Python and which Java they take, and what they say when there is none."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -88,7 +89,7 @@ def test_java_is_looked_for_again_when_java_home_changes(clone: Path, tmp_path: 
 
 @pytest.mark.parametrize(
     "script",
-    ["environment.sh", "java.sh", "mosquitto-clients.sh", "ibm-mq-stand-in.sh", "lock.sh", "debian.sh"],
+    ["environment.sh", "java.sh", "mosquitto-clients.sh", "mqtt-js.sh", "ibm-mq-stand-in.sh", "lock.sh", "debian.sh"],
 )
 def test_scripts_are_valid_posix_shell(root: Path, script: str) -> None:
     run = subprocess.run(["sh", "-n", str(root / "deploy/setup" / script)], capture_output=True, text=True, check=False)
@@ -116,3 +117,54 @@ def test_without_a_compiler_the_stand_in_for_ibm_mq_is_left_out_and_says_why(roo
     needed = "a C compiler and Python's headers are needed (apt-get install gcc libc6-dev python3-dev)"
     assert f"set-up: {needed}: the tests of IBM MQ over the stand-in are skipped" in run.stdout
     assert (clone / ".venv/ibm-mq-stand-in/unavailable").read_text().strip() == needed
+
+
+MQTT_JS = "tests/end_to_end/clients/mqtt_js"
+NODE_NEEDED = "Node.js 18 or later with npm is needed (apt-get install nodejs npm)"
+
+
+def _with_mqtt_js(root: Path, clone: Path, **programs: str) -> Path:
+    """The clone gets what mqtt-js.sh reads, and a PATH of its own, with further programs by their scripts."""
+    (clone / MQTT_JS).mkdir(parents=True)
+    for name in ("package.json", "package-lock.json"):
+        shutil.copy(root / MQTT_JS / name, clone / MQTT_JS)
+    path = clone / "bin"
+    path.mkdir()
+    for name in ("sh", "dirname", "cat", "cksum", "cp", "rm", "mkdir", "id"):
+        (path / name).symlink_to(str(shutil.which(name)))
+    for name, script in programs.items():
+        _write_program(path / name, script)
+    return path
+
+
+@pytest.mark.parametrize("node", ["", "exit 1"], ids=["no Node.js", "an old Node.js"])
+def test_without_node_mqtt_js_is_left_out_and_says_why(root: Path, clone: Path, node: str) -> None:
+    path = _with_mqtt_js(root, clone, **({"node": node, "npm": "exit 0"} if node else {}))
+    first, second = (_run(clone, "mqtt-js.sh", PATH=str(path)) for _ in range(2))
+    assert first.returncode == 0, first.stderr
+    assert f"set-up: {NODE_NEEDED}: the tests with MQTT.js are skipped" in first.stdout
+    assert (clone / ".venv/mqtt-js/unavailable").read_text().strip() == NODE_NEEDED
+    assert (second.returncode, second.stdout) == (0, "")
+
+
+def test_mqtt_js_is_left_out_where_npm_has_no_network(root: Path, clone: Path) -> None:
+    path = _with_mqtt_js(root, clone, node="exit 0", npm="echo 'no network' >&2; exit 1")
+    run = _run(clone, "mqtt-js.sh", PATH=str(path))
+    assert run.returncode == 0, run.stderr
+    assert "set-up: npm could not install MQTT.js (.venv/mqtt-js/npm.log says why" in run.stdout
+    assert (clone / ".venv/mqtt-js/npm.log").read_text() == "no network\n"
+
+
+def test_mqtt_js_is_installed_once(root: Path, clone: Path) -> None:
+    path = _with_mqtt_js(root, clone, node="exit 0", npm='echo "$@" >>calls')
+    runs = [_run(clone, "mqtt-js.sh", PATH=str(path)) for _ in range(2)]
+    assert [(run.returncode, run.stdout) for run in runs] == [(0, "set-up: MQTT.js\n"), (0, "")]
+    (call,) = (clone / "calls").read_text().splitlines()
+    assert call.startswith("ci --prefix .venv/mqtt-js --ignore-scripts")
+
+
+def test_the_lock_file_of_mqtt_js_has_hashes_and_names_no_place(root: Path) -> None:
+    lock = json.loads((root / MQTT_JS / "package-lock.json").read_text())
+    packages = {name: package for name, package in lock["packages"].items() if name}
+    assert all(package["integrity"].startswith("sha512-") for package in packages.values())
+    assert not any("resolved" in package for package in packages.values())
