@@ -12,6 +12,9 @@ from gateway.bridge.replies import Replies
 from gateway.bridge.requests import Requests
 from gateway.bridge.routes import Routes
 from gateway.bridge.sessions import Sessions
+from gateway.bridge.shared_deliveries import SharedDeliveries
+from gateway.bridge.shared_groups import SharedGroups
+from gateway.bridge.shared_subscriptions import AllSubscribers, SharedSubscriptions
 from gateway.bridge.subscriptions import Subscriptions
 from gateway.bridge.to_mq import ToMq
 from gateway.bridge.to_mqtt import ToMqtt
@@ -51,22 +54,34 @@ def build_bridge(
     publications = Publications(own_name=engine.name, queue_name=subscriber_queue.name, routes=routes)
     replies = Replies(engine, reply_queue, stream_name=stream, counts=counts, routes=routes, targets=reached)
     requests = Requests(engine, commands=commands, to_target=to_target)
+    groups = SharedGroups(engine, sessions)
     registrations = Registrations(
-        engine, sessions, requests, replies, routes=routes, targets=reached, call_soon=call_soon
+        engine,
+        AllSubscribers(sessions, groups),
+        requests,
+        replies,
+        routes=routes,
+        targets=reached,
+        call_soon=call_soon,
+    )
+    to_mqtt = ToMqtt(engine, sessions, subscriber_queue, publications=publications, counts=counts, call_soon=call_soon)
+    shared = SharedSubscriptions(
+        engine, groups, registrations, SharedDeliveries(engine, groups, subscriber_queue, to_mqtt)
     )
     return Bridge(
         engine,
         sessions=sessions,
         to_mq=to_mq,
-        to_mqtt=ToMqtt(
-            engine, sessions, subscriber_queue, publications=publications, counts=counts, call_soon=call_soon
-        ),
+        to_mqtt=to_mqtt,
         replies=replies,
         registrations=registrations,
+        groups=groups,
+        shared=shared,
         subscriptions=Subscriptions(
             engine,
             sessions,
             registrations,
+            shared,
             replies,
             answer_timeout_s=answer_timeout_s,
             maximum_subscriptions=maximum_subscriptions,

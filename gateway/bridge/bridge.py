@@ -18,6 +18,8 @@ from gateway.bridge.presences import Presences
 from gateway.bridge.registrations import Registrations
 from gateway.bridge.replies import Replies
 from gateway.bridge.sessions import ClientSession, Sessions
+from gateway.bridge.shared_groups import SharedGroups
+from gateway.bridge.shared_subscriptions import SharedSubscriptions
 from gateway.bridge.subscriptions import FAILURE, Subscriptions
 from gateway.bridge.to_mq import ToMq
 from gateway.bridge.to_mqtt import ToMqtt
@@ -60,7 +62,6 @@ _SWEEP_US: Final = 60_000_000
 #: MQTT 3.1 has no SUBACK code for failure.
 _FIRST_LEVEL_WITH_FAILURE: Final = 4
 _FIRST_LEVEL_WITH_PROPERTIES: Final = 5
-_WITHOUT_SHARES: Final = ConnackProperties(shared_subscription_available=False)
 
 #: Stands for the disk among the names of targets, which have no small letters.
 _DISK: Final = "disk"
@@ -83,6 +84,8 @@ class Bridge:
         to_mqtt: ToMqtt,
         replies: Replies,
         registrations: Registrations,
+        groups: SharedGroups,
+        shared: SharedSubscriptions,
         subscriptions: Subscriptions,
         login: Login,
         counts: Counts,
@@ -93,6 +96,8 @@ class Bridge:
         self._to_mqtt = to_mqtt
         self._replies = replies
         self._registrations = registrations
+        self._groups = groups
+        self._shared = shared
         self._subscriptions = subscriptions
         self._login = login
         self._counts = counts
@@ -105,6 +110,7 @@ class Bridge:
             to_mq=to_mq,
             to_mqtt=to_mqtt,
             registrations=registrations,
+            shared=shared,
             replies=replies,
         )
         self._confirmations = Confirmations()
@@ -132,10 +138,12 @@ class Bridge:
     def load(self) -> None:
         """Takes up every session of the store; connections that died with the gateway end now, wills included."""
         self._sessions.load()
+        self._groups.load()
         self._to_mq.load(self._sessions)
         self._to_mqtt.load()
+        self._shared.load()
         for session in self._sessions:
-            self._registrations.restore(session)
+            self._registrations.restore(session, session.subscriptions)
             self._endings.restore(session)
         self._registrations.reconcile()
         self._replies.read()
@@ -293,7 +301,7 @@ class Bridge:
         self._sessions.save(unit, session)
         self._endings.note(unit, session, "opened" if existing is None else "resumed", now_us)
         session_present = existing is not None and event.level >= _FIRST_LEVEL_WITH_FAILURE
-        told = _WITHOUT_SHARES
+        told = ConnackProperties()
         if not event.client_identifier and event.level >= _FIRST_LEVEL_WITH_PROPERTIES:
             told = told._replace(assigned_client_identifier=client)
         self._engine.submit(unit, lambda done: self._accepted(done, link, session, session_present, told))

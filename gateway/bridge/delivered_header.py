@@ -38,7 +38,11 @@ def header_with_properties(
     """The header of a PUBLISH; None where the packet is larger than the client takes."""
     retain = publication.is_retained
     identifiers: tuple[int, ...] = ()
-    if session.wishes and (found := session.entitlement(topic, is_own=is_own(session, message, publication))):
+    if message.descriptor.correl_id != session.correl_id:
+        if (shared := session.shared.get(message.descriptor.correl_id)) is not None:
+            identifiers = (shared.wishes.identifier,) if shared.wishes.identifier else ()
+            retain = retain or (shared.wishes.retain_as_published and _had_retain(message, publication))
+    elif session.wishes and (found := session.entitlement(topic, is_own=is_own(session, message, publication))):
         identifiers = found.identifiers
         retain = retain or (found.retain_as_published and _had_retain(message, publication))
     assert session.link is not None

@@ -13,6 +13,7 @@ from gateway.audit_trail.notes import NoteKind
 from gateway.bridge.registrations import Registrations
 from gateway.bridge.replies import Replies
 from gateway.bridge.sessions import ClientSession, Sessions
+from gateway.bridge.shared_subscriptions import SharedSubscriptions
 from gateway.bridge.to_mq import ToMq
 from gateway.bridge.to_mqtt import ToMqtt
 from gateway.mqtt.packets import PacketType
@@ -36,6 +37,7 @@ class Endings:
         to_mq: ToMq,
         to_mqtt: ToMqtt,
         registrations: Registrations,
+        shared: SharedSubscriptions,
         replies: Replies,
     ) -> None:
         self._engine = engine
@@ -43,6 +45,7 @@ class Endings:
         self._to_mq = to_mq
         self._to_mqtt = to_mqtt
         self._registrations = registrations
+        self._shared = shared
         self._replies = replies
         self._stop_listening: dict[ClientSession, Callable[[], None]] = {}
         #: Sessions without a connection for which something falls due.
@@ -172,6 +175,7 @@ class Endings:
         """DeregSub with DeregAll, and nothing of the session stays."""
         self._due.discard(session)
         self._registrations.end(unit, session, packet_type, now_us)
+        self._shared.end_session(unit, session, packet_type, now_us)
         self._to_mqtt.discard(unit, session)
         self._sessions.end(unit, session)
         self.note(unit, session, "ended", now_us)

@@ -6,7 +6,7 @@ The broker copies it to every copy and answer. It never leaves the store, so wha
 import struct
 from typing import Final
 
-from gateway.bridge.sessions import ClientSession
+from gateway.bridge.subscriber import Subscriber
 from mq_adapters.message import Message
 
 #: Private origin of a message: session epoch, exchange, packet identifier, QoS and RETAIN; the client follows.
@@ -35,6 +35,6 @@ def published_retain(message: Message) -> bool:
     return len(message.origin) >= ORIGIN.size and message.origin[ORIGIN.size - 1] & RETAIN != 0
 
 
-def own_origin(session: ClientSession) -> bytes:
-    """The private origin of a session's command that is no publication."""
-    return ORIGIN.pack(session.epoch, 0, 0, 1) + session.origin_suffix
+def own_origin(subscriber: Subscriber) -> bytes:
+    """The private origin of a command that is no publication."""
+    return ORIGIN.pack(subscriber.epoch, 0, 0, 1) + subscriber.origin_suffix

@@ -2,7 +2,7 @@
 
 from gateway.audit_trail.notes import NoteKind, Translation, with_level
 from gateway.bridge.carrier import carrier_folder
-from gateway.bridge.sessions import ClientSession
+from gateway.bridge.subscriber import Subscriber
 from gateway.bridge.target_messages import APPLICATION_NAME
 from mappings.command import Command, Dialect, Publish, write_command
 from mappings.header_chain import FORMAT_MQRFH, FORMAT_MQRFH2
@@ -21,7 +21,7 @@ from mq_adapters.message import (
 
 def note_request(
     unit: UnitOfWork,
-    session: ClientSession,
+    session: Subscriber,
     packet: tuple[int, int, bytes],
     payload: tuple[int, bytes],
     number: int,

@@ -97,8 +97,9 @@ class Publications:
                 self._kept[key] = found
         return found
 
-    def sheet(self, correl_id: bytes, publication: Publication, message: Message) -> Arrival:
-        """The audit's fact sheet of a publication as the session with that CorrelId gets it."""
+    def sheet(self, publication: Publication, message: Message) -> Arrival:
+        """The audit's fact sheet of a publication as it came for the subscriber with the message's CorrelId."""
+        correl_id = message.descriptor.correl_id
         key = (publication, correl_id)
         sheet = self._sheets.get(key)
         if sheet is None:

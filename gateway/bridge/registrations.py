@@ -21,7 +21,7 @@ from gateway.audit_trail.notes import NoteKind
 from gateway.bridge.replies import Replies
 from gateway.bridge.requests import PacketPart, Requests
 from gateway.bridge.routes import EMBEDDED, Destination, Registration, Routes, route_of
-from gateway.bridge.sessions import ClientSession, Sessions
+from gateway.bridge.subscriber import Subscriber, Subscribers
 from gateway.channels.target import Target
 from gateway.config import RouteSettings
 from gateway.mqtt.packets import PacketType
@@ -60,7 +60,7 @@ class Registrations:
     def __init__(
         self,
         engine: Engine,
-        sessions: Sessions,
+        subscribers: Subscribers,
         requests: Requests,
         replies: Replies,
         *,
@@ -69,7 +69,7 @@ class Registrations:
         call_soon: Callable[[Callable[[], None]], object],
     ) -> None:
         self._engine = engine
-        self._sessions = sessions
+        self._subscribers = subscribers
         self._requests = requests
         self._replies = replies
         self._routes = routes
@@ -78,7 +78,7 @@ class Registrations:
         self._destinations = {each.key: each for each in routes.destinations}
         self._generations = {name: self._known_generation(target) for name, target in self._targets.items()}
         #: Sessions whose row and whose destinations have to be made equal.
-        self._due: deque[ClientSession] = deque()
+        self._due: deque[Subscriber] = deque()
         self._is_renewing = False
         for target in self._targets.values():
             target.on_new_queue_manager.append(self._on_new_queue_manager(target))
@@ -99,7 +99,7 @@ class Registrations:
     def register(
         self,
         unit: UnitOfWork,
-        session: ClientSession,
+        subscriber: Subscriber,
         wanted: tuple[Registration, ...],
         packet: PacketPart,
         now_us: int,
@@ -110,24 +110,24 @@ class Registrations:
         then nothing is registered.
         """
         asked: list[tuple[bytes, Destination]] = []
-        self._hold(session, wanted)
+        self._hold(subscriber, wanted)
         try:
             for each in wanted:
-                msg_id = self._requests.register(unit, session, each, packet, now_us)
+                msg_id = self._requests.register(unit, subscriber, each, packet, now_us)
                 asked.append((msg_id, each.destination))
-                self._requests.request_updates(unit, session, each, packet, now_us)
+                self._requests.request_updates(unit, subscriber, each, packet, now_us)
         except (MappingError, QueueManagerError):
             told = {destination for _, destination in asked}
-            unneeded = self.let_go(session, wanted)
-            self.deregister(unit, session, [each for each in unneeded if each.destination in told], packet, now_us)
+            unneeded = self.let_go(subscriber, wanted)
+            self.deregister(unit, subscriber, [each for each in unneeded if each.destination in told], packet, now_us)
             raise
         return asked
 
-    def let_go(self, session: ClientSession, wanted: Iterable[Registration]) -> list[Registration]:
+    def let_go(self, subscriber: Subscriber, wanted: Iterable[Registration]) -> list[Registration]:
         """Takes one count off each pattern; what nobody of the session needs any more, to be deregistered."""
         unneeded = []
         for each in wanted:
-            counts = session.emitted.get(each.destination.key, {})
+            counts = subscriber.emitted.get(each.destination.key, {})
             last = tuple(pattern for pattern in each.patterns if _count_down(counts, pattern))
             if last:
                 unneeded.append(
@@ -138,7 +138,7 @@ class Registrations:
     def deregister(
         self,
         unit: UnitOfWork,
-        session: ClientSession,
+        subscriber: Subscriber,
         unneeded: Iterable[Registration],
         packet: PacketPart,
         now_us: int,
@@ -146,48 +146,51 @@ class Registrations:
         """DeregSub at each destination; MsgId and destination of each that a queue here has taken."""
         told: list[tuple[bytes, Destination]] = []
         for each in unneeded:
-            with _staying_registered(session, each.destination):
-                told.append((self._requests.deregister(unit, session, each, packet, now_us), each.destination))
+            with _staying_registered(subscriber, each.destination):
+                told.append((self._requests.deregister(unit, subscriber, each, packet, now_us), each.destination))
         return told
 
-    def undo(self, unit: UnitOfWork, session: ClientSession, unneeded: Iterable[Registration]) -> None:
+    def undo(self, unit: UnitOfWork, subscriber: Subscriber, unneeded: Iterable[Registration]) -> None:
         """DeregSub for what no UNSUBSCRIBE asked for."""
-        for msg_id, destination in self.deregister(unit, session, unneeded, _NO_UNSUBSCRIBE, self._engine.now_us()):
+        for msg_id, destination in self.deregister(unit, subscriber, unneeded, _NO_UNSUBSCRIBE, self._engine.now_us()):
             if destination.target is None:
                 self._replies.expect(msg_id, lambda _response: None)
 
-    def end(self, unit: UnitOfWork, session: ClientSession, packet_type: int, now_us: int) -> None:
-        """The session ends: DeregSub with DeregAll wherever it may be registered."""
-        if session.may_be_registered:
-            with _staying_registered(session, EMBEDDED):
-                self._requests.deregister_all(unit, session, packet_type, now_us, EMBEDDED)
+    def end(self, unit: UnitOfWork, subscriber: Subscriber, packet_type: int, now_us: int) -> None:
+        """The session or group ends: DeregSub with DeregAll wherever it may be registered."""
+        if subscriber.may_be_registered:
+            with _staying_registered(subscriber, EMBEDDED):
+                self._requests.deregister_all(unit, subscriber, packet_type, now_us, EMBEDDED)
         ended: set[tuple[str, str | None]] = set()
-        for key in session.generations:
+        for key in subscriber.generations:
             destination = self._destination(key)
             if destination is None or destination.target is None:
                 continue
             space = (destination.target.name, destination.stream_name)
             if space not in ended:
                 ended.add(space)
-                with _staying_registered(session, destination):
-                    self._requests.deregister_all(unit, session, packet_type, now_us, destination)
+                with _staying_registered(subscriber, destination):
+                    self._requests.deregister_all(unit, subscriber, packet_type, now_us, destination)
 
     # -- at the start, and for another queue manager -------------------------------------------------------------------
 
-    def restore(self, session: ClientSession) -> None:
-        """Counts what stands behind the subscriptions of a session that was loaded; `reconcile` does the rest."""
-        stored = session.stored_registrations or {}
-        for topic_filter in session.subscriptions:
-            self._hold(session, self.of(topic_filter))
+    def restore(self, subscriber: Subscriber, topic_filters: Iterable[str]) -> None:
+        """Counts what stands behind the filters of a subscriber that was loaded; `reconcile` does the rest.
+
+        A filter stands there as often as it counts.
+        """
+        stored = subscriber.stored_registrations or {}
+        for topic_filter in topic_filters:
+            self._hold(subscriber, self.of(topic_filter))
         for key, (generation, _) in stored.items():
-            session.generations[key] = generation
+            subscriber.generations[key] = generation
         has_other_patterns = any(
-            set(stored.get(key, (0, []))[1]) != set(session.emitted.get(key, ())) for key in session.generations
+            set(stored.get(key, (0, []))[1]) != set(subscriber.emitted.get(key, ())) for key in subscriber.generations
         )
-        if has_other_patterns or self._is_behind(session):
-            self._due.append(session)
+        if has_other_patterns or self._is_behind(subscriber):
+            self._due.append(subscriber)
         else:
-            session.stored_registrations = None
+            subscriber.stored_registrations = None
 
     def reconcile(self) -> None:
         """Registers and deregisters what rows and subscriptions differ in: after every session was restored, and by and
@@ -207,7 +210,7 @@ class Registrations:
             packed = ormsgpack.packb([_GENERATION_VERSION, generation.number, generation.identifier])
             unit.set_state(StateSpace.GATEWAY, _GENERATION_KEY + target.name.encode(), packed)
             if not is_first:
-                self._due.extend(session for session in self._sessions if self._is_behind(session))
+                self._due.extend(each for each in self._subscribers if self._is_behind(each))
                 _log.warning("subscriptions due anew target=%s sessions=%s", target.name, len(self._due))
                 self._renew()
 
@@ -225,63 +228,63 @@ class Registrations:
             return
         unit = self._engine.begin()
         for _ in range(min(_SESSIONS_AT_ONCE, len(self._due))):
-            session = self._due.popleft()
-            if self._sessions.get(session.client) is session and not self._is_renewed(unit, session):
-                self._due.appendleft(session)
+            subscriber = self._due.popleft()
+            if self._subscribers.knows(subscriber) and not self._is_renewed(unit, subscriber):
+                self._due.appendleft(subscriber)
                 self._engine.submit(unit)
                 return
         self._engine.submit(unit, lambda _unit: self._renew())
 
-    def _is_renewed(self, unit: UnitOfWork, session: ClientSession) -> bool:
+    def _is_renewed(self, unit: UnitOfWork, subscriber: Subscriber) -> bool:
         """Renews a session; False where a queue here takes no command: what was put of it does no harm twice."""
-        before = dict(session.generations), session.stored_registrations
+        before = dict(subscriber.generations), subscriber.stored_registrations
         try:
-            self._renew_session(unit, session)
+            self._renew_session(unit, subscriber)
         except QueueManagerError as error:
-            session.generations, session.stored_registrations = before
+            subscriber.generations, subscriber.stored_registrations = before
             _log.error(
-                "registrations not renewed client=%s sessions=%s reason=%s", session.client, len(self._due), error
+                "registrations not renewed client=%s sessions=%s reason=%s", subscriber.client, len(self._due), error
             )
             return False
         return True
 
-    def _renew_session(self, unit: UnitOfWork, session: ClientSession) -> None:
+    def _renew_session(self, unit: UnitOfWork, subscriber: Subscriber) -> None:
         """Says what is missing, takes back what is too much, and writes both into the session's row."""
         now_us = self._engine.now_us()
-        stored, session.stored_registrations = session.stored_registrations, None
-        for key in {**session.emitted, **session.generations}:
+        stored, subscriber.stored_registrations = subscriber.stored_registrations, None
+        for key in {**subscriber.emitted, **subscriber.generations}:
             destination = self._destination(key)
             if destination is None or destination.target is None:
-                session.generations.pop(key, None)
+                subscriber.generations.pop(key, None)
                 continue
             current = self._generations[destination.target.name].number
             known: list[str] = []
-            if session.generations.get(key) == current:
+            if subscriber.generations.get(key) == current:
                 if stored is None:
                     continue  # the row says what is registered
                 known = stored.get(key, (current, []))[1]
-            session.generations[key] = current
-            self._repair(unit, session, destination, known, now_us)
-        self._sessions.save(unit, session)
+            subscriber.generations[key] = current
+            self._repair(unit, subscriber, destination, known, now_us)
+        self._subscribers.save(unit, subscriber)
 
     def _repair(
         self,
         unit: UnitOfWork,
-        session: ClientSession,
+        subscriber: Subscriber,
         destination: Destination,
         known: list[str],
         now_us: int,
     ) -> None:
-        wanted = session.emitted.get(destination.key, {})
+        wanted = subscriber.emitted.get(destination.key, {})
         for patterns in _portions([pattern for pattern in wanted if pattern not in known]):
             missing = Registration(destination=destination, topic_filters=(), patterns=patterns)
-            msg_id = self._requests.register(unit, session, missing, _NO_SUBSCRIBE, now_us, anew=True)
-            self._replies.expect(msg_id, self.late_refusal(session, " ".join(patterns)))
+            msg_id = self._requests.register(unit, subscriber, missing, _NO_SUBSCRIBE, now_us, anew=True)
+            self._replies.expect(msg_id, self.late_refusal(subscriber, " ".join(patterns)))
         for patterns in _portions([pattern for pattern in known if pattern not in wanted]):
             surplus = Registration(destination=destination, topic_filters=(), patterns=patterns)
-            self._requests.deregister(unit, session, surplus, _NO_UNSUBSCRIBE, now_us)
+            self._requests.deregister(unit, subscriber, surplus, _NO_UNSUBSCRIBE, now_us)
 
-    def late_refusal(self, session: ClientSession, topic_filter: str) -> Callable[[Response | None], None]:
+    def late_refusal(self, subscriber: Subscriber, topic_filter: str) -> Callable[[Response | None], None]:
         """What becomes of the answer to a registration that was granted already: a refusal can only be told."""
 
         def answered(response: Response | None) -> None:
@@ -290,12 +293,12 @@ class Registrations:
             reason_code = response.reasons[0].reason_code if response is not None and response.reasons else 0
             _log.warning(
                 "granted subscription refused client=%s filter=%s reason_code=%s",
-                session.client,
+                subscriber.client,
                 topic_filter,
                 reason_code,
             )
             unit = self._engine.begin()
-            who = (self._engine.now_us(), session.client, session.epoch, 0)
+            who = (self._engine.now_us(), subscriber.client, subscriber.epoch, 0)
             reason = f"{topic_filter}, which was granted before the answer was there"
             unit.notes.append((NoteKind.REFUSED, *who, RegisterSubscriber.verb, 0, reason_code, reason))
             self._engine.submit(unit)
@@ -304,18 +307,18 @@ class Registrations:
 
     # -- inside --------------------------------------------------------------------------------------------------------
 
-    def _hold(self, session: ClientSession, wanted: Iterable[Registration]) -> None:
+    def _hold(self, subscriber: Subscriber, wanted: Iterable[Registration]) -> None:
         for each in wanted:
-            counts = session.emitted.setdefault(each.destination.key, {})
+            counts = subscriber.emitted.setdefault(each.destination.key, {})
             for pattern in each.patterns:
                 counts[pattern] = counts.get(pattern, 0) + 1
             if each.destination.target is not None:
                 current = self._generations[each.destination.target.name].number
-                session.generations.setdefault(each.destination.key, current)
+                subscriber.generations.setdefault(each.destination.key, current)
 
-    def _is_behind(self, session: ClientSession) -> bool:
+    def _is_behind(self, subscriber: Subscriber) -> bool:
         """Whether the session is registered at another queue manager than its target's, or at no target."""
-        for key, generation in session.generations.items():
+        for key, generation in subscriber.generations.items():
             destination = self._destination(key)
             if destination is None or destination.target is None:
                 return True
@@ -344,13 +347,13 @@ class Registrations:
 
 
 @contextmanager
-def _staying_registered(session: ClientSession, destination: Destination) -> Iterator[None]:
+def _staying_registered(subscriber: Subscriber, destination: Destination) -> Iterator[None]:
     """Where a queue here takes no DeregSub, the session ends and its publications are discarded all the same."""
     try:
         yield
     except QueueManagerError as error:
         where = destination.key or "here"
-        _log.error("deregistration not put client=%s destination=%r reason=%s", session.client, where, str(error))
+        _log.error("deregistration not put client=%s destination=%r reason=%s", subscriber.client, where, str(error))
 
 
 def _count_down(counts: dict[str, int], pattern: str) -> bool:

@@ -10,7 +10,7 @@ from typing import Final
 from gateway.bridge.origin import own_origin
 from gateway.bridge.own_commands import OwnCommands, note_request
 from gateway.bridge.routes import EMBEDDED, Destination, Registration
-from gateway.bridge.sessions import ClientSession
+from gateway.bridge.subscriber import Subscriber
 from gateway.bridge.to_target import ToTarget
 from mappings.command import DeregisterSubscriber, RegisterSubscriber
 from mappings.options import RegistrationOption
@@ -20,6 +20,7 @@ from mq_adapters.message import MQMT_DATAGRAM, MQMT_REQUEST, Message
 
 _NO_PAYLOAD: Final = (0, b"")
 _SUBSCRIBER: Final = RegistrationOption.CORREL_ID_AS_IDENTITY | RegistrationOption.INFORM_IF_RETAINED
+_WITHOUT_RETAINED: Final = _SUBSCRIBER | RegistrationOption.NEW_PUBLICATIONS_ONLY
 
 #: Packet type, packet identifier, and what of the packet asked for a command.
 PacketPart = tuple[int, int, bytes]
@@ -37,7 +38,7 @@ class Requests:
     def register(
         self,
         unit: UnitOfWork,
-        session: ClientSession,
+        subscriber: Subscriber,
         wanted: Registration,
         packet: PacketPart,
         now_us: int,
@@ -46,61 +47,61 @@ class Requests:
     ) -> bytes:
         """RegSub at one destination; returns the MsgId that the answer carries as CorrelId.
 
-        `anew`: the session has it already, and no SUBSCRIBE asked; for a target.
+        `anew`: the subscriber has it already, and no SUBSCRIBE asked; for a target.
         """
         if wanted.destination.target is not None:
-            origin = own_origin(session)
-            number, sheet, msg_id = self._to_target.register(unit, session, wanted, origin=origin, anew=anew)
-            note_request(unit, session, packet, _NO_PAYLOAD, number, sheet, now_us)
+            origin = own_origin(subscriber)
+            number, sheet, msg_id = self._to_target.register(unit, subscriber, wanted, origin=origin, anew=anew)
+            note_request(unit, subscriber, packet, _NO_PAYLOAD, number, sheet, now_us)
             return msg_id
         command = RegisterSubscriber(
             topics=wanted.patterns,
-            registration_options=_SUBSCRIBER,
+            registration_options=_SUBSCRIBER if subscriber.takes_retained else _WITHOUT_RETAINED,
             queue_name=self._commands.subscriber_queue,
             queue_manager_name=self._commands.queue_manager_name,
         )
-        return self._request(unit, session, command, packet, now_us)
+        return self._request(unit, subscriber, command, packet, now_us)
 
     def request_updates(
-        self, unit: UnitOfWork, session: ClientSession, registered: Registration, packet: PacketPart, now_us: int
+        self, unit: UnitOfWork, subscriber: Subscriber, registered: Registration, packet: PacketPart, now_us: int
     ) -> None:
         """ReqUpdate at a target for each pattern that its broker had already, where only that brings retained ones."""
         target = registered.destination.target
-        if target is None or target.retained_again != "request_update":
+        if target is None or target.retained_again != "request_update" or not subscriber.takes_retained:
             return
-        counts = session.emitted[registered.destination.key]
+        counts = subscriber.emitted[registered.destination.key]
         for pattern in (pattern for pattern in registered.patterns if counts[pattern] > 1):
-            origin = own_origin(session)
-            number, sheet = self._to_target.request_update(unit, session, registered, pattern, origin=origin)
-            note_request(unit, session, packet, _NO_PAYLOAD, number, sheet, now_us)
+            origin = own_origin(subscriber)
+            number, sheet = self._to_target.request_update(unit, subscriber, registered, pattern, origin=origin)
+            note_request(unit, subscriber, packet, _NO_PAYLOAD, number, sheet, now_us)
 
     def deregister(
-        self, unit: UnitOfWork, session: ClientSession, unwanted: Registration, packet: PacketPart, now_us: int
+        self, unit: UnitOfWork, subscriber: Subscriber, unwanted: Registration, packet: PacketPart, now_us: int
     ) -> bytes:
         """DeregSub for patterns that were registered; returns its MsgId."""
         if unwanted.destination.target is not None:
-            return self._deregister_at_target(unit, session, unwanted, packet, now_us)
+            return self._deregister_at_target(unit, subscriber, unwanted, packet, now_us)
         command = DeregisterSubscriber(
             topics=unwanted.patterns,
             registration_options=RegistrationOption.CORREL_ID_AS_IDENTITY,
             queue_name=self._commands.subscriber_queue,
             queue_manager_name=self._commands.queue_manager_name,
         )
-        return self._request(unit, session, command, packet, now_us)
+        return self._request(unit, subscriber, command, packet, now_us)
 
     def deregister_all(
         self,
         unit: UnitOfWork,
-        session: ClientSession,
+        subscriber: Subscriber,
         packet_type: int,
         now_us: int,
         destination: Destination = EMBEDDED,
     ) -> None:
-        """DeregSub with DeregAll at the end of a session; only a refusal is answered."""
+        """DeregSub with DeregAll at the end of a session or group; only a refusal is answered."""
         packet = (packet_type, 0, b"")
         if destination.target is not None:
             everything = Registration(destination=destination, topic_filters=(), patterns=())
-            self._deregister_at_target(unit, session, everything, packet, now_us)
+            self._deregister_at_target(unit, subscriber, everything, packet, now_us)
             return
         command = DeregisterSubscriber(
             topics=(),
@@ -108,28 +109,28 @@ class Requests:
             queue_name=self._commands.subscriber_queue,
             queue_manager_name=self._commands.queue_manager_name,
         )
-        self._request(unit, session, command, packet, now_us, msg_type=MQMT_DATAGRAM)
+        self._request(unit, subscriber, command, packet, now_us, msg_type=MQMT_DATAGRAM)
 
     def _deregister_at_target(
-        self, unit: UnitOfWork, session: ClientSession, unwanted: Registration, packet: PacketPart, now_us: int
+        self, unit: UnitOfWork, subscriber: Subscriber, unwanted: Registration, packet: PacketPart, now_us: int
     ) -> bytes:
-        number, sheet, msg_id = self._to_target.deregister(unit, session, unwanted, origin=own_origin(session))
-        note_request(unit, session, packet, _NO_PAYLOAD, number, sheet, now_us)
+        number, sheet, msg_id = self._to_target.deregister(unit, subscriber, unwanted, origin=own_origin(subscriber))
+        note_request(unit, subscriber, packet, _NO_PAYLOAD, number, sheet, now_us)
         return msg_id
 
     def _request(
         self,
         unit: UnitOfWork,
-        session: ClientSession,
+        subscriber: Subscriber,
         command: RegisterSubscriber | DeregisterSubscriber,
         packet: PacketPart,
         now_us: int,
         msg_type: int = MQMT_REQUEST,
     ) -> bytes:
-        descriptor = self._commands.descriptor(persistent=True, msg_type=msg_type, correl_id=session.correl_id)
+        descriptor = self._commands.descriptor(persistent=True, msg_type=msg_type, correl_id=subscriber.correl_id)
         header = self._commands.write(command)
-        message = Message(descriptor, header, own_origin(session))
+        message = Message(descriptor, header, own_origin(subscriber))
         number = self._engine.put(unit, self._control, message)
         sheet = self._commands.sheet(command.verb, " ".join(command.topics), self._control, descriptor, header)
-        note_request(unit, session, packet, _NO_PAYLOAD, number, sheet, now_us)
+        note_request(unit, subscriber, packet, _NO_PAYLOAD, number, sheet, now_us)
         return message.msg_id

@@ -70,6 +70,14 @@ class Entitlement(NamedTuple):
     identifiers: tuple[int, ...]
 
 
+class SharedSubscription(NamedTuple):
+    """A session's part in a group that shares a subscription; `topic_filter` is the whole `$share/GROUP/FILTER`."""
+
+    topic_filter: str
+    qos: int
+    wishes: Wishes
+
+
 class HeldPublish(NamedTuple):
     """A QoS 2 PUBLISH between PUBREC and PUBREL; state of the session in SESSION_INCOMING.
 
@@ -153,6 +161,7 @@ class ClientSession:
         "pending_link",
         "retained_marks",
         "rights",
+        "shared",
         "stored_registrations",
         "subscriptions",
         "user",
@@ -194,6 +203,8 @@ class ClientSession:
         self.stored_registrations: StoredRegistrations | None = None
         #: What subscriptions of level 5 ask for beside their QoS, by topic filter; nothing where that is nothing.
         self.wishes: dict[str, Wishes] = {}
+        #: What it shares with others, by CorrelId of the group (shared_groups.py).
+        self.shared: dict[bytes, SharedSubscription] = {}
         #: Of each SUBSCRIBE in this run the number after which retained copies belong to it, and filters that want any.
         self.retained_marks: deque[tuple[int, frozenset[str]]] = deque(maxlen=_RETAINED_MARKS)
         #: SUBSCRIBE and UNSUBSCRIBE packets that wait for the broker; deliveries wait behind them.
@@ -208,6 +219,11 @@ class ClientSession:
     @property
     def client(self) -> str:
         return self.mqtt.client_identifier
+
+    @property
+    def takes_retained(self) -> bool:
+        """Its registrations ask for what is retained."""
+        return True
 
     @property
     def will_delay_s(self) -> int:

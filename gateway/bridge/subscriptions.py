@@ -4,6 +4,9 @@ One RegSub for each topic filter and destination, so that each gets its own answ
 filter that one destination refuses, or does not answer in time, is refused, and taken back where it was registered. A
 target that is away may be answered for (`subscribe_in_outage`): then the filter is granted, and registered when the
 target is back. UNSUBACK waits for the embedded broker alone, and says nothing that an answer could change.
+
+At level 5 a filter `$share/GROUP/FILTER` is registered for its group (shared_subscriptions.py). Before level 5 it is a
+filter like any other: MQTT 3.1.1 knows no shared subscriptions, and its topics may begin with `$share/`.
 """
 
 import logging
@@ -15,11 +18,14 @@ from gateway.bridge.registrations import Registrations
 from gateway.bridge.replies import Replies
 from gateway.bridge.routes import Destination, Registration
 from gateway.bridge.sessions import ClientSession, Sessions, Wishes
+from gateway.bridge.shared_groups import SharedGroup
+from gateway.bridge.shared_subscriptions import SharedSubscriptions
+from gateway.bridge.subscriber import Subscriber
 from gateway.channels.target import Target
 from gateway.mqtt.events import SubscribeReceived, SubscriptionOptions, UnsubscribeReceived
 from gateway.mqtt.packets import PacketType
 from gateway.mqtt.reason_codes import ReasonCode
-from gateway.mqtt.topics import share_of
+from gateway.mqtt.topics import Share, share_of
 from mappings.command import Completion, Response
 from mappings.errors import MappingError
 from mq_adapters.embedded.engine import Engine
@@ -48,6 +54,7 @@ class _Packet:
         "answered",
         "deadline_us",
         "failed",
+        "groups",
         "packet_identifier",
         "refused_at",
         "registered",
@@ -78,6 +85,8 @@ class _Packet:
         self.waiting: dict[bytes, tuple[str, Destination]] = {}
         #: What counts as registered for each filter, until it is granted or taken back.
         self.registered: dict[str, tuple[Registration, ...]] = {}
+        #: The groups of shared subscriptions, by the filter that names them.
+        self.groups: dict[str, SharedGroup] = {}
         #: Filters that were refused, each with its reason code, and where.
         self.failed: dict[str, ReasonCode] = {}
         #: Reason code of each filter of an UNSUBSCRIBE.
@@ -85,6 +94,10 @@ class _Packet:
         #: What level 5 asks for beside the QoS, by filter.
         self.wishes: dict[str, Wishes] = {}
         self.refused_at: set[tuple[str, Destination]] = set()
+
+    def subscriber(self, topic_filter: str) -> Subscriber:
+        """For whom a filter is registered."""
+        return self.groups.get(topic_filter, self.session)
 
     @property
     def return_codes(self) -> bytes:
@@ -103,6 +116,7 @@ class Subscriptions:
         engine: Engine,
         sessions: Sessions,
         registrations: Registrations,
+        shared: SharedSubscriptions,
         replies: Replies,
         *,
         answer_timeout_s: float,
@@ -111,6 +125,7 @@ class Subscriptions:
         self._engine = engine
         self._sessions = sessions
         self._registrations = registrations
+        self._shared = shared
         self._replies = replies
         self._maximum_subscriptions = maximum_subscriptions
         self._answer_timeout_us = int(answer_timeout_s * 1_000_000)
@@ -147,7 +162,8 @@ class Subscriptions:
     ) -> ReasonCode | None:
         """RegSub at every destination of a filter; why not, where it cannot be said, or there is no room for it."""
         session = packet.session
-        wanted = self._registrations.of(topic_filter)
+        share = _share(session, topic_filter)
+        wanted = self._registrations.of(topic_filter if share is None else share.topic_filter)
         full = self._full_target(wanted)
         if full is not None:
             _log.warning(
@@ -155,16 +171,22 @@ class Subscriptions:
             )
             return ReasonCode.QUOTA_EXCEEDED
         part = (int(PacketType.SUBSCRIBE), packet.packet_identifier, entry)
+        if share is not None:
+            packet.groups[topic_filter] = self._shared.group(topic_filter)
+        subscriber = packet.subscriber(topic_filter)
         try:
-            asked = self._registrations.register(unit, session, wanted, part, now_us)
+            asked = self._registrations.register(unit, subscriber, wanted, part, now_us)
         except (MappingError, QueueManagerError) as error:
+            self._settle(unit, packet, topic_filter)
             _log.warning("subscription refused client=%s filter=%s reason=%s", session.client, topic_filter, error)
             return _NOT_SAID if isinstance(error, MappingError) else ReasonCode.QUOTA_EXCEEDED
         packet.registered[topic_filter] = wanted
+        if share is not None:
+            self._shared.save(unit, packet.groups[topic_filter])
         for msg_id, destination in asked:
             target = self._registrations.target_of(destination)
             if target is not None and not target.is_connected and target.settings.subscribe_in_outage == _GRANT:
-                self._replies.expect(msg_id, self._registrations.late_refusal(session, topic_filter))
+                self._replies.expect(msg_id, self._registrations.late_refusal(subscriber, topic_filter))
             else:
                 self._await(packet, msg_id, topic_filter, destination)
         return None if wanted else _NOT_SAID
@@ -177,21 +199,21 @@ class Subscriptions:
     def _known_filters(self, session: ClientSession) -> set[str]:
         """The filters that count against the session's limit: granted, and asked for but not answered."""
         under_way = (packet.wanted for packet in self._under_way.get(session, ()))
-        return set(session.subscriptions).union(*under_way)
+        shared = (each.topic_filter for each in session.shared.values())
+        return set(session.subscriptions).union(shared, *under_way)
 
     def _refused(
         self, unit: UnitOfWork, session: ClientSession, topic_filter: str, known: set[str], now_us: int
     ) -> ReasonCode | None:
         """Why a filter may not go to a broker; None where it may, and then it counts as known."""
-        if session.level >= _FIRST_LEVEL_WITH_REASONS and share_of(topic_filter) is not None:
-            return ReasonCode.SHARED_SUBSCRIPTIONS_NOT_SUPPORTED
+        share = _share(session, topic_filter)
         if topic_filter not in known and len(known) >= self._maximum_subscriptions:
             _log.warning("subscription limit reached client=%s limit=%s", session.client, self._maximum_subscriptions)
             return ReasonCode.QUOTA_EXCEEDED
         if topic_filter.count("/") >= MAXIMUM_LEVELS:
             _log.warning("subscription too deep client=%s limit=%s", session.client, MAXIMUM_LEVELS)
             return ReasonCode.TOPIC_FILTER_INVALID
-        if not session.rights.may_subscribe(topic_filter):
+        if not session.rights.may_subscribe(topic_filter if share is None else share.topic_filter):
             self._note_refused(unit, session, topic_filter, now_us)
             return ReasonCode.NOT_AUTHORIZED
         known.add(topic_filter)
@@ -202,27 +224,41 @@ class Subscriptions:
         unit = self._engine.begin()
         packet = _Packet(session, event.packet_identifier, (), answered, now_us + self._answer_timeout_us)
         for topic_filter, entry in zip(event.topic_filters, event.entries, strict=True):
-            existed = topic_filter in session.subscriptions or any(
-                topic_filter in each.registered for each in self._under_way.get(session, ())
-            )
+            existed = self._exists(session, topic_filter)
             packet.unsubscribed.append(ReasonCode.SUCCESS if existed else ReasonCode.NO_SUBSCRIPTION_EXISTED)
-            unneeded = self._give_up(session, topic_filter)
             part = (int(PacketType.UNSUBSCRIBE), event.packet_identifier, entry)
-            for msg_id, destination in self._registrations.deregister(unit, session, unneeded, part, now_us):
-                if destination.target is None:
-                    self._await(packet, msg_id, topic_filter, destination)
+            for subscriber, unneeded in self._give_up(unit, session, topic_filter):
+                for msg_id, destination in self._registrations.deregister(unit, subscriber, unneeded, part, now_us):
+                    if destination.target is None:
+                        self._await(packet, msg_id, topic_filter, destination)
+                if isinstance(subscriber, SharedGroup):
+                    self._shared.settle(unit, subscriber)
         self._sessions.save(unit, session)
         self._wait(unit, packet)
 
-    def _give_up(self, session: ClientSession, topic_filter: str) -> list[Registration]:
-        """Takes a filter back, granted or still under way; what nobody of the session needs any more."""
-        unneeded: list[Registration] = []
+    def _exists(self, session: ClientSession, topic_filter: str) -> bool:
+        """Whether the session has a subscription with that filter, or one under way."""
+        if topic_filter in session.subscriptions or self._shared.group_of(session, topic_filter) is not None:
+            return True
+        return any(topic_filter in each.registered for each in self._under_way.get(session, ()))
+
+    def _give_up(
+        self, unit: UnitOfWork, session: ClientSession, topic_filter: str
+    ) -> list[tuple[Subscriber, list[Registration]]]:
+        """Takes a filter back, granted or still under way; for whom it was, and what they do not need any more."""
+        given_up: list[tuple[Subscriber, list[Registration]]] = []
         if topic_filter in session.subscriptions:
             session.revoke(topic_filter)
-            unneeded += self._registrations.let_go(session, self._registrations.of(topic_filter))
+            wanted = self._registrations.of(topic_filter)
+            given_up.append((session, self._registrations.let_go(session, wanted)))
+        group = self._shared.group_of(session, topic_filter)
+        if group is not None:
+            given_up.append((group, self._shared.leave(unit, session, group)))
         for packet in self._under_way.get(session, ()):
-            unneeded += self._registrations.let_go(session, packet.registered.pop(topic_filter, ()))
-        return unneeded
+            subscriber = packet.subscriber(topic_filter)
+            wanted = packet.registered.pop(topic_filter, ())
+            given_up.append((subscriber, self._registrations.let_go(subscriber, wanted)))
+        return given_up
 
     def tick(self, now_us: int) -> None:
         """Gives up packets that waited too long for an answer. A clock that is set back makes none wait longer."""
@@ -241,7 +277,8 @@ class Subscriptions:
     def _time_out(self, packet: _Packet, msg_id: bytes, topic_filter: str, destination: Destination) -> None:
         target = self._registrations.target_of(destination)
         if target is not None and target.settings.subscribe_in_outage == _GRANT:
-            self._replies.expect(msg_id, self._registrations.late_refusal(packet.session, topic_filter))
+            subscriber = packet.subscriber(topic_filter)
+            self._replies.expect(msg_id, self._registrations.late_refusal(subscriber, topic_filter))
             return
         self._replies.expect(msg_id, _ignore)
         if packet.wanted:
@@ -285,6 +322,8 @@ class Subscriptions:
             for topic_filter, wanted in packet.registered.items():
                 self._decide(unit, packet, topic_filter, wanted)
             self._sessions.save(unit, session)
+        else:
+            self._abandon(unit, packet)
 
         def committed(_unit: UnitOfWork) -> None:
             session.pending_answers -= 1
@@ -300,15 +339,33 @@ class Subscriptions:
 
     def _decide(self, unit: UnitOfWork, packet: _Packet, topic_filter: str, wanted: tuple[Registration, ...]) -> None:
         """Grants a filter that was registered everywhere; takes back one that was not."""
-        session = packet.session
+        session, subscriber = packet.session, packet.subscriber(topic_filter)
         if topic_filter in packet.failed:
-            unneeded = self._registrations.let_go(session, wanted)
+            unneeded = self._registrations.let_go(subscriber, wanted)
             told = [each for each in unneeded if (topic_filter, each.destination) not in packet.refused_at]
-            self._registrations.undo(unit, session, told)
-            return
-        if topic_filter in session.subscriptions:
-            self._registrations.let_go(session, wanted)  # it counts once, however often it was asked for
-        session.grant(topic_filter, packet.wanted[topic_filter], packet.wishes[topic_filter])
+            self._registrations.undo(unit, subscriber, told)
+            self._settle(unit, packet, topic_filter)
+        elif topic_filter in packet.groups:
+            group = packet.groups[topic_filter]
+            qos, wishes = packet.wanted[topic_filter], packet.wishes[topic_filter]
+            self._shared.grant(unit, group, session, qos, wishes, wanted)
+        else:
+            if topic_filter in session.subscriptions:
+                self._registrations.let_go(session, wanted)  # it counts once, however often it was asked for
+            session.grant(topic_filter, packet.wanted[topic_filter], packet.wishes[topic_filter])
+
+    def _abandon(self, unit: UnitOfWork, packet: _Packet) -> None:
+        """The session has ended meanwhile, and its registrations with it; those of groups stand behind others too."""
+        for topic_filter, group in packet.groups.items():
+            unneeded = self._registrations.let_go(group, packet.registered.get(topic_filter, ()))
+            self._registrations.undo(unit, group, unneeded)
+            self._shared.settle(unit, group)
+
+    def _settle(self, unit: UnitOfWork, packet: _Packet, topic_filter: str) -> None:
+        """A filter was refused: where it was the first of its group, there is no group."""
+        group = packet.groups.get(topic_filter)
+        if group is not None:
+            self._shared.settle(unit, group)
 
     @staticmethod
     def _note_refused(unit: UnitOfWork, session: ClientSession, topic_filter: str, now_us: int) -> None:
@@ -331,6 +388,11 @@ def _note_options(packet: _Packet, event: SubscribeReceived) -> frozenset[str]:
         is_new = topic_filter not in packet.session.subscriptions
         wanting[topic_filter] = asked.retain_handling == 0 or (asked.retain_handling == 1 and is_new)
     return frozenset(topic_filter for topic_filter, is_wanting in wanting.items() if is_wanting)
+
+
+def _share(session: ClientSession, topic_filter: str) -> Share | None:
+    """The parts of a filter that is one of a shared subscription to this session."""
+    return share_of(topic_filter) if session.level >= _FIRST_LEVEL_WITH_REASONS else None
 
 
 def _ignore(_response: Response | None) -> None:

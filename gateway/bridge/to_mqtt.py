@@ -14,6 +14,7 @@ What is on its way at QoS 1 and 2 is a flow (flows.py).
 
 import hashlib
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Final
 
 from gateway.audit_trail.notes import NoteKind, with_level
@@ -66,11 +67,21 @@ class ToMqtt:
         self._publications = publications
         self._counts = counts
         self._call_soon = call_soon
+        #: Told when a session may take more than before.
+        self.on_room: list[Callable[[ClientSession], None]] = []
+        #: Whether a CorrelId is not a session's, and publications wait for it all the same.
+        self.other_lanes: list[Callable[[bytes], bool]] = []
 
     # -- from the queue to the client ----------------------------------------------------------------------------------
 
     def deliver(self, session: ClientSession) -> None:
         """Sends what waits, as far as the window and the link allow. Call when any of the three may have changed."""
+        self._deliver_own(session)
+        if session.shared:
+            for told in self.on_room:
+                told(session)
+
+    def _deliver_own(self, session: ClientSession) -> None:
         link = session.link
         if link is None or session.pending_answers or not link.can_send:
             return
@@ -144,12 +155,30 @@ class ToMqtt:
             packet = self._packet(unit, session, publication, message, flow, qos, packet_identifier)
             if packet is not None:
                 out.append(packet)
-            elif packet_identifier:
-                self._give_up(unit, session, packet_identifier)
-                in_flight.open_flows -= 1
+            else:
+                self._give_up(unit, session, message, packet_identifier)
+                in_flight.open_flows -= packet_identifier > 0
         if not in_flight.open_flows:
             unit.remove(self._queue, message)
         return True
+
+    def fits(self, session: ClientSession, message: Message, publication: Publication) -> bool:
+        """Whether each PUBLISH of a publication to a connected client is as small as the client wants it."""
+        if session.level < _FIRST_LEVEL_WITH_PROPERTIES:
+            return True
+        assert session.link is not None
+        longest = max(publication.topics, key=len, default="")
+        header = header_with_properties(
+            session,
+            publication,
+            message,
+            longest,
+            qos=1,
+            duplicate=False,
+            packet_identifier=1,
+            now_us=self._engine.now_us(),
+        )
+        return header is not None
 
     def _packet(
         self,
@@ -201,7 +230,7 @@ class ToMqtt:
             hashlib.sha256(payload).digest(),
             flow.granted_qos,
             publication.qos(message),
-            self._publications.sheet(session.correl_id, publication, message),
+            self._publications.sheet(publication, message),
         )
         unit.notes.append(with_level(note, session.level, packet_header, topic))
         return packet_header + payload
@@ -243,14 +272,19 @@ class ToMqtt:
         )
         if packet is None:
             self._close(unit, flow)
-            self._give_up(unit, session, outgoing.packet_identifier)
+            self._give_up(unit, session, in_flight.message, outgoing.packet_identifier)
         return packet or b""
 
-    def _give_up(self, unit: UnitOfWork, session: ClientSession, packet_identifier: int) -> None:
+    def _give_up(self, unit: UnitOfWork, session: ClientSession, message: Message, packet_identifier: int) -> None:
         """What is larger than the client takes counts as delivered (MQTT-3.1.2-25); the identifier is free again."""
         self._counts.add(_TOO_LARGE)
-        forget_flow(unit, session, packet_identifier)
-        session.mqtt.finish(packet_identifier)
+        owner = (session.client, session.epoch)
+        unit.notes.append(
+            (NoteKind.DROPPED, self._engine.now_us(), *owner, 0, self._queue.name, message.sequence, _TOO_LARGE)
+        )
+        if packet_identifier:
+            forget_flow(unit, session, packet_identifier)
+            session.mqtt.finish(packet_identifier)
 
     # -- what the client answers ---------------------------------------------------------------------------------------
 
@@ -321,7 +355,8 @@ class ToMqtt:
     def discard_unknown(self) -> None:
         """Destroys what no session waits for: from a target, publications arrive after the session has ended there."""
         for correl_id in tuple(self._queue.lanes):
-            if self._sessions.of_correl_id(correl_id) is None:
+            is_known = self._sessions.of_correl_id(correl_id) is not None or self._is_other_lane(correl_id)
+            if not is_known:
                 self._counts.add(_UNKNOWN, len(self._queue.lanes[correl_id]))
                 self._drain_behind(correl_id, ("", 0))
 
@@ -341,17 +376,31 @@ class ToMqtt:
         in_flight.open_flows += 1
         return in_flight
 
+    def _is_other_lane(self, correl_id: bytes) -> bool:
+        return any(is_one(correl_id) for is_one in self.other_lanes)
+
     def discard(self, unit: UnitOfWork, session: ClientSession) -> None:
-        """A session ends: what is in flight is destroyed with it, and what waits in its lane little by little after."""
+        """A session ends: what is in flight is destroyed with it, and what waits in its lane little by little after.
+
+        What it shared with others goes to another one, except at QoS 2 (MQTT-4.8.2-5).
+        """
         for outgoing in session.mqtt.outgoing.values():
             flow = flow_of(outgoing.token)
             in_flight, flow.in_flight = flow.in_flight, None
             if in_flight is None:
                 continue
             in_flight.open_flows -= 1
-            if not in_flight.open_flows:
+            if in_flight.open_flows:
+                continue
+            if outgoing.qos == 1 and self._is_other_lane(in_flight.message.descriptor.correl_id):
+                self._call_soon(partial(self._engine.give_back, [(self._queue, in_flight.message)]))
+            else:
                 self.drop(unit, (session.client, session.epoch), in_flight.message, "the session ended")
-        self._call_soon(lambda: self._drain_behind(session.correl_id, (session.client, session.epoch)))
+        self.drain_behind(session.correl_id, (session.client, session.epoch))
+
+    def drain_behind(self, correl_id: bytes, owner: tuple[str, int]) -> None:
+        """Destroys what waits in the lane of a subscriber that has ended; `owner`: its name and epoch."""
+        self._call_soon(lambda: self._drain_behind(correl_id, owner))
 
     def _drain_behind(self, correl_id: bytes, owner: tuple[str, int]) -> None:
         """Drains a lane when all that was submitted before has arrived in it, the session's own will for example."""

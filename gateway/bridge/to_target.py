@@ -11,6 +11,7 @@ from typing import Final
 from gateway.audit_trail.notes import Translation
 from gateway.bridge.routes import Destination, Registration, Route
 from gateway.bridge.sessions import ClientSession
+from gateway.bridge.subscriber import Subscriber
 from gateway.bridge.target_messages import (
     TargetMessage,
     deletion,
@@ -123,7 +124,7 @@ class ToTarget:
     # -- subscriptions -------------------------------------------------------------------------------------------------
 
     def register(
-        self, unit: UnitOfWork, session: ClientSession, wanted: Registration, *, origin: bytes, anew: bool
+        self, unit: UnitOfWork, session: Subscriber, wanted: Registration, *, origin: bytes, anew: bool
     ) -> tuple[int, Translation, bytes]:
         """A RegSub; the third item is its MsgId, which the answer carries as CorrelId."""
         destination = wanted.destination
@@ -133,12 +134,12 @@ class ToTarget:
             patterns=wanted.patterns,
             correl_id=session.correl_id,
             msg_id=msg_id,
-            anew=anew,
+            anew=anew or not session.takes_retained,
         )
         return *self._put(unit, session, destination, made, origin, topic_filters=wanted.topic_filters), msg_id
 
     def deregister(
-        self, unit: UnitOfWork, session: ClientSession, unwanted: Registration, *, origin: bytes
+        self, unit: UnitOfWork, session: Subscriber, unwanted: Registration, *, origin: bytes
     ) -> tuple[int, Translation, bytes]:
         """A DeregSub for some patterns, or with DeregAll where there are none; only a refusal is answered."""
         destination = unwanted.destination
@@ -152,7 +153,7 @@ class ToTarget:
         return *self._put(unit, session, destination, made, origin, topic_filters=unwanted.topic_filters), msg_id
 
     def request_update(
-        self, unit: UnitOfWork, session: ClientSession, registered: Registration, pattern: str, *, origin: bytes
+        self, unit: UnitOfWork, session: Subscriber, registered: Registration, pattern: str, *, origin: bytes
     ) -> tuple[int, Translation]:
         """A ReqUpdate for one pattern of what is registered; only a refusal is answered."""
         destination = registered.destination
@@ -169,7 +170,7 @@ class ToTarget:
     def _put(
         self,
         unit: UnitOfWork,
-        session: ClientSession,
+        session: Subscriber,
         destination: Destination,
         made: TargetMessage,
         origin: bytes,
@@ -196,7 +197,7 @@ class ToTarget:
         assert destination.target is not None
         return self._targets[destination.target.name]
 
-    def _identifier(self, session: ClientSession, verb: str, sequence: int) -> bytes:
+    def _identifier(self, session: Subscriber, verb: str, sequence: int) -> bytes:
         return own_message_identifier(
             self._engine.incarnation, epoch=session.epoch, client=session.client, verb=verb, sequence=sequence
         )

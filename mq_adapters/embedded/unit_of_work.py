@@ -24,6 +24,7 @@ class StateSpace(IntEnum):
     SESSION_OUTGOING = 5
     GATEWAY = 6
     BACK_OUT_COUNT = 7
+    SHARED_SUBSCRIPTION = 8
 
 
 #: An audit note: a kind and its values, packed as it stands (see gateway/audit_trail/notes.py).

@@ -131,10 +131,10 @@ def test_a_subscribe_without_identifier_takes_the_one_from_before_away(world: Wo
 
 
 def test_refusals_have_their_reason_codes(new_world: NewWorld) -> None:
-    world = new_world(subscribe=("a/#", "$share/#"))
+    world = new_world(subscribe=("a/#",))
     link = connected(world)
-    world.receive(link, "82 1D 0001 00 0003 'b/c' 00 0003 'a/b' 02 000B '$share/g/ab' 00")
-    assert link.taken() == written("90 06 0001 00 87 02 9E")
+    world.receive(link, "82 0F 0001 00 0003 'b/c' 00 0003 'a/b' 02")
+    assert link.taken() == written("90 05 0001 00 87 02")
 
 
 def test_more_subscriptions_than_allowed_are_a_quota(world: World) -> None:

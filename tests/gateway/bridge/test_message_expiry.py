@@ -25,7 +25,7 @@ def test_what_is_left_of_the_expiry_is_delivered(world: World) -> None:
     world.receive(connect(world, "else"), IN_A_MINUTE)
     world.now_us += 20_500_000
     link = connect(world, "self", flags="00", properties="11 FFFFFFFF")
-    assert link.taken()[7:] == written("32 0E 0003 'a/b' 0001 05 02 00000028 'X'")
+    assert link.taken()[5:] == written("32 0E 0003 'a/b' 0001 05 02 00000028 'X'")
 
 
 def test_what_has_expired_is_not_delivered(world: World) -> None:
@@ -33,7 +33,7 @@ def test_what_has_expired_is_not_delivered(world: World) -> None:
     world.receive(connect(world, "else"), IN_A_MINUTE)
     pass_seconds(world, 60)
     link = connect(world, "self", flags="00", properties="11 FFFFFFFF")
-    assert link.taken()[7:] == b""
+    assert link.taken()[5:] == b""
 
 
 def test_the_time_between_publish_and_release_counts(new_world: NewWorld) -> None:

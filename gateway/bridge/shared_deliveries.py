@@ -1,0 +1,141 @@
+"""Publications of a group to one of its members each: a part of step 8 on the way of a PUBLISH.
+
+They wait in the lane of the group's CorrelId until a member can take one: it is connected, its window is open and it
+reads what it is sent. Who was sent something goes to the end of the queue, so members that can take one are served in
+turn, and a slow one gets less. While nobody is connected everything waits. What was sent to a member is its own until
+its session ends (MQTT-4.8.2-4): then what it did not acknowledge at QoS 1 goes back to the lane, at its old place,
+and what was on its way at QoS 2 goes to nobody else (MQTT-4.8.2-5), like all that a client refuses (MQTT-4.8.2-6).
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+from gateway.bridge.publications import Publication
+from gateway.bridge.sessions import ClientSession, Link
+from gateway.bridge.shared_groups import SharedGroup, SharedGroups
+from gateway.bridge.to_mqtt import ToMqtt, why_unwanted
+from mappings.topics import Scheme, matches
+from mq_adapters.embedded.engine import Engine
+from mq_adapters.embedded.queue import Queue
+from mq_adapters.embedded.unit_of_work import UnitOfWork
+from mq_adapters.message import Message
+
+#: Messages handed out in one unit of work.
+_BATCH_MESSAGES: Final = 200
+#: Bytes of packets for one member after which a unit of work gives it no further message.
+_BATCH_BYTES: Final = 1024 * 1024
+
+
+class _Parcel:
+    """What one unit of work brings a member."""
+
+    __slots__ = ("link", "packets", "size_bytes")
+
+    def __init__(self, link: Link) -> None:
+        self.link = link
+        self.packets: list[bytes] = []
+        self.size_bytes = 0
+
+
+class SharedDeliveries:
+    """Takes publications off the lanes of groups, and has them sent."""
+
+    def __init__(self, engine: Engine, groups: SharedGroups, queue: Queue, to_mqtt: ToMqtt) -> None:
+        self._engine = engine
+        self._groups = groups
+        self._queue = queue
+        self._to_mqtt = to_mqtt
+        to_mqtt.on_room.append(self._has_room)
+        to_mqtt.other_lanes.append(lambda correl_id: groups.of_correl_id(correl_id) is not None)
+
+    def listen(self, group: SharedGroup) -> Callable[[], None]:
+        """Wakes `deliver` when publications arrive for a group; returns what undoes it."""
+
+        def arrived() -> None:
+            self.deliver(group)
+
+        self._queue.listen(group.correl_id, arrived)
+        return lambda: self._queue.unlisten(group.correl_id, arrived)
+
+    def deliver(self, group: SharedGroup) -> None:
+        """Hands out what waits, as far as there are members that can take it."""
+        if group.correl_id not in self._queue.lanes:
+            return
+        ready = deque(each for each in group.members if _is_ready(group, each))
+        unit = self._engine.begin()
+        parcels: dict[ClientSession, _Parcel] = {}
+        for _ in range(_BATCH_MESSAGES):
+            while ready and not _is_ready(group, ready[0], parcels.get(ready[0])):
+                ready.popleft()
+            message = self._engine.take(self._queue, group.correl_id) if ready else None
+            if message is None:
+                break
+            self._hand_over(unit, group, message, ready, parcels)
+        if unit.removals or unit.states:
+            self._engine.submit(unit, lambda _unit: self._sent(group, parcels))
+
+    def discard(self, group: SharedGroup) -> None:
+        """The group has ended: what waits for it is destroyed little by little."""
+        self._to_mqtt.drain_behind(group.correl_id, (group.client, group.epoch))
+
+    def _has_room(self, session: ClientSession) -> None:
+        """A member may take more than before."""
+        for correl_id in tuple(session.shared):
+            group = self._groups.of_correl_id(correl_id)
+            if group is not None:
+                self.deliver(group)
+
+    def _sent(self, group: SharedGroup, parcels: dict[ClientSession, _Parcel]) -> None:
+        """The unit is committed: the packets may leave. On another link than then, the reconnect has repeated them."""
+        for session, parcel in parcels.items():
+            if parcel.packets and session.link is parcel.link:
+                parcel.link.send(b"".join(parcel.packets))
+        self.deliver(group)
+
+    def _hand_over(
+        self,
+        unit: UnitOfWork,
+        group: SharedGroup,
+        message: Message,
+        ready: deque[ClientSession],
+        parcels: dict[ClientSession, _Parcel],
+    ) -> None:
+        """One message to the member whose turn it is, or to the next one that takes packets of its size."""
+        publication = self._to_mqtt.read(unit, message)
+        if publication is None:
+            return
+        topics = [
+            place for place, topic in enumerate(publication.topics) if matches(group.topic_filter, topic, Scheme.MQTT)
+        ]
+        if not topics:
+            self._to_mqtt.drop(unit, (group.client, group.epoch), message, why_unwanted(publication))
+            return
+        member = self._choose(ready, message, publication)
+        assert member.link is not None
+        parcel = parcels.setdefault(member, _Parcel(member.link))
+        wanted = [(place, group.members[member].qos) for place in topics]
+        before = len(parcel.packets)
+        if not self._to_mqtt.send(unit, member, message, publication, wanted, parcel.packets):
+            ready.remove(member)
+            return
+        parcel.size_bytes += sum(map(len, parcel.packets[before:]))
+        group.was_served(member)
+        ready.remove(member)
+        ready.append(member)
+
+    def _choose(self, ready: deque[ClientSession], message: Message, publication: Publication) -> ClientSession:
+        """The first member for which the message is not too large; the first one where it is for all of them."""
+        return next((each for each in ready if self._to_mqtt.fits(each, message, publication)), ready[0])
+
+
+def _is_ready(group: SharedGroup, member: ClientSession, parcel: _Parcel | None = None) -> bool:
+    link = member.link
+    return (
+        link is not None
+        and link.can_send
+        and not member.pending_answers
+        and member.mqtt.window() > 0
+        and member.rights.may_subscribe(group.topic_filter)
+        and (parcel is None or parcel.size_bytes < _BATCH_BYTES)
+    )

@@ -1,0 +1,43 @@
+"""A subscriber as a broker knows it: a client's session, or a group of clients that shares a subscription."""
+
+from collections.abc import Iterator
+from typing import Protocol
+
+from gateway.bridge.sessions import StoredRegistrations
+from mq_adapters.embedded.unit_of_work import UnitOfWork
+
+
+class Subscriber(Protocol):
+    """Whom registrations are for. What is registered is counted here; its publications come with its CorrelId.
+
+    `client` and `epoch` name it in notes, commands and logs. `takes_retained`: what is retained is asked for when it
+    is registered. `emitted`, `generations` and `stored_registrations` are as in `gateway.bridge.sessions`.
+    """
+
+    epoch: int
+    correl_id: bytes
+    origin_suffix: bytes
+    emitted: dict[str, dict[str, int]]
+    generations: dict[str, int]
+    stored_registrations: StoredRegistrations | None
+    may_be_registered: bool
+
+    @property
+    def client(self) -> str: ...
+
+    @property
+    def takes_retained(self) -> bool: ...
+
+
+class Subscribers(Protocol):
+    """Every subscriber of the gateway."""
+
+    def __iter__(self) -> Iterator[Subscriber]: ...
+
+    def knows(self, subscriber: Subscriber) -> bool:
+        """Whether it has not ended."""
+        ...
+
+    def save(self, unit: UnitOfWork, subscriber: Subscriber) -> None:
+        """Writes its row, with what is registered for it."""
+        ...
