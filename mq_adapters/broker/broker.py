@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from mappings.table import Dialect
 from mq_adapters.attributes import ObjectType
 from mq_adapters.broker.administration import Administration
 from mq_adapters.broker.control import ControlQueue
@@ -118,6 +119,18 @@ class Broker:
         if unit.states:
             self._engine.submit(unit)
         self._serve_new_streams()
+
+    @property
+    def retained_publications(self) -> int:
+        """How many publications are retained."""
+        return len(self._retained)
+
+    def retains(self, queue_name: str, topic: str, header: Dialect) -> bool:
+        """Whether what a Publish that names no stream puts on an input queue takes the place of a retained one."""
+        stream_name = self._spaces.stream_of_publication(None, queue_name, header)
+        (routing_topic,) = self._spaces.routing_topics(stream_name, (topic,))
+        point = self._rules.subscription_points.get(queue_name, "")
+        return self._retained.holds(self._spaces.space(queue_name), point, routing_topic)
 
     def administration(self, *, is_audited: bool) -> Administration:
         """What commands may do; without an audit a new subscription is not sent what is retained."""

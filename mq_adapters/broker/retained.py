@@ -99,6 +99,15 @@ class RetainedPublications:
         self._cache: OrderedDict[bytes, RetainedPublication] = OrderedDict()
         self._cached_bytes = 0
 
+    def __len__(self) -> int:
+        """How many there are, those included that have expired and are not yet forgotten."""
+        return sum(map(len, self._topics.values()))
+
+    def holds(self, space: str, point: str, topic: str) -> bool:
+        """Whether there is one on a routing topic."""
+        topics = self._topics.get((space, point))
+        return topics is not None and topics.get(topic) is not None
+
     @property
     def cached_bytes(self) -> int:
         """What the publications in memory cost, bytes."""

@@ -28,6 +28,11 @@ class TopicIndex(Generic[Value]):
 
     def __init__(self) -> None:
         self._root: _Level[Value] = _Level()
+        self._topics = 0
+
+    def __len__(self) -> int:
+        """The number of topics."""
+        return self._topics
 
     def get(self, topic: str) -> Value | None:
         """The value of exactly that topic."""
@@ -44,6 +49,7 @@ class TopicIndex(Generic[Value]):
             if following is None:
                 following = level.below[name] = _Level()
             level = following
+        self._topics += level.value is None
         level.topic, level.value = topic, value
 
     def remove(self, topic: str) -> None:
@@ -53,6 +59,7 @@ class TopicIndex(Generic[Value]):
         for name in names:
             assert way[-1].below is not None
             way.append(way[-1].below[name])
+        self._topics -= way[-1].value is not None
         way[-1].value = None
         for depth in range(len(names), 0, -1):
             above = way[depth - 1].below

@@ -2,6 +2,8 @@
 
 import pytest
 
+from mappings.table import Dialect
+
 STREAM = "SAMPLE.BROKER.RESULTS.STREAM"
 STORED = "<psc><Command>Publish</Command><PubOpt>RetainPub</PubOpt><Topic>a/b</Topic></psc>"
 MARKED = (
@@ -155,3 +157,17 @@ def test_stored_publications_survive_a_restart_whole(station):
     assert (copy.origin, copy.descriptor.persistence, copy.descriptor.priority) == (b"exchange", 0, 5)
     assert copy.descriptor.expiry == 900
     assert station.listener.copies[0][0].msg_id == published.msg_id
+
+
+def test_the_broker_knows_how_many_are_retained_and_on_which_topics(station):
+    broker = station.broker
+    assert broker.retained_publications == 0
+    station.publish(STORED, b"1")
+    station.publish(STORED, b"2")
+    station.publish(STORED.replace("a/b", "a"), b"3")
+    assert broker.retained_publications == 2
+    stream = "SYSTEM.BROKER.DEFAULT.STREAM"
+    assert [broker.retains(stream, topic, Dialect.MQRFH2) for topic in ("a", "a/b", "b")] == [True, True, False]
+    station.publish("<psc><Command>DeletePub</Command><Topic>a/b</Topic></psc>")
+    assert broker.retained_publications == 1
+    assert not broker.retains(stream, "a/b", Dialect.MQRFH2)
