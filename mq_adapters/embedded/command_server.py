@@ -13,7 +13,7 @@ from mq_adapters.attributes import (
     Definition,
     ObjectType,
 )
-from mq_adapters.embedded import mqsc_channels, mqsc_subscriptions, queue_administration
+from mq_adapters.embedded import mqsc_channels, mqsc_clients, mqsc_subscriptions, queue_administration
 from mq_adapters.embedded.application import CLEAR_MESSAGES, Application
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.mqsc_display import (
@@ -40,6 +40,7 @@ _OBJECTS: Final[Mapping[str, tuple[ObjectType, ...]]] = {
     "QUEUE": QUEUE_TYPES,
     "Q": QUEUE_TYPES,
 }
+_STATUS: Final = ("CHSTATUS", "CHS")
 _NOUNS: Final = {ObjectType.TOPIC: "topic", ObjectType.NAMELIST: "namelist", ObjectType.QMGR: "queue manager"}
 _DONE: Final = {
     ("queue", "created"): "AMQ8006I",
@@ -208,14 +209,27 @@ class CommandServer:
         return _rows("AMQ8096I: Subscription inquired.", wanted, keywords, 2, {})
 
     def _channel(self, verb: str, command: MqscCommand) -> list[str]:
+        if mqsc_clients.are_meant(command):
+            return self._client(verb, command)
         name, channels = name_of(command), self._engine.objects.channels
-        if verb != "DISPLAY" or command.target.keyword not in ("CHSTATUS", "CHS"):
+        if verb != "DISPLAY" or command.target.keyword not in _STATUS:
             return [mqsc_channels.carry_out(channels, verb, name, command)]
         known = set(mqsc_channels.CHANNEL_KEYWORDS)
         keywords = wanted_keywords(command.parameters, known)
         wanted = list(filtered(iter(mqsc_channels.statuses(channels, name)), command.parameters, known))
         if not wanted:
             raise not_found("Channel", name)
+        return _rows("AMQ8417I: Display Channel Status details.", wanted, keywords, 3, {})
+
+    def _client(self, verb: str, command: MqscCommand) -> list[str]:
+        name, clients = name_of(command), self._engine.objects.clients
+        if verb != "DISPLAY" or command.target.keyword not in _STATUS:
+            return [mqsc_clients.carry_out(clients, verb, name, command)]
+        known, parameters = set(mqsc_clients.CLIENT_KEYWORDS), mqsc_clients.other_parameters(command)
+        keywords = wanted_keywords(parameters, known)
+        wanted = list(filtered(iter(mqsc_clients.statuses(clients, name, command)), parameters, known))
+        if not wanted:
+            raise not_found("Client", name)
         return _rows("AMQ8417I: Display Channel Status details.", wanted, keywords, 3, {})
 
     # -- inside -------------------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from mq_adapters.reasons import QueueManagerError, ReasonCode
 
 if TYPE_CHECKING:
     from mq_adapters.embedded.mqsc_channels import ChannelControl
+    from mq_adapters.embedded.mqsc_clients import ClientControl
     from mq_adapters.embedded.publish_subscribe import PublishSubscribe
 
 #: The one object of type QMGR.
@@ -62,6 +63,8 @@ class Objects:
         self.on_change: Callable[[], None] = lambda: None
         #: Whoever runs channels, where somebody does.
         self.channels: ChannelControl | None = None
+        #: Whoever serves MQTT clients, where somebody does.
+        self.clients: ClientControl | None = None
         #: Counts the changes of definitions, for whoever remembers what follows from them.
         self.changes = 0
         self._store = store
