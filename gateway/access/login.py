@@ -17,7 +17,7 @@ from typing import Final
 from gateway.access.hashing import HashingThreads
 from gateway.access.password_hash import PasswordHash
 from gateway.access.users import Users
-from gateway.access.vouched import TokenCheck, TokenRefused, looks_like_token
+from gateway.access.vouched import TokenCheck, TokenRefused, is_user_name, looks_like_token
 from gateway.mqtt.events import ConnectReceived
 
 #: Between a user name and the rest of a client identifier that is bound to it; no user name of the file holds it.
@@ -143,6 +143,8 @@ class Login:
 
     def _certified(self, user: str, connect: ConnectReceived) -> Decision:
         """A client whose certificate names the user; its password is not looked at."""
+        if not is_user_name(user):
+            return Refused(refusal=Refusal.WRONG_CREDENTIALS, reason="the certificate has a name that no user can have")
         if connect.user_name and connect.user_name != user:
             reason = f"the user name is not that of the certificate, {user!r}"
             return Refused(refusal=Refusal.WRONG_CREDENTIALS, reason=reason)

@@ -12,11 +12,10 @@ from typing import Any, Final
 import jwt
 
 from gateway.access.token_keys import TokenKey, read_token_keys
-from gateway.access.vouched import TokenRefused, Vouched
+from gateway.access.vouched import TokenRefused, Vouched, is_user_name
 from gateway.config.tokens import TokenSettings
 from gateway.config.values import ConfigurationError
 
-_LONGEST_USER: Final = 256
 _SECOND_US: Final = 1_000_000
 #: The end of the year 9999, in seconds since 1970: a later one means the same.
 _LATEST_S: Final = 253_402_300_799
@@ -101,11 +100,6 @@ class Tokens:
         if not isinstance(user, str) or not is_user_name(user):
             raise TokenRefused(f"has no user name in its claim {self._settings.user_claim!r}")
         return user
-
-
-def is_user_name(text: str) -> bool:
-    """Whether an authority outside may name a user so: 1 to 256 printable characters, no blank at an end."""
-    return 1 <= len(text) <= _LONGEST_USER and text.isprintable() and text == text.strip()
 
 
 def _reason(error: Exception) -> str:

@@ -1,4 +1,7 @@
-"""What a token says of a client, in the words of the login; how tokens are checked stands in tokens."""
+"""Users that others vouch for: what a token says in the words of the login, and names that come from outside.
+
+How tokens are checked stands in tokens, and how certificates are in listener/tls.
+"""
 
 import re
 from dataclasses import dataclass
@@ -6,6 +9,8 @@ from typing import Final, Protocol
 
 #: Three parts between dots, the first of which is the base64url form of what begins with `{"`.
 _TOKEN: Final = re.compile(rb"eyJ[A-Za-z0-9_-]*\.[A-Za-z0-9_-]*\.[A-Za-z0-9_-]*")
+
+_LONGEST_USER: Final = 256
 
 
 class TokenRefused(Exception):
@@ -32,3 +37,8 @@ class TokenCheck(Protocol):
 def looks_like_token(password: bytes) -> bool:
     """Whether a password has the form of a token: then no password file is asked."""
     return _TOKEN.fullmatch(password) is not None
+
+
+def is_user_name(text: str) -> bool:
+    """Whether an authority outside may name a user so: 1 to 256 printable characters, no blank at an end."""
+    return 1 <= len(text) <= _LONGEST_USER and text.isprintable() and text == text.strip()

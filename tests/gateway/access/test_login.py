@@ -208,6 +208,12 @@ def test_another_users_name_beside_a_certificate_is_refused_even_with_the_right_
     assert refusal(Front().answer("anna", b"password", entrance=WITH_CERTIFICATE)) is Refusal.WRONG_CREDENTIALS
 
 
+@pytest.mark.parametrize("name", ["a\nb", " a", "x" * 257, "\ud800"])
+def test_a_certificate_with_a_name_that_no_user_can_have_lets_nobody_in(name: str) -> None:
+    front = Front(allows_anonymous=True)
+    assert refusal(front.answer(None, entrance=Entrance(certificate_user=name))) is Refusal.WRONG_CREDENTIALS
+
+
 def test_the_identifier_of_a_certificates_user_is_bound_like_any_others() -> None:
     front = Front(None, binds_client_identifier=True)
     entrance = Entrance(certificate_user="pump")
