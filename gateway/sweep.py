@@ -15,6 +15,7 @@ from typing import Final
 
 from gateway.bridge.routes import Routes
 from gateway.bridge.sessions import KnownSession, stored_registrations
+from gateway.bridge.shared_groups import stored_groups
 from gateway.bridge.target_messages import deregistration, own_message_identifier
 from gateway.channels.names import transmission_queue_name
 from gateway.config import Settings, TargetSettings
@@ -52,6 +53,12 @@ def sessions_of(data_dir: Path) -> tuple[bytes, tuple[KnownSession, ...]]:
     """The store's incarnation and its sessions at this moment. StoreError where there is no sound store."""
     incarnation, rows = states_of(data_dir, StateSpace.SESSION)
     return incarnation, tuple(stored_registrations(rows, incarnation))
+
+
+def groups_of(data_dir: Path) -> tuple[KnownSession, ...]:
+    """The groups that share subscriptions at this moment; they have registrations as sessions do. StoreError."""
+    incarnation, rows = states_of(data_dir, StateSpace.SHARED_SUBSCRIPTION)
+    return tuple(stored_groups(rows, incarnation))
 
 
 def registrations_in(lines: Iterable[str]) -> Iterator[FoundRegistration]:

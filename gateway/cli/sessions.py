@@ -78,7 +78,7 @@ def sweep(
     Those of the embedded broker; with --registrations those of a target, whose broker cannot be asked for them. They
     are the gateway's own by their queue. A DeregSub for each waits with all else for the target.
     """
-    from gateway.sweep import NoRegistrations, end_at_target, registrations_in, sessions_of, without_session
+    from gateway.sweep import NoRegistrations, end_at_target, groups_of, registrations_in, sessions_of, without_session
 
     settings = settings_for(config, data)
     check_store(settings.data)
@@ -93,7 +93,7 @@ def sweep(
         except NoRegistrations as error:
             raise CommandFailed(str(error)) from None
         incarnation, known = sessions_of(settings.data)
-        orphans = without_session(found, queue_name, known)
+        orphans = without_session(found, queue_name, (*known, *groups_of(settings.data)))
         if orphans and not dry and target is None:
             for orphan in orphans:
                 queue_manager.mqsc(f"DELETE SUB SUBID('{orphan.sub_id}')")

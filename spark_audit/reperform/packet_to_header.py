@@ -52,6 +52,8 @@ _IDENTITY: Final = (("RegOpt", "CorrelAsId"),)
 _ALL: Final = (("RegOpt", "CorrelAsId"), ("RegOpt", "DeregAll"))
 #: Where the subscriber's queue is, which the packet does not say.
 _PLACES: Final = ("QName", "QMgrName")
+#: What the filter of a shared subscription begins with.
+_SHARED: Final = "$share/"
 _SUBSCRIPTION_COMMANDS: Final = frozenset({"RegSub", "ReqUpdate", "DeregSub"})
 #: These are for some of the topics that a filter becomes.
 _OF_SOME_TOPICS: Final = frozenset({"ReqUpdate", "DeregSub"})
@@ -151,6 +153,10 @@ def _subscription(facts: Facts, actual: Meaning) -> tuple[Fields, list[str]]:
     if facts.input and facts.packet_type in (SUBSCRIBE, UNSUBSCRIBE):
         topic_filter = read_filter(facts.input, facts.packet_type)
         topics, differences = _filter_topics(facts, topic_filter, actual)
+        shared = _shared_topics(facts, topic_filter, actual)
+        if shared is not None:
+            topics, differences = shared, []
+            options = _SUBSCRIBER_ANEW if facts.command == "RegSub" else options
     elif facts.packet_type in (SUBSCRIBE, UNSUBSCRIBE):
         topics = actual.values("Topic")  # undone or repeated by the gateway itself: no packet says which filter
         options = _SUBSCRIBER_ANEW if facts.command == "RegSub" and facts.destination else options
@@ -164,6 +170,19 @@ def _subscription(facts: Facts, actual: Meaning) -> tuple[Fields, list[str]]:
     )
     actual_fields = tuple(field for field in actual.fields if field != ("RegOpt", "PersAsPub"))
     return expected, differences + _field_differences(expected, actual_fields)
+
+
+def _shared_topics(facts: Facts, topic_filter: str, actual: Meaning) -> tuple[str, ...] | None:
+    """The topics of a shared subscription, $share/GROUP/FILTER, where the header is one for its filter.
+
+    It takes nothing retained. To clients before level 5 it is a filter like any other, so there the header has all
+    of it. Source: MQTT 5.0 section 4.8.2.
+    """
+    if not topic_filter.startswith(_SHARED):
+        return None
+    _, _, shared_filter = topic_filter.removeprefix(_SHARED).partition("/")
+    topics, differences = _filter_topics(facts, shared_filter, actual)
+    return topics if not differences and set(topics) == set(actual.values("Topic")) else None
 
 
 def _filter_topics(facts: Facts, topic_filter: str, actual: Meaning) -> tuple[tuple[str, ...], list[str]]:

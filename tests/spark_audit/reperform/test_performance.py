@@ -59,6 +59,8 @@ REGISTRATION_1 = (
     "MQPSQName RFHBRIDGE.SUBSCRIBER MQPSQMgrName RFHBRIDGE "
 )
 FILTER = bytes.fromhex("0003 612f23 01")  # a/# with QoS 1
+SHARED_FILTER = bytes.fromhex("000c") + b"$share/g/a/#" + b"\x01"
+SHARED_REGISTRATION = (*REGISTRATION[:2], "<RegOpt>NewPubsOnly</RegOpt>", *REGISTRATION[2:])
 
 PACKETS = {
     "publish": {"input": PUBLISH, "output": mqrfh2(COMMAND, TOPIC)},
@@ -102,6 +104,27 @@ PACKETS = {
         "command": "RegSub",
         "payload_bytes": 0,
         "output": mqrfh2(*REGISTRATION, "<Topic>a/#</Topic>"),
+    },
+    "subscribe, shared": {
+        "input": SHARED_FILTER,
+        "packet_type": 8,
+        "command": "RegSub",
+        "payload_bytes": 0,
+        "output": mqrfh2(*SHARED_REGISTRATION, "<Topic>a/#</Topic>"),
+    },
+    "subscribe, like a shared one, before MQTT 5": {
+        "input": SHARED_FILTER,
+        "packet_type": 8,
+        "command": "RegSub",
+        "payload_bytes": 0,
+        "output": mqrfh2(*REGISTRATION, "<Topic>$share/g/a/#</Topic>"),
+    },
+    "unsubscribe, shared": {
+        "input": SHARED_FILTER[:-1],
+        "packet_type": 10,
+        "command": "DeregSub",
+        "payload_bytes": 0,
+        "output": mqrfh2("<Command>DeregSub</Command>", "<RegOpt>CorrelAsId</RegOpt>", "<Topic>a/#</Topic>"),
     },
     "subscribe, MQRFH": {
         "input": FILTER,
@@ -183,6 +206,17 @@ def test_a_delete_in_mqrfh_that_would_delete_more_than_its_topic_is_a_difference
 
 def test_patterns_that_do_not_cover_the_filter_are_a_difference(facts) -> None:
     case = PACKETS["subscribe, MQRFH"] | {"output": mqrfh(REGISTRATION_1 + "MQPSTopic a/*")}
+    assert reperform(facts(**case)).status is Status.DIFFERENCE
+
+
+def test_a_shared_subscription_that_takes_what_is_retained_is_a_difference(facts) -> None:
+    case = PACKETS["subscribe, shared"] | {"output": mqrfh2(*REGISTRATION, "<Topic>a/#</Topic>")}
+    outcome = reperform(facts(**case))
+    assert (outcome.status, outcome.detail) == (Status.DIFFERENCE, "RegOpt 'NewPubsOnly' is missing")
+
+
+def test_a_shared_subscription_to_another_filter_is_a_difference(facts) -> None:
+    case = PACKETS["subscribe, shared"] | {"output": mqrfh2(*SHARED_REGISTRATION, "<Topic>b/#</Topic>")}
     assert reperform(facts(**case)).status is Status.DIFFERENCE
 
 
