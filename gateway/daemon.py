@@ -1,6 +1,6 @@
 """The daemon: builds the parts, starts them, drains them and stops.
 
-Order of start: signal handlers, store, broker, sessions, Unix socket; then the MQTT port opens, so that a client that
+Order of start: signal handlers, store, broker, sessions, Unix socket; then the MQTT ports open, so that a client that
 gets in finds everything there, then the HTTP port; the exporter, the conversion service and the channels start. Order
 of stop: ports and connections, the channels, what waits for a commit, the exporter (which closes the trail's segment),
 the Unix socket, the store. A failed store stops the daemon, with exit code 1.
@@ -11,10 +11,9 @@ import contextlib
 import gc
 import importlib.metadata
 import logging
-import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final
 
@@ -33,7 +32,7 @@ from gateway.channels.supervisor import COMMAND
 from gateway.config import ConfigurationError, Settings
 from gateway.conversion import ConversionService
 from gateway.free_space import FreeSpace
-from gateway.listener import Listener
+from gateway.listener import Listeners, OpenListener, cannot_listen
 from mappings.command import Dialect
 from mappings.table import TABLE_VERSION
 from mq_adapters.broker.broker import Broker, BrokerRules
@@ -61,6 +60,9 @@ _GC_THRESHOLD: Final = (50_000, 20, 10)
 _TICKS_PER_SECOND: Final = 10
 _TICKS_PER_SWEEP: Final = 50
 
+#: Is told the ports that are open, in the order of the configuration.
+Ready = Callable[[Sequence[OpenListener]], None]
+
 
 class Daemon:
     """The running gateway. Raises ConfigurationError for a wrong password file, access list or key of the trail."""
@@ -72,19 +74,21 @@ class Daemon:
         self._stop = asyncio.Event()
         self._exit_code = 0
         self._door = Door(settings.access)
-        self._door_task: asyncio.Task[None] | None = None
+        self._listeners: Listeners | None = None
+        #: Take up changes of the operator's files.
+        self._watching: tuple[asyncio.Task[None], ...] = ()
         self._commits = ThreadPoolExecutor(max_workers=1, thread_name_prefix="commit")
         self._broker: Broker | None = None
         self._conversion: ConversionService | None = None
         self._exporter = ExporterSupervisor(settings) if settings.audit.enabled else None
         self._space: FreeSpace | None = None
 
-    async def run(self, ready: Callable[[str, int], None]) -> int:
-        """Serves until SIGTERM or SIGINT; returns the exit code. `ready(host, port)`: the port is open."""
+    async def run(self, ready: Ready) -> int:
+        """Serves until SIGTERM or SIGINT; returns the exit code. `ready(listeners)`: the ports are open."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop.set)
-        loop.add_signal_handler(signal.SIGHUP, self._door.ask)
+        loop.add_signal_handler(signal.SIGHUP, self._read_files_again)
         engine = await self._open_engine()
         if engine is None:
             return self._exit_code
@@ -98,6 +102,12 @@ class Daemon:
             self._door.close()
             engine.close()
             _log.info("gateway stopped exit_code=%s", self._exit_code)
+
+    def _read_files_again(self) -> None:
+        """SIGHUP."""
+        self._door.ask()
+        if self._listeners is not None:
+            self._listeners.ask()
 
     async def _open_engine(self) -> Engine | None:
         """Opens the store; waits for a command that has it open. None when the gateway is told to stop meanwhile."""
@@ -122,40 +132,37 @@ class Daemon:
                 await asyncio.wait_for(self._stop.wait(), _TICK_S)
         return None
 
-    async def _run_on(self, engine: Engine, ready: Callable[[str, int], None]) -> int:
+    async def _run_on(self, engine: Engine, ready: Ready) -> int:
         settings = self._settings
         bridge = self._build(engine)
+        self._listeners = listeners = Listeners(bridge, settings)
         server = Server(engine, settings.data)
         await server.start()
-        listener = Listener(
-            bridge,
-            levels=settings.mqtt.levels,
-            maximum_packet_bytes=settings.mqtt.maximum_packet_bytes,
-            maximum_connections=settings.mqtt.maximum_connections,
-            maximum_unsent_bytes=settings.mqtt.maximum_unsent_bytes,
-            connect_timeout_s=settings.mqtt.connect_timeout_s,
-        )
         try:
-            port = await listener.start(settings.address.host, settings.address.port)
+            opened = await listeners.start()
             http = await self._start_http(engine)
-        except OSError as error:
+        except ConfigurationError:
             self._exit_code = 1
-            await listener.stop()
+            await listeners.stop()
             await server.stop()
-            raise _cannot_listen(settings, error) from error
+            raise
         if self._exporter is not None:
             self._exporter.begin()
-        self._door_task = asyncio.create_task(self._door.watch(bridge))
-        _log.info("gateway started host=%s port=%s data=%s", settings.address.host, port, str(settings.data))
+        self._watching = (
+            asyncio.create_task(self._door.watch(bridge)),
+            asyncio.create_task(listeners.watch()),
+        )
+        first = opened[0].address
+        _log.info("gateway started host=%s port=%s data=%s", first.host, first.port, str(settings.data))
         if self._conversion is not None:
             self._conversion.start()
         if self._channels is not None:
             self._channels.begin()
-        ready(settings.address.host, port)
-        await self._serve(engine, bridge, listener)
+        ready(opened)
+        await self._serve(engine, bridge, listeners)
         if http is not None:
             await http.stop()
-        await self._drain(engine, bridge, listener)
+        await self._drain(engine, bridge, listeners)
         await server.stop()
         return self._exit_code
 
@@ -169,7 +176,10 @@ class Daemon:
             maximum_request_bytes=settings.maximum_request_bytes,
             is_ready=lambda: self._is_ready(engine),
         )
-        await server.start(settings.address.host, settings.address.port)
+        try:
+            await server.start(settings.address.host, settings.address.port)
+        except OSError as error:
+            raise cannot_listen("http.listen", settings.listen, error) from error
         return server
 
     def _is_ready(self, engine: Engine) -> bool:
@@ -239,7 +249,7 @@ class Daemon:
 
     # -- running -------------------------------------------------------------------------------------------------------
 
-    async def _serve(self, engine: Engine, bridge: Bridge, listener: Listener) -> None:
+    async def _serve(self, engine: Engine, bridge: Bridge, listeners: Listeners) -> None:
         ticks = 0
         while not self._stop.is_set():
             try:
@@ -255,19 +265,19 @@ class Daemon:
                 self._channels.tick()
             engine.tick()
             if ticks % _TICKS_PER_SECOND == 0:
-                listener.tick()
+                listeners.tick()
                 if self._space is not None:
                     self._space.tick()
             if ticks % _TICKS_PER_SWEEP == 0 and self._broker is not None:
                 self._broker.tend()
 
-    async def _drain(self, engine: Engine, bridge: Bridge, listener: Listener) -> None:
+    async def _drain(self, engine: Engine, bridge: Bridge, listeners: Listeners) -> None:
         bridge.is_stopping = True
-        if self._door_task is not None:
-            self._door_task.cancel()
+        for task in self._watching:
+            task.cancel()
         if self._conversion is not None:
             self._conversion.stop()
-        await listener.stop()
+        await listeners.stop()
         if self._channels is not None:
             await self._channels.end(kill=engine.failed is not None)
         if engine.failed is None:
@@ -305,20 +315,10 @@ async def _until_idle(engine: Engine) -> None:
         await asyncio.sleep(0.001)
 
 
-def _cannot_listen(settings: Settings, error: OSError) -> ConfigurationError:
-    addresses = " or ".join([settings.listen, *([settings.http.listen] if settings.http.enabled else [])])
-    reason = os.strerror(error.errno).lower() if error.errno and error.errno > 0 else str(error)
-    return ConfigurationError(
-        "listen",
-        (f"{addresses} cannot be had: {reason}",),
-        "is another gateway running? --listen HOST:PORT names another address",
-    )
-
-
 def run(
     settings: Settings,
     *,
-    ready: Callable[[str, int], None] = lambda _host, _port: None,
+    ready: Ready = lambda _listeners: None,
     channel_command: tuple[str, ...] = COMMAND,
 ) -> int:
     """Runs the gateway until it is told to stop; returns the exit code.

@@ -1,4 +1,4 @@
-"""Takes up changes of the operator's files (password file, access list) while the gateway runs.
+"""Takes up changes of the operator's files (password file, access list, certificates) while the gateway runs.
 
 A changed file is read when it has stood still from one look to the next (a second), SIGHUP reads at once. Looking and
 reading happen in a thread: a slow disk holds up nobody. A file that is wrong changes nothing: what held goes on to
@@ -25,19 +25,22 @@ _State = tuple[int, int, int, int] | None
 class WatchedFile:
     """A file whose changes are taken up; make it before the file is read for the first time.
 
+    `also`: files that are read with it, as the key is with its certificate.
+
     `read` runs in a thread, raises ConfigurationError for a wrong file, and returns what is then done on the event
     loop.
     """
 
-    def __init__(self, path: Path, read: Callable[[], Callable[[], None]]) -> None:
+    def __init__(self, path: Path, read: Callable[[], Callable[[], None]], *, also: tuple[Path, ...] = ()) -> None:
         self.path = path
+        self._paths = (path, *also)
         self._read = read
         #: The state that was read last, and the one that was seen last.
-        self._known = self._seen = _state_of(path)
+        self._known = self._seen = self._state()
 
     async def look(self, *, at_once: bool = False) -> None:
         """Reads the file where it has changed and stood still; `at_once`: in whatever state it is."""
-        state = await asyncio.to_thread(_state_of, self.path)
+        state = await asyncio.to_thread(self._state)
         stands_still, self._seen = state == self._seen, state
         if not at_once and (state == self._known or not stands_still):
             return
@@ -45,10 +48,13 @@ class WatchedFile:
         try:
             take_up = await asyncio.to_thread(self._read)
         except ConfigurationError as error:
-            _log.error("file refused file=%s reason=%s", str(self.path), "; ".join(error.problems))
+            _log.error("file refused file=%s reason=%s", error.source, "; ".join(error.problems))
             return
         take_up()
         _log.info("file read again file=%s", str(self.path))
+
+    def _state(self) -> list[_State]:
+        return [_state_of(path) for path in self._paths]
 
 
 class Reloading:

@@ -1,7 +1,8 @@
 """`rfhbridge run`: the gateway."""
 
 import contextlib
-from typing import Annotated
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,6 +12,9 @@ from gateway.cli.settings_options import ConfigOption, DataOption
 from gateway.cli.terminal import write_line
 from gateway.config import Address, Settings
 from mappings.table import Dialect
+
+if TYPE_CHECKING:
+    from gateway.listener import OpenListener
 
 
 def listen_address(text: str) -> str:
@@ -35,7 +39,8 @@ def run(
 ) -> None:
     """Run the gateway.
 
-    SIGTERM and Ctrl-C drain it and stop it. SIGHUP makes it read the password file and the access list again.
+    SIGTERM and Ctrl-C drain it and stop it. SIGHUP makes it read the password file, the access list
+    and the certificates again.
     """
     from gateway.daemon import run as run_gateway
 
@@ -55,7 +60,8 @@ def run(
     raise typer.Exit(run_gateway(settings, ready=_announce))
 
 
-def _announce(host: str, port: int) -> None:
+def _announce(listeners: "Sequence[OpenListener]") -> None:
     """Says where the gateway listens, once it does: with port 0 nobody else knows. Nobody has to read it."""
     with contextlib.suppress(OSError):
-        write_line(f"rfhbridge listens on {Address(host=host, port=port)}")
+        for listener in listeners:
+            write_line(listener.announcement)

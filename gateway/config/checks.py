@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from gateway.config.listeners import listener_problems
 from gateway.config.targets import DEFAULT_STREAM
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ _SYSTEM_QUEUES: Final = {
 
 def problems_of(settings: "Settings") -> Iterator[str]:
     """Every problem, as a sentence that names the key."""
+    yield from listener_problems(settings)
     yield from _queue_problems(settings)
     yield from _conversion_problems(settings)
     yield from _target_problems(settings)
@@ -43,8 +45,9 @@ def _queue_problems(settings: "Settings") -> Iterator[str]:
     for key in ("subscribe.queue", "subscribe.reply_queue"):
         if own[key] in streams and own[key] != own["publish.stream"]:
             yield f"{key}: {own[key]!r} is a stream"
-    if settings.http.enabled and settings.http.listen == settings.listen and settings.http.address.port:
-        yield f"http.listen: {settings.listen} is the address of the MQTT server already"
+    addresses = [listener.listen for listener in settings.listeners]
+    if settings.http.enabled and settings.http.listen in addresses and settings.http.address.port:
+        yield f"http.listen: {settings.http.listen} is the address of the MQTT server already"
 
 
 def _conversion_problems(settings: "Settings") -> Iterator[str]:

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from pydantic.fields import FieldInfo
+
 from gateway.config.settings import TABLE_ARRAYS, Settings
 from gateway.config.values import Table
 
@@ -14,13 +16,14 @@ def example_toml() -> str:
     lines = ["# rfhbridge: every key with its default"]
     tables = {name: field for name, field in Settings.model_fields.items() if isinstance(field.default, Table)}
     for name, field in Settings.model_fields.items():
-        if name not in (*tables, *TABLE_ARRAYS):
+        if name not in tables and name not in TABLE_ARRAYS:
             lines += ["", f"# {field.description}", f"{name} = {_toml_value(field.default)}"]
     for name, field in tables.items():
-        lines += ["", f"[{name}]", *_example_table(type(field.default))]
+        lines += ["", f"[{name}]", *_example_table(name, type(field.default))]
     for name, table in TABLE_ARRAYS.items():
-        lines += ["", f"# {Settings.model_fields[name].description}; remove the first # of each line", f"# [[{name}]]"]
-        lines += [f"# {line}" for line in _example_table(table)]
+        if name in Settings.model_fields:
+            lines += ["", f"# {Settings.model_fields[name].description}; remove the first # of each line"]
+            lines += [f"# {line}" for line in (f"[[{name}]]", *_example_table(name, table))]
     return "\n".join(lines) + "\n"
 
 
@@ -34,11 +37,26 @@ _EXAMPLE_VALUES: Final = {
 }
 
 
-def _example_table(table: type[Table]) -> Iterator[str]:
+def _example_table(name: str, table: type[Table]) -> Iterator[str]:
+    """The keys of a table, and behind them the tables in it."""
+    inner: list[str] = []
     for key, field in table.model_fields.items():
-        name = field.alias or key
-        yield f"# {field.description}"
-        yield f"{name} = {_toml_value(_EXAMPLE_VALUES[name] if field.is_required() else field.default)}"
+        written = field.alias or key
+        path = f"{name}.{written}"
+        if path in TABLE_ARRAYS:
+            inner += [f"# {field.description}", f"[[{path}]]", *_example_table(path, TABLE_ARRAYS[path])]
+        elif isinstance(field.default, Table):
+            inner += [f"[{path}]", *_example_table(path, type(field.default))]
+        else:
+            yield f"# {field.description}"
+            yield f"{written} = {_toml_value(_example_value(written, field))}"
+    yield from inner
+
+
+def _example_value(key: str, field: FieldInfo) -> object:
+    if not field.is_required():
+        return field.default
+    return field.examples[0] if field.examples else _EXAMPLE_VALUES[key]
 
 
 def _toml_value(value: object) -> str:

@@ -15,6 +15,12 @@ from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
 from gateway.config.checks import problems_of
 from gateway.config.complaints import sentence
+from gateway.config.listeners import (
+    DEFAULT_LISTENER,
+    ListenerSettings,
+    OptionalListenText,
+    ServerNameSettings,
+)
 from gateway.config.tables import (
     AccessSettings,
     AuditSettings,
@@ -28,19 +34,21 @@ from gateway.config.tables import (
     SubscribeSettings,
 )
 from gateway.config.targets import RouteSettings, TargetSettings
-from gateway.config.values import Address, ConfigurationError, FolderPath, ListenText, Table, listed
+from gateway.config.values import ConfigurationError, FolderPath, Table, listed
 
 Conversions = Annotated[tuple[ConversionSettings, ...], BeforeValidator(listed)]
 Targets = Annotated[tuple[TargetSettings, ...], BeforeValidator(listed)]
 Routes = Annotated[tuple[RouteSettings, ...], BeforeValidator(listed)]
+Listeners = Annotated[tuple[ListenerSettings, ...], BeforeValidator(listed)]
 
 
 class Settings(Table):
     """The complete settings. Defaults are those of a gateway on this machine alone, with its data under ./var."""
 
-    listen: ListenText = Field(
+    listen: OptionalListenText = Field(
         default="127.0.0.1:1883",
-        description="address of the MQTT server, HOST:PORT or [IPV6]:PORT; port 0: any free one",
+        description="address of the MQTT server, HOST:PORT or [IPV6]:PORT; port 0: any free one; without this key"
+        " only each [[listener]] is opened, where there are any",
     )
     data: FolderPath = Field(
         default=Path("var"), description="folder of the store and the trail, relative to the working folder"
@@ -57,9 +65,17 @@ class Settings(Table):
     conversion: Conversions = Field(default=(), description="queues whose messages are converted, one table for each")
     target: Targets = Field(default=(), description="IBM MQ queue managers that publications go to")
     route: Routes = Field(default=(), description="topics that go to a target; without routes all go to the only one")
+    listener: Listeners = Field(default=(), description="further addresses of the MQTT server, with rules of their own")
     http: HttpSettings = HttpSettings()
     audit: AuditSettings = AuditSettings()
     log: LogSettings = LogSettings()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_default_listener(cls, tables: object) -> object:
+        if isinstance(tables, dict) and tables.get("listener") and "listen" not in tables:
+            return {**tables, "listen": ""}
+        return tables
 
     @model_validator(mode="after")
     def _checked_queues(self) -> Self:
@@ -69,9 +85,11 @@ class Settings(Table):
         return self
 
     @property
-    def address(self) -> Address:
-        """`listen` as host and port."""
-        return Address.parse(self.listen)
+    def listeners(self) -> tuple[ListenerSettings, ...]:
+        """Every listener, that of `listen` first: plain TCP with the rules of [mqtt] and [access]."""
+        if not self.listen:
+            return self.listener
+        return (ListenerSettings(name=DEFAULT_LISTENER, listen=self.listen), *self.listener)
 
     @property
     def routes(self) -> tuple[RouteSettings, ...]:
@@ -113,15 +131,21 @@ def known_keys() -> tuple[str, ...]:
 
 
 def _known_keys() -> Iterator[str]:
-    for name, field in Settings.model_fields.items():
-        yield name
-        table = TABLE_ARRAYS.get(name) or type(field.default)
-        if issubclass(table, Table):
-            yield from (f"{name}.{inner.alias or key}" for key, inner in table.model_fields.items())
+    def keys_of(table: type[Table], parent: str) -> Iterator[str]:
+        for name, field in table.model_fields.items():
+            key = parent + (field.alias or name)
+            yield key
+            inner = TABLE_ARRAYS.get(key) or type(field.default)
+            if issubclass(inner, Table):
+                yield from keys_of(inner, f"{key}.")
+
+    yield from keys_of(Settings, "")
 
 
-#: Tables of which a file may have any number, by their key.
+#: Tables of which a file may have any number, by their full key.
 TABLE_ARRAYS: Final[dict[str, type[Table]]] = {
+    "listener": ListenerSettings,
+    "listener.tls.server_name": ServerNameSettings,
     "target": TargetSettings,
     "route": RouteSettings,
     "conversion": ConversionSettings,

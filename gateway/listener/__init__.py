@@ -1,6 +1,8 @@
 """The front door: bytes to and from a session; step 1 on the way of a PUBLISH."""
 
-from gateway.listener.listeners import Listener
+from gateway.listener.listener import Listener
+from gateway.listener.listeners import Listeners, OpenListener, cannot_listen
+from gateway.listener.rules import ListenerRules
 from gateway.listener.tcp import TcpLink
 
-__all__ = ["Listener", "TcpLink"]
+__all__ = ["Listener", "ListenerRules", "Listeners", "OpenListener", "TcpLink", "cannot_listen"]

@@ -4,17 +4,22 @@ A peer that reads too slowly is sent nothing more until it has caught up; one th
 not read.
 """
 
+import asyncio
 import logging
 import math
 import time
 from typing import TYPE_CHECKING
 
+from gateway.access.login import Entrance
 from gateway.bridge.sessions import ClientSession
+from gateway.config.values import Address
+from gateway.listener.tls import user_of
 from gateway.mqtt.connection import Connection
 from gateway.mqtt.reason_codes import ReasonCode
 
 if TYPE_CHECKING:
-    from gateway.listener.listeners import Listener
+    from gateway.listener.listener import Listener
+    from gateway.listener.rules import ListenerRules
 
 _log = logging.getLogger(__name__)
 
@@ -27,24 +32,37 @@ class NetworkLink:
         "_is_held_back",
         "_listener",
         "_paused_writing",
+        "_proxied",
         "accepted_s",
+        "address",
+        "certificate_user",
         "closed_s",
         "connection",
         "is_open",
         "last_received_s",
         "outstanding",
+        "peer",
         "session",
     )
 
-    def __init__(self, listener: "Listener") -> None:
+    def __init__(self, listener: "Listener", proxied: Address | None = None) -> None:
+        """`proxied`: where the connection comes from by its PROXY header."""
         self._listener = listener
+        self._proxied = proxied
+        #: The client's address, for the log; and without its port, "" where it has none.
+        self.peer = "unknown"
+        self.address = ""
+        #: The user that the client's certificate stands for on this listener; "": none.
+        self.certificate_user = ""
         self._paused_writing = False
         #: The bridge has paused reading, until commits under way are done; or until there is room at a target.
         self._is_held = False
         self._is_held_back = False
         # No aliases: the audit's notes need each PUBLISH with its topic.
         self.connection = Connection(
-            levels=listener.levels, maximum_packet_bytes=listener.maximum_packet_bytes, outgoing_alias_maximum=0
+            levels=listener.rules.levels,
+            maximum_packet_bytes=listener.rules.maximum_packet_bytes,
+            outgoing_alias_maximum=0,
         )
         self.session: ClientSession | None = None
         self.outstanding = 0
@@ -53,11 +71,6 @@ class NetworkLink:
         self.closed_s = math.inf
 
     # -- what carries the bytes ----------------------------------------------------------------------------------------
-
-    @property
-    def peer(self) -> str:
-        """The address of the client, for the log."""
-        raise NotImplementedError
 
     def send(self, data: bytes) -> None:
         """Hands bytes on, in the order of the calls; a closed link takes none."""
@@ -77,7 +90,40 @@ class NetworkLink:
     def _start_reading(self) -> None:
         raise NotImplementedError
 
+    # -- whose it is ---------------------------------------------------------------------------------------------------
+
+    @property
+    def rules(self) -> "ListenerRules":
+        """What holds for the connections of its listener."""
+        return self._listener.rules
+
+    @property
+    def listener_name(self) -> str:
+        """The listener that the client has connected to."""
+        return self._listener.rules.name
+
+    @property
+    def entrance(self) -> Entrance:
+        """What is known of the client before its CONNECT."""
+        return Entrance(certificate_user=self.certificate_user, allows_anonymous=self._listener.rules.allows_anonymous)
+
+    @property
+    def is_secure(self) -> bool:
+        """Whether what it carries is encrypted."""
+        return self._listener.rules.is_secure
+
     # -- its life ------------------------------------------------------------------------------------------------------
+
+    def _identify(self, transport: asyncio.BaseTransport) -> None:
+        """Takes from the transport who is at its other end."""
+        found = transport.get_extra_info("peername")
+        client = self._proxied or (Address(host=found[0], port=found[1]) if found else None)
+        if client is not None:
+            self.peer, self.address = str(client), client.host
+        if self.rules.user_from_certificate:
+            tls_object = transport.get_extra_info("ssl_object")
+            certificate = tls_object.getpeercert(True) if tls_object is not None else None
+            self.certificate_user = user_of(certificate, self.rules.user_from_certificate)
 
     def _opened(self) -> bool:
         """The connection is made; False: it was refused, and is closed."""

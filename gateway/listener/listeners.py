@@ -1,85 +1,130 @@
-"""A listening address and its links: opened, looked at once a second, stopped."""
+"""All listeners of the gateway: opened together, looked at in one tick, stopped in one go."""
 
 import asyncio
-import time
-from collections.abc import Container
+import logging
+import os
+from dataclasses import dataclass
 from typing import Final
 
+from gateway.access.reloading import Reloading
 from gateway.bridge.bridge import Bridge
-from gateway.listener.link import NetworkLink
-from gateway.listener.tcp import TcpLink
-from gateway.mqtt.levels import BEFORE_MQTT_5
-from gateway.mqtt.reason_codes import ReasonCode
+from gateway.config.listeners import DEFAULT_LISTENER, ListenerSettings
+from gateway.config.settings import Settings
+from gateway.config.values import Address, ConfigurationError
+from gateway.listener.listener import Listener
+from gateway.listener.rules import ListenerRules
+from gateway.listener.tls import Certificates
 
-#: How long a closed connection may go on sending what was written before it is cut off, seconds.
-_LINGER_S: Final = 2.0
+_log = logging.getLogger(__name__)
+
+#: How long connections have to take what was written for them when the gateway stops, and how often that is looked at.
+_STOP_S: Final = 0.2
+_LOOK_S: Final = 0.02
 
 
-class Listener:
-    """A listening address and its links."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenListener:
+    """A port that is open; `transport` as the configuration says it, with TLS named."""
 
-    def __init__(
-        self,
-        bridge: Bridge,
-        *,
-        levels: Container[int] = BEFORE_MQTT_5,
-        maximum_packet_bytes: int,
-        maximum_connections: int,
-        maximum_unsent_bytes: int,
-        connect_timeout_s: float,
-    ) -> None:
-        self.bridge = bridge
-        self.levels = levels
-        self.maximum_packet_bytes = maximum_packet_bytes
-        self.maximum_unsent_bytes = maximum_unsent_bytes
-        self._maximum_connections = maximum_connections
-        self._connect_timeout_s = connect_timeout_s
-        self._links: set[NetworkLink] = set()
-        self._server: asyncio.Server | None = None
+    name: str
+    address: Address
+    transport: str
 
-    async def start(self, host: str, port: int) -> int:
-        """Opens the port; returns its number, which port 0 leaves to the system. OSError where it cannot be had."""
-        loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(lambda: TcpLink(self), host, port, backlog=1024)
-        chosen: int = self._server.sockets[0].getsockname()[1]
-        return chosen
+    @property
+    def announcement(self) -> str:
+        """What is said of it when the gateway has started: the listener of `listen` needs no name."""
+        if self.name == DEFAULT_LISTENER:
+            return f"rfhbridge listens on {self.address}"
+        return f"rfhbridge listens on {self.address} ({self.transport}, listener {self.name})"
 
-    def admit(self, link: NetworkLink) -> bool:
-        if len(self._links) >= self._maximum_connections:
-            return False
-        self._links.add(link)
-        return True
 
-    def forget(self, link: NetworkLink) -> None:
-        self._links.discard(link)
+class Listeners:
+    """The listeners of a configuration. Raises ConfigurationError where a certificate or a key is wrong."""
+
+    def __init__(self, bridge: Bridge, settings: Settings) -> None:
+        self._maximum_connections = settings.mqtt.maximum_connections
+        self._settings = settings.listeners
+        self._listeners = tuple(
+            Listener(
+                bridge,
+                ListenerRules.of(each, settings),
+                certificates=Certificates(each) if each.is_secure else None,
+                has_room=self._has_room,
+            )
+            for each in settings.listeners
+        )
+        self._reloading = Reloading(
+            listener.certificates.watched for listener in self._listeners if listener.certificates is not None
+        )
+
+    def __len__(self) -> int:
+        """Connections there are."""
+        return sum(map(len, self._listeners))
+
+    def _has_room(self) -> bool:
+        return len(self) < self._maximum_connections
+
+    async def start(self) -> tuple[OpenListener, ...]:
+        """Opens every port, in the order of the configuration. Raises ConfigurationError where one cannot be had."""
+        opened = []
+        for settings, listener in zip(self._settings, self._listeners, strict=True):
+            try:
+                port = await listener.start(settings.address.host, settings.address.port)
+            except OSError as error:
+                raise cannot_listen(_key(settings), settings.listen, error) from error
+            address = Address(host=settings.address.host, port=port)
+            opened.append(OpenListener(name=settings.name, address=address, transport=_transport(settings)))
+            _log.info(
+                "listener opened name=%s host=%s port=%s transport=%s",
+                settings.name,
+                address.host,
+                port,
+                opened[-1].transport,
+            )
+        return tuple(opened)
+
+    def ask(self) -> None:
+        """The operator wants the certificates read again, now (SIGHUP)."""
+        self._reloading.ask()
+
+    async def watch(self) -> None:
+        """Takes up certificates that change, until it is cancelled."""
+        await self._reloading.run()
 
     def tick(self) -> None:
-        """Once a second: closes connections that are silent past their keep-alive, or that never sent CONNECT.
-
-        A closed one whose peer does not take what was written for it would never end: it is cut off.
-        """
-        now_s = time.monotonic()
-        for link in tuple(self._links):
-            if now_s > link.closed_s + _LINGER_S:
-                link.abort()
-                continue
-            deadline_s = link.connection.keep_alive_deadline(link.last_received_s)
-            if deadline_s is not None and now_s > deadline_s and not link.is_held_back:
-                link.close(
-                    "nothing was received for one and a half times the keep-alive time", ReasonCode.KEEP_ALIVE_TIMEOUT
-                )
-            elif link.session is None and now_s > link.accepted_s + self._connect_timeout_s:
-                link.close("login took too long" if link.connection.level else "no CONNECT was received in time")
+        """Once a second."""
+        for listener in self._listeners:
+            listener.tick()
 
     async def stop(self) -> None:
-        """Closes the port and every connection; what was written still goes out."""
-        if self._server is not None:
-            self._server.close()
-        for link in tuple(self._links):
-            link.close("the gateway stops", ReasonCode.SERVER_SHUTTING_DOWN)
-        for _ in range(10):
-            if not self._links:
+        """Closes the ports and every connection; what was written still goes out."""
+        for listener in self._listeners:
+            listener.close_port()
+        for listener in self._listeners:
+            listener.close_links()
+        for _ in range(round(_STOP_S / _LOOK_S)):
+            if not len(self):
                 break
-            await asyncio.sleep(0.02)
-        for link in tuple(self._links):
-            link.abort()
+            await asyncio.sleep(_LOOK_S)
+        for listener in self._listeners:
+            await listener.abort_links()
+
+
+def _key(settings: ListenerSettings) -> str:
+    return "listen" if settings.name == DEFAULT_LISTENER else f"listener {settings.name}"
+
+
+def _transport(settings: ListenerSettings) -> str:
+    if settings.transport == "tcp":
+        return "tls" if settings.is_secure else "tcp"
+    return "secure websocket" if settings.is_secure else "websocket"
+
+
+def cannot_listen(key: str, address: str, error: OSError) -> ConfigurationError:
+    """An address of the configuration that the system does not give."""
+    reason = os.strerror(error.errno).lower() if error.errno and error.errno > 0 else str(error)
+    return ConfigurationError(
+        key,
+        (f"{address} cannot be had: {reason}",),
+        "is another gateway running? --listen HOST:PORT names another address",
+    )

@@ -1,4 +1,4 @@
-"""TCP: an asyncio.Protocol and no streams.
+"""TCP, and TLS on it: an asyncio.Protocol and no streams.
 
 The bytes of one read go to the bridge in one call, and what it answers goes out in one write.
 """
@@ -8,29 +8,31 @@ import socket
 import time
 from typing import TYPE_CHECKING, cast
 
+from gateway.config.values import Address
 from gateway.listener.link import NetworkLink
 from gateway.mqtt.reason_codes import ReasonCode
 
 if TYPE_CHECKING:
-    from gateway.listener.listeners import Listener
+    from gateway.listener.listener import Listener
 
 
 class TcpLink(NetworkLink, asyncio.Protocol):
-    """One MQTT connection on TCP."""
+    """One MQTT connection on TCP or TLS."""
 
     __slots__ = ("_transport",)
 
-    def __init__(self, listener: "Listener") -> None:
-        super().__init__(listener)
+    def __init__(self, listener: "Listener", proxied: Address | None = None) -> None:
+        super().__init__(listener, proxied)
         self._transport: asyncio.Transport | None = None
 
     # -- asyncio.Protocol ----------------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport = cast(asyncio.Transport, transport)  # uvloop's transports are no subclasses of it
+        self._identify(transport)
         if not self._opened():
             return
-        transport.set_write_buffer_limits(high=self._listener.maximum_unsent_bytes)
+        transport.set_write_buffer_limits(high=self.rules.maximum_unsent_bytes)
         connected = transport.get_extra_info("socket")
         if connected is not None:
             connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -50,11 +52,6 @@ class TcpLink(NetworkLink, asyncio.Protocol):
         self._writing_resumed()
 
     # -- NetworkLink ---------------------------------------------------------------------------------------------------
-
-    @property
-    def peer(self) -> str:
-        address = self._transport.get_extra_info("peername") if self._transport is not None else None
-        return f"{address[0]}:{address[1]}" if address else "unknown"
 
     def send(self, data: bytes) -> None:
         if self._transport is not None and self.is_open:

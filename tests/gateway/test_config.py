@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from gateway.config import Address, ConfigurationError, Settings, example_toml, known_keys
 
 #: Keys whose tables stand in [[ ]], as many as one likes.
-ARRAYS = ("target", "route", "conversion")
+ARRAYS = ("target", "route", "conversion", "listener", "listener.tls.server_name")
 CONVERSION = '[[conversion]]\nfrom = "{}"\nto = "{}"\nheader = "mqrfh2"\n'
 
 
@@ -86,7 +86,8 @@ def test_unknown_key_is_an_error_that_names_the_nearest_with_its_full_path(load,
 @pytest.mark.parametrize("key", known_keys())
 def test_key_with_a_letter_too_much_names_the_right_one(load, key):
     table, _, name = key.rpartition(".")
-    heading = f"[[{table}]]" if table in ARRAYS else f"[{table}]"
+    heading = "[[listener]]\n" if table.startswith("listener.") else ""
+    heading += f"[[{table}]]" if table in ARRAYS else f"[{table}]"
     text = f"{heading}\n{name}x = 1\n" if table else f"{name}x = 1\n"
     with pytest.raises(ConfigurationError, match=f"the nearest known key is '{key}'"):
         load(text)
@@ -220,11 +221,11 @@ def test_example_means_the_defaults_and_explains_every_key(load):
     example = example_toml()
     assert load(example) == Settings()
     lines = [line.replace("[[", "[").replace("]]", "]") for line in example.splitlines()]
-    lines += [line.removeprefix("# ") for line in lines[lines.index("# [target]") :]]
+    lines += [line.removeprefix("# ") for line in lines[lines.index("# [listener]") :]]
     for key in known_keys():
         name = key.rpartition(".")[2]
         values = [index for index, line in enumerate(lines) if line.startswith(f"{name} = ")]
-        assert values or f"[{name}]" in lines, key
+        assert values or f"[{key}]" in lines, key
         assert all(lines[index - 1].startswith("# ") for index in values), key
 
 
@@ -241,7 +242,7 @@ def test_configuration_sha256_depends_on_every_setting_and_on_nothing_else(load)
 def test_address_is_read_and_written_alike(text, host, port):
     address = Address.parse(text)
     assert (address.host, address.port, str(address)) == (host, port, text)
-    assert Settings.load(None, {"listen": text}).address == address
+    assert Settings.load(None, {"listen": text}).listeners[0].address == address
 
 
 @pytest.mark.parametrize("text", ["", ":", "h", "h:", ":1", "h:x", "h:-1", "[::1]", "::1:1", "[h]:1", "h:1:2", "h :1"])

@@ -6,13 +6,14 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from gateway import daemon
 from gateway.config import ConfigurationError, Settings
+from gateway.listener import OpenListener
 from mq_adapters.embedded import group_commit
 from mq_adapters.embedded.store import Store
 from mq_adapters.embedded.unit_of_work import StateSpace
@@ -47,10 +48,11 @@ def _owner_is_gone(data: Path) -> bool:
 def test_a_daemon_that_is_told_to_stop_gives_zero_and_lets_go_of_its_store(data_folder: Path) -> None:
     ports: list[int] = []
 
-    def ready(host: str, port: int) -> None:
-        assert host == "127.0.0.1"
-        ports.append(port)
-        with socket.create_connection((host, port), 10):
+    def ready(listeners: Sequence[OpenListener]) -> None:
+        (address,) = [listener.address for listener in listeners]
+        assert address.host == "127.0.0.1"
+        ports.append(address.port)
+        with socket.create_connection((address.host, address.port), 10):
             _terminate()
 
     assert daemon.run(_settings(data_folder), ready=ready) == 0

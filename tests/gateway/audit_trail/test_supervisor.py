@@ -21,7 +21,7 @@ def begun(data_folder: Path, clock, batches) -> Path:
 
 def _run(data: Path, **audit: object) -> int:
     settings = Settings.model_validate({"listen": "127.0.0.1:0", "data": str(data), "audit": audit})
-    return daemon.run(settings, ready=lambda _host, _port: pytest.fail("the port was opened"))
+    return daemon.run(settings, ready=lambda _listeners: pytest.fail("the port was opened"))
 
 
 def test_a_gateway_without_the_signing_key_of_its_trail_does_not_start(begun: Path) -> None:

@@ -51,7 +51,7 @@ def main(role: str, *arguments: str) -> int:
         log.configure(settings.log.level, settings.log.format)
         return daemon.run(
             settings,
-            ready=lambda _host, port: print(port, flush=True),
+            ready=lambda listeners: print(listeners[0].address.port, flush=True),
             channel_command=(sys.executable, __file__, "channels", *central) if central else COMMAND,
         )
     return run_channels(lambda _target: Client(Path(arguments[0])))

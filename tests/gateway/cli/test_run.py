@@ -6,7 +6,8 @@ import sys
 
 import pytest
 
-from gateway.config import Settings
+from gateway.config import Address, Settings
+from gateway.listener import OpenListener
 from mq_adapters.reasons import QueueManagerError
 
 PATIENCE_S = 60
@@ -19,7 +20,7 @@ def started(monkeypatch):
 
     def run(settings, *, ready):
         seen.append(settings)
-        ready("::1", 1884)
+        ready([OpenListener(name="default", address=Address(host="::1", port=1884), transport="tcp")])
         return 0
 
     monkeypatch.setattr("gateway.daemon.run", run)

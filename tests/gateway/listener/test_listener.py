@@ -9,7 +9,7 @@ import pytest
 import uvloop
 
 from gateway.bridge.bridge import Bridge
-from gateway.listener import Listener, TcpLink
+from gateway.listener import Listener, ListenerRules, TcpLink
 
 PATIENCE_S = 20.0
 
@@ -52,24 +52,37 @@ class RecordingBridge:
 Scenario = Callable[[Listener, RecordingBridge, int], Awaitable[None]]
 
 
+def _new_listener(bridge: RecordingBridge, *, maximum_connections: int, maximum_unsent_bytes: int) -> Listener:
+    rules = ListenerRules(
+        maximum_connections=maximum_connections,
+        maximum_packet_bytes=1_000,
+        maximum_unsent_bytes=maximum_unsent_bytes,
+        connect_timeout_s=10.0,
+    )
+    return Listener(cast(Bridge, bridge), rules)
+
+
+async def _stop(listener: Listener) -> None:
+    listener.close_port()
+    listener.close_links()
+    await asyncio.sleep(0)
+    await listener.abort_links()
+
+
 def _run(scenario: Scenario, *, maximum_connections: int = 10, maximum_unsent_bytes: int = 65_536) -> None:
     """Plays a scenario against a listener on a free port, on the event loop that the gateway uses."""
 
     async def main() -> None:
         bridge = RecordingBridge()
-        listener = Listener(
-            cast(Bridge, bridge),
-            maximum_packet_bytes=1_000,
-            maximum_connections=maximum_connections,
-            maximum_unsent_bytes=maximum_unsent_bytes,
-            connect_timeout_s=10.0,
+        listener = _new_listener(
+            bridge, maximum_connections=maximum_connections, maximum_unsent_bytes=maximum_unsent_bytes
         )
         port = await listener.start("127.0.0.1", 0)
         assert port > 0
         try:
             await scenario(listener, bridge, port)
         finally:
-            await listener.stop()
+            await _stop(listener)
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(main())
@@ -185,13 +198,7 @@ class FakeTransport(asyncio.Transport):
 def test_a_peer_that_takes_no_answers_is_not_read_and_neither_reason_undoes_the_other(bridge_is_first: bool) -> None:
     """Its questions would be answered into memory; and the bridge may have paused it for its own reason."""
     bridge = RecordingBridge()
-    listener = Listener(
-        cast(Bridge, bridge),
-        maximum_packet_bytes=1_000,
-        maximum_connections=1,
-        maximum_unsent_bytes=1,
-        connect_timeout_s=10.0,
-    )
+    listener = _new_listener(bridge, maximum_connections=1, maximum_unsent_bytes=1)
     link, transport = TcpLink(listener), FakeTransport()
     link.connection_made(transport)
     link.pause_writing()
@@ -211,13 +218,7 @@ def test_a_peer_that_takes_no_answers_is_not_read_and_neither_reason_undoes_the_
 def test_a_publisher_that_is_held_back_is_read_when_both_reasons_are_gone(room_is_first: bool) -> None:
     """There may be no room at its target, and commits may be under way."""
     bridge = RecordingBridge()
-    listener = Listener(
-        cast(Bridge, bridge),
-        maximum_packet_bytes=1_000,
-        maximum_connections=1,
-        maximum_unsent_bytes=1,
-        connect_timeout_s=10.0,
-    )
+    listener = _new_listener(bridge, maximum_connections=1, maximum_unsent_bytes=1)
     link, transport = TcpLink(listener), FakeTransport()
     link.connection_made(transport)
     link.hold_back()
@@ -313,7 +314,7 @@ def test_a_closed_link_whose_peer_takes_nothing_is_cut_off(monkeypatch: pytest.M
 def test_stopping_closes_the_port_and_every_link() -> None:
     async def scenario(listener: Listener, bridge: RecordingBridge, port: int) -> None:
         links = [await _link(bridge, port) for _ in range(3)]
-        await listener.stop()
+        await _stop(listener)
         for _, reader, writer in links:
             assert await reader.read() == b""
             writer.close()
@@ -325,13 +326,7 @@ def test_stopping_closes_the_port_and_every_link() -> None:
 
 def test_an_address_in_use_is_an_oserror() -> None:
     async def scenario(_listener: Listener, bridge: RecordingBridge, port: int) -> None:
-        second = Listener(
-            cast(Bridge, bridge),
-            maximum_packet_bytes=1,
-            maximum_connections=1,
-            maximum_unsent_bytes=1,
-            connect_timeout_s=1.0,
-        )
+        second = _new_listener(bridge, maximum_connections=1, maximum_unsent_bytes=1)
         with pytest.raises(OSError, match="in use"):
             await second.start("127.0.0.1", port)
 

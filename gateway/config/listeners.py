@@ -1,0 +1,181 @@
+"""Listeners: the addresses that MQTT clients connect to, each with its transport, rules and certificates."""
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Final, Literal, Self
+
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+
+from gateway.config.tables import MqttSettings
+from gateway.config.values import Address, ListenText, Table, listed
+
+if TYPE_CHECKING:
+    from gateway.config.settings import Settings
+
+#: The listener that `listen` is the short form of.
+DEFAULT_LISTENER: Final = "default"
+DEFAULT_PATH: Final = "/mqtt"
+_NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,32}")
+#: Letters, digits and hyphens, at most 63 a label (RFC 1123); a * may stand for the first label (RFC 6125).
+_HOST_NAME: Final = re.compile(r"(\*\.)?[A-Za-z0-9-]{1,63}(\.[A-Za-z0-9-]{1,63})*\.?")
+_PATH: Final = re.compile(r"/[!-~]*")
+
+
+def _checked_name(name: str) -> str:
+    if not _NAME.fullmatch(name):
+        raise ValueError(f"{name!r} is no name of a listener: 1 to 32 characters, letters, digits, . _ and -")
+    return name
+
+
+def _checked_host_name(name: str) -> str:
+    if len(name) > 253 or not _HOST_NAME.fullmatch(name):
+        raise ValueError(f"{name!r} is no host name: mqtt.example.com or *.example.com")
+    return name.lower().rstrip(".")
+
+
+def _checked_path(path: str) -> str:
+    if not _PATH.fullmatch(path) or "?" in path or "#" in path:
+        raise ValueError(f"{path!r} is no path of a URL: it begins with / and holds no blank, ? or #")
+    return path
+
+
+def _checked_listen(text: str) -> str:
+    return str(Address.parse(text)) if text else ""
+
+
+#: An address, or "" for none.
+OptionalListenText = Annotated[str, AfterValidator(_checked_listen)]
+
+
+class ServerNameSettings(Table):
+    """Another certificate for clients that ask for a host by name (SNI)."""
+
+    name: Annotated[str, AfterValidator(_checked_host_name)] = Field(
+        description="host that clients ask for, mqtt.example.com or *.example.com", examples=["mqtt.example.com"]
+    )
+    certificate: Annotated[str, Field(min_length=1)] = Field(
+        description="PEM file of its certificate", examples=["mqtt.example.com.pem"]
+    )
+    key: Annotated[str, Field(min_length=1)] = Field(
+        description="PEM file of that certificate's private key", examples=["mqtt.example.com.key"]
+    )
+
+
+ServerNames = Annotated[tuple[ServerNameSettings, ...], BeforeValidator(listed)]
+
+
+class TlsSettings(Table):
+    """TLS of one listener; without a certificate it has none."""
+
+    certificate: str = Field(
+        default="", description='PEM file of the certificate, and those that signed it; "": no TLS at all'
+    )
+    key: str = Field(default="", description="PEM file of its private key, without a password")
+    client_authority: str = Field(
+        default="", description="PEM file of the certificates that those of clients must be signed by"
+    )
+    client_certificate: Literal["none", "optional", "required"] = Field(
+        default="none", description='whether clients show a certificate: "none", "optional" or "required"'
+    )
+    user_from_certificate: Literal["", "common_name", "subject"] = Field(
+        default="", description='what of a client\'s certificate is its user: "common_name", "subject" or "" (nothing)'
+    )
+    minimum_version: Literal["1.2", "1.3"] = Field(default="1.2", description='oldest version of TLS: "1.2" or "1.3"')
+    ciphers: str = Field(
+        default="", description='cipher suites of TLS 1.2 as OpenSSL lists them; "": ECDHE with AES-GCM or ChaCha20'
+    )
+    server_name: ServerNames = Field(default=(), description="other certificates by the host that a client asks for")
+
+    @model_validator(mode="after")
+    def _checked_together(self) -> Self:
+        if not self.certificate:
+            given = [
+                key for key in type(self).model_fields if getattr(self, key) != type(self).model_fields[key].default
+            ]
+            if given:
+                raise ValueError(f"certificate: is missing, and without one there is no TLS and no {given[0]}")
+            return self
+        if not self.key:
+            raise ValueError("key: is missing; name the file of the certificate's private key")
+        if self.client_certificate == "none" and (self.client_authority or self.user_from_certificate):
+            raise ValueError("client_certificate: must be 'optional' or 'required' for clients to show one")
+        if self.client_certificate != "none" and not self.client_authority:
+            raise ValueError("client_authority: is missing; name the file of those who sign the clients' certificates")
+        names = [server.name for server in self.server_name]
+        for index, name in enumerate(names):
+            if name in names[:index]:
+                raise ValueError(f"server_name.{index}.name: there is a certificate for {name} already")
+        return self
+
+
+class ListenerSettings(Table):
+    """An address that MQTT clients connect to; one [[listener]] each."""
+
+    name: Annotated[str, AfterValidator(_checked_name)] = Field(
+        description="name of the listener in the log", examples=["secure"]
+    )
+    listen: ListenText = Field(
+        description="its address, HOST:PORT or [IPV6]:PORT; port 0: any free one", examples=["0.0.0.0:8883"]
+    )
+    transport: Literal["tcp", "websocket"] = Field(
+        default="tcp", description='what carries MQTT: "tcp" or "websocket", with TLS where a certificate is named'
+    )
+    path: Annotated[str, AfterValidator(_checked_path)] = Field(
+        default=DEFAULT_PATH, description="path of the URL of a websocket"
+    )
+    origins: Annotated[tuple[str, ...], BeforeValidator(listed)] = Field(
+        default=(), description="web pages that may open a websocket, https://HOST each, by their Origin; none: all may"
+    )
+    maximum_message_bytes: int = Field(
+        default=4_194_304, ge=128, description="bytes of the largest message of a websocket"
+    )
+    versions: Annotated[tuple[Literal["3.1", "3.1.1", "5"], ...], BeforeValidator(listed)] = Field(
+        default=(), description="versions of MQTT that may connect here; none: those of [mqtt]"
+    )
+    anonymous: Literal[True, False, "access"] = Field(
+        default="access", description='whether clients without a user name may connect here; "access": as [access] says'
+    )
+    maximum_connections: int = Field(
+        default=0, ge=0, description="connections here at one time; 0: only the limit of [mqtt] for all listeners"
+    )
+    proxy_protocol: bool = Field(
+        default=False,
+        description="whether a load balancer sends the PROXY protocol, version 2; only it may reach the port then",
+    )
+    tls: TlsSettings = TlsSettings()
+
+    @property
+    def address(self) -> Address:
+        """`listen` as host and port."""
+        return Address.parse(self.listen)
+
+    def levels(self, mqtt: MqttSettings) -> frozenset[int]:
+        """The protocol levels that may connect here, as a CONNECT says them."""
+        return MqttSettings(versions=self.versions).levels if self.versions else mqtt.levels
+
+    @property
+    def is_secure(self) -> bool:
+        """Whether its connections are encrypted."""
+        return bool(self.tls.certificate)
+
+    @model_validator(mode="after")
+    def _checked_transport(self) -> Self:
+        if self.transport == "tcp" and (self.path != DEFAULT_PATH or self.origins):
+            raise ValueError("path, origins: belong to transport 'websocket'")
+        return self
+
+
+def listener_problems(settings: "Settings") -> Iterator[str]:
+    """Listeners of the same name, at the same address, or none at all."""
+    if not settings.listeners:
+        yield "listen: must be an address where there is no [[listener]]"
+    names = {DEFAULT_LISTENER} if settings.listen else set()
+    addresses = {settings.listen: DEFAULT_LISTENER}
+    for index, listener in enumerate(settings.listener):
+        if listener.name in names:
+            yield f"listener.{index}.name: there is a listener {listener.name!r} already"
+        if listener.address.port and listener.listen in addresses:
+            other = addresses[listener.listen]
+            yield f"listener.{index}.listen: {listener.listen} is the address of listener {other!r} already"
+        names.add(listener.name)
+        addresses.setdefault(listener.listen, listener.name)

@@ -1,0 +1,190 @@
+"""What stands in front of MQTT: the PROXY header of a load balancer, and the TLS handshake.
+
+A port with neither is opened by asyncio's own server. Here connections are accepted one by one: the header is read from
+the socket to its last byte and no further, so that what follows it, TLS or MQTT, begins where it must; and a handshake
+that fails is one line in the log. A connection that is not through in time is closed, and where too many are on their
+way the oldest is.
+"""
+
+import asyncio
+import contextlib
+import errno
+import logging
+import socket
+import ssl
+from collections.abc import Callable
+from typing import Final
+
+from gateway.config.values import Address
+from gateway.listener.proxy_protocol import (
+    FIXED_BYTES,
+    ProxyProtocolError,
+    check_beginning,
+    read_fixed_part,
+    read_source,
+)
+
+_log = logging.getLogger(__name__)
+
+BACKLOG: Final = 1_024
+#: Our choice: each costs a socket and, with TLS, some 20 KB.
+MAXIMUM_ON_THEIR_WAY: Final = 2_000
+#: Accepted in one go before the others get their turn.
+_ACCEPTED_AT_ONCE: Final = 64
+#: How long nothing is accepted when the system has no more files or memory, seconds.
+_REST_S: Final = 1.0
+_EXHAUSTED: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+
+#: Makes the protocol of a connection that is through; the address is what the PROXY header says, None: nothing.
+Factory = Callable[[Address | None], asyncio.Protocol]
+
+
+class Doorway:
+    """An open port whose connections show a header or TLS first."""
+
+    def __init__(
+        self,
+        factory: Factory,
+        *,
+        name: str,
+        context: Callable[[], ssl.SSLContext] | None,
+        reads_proxy_header: bool,
+        timeout_s: float,
+    ) -> None:
+        """`context` None: no TLS. It is asked at every handshake: certificates change."""
+        self._factory = factory
+        self._name = name
+        self._context = context
+        self._reads_proxy_header = reads_proxy_header
+        self._timeout_s = timeout_s
+        self._sockets: list[socket.socket] = []
+        #: Oldest first.
+        self._on_their_way: dict[asyncio.Task[None], None] = {}
+
+    async def open(self, host: str, port: int) -> int:
+        """Opens the port on every address of the host; returns its number. Raises OSError."""
+        loop = asyncio.get_running_loop()
+        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        try:
+            for family, _, _, _, address in dict.fromkeys(found):
+                listening = socket.create_server(address[:2], family=family, backlog=BACKLOG)
+                listening.setblocking(False)
+                self._sockets.append(listening)
+        except OSError:
+            self.close()
+            raise
+        for listening in self._sockets:
+            loop.add_reader(listening, self._accept, listening)
+        chosen: int = self._sockets[0].getsockname()[1]
+        return chosen
+
+    def close(self) -> None:
+        """Closes the port, and every connection that is not through."""
+        loop = asyncio.get_running_loop()
+        for listening in self._sockets:
+            loop.remove_reader(listening)
+            listening.close()
+        self._sockets.clear()
+        for task in self._on_their_way:
+            task.cancel()
+
+    def _accept(self, listening: socket.socket) -> None:
+        for _ in range(_ACCEPTED_AT_ONCE):
+            try:
+                connected, address = listening.accept()
+            except BlockingIOError:
+                return
+            except OSError as error:
+                if error.errno in _EXHAUSTED:
+                    self._rest(listening, error)
+                    return
+                continue  # this connection has gone already
+            connected.setblocking(False)
+            if len(self._on_their_way) >= MAXIMUM_ON_THEIR_WAY:
+                oldest = next(iter(self._on_their_way))
+                del self._on_their_way[oldest]
+                oldest.cancel()
+            task = asyncio.get_running_loop().create_task(self._enter(connected, str(_address(address))))
+            self._on_their_way[task] = None
+            task.add_done_callback(self._through)
+
+    def _through(self, task: asyncio.Task[None]) -> None:
+        self._on_their_way.pop(task, None)
+
+    def _rest(self, listening: socket.socket, error: OSError) -> None:
+        _log.error("connections not accepted listener=%s reason=%s", self._name, error.strerror)
+        loop = asyncio.get_running_loop()
+        loop.remove_reader(listening)
+        loop.call_later(_REST_S, self._go_on, listening)
+
+    def _go_on(self, listening: socket.socket) -> None:
+        if listening in self._sockets:
+            asyncio.get_running_loop().add_reader(listening, self._accept, listening)
+
+    async def _enter(self, connected: socket.socket, peer: str) -> None:
+        """A connection on its way to its link; it ends there, or is closed."""
+        step = "PROXY header" if self._reads_proxy_header else "TLS handshake"
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                proxied = await self._read_proxy_header(connected) if self._reads_proxy_header else None
+            step = "TLS handshake"
+            await self._hand_over(connected, proxied)
+        except asyncio.CancelledError:
+            self._refuse(connected)
+            raise
+        except ConnectionError as error:
+            self._refuse(connected)
+            _log.info("connection lost listener=%s peer=%s in=%s reason=%s", self._name, peer, step, _reason(error))
+        except (OSError, ProxyProtocolError) as error:
+            self._refuse(connected)
+            _log.warning(
+                "connection refused listener=%s peer=%s in=%s reason=%s", self._name, peer, step, _reason(error)
+            )
+
+    async def _read_proxy_header(self, connected: socket.socket) -> Address | None:
+        fixed = read_fixed_part(await _receive(connected, FIXED_BYTES, check_beginning))
+        return read_source(fixed, await _receive(connected, fixed.rest_bytes))
+
+    async def _hand_over(self, connected: socket.socket, proxied: Address | None) -> None:
+        context = self._context() if self._context is not None else None
+        await asyncio.get_running_loop().connect_accepted_socket(
+            lambda: self._factory(proxied),
+            connected,
+            ssl=context,
+            ssl_handshake_timeout=self._timeout_s if context is not None else None,
+        )
+
+    @staticmethod
+    def _refuse(connected: socket.socket) -> None:
+        """Ends a connection, whoever reads from it now."""
+        with contextlib.suppress(OSError):
+            connected.shutdown(socket.SHUT_RDWR)
+        connected.close()
+
+
+async def _receive(connected: socket.socket, count: int, check: Callable[[bytes], None] = lambda _data: None) -> bytes:
+    """So many bytes and not one more; `check` sees what has come so far. ConnectionError where fewer come."""
+    loop = asyncio.get_running_loop()
+    data = b""
+    while len(data) < count:
+        more = await loop.sock_recv(connected, count - len(data))
+        if not more:
+            raise ConnectionResetError("it was closed before its header was complete")
+        data += more
+        check(data)
+    return data
+
+
+def _address(address: tuple[str, int]) -> Address:
+    return Address(host=address[0], port=address[1])
+
+
+def _reason(error: Exception) -> str:
+    """What went wrong, in a few words."""
+    if isinstance(error, TimeoutError):
+        return "it took too long"
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"the client's certificate: {error.verify_message}"
+    if isinstance(error, ssl.SSLError):
+        return (error.reason or str(error)).lower().replace("_", " ")
+    return str(error) or "it was closed"

@@ -1,0 +1,132 @@
+"""A listening address and its links: opened, looked at once a second, closed."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, Protocol
+
+from gateway.bridge.bridge import Bridge
+from gateway.config.values import Address
+from gateway.listener.doorway import BACKLOG, MAXIMUM_ON_THEIR_WAY, Doorway
+from gateway.listener.link import NetworkLink
+from gateway.listener.rules import ListenerRules
+from gateway.listener.tcp import TcpLink
+from gateway.listener.tls import Certificates
+from gateway.mqtt.reason_codes import ReasonCode
+
+if TYPE_CHECKING:
+    from gateway.listener.upgrade import Upgrades
+
+#: How long a closed connection may go on sending what was written before it is cut off, seconds.
+_LINGER_S: Final = 2.0
+
+
+class _Port(Protocol):
+    """An open port: asyncio's server, or a doorway."""
+
+    def close(self) -> None: ...
+
+
+class Listener:
+    """One listener. `has_room`: whether the gateway takes any more connections at all."""
+
+    def __init__(
+        self,
+        bridge: Bridge,
+        rules: ListenerRules,
+        *,
+        certificates: Certificates | None = None,
+        has_room: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self.bridge = bridge
+        self.rules = rules
+        self.certificates = certificates
+        self._has_room = has_room
+        self._links: set[NetworkLink] = set()
+        self._port: _Port | None = None
+        self._upgrades: Upgrades | None = None
+
+    async def start(self, host: str, port: int) -> int:
+        """Opens the port; returns its number, which port 0 leaves to the system. OSError where it cannot be had."""
+        if self.rules.websocket is not None:
+            from gateway.listener.upgrade import Upgrades  # a gateway without websockets does not load aiohttp
+
+            self._upgrades = Upgrades(self, self.rules.websocket)
+        if self.certificates is None and not self.rules.proxy_protocol:
+            return await self._open_plainly(host, port)
+        self._port = doorway = Doorway(
+            self._protocol,
+            name=self.rules.name,
+            context=self.certificates.context if self.certificates is not None else None,
+            reads_proxy_header=self.rules.proxy_protocol,
+            timeout_s=self.rules.connect_timeout_s,
+        )
+        return await doorway.open(host, port)
+
+    async def _open_plainly(self, host: str, port: int) -> int:
+        loop = asyncio.get_running_loop()
+        self._port = server = await loop.create_server(lambda: self._protocol(None), host, port, backlog=BACKLOG)
+        chosen: int = server.sockets[0].getsockname()[1]
+        return chosen
+
+    def _protocol(self, proxied: Address | None) -> asyncio.Protocol:
+        """What a new connection talks to; `proxied`: where it comes from by its PROXY header."""
+        if self._upgrades is None:
+            return TcpLink(self, proxied)
+        if len(self._upgrades) >= MAXIMUM_ON_THEIR_WAY:
+            self._upgrades.drop_oldest()
+        return self._upgrades.protocol(proxied)
+
+    # -- its links -----------------------------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return len(self._links)
+
+    def admit(self, link: NetworkLink) -> bool:
+        """Whether one connection more is taken; then it is looked after until `forget`."""
+        maximum = self.rules.maximum_connections
+        if (maximum and len(self._links) >= maximum) or not self._has_room():
+            return False
+        self._links.add(link)
+        return True
+
+    def forget(self, link: NetworkLink) -> None:
+        self._links.discard(link)
+
+    def tick(self) -> None:
+        """Once a second: closes connections that are silent past their keep-alive, or that never sent CONNECT.
+
+        A closed one whose peer does not take what was written for it would never end: it is cut off.
+        """
+        now_s = time.monotonic()
+        if self._upgrades is not None:
+            self._upgrades.tick(now_s)
+        for link in tuple(self._links):
+            if now_s > link.closed_s + _LINGER_S:
+                link.abort()
+                continue
+            deadline_s = link.connection.keep_alive_deadline(link.last_received_s)
+            if deadline_s is not None and now_s > deadline_s and not link.is_held_back:
+                link.close(
+                    "nothing was received for one and a half times the keep-alive time", ReasonCode.KEEP_ALIVE_TIMEOUT
+                )
+            elif link.session is None and now_s > link.accepted_s + self.rules.connect_timeout_s:
+                link.close("login took too long" if link.connection.level else "no CONNECT was received in time")
+
+    # -- its end -------------------------------------------------------------------------------------------------------
+
+    def close_port(self) -> None:
+        """Nobody new gets in."""
+        if self._port is not None:
+            self._port.close()
+
+    def close_links(self) -> None:
+        for link in tuple(self._links):
+            link.close("the gateway stops", ReasonCode.SERVER_SHUTTING_DOWN)
+
+    async def abort_links(self) -> None:
+        """What has not ended by itself ends now."""
+        for link in tuple(self._links):
+            link.abort()
+        if self._upgrades is not None:
+            await self._upgrades.stop()

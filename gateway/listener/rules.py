@@ -1,0 +1,64 @@
+"""The rules of one listener, as its links and the rest of the gateway ask for them."""
+
+from dataclasses import dataclass
+from typing import Literal, Self
+
+from gateway.config.listeners import DEFAULT_LISTENER, ListenerSettings
+from gateway.config.settings import Settings
+from gateway.mqtt.levels import BEFORE_MQTT_5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebSocketRules:
+    """What a request must be to become a WebSocket; `origins` in lower case, none: any page may open one."""
+
+    path: str
+    origins: frozenset[str] = frozenset()
+    maximum_message_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListenerRules:
+    """What holds for every connection of one listener.
+
+    `allows_anonymous` None: as [access] says. `maximum_connections` 0: only the limit for all listeners together.
+    `websocket` None: MQTT stands on TCP or TLS itself.
+    """
+
+    name: str = DEFAULT_LISTENER
+    levels: frozenset[int] = frozenset(BEFORE_MQTT_5)
+    allows_anonymous: bool | None = None
+    is_secure: bool = False
+    proxy_protocol: bool = False
+    websocket: WebSocketRules | None = None
+    user_from_certificate: Literal["", "common_name", "subject"] = ""
+    maximum_connections: int = 0
+    maximum_packet_bytes: int
+    maximum_unsent_bytes: int
+    connect_timeout_s: float
+
+    @classmethod
+    def of(cls, listener: ListenerSettings, settings: Settings) -> Self:
+        """The rules of a listener, with those that hold for all."""
+        mqtt = settings.mqtt
+        return cls(
+            name=listener.name,
+            levels=listener.levels(mqtt),
+            allows_anonymous=None if listener.anonymous == "access" else listener.anonymous,
+            is_secure=listener.is_secure,
+            proxy_protocol=listener.proxy_protocol,
+            websocket=_websocket_rules(listener) if listener.transport == "websocket" else None,
+            user_from_certificate=listener.tls.user_from_certificate,
+            maximum_connections=listener.maximum_connections,
+            maximum_packet_bytes=mqtt.maximum_packet_bytes,
+            maximum_unsent_bytes=mqtt.maximum_unsent_bytes,
+            connect_timeout_s=mqtt.connect_timeout_s,
+        )
+
+
+def _websocket_rules(listener: ListenerSettings) -> WebSocketRules:
+    return WebSocketRules(
+        path=listener.path,
+        origins=frozenset(origin.lower().rstrip("/") for origin in listener.origins),
+        maximum_message_bytes=listener.maximum_message_bytes,
+    )

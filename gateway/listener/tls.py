@@ -1,0 +1,154 @@
+"""TLS of one listener: its contexts by the name that clients ask for, taken up anew when their files change.
+
+TLS 1.2 and 1.3, without renegotiation and compression. At level 1.2 only suites with forward secrecy and authenticated
+encryption are taken unless the configuration says otherwise; those of 1.3 are all of that kind.
+"""
+
+import logging
+import ssl
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from cryptography import x509
+from cryptography.x509.oid import NameOID
+
+from gateway.access.reloading import WatchedFile
+from gateway.config.listeners import ListenerSettings, TlsSettings
+from gateway.config.values import ConfigurationError
+from gateway.listener.certificate_files import Pair, read_certificates, read_pair, today, validity_problem
+
+_log = logging.getLogger(__name__)
+
+_CIPHERS: Final = "ECDHE+AESGCM:ECDHE+CHACHA20"
+_VERSIONS: Final = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}
+_VERIFY: Final = {"none": ssl.CERT_NONE, "optional": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
+#: ALPN, by transport: IANA's names for MQTT and for what a websocket begins with.
+_ALPN: Final = {"tcp": "mqtt", "websocket": "http/1.1"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedTls:
+    """What the files of a listener say: the context for everybody, and others by the host that clients ask for."""
+
+    context: ssl.SSLContext
+    pairs: tuple[Pair, ...]
+
+
+def load_tls(listener: ListenerSettings) -> LoadedTls:
+    """Reads all files. Raises ConfigurationError for one that is wrong; what it says of time is not looked at."""
+    tls = listener.tls
+    pair = read_pair(Path(tls.certificate), Path(tls.key))
+    named = {each.name: read_pair(Path(each.certificate), Path(each.key)) for each in tls.server_name}
+    if tls.client_authority:
+        _check_authority(Path(tls.client_authority))
+    alpn = _ALPN[listener.transport]
+    context = _context(pair, tls, alpn)
+    if named:
+        by_name = {name: _context(each, tls, alpn) for name, each in named.items()}
+        context.sni_callback = lambda tls_object, name, _context: _choose(by_name, tls_object, name)
+    return LoadedTls(context=context, pairs=(pair, *named.values()))
+
+
+def _check_authority(path: Path) -> None:
+    problems = [validity_problem(certificate, today()) for certificate in read_certificates(path)]
+    if all(problems):
+        raise ConfigurationError(str(path), (problems[0],), "no client's certificate could be accepted")
+
+
+def _context(pair: Pair, tls: TlsSettings, alpn: str) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = _VERSIONS[tls.minimum_version]
+    context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION | ssl.OP_CIPHER_SERVER_PREFERENCE
+    context.set_alpn_protocols([alpn])
+    try:
+        context.set_ciphers(tls.ciphers or _CIPHERS)
+    except ssl.SSLError:
+        raise ConfigurationError(
+            "ciphers", (f"{tls.ciphers!r} names no cipher suite",), "'openssl ciphers LIST' says what a list means"
+        ) from None
+    try:
+        context.load_cert_chain(pair.certificate, pair.key, password="")  # a key with a password is never asked for
+    except (ssl.SSLError, OSError) as error:
+        raise ConfigurationError(str(pair.certificate), (_refusal(error),), "OpenSSL does not take it") from None
+    context.verify_mode = _VERIFY[tls.client_certificate]
+    if tls.client_authority:
+        try:
+            context.load_verify_locations(tls.client_authority)
+        except (ssl.SSLError, OSError) as error:
+            raise ConfigurationError(tls.client_authority, (_refusal(error),), "OpenSSL does not take it") from None
+    return context
+
+
+def _refusal(error: OSError) -> str:
+    reason = error.reason if isinstance(error, ssl.SSLError) else error.strerror
+    return f"is refused: {(reason or str(error)).lower().replace('_', ' ')}"
+
+
+def _choose(by_name: Mapping[str, ssl.SSLContext], tls_object: ssl.SSLObject, name: str | None) -> None:
+    """Puts another context in force where there is one for the name, or for all hosts beside it (SNI, RFC 6066)."""
+    asked = (name or "").lower().rstrip(".")
+    context = by_name.get(asked) or by_name.get(f"*.{asked.partition('.')[2]}")
+    if context is not None:
+        tls_object.context = context
+
+
+class Certificates:
+    """The certificates of one listener. Raises ConfigurationError where a file is wrong when it is made."""
+
+    def __init__(self, listener: ListenerSettings) -> None:
+        self._listener = listener
+        tls = listener.tls
+        named = [path for each in tls.server_name for path in (each.certificate, each.key)]
+        paths = [Path(path) for path in (tls.certificate, tls.key, tls.client_authority, *named) if path]
+        #: Before they are read for the first time: no change is missed.
+        self.watched = WatchedFile(paths[0], self._read_again, also=tuple(paths[1:]))
+        self._loaded = load_tls(listener)
+        self._tell(self._loaded)
+
+    def context(self) -> ssl.SSLContext:
+        """What a handshake that begins now uses."""
+        return self._loaded.context
+
+    def _read_again(self) -> Callable[[], None]:
+        """In a thread. A certificate that has expired does not replace one that holds."""
+        loaded = load_tls(self._listener)
+        for pair in loaded.pairs:
+            pair.check_time(today())
+
+        def take_up() -> None:
+            self._loaded = loaded
+            self._tell(loaded)
+
+        return take_up
+
+    def _tell(self, loaded: LoadedTls) -> None:
+        for pair in loaded.pairs:
+            problem = validity_problem(pair.chain[0], today())
+            level = logging.WARNING if problem else logging.INFO
+            _log.log(
+                level,
+                "certificate read listener=%s file=%s expires=%s problem=%s",
+                self._listener.name,
+                str(pair.certificate),
+                f"{pair.expires:%Y-%m-%dT%H:%M:%SZ}",
+                problem or "none",
+            )
+
+
+def user_of(certificate: bytes | None, kind: str) -> str:
+    """The user that a client's certificate (DER) stands for, by `user_from_certificate`; "" where it names none.
+
+    The subject is written as RFC 4514 says. A subject with several common names has no one user.
+    """
+    if not certificate or not kind:
+        return ""
+    try:
+        subject = x509.load_der_x509_certificate(certificate).subject
+        if kind == "subject":
+            return subject.rfc4514_string()
+        names = [str(each.value) for each in subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
+    except ValueError:
+        return ""
+    return names[0] if len(names) == 1 else ""

@@ -1,0 +1,121 @@
+"""The HTTP request that becomes a WebSocket: its path, its subprotocol, its origin, and the time it may take."""
+
+import logging
+import time
+from typing import TYPE_CHECKING, Final
+
+from aiohttp import hdrs, web
+from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp.web_protocol import RequestHandler
+
+from gateway.config.values import Address
+from gateway.listener.rules import WebSocketRules
+from gateway.listener.websocket import WebSocketLink
+
+if TYPE_CHECKING:
+    from gateway.listener.listener import Listener
+
+#: MQTT 5.0 section 6 (MQTT-6.0.0-3) has mqtt; libraries of MQTT 3.1 ask for the other.
+SUBPROTOCOLS: Final = ("mqtt", "mqttv3.1")
+#: How long a peer has to answer our close frame, seconds.
+_CLOSE_TIMEOUT_S: Final = 2.0
+#: A request line with its headers, in bytes: browsers send cookies.
+_LONGEST_LINE_BYTES: Final = 8_190
+_SHUTDOWN_S: Final = 0.1
+
+
+class _OneLine(logging.Filter):
+    """A request that is no HTTP is its sender's fault: a line for it, without where in aiohttp that was found out."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        error = record.exc_info[1] if record.exc_info else None
+        if isinstance(error, HttpProcessingError):
+            record.msg, record.args = "request refused reason=%s", (error.message.splitlines()[0],)
+            record.exc_info, record.levelno, record.levelname = None, logging.WARNING, "WARNING"
+        return True
+
+
+_http_log = logging.getLogger(f"{__name__}.http")
+_http_log.addFilter(_OneLine())
+
+
+class Upgrades:
+    """The requests of one listener on their way to a WebSocket. Made on the event loop."""
+
+    def __init__(self, listener: "Listener", rules: WebSocketRules) -> None:
+        self._listener = listener
+        self._rules = rules
+        self._server = web.Server(
+            self._answer,
+            logger=_http_log,
+            access_log=None,
+            lingering_time=0.0,
+            max_line_size=_LONGEST_LINE_BYTES,
+            max_field_size=_LONGEST_LINE_BYTES,
+        )
+        #: Since when each is on its way (seconds), and where it comes from by its PROXY header; the oldest first.
+        self._on_their_way: dict[RequestHandler, tuple[float, Address | None]] = {}
+
+    def protocol(self, proxied: Address | None) -> RequestHandler:
+        """What a new connection talks to."""
+        handler = self._server()
+        self._on_their_way[handler] = time.monotonic(), proxied
+        return handler
+
+    def __len__(self) -> int:
+        return len(self._on_their_way)
+
+    def tick(self, now_s: float) -> None:
+        """Ends requests that take too long, and forgets those that have gone."""
+        limit_s = self._listener.rules.connect_timeout_s
+        for handler, (began_s, _) in tuple(self._on_their_way.items()):
+            if now_s <= began_s + limit_s:
+                return
+            self._drop(handler)
+
+    def drop_oldest(self) -> None:
+        """Makes room for another."""
+        self._drop(next(iter(self._on_their_way)))
+
+    def _drop(self, handler: RequestHandler) -> None:
+        del self._on_their_way[handler]
+        if handler.transport is not None:
+            handler.transport.abort()
+
+    async def stop(self) -> None:
+        """Ends what is still on its way."""
+        await self._server.shutdown(_SHUTDOWN_S)
+
+    # -- one request ---------------------------------------------------------------------------------------------------
+
+    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        _, proxied = self._on_their_way.pop(request.protocol, (0.0, None))
+        refusal = self._refusal(request)
+        if refusal is not None:
+            refusal.force_close()
+            return refusal
+        websocket = web.WebSocketResponse(
+            timeout=_CLOSE_TIMEOUT_S,
+            autoclose=False,
+            protocols=SUBPROTOCOLS,
+            compress=False,
+            max_msg_size=self._rules.maximum_message_bytes,
+        )
+        await websocket.prepare(request)
+        if request.transport is not None:
+            await WebSocketLink(self._listener, websocket, request.transport, proxied).serve()
+        return websocket
+
+    def _refusal(self, request: web.BaseRequest) -> web.Response | None:
+        """The answer to a request that is refused."""
+        if request.path != self._rules.path:
+            return web.Response(status=404, text=f"MQTT is at {self._rules.path}\n")
+        if request.method != hdrs.METH_GET:
+            return web.Response(status=405, text="a WebSocket begins with GET\n", headers={hdrs.ALLOW: "GET"})
+        origin = request.headers.get(hdrs.ORIGIN)
+        if self._rules.origins and origin is not None and origin.lower() not in self._rules.origins:
+            return web.Response(status=403, text="pages of this origin may not connect\n")
+        offered = request.headers.get(hdrs.SEC_WEBSOCKET_PROTOCOL, "").split(",")
+        if not any(name.strip() in SUBPROTOCOLS for name in offered):
+            return web.Response(status=400, text="offer the subprotocol mqtt or mqttv3.1\n")
+        return None

@@ -1,0 +1,97 @@
+"""The [[listener]] tables: what they say, and what is wrong with them."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gateway.config import ConfigurationError, Settings
+
+SECURE = '[[listener]]\nname = "secure"\nlisten = "127.0.0.1:8883"\n'
+TLS = 'tls.certificate = "a.pem"\ntls.key = "a.key"\n'
+WEBSOCKET = '[[listener]]\nname = "web"\nlisten = "127.0.0.1:8083"\ntransport = "websocket"\n'
+NAMED = '[[listener.tls.server_name]]\nname = "{}"\ncertificate = "b.pem"\nkey = "b.key"\n'
+
+Load = Callable[[str], Settings]
+
+
+@pytest.fixture
+def load(tmp_path: Path) -> Load:
+    """Loads the settings of a text."""
+
+    def load_text(text: str) -> Settings:
+        path = tmp_path / "rfhbridge.toml"
+        path.write_text(text, encoding="utf-8")
+        return Settings.load(path)
+
+    return load_text
+
+
+def test_listen_is_the_short_form_of_one_plain_listener() -> None:
+    (listener,) = Settings().listeners
+    assert (listener.name, listener.listen, listener.transport) == ("default", "127.0.0.1:1883", "tcp")
+    assert not listener.is_secure
+    assert listener.levels(Settings().mqtt) == {3, 4}
+
+
+def test_where_listeners_are_named_only_they_are_opened(load: Load) -> None:
+    assert [each.name for each in load(SECURE + TLS).listeners] == ["secure"]
+
+
+def test_an_address_that_is_given_is_opened_beside_the_listeners(load: Load) -> None:
+    settings = load('listen = "127.0.0.1:1883"\n' + SECURE + TLS + WEBSOCKET)
+    assert [(each.name, each.is_secure) for each in settings.listeners] == [
+        ("default", False),
+        ("secure", True),
+        ("web", False),
+    ]
+
+
+def test_what_is_opened_is_part_of_the_configurations_digest(load: Load) -> None:
+    with_default = load('listen = "127.0.0.1:1883"\n' + SECURE)
+    assert with_default.configuration_sha256 != load(SECURE).configuration_sha256
+
+
+def test_a_listener_has_versions_of_its_own_or_those_of_all(load: Load) -> None:
+    settings = load('[mqtt]\nversions = ["3.1.1"]\n' + SECURE + WEBSOCKET + 'versions = ["5", "3.1"]\n')
+    assert [each.levels(settings.mqtt) for each in settings.listeners] == [{4}, {3, 5}]
+
+
+def test_host_names_are_compared_without_case_and_final_dot(load: Load) -> None:
+    (listener,) = load(SECURE + TLS + NAMED.format("MQTT.example.com.") + NAMED.format("*.example.org")).listeners
+    assert [server.name for server in listener.tls.server_name] == ["mqtt.example.com", "*.example.org"]
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ('[[listener]]\nname = "a"\n', "listener.0.listen: is missing"),
+        ('[[listener]]\nlisten = "h:1"\n', "listener.0.name: is missing"),
+        (SECURE.replace("secure", "se cure"), "listener.0.name: 'se cure' is no name of a listener"),
+        (SECURE.replace("8883", "x"), "listener.0.listen: '127.0.0.1:x' is not HOST:PORT"),
+        (SECURE + SECURE, "listener.1.name: there is a listener 'secure' already"),
+        (SECURE + WEBSOCKET.replace("8083", "8883"), "listener.1.listen: 127.0.0.1:8883 is the address of listener"),
+        ('listen = "127.0.0.1:8883"\n' + SECURE, "is the address of listener 'default' already"),
+        ('listen = ""\n', "listen: must be an address where there is no [[listener]]"),
+        (SECURE + '[http]\nenabled = true\nlisten = "127.0.0.1:8883"\n', "http.listen: 127.0.0.1:8883 is the address"),
+        (SECURE + 'transport = "udp"\n', "listener.0.transport: must be 'tcp' or 'websocket'"),
+        (SECURE + 'path = "/other"\n', "path, origins: belong to transport 'websocket'"),
+        (SECURE + 'origins = ["https://a"]\n', "path, origins: belong to transport 'websocket'"),
+        (WEBSOCKET + 'path = "mqtt"\n', "listener.0.path: 'mqtt' is no path of a URL"),
+        (WEBSOCKET + 'path = "/a?b"\n', "listener.0.path: '/a?b' is no path of a URL"),
+        (WEBSOCKET + 'versions = ["4"]\n', "listener.0.versions.0: must be '3.1', '3.1.1' or '5'"),
+        (WEBSOCKET + 'anonymous = "maybe"\n', "listener.0.anonymous"),
+        (SECURE + 'tls.certificate = "a.pem"\n', "listener.0.tls: key: is missing"),
+        (SECURE + 'tls.key = "a.key"\n', "certificate: is missing, and without one there is no TLS and no key"),
+        (SECURE + TLS + 'tls.client_certificate = "required"\n', "client_authority: is missing"),
+        (SECURE + TLS + 'tls.client_authority = "c.pem"\n', "client_certificate: must be 'optional' or 'required'"),
+        (SECURE + TLS + 'tls.user_from_certificate = "subject"\n', "client_certificate: must be 'optional' or"),
+        (SECURE + TLS + 'tls.minimum_version = "1.1"\n', "listener.0.tls.minimum_version: must be '1.2' or '1.3'"),
+        (SECURE + TLS + NAMED.format("no name"), "server_name.0.name: 'no name' is no host name"),
+        (SECURE + TLS + NAMED.format("a.b") * 2, "server_name.1.name: there is a certificate for a.b already"),
+    ],
+)
+def test_a_listener_that_cannot_work_is_an_error_before_anything_starts(load: Load, text: str, complaint: str) -> None:
+    with pytest.raises(ConfigurationError) as raised:
+        load(text)
+    assert complaint in str(raised.value)
