@@ -17,6 +17,8 @@ from gateway.cli.application import INTERRUPTED, AuditExitCode, CommandFailed
 
 #: Where the set-up of this project notes a Java that it installed beside the environment.
 _JAVA_HOME_NOTE: Final = "java-home"
+#: Python then imports nothing from the working folder: neither the audit, nor the workers that Spark starts for it.
+_SAFE_PATH: Final = "PYTHONSAFEPATH"
 #: What an audit writes last.
 _RESULT: Final = "result.json"
 #: How long an interrupted audit may take to end by itself, and once it was told, seconds; Spark stops in about one.
@@ -51,7 +53,7 @@ def spark_environment(remote: str = "") -> dict[str, str]:
     """The environment of the Spark process. CommandFailed where PySpark or, without a remote, Java is missing."""
     if importlib.util.find_spec("pyspark") is None:
         raise CommandFailed("PySpark is not installed (make audit installs it, or: pip install 'rfhbridge[audit]')")
-    environment = dict(os.environ)
+    environment = os.environ | {_SAFE_PATH: "1"}
     noted = Path(sys.prefix) / _JAVA_HOME_NOTE
     if "JAVA_HOME" not in environment and noted.is_file():
         environment["JAVA_HOME"] = noted.read_text(encoding="utf-8").strip()
@@ -65,7 +67,7 @@ def spark_environment(remote: str = "") -> dict[str, str]:
 
 def spark_command(name: str, *values: tuple[str, object], flags: tuple[str, ...] = ()) -> list[str]:
     """A command line of spark_audit: options with their values, where they have one, and flags."""
-    command = [sys.executable, "-m", "spark_audit", name]
+    command = [sys.executable, "-P", "-m", "spark_audit", name]
     for option, value in values:
         if value not in (None, ""):
             command += (option, str(value))

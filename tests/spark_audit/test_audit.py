@@ -116,11 +116,22 @@ def data(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.fixture
+def hostile(tmp_path: Path) -> Path:
+    """A working folder that has modules under the names of those which Python, Spark and the audit import."""
+    folder = tmp_path / "hostile"
+    folder.mkdir()
+    for name in ("json", "socket", "pyspark", "pyarrow", "orjson", "gateway", "spark_audit", "sitecustomize"):
+        (folder / f"{name}.py").write_text(f"open({str(folder / 'imported')!r}, 'w').write({name!r})\n")
+    return folder
+
+
 @pytest.mark.usefixtures("spark")
-def test_a_clean_trail_ends_with_0_and_leaves_result_and_report(data: Path, tmp_path: Path) -> None:
+def test_a_clean_trail_ends_with_0_and_leaves_result_and_report(data: Path, hostile: Path, tmp_path: Path) -> None:
     out = tmp_path / "report"
-    command = [sys.executable, "-m", "spark_audit", "run", "--data", str(data), "--out", str(out)]
-    run = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    program = Path(sys.executable).with_name("rfhbridge")
+    command = [str(program), "audit", "run", "--data", str(data), "--out", str(out)]
+    run = subprocess.run(command, capture_output=True, text=True, check=False, cwd=hostile)
     assert run.returncode == 0, run.stderr
     assert run.stdout.startswith("clean: 9 records, 4 conversions performed again, no violation\n")
     assert "\x1b" not in run.stdout
@@ -149,7 +160,8 @@ def test_a_clean_trail_ends_with_0_and_leaves_result_and_report(data: Path, tmp_
         "delivered after put": 0,
     }
     assert "no violation" in (out / "report.html").read_text()
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "report"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "hostile", "report"]
+    assert {path.suffix for path in hostile.iterdir()} == {".py"}, "nothing was imported from there or written"
 
 
 def _audited(spark: SparkSession, trail, tmp_path: Path) -> AuditResult:

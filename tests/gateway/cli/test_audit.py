@@ -76,7 +76,7 @@ def test_audit_runs_in_a_process_of_its_own(rfhbridge, spark, data_folder, tmp_p
     data_folder.mkdir()
     out = tmp_path / "out"
     assert rfhbridge("audit", "run", "--data", data_folder, "--out", out).exit_code == 0
-    expected = (sys.executable, "-m", "spark_audit", "run", "--data", str(data_folder), "--out", str(out))
+    expected = (sys.executable, "-P", "-m", "spark_audit", "run", "--data", str(data_folder), "--out", str(out))
     assert spark.command == expected
     assert spark.java_home == str(java)
 
@@ -103,13 +103,13 @@ def test_everything_that_a_run_takes_is_passed_on(rfhbridge, spark, tmp_path):
     ended = rfhbridge("audit", "run", "--data", east, "--data", west, "--trail", copy, *told, "--json")
     assert ended.exit_code == 0
     trails = ["--data", east, "--data", west, "--trail", copy]
-    assert list(spark.command[3:]) == ["run", *trails, *told, "--json"]
+    assert list(spark.command[4:]) == ["run", *trails, *told, "--json"]
 
 
 def test_parquet_takes_the_place_of_trails(rfhbridge, spark, tmp_path):
     out = tmp_path / "out"
     assert rfhbridge("audit", "run", "--parquet", tmp_path, "--out", out).exit_code == 0
-    assert list(spark.command[3:]) == ["run", "--parquet", str(tmp_path), "--out", str(out)]
+    assert list(spark.command[4:]) == ["run", "--parquet", str(tmp_path), "--out", str(out)]
     assert rfhbridge("audit", "run", "--parquet", tmp_path, "--data", tmp_path, "--out", out).exit_code == 3
     assert rfhbridge("audit", "run", "--parquet", tmp_path).exit_code == 3
 
@@ -127,7 +127,7 @@ def test_ingest_is_a_process_of_its_own(rfhbridge, spark, data_folder, tmp_path,
     spark.exit_code = code
     to = tmp_path / "lines"
     assert rfhbridge("audit", "ingest", "--data", data_folder, "--to", to, "--compact", "--json").exit_code == code
-    assert list(spark.command[3:]) == ["ingest", "--data", str(data_folder), "--to", str(to), "--compact", "--json"]
+    assert list(spark.command[4:]) == ["ingest", "--data", str(data_folder), "--to", str(to), "--compact", "--json"]
 
 
 @pytest.mark.parametrize("code", [0, 1, 2, 3])
@@ -137,7 +137,7 @@ def test_stream_is_a_process_of_its_own(rfhbridge, spark, data_folder, tmp_path,
     out, checkpoint = tmp_path / "out", tmp_path / "checkpoint"
     told = ["--data", str(data_folder), "--out", str(out), "--checkpoint", str(checkpoint)]
     assert rfhbridge("audit", "stream", *told, "--once", "--history-hours", "2").exit_code == code
-    assert list(spark.command[3:]) == ["stream", *told, "--every-s", "10", "--history-hours", "2", "--once"]
+    assert list(spark.command[4:]) == ["stream", *told, "--every-s", "10", "--history-hours", "2", "--once"]
 
 
 def test_audit_runs_beside_a_gateway_that_owns_the_store(rfhbridge, spark, data_folder):
@@ -316,7 +316,7 @@ def test_everything_that_an_archive_takes_is_passed_on(rfhbridge, spark, tmp_pat
     told += ["--mode", "extended", "--master", "local[1]", "--remote", "sc://host", "--memory", "4g", "--json"]
     spark.exit_code = 1
     assert rfhbridge("audit", "bulk", *told).exit_code == 1
-    assert list(spark.command[3:]) == ["bulk", *told]
+    assert list(spark.command[4:]) == ["bulk", *told]
 
 
 def test_archive_whose_audit_left_no_result_is_not_judged(rfhbridge, spark, tmp_path):
