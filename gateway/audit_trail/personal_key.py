@@ -29,6 +29,17 @@ def ready_personal_key(path: Path, trail: Path) -> None:
     read_personal_key(path)
 
 
+def check_personal_key(path: Path, in_force: str | None) -> bool:
+    """Whether there is a key; False where the first start would make it. Changes nothing. Raises ConfigurationError.
+
+    `in_force` is the key that signs the trail (digests.key_in_force), None for a trail that has not begun.
+    """
+    if in_force is None and not path.exists():
+        return False
+    read_personal_key(path)
+    return True
+
+
 def read_personal_key(path: Path) -> PersonalKey:
     """The key in a file. Raises ConfigurationError where it is missing, open to everybody or no key."""
     try:

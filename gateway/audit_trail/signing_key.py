@@ -55,12 +55,23 @@ def ready_key(path: Path, in_force: str | None) -> Ed25519PrivateKey:
     following = next_key_path(path)
     if following.exists() and public_key_of(read_key(following)) == in_force:
         return take_over(path)
-    raise _unusable(
-        path,
-        f"is not the key of this trail: its public key is {public_key_of(key)}, the digests were last signed by, "
-        f"or handed over to, {in_force}",
-        "restore the right key, or move the trail folder away, and a new trail begins",
-    )
+    raise _not_of_this_trail(path, key, in_force)
+
+
+def check_key(path: Path, in_force: str | None) -> str:
+    """The public key (hex) of the key that `ready_key` would find; "" where it would make one. Changes nothing.
+
+    Raises ConfigurationError as `ready_key` does.
+    """
+    if in_force is None and not path.exists():
+        return ""
+    key = read_key(path)
+    if in_force is None or public_key_of(key) == in_force:
+        return public_key_of(key)
+    following = next_key_path(path)
+    if following.exists() and public_key_of(read_key(following)) == in_force:
+        return in_force
+    raise _not_of_this_trail(path, key, in_force)
 
 
 def read_key(path: Path) -> Ed25519PrivateKey:
@@ -136,6 +147,15 @@ def _publish(path: Path, key: Ed25519PrivateKey) -> None:
             put_in_place(place, (line,))
     except OSError:
         return
+
+
+def _not_of_this_trail(path: Path, key: Ed25519PrivateKey, in_force: str) -> ConfigurationError:
+    return _unusable(
+        path,
+        f"is not the key of this trail: its public key is {public_key_of(key)}, the digests were last signed by, "
+        f"or handed over to, {in_force}",
+        "restore the right key, or move the trail folder away, and a new trail begins",
+    )
 
 
 def _unusable(path: Path, problem: str, hint: str) -> ConfigurationError:

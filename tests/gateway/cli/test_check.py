@@ -3,8 +3,13 @@
 import json
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
+from gateway.audit_trail.segment import Trail
+from gateway.audit_trail.signing_key import make_key
 from gateway.config import Settings
+from spark_audit.digest import public_key_of
 
 
 def test_defaults_are_valid(rfhbridge):
@@ -79,6 +84,130 @@ def test_files_that_the_configuration_names_are_checked(rfhbridge, tmp_path):
     ended = rfhbridge("check", "--config", config, "--json")
     assert (ended.exit_code, ended.stdout) == (1, b"")
     assert f"{users}: cannot be read: No such file or directory" in ended.stderr
+
+
+@pytest.fixture
+def audited(tmp_path):
+    """A configuration whose trail is keyed and signed by a key in another place."""
+    config = tmp_path / "rfhbridge.toml"
+    config.write_text(
+        f'data = "{tmp_path / "data"}"\n[audit]\nsigning_key = "{tmp_path / "signing.pem"}"\n'
+        f'personal_data = "keyed"\npersonal_key = "{tmp_path / "personal.key"}"\n'
+    )
+    return config
+
+
+def test_keys_that_the_first_start_makes_are_not_missed_and_not_made(rfhbridge, tmp_path, audited):
+    ended = rfhbridge("check", "--config", audited)
+    assert (ended.exit_code, ended.stderr) == (0, "")
+    assert f"signing key: {tmp_path / 'signing.pem'}, made at the first start" in ended.text
+    assert f"personal key: {tmp_path / 'personal.key'}, made at the first start" in ended.text
+    assert list(tmp_path.iterdir()) == [audited]
+
+
+def test_keys_are_read_as_the_gateway_reads_them(rfhbridge, tmp_path, audited):
+    public_key = public_key_of(make_key(tmp_path / "signing.pem"))
+    (tmp_path / "personal.key").write_bytes(bytes(32))
+    (tmp_path / "personal.key").chmod(0o600)
+    ended = rfhbridge("check", "--config", audited)
+    assert (ended.exit_code, ended.stderr) == (0, "")
+    assert f"signing key: {tmp_path / 'signing.pem'}, Ed25519, public key {public_key}" in ended.text
+    assert f"personal key: {tmp_path / 'personal.key'}, valid" in ended.text
+
+
+RSA = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+OF_ANOTHER_KIND = RSA.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "mode", "complaint"),
+    [
+        ("signing.pem", b"no key", 0o600, "is not an Ed25519 private key"),
+        ("signing.pem", OF_ANOTHER_KIND, 0o600, "is not an Ed25519 private key"),
+        ("signing.pem", None, 0o644, "is open to everybody (mode 644) (chmod 600"),
+        ("personal.key", bytes(31), 0o600, "a key for personal data has 32 bytes, not 31"),
+        ("personal.key", bytes(33), 0o600, "a key for personal data has 32 bytes, not 33"),
+        ("personal.key", bytes(32), 0o604, "is open to everybody (mode 604)"),
+    ],
+    ids=["no key", "RSA", "mode of the signing key", "31 bytes", "33 bytes", "mode of the personal key"],
+)
+def test_key_that_would_stop_the_start_is_told(rfhbridge, tmp_path, audited, name, data, mode, complaint):
+    make_key(tmp_path / "signing.pem")
+    if data is not None:
+        (tmp_path / name).write_bytes(data)
+    (tmp_path / name).chmod(mode)
+    ended = rfhbridge("check", "--config", audited)
+    assert (ended.exit_code, ended.stdout) == (1, b"")
+    assert f"{tmp_path / name} " in ended.stderr
+    assert complaint in ended.stderr
+
+
+@pytest.mark.parametrize("name", ["signing.pem", "personal.key"])
+def test_key_that_cannot_be_read_is_told(rfhbridge, tmp_path, audited, name):
+    (tmp_path / name).mkdir()
+    ended = rfhbridge("check", "--config", audited)
+    assert (ended.exit_code, ended.stdout) == (1, b"")
+    assert f"{tmp_path / name} cannot be read: Is a directory" in ended.stderr
+
+
+def test_key_that_is_not_that_of_the_trail_is_told(rfhbridge, tmp_path, audited):
+    (tmp_path / "data").mkdir()
+    with Trail.open(tmp_path / "data" / "trail", signing_key=tmp_path / "signing.pem") as trail:
+        trail.finish("a" * 24)
+    assert rfhbridge("check", "--config", audited).exit_code == 1, "the trail has begun without a personal key"
+    (tmp_path / "signing.pem").unlink()
+    assert "signing.pem is missing, and the trail's digests are signed with it" in (
+        rfhbridge("check", "--config", audited).stderr
+    )
+    make_key(tmp_path / "signing.pem")
+    assert "is not the key of this trail" in rfhbridge("check", "--config", audited).stderr
+
+
+def _target(tmp_path, keys):
+    config = tmp_path / "rfhbridge.toml"
+    config.write_text(f'[[target]]\nname = "PLANT"\nuser = "gateway"\n{keys}\n')
+    return config
+
+
+def test_password_file_of_a_target_is_read(rfhbridge, tmp_path):
+    password = tmp_path / "password"
+    config = _target(tmp_path, f'password_file = "{password}"')
+    assert f"{password}: No such file or directory" in rfhbridge("check", "--config", config).stderr
+    password.write_bytes(b"\xff\n")
+    assert f"{password}: it is not UTF-8" in rfhbridge("check", "--config", config).stderr
+    password.write_bytes(b"\nsecret\n")
+    ended = rfhbridge("check", "--config", config)
+    assert (ended.exit_code, ended.stdout) == (1, b"")
+    assert "its first line is empty (write the password into its first line)" in ended.stderr
+    password.write_bytes(b"secret\n")
+    password.chmod(0o600)
+    ended = rfhbridge("check", "--config", config)
+    assert ended.exit_code == 0
+    assert f"password of target PLANT: {password}, valid" in ended.text
+    assert "secret" not in ended.text
+    assert "warning" not in ended.text
+    password.chmod(0o644)
+    assert f"warning: target PLANT: {password} is open to everybody (mode 644)" in (
+        rfhbridge("check", "--config", config).text
+    )
+
+
+def test_variable_of_a_target_that_is_not_set_here_is_a_warning(rfhbridge, tmp_path, monkeypatch):
+    config = _target(tmp_path, 'password_environment = "RFHBRIDGE_PLANT"')
+    ended = rfhbridge("check", "--config", config)
+    assert ended.exit_code == 0, "the gateway may have another environment"
+    assert "warning: target PLANT: environment variable RFHBRIDGE_PLANT is not set here" in ended.text
+    monkeypatch.setenv("RFHBRIDGE_PLANT", "secret")
+    assert "warning" not in rfhbridge("check", "--config", config).text
+
+
+def test_key_repository_that_is_not_there_is_a_warning(rfhbridge, tmp_path):
+    config = _target(tmp_path, f'cipher = "ANY_TLS12_OR_HIGHER"\nkey_repository = "{tmp_path / "keys"}"')
+    ended = rfhbridge("check", "--config", config)
+    assert ended.exit_code == 0
+    assert f"warning: target PLANT: there is no key repository {tmp_path / 'keys'}.kdb or" in ended.text
+    (tmp_path / "keys.kdb").write_bytes(b"")
+    assert "warning" not in rfhbridge("check", "--config", config).text
 
 
 @pytest.mark.parametrize("key", ["anonymous = false", "bind_client_identifier = true"])

@@ -1,0 +1,99 @@
+"""What a configuration names beside itself: keys, passwords, users and rules, read as the gateway would read them.
+
+Each function gives lines for people, and raises ConfigurationError for what would stop the gateway or a target. Nothing
+is made or changed: a key that the first start makes is said to be made then.
+"""
+
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from gateway.cli.terminal import counted
+from gateway.config import ConfigurationError, Settings
+from gateway.config.tables import AccessSettings
+from gateway.config.targets import TargetSettings
+
+#: IBM MQ's kinds of key repository: CMS, and PKCS #12 since 9.3, which may also be named with its ending.
+_REPOSITORY_ENDINGS: Final = (".kdb", ".p12", "")
+
+
+def named_files(settings: Settings) -> list[str]:
+    """A line for each file that is in order. Raises ConfigurationError for the first that is not."""
+    return [*_access_files(settings.access), *_keys(settings), *_passwords(settings)]
+
+
+def warnings_about_files(settings: Settings) -> list[str]:
+    """What works as it is, and should be another way."""
+    return [warning for target in settings.target for warning in _warnings_about(target)]
+
+
+def _access_files(access: AccessSettings) -> Iterator[str]:
+    from gateway.access.access_list import AccessList
+    from gateway.access.users import Users
+
+    if access.password_file:
+        users = Users.read(Path(access.password_file))
+        yield f"password file: {access.password_file}, {counted(len(users.hashes), 'user')}, valid"
+    if access.access_file:
+        rules = AccessList.read(Path(access.access_file))
+        yield f"access list: {access.access_file}, {counted(len(rules.rules), 'rule')}, valid"
+
+
+def _keys(settings: Settings) -> Iterator[str]:
+    """The key that signs digests, and the key of personal data, where there is a trail to need them."""
+    from gateway.audit_trail.digests import key_in_force
+    from gateway.audit_trail.exporter import TRAIL_FOLDER
+    from gateway.audit_trail.personal_key import check_personal_key
+    from gateway.audit_trail.plan import TrailPlan
+    from gateway.audit_trail.signing_key import check_key
+
+    if not settings.audit.enabled:
+        return
+    plan = TrailPlan.of(settings)
+    in_force = key_in_force(settings.data / TRAIL_FOLDER)
+    public_key = check_key(Path(plan.signing_key), in_force)
+    told = f"Ed25519, public key {public_key}" if public_key else "made at the first start"
+    yield f"signing key: {plan.signing_key}, {told}"
+    if plan.personal_key:
+        is_there = check_personal_key(Path(plan.personal_key), in_force)
+        yield f"personal key: {plan.personal_key}, {'valid' if is_there else 'made at the first start'}"
+
+
+def _passwords(settings: Settings) -> Iterator[str]:
+    from gateway.channels.connections import password_of
+    from mq_adapters.reasons import QueueManagerError
+
+    for target in settings.target:
+        if not target.password_file:
+            continue
+        source = f"target.{target.name}.password_file"
+        try:
+            password = password_of(target)
+        except QueueManagerError as error:
+            raise ConfigurationError(source, (error.operation,), "let the gateway's user read it") from None
+        if not password:
+            hint = "write the password into its first line"
+            raise ConfigurationError(source, (f"{target.password_file}: its first line is empty",), hint)
+        yield f"password of target {target.name}: {target.password_file}, valid"
+
+
+def _warnings_about(target: TargetSettings) -> Iterator[str]:
+    from gateway.channels.connections import password_of
+    from mq_adapters.reasons import QueueManagerError
+
+    if target.password_environment:
+        try:
+            password_of(target)
+        except QueueManagerError:
+            yield (
+                f"target {target.name}: environment variable {target.password_environment} is not set here; the gateway"
+                f" needs it in its own environment"
+            )
+    if target.password_file and Path(target.password_file).exists():
+        mode = stat.S_IMODE(Path(target.password_file).stat().st_mode)
+        if mode & stat.S_IRWXO:
+            yield f"target {target.name}: {target.password_file} is open to everybody (mode {mode:03o}): chmod 600 it"
+    repository = target.key_repository
+    if repository and not any(Path(repository + ending).is_file() for ending in _REPOSITORY_ENDINGS):
+        yield f"target {target.name}: there is no key repository {repository}.kdb or {repository}.p12"
