@@ -34,6 +34,7 @@ _TEXTS: Final = (
 )
 _NUMBERS: Final = (
     "packet_type",
+    "protocol_level",
     "granted_qos",
     "published_qos",
     "payload_bytes",

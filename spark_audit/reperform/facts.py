@@ -10,7 +10,8 @@ class Facts:
     """The fields of a record that has a `conversion`, with the bytes decoded; -1 and "" where a field is left out.
 
     `client` and `exchange` are given where the header carries them: in a put for a target, with a `destination`;
-    `correlation_id` (hex) where the command may make it a part of the client's identity.
+    `correlation_id` (hex) where the command may make it a part of the client's identity; `protocol_level` of a PUBLISH
+    or will from level 5 on, where packets have properties.
     """
 
     conversion: str
@@ -41,6 +42,7 @@ class Facts:
     client: str = ""
     exchange: int = -1
     correlation_id: str = ""
+    protocol_level: int = -1
 
     @property
     def input_described(self) -> Surroundings:

@@ -13,6 +13,7 @@ _NAME = r"[^\s<>/='\"]+"
 _TAG = re.compile(rf"<(/?)({_NAME})((?:\s+{_NAME}\s*=\s*(?:'[^'<]*'|\"[^\"<]*\"))*)\s*(/?)>")
 _LEAF = re.compile(rf"<({_NAME})(?:\s[^<>]*)?>([^<]*)</\1\s*>")
 _ENTITY = re.compile(r"&(#x[0-9A-Fa-f]{1,6}|#[0-9]{1,7}|[a-z]+);")
+_OUTSIDE_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 _ENTITIES = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 
 
@@ -56,6 +57,39 @@ def read_elements(folder: Folder) -> tuple[tuple[str, str], ...]:
     return tuple(elements)
 
 
+def read_outer_elements(folder: Folder) -> tuple[tuple[str, str], ...]:
+    """Name and text of each element of a folder that may have groups, whose text is "": what anyone may have written.
+
+    UnreadableBytes for what is no XML 1.0.
+    """
+    text = folder.text
+    opening = _TAG.match(text)
+    assert opening is not None, "read_folder found it"
+    if _OUTSIDE_XML.search(text):
+        raise _malformed(f"folder {folder.name} has a character that XML 1.0 has not")
+    elements: list[tuple[str, str]] = []
+    open_names, is_group, offset = ([] if opening[4] else [folder.name]), False, opening.end()
+    while open_names:
+        at = text.find("<", offset)
+        tag = _TAG.match(text, at) if at >= 0 else None
+        if tag is None or (tag[1] and (tag[4] or tag[2] != open_names[-1])):
+            raise _malformed(f"folder {folder.name} does not end with its end tag", offset)
+        inside = text[offset:at]
+        if inside.strip() and not (tag[1] and not is_group and len(open_names) > 1):
+            raise _malformed(f"folder {folder.name} has text outside of its elements", offset)
+        if tag[1]:
+            open_names.pop()
+        elif not tag[4]:
+            open_names.append(tag[2])
+        if len(open_names) == 1 and (tag[1] or tag[4]):
+            elements.append((tag[2], "" if is_group or tag[4] else _ENTITY.sub(_entity, inside)))
+        is_group = bool(tag[1] or tag[4])
+        offset = tag.end()
+    if offset != len(text):
+        raise _malformed(f"folder {folder.name} does not end with its end tag", offset)
+    return tuple(elements)
+
+
 def read_leaves(folder: Folder) -> tuple[tuple[str, str], ...]:
     """Name and text of every element without elements in it, at any depth: what a folder such as pscr says."""
     return tuple((found[1], _ENTITY.sub(_entity, found[2])) for found in _LEAF.finditer(folder.text))
@@ -84,7 +118,7 @@ def _entity(reference: re.Match[str]) -> str:
             raise _malformed(f"entity &{name}; is not known", reference.start())
         return _ENTITIES[name]
     number = int(name[2:], 16) if name[1] == "x" else int(name[1:])
-    if number > 0x10FFFF or not number or 0xD800 <= number < 0xE000:
+    if number > 0x10FFFF or 0xD800 <= number < 0xE000 or _OUTSIDE_XML.match(chr(number)):
         raise _malformed(f"character reference &{name}; names no character", reference.start())
     return chr(number)
 

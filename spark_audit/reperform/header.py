@@ -88,12 +88,17 @@ def write_mqrfh(pairs: tuple[tuple[str, str], ...], described: Surroundings, fol
 
 
 def write_mqrfh2(
-    folders: tuple[tuple[str, tuple[tuple[str, str], ...]], ...], described: Surroundings, following: Surroundings
+    folders: tuple[tuple[str, tuple[tuple[str, str], ...]], ...],
+    described: Surroundings,
+    following: Surroundings,
+    *,
+    kept: tuple[Folder, ...] = (),
 ) -> bytes:
-    """A version 2 structure in UTF-8, each folder padded with blanks to a multiple of 4."""
+    """A version 2 structure in UTF-8, each folder padded with blanks to a multiple of 4; `kept` stay as they are."""
     data = _UTF_8.to_bytes(4, described.order)
-    for name, elements in folders:
-        text = written_folder(name, elements).encode(errors="replace")
+    written = [written_folder(name, elements) for name, elements in folders]
+    for folder in (*written, *(each.text for each in kept)):
+        text = folder.encode(errors="replace")
         text += b" " * (-len(text) % 4)
         data += len(text).to_bytes(4, described.order) + text
     return _fixed_part(2, _FIXED + len(data), described, following) + data

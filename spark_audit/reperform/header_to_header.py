@@ -132,9 +132,10 @@ def _unreported_options(source: Meaning, facts: Facts, loses_options: bool) -> l
 
 def _written(expected: Fields, source: Meaning, actual: Meaning, facts: Facts) -> bytes:
     """The bytes of the new header in front; other headers of the chain are not written anew here."""
-    unmapped = source.unmapped if source.version == actual.version else ()
+    keeps_format = source.version == actual.version
+    unmapped, kept = (source.unmapped, source.folders) if keeps_format else ((), ())
     if actual.version == 2:
-        return write_mqrfh2(((PSC, (*expected, *unmapped)),), facts.output_described, actual.body)
+        return write_mqrfh2(((PSC, (*expected, *unmapped)),), facts.output_described, actual.body, kept=kept)
     escapes = expected[0] == ("Command", "Publish")
     pairs = tuple((TO_NAME[name], escaped(value) if escapes and name == "Topic" else value) for name, value in expected)
     return write_mqrfh((*pairs, *unmapped), facts.output_described, actual.body)

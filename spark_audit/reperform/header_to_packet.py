@@ -3,28 +3,33 @@
 Topic: one of the publication's, plain, and without the prefix of a target's stream. QoS: the lower of published and
 granted; a publication that carries its QoS was published with that. RETAIN: IsRetainedPub, set by the
 broker on copies of retained publications. Remaining length: from topic, packet identifier and length of the payload.
-DUP and packet identifier are the session's own. At level 5 a subscription may ask for RETAIN as it was published, and
-for identifiers among the properties: neither stands in the publication, so both are taken as they are.
-Source: MQTT 3.1.1 sections 3.3 and 3.8.4; MQTT 5.0 section 3.8.3.1.
+DUP and packet identifier are the session's own. At level 5 the properties are those that the publication carries, as
+far as they are such. Expiry, topic alias and subscription identifiers are taken as they are, and so is RETAIN, which a
+subscription may want as it was published: of these the publication's header says nothing.
+Source: MQTT 3.1.1 sections 3.3 and 3.8.4; MQTT 5.0 sections 3.3.2.3 and 3.8.3.1.
 """
 
 from spark_audit.reperform.facts import Facts
 from spark_audit.reperform.meaning import read_meaning
-from spark_audit.reperform.mqtt import PublishHeader, read_publish, write_publish
+from spark_audit.reperform.mqtt import FIRST_LEVEL_WITH_PROPERTIES, PublishHeader, read_publish, write_publish
 from spark_audit.reperform.outcome import Outcome, Status, UnreadableBytes, compared
-from spark_audit.reperform.target import carried_qos, prefix_of
+from spark_audit.reperform.properties import Properties, carried_back, property_differences, read_properties
+from spark_audit.reperform.target import carried_qos, delivered_carrier, prefix_of
 
 
 def reperform_delivery(facts: Facts) -> Outcome:
     """Judge the PUBLISH header that was made from a publication."""
     publication = read_meaning(facts.input, facts.input_described)
     try:
-        packet = read_publish(facts.output)
+        packet = read_publish(facts.output, facts.protocol_level)
+        properties = read_properties(packet.properties) if packet.properties else Properties()
     except UnreadableBytes as error:
         return Outcome(status=Status.DIFFERENCE, detail=f"the packet cannot be read: {error}", same_bytes=False)
     prefix = prefix_of(facts)
     topics = tuple(topic.removeprefix(prefix) for topic in publication.values("Topic"))
-    carried = carried_qos(publication.folders, publication.unmapped)
+    carrier = delivered_carrier(publication.folders, publication.unmapped)
+    carried = carried_qos(carrier)
+    topic = facts.topic if properties.has_alias and not packet.topic else packet.topic
     retain = "IsRetainedPub" in publication.options("PubOpt")
     qos = min(facts.granted_qos, facts.published_qos)
     differences: list[str] = []
@@ -32,11 +37,14 @@ def reperform_delivery(facts: Facts) -> Outcome:
         differences.append(f"command {publication.command} was delivered")
     if carried is not None and carried != facts.published_qos:
         differences.append(f"it was published with QoS {carried}, not {facts.published_qos}")
-    if packet.topic not in topics:
-        differences.append(f"topic {packet.topic!r} is not the publication's")
+    if topic not in topics:
+        differences.append(f"topic {topic!r} is not the publication's")
     if packet.qos != qos:
         differences.append(f"QoS is {packet.qos}, the lower of granted and published is {qos}")
-    may_be_as_published = packet.retain and bool(packet.properties)
+    has_properties = facts.protocol_level >= FIRST_LEVEL_WITH_PROPERTIES
+    if has_properties:
+        differences += property_differences(carried_back(carrier), properties)
+    may_be_as_published = packet.retain and has_properties
     if (packet.retain != retain and not may_be_as_published) or facts.is_retained != retain:
         differences.append(f"RETAIN is {int(packet.retain)}, IsRetainedPub says {int(retain)}")
     expected = _expected(packet, topics, qos, retain or may_be_as_published, facts.payload_bytes)
@@ -50,7 +58,7 @@ def _expected(packet: PublishHeader, topics: tuple[str, ...], qos: int, retain: 
         qos=qos,
         retain=retain,
         duplicate=packet.duplicate and qos > 0,
-        topic=packet.topic if packet.topic in topics else "".join(topics[:1]),
+        topic=packet.topic if packet.topic in ("", *topics) else "".join(topics[:1]),
         packet_identifier=packet.packet_identifier,
         payload_bytes=payload_bytes,
         properties=packet.properties,

@@ -3,12 +3,14 @@
 from dataclasses import dataclass
 
 from spark_audit.reperform.outcome import UnreadableBytes
+from spark_audit.reperform.properties import variable_number
 
 PUBLISH = 3
 CONNECT = 1
 SUBSCRIBE = 8
 UNSUBSCRIBE = 10
 DISCONNECT = 14
+FIRST_LEVEL_WITH_PROPERTIES = 5
 _MAXIMUM_REMAINING_LENGTH = 268_435_455
 
 
@@ -16,7 +18,8 @@ _MAXIMUM_REMAINING_LENGTH = 268_435_455
 class PublishHeader:
     """Fixed and variable header of a PUBLISH; `packet_identifier` is 0 with QoS 0.
 
-    `properties`: with their length in front, as they stand there; before level 5 not even a length of 0.
+    `properties`: with their length in front, as they stand there; before level 5 nothing, from then on at least a
+    length of 0. At level 5 the topic may be empty, where a topic alias stands for it.
     """
 
     qos: int
@@ -28,7 +31,7 @@ class PublishHeader:
     properties: bytes = b""
 
 
-def read_publish(header: bytes) -> PublishHeader:
+def read_publish(header: bytes, level: int = -1) -> PublishHeader:
     """Read the header, which must end where the payload would begin."""
     if not header or header[0] >> 4 != PUBLISH:
         raise UnreadableBytes("not a PUBLISH")
@@ -45,8 +48,11 @@ def read_publish(header: bytes) -> PublishHeader:
         if not identifier:
             raise UnreadableBytes("packet identifier 0", offset - 2)
     properties = header[offset:]
-    if properties:
-        length, start = _variable_number(header, offset)
+    if level < FIRST_LEVEL_WITH_PROPERTIES:
+        if properties:
+            raise UnreadableBytes("bytes behind the variable header, which before level 5 has no properties", offset)
+    else:
+        length, start = variable_number(header, offset)
         if start + length != len(header):
             raise UnreadableBytes("bytes behind the variable header, which are no properties", offset)
     return PublishHeader(
@@ -94,12 +100,16 @@ def read_filter(part: bytes, packet_type: int) -> str:
     raise UnreadableBytes("not one entry of a SUBSCRIBE or UNSUBSCRIBE")
 
 
-def read_will(part: bytes) -> tuple[str, bool, int]:
-    """Will topic, will RETAIN and will QoS: length, topic, and a byte with QoS (0x06) and RETAIN (0x01)."""
+def read_will(part: bytes, level: int = -1) -> tuple[str, bool, int, bytes]:
+    """Topic, RETAIN, QoS and properties of a will: length, topic, a byte with QoS (0x06) and RETAIN (0x01).
+
+    From level 5 on the properties with their length stand behind.
+    """
     topic, offset = _text(part, 0)
-    if offset + 1 != len(part):
-        raise UnreadableBytes("a will is a topic and one byte of flags", offset)
-    return topic, bool(part[offset] & 1), part[offset] >> 1 & 3
+    properties = part[offset + 1 :]
+    if offset >= len(part) or bool(properties) != (level >= FIRST_LEVEL_WITH_PROPERTIES):
+        raise UnreadableBytes("a will is a topic and one byte of flags, at level 5 and properties", offset)
+    return topic, bool(part[offset] & 1), part[offset] >> 1 & 3, properties
 
 
 def _entry_offset(part: bytes, packet_type: int) -> int:
@@ -114,17 +124,7 @@ def _entry_offset(part: bytes, packet_type: int) -> int:
 
 
 def _remaining_length(header: bytes) -> tuple[int, int]:
-    return _variable_number(header, 1)
-
-
-def _variable_number(data: bytes, offset: int) -> tuple[int, int]:
-    """A number of one to four bytes with seven bits each, and what stands behind it."""
-    length = 0
-    for index, byte in enumerate(data[offset : offset + 4]):
-        length |= (byte & 0x7F) << 7 * index
-        if byte < 0x80:
-            return length, offset + index + 1
-    raise UnreadableBytes("a length has no end", offset)
+    return variable_number(header, 1)
 
 
 def _written_length(length: int) -> bytes:

@@ -7,8 +7,8 @@
     UNSUBSCRIBE         DeregSub with CorrelAsId, for the same topics or those of them that nobody else uses
     end of a session    DeregSub with CorrelAsId and DeregAll, without topics
 
-For a target the stream is said, a Publish carries what the broker there would lose, and a filter may be narrowed to
-what the target's routes bring (target.py).
+A Publish carries the properties of a packet of level 5 (properties.py). For a target it carries whatever the broker
+there would lose, the stream is said, and a filter may be narrowed to what the target's routes bring (target.py).
 
 Source: MQTT 3.1.1 sections 3.1, 3.3, 3.8 and 3.10; IBM MQ, "Queued publish/subscribe command messages".
 """
@@ -29,6 +29,7 @@ from spark_audit.reperform.mqtt import (
     read_will,
 )
 from spark_audit.reperform.outcome import Outcome, Status, UnreadableBytes, compared
+from spark_audit.reperform.properties import carried, read_properties
 from spark_audit.reperform.table import TO_NAME
 from spark_audit.reperform.target import (
     USR,
@@ -93,18 +94,21 @@ def reperform_packet(facts: Facts) -> Outcome:
 
 
 def _carrier(facts: Facts, actual: Meaning) -> Fields:
-    """What the header must carry: nothing to the embedded broker, and nothing in a DeletePub."""
-    if not facts.destination or facts.command != "Publish":
+    """What the header must carry: to the embedded broker properties alone, and nothing in a DeletePub."""
+    if facts.command != "Publish":
         return ()
-    qos = _publish_of(facts)[2]
-    return expected_carrier(facts, qos, read_carrier(actual.folders, actual.unmapped))
+    _, _, qos, section = _publish_of(facts)
+    properties = carried(read_properties(section)) if section else ()
+    if not facts.destination:
+        return properties
+    return expected_carrier(facts, qos, read_carrier(actual.folders, actual.unmapped)) + properties
 
 
 def _rest_differences(facts: Facts, actual: Meaning, carrier: Fields) -> list[str]:
     """Folders, and names without a row in the table: the stream, and what the header carries."""
     surplus = [folder.name for folder in actual.folders if not (carrier and folder.name == USR)]
     words = [f"the header has folder {name}, which nothing asked for" for name in surplus]
-    allowed: Fields = (("MQPSStreamName", facts.queue),)
+    allowed: Fields = (("MQPSStreamName", facts.queue), *(carrier if actual.version == 1 else ()))
     if facts.destination:
         stream = said_stream(facts, actual.version)
         words += [f"{name} {value!r} is missing" for name, value in stream if (name, value) not in actual.unmapped]
@@ -120,7 +124,7 @@ def _rest_differences(facts: Facts, actual: Meaning, carrier: Fields) -> list[st
 
 def _publication(facts: Facts, actual: Meaning) -> tuple[Fields, list[str]]:
     """The fields of Publish and DeletePub, and how the header differs from them."""
-    topic, retain, _ = _publish_of(facts)
+    topic, retain, _, _ = _publish_of(facts)
     topic = prefix_of(facts) + topic
     with_payload = facts.payload_bytes > 0
     is_delete = facts.command == "DeletePub"
@@ -136,12 +140,16 @@ def _publication(facts: Facts, actual: Meaning) -> tuple[Fields, list[str]]:
     return tuple(expected), differences
 
 
-def _publish_of(facts: Facts) -> tuple[str, bool, int]:
-    """Topic, RETAIN and QoS of the packet, or of the will in it."""
+def _publish_of(facts: Facts) -> tuple[str, bool, int, bytes]:
+    """Topic, RETAIN, QoS and properties of the packet, or of the will in it.
+
+    What a topic alias stands for no packet but an earlier one says: then the record's topic counts.
+    """
     if facts.packet_type == CONNECT:
-        return read_will(facts.input)
-    header = read_publish(facts.input)
-    return header.topic, header.retain, header.qos
+        return read_will(facts.input, facts.protocol_level)
+    header = read_publish(facts.input, facts.protocol_level)
+    is_by_alias = not header.topic and header.properties and read_properties(header.properties).has_alias
+    return facts.topic if is_by_alias else header.topic, header.retain, header.qos, header.properties
 
 
 def _subscription(facts: Facts, actual: Meaning) -> tuple[Fields, list[str]]:

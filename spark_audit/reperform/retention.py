@@ -10,13 +10,14 @@ Source: seed 003 (RetainPub is the publisher's, IsRetainedPub the broker's); MQT
 
 from spark_audit.reperform.facts import Facts
 from spark_audit.reperform.meaning import Meaning
-from spark_audit.reperform.mqtt import CONNECT, read_publish, read_will
+from spark_audit.reperform.mqtt import CONNECT, FIRST_LEVEL_WITH_PROPERTIES, read_publish, read_will
 
 
 def publish_faults(facts: Facts, actual: Meaning) -> list[str]:
     """A command that was made from a PUBLISH or a will."""
     is_retained = "RetainPub" in actual.options("PubOpt")
-    retain = read_will(facts.input)[1] if facts.packet_type == CONNECT else read_publish(facts.input).retain
+    read = read_will(facts.input, facts.protocol_level) if facts.packet_type == CONNECT else None
+    retain = read_publish(facts.input, facts.protocol_level).retain if read is None else read[1]
     if actual.command != "Publish":
         return ["RetainPub in a command that publishes nothing"] if is_retained else []
     if is_retained and not retain:
@@ -37,8 +38,8 @@ def copy_faults(facts: Facts, actual: Meaning) -> list[str]:
 
 def delivery_faults(facts: Facts, source: Meaning) -> list[str]:
     """A PUBLISH for a client."""
-    packet = read_publish(facts.output)
+    packet = read_publish(facts.output, facts.protocol_level)
     is_retained, retain = "IsRetainedPub" in source.options("PubOpt"), packet.retain
-    if is_retained == retain or (retain and packet.properties):
+    if is_retained == retain or (retain and facts.protocol_level >= FIRST_LEVEL_WITH_PROPERTIES):
         return []
     return [f"RETAIN is {int(retain)}, IsRetainedPub says {int(is_retained)}"]

@@ -4,15 +4,20 @@
     "message_broker"          prefix $SYS/STREAM/<stream>/ in front of each topic
     "queue_manager"           prefix <stream>/
 
-A Publish carries QoS, client and exchange of its packet, and the user where the record has one: in MQRFH2 as properties
-of folder usr, in MQRFH as pairs behind the command. Source: IBM MQ, "Streams and topics"; Message Broker, "Streams".
+A Publish carries QoS, client and exchange of its packet, the user where the record has one, and then the properties of
+a packet of level 5, which are all that it carries to the embedded broker: in MQRFH2 as properties of folder usr, in
+MQRFH as pairs behind the command. What is carried back may have been written by anyone: what cannot be read carries
+nothing. Source: IBM MQ, "Streams and topics"; Message Broker, "Streams".
 """
 
 import re
+from contextlib import suppress
 from typing import Final
 
 from spark_audit.reperform.facts import Facts
-from spark_audit.reperform.folder import Folder, read_elements
+from spark_audit.reperform.folder import Folder, read_elements, read_outer_elements
+from spark_audit.reperform.outcome import UnreadableBytes
+from spark_audit.reperform.properties import TYPES
 
 USR: Final = "usr"
 STREAM_NAME: Final = "MQPSStreamName"
@@ -21,6 +26,9 @@ _PREFIXES: Final = {"message_broker": "$SYS/STREAM/{}/", "queue_manager": "{}/"}
 _QOS, _CLIENT, _SEQUENCE, _USER = "rfhbQos", "rfhbClient", "rfhbSeq", "rfhbUser"
 #: Characters that XML 1.0 has not: a client identifier or user with one of them is not carried.
 _OUTSIDE_XML: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+#: A folder that is longer (bytes), or has more tags, is not read for what it carries.
+_LONGEST_FOLDER: Final = 2 * 1024 * 1024
+_MOST_TAGS: Final = 2_000
 _NUMBER: Final = re.compile(r"[1-9][0-9]{0,18}")
 
 Pairs = tuple[tuple[str, str], ...]
@@ -67,15 +75,25 @@ def carrier_differences(expected: Pairs, actual: Pairs) -> list[str]:
     return words or ["what is carried is in another order, or doubled"]
 
 
-def carried_qos(folders: tuple[Folder, ...], unmapped: Pairs) -> int | None:
+def delivered_carrier(folders: tuple[Folder, ...], unmapped: Pairs) -> Pairs:
+    """What a publication carries, whoever wrote it: its own pairs, then the properties of each folder usr."""
+    pairs = list(unmapped)
+    for folder in folders:
+        if folder.name == USR and len(folder.text.encode()) <= _LONGEST_FOLDER and folder.text.count("<") <= _MOST_TAGS:
+            with suppress(UnreadableBytes):
+                pairs += read_outer_elements(folder)
+    return tuple(pairs)
+
+
+def carried_qos(pairs: Pairs) -> int | None:
     """The QoS that a publication carries, 0 to 2; None for one without, or with something else."""
-    text = next((value for name, value in read_carrier(folders, unmapped) if name == _QOS), "")
+    text = next((value for name, value in pairs if name == _QOS), "")
     return int(text) if text in ("0", "1", "2") else None
 
 
 def typed(pairs: Pairs) -> Pairs:
     """The properties as start tags: numbers have a type (IBM MQ, attribute dt)."""
-    types = {_QOS: "i4", _SEQUENCE: "i8"}
+    types = {_QOS: "i4", _SEQUENCE: "i8", **TYPES}
     return tuple((f"{name} dt='{types[name]}'" if name in types else name, value) for name, value in pairs)
 
 

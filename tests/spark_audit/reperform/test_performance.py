@@ -510,4 +510,5 @@ def test_the_reading_imports_nothing_of_what_it_checks() -> None:
         )
         if isinstance(node, ast.Import | ast.ImportFrom)
     }
-    assert imported <= {"spark_audit", "dataclasses", "enum", "typing", "types", "re", "collections", "functools"}
+    of_python = {"collections", "contextlib", "dataclasses", "enum", "functools", "json", "re", "types", "typing"}
+    assert imported <= {"spark_audit", *of_python}

@@ -245,7 +245,7 @@ def test_a_publish_header_reads_and_writes() -> None:
 
 def test_a_publish_header_of_level_5_reads_and_writes_with_its_properties() -> None:
     data = bytes.fromhex("33 0c 0003 612f62 000a 02 0b07")
-    header = read_publish(data)
+    header = read_publish(data, 5)
     assert (header.packet_identifier, header.properties) == (10, bytes.fromhex("02 0b07"))
     assert (
         write_publish(
@@ -266,8 +266,18 @@ def test_a_publish_header_of_level_5_reads_and_writes_with_its_properties() -> N
     ["", "40020001", "36070003612f620001", "320700", "32070003612f62", "32090003612f620000", "3007 0003 612f62 05"],
 )
 def test_a_broken_publish_header_is_unreadable(data: str) -> None:
-    with pytest.raises(UnreadableBytes):
-        read_publish(bytes.fromhex(data))
+    for level in (-1, 4, 5):
+        with pytest.raises(UnreadableBytes):
+            read_publish(bytes.fromhex(data), level)
+
+
+def test_bytes_behind_the_variable_header_are_properties_at_level_5_alone() -> None:
+    without, with_length = bytes.fromhex("3006 0003 612f62"), bytes.fromhex("3007 0003 612f62 00")
+    assert read_publish(without, 4).properties == b""
+    assert read_publish(with_length, 5).properties == b"\0"
+    for header, level in ((without, 5), (with_length, 4), (with_length, -1)):
+        with pytest.raises(UnreadableBytes):
+            read_publish(header, level)
 
 
 def test_entries_of_subscribe_and_unsubscribe_read_alone_and_in_their_packet() -> None:
@@ -279,6 +289,7 @@ def test_entries_of_subscribe_and_unsubscribe_read_alone_and_in_their_packet() -
 
 
 def test_a_will_is_a_topic_and_flags() -> None:
-    assert read_will(bytes.fromhex("0003 612f62 03")) == ("a/b", True, 1)
+    assert read_will(bytes.fromhex("0003 612f62 03")) == ("a/b", True, 1, b"")
+    assert read_will(bytes.fromhex("0003 612f62 03 02 0101"), 5) == ("a/b", True, 1, bytes.fromhex("02 0101"))
     with pytest.raises(UnreadableBytes):
         read_will(bytes.fromhex("0003 612f62"))
