@@ -25,6 +25,7 @@ from gateway.audit_trail.supervisor import ExporterSupervisor
 from gateway.bridge.assembly import build_bridge
 from gateway.bridge.bridge import Bridge
 from gateway.bridge.origin import exchange_of
+from gateway.bridge.quotas import BrokerRetained
 from gateway.bridge.routes import Routes
 from gateway.bridge.sessions import Sessions
 from gateway.channels.channels import Channels
@@ -32,6 +33,8 @@ from gateway.channels.supervisor import COMMAND
 from gateway.config import ConfigurationError, Settings
 from gateway.conversion import ConversionService
 from gateway.free_space import FreeSpace
+from gateway.limits.admission import Admission
+from gateway.limits.limit import Refusals
 from gateway.listener import Listeners, OpenListener, cannot_listen
 from mappings.command import Dialect
 from mappings.table import TABLE_VERSION
@@ -121,6 +124,7 @@ class Daemon:
                     name=self._settings.queue_manager.name,
                     call_soon=loop.call_soon,
                     offload=self._offload,
+                    measured_queues=(self._settings.subscribe.queue,),
                 )
             except QueueManagerError as error:
                 if error.reason_code != ReasonCode.MQRC_OBJECT_IN_USE or loop.time() >= deadline_s:
@@ -227,7 +231,9 @@ class Daemon:
             routes=Routes(settings.routes, settings.target, own_dialect=dialect),
             targets=channels.targets.values(),
             answer_timeout_s=settings.subscribe.answer_timeout_s,
-            maximum_subscriptions=settings.mqtt.maximum_subscriptions,
+            limits=settings.mqtt,
+            admission=Admission(settings.mqtt, Refusals()),
+            retained=BrokerRetained(self._broker, settings.publish.stream, dialect),
             call_soon=call_soon,
         )
         bridge.load()

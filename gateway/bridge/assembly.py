@@ -3,10 +3,12 @@
 from collections.abc import Callable, Iterable
 
 from gateway.access.login import Login
+from gateway.bridge.backlogs import Backlogs
 from gateway.bridge.bridge import Bridge
 from gateway.bridge.counts import Counts
 from gateway.bridge.own_commands import OwnCommands
 from gateway.bridge.publications import Publications
+from gateway.bridge.quotas import Quotas, RetainedStore
 from gateway.bridge.registrations import Registrations
 from gateway.bridge.replies import Replies
 from gateway.bridge.requests import Requests
@@ -20,6 +22,8 @@ from gateway.bridge.to_mq import ToMq
 from gateway.bridge.to_mqtt import ToMqtt
 from gateway.bridge.to_target import ToTarget
 from gateway.channels.target import Target
+from gateway.config.limits import MqttLimits
+from gateway.limits.admission import Admission
 from mappings.command import Dialect
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.queue import Queue
@@ -37,10 +41,25 @@ def build_bridge(
     routes: Routes,
     targets: Iterable[Target] = (),
     answer_timeout_s: float,
-    maximum_subscriptions: int,
+    limits: MqttLimits,
+    admission: Admission,
+    retained: RetainedStore = (),
     call_soon: Callable[[Callable[[], None]], object],
 ) -> Bridge:
     """The bridge of a gateway; `Bridge.load` then takes up what the store has. `targets` are those of the routes."""
+
+    def is_connected(correl_id: bytes) -> bool:
+        session = sessions.of_correl_id(correl_id)
+        return session is None or session.link is not None  # a group that shares a subscription never goes away
+
+    quotas = Quotas(
+        limits,
+        sessions,
+        admission=admission,
+        backlogs=Backlogs(engine, subscriber_queue, limits, admission.refusals, is_connected=is_connected),
+        retained=retained,
+        is_for_target=lambda topic: routes.has_targets and routes.of(topic).target is not None,
+    )
     reached = tuple(targets)
     counts = Counts()
     commands = OwnCommands(
@@ -84,8 +103,9 @@ def build_bridge(
             shared,
             replies,
             answer_timeout_s=answer_timeout_s,
-            maximum_subscriptions=maximum_subscriptions,
+            quotas=quotas,
         ),
         login=login,
         counts=counts,
+        quotas=quotas,
     )

@@ -15,6 +15,7 @@ from gateway.bridge.endings import Endings
 from gateway.bridge.holding_back import HeldBack
 from gateway.bridge.intake import Intake
 from gateway.bridge.presences import Presences
+from gateway.bridge.quotas import Quotas
 from gateway.bridge.registrations import Registrations
 from gateway.bridge.replies import Replies
 from gateway.bridge.sessions import ClientSession, Sessions
@@ -89,6 +90,7 @@ class Bridge:
         subscriptions: Subscriptions,
         login: Login,
         counts: Counts,
+        quotas: Quotas,
     ) -> None:
         self._engine = engine
         self._sessions = sessions
@@ -101,7 +103,8 @@ class Bridge:
         self._subscriptions = subscriptions
         self._login = login
         self._counts = counts
-        self._intake = Intake(engine, to_mq, counts)
+        self._quotas = quotas
+        self._intake = Intake(engine, to_mq, counts, quotas)
         self._held_back = HeldBack(self._carry_out)
         self.presences = Presences()
         self._endings = Endings(
@@ -220,6 +223,7 @@ class Bridge:
         self._subscriptions.tick(now_us)
         self._replies.tick(now_us)
         self._counts.tick(now_us)
+        self._quotas.tick(now_us)
         self._endings.tick(now_us)
         self.presences.tick(now_us)
         is_swept = self._sweep_us - _SWEEP_US <= now_us < self._sweep_us  # a clock may be set back
@@ -255,11 +259,15 @@ class Bridge:
     def _before_session(self, link: MqttLink, events: list[Event]) -> None:
         for event in events:
             if isinstance(event, ConnectReceived):
+                if (reached := self._quotas.admission.greet(link)) is not None:
+                    link.close("", reached.reason_code)  # told in the log by number
+                    return
                 self._log_in(link, event)
             elif isinstance(event, ConnectRefused):
                 link.send(event.answer)
                 link.close(event.reason)
             elif isinstance(event, Violated):
+                self._quotas.violated(event.error)
                 link.close(str(event.error), event.error.reason_code)
 
     def _log_in(self, link: MqttLink, event: ConnectReceived) -> None:
@@ -288,10 +296,13 @@ class Bridge:
         if existing is not None and not self._login.may_have_session(user, existing.user):
             self._refuse_connect(link, client, _OF_ANOTHER_USER)
             return
+        expiry_s = _expiry_s(event)
+        if reached := self._quotas.of_connect(link, event, user, existing, expiry_s):
+            link.close(f"client {client!r} may not connect: {reached.text}", reached.reason_code)
+            return
         unit = self._engine.begin()
         if existing is not None:
             existing = self._take_over(unit, existing, event.clean_session, now_us)
-        expiry_s = _expiry_s(event)
         session = existing or self._sessions.create(client, level=event.level, clean_session=expiry_s == 0)
         session.expire_after(expiry_s)
         self._sessions.give(session, user)
@@ -405,6 +416,7 @@ class Bridge:
 
     def _violated(self, turn: Turn, event: Event) -> None:
         assert isinstance(event, Violated)
+        self._quotas.violated(event.error)
         turn.link.close(str(event.error), event.error.reason_code)
 
     # -- commit --------------------------------------------------------------------------------------------------------
@@ -432,6 +444,8 @@ class Bridge:
             if turn.acknowledgements:
                 link.send(b"".join(turn.acknowledgements))
                 self._confirmations.add(turn)
+                for packet_identifier in turn.answered:
+                    link.connection.answered(packet_identifier)
             if turn.finished:
                 self._to_mqtt.repeat_overdue(session)
                 self._to_mqtt.deliver(session)

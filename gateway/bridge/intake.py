@@ -7,8 +7,10 @@ Before it the connection is closed: MQTT 3.1.1 has no negative acknowledgement, 
 from typing import Final
 
 from gateway.bridge.counts import Counts
+from gateway.bridge.quotas import Quotas
 from gateway.bridge.to_mq import ToMq
 from gateway.bridge.turn import Turn
+from gateway.limits.limit import LimitReached
 from gateway.mqtt.events import Event, PublishReceived, PublishRepeated, ReleaseReceived
 from gateway.mqtt.packets import PacketType
 from gateway.mqtt.reason_codes import ReasonCode
@@ -19,8 +21,6 @@ from mq_adapters.reasons import QueueManagerError
 _PUBACK: Final = b"\x40\x02"
 _PUBREC: Final = b"\x50\x02"
 _PUBCOMP: Final = b"\x70\x02"
-#: Payloads of QoS 2 that one session may have between PUBLISH and PUBREL, in bytes; a single larger one is taken.
-MAXIMUM_HELD_BYTES: Final = 64 * 1024 * 1024
 _FIRST_LEVEL_WITH_REFUSALS: Final = 5
 _FULL: Final = "the target's queue is full"
 _DISK_IS_SHORT: Final = "the disk is short of space"
@@ -29,10 +29,12 @@ _DISK_IS_SHORT: Final = "the disk is short of space"
 class Intake:
     """Takes what clients publish, in the unit of work of their turn."""
 
-    def __init__(self, engine: Engine, to_mq: ToMq, counts: Counts) -> None:
+    def __init__(self, engine: Engine, to_mq: ToMq, counts: Counts, quotas: Quotas) -> None:
         self._engine = engine
         self._to_mq = to_mq
         self._counts = counts
+        self._quotas = quotas
+        self._fine_characters = quotas.fine_characters
         self._has_targets = to_mq.has_targets
         self._maximum_payload_bytes = to_mq.maximum_payload_bytes
         #: QoS 0 is dropped, and counted alone: a note of each would fill the disk.
@@ -56,6 +58,10 @@ class Intake:
         if not (rights.allows_every_publish or rights.may_publish(event.topic)):
             self._refuse_publish(turn, event, f"publish to {event.topic!r} is not allowed", ReasonCode.NOT_AUTHORIZED)
             return
+        may_be_limited = len(event.topic) > self._fine_characters or event.retain
+        if may_be_limited and (reached := self._quotas.of_publish(event)) is not None:
+            self._over_limit(turn, event, reached, now_us)
+            return
         may_be_too_long = len(event.payload) > self._maximum_payload_bytes or event.properties is not None
         if (self._has_targets or may_be_too_long) and (problem := self._to_mq.problem(session, event)):
             self._refuse_publish(turn, event, problem, ReasonCode.IMPLEMENTATION_SPECIFIC_ERROR)
@@ -69,13 +75,7 @@ class Intake:
             self._drop(turn, event, _FULL, now_us)
             return
         if qos == 2:
-            if session.held and session.held_bytes + len(event.payload) > MAXIMUM_HELD_BYTES:
-                reason = f"more than {MAXIMUM_HELD_BYTES} bytes of QoS 2 wait for their PUBREL"
-                self._refuse_publish(turn, event, reason, ReasonCode.QUOTA_EXCEEDED)
-                return
-            self._to_mq.hold(turn.unit, session, event, now_us)
-            turn.acknowledgements.append(_PUBREC + event.packet_identifier.to_bytes(2, "big"))
-            turn.confirm(PacketType.PUBREC, session.incoming_exchange)
+            self._hold(turn, event, now_us)
             return
         try:
             self._to_mq.publish(turn.unit, session, event, now_us)
@@ -85,6 +85,25 @@ class Intake:
         if qos:
             turn.acknowledgements.append(_PUBACK + event.packet_identifier.to_bytes(2, "big"))
             turn.confirm(PacketType.PUBACK, session.incoming_exchange)
+            if session.level >= _FIRST_LEVEL_WITH_REFUSALS:
+                turn.answered.append(event.packet_identifier)
+
+    def _over_limit(self, turn: Turn, event: PublishReceived, reached: LimitReached, now_us: int) -> None:
+        """A topic that is too long is refused at every QoS; where there is no room, QoS 0 is dropped as elsewhere."""
+        if event.qos or reached.reason_code is not ReasonCode.QUOTA_EXCEEDED:
+            self._refuse_publish(turn, event, reached.text, reached.reason_code)
+        else:
+            self._drop(turn, event, reached.text, now_us)
+
+    def _hold(self, turn: Turn, event: PublishReceived, now_us: int) -> None:
+        session = turn.session
+        reached = self._quotas.of_hold(session, event)
+        if reached is not None:
+            self._refuse_publish(turn, event, reached.text, reached.reason_code)
+            return
+        self._to_mq.hold(turn.unit, session, event, now_us)
+        turn.acknowledgements.append(_PUBREC + event.packet_identifier.to_bytes(2, "big"))
+        turn.confirm(PacketType.PUBREC, session.incoming_exchange)
 
     def _not_put(self, turn: Turn, event: PublishReceived, error: QueueManagerError, now_us: int) -> None:
         """The queue here does not take it; nothing that was acknowledged is lost by that."""
@@ -132,3 +151,4 @@ class Intake:
                 event.packet_identifier, ReasonCode.PACKET_IDENTIFIER_NOT_FOUND
             )
         turn.acknowledgements.append(pubcomp)
+        turn.answered.append(event.packet_identifier)

@@ -347,6 +347,9 @@ class Sessions:
         self._by_client: dict[str, ClientSession] = {}
         self._by_correl_id: dict[bytes, ClientSession] = {}
 
+    def __len__(self) -> int:
+        return len(self._by_client)
+
     def __iter__(self) -> Iterator[ClientSession]:
         return iter(tuple(self._by_client.values()))
 

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Final
 
 from gateway.audit_trail.notes import NoteKind
+from gateway.bridge.quotas import Quotas
 from gateway.bridge.registrations import Registrations
 from gateway.bridge.replies import Replies
 from gateway.bridge.routes import Destination, Registration
@@ -36,8 +37,6 @@ _log = logging.getLogger(__name__)
 
 #: SUBACK return code for a subscription that failed (MQTT 3.1.1 section 3.9.3).
 FAILURE: Final = 0x80
-#: A level costs about 300 bytes of index, for as long as the subscription lives; real topics have ten.
-MAXIMUM_LEVELS: Final = 200
 _GRANT: Final = "grant"
 _FIRST_LEVEL_WITH_REASONS: Final = 5
 _NOT_SAID: Final = ReasonCode.TOPIC_FILTER_INVALID
@@ -120,14 +119,14 @@ class Subscriptions:
         replies: Replies,
         *,
         answer_timeout_s: float,
-        maximum_subscriptions: int,
+        quotas: Quotas,
     ) -> None:
         self._engine = engine
         self._sessions = sessions
         self._registrations = registrations
         self._shared = shared
         self._replies = replies
-        self._maximum_subscriptions = maximum_subscriptions
+        self._quotas = quotas
         self._answer_timeout_us = int(answer_timeout_s * 1_000_000)
         self._ticked_us = 0
         #: Packets that wait, by session and in the order of arrival.
@@ -207,13 +206,12 @@ class Subscriptions:
     ) -> ReasonCode | None:
         """Why a filter may not go to a broker; None where it may, and then it counts as known."""
         share = _share(session, topic_filter)
-        if topic_filter not in known and len(known) >= self._maximum_subscriptions:
-            _log.warning("subscription limit reached client=%s limit=%s", session.client, self._maximum_subscriptions)
-            return ReasonCode.QUOTA_EXCEEDED
-        if topic_filter.count("/") >= MAXIMUM_LEVELS:
-            _log.warning("subscription too deep client=%s limit=%s", session.client, MAXIMUM_LEVELS)
-            return ReasonCode.TOPIC_FILTER_INVALID
-        if not session.rights.may_subscribe(topic_filter if share is None else share.topic_filter):
+        asked = topic_filter if share is None else share.topic_filter
+        others = -1 if topic_filter in known else len(known)
+        if (reached := self._quotas.of_filter(asked, others)) is not None:
+            _log.warning("subscription refused client=%s reason=%s", session.client, reached.text)
+            return reached.reason_code
+        if not session.rights.may_subscribe(asked):
             self._note_refused(unit, session, topic_filter, now_us)
             return ReasonCode.NOT_AUTHORIZED
         known.add(topic_filter)

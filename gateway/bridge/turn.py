@@ -35,7 +35,7 @@ class MqttLink(Link, Protocol):
 class Turn:
     """What the events of one read ask for, until it is committed."""
 
-    __slots__ = ("acknowledgements", "carried_on", "confirmed", "finished", "link", "session", "unit")
+    __slots__ = ("acknowledgements", "answered", "carried_on", "confirmed", "finished", "link", "session", "unit")
 
     def __init__(self, link: MqttLink, session: ClientSession, unit: UnitOfWork) -> None:
         self.link = link
@@ -43,6 +43,8 @@ class Turn:
         self.unit = unit
         #: Packets for the link, in order.
         self.acknowledgements: list[bytes] = []
+        #: At level 5: packet identifiers of PUBLISHes that these answer for good (Connection.answered).
+        self.answered: list[int] = []
         #: Of these, the ones that the session's next link needs if this one is gone: PUBREL and PUBCOMP.
         self.carried_on: list[bytes] = []
         #: What becomes of the session's packet identifiers after the commit.

@@ -4,9 +4,8 @@ from typing import Annotated, Final, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from gateway.config.limits import MqttLimits
 from gateway.config.values import (
-    MAXIMUM_PACKET_IDENTIFIERS,
-    MAXIMUM_REMAINING_LENGTH_BYTES,
     Address,
     ListenText,
     MqName,
@@ -79,35 +78,12 @@ _LEVELS: Final = {"3.1": 3, "3.1.1": 4, "5": 5}
 MqttVersions = Annotated[tuple[Literal["3.1", "3.1.1", "5"], ...], BeforeValidator(listed), Field(min_length=1)]
 
 
-class MqttSettings(Table):
+class MqttSettings(MqttLimits):
     """Versions and limits of the MQTT server."""
 
     versions: MqttVersions = Field(
         default=("3.1", "3.1.1"), description='versions of MQTT that may connect: "3.1", "3.1.1", "5"'
     )
-    maximum_packet_bytes: int = Field(
-        default=MAXIMUM_REMAINING_LENGTH_BYTES,
-        ge=2,
-        le=MAXIMUM_REMAINING_LENGTH_BYTES,
-        description="bytes of the largest packet that is taken, by its remaining length",
-    )
-    maximum_in_flight: int = Field(
-        default=100,
-        ge=1,
-        le=MAXIMUM_PACKET_IDENTIFIERS,
-        description="PUBLISH packets of QoS 1 and 2 on their way to one client before the first is acknowledged",
-    )
-    connect_timeout_s: Seconds = Field(default=10.0, description="seconds that a new connection has for its CONNECT")
-    maximum_connections: int = Field(
-        default=10_000, ge=1, description="connections at one time; further ones are closed"
-    )
-    maximum_subscriptions: int = Field(
-        default=2_000, ge=1, description="topic filters of one session; further ones are refused in the SUBACK"
-    )
-    maximum_unsent_bytes: int = Field(
-        default=8_388_608, ge=1, description="bytes that may wait for one slow client before its deliveries pause"
-    )
-
     @property
     def levels(self) -> frozenset[int]:
         """The protocol levels of `versions`, as a CONNECT says them."""

@@ -80,11 +80,11 @@ class Admission:
         self, limits: ConnectionLimits, refusals: Refusals, *, now_s: Callable[[], float] = time.monotonic
     ) -> None:
         self._limits = limits
-        self._refusals = refusals
+        self.refusals = refusals
         self._now_s = now_s
-        self._visits: dict[Visitor, _Visit] = {}
+        self._visits: dict[object, _Visit] = {}
         #: Without a CONNECT, who waits longest first.
-        self._waiting: dict[Visitor, None] = {}
+        self._waiting: dict[object, Visitor] = {}
         self._admitted = 0
         self._of_network: Counter[bytes] = Counter()
         self._of_user: Counter[str] = Counter()
@@ -104,26 +104,26 @@ class Admission:
     def admit(self, visitor: Visitor) -> LimitReached | None:
         """A connection is made; `release` must follow when it is gone. A refusal is for `greet`."""
         if len(self._waiting) >= self._limits.maximum_waiting_connections:
-            self._dismiss(next(iter(self._waiting)))
+            self._dismiss(next(iter(self._waiting.values())))
         network = network_of(visitor.address)
         refusal = self._refusal(network)
         self._visits[visitor] = _Visit(network, refusal)
-        self._waiting[visitor] = None
+        self._waiting[visitor] = visitor
         if refusal is not None:
-            self._refusals.count(refusal)
+            self.refusals.count(refusal)
             return refusal
         self._admitted += 1
         self._of_network[network] += 1
         return None
 
-    def greet(self, visitor: Visitor) -> LimitReached | None:
+    def greet(self, visitor: object) -> LimitReached | None:
         """The CONNECT of a connection was read; what it is to be refused with, if anything."""
         self._waiting.pop(visitor, None)
         visit = self._visits.get(visitor)
         return visit.refusal if visit is not None else None
 
     def authenticated(
-        self, visitor: Visitor, user: str | None, *, instead_of: Visitor | None = None
+        self, visitor: object, user: str | None, *, instead_of: object | None = None
     ) -> LimitReached | None:
         """The user of a connection is known. `instead_of` is the connection that it takes over from."""
         visit = self._visits.get(visitor)
@@ -131,13 +131,13 @@ class Admission:
             return None
         maximum = self._limits.maximum_connections_per_user
         if maximum and self._of_user[user] - self._is_of(instead_of, user) >= maximum:
-            self._refusals.count(_OF_USER)
+            self.refusals.count(_OF_USER)
             return _OF_USER
         visit.user = user
         self._of_user[user] += 1
         return None
 
-    def release(self, visitor: Visitor) -> None:
+    def release(self, visitor: object) -> None:
         """A connection is gone."""
         self._waiting.pop(visitor, None)
         visit = self._visits.pop(visitor, None)
@@ -167,11 +167,11 @@ class Admission:
 
     def _dismiss(self, visitor: Visitor) -> None:
         """Closes who waits longest; as there was no CONNECT there is nothing to answer."""
-        self._refusals.add(Limit.WAITING_CONNECTIONS, ReasonCode.SERVER_BUSY)
+        self.refusals.add(Limit.WAITING_CONNECTIONS, ReasonCode.SERVER_BUSY)
         self.release(visitor)
         visitor.close("")
 
-    def _is_of(self, visitor: Visitor | None, user: str) -> bool:
+    def _is_of(self, visitor: object | None, user: str) -> bool:
         visit = self._visits.get(visitor) if visitor is not None else None
         return visit is not None and visit.user == user
 

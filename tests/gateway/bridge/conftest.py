@@ -13,10 +13,14 @@ from gateway.access.rights import Access
 from gateway.audit_trail.notes import BrokerNotes
 from gateway.bridge.assembly import build_bridge
 from gateway.bridge.origin import exchange_of
+from gateway.bridge.quotas import BrokerRetained, RetainedStore
 from gateway.bridge.routes import Routes
 from gateway.bridge.sessions import ClientSession, Sessions
 from gateway.channels.target import Target
 from gateway.config import RouteSettings, TargetSettings
+from gateway.config.limits import MqttLimits
+from gateway.limits.admission import Admission
+from gateway.limits.limit import Refusals
 from gateway.mqtt.connection import Connection
 from gateway.mqtt.reason_codes import ReasonCode
 from mappings.command import Dialect
@@ -28,6 +32,7 @@ from mq_adapters.message import MQPER_PERSISTENT, Message, MessageDescriptor
 DEFAULT_STREAM = "SYSTEM.BROKER.DEFAULT.STREAM"
 SUBSCRIBER_QUEUE, REPLY_QUEUE = "RFHBRIDGE.SUBSCRIBER", "RFHBRIDGE.REPLY"
 NOW_US = 1_800_000_000_000_000
+LIMITS = MqttLimits(maximum_in_flight=10, maximum_subscriptions=3)
 
 
 def written(text: str) -> bytes:
@@ -126,6 +131,7 @@ class World:
         login: Login | None = None,
         targets: tuple[TargetSettings, ...] = (),
         routes: tuple[RouteSettings, ...] = (),
+        limits: MqttLimits = LIMITS,
     ) -> None:
         self._data = data
         self.now_us = NOW_US
@@ -137,10 +143,15 @@ class World:
         self.engine.seal_notes = self._seal
         subscriber_queue = self.engine.ensure(SUBSCRIBER_QUEUE, "")
         reply_queue = self.engine.ensure(REPLY_QUEUE, "")
+        retained: RetainedStore = ()
         if has_broker:
-            Broker(self.engine, listener=BrokerNotes(lambda: self.now_us, exchange_of)).attach()
+            broker = Broker(self.engine, listener=BrokerNotes(lambda: self.now_us, exchange_of))
+            broker.attach()
+            retained = BrokerRetained(broker, DEFAULT_STREAM, dialect)
         self.access = access = Access(publish=publish, subscribe=subscribe, access_list=access_list)
-        self.sessions = Sessions(self.engine, maximum_in_flight=10, access=access)
+        self.sessions = Sessions(self.engine, maximum_in_flight=limits.maximum_in_flight, access=access)
+        self.refusals = Refusals()
+        self.admission = Admission(limits, self.refusals)
         self.targets = {each.name: Target(self.engine, each) for each in targets}
         self.bridge = build_bridge(
             self.engine,
@@ -153,7 +164,9 @@ class World:
             routes=Routes(routes, targets, own_dialect=dialect),
             targets=self.targets.values(),
             answer_timeout_s=10.0,
-            maximum_subscriptions=3,
+            limits=limits,
+            admission=self.admission,
+            retained=retained,
             call_soon=self._calls.append,
         )
         self.bridge.load()

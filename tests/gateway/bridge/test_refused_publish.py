@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.bridge import intake
+from gateway.config.limits import MqttLimits
 from mq_adapters.embedded.unit_of_work import StateSpace
 from tests.gateway.bridge.conftest import FakeLink, NewWorld, World, written
 
@@ -102,20 +102,20 @@ def test_a_disconnect_behind_a_refused_publish_does_not_take_the_will_back(guard
 
 
 def test_a_session_holds_so_many_bytes_of_qos_2_and_no_more(
-    new_world: NewWorld, monkeypatch: pytest.MonkeyPatch
+    new_world: NewWorld,
 ) -> None:
     """One that is larger than all is taken where nothing else is held; what was held before a restart counts."""
-    monkeypatch.setattr(intake, "MAXIMUM_HELD_BYTES", 4)
-    world = new_world()
+    limits = MqttLimits(maximum_held_bytes=4 + 2 * 600)
+    world = new_world(limits=limits)
     link = world.connect("self", flags="00")
     world.receive(link, "34 0A 0001 'a' 0001 'large'", "62 02 0001")
     world.receive(link, "34 08 0001 'a' 0002 'two'", "34 06 0001 'a' 0003 '1'")
     assert link.taken() == written("50 02 0001 70 02 0001 50 02 0002 50 02 0003")
-    world = new_world()
+    world = new_world(limits=limits)
     link = world.connect("self", flags="00")
     world.receive(link, "34 06 0001 'a' 0004 '5'")
     assert (link.is_open, link.sent) == (False, b"")
-    assert link.reason == "more than 4 bytes of QoS 2 wait for their PUBREL"
+    assert link.reason == "more than 1204 bytes of QoS 2 wait for their PUBREL"
     link = _reconnected(world, link, "self")
     world.receive(link, "62 02 0002", "34 06 0001 'a' 0004 '5'")
     assert link.taken() == written("70 02 0002 50 02 0004")
