@@ -4,6 +4,7 @@ It repeats messages without DUP, and gives its application a repeated QoS 2 mess
 """
 
 import asyncio
+import contextlib
 import queue
 import ssl
 import threading
@@ -113,7 +114,8 @@ class Gmqtt(Client):
 
     def close(self) -> None:
         if self._client is not None:
-            self._do(self._client.disconnect())
+            with contextlib.suppress(ssl.SSLError):  # asyncio's, where an answer crosses the end of a TLS connection
+                self._do(self._client.disconnect())
             self._client = None
         if self._thread.is_alive():
             self._do(_end_tasks())

@@ -1,15 +1,15 @@
-"""What each client must be able to do with the gateway, at every version that it speaks."""
+"""What each client must be able to do with the gateway, at every version that it speaks; much of it over all ways."""
 
 import pytest
 
 from tests.end_to_end.clients.client import Client, Login, Way, Will
-from tests.end_to_end.clients.conftest import Connected, Kind, NewClient, every_kind
+from tests.end_to_end.clients.conftest import Connected, Kind, NewClient, every_kind, every_kind_and_transport
 from tests.end_to_end.clients.relay import Relay, packets
 
 LARGE_BYTES = 1_500_000  # many reads of a socket, many frames of a WebSocket
 
 
-@every_kind
+@every_kind_and_transport
 @pytest.mark.parametrize("wanted", [0, 1, 2])
 def test_a_message_comes_at_the_lower_qos(connected: Connected, way: Way, kind: Kind, wanted: int) -> None:
     topic = f"{kind.prefix}/qos/{wanted}"
@@ -32,7 +32,7 @@ def test_a_hundred_messages_keep_their_order(connected: Connected, way: Way, kin
     assert [int(payload) for _, payload, _, _ in watcher.next_essences(100)] == list(range(100))
 
 
-@every_kind
+@every_kind_and_transport
 def test_a_large_message_comes_back_whole(connected: Connected, way: Way, kind: Kind) -> None:
     topic = f"{kind.prefix}/large"
     payload = bytes(range(256)) * (LARGE_BYTES // 256)
@@ -72,7 +72,7 @@ def test_after_unsubscribing_nothing_comes(connected: Connected, way: Way, kind:
     assert client.next_message().essence == (f"{topic}/b", b"wanted", 1, False)
 
 
-@every_kind
+@every_kind_and_transport
 def test_the_will_of_a_client_that_is_cut_off_is_published(
     connected: Connected, way: Way, relay: Relay, kind: Kind
 ) -> None:
@@ -99,7 +99,7 @@ def test_a_client_that_takes_its_leave_has_no_will(connected: Connected, way: Wa
     assert watcher.next_message().payload == b"nobody has gone"
 
 
-@every_kind
+@every_kind_and_transport
 def test_a_session_that_stays_gets_what_came_while_it_was_away(
     connected: Connected, new_client: NewClient, way: Way, kind: Kind
 ) -> None:
