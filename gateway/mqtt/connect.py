@@ -24,6 +24,7 @@ LONGEST_CLIENT_IDENTIFIER = (
 )
 
 _USER_NAME, _PASSWORD, _WILL_RETAIN, _WILL_QOS, _WILL, _CLEAN_SESSION, _UNUSED = 0x80, 0x40, 0x20, 0x18, 4, 2, 1
+_FIRST_LEVEL_WITH_PROPERTIES = 5
 _BRIDGE = 0x80  # what bridges of levels 3 and 4 add to the level
 _PROTOCOL_NAMES = frozenset(level.protocol_name for level in LEVELS.values())
 
@@ -32,7 +33,7 @@ def read_level(fields: Fields, served: Container[int]) -> Level | ConnectRefused
     """Read protocol name and level of a CONNECT; `served`: the numbers of the levels that may connect.
 
     A level that is not served, or not that of the protocol name, gives ConnectRefused, in the form of levels 3 and 4
-    where the client's is one of them. An unknown protocol name raises ProtocolViolation (MQTT-3.1.2-1).
+    where the client is of the time before level 5. An unknown protocol name raises ProtocolViolation (MQTT-3.1.2-1).
     """
     protocol_name = fields.binary()
     if protocol_name not in _PROTOCOL_NAMES:
@@ -42,7 +43,7 @@ def read_level(fields: Fields, served: Container[int]) -> Level | ConnectRefused
     if level is not None and level.protocol_name == protocol_name and number in served:
         return level
     reason = f"level {number} of {protocol_name.decode()} is not served"
-    if number & ~_BRIDGE in BEFORE_MQTT_5:
+    if protocol_name == LEVELS[3].protocol_name or number & ~_BRIDGE < _FIRST_LEVEL_WITH_PROPERTIES:
         return_code = ConnectReturnCode.UNACCEPTABLE_PROTOCOL_VERSION
         return ConnectRefused(return_code, reason, packets.connack(False, return_code))
     return _refused(ReasonCode.UNSUPPORTED_PROTOCOL_VERSION, reason, 5)
@@ -58,9 +59,9 @@ def read_connect(fields: Fields, level: Level) -> ConnectReceived | ConnectRefus
     clean_session = flags & _CLEAN_SESSION != 0
     keep_alive_s = fields.number()
     properties = property_codec.CONNECT.read(fields) if level.has_properties else None
-    client_identifier = fields.text()
+    client_identifier = level.text(fields)
     will = _read_will(fields, flags, level) if flags & _WILL else None
-    user_name = fields.text() if _is_there(fields, flags & _USER_NAME, level) else None
+    user_name = level.text(fields) if _is_there(fields, flags & _USER_NAME, level) else None
     password = fields.binary() if _is_there(fields, flags & _PASSWORD, level) else None
     fields.finish()
     refused = _refuse_method(properties, level) or _refuse_identifier(client_identifier, clean_session, level)
@@ -117,7 +118,7 @@ def _read_will(fields: Fields, flags: int, level: Level) -> Will:
     properties = property_codec.WILL.read(fields) if level.has_properties else None
     if properties is not None:
         check_response_topic(properties.response_topic)
-    topic = fields.text()
+    topic = level.text(fields)
     check_topic_name(topic)
     return Will(topic, fields.binary(), (flags & _WILL_QOS) >> 3, flags & _WILL_RETAIN != 0, properties)
 

@@ -8,6 +8,7 @@
     A2  UNSUBSCRIBE     AA (DUP) too                 A2 only (MQTT-3.10.1-1)
     40 50 70 C0 E0      PUBACK PUBREC PUBCOMP PINGREQ DISCONNECT, at all
     F0                                               AUTH, at level 5 only
+    texts           control characters are taken     control characters are malformed (section 1.5.3, 1.5.4)
 
 A further level is a further row; what its packets have more is read where `connect`, `receiver` and `subscriptions`
 ask the row for it. Level 5 has reason codes and properties in nearly every packet (`has_properties`).
@@ -18,7 +19,8 @@ from dataclasses import dataclass
 from gateway.mqtt.errors import MalformedPacket, PeerError, ProtocolViolation
 from gateway.mqtt.packets import PROTOCOL_NAMES, PacketType
 from gateway.mqtt.property_codec import LONGEST_PROPERTIES_BYTES
-from gateway.mqtt.wire import MAXIMUM_REMAINING_LENGTH
+from gateway.mqtt.topics import TOPIC_NAMES, TOPIC_NAMES_OF_3_1, TopicNames
+from gateway.mqtt.wire import MAXIMUM_REMAINING_LENGTH, Fields
 
 #: Variable header of 12 bytes at level 3, and five fields of 2 + 65,535 bytes; at level 5 our choice.
 LONGEST_CONNECT_BYTES = 327_697
@@ -54,16 +56,6 @@ LONGEST_WITH_PROPERTIES = _longest(_WITH_PROPERTIES | _LONGEST | {PacketType.DIS
 _RECEIVED_AT_ALL = "30 31 32 33 34 35 3A 3B 3C 3D 40 50 62 70 82 A2 C0 E0"
 _RECEIVED_BY_CLIENT = "20 30 31 32 33 34 35 3A 3B 3C 3D 40 50 62 70 90 B0 D0"
 
-_OF_ONE_SIDE = (
-    PacketType.CONNACK,
-    PacketType.SUBACK,
-    PacketType.UNSUBACK,
-    PacketType.PINGREQ,
-    PacketType.PINGRESP,
-    PacketType.DISCONNECT,
-    PacketType.AUTH,
-)
-
 
 def _received(first_bytes: str) -> bytes:
     table = bytearray(256)
@@ -92,6 +84,16 @@ class Level:
     empty_client_identifier_is_assigned: bool = True
     empty_client_identifier_needs_clean_session: bool = True
     answers_must_fit: bool = True
+    texts_may_hold_control_characters: bool = False
+
+    def text(self, fields: Fields) -> str:
+        """The next field, a text."""
+        return fields.any_text() if self.texts_may_hold_control_characters else fields.text()
+
+    @property
+    def topic_names(self) -> TopicNames:
+        """Topic names by their bytes."""
+        return TOPIC_NAMES_OF_3_1 if self.texts_may_hold_control_characters else TOPIC_NAMES
 
 
 MQTT_3_1 = Level(
@@ -104,6 +106,7 @@ MQTT_3_1 = Level(
     announced_fields_may_be_missing=True,
     empty_client_identifier_is_assigned=False,
     answers_must_fit=False,
+    texts_may_hold_control_characters=True,
 )
 MQTT_3_1_1 = Level(
     number=4,
@@ -126,15 +129,15 @@ LEVELS = {level.number: level for level in (MQTT_3_1, MQTT_3_1_1, MQTT_5_0)}
 BEFORE_MQTT_5 = frozenset({MQTT_3_1.number, MQTT_3_1_1.number})
 
 
-def explain_first_byte(first_byte: int, level: Level) -> PeerError:
-    """Why a first byte that `Level.received` does not have cannot be accepted on an open connection."""
+def explain_first_byte(first_byte: int, level: Level, received: bytes) -> PeerError:
+    """Why a first byte that `received` (of this side, from `level`) does not have cannot be accepted."""
     number = first_byte >> 4
     if number == 0 or (number == PacketType.AUTH and not level.has_properties):
         return ProtocolViolation(f"the packet type {number} is reserved")
     packet_type = PacketType(number)
     if packet_type is PacketType.CONNECT:
         return ProtocolViolation("CONNECT was sent on a connection that has one (MQTT-3.1.0-2)")
-    if packet_type in _OF_ONE_SIDE and not first_byte & 15:
+    if number not in received:
         return ProtocolViolation(f"{packet_type.name} was sent in the wrong direction (table 2.1)")
     if packet_type is not PacketType.PUBLISH:
         return MalformedPacket(f"{packet_type.name} has the flags {first_byte & 15:04b} (MQTT-2.2.2-2)")

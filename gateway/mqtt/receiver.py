@@ -16,7 +16,6 @@ from gateway.mqtt.levels import LONGEST, Level, explain_first_byte
 from gateway.mqtt.packets import PacketType
 from gateway.mqtt.reason_codes import ReasonCode
 from gateway.mqtt.session import Session
-from gateway.mqtt.topics import TOPIC_NAMES
 from gateway.mqtt.wire import Fields, decode_remaining_length, is_minimal
 
 _PUBLISH, _PUBREL, _LAST_ANSWER = int(PacketType.PUBLISH), int(PacketType.PUBREL), int(PacketType.PUBCOMP)
@@ -116,9 +115,7 @@ class PacketReceiver(ABC):
             start = position
             packet_type = received[data[start]]
             if packet_type == _PUBLISH:
-                position = _decode_publishes(
-                    data, start, events, session, received, self._longest_bytes, self._publishes
-                )
+                position = _decode_publishes(data, start, events, session, level, self._longest_bytes, self._publishes)
             elif _PUBLISH < packet_type <= _LAST_ANSWER:
                 position = _decode_answers(data, start, events, session, received, level.answers_must_fit)
                 if position == start:
@@ -126,7 +123,7 @@ class PacketReceiver(ABC):
             elif packet_type:
                 position = self._decode_one(data, start, events)
             else:
-                raise explain_first_byte(data[start], level)
+                raise explain_first_byte(data[start], level, received)
             if position == start:
                 break
         return position
@@ -164,12 +161,13 @@ def _decode_publishes(
     position: int,
     events: list[Event],
     session: Session,
-    received: bytes,
+    level: Level,
     longest: int,
     reader: PublishReader | None,
 ) -> int:
     """Decode a run of PUBLISH packets; returns where the first other or unfinished packet begins."""
-    size, append, topic_names = len(data), events.append, TOPIC_NAMES
+    size, append, topic_names = len(data), events.append, level.topic_names
+    received = level.received  # of PUBLISH both sides may receive the same
     while size - position > 1 and received[first_byte := data[position]] == _PUBLISH:
         length = data[position + 1]
         body = position + 2

@@ -52,7 +52,7 @@ def read_unsubscribe(fields: Fields, level: Level) -> UnsubscribeReceived:
 
 
 def _read_topic_filter(fields: Fields, level: Level) -> str:
-    topic_filter = fields.text()
+    topic_filter = level.text(fields)
     check_topic_filter(topic_filter)
     if level.has_properties:
         check_shared_filter(topic_filter)

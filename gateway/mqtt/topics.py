@@ -3,10 +3,11 @@
 Matching is in the room `mappings`.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from gateway.mqtt.errors import MalformedPacket, ProtocolViolation
-from gateway.mqtt.wire import decode_text
+from gateway.mqtt.wire import decode_plain_text, decode_text
 
 SHARED = "$share/"
 """What a shared subscription's topic filter begins with, at level 5 (MQTT-4.8.2-1)."""
@@ -58,7 +59,7 @@ def share_of(topic_filter: str) -> Share | None:
 
 
 def check_shared_filter(topic_filter: str) -> None:
-    """MalformedPacket when "$share/", a ShareName of one character or more, "/", a filter do not follow each other.
+    """ProtocolViolation when "$share/", a ShareName of one character or more, "/", a filter do not follow each other.
 
     At level 5 alone; the ShareName has no wildcard (MQTT-4.8.2-1, MQTT-4.8.2-2). Other filters are left alone.
     """
@@ -66,7 +67,9 @@ def check_shared_filter(topic_filter: str) -> None:
     if share is None:
         return
     if not share.name or "#" in share.name or "+" in share.name:
-        raise MalformedPacket("the ShareName of a shared subscription is empty or holds a wildcard")
+        raise ProtocolViolation("the ShareName of a shared subscription is empty or holds a wildcard (MQTT-4.8.2-2)")
+    if not share.topic_filter:
+        raise ProtocolViolation("a shared subscription has no topic filter behind its ShareName (MQTT-4.8.2-2)")
     check_topic_filter(share.topic_filter)
 
 
@@ -77,14 +80,15 @@ class TopicNames(dict[bytes, str]):
     it grows past its limits, so a flood of names costs time only.
     """
 
-    __slots__ = ("_kept_bytes",)
+    __slots__ = ("_decode", "_kept_bytes")
 
-    def __init__(self) -> None:
+    def __init__(self, decode: Callable[[bytes], str] = decode_plain_text) -> None:
         super().__init__()
+        self._decode = decode
         self._kept_bytes = 0
 
     def __missing__(self, data: bytes) -> str:
-        topic = decode_text(data)
+        topic = self._decode(data)
         check_topic_name(topic)
         if len(self) >= MAXIMUM_CACHED_NAMES or self._kept_bytes + len(data) > MAXIMUM_CACHED_BYTES:
             self.clear()
@@ -96,3 +100,6 @@ class TopicNames(dict[bytes, str]):
 
 TOPIC_NAMES = TopicNames()
 """The names that the connections of this process have in common."""
+
+TOPIC_NAMES_OF_3_1 = TopicNames(decode_text)
+"""The same at level 3, where control characters are taken."""

@@ -3,11 +3,20 @@
 MQTT 5.0 calls the form of the remaining length a variable byte integer, and uses it for more (section 1.5.5).
 """
 
+import re
+
 from gateway.mqtt.errors import MalformedPacket, UsageError
 
 MAXIMUM_REMAINING_LENGTH = 268_435_455  # FF FF FF 7F, four groups of seven bits (section 2.2.3, table 2.4)
 MAXIMUM_FIELD_BYTES = 65_535  # a text or binary field has a length of two bytes (section 1.5.3)
 MAXIMUM_PACKET_IDENTIFIER = 65_535  # two bytes, 0 excluded (section 2.3.1)
+
+#: Control characters, and the code points that Unicode keeps free of characters (section 1.5.3, at level 5 1.5.4).
+_NO_CHARACTERS = re.compile(
+    "[\x00-\x1f\x7f-\x9f\ufdd0-\ufdef"
+    + "".join(f"{chr(plane + 0xFFFE)}{chr(plane + 0xFFFF)}" for plane in range(0, 0x110000, 0x10000))
+    + "]"
+)
 
 _BYTES = tuple(bytes((byte,)) for byte in range(256))
 
@@ -88,6 +97,18 @@ def decode_text(data: bytes) -> str:
     return text
 
 
+def decode_plain_text(data: bytes) -> str:
+    """`decode_text` for levels 4 and 5: MalformedPacket too for control characters and what is no character.
+
+    The standard leaves it open whether a receiver takes them (MQTT 3.1.1 section 1.5.3, MQTT 5.0 section 1.5.4). They
+    are refused because MQ's headers cannot carry them: XML 1.0 has no form for them.
+    """
+    text = decode_text(data)
+    if found := _NO_CHARACTERS.search(text):
+        raise MalformedPacket(f"a text holds U+{ord(found.group()):04X}, which is no character of a text")
+    return text
+
+
 class Fields:
     """Reads the fields of one packet in their order, and never past its end (`end`: offset behind the packet).
 
@@ -149,6 +170,10 @@ class Fields:
 
     def text(self) -> str:
         """UTF-8 behind a length of two bytes."""
+        return decode_plain_text(self.binary())
+
+    def any_text(self) -> str:
+        """A text of level 3, which may hold control characters."""
         return decode_text(self.binary())
 
     def finish(self) -> None:

@@ -46,6 +46,10 @@ ACCEPTED = {
         f"14 10 {MQISDP} 03 02 003C 0002 6331",
         ConnectReceived(3, "c1", True, 60, None, None, None),
     ),
+    "3.1, control characters in client identifier and user name": (
+        f"10 15 {MQISDP} 03 82 003C 0003 630131 0002 7F1F",
+        ConnectReceived(3, "c\x011", True, 60, None, "\x7f\x1f", None),
+    ),
     "3.1, unused flags set": (
         f"10 10 {MQISDP} 03 3B 003C 0002 6331",
         ConnectReceived(3, "c1", True, 60, None, None, None),
@@ -55,8 +59,10 @@ ACCEPTED = {
 REFUSED = {
     "level 5 of MQTT, which must be asked for": (f"10 0F {MQTT} 05 02 003C 00 0002 6331", 0x84),
     "level 6 of MQTT": (f"10 0F {MQTT} 06 02 003C 00 0002 6331", 0x84),
-    "level 2 of MQIsdp": (f"10 10 {MQISDP} 02 02 003C 0002 6331", 0x84),
-    "level 5 of MQIsdp": (f"10 11 {MQISDP} 05 02 003C 00 0002 6331", 0x84),
+    "level 2 of MQIsdp": (f"10 10 {MQISDP} 02 02 003C 0002 6331", 1),
+    "level 2 of MQTT": (f"10 0E {MQTT} 02 02 003C 0002 6331", 1),
+    "level 5 of MQIsdp": (f"10 11 {MQISDP} 05 02 003C 00 0002 6331", 1),
+    "level 6 of MQIsdp": (f"10 10 {MQISDP} 06 02 003C 0002 6331", 1),
     "level 3 of MQTT": (f"10 0E {MQTT} 03 02 003C 0002 6331", 1),
     "level 4 of MQIsdp": (f"10 10 {MQISDP} 04 02 003C 0002 6331", 1),
     "level of a bridge": (f"10 0E {MQTT} 84 02 003C 0002 6331", 1),
@@ -88,6 +94,9 @@ MALFORMED = {
     "identifier longer than the packet": f"10 0E {MQTT} 04 02 003C 0003 6331 FF",
     "identifier not UTF-8": f"10 0E {MQTT} 04 02 003C 0002 C328",
     "identifier with U+0000": f"10 0E {MQTT} 04 02 003C 0002 6100",
+    "identifier with U+0001": f"10 0E {MQTT} 04 02 003C 0002 6101",
+    "will topic with U+001F": f"10 13 {MQTT} 04 06 003C 0002 6331 0001 1F 0000",
+    "user name with U+007F": f"10 11 {MQTT} 04 82 003C 0002 6331 0001 7F",
     "user name with a surrogate": f"10 13 {MQTT} 04 82 003C 0002 6331 0003 EDA080",
     "empty packet": "10 00",
     "only a protocol name": f"10 06 {MQTT}",
@@ -111,7 +120,7 @@ def test_connect_is_accepted(case: str, piece_bytes: int) -> None:
 @pytest.mark.parametrize("piece_bytes", [1, 1000])
 @pytest.mark.parametrize("case", REFUSED)
 def test_connect_is_refused_with_a_return_code(case: str, piece_bytes: int) -> None:
-    """MQTT-3.1.2-2 of both standards: a client of level 3 or 4 is told in its form, any other in that of MQTT 5.0."""
+    """MQTT-3.1.2-2 of both standards: a client from before level 5 is told in its form, others in that of 5."""
     encoded, return_code = REFUSED[case]
     data, connection, events = bytes.fromhex(encoded) + b"\xc0\x00", Connection(), list[Event]()
     for start in range(0, len(data), piece_bytes):

@@ -83,6 +83,8 @@ ONLY_3_1: list[tuple[bytes, Event]] = [
     (bytes.fromhex("6A 02 000A"), ReleaseReceived(10, False)),
     (bytes.fromhex("8A 06 000A 0001 61 01"), SubscribeReceived(10, (("a", 1),), (bytes.fromhex("0001 61 01"),))),
     (bytes.fromhex("AA 05 000A 0001 61"), UnsubscribeReceived(10, ("a",), (bytes.fromhex("0001 61"),))),
+    (bytes.fromhex("30 04 0002 6101"), _published("30 04 0002 6101", "", "a\x01", 0, "", 0)),
+    (bytes.fromhex("82 06 000A 0001 1F 01"), SubscribeReceived(10, (("\x1f", 1),), (bytes.fromhex("0001 1F 01"),))),
 ]
 
 MALFORMED = {
@@ -138,6 +140,9 @@ ONLY_3_1_1_MALFORMED = {
     "PUBREL with DUP": "6A 02 000A",
     "SUBSCRIBE with DUP": "8A 06 000A 0001 61 01",
     "UNSUBSCRIBE with DUP": "AA 05 000A 0001 61",
+    "PUBLISH with U+0001 in its topic name": "30 04 0002 6101",
+    "SUBSCRIBE with U+001F in its topic filter": "82 06 000A 0001 1F 01",
+    "UNSUBSCRIBE with U+009F in its topic filter": "A2 06 000A 0002 C29F",
 }
 
 VIOLATIONS = {
@@ -173,7 +178,7 @@ def test_packet_gives_its_event_in_pieces_of_every_size(
 
 
 @pytest.mark.parametrize(("data", "expected"), ONLY_3_1)
-def test_duplicate_flag_of_3_1_is_tolerated(
+def test_what_3_1_tolerates_is_tolerated(
     data: bytes, expected: Event, open_connection: OpenConnection, feed: Feed
 ) -> None:
     assert feed(open_connection(3), data, 1) == [expected]

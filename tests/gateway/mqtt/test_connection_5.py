@@ -120,6 +120,9 @@ VECTORS: list[tuple[str, Event]] = [
 ]
 
 MALFORMED = {
+    "section 1.5.4: topic name with U+0001": "30 05 0002 6101 00",
+    "section 1.5.4: topic filter with U+009F": "82 09 000A 00 0003 61C29F 00",
+    "section 1.5.4: user property with U+FFFF": "30 0E 0001 61 0A 26 0001 6E 0004 61EFBFBF",
     "MQTT-2.1.3-1: PUBACK with flags": "42 02 0001",
     "MQTT-2.1.3-1: PINGREQ with flags": "C1 00",
     "MQTT-3.3.1-2: DUP with QoS 0": "38 04 0001 61 00",
@@ -149,11 +152,6 @@ MALFORMED = {
     "MQTT-4.7.3-1: empty topic filter": "82 06 000A 00 0000 00",
     "MQTT-4.7.1-1: '#' not last": "82 09 000A 00 0003 232F61 00",
     "MQTT-4.7.1-2: 'a+'": "82 08 000A 00 0002 612B 00",
-    "MQTT-4.8.2-1: empty ShareName": "82 0F 000A 00 0009 2473686172652F2F61 00",
-    "MQTT-4.8.2-2: ShareName with '+'": "82 10 000A 00 000A 2473686172652F2B2F61 00",
-    "MQTT-4.8.2-2: ShareName without a filter": "82 0E 000A 00 0008 2473686172652F67 00",
-    "MQTT-4.8.2-2: ShareName with an empty filter": "82 0F 000A 00 0009 2473686172652F672F 00",
-    "MQTT-4.8.2-1: empty ShareName in UNSUBSCRIBE": "A2 0E 000A 00 0009 2473686172652F2F61",
     "MQTT-3.10.1-1: UNSUBSCRIBE with flags": "A0 06 000A 00 0001 61",
     "MQTT-3.10.3-1: topic filter of UNSUBSCRIBE not UTF-8": "A2 06 000A 00 0001 FF",
     "MQTT-3.14.1-1: DISCONNECT with flags": "E1 00",
@@ -163,6 +161,14 @@ MALFORMED = {
 }
 
 VIOLATIONS = {
+    "MQTT-4.8.2-1: empty ShareName": "82 0F 000A 00 0009 2473686172652F2F61 00",
+    "MQTT-4.8.2-2: ShareName with '+'": "82 10 000A 00 000A 2473686172652F2B2F61 00",
+    "MQTT-4.8.2-2: ShareName without a filter": "82 0E 000A 00 0008 2473686172652F67 00",
+    "MQTT-4.8.2-2: ShareName with an empty filter": "82 0F 000A 00 0009 2473686172652F672F 00",
+    "MQTT-4.8.2-1: empty ShareName in UNSUBSCRIBE": "A2 0E 000A 00 0009 2473686172652F2F61",
+    "CONNACK of a client, with flags": "21 03 00 00 00",
+    "SUBACK of a client, without flags": "90 04 000A 00 00",
+    "PINGRESP of a client, with flags": "D1 00",
     "type 0": "00 00",
     "MQTT-3.1.0-2: second CONNECT": "10 0F 0004 4D515454 05 02 003C 00 0002 6331",
     "CONNACK": "20 03 00 00 00",

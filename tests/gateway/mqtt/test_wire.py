@@ -5,6 +5,7 @@ import pytest
 from gateway.mqtt.errors import MalformedPacket, UsageError
 from gateway.mqtt.wire import (
     Fields,
+    decode_plain_text,
     decode_remaining_length,
     decode_text,
     encode_binary,
@@ -76,6 +77,23 @@ def test_text_that_is_no_utf8_or_holds_a_null_is_malformed(encoded: str) -> None
 def test_text_that_cannot_be_encoded_is_our_callers_fault(text: str) -> None:
     with pytest.raises(UsageError, match="cannot be encoded"):
         encode_text(text)
+
+
+@pytest.mark.parametrize(
+    "code_point",
+    [0x01, 0x0A, 0x1F, 0x7F, 0x85, 0x9F, 0xFDD0, 0xFDEF, 0xFFFE, 0xFFFF, 0x1FFFE, 0x10FFFF],
+)
+def test_control_character_is_malformed_but_at_level_3(code_point: int) -> None:
+    """Sections 1.5.3 of 3.1.1 and 1.5.4 of 5.0: a receiver may close the connection."""
+    encoded = f"a{chr(code_point)}".encode()
+    with pytest.raises(MalformedPacket, match=f"U[+]{code_point:04X}"):
+        decode_plain_text(encoded)
+    assert decode_text(encoded) == f"a{chr(code_point)}"
+
+
+@pytest.mark.parametrize("code_point", [0x20, 0x7E, 0xA0, 0xFDCF, 0xFDF0, 0xFEFF, 0xFFFD, 0x10000, 0x1FFFD, 0x10FFFD])
+def test_neighbour_of_a_control_character_is_a_character(code_point: int) -> None:
+    assert decode_plain_text(chr(code_point).encode()) == chr(code_point)
 
 
 def test_longest_binary_field_has_65535_bytes() -> None:
