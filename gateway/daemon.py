@@ -76,7 +76,7 @@ class Daemon:
         self._channels: Channels | None = None
         self._stop = asyncio.Event()
         self._exit_code = 0
-        self._door = Door(settings.access)
+        self._door = Door(settings.access, has_certificate_users=settings.has_certificate_users)
         self._listeners: Listeners | None = None
         #: Take up changes of the operator's files.
         self._watching: tuple[asyncio.Task[None], ...] = ()

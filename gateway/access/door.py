@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from gateway.access.access_list import AccessList
 from gateway.access.hashing import HashingThreads
@@ -12,6 +12,9 @@ from gateway.access.reloading import Reloading, WatchedFile
 from gateway.access.rights import Access
 from gateway.access.users import Users
 from gateway.config.tables import AccessSettings
+
+if TYPE_CHECKING:
+    from gateway.access.tokens import Tokens  # a gateway without tokens does not load PyJWT
 
 _log = logging.getLogger(__name__)
 
@@ -23,6 +26,10 @@ class Inside(Protocol):
         """The lines of these users have changed or gone."""
         ...
 
+    def keys_gone(self, fingerprints: frozenset[str]) -> None:
+        """Tokens that are signed with these keys let nobody in any more."""
+        ...
+
     def access_changed(self) -> None:
         """Other rules hold."""
         ...
@@ -31,24 +38,33 @@ class Inside(Protocol):
 class Door:
     """Reads the files; raises ConfigurationError where one is wrong. Made on the event loop."""
 
-    def __init__(self, settings: AccessSettings) -> None:
+    def __init__(self, settings: AccessSettings, *, has_certificate_users: bool = False) -> None:
         self._inside: Inside | None = None
+        self._tokens: Tokens | None = None
         users = access_list = None
         files: list[WatchedFile] = []
         if settings.password_file:
             path = Path(settings.password_file)
             files.append(WatchedFile(path, lambda: self._read_users(path)))
             users = Users.read(path)
-            _tell_mode(path)
+            _tell_mode("password file", path)
         if settings.access_file:
             rules_path = Path(settings.access_file)
             files.append(WatchedFile(rules_path, lambda: self._read_access_list(rules_path)))
             access_list = AccessList.read(rules_path)
+        if settings.token.key_files:
+            files += [WatchedFile(Path(file), lambda: self._read_keys(settings)) for file in settings.token.key_files]
+            self._tokens = _tokens(settings)
+            if self._tokens.has_secrets:
+                for file in settings.token.key_files:
+                    _tell_mode("key file", Path(file))
         self.access = Access(publish=settings.publish, subscribe=settings.subscribe, access_list=access_list)
         self.login = Login(
             users,
+            tokens=self._tokens,
             allows_anonymous=settings.allows_anonymous,
             binds_client_identifier=settings.bind_client_identifier,
+            has_certificate_users=has_certificate_users,
             threads=HashingThreads() if users is not None else None,
         )
         self._reloading = Reloading(files)
@@ -77,6 +93,18 @@ class Door:
 
         return take_up
 
+    def _read_keys(self, settings: AccessSettings) -> Callable[[], None]:
+        """All files of keys: a key may have moved from one to another."""
+        tokens = _tokens(settings)
+
+        def take_up() -> None:
+            gone = tokens.gone_since(self._tokens) if self._tokens is not None else frozenset()
+            self._tokens = self.login.tokens = tokens
+            if self._inside is not None:
+                self._inside.keys_gone(gone)
+
+        return take_up
+
     def _read_access_list(self, path: Path) -> Callable[[], None]:
         access_list = AccessList.read(path)
 
@@ -88,7 +116,13 @@ class Door:
         return take_up
 
 
-def _tell_mode(path: Path) -> None:
-    """Hashes that everybody may read are everybody's to guess at."""
+def _tokens(settings: AccessSettings) -> "Tokens":
+    from gateway.access.tokens import Tokens
+
+    return Tokens.read(settings.token)
+
+
+def _tell_mode(kind: str, path: Path) -> None:
+    """Hashes that everybody may read are everybody's to guess at, and with a secret everybody makes tokens."""
     if path.stat().st_mode & 0o007:
-        _log.warning("password file open to others file=%s", str(path))
+        _log.warning("%s open to others file=%s", kind, str(path))

@@ -49,6 +49,11 @@ class Tokens:
             raise ConfigurationError("access.token.algorithms", (problem,), "name the algorithm that the keys are for")
         return cls(keys, settings)
 
+    @property
+    def has_secrets(self) -> bool:
+        """Whether whoever reads the files can make tokens."""
+        return any(isinstance(key.key, bytes) for key in self.keys)
+
     def gone_since(self, before: "Tokens") -> frozenset[str]:
         """Fingerprints of the keys of an earlier state that are not there any more."""
         return frozenset(key.fingerprint for key in before.keys) - {key.fingerprint for key in self.keys}

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from gateway.access.login import Login
 from gateway.bridge.backlogs import Backlogs
 from gateway.bridge.bridge import Bridge
+from gateway.bridge.client_commands import ClientCommands
 from gateway.bridge.counts import Counts
 from gateway.bridge.own_commands import OwnCommands
 from gateway.bridge.publications import Publications
@@ -87,7 +88,7 @@ def build_bridge(
     shared = SharedSubscriptions(
         engine, groups, registrations, SharedDeliveries(engine, groups, subscriber_queue, to_mqtt)
     )
-    return Bridge(
+    bridge = Bridge(
         engine,
         sessions=sessions,
         to_mq=to_mq,
@@ -109,3 +110,5 @@ def build_bridge(
         counts=counts,
         quotas=quotas,
     )
+    engine.objects.clients = ClientCommands(sessions, bridge.presences, subscriber_queue, bridge)
+    return bridge

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from gateway.access.login import Admitted, Decision, Login, Refusal, Refused
+from gateway.access.login import Admitted, Decision, Entrance, Login, Refusal, Refused
 from gateway.bridge.counts import Counts
 from gateway.bridge.endings import Endings
 from gateway.bridge.holding_back import HeldBack
@@ -254,6 +254,24 @@ class Bridge:
         for session in self._sessions:
             session.forget_access()
 
+    # -- from the operator (client_commands) ---------------------------------------------------------------------------
+
+    def disconnect_client(self, session: ClientSession) -> bool:
+        """Ends the connection of a session: its will is due, the session stays; False where there is none."""
+        link = session.link or session.pending_link
+        if link is None:
+            return False
+        link.close("the operator has disconnected the client", ReasonCode.ADMINISTRATIVE_ACTION)
+        return True
+
+    def expire_client(self, session: ClientSession) -> None:
+        """Ends a session as if its time were over, and its connection first."""
+        link = session.link or session.pending_link
+        if link is not None:
+            self._held_back.end(link, session)
+            link.close("the operator has ended the session", ReasonCode.ADMINISTRATIVE_ACTION)
+        self._endings.expire(session, self._engine.now_us())
+
     # -- CONNECT -------------------------------------------------------------------------------------------------------
 
     def _before_session(self, link: MqttLink, events: list[Event]) -> None:
@@ -283,7 +301,8 @@ class Bridge:
             else:
                 self._refuse_connect(link, event.client_identifier, decision)
 
-        self._login.decide(event, lambda: link.is_open, decided)
+        entrance = Entrance(certificate_user=link.certificate_user, allows_anonymous=link.rules.allows_anonymous)
+        self._login.decide(event, lambda: link.is_open, decided, entrance)
 
     @staticmethod
     def _refuse_connect(link: MqttLink, client: str, refused: Refused) -> None:

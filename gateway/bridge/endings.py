@@ -105,6 +105,14 @@ class Endings:
             return None
         return session
 
+    def expire(self, session: ClientSession, now_us: int) -> None:
+        """The operator ends the session, whose link is closed: its will is due, and nothing of it stays."""
+        unit = self._engine.begin()
+        self.detach(session)
+        self._leave_will(unit, session, now_us)  # its session ends (MQTT-3.1.2-8)
+        self._end(unit, session, PacketType.DISCONNECT, now_us)
+        self._engine.submit(unit, lambda done: self._replies.refused.update(done.answered))
+
     def tick(self, now_us: int) -> None:
         """Once a second: wills whose delay is over, and sessions whose time is."""
         if self._look_us - _SECOND_US <= now_us < self._look_us:  # a clock may be set back

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from gateway.access.login import Admitted
+from gateway.bridge.sessions import Link
 from gateway.bridge.turn import MqttLink
 from gateway.mqtt.reason_codes import ReasonCode
 
@@ -21,24 +22,26 @@ class Presence(NamedTuple):
     since_us: int
     until_us: int
     fingerprint: str
+    listener: str
+    peer: str
 
 
 class Presences:
     """The links that have been let in, from the decision to the loss of the connection."""
 
     def __init__(self) -> None:
-        self._by_link: dict[MqttLink, Presence] = {}
+        self._by_link: dict[Link, Presence] = {}
         self._looked_us = 0
 
     def begin(self, link: MqttLink, admitted: Admitted, now_us: int) -> None:
         """A link is let in."""
-        self._by_link[link] = Presence(now_us, admitted.until_us, admitted.fingerprint)
+        self._by_link[link] = Presence(now_us, admitted.until_us, admitted.fingerprint, link.rules.name, link.peer)
 
     def end(self, link: MqttLink) -> None:
         """A link is gone; also one that was never let in."""
         self._by_link.pop(link, None)
 
-    def of(self, link: MqttLink) -> Presence | None:
+    def of(self, link: Link) -> Presence | None:
         """The presence of a link that is let in."""
         return self._by_link.get(link)
 

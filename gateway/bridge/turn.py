@@ -11,6 +11,18 @@ from mq_adapters.embedded.unit_of_work import UnitOfWork
 Ranges = list[list[int]]
 
 
+class EntranceRules(Protocol):
+    """What the bridge needs to know of a listener (listener/rules.py)."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def allows_anonymous(self) -> bool | None:
+        """Whether clients without a user may connect; None: as the gateway's configuration says for all."""
+        ...
+
+
 class MqttLink(Link, Protocol):
     """What the bridge needs of a connection's network side (gateway.listener)."""
 
@@ -18,6 +30,16 @@ class MqttLink(Link, Protocol):
     session: ClientSession | None
     outstanding: int
     is_open: bool
+
+    #: The address of the client, HOST:PORT: the real one behind a load balancer that says it.
+    peer: str
+    #: The user that a client certificate stands for on this listener; "": none.
+    certificate_user: str
+
+    @property
+    def rules(self) -> EntranceRules:
+        """What holds for the connections of its listener."""
+        ...
 
     def pause_reading(self) -> None:
         """Until commits under way are done."""

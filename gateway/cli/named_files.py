@@ -35,6 +35,11 @@ def _access_files(access: AccessSettings) -> Iterator[str]:
     if access.password_file:
         users = Users.read(Path(access.password_file))
         yield f"password file: {access.password_file}, {counted(len(users.hashes), 'user')}, valid"
+    if access.token.key_files:
+        from gateway.access.tokens import Tokens
+
+        keys = Tokens.read(access.token).keys
+        yield f"keys of tokens: {', '.join(access.token.key_files)}, {counted(len(keys), 'key')}, valid"
     if access.access_file:
         rules = AccessList.read(Path(access.access_file))
         yield f"access list: {access.access_file}, {counted(len(rules.rules), 'rule')}, valid"

@@ -26,6 +26,7 @@ def problems_of(settings: "Settings") -> Iterator[str]:
     yield from _conversion_problems(settings)
     yield from _target_problems(settings)
     yield from _audit_problems(settings)
+    yield from _access_problems(settings)
 
 
 def _queue_problems(settings: "Settings") -> Iterator[str]:
@@ -129,3 +130,14 @@ def _audit_problems(settings: "Settings") -> Iterator[str]:
         yield "audit.digest_queue: goes with digest_target; name both, or none"
     if audit.copy_folder and Path(audit.copy_folder).absolute().is_relative_to(settings.data.absolute()):
         yield f"audit.copy_folder: {audit.copy_folder!r} is in the data folder; a second place is elsewhere"
+
+
+def _access_problems(settings: "Settings") -> Iterator[str]:
+    """Rules for users where nothing tells one from another."""
+    access = settings.access
+    has_users = access.tells_users or settings.has_certificate_users
+    if not has_users and (access.anonymous is False or access.bind_client_identifier):
+        yield (
+            "access: anonymous = false and bind_client_identifier need a password_file, keys of tokens, or a listener"
+            " that takes users from certificates"
+        )

@@ -92,6 +92,11 @@ class Settings(Table):
         return (ListenerSettings(name=DEFAULT_LISTENER, listen=self.listen), *self.listener)
 
     @property
+    def has_certificate_users(self) -> bool:
+        """Whether some listener takes its users from the certificates of clients."""
+        return any(listener.tls.user_from_certificate for listener in self.listeners)
+
+    @property
     def routes(self) -> tuple[RouteSettings, ...]:
         """The routes in force: where none is given, every topic goes to the only target."""
         if self.target and not self.route:

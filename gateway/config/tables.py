@@ -5,6 +5,7 @@ from typing import Annotated, Final, Literal, Self
 from pydantic import BeforeValidator, Field, model_validator
 
 from gateway.config.limits import MqttLimits
+from gateway.config.tokens import TokenSettings
 from gateway.config.values import (
     Address,
     ListenText,
@@ -99,7 +100,7 @@ class AccessSettings(Table):
     )
     anonymous: Literal[True, False, "auto"] = Field(
         default="auto",
-        description='whether clients without a user name may connect; "auto": while no password_file is named',
+        description='whether clients without a user name may connect; "auto": while nothing tells users apart',
     )
     bind_client_identifier: bool = Field(
         default=False, description="whether client identifiers are the user name, alone or with ':' and more behind it"
@@ -114,17 +115,17 @@ class AccessSettings(Table):
     subscribe: TopicFilters = Field(
         default=("#",), description="topic filters a client may subscribe to; others are refused"
     )
+    token: TokenSettings = TokenSettings()
 
     @property
     def allows_anonymous(self) -> bool:
         """Whether clients without a user name may connect."""
-        return not self.password_file if self.anonymous == "auto" else self.anonymous
+        return not self.tells_users if self.anonymous == "auto" else self.anonymous
 
-    @model_validator(mode="after")
-    def _checked_users(self) -> Self:
-        if not self.password_file and (self.anonymous is False or self.bind_client_identifier):
-            raise ValueError("anonymous = false and bind_client_identifier need a password_file")
-        return self
+    @property
+    def tells_users(self) -> bool:
+        """Whether a password or a token tells one user from another, on every listener."""
+        return bool(self.password_file or self.token.key_files)
 
 
 class AuditSettings(Table):

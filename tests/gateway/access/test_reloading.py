@@ -9,7 +9,10 @@ import pytest
 
 from gateway.access.door import Door
 from gateway.access.reloading import Reloading, WatchedFile
+from gateway.access.tokens import Tokens
+from gateway.access.vouched import TokenRefused
 from gateway.config import ConfigurationError, Settings
+from tests.gateway.access.jwt_vectors import HS256_KEY, ec_key, ed_key, jwk_set, pem, rsa_key, token
 
 ANNA = "anna:$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4\n"
 
@@ -116,6 +119,9 @@ class Inside:
     def users_changed(self, users: frozenset[str]) -> None:
         self.changed.append(users)
 
+    def keys_gone(self, fingerprints: frozenset[str]) -> None:
+        self.changed.append(fingerprints)
+
     def access_changed(self) -> None:
         self.changed.append(None)
 
@@ -143,6 +149,63 @@ def test_the_door_tells_the_bridge_which_users_have_changed_and_that_rules_have(
         door.close()
 
     asyncio.run(asyncio.wait_for(scenario(), 30))
+
+
+def test_the_door_takes_up_other_keys_of_tokens_and_tells_the_bridge_which_are_gone(tmp_path: Path) -> None:
+    keys = tmp_path / "keys"
+    keys.write_text(pem(ec_key()) + pem(ed_key()), encoding="utf-8")
+
+    async def scenario() -> None:
+        settings = Settings.model_validate({"access": {"token": {"key_files": [str(keys)]}}})
+        door, inside = Door(settings.access), Inside()
+        tokens = door.login.tokens
+        assert isinstance(tokens, Tokens)
+        task = asyncio.create_task(door.watch(inside))
+        keys.write_text("no key at all", encoding="utf-8")
+        door.ask()
+        keys.write_text(pem(ed_key()) + pem(rsa_key()), encoding="utf-8")
+        door.ask()
+        while not inside.changed:
+            door.ask()
+            await asyncio.sleep(0.01)
+        assert inside.changed[0] == {tokens.keys[0].fingerprint}
+        assert door.login.tokens is not None
+        assert door.login.tokens.check(token(rsa_key(), "RS256")).user == "ann"
+        with pytest.raises(TokenRefused):
+            door.login.tokens.check(token(ec_key(), "ES256"))
+        task.cancel()
+        door.close()
+
+    asyncio.run(asyncio.wait_for(scenario(), 30))
+
+
+@pytest.mark.parametrize(
+    ("table", "allows"),
+    [
+        ({}, True),
+        ({"token": {"key_files": ["keys"]}}, False),
+        ({"token": {"key_files": ["keys"]}, "anonymous": True}, True),
+        ({"token": {"key_files": ["keys"]}, "anonymous": False}, False),
+    ],
+)
+def test_keys_of_tokens_close_the_door_to_anonymous_clients_like_a_password_file(
+    table: dict[str, object], allows: bool
+) -> None:
+    assert Settings.model_validate({"access": table}).access.allows_anonymous is allows
+
+
+def test_a_file_of_secrets_that_others_may_read_is_warned_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    keys = tmp_path / "keys"
+    settings = Settings.model_validate({"access": {"token": {"key_files": [str(keys)]}}})
+    for text, mode, warnings in (
+        (pem(ec_key()), 0o644, 0),
+        (jwk_set(HS256_KEY), 0o600, 0),
+        (jwk_set(HS256_KEY), 0o644, 1),
+    ):
+        keys.write_text(text, encoding="utf-8")
+        keys.chmod(mode)
+        Door(settings.access).close()
+        assert caplog.text.count("key file open to others") == warnings
 
 
 @pytest.mark.parametrize("key", ["password_file", "access_file"])

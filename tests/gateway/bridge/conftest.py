@@ -3,6 +3,7 @@
 import shutil
 from collections import deque
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -72,6 +73,14 @@ def mqrfh2(*topics: str) -> bytes:
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntranceRules:
+    """What a listener says of whoever connects to it."""
+
+    name: str = "plain"
+    allows_anonymous: bool | None = None
+
+
 class FakeLink:
     """A connection without a network; `sent` is what the client would have received."""
 
@@ -85,6 +94,9 @@ class FakeLink:
         self.can_send = True
         self.sent = b""
         self.reason: str | None = None
+        self.peer = "192.0.2.7:50000"
+        self.certificate_user = ""
+        self.rules = EntranceRules()
 
     def send(self, data: bytes) -> None:
         if self.is_open:

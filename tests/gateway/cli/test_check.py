@@ -10,6 +10,7 @@ from gateway.audit_trail.segment import Trail
 from gateway.audit_trail.signing_key import make_key
 from gateway.config import Settings
 from spark_audit.digest import public_key_of
+from tests.gateway.access.jwt_vectors import ES256_KEY, HS256_KEY
 
 
 def test_defaults_are_valid(rfhbridge):
@@ -208,6 +209,18 @@ def test_key_repository_that_is_not_there_is_a_warning(rfhbridge, tmp_path):
     assert f"warning: target PLANT: there is no key repository {tmp_path / 'keys'}.kdb or" in ended.text
     (tmp_path / "keys.kdb").write_bytes(b"")
     assert "warning" not in rfhbridge("check", "--config", config).text
+
+
+def test_keys_of_tokens_are_read_too(rfhbridge, tmp_path):
+    keys, config = tmp_path / "keys.json", tmp_path / "rfhbridge.toml"
+    keys.write_text(json.dumps({"keys": [ES256_KEY, HS256_KEY]}))
+    config.write_text(f'[access.token]\nkey_files = ["{keys}"]\n')
+    assert f"keys of tokens: {keys}, 2 keys, valid" in rfhbridge("check", "--config", config).text
+    keys.write_text(json.dumps({"keys": [ES256_KEY | {"d": "c2VzYW1l"}]}))
+    refused = rfhbridge("check", "--config", config)
+    assert refused.exit_code == 1
+    assert f"{keys}: a key is a private key" in refused.stderr
+    assert "c2VzYW1l" not in refused.stderr
 
 
 @pytest.mark.parametrize("key", ["anonymous = false", "bind_client_identifier = true"])

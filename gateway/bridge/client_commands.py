@@ -1,0 +1,136 @@
+"""The MQTT clients as their operator sees them: DISPLAY CHSTATUS, STOP and PURGE CHANNEL with CHLTYPE(MQTT).
+
+The gateway's side of mq_adapters/embedded/mqsc_clients.py, and of `rfhbridge sessions show|disconnect|expire`.
+"""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Final, Protocol
+
+from gateway.bridge.presences import Presence, Presences
+from gateway.bridge.sessions import ClientSession, Sessions
+from gateway.mqtt.events import Will
+from mq_adapters.embedded.mqsc_clients import CHANNEL_NAME
+from mq_adapters.embedded.mqsc_display import Shown
+from mq_adapters.embedded.queue import Queue
+from mq_adapters.mqsc import quoted
+
+_VERSIONS: Final = {3: "3.1", 4: "3.1.1", 5: "5"}
+_US: Final = 1_000_000
+#: Of a session's subscriptions so many characters are shown: 2,000 of them may have 130 MB.
+_LONGEST_LIST_CHARACTERS: Final = 100_000
+_NOT_THERE: Final = Presence(0, 0, "", "", "")
+
+
+class Operated(Protocol):
+    """What is done to a session for the operator (bridge.Bridge)."""
+
+    def disconnect_client(self, session: ClientSession) -> bool:
+        """Ends the connection; False where there is none."""
+        ...
+
+    def expire_client(self, session: ClientSession) -> None:
+        """Ends the session, and its connection first."""
+        ...
+
+
+class ClientCommands:
+    """mq_adapters.embedded.mqsc_clients.ClientControl of a gateway."""
+
+    def __init__(self, sessions: Sessions, presences: Presences, queue: Queue, operated: Operated) -> None:
+        self._sessions = sessions
+        self._presences = presences
+        self._queue = queue
+        self._operated = operated
+
+    def clients(self) -> Iterator[str]:
+        return (session.client for session in self._sessions)
+
+    def has(self, client: str) -> bool:
+        return self._sessions.get(client) is not None
+
+    def disconnect(self, client: str) -> bool:
+        session = self._sessions.get(client)
+        return session is not None and self._operated.disconnect_client(session)
+
+    def expire(self, client: str) -> None:
+        session = self._sessions.get(client)
+        if session is not None:
+            self._operated.expire_client(session)
+
+    def shown(self, client: str, *, subscriptions: bool) -> Shown:
+        session = self._sessions.get(client)
+        assert session is not None, "has() said so in this turn"
+        link = session.link
+        presence = self._presences.of(link) if link is not None else None
+        here = presence or _NOT_THERE
+        return {
+            "CHSTATUS": CHANNEL_NAME,
+            "CHLTYPE": "MQTT",
+            "CLIENTID": quoted(client),
+            "STATUS": "RUNNING" if link is not None else "DISCONNECTED",
+            "PROTOCOL": quoted(_VERSIONS[session.level]),
+            "CLIENTUSER": quoted(session.user or ""),
+            "LISTENER": quoted(here.listener),
+            "CONNAME": quoted(here.peer),
+            "SINCE": quoted(_time(here.since_us)),
+            "AUTHEND": quoted(_time(here.until_us)),
+            "KAINT": str(link.connection.keep_alive_s if link is not None else 0),
+            "EXPIRY": str(session.expiry_s),
+            "EXPIRES": quoted(_time(session.expires_us)),
+            "INDOUBTIN": str(len(session.mqtt.held)),
+            "INDOUBTOUT": str(len(session.mqtt.outgoing)),
+            "PENDING": str(len(self._queue.lanes.get(session.correl_id, ()))),
+            "PENDBYTE": str((self._queue.lane_bytes or {}).get(session.correl_id, 0)),
+            "SUBCOUNT": str(len(session.subscriptions) + len(session.shared)),
+            "SUBS": _listed(_subscriptions(session)) if subscriptions else " ",
+            **_shown_will(session.will),
+        }
+
+
+def _subscriptions(session: ClientSession) -> Iterator[str]:
+    """Each subscription: what it asks for, between commas, a blank and the topic filter."""
+    for topic_filter, qos in session.subscriptions.items():
+        wishes = session.wishes.get(topic_filter)
+        yield f"{_options(qos, *(wishes or ()))} {topic_filter}"
+    for shared in session.shared.values():
+        yield f"{_options(shared.qos, *shared.wishes)} {shared.topic_filter}"
+
+
+def _options(qos: int, no_local: bool = False, retain_as_published: bool = False, identifier: int = 0) -> str:
+    said = [f"qos={qos}"]
+    said += ["no_local"] if no_local else []
+    said += ["retain_as_published"] if retain_as_published else []
+    said += [f"identifier={identifier}"] if identifier else []
+    return ",".join(said)
+
+
+def _listed(items: Iterator[str]) -> str:
+    """Values between commas, as many as there is room for."""
+    shown: list[str] = []
+    left = _LONGEST_LIST_CHARACTERS
+    for item in items:
+        value = quoted(item)
+        left -= len(value) + 1
+        if left < 0:
+            break
+        shown.append(value)
+    return ",".join(shown) or " "
+
+
+def _shown_will(will: Will | None) -> Shown:
+    """A will without its payload, which is nobody's business here."""
+    properties = will.properties if will is not None else None
+    return {
+        "WILL": "NO" if will is None else "YES",
+        "WILLTOPIC": quoted("" if will is None else will.topic),
+        "WILLQOS": str(0 if will is None else will.qos),
+        "WILLRETN": "YES" if will is not None and will.retain else "NO",
+        "WILLBYTE": str(0 if will is None else len(will.payload)),
+        "WILLDLAY": str(0 if properties is None else properties.will_delay_s),
+    }
+
+
+def _time(at_us: int) -> str:
+    """UTC to the second; nothing for never."""
+    return datetime.fromtimestamp(at_us // _US, UTC).isoformat() if at_us else ""
