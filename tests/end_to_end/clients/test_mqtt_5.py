@@ -7,7 +7,7 @@ import pytest
 
 from tests.end_to_end.clients.client import Login, Options, Properties, Way, Will
 from tests.end_to_end.clients.conftest import Connected, Kind, NewClient, every_kind_of_5
-from tests.end_to_end.clients.relay import Relay
+from tests.end_to_end.clients.relay import Relay, packets
 
 ALL_PROPERTIES: Properties = {
     "payload_format_indicator": 1,
@@ -182,3 +182,25 @@ def test_a_refused_subscription_says_why(connected: Connected, way: Way, kind: K
 def test_a_client_without_an_identifier_is_told_its_own(connected: Connected, way: Way) -> None:
     client = connected(Kind("paho", "5"), way, "")
     assert client.announced["assigned_client_identifier"]
+
+
+@every_kind_of_5
+def test_an_alias_stands_for_its_topic_until_the_end_of_the_connection(
+    connected: Connected, way: Way, relay: Relay, kind: Kind
+) -> None:
+    topic = f"{kind.prefix}/a/topic/that/is/worth/an/alias"
+    watcher = connected(kind, way, f"{kind.prefix}-alias-1")
+    watcher.subscribe(f"{kind.prefix}/a/#", 2)
+    publisher = connected(kind, way.through(relay.port), f"{kind.prefix}-alias-2")
+    maximum = publisher.announced["topic_alias_maximum"]
+    assert isinstance(maximum, int)
+    assert maximum >= 2
+    for number in range(6):
+        alias = 1 + number % 2
+        publisher.publish(
+            f"{topic}/{alias}" if number < 2 else "", b"%d" % number, number % 3, properties={"topic_alias": alias}
+        )
+    received = sorted(watcher.next_essences(6), key=lambda each: each[1])  # QoS 2 may be given later
+    assert received == [(f"{topic}/{1 + number % 2}", b"%d" % number, number % 3, False) for number in range(6)]
+    sent = [packet for packet in packets(bytes(relay.sent[0])) if packet[0] >> 4 == 3]
+    assert [topic.encode() in packet for packet in sent] == [True, True, False, False, False, False]
