@@ -104,6 +104,7 @@ class Bridge:
         self._login = login
         self._counts = counts
         self._quotas = quotas
+        self.admission = quotas.admission
         self._intake = Intake(engine, to_mq, counts, quotas)
         self._held_back = HeldBack(self._carry_out)
         self.presences = Presences()
@@ -277,7 +278,7 @@ class Bridge:
     def _before_session(self, link: MqttLink, events: list[Event]) -> None:
         for event in events:
             if isinstance(event, ConnectReceived):
-                if (reached := self._quotas.admission.greet(link)) is not None:
+                if (reached := self.admission.greet(link)) is not None:
                     link.close("", reached.reason_code)  # told in the log by number
                     return
                 self._log_in(link, event)

@@ -25,6 +25,11 @@ from gateway.mqtt.reason_codes import ReasonCode
 _CONNECTIONS: Final = LimitReached(
     limit=Limit.CONNECTIONS, reason_code=ReasonCode.QUOTA_EXCEEDED, text="there are too many connections"
 )
+_OF_LISTENER: Final = LimitReached(
+    limit=Limit.CONNECTIONS_OF_LISTENER,
+    reason_code=ReasonCode.QUOTA_EXCEEDED,
+    text="there are too many connections on its listener",
+)
 _OF_ADDRESS: Final = LimitReached(
     limit=Limit.CONNECTIONS_PER_ADDRESS,
     reason_code=ReasonCode.QUOTA_EXCEEDED,
@@ -101,12 +106,12 @@ class Admission:
         """Connections that have not sent a CONNECT."""
         return len(self._waiting)
 
-    def admit(self, visitor: Visitor) -> LimitReached | None:
+    def admit(self, visitor: Visitor, *, listener_is_full: bool = False) -> LimitReached | None:
         """A connection is made; `release` must follow when it is gone. A refusal is for `greet`."""
         if len(self._waiting) >= self._limits.maximum_waiting_connections:
             self._dismiss(next(iter(self._waiting.values())))
         network = network_of(visitor.address)
-        refusal = self._refusal(network)
+        refusal = _OF_LISTENER if listener_is_full else self._refusal(network)
         self._visits[visitor] = _Visit(network, refusal)
         self._waiting[visitor] = visitor
         if refusal is not None:

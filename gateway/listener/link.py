@@ -1,7 +1,7 @@
 """What every MQTT connection is to the bridge (bridge.turn.MqttLink), whatever carries its bytes.
 
 A peer that reads too slowly is sent nothing more until it has caught up; one that sends faster than the disk commits is
-not read.
+not read. One that is not admitted is read until its CONNECT, which the bridge answers with the reason.
 """
 
 import asyncio
@@ -41,11 +41,16 @@ class NetworkLink:
         "certificate_user",
         "closed_s",
         "connection",
+        "is_admitted",
         "is_open",
         "last_received_s",
         "outstanding",
         "peer",
+        "received_bytes",
+        "sent_bytes",
         "session",
+        "taken_bytes",
+        "taken_s",
     )
 
     def __init__(self, listener: "Listener", proxied: Address | None = None) -> None:
@@ -64,18 +69,29 @@ class NetworkLink:
         self.connection = Connection(
             levels=listener.rules.levels,
             maximum_packet_bytes=listener.rules.maximum_packet_bytes,
+            receive_maximum=listener.rules.receive_maximum,
             topic_alias_maximum=TOPIC_ALIASES,
         )
         self.session: ClientSession | None = None
         self.outstanding = 0
         self.is_open = False
-        self.accepted_s = self.last_received_s = time.monotonic()
+        #: Whether it counts among the connections of its listener.
+        self.is_admitted = False
+        self.received_bytes = self.sent_bytes = 0
+        #: What of the sent bytes the peer has taken, and when last (limits/slow_readers.py).
+        self.taken_bytes = 0
+        self.accepted_s = self.last_received_s = self.taken_s = time.monotonic()
         self.closed_s = math.inf
 
     # -- what carries the bytes ----------------------------------------------------------------------------------------
 
     def send(self, data: bytes) -> None:
         """Hands bytes on, in the order of the calls; a closed link takes none."""
+        raise NotImplementedError
+
+    @property
+    def unsent_bytes(self) -> int:
+        """What of the sent bytes the peer has not taken yet."""
         raise NotImplementedError
 
     def abort(self) -> None:
@@ -127,13 +143,10 @@ class NetworkLink:
             certificate = tls_object.getpeercert(True) if tls_object is not None else None
             self.certificate_user = user_of(certificate, self.rules.user_from_certificate)
 
-    def _opened(self) -> bool:
-        """The connection is made; False: it was refused, and is closed."""
+    def _opened(self) -> None:
+        """The connection is made."""
         self.is_open = True
-        if self._listener.admit(self):
-            return True
-        self.close("there are too many connections")
-        return False
+        self.is_admitted = self._listener.admit(self)
 
     def _lost(self) -> None:
         self.is_open = False

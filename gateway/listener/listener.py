@@ -2,11 +2,12 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, Protocol
 
 from gateway.bridge.bridge import Bridge
 from gateway.config.values import Address
+from gateway.limits.limit import Limit
 from gateway.listener.doorway import BACKLOG, MAXIMUM_ON_THEIR_WAY, Doorway
 from gateway.listener.link import NetworkLink
 from gateway.listener.rules import ListenerRules
@@ -28,7 +29,7 @@ class _Port(Protocol):
 
 
 class Listener:
-    """One listener. `has_room`: whether the gateway takes any more connections at all."""
+    """One listener. Who may have a connection is asked of the bridge's admission."""
 
     def __init__(
         self,
@@ -36,13 +37,15 @@ class Listener:
         rules: ListenerRules,
         *,
         certificates: Certificates | None = None,
-        has_room: Callable[[], bool] = lambda: True,
     ) -> None:
         self.bridge = bridge
         self.rules = rules
         self.certificates = certificates
-        self._has_room = has_room
+        self._admission = bridge.admission
         self._links: set[NetworkLink] = set()
+        self._admitted = 0
+        #: What was received and sent on connections that are gone, and how many there were.
+        self.past_received_bytes = self.past_sent_bytes = self.past_connections = 0
         self._port: _Port | None = None
         self._upgrades: Upgrades | None = None
 
@@ -82,16 +85,27 @@ class Listener:
     def __len__(self) -> int:
         return len(self._links)
 
+    def __iter__(self) -> Iterator[NetworkLink]:
+        return iter(self._links)
+
     def admit(self, link: NetworkLink) -> bool:
-        """Whether one connection more is taken; then it is looked after until `forget`."""
-        maximum = self.rules.maximum_connections
-        if (maximum and len(self._links) >= maximum) or not self._has_room():
-            return False
+        """Looks after a connection until `forget`; False where it is refused, and waits to be told so."""
         self._links.add(link)
+        is_full = 0 < self.rules.maximum_connections <= self._admitted
+        if self._admission.admit(link, listener_is_full=is_full) is not None:
+            return False
+        self._admitted += 1
         return True
 
     def forget(self, link: NetworkLink) -> None:
-        self._links.discard(link)
+        self._admission.release(link)
+        if link not in self._links:
+            return
+        self._links.remove(link)
+        self._admitted -= link.is_admitted
+        self.past_received_bytes += link.received_bytes
+        self.past_sent_bytes += link.sent_bytes
+        self.past_connections += 1
 
     def tick(self) -> None:
         """Once a second: closes connections that are silent past their keep-alive, or that never sent CONNECT.
@@ -111,6 +125,7 @@ class Listener:
                     "nothing was received for one and a half times the keep-alive time", ReasonCode.KEEP_ALIVE_TIMEOUT
                 )
             elif link.session is None and now_s > link.accepted_s + self.rules.connect_timeout_s:
+                self._admission.refusals.add(Limit.CONNECT_TIMEOUT, ReasonCode.MAXIMUM_CONNECT_TIME)
                 link.close("login took too long" if link.connection.level else "no CONNECT was received in time")
 
     # -- its end -------------------------------------------------------------------------------------------------------

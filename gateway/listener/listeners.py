@@ -3,7 +3,10 @@
 import asyncio
 import logging
 import os
+import time
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final
 
 from gateway.access.reloading import Reloading
@@ -11,6 +14,7 @@ from gateway.bridge.bridge import Bridge
 from gateway.config.listeners import DEFAULT_LISTENER, ListenerSettings
 from gateway.config.settings import Settings
 from gateway.config.values import Address, ConfigurationError
+from gateway.limits.slow_readers import SlowReaders
 from gateway.listener.listener import Listener
 from gateway.listener.rules import ListenerRules
 from gateway.listener.tls import Certificates
@@ -42,14 +46,13 @@ class Listeners:
     """The listeners of a configuration. Raises ConfigurationError where a certificate or a key is wrong."""
 
     def __init__(self, bridge: Bridge, settings: Settings) -> None:
-        self._maximum_connections = settings.mqtt.maximum_connections
+        self._slow_readers = SlowReaders(settings.mqtt, bridge.admission.refusals)
         self._settings = settings.listeners
         self._listeners = tuple(
             Listener(
                 bridge,
                 ListenerRules.of(each, settings),
                 certificates=Certificates(each) if each.is_secure else None,
-                has_room=self._has_room,
             )
             for each in settings.listeners
         )
@@ -61,8 +64,8 @@ class Listeners:
         """Connections there are."""
         return sum(map(len, self._listeners))
 
-    def _has_room(self) -> bool:
-        return len(self) < self._maximum_connections
+    def __iter__(self) -> Iterator[Listener]:
+        return iter(self._listeners)
 
     async def start(self) -> tuple[OpenListener, ...]:
         """Opens every port, in the order of the configuration. Raises ConfigurationError where one cannot be had."""
@@ -95,6 +98,7 @@ class Listeners:
         """Once a second."""
         for listener in self._listeners:
             listener.tick()
+        self._slow_readers.look(chain.from_iterable(self._listeners), time.monotonic())
 
     async def stop(self) -> None:
         """Closes the ports and every connection; what was written still goes out."""

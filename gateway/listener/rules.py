@@ -6,6 +6,7 @@ from typing import Literal, Self
 from gateway.config.listeners import DEFAULT_LISTENER, ListenerSettings
 from gateway.config.settings import Settings
 from gateway.mqtt.levels import BEFORE_MQTT_5
+from gateway.mqtt.properties import UNLIMITED_RECEIVE_MAXIMUM
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +35,7 @@ class ListenerRules:
     user_from_certificate: Literal["", "common_name", "subject"] = ""
     maximum_connections: int = 0
     maximum_packet_bytes: int
+    receive_maximum: int = UNLIMITED_RECEIVE_MAXIMUM
     maximum_unsent_bytes: int
     connect_timeout_s: float
 
@@ -51,6 +53,7 @@ class ListenerRules:
             user_from_certificate=listener.tls.user_from_certificate,
             maximum_connections=listener.maximum_connections,
             maximum_packet_bytes=mqtt.maximum_packet_bytes,
+            receive_maximum=mqtt.receive_maximum,
             maximum_unsent_bytes=mqtt.maximum_unsent_bytes,
             connect_timeout_s=mqtt.connect_timeout_s,
         )

@@ -30,8 +30,7 @@ class TcpLink(NetworkLink, asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport = cast(asyncio.Transport, transport)  # uvloop's transports are no subclasses of it
         self._identify(transport)
-        if not self._opened():
-            return
+        self._opened()
         transport.set_write_buffer_limits(high=self.rules.maximum_unsent_bytes)
         connected = transport.get_extra_info("socket")
         if connected is not None:
@@ -39,6 +38,7 @@ class TcpLink(NetworkLink, asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self.last_received_s = time.monotonic()
+        self.received_bytes += len(data)
         self._listener.bridge.receive(self, data)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -55,7 +55,12 @@ class TcpLink(NetworkLink, asyncio.Protocol):
 
     def send(self, data: bytes) -> None:
         if self._transport is not None and self.is_open:
+            self.sent_bytes += len(data)
             self._transport.write(data)
+
+    @property
+    def unsent_bytes(self) -> int:
+        return self._transport.get_write_buffer_size() if self._transport is not None else 0
 
     def abort(self) -> None:
         if self._transport is not None:

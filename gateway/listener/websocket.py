@@ -73,8 +73,8 @@ class WebSocketLink(NetworkLink):
         self._identify(self._wire)
         writer = asyncio.create_task(self._write())
         try:
-            if self._opened():
-                await self._read()
+            self._opened()
+            await self._read()
         finally:
             self._lost()
             self._wake_writer.set()
@@ -104,7 +104,9 @@ class WebSocketLink(NetworkLink):
     def _hand_on(self) -> None:
         while self._inbox and self._is_reading and self.is_open:
             self.last_received_s = time.monotonic()
-            self._listener.bridge.receive(self, self._inbox.popleft())
+            data = self._inbox.popleft()
+            self.received_bytes += len(data)
+            self._listener.bridge.receive(self, data)
 
     def _stop_reading(self) -> None:
         self._is_reading = False
@@ -124,9 +126,14 @@ class WebSocketLink(NetworkLink):
             return
         self._unsent.append(data)
         self._unsent_bytes += len(data)
+        self.sent_bytes += len(data)
         self._wake_writer.set()
         if self._unsent_bytes > self.rules.maximum_unsent_bytes and not self._paused_writing:
             self._writing_paused()
+
+    @property
+    def unsent_bytes(self) -> int:
+        return self._unsent_bytes
 
     async def _write(self) -> None:
         """All that is sent, in order; the close frame behind it. Raises ConnectionError when the peer has gone."""

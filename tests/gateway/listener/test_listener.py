@@ -9,45 +9,10 @@ import pytest
 import uvloop
 
 from gateway.bridge.bridge import Bridge
+from gateway.limits.limit import Limit
 from gateway.listener import Listener, ListenerRules, TcpLink
-
-PATIENCE_S = 20.0
-
-
-class RecordingBridge:
-    """Takes what the listener brings."""
-
-    def __init__(self) -> None:
-        self.links: list[TcpLink] = []
-        self.received = b""
-        self.calls = 0
-        self.lost_links: list[TcpLink] = []
-        self.resumed_links: list[TcpLink] = []
-        self.happened = asyncio.Event()
-
-    def receive(self, link: TcpLink, data: bytes) -> None:
-        if link not in self.links:
-            self.links.append(link)
-        self.received += data
-        self.calls += 1
-        self.happened.set()
-
-    def lost(self, link: TcpLink) -> None:
-        self.lost_links.append(link)
-        self.happened.set()
-
-    def resumed(self, link: TcpLink) -> None:
-        self.resumed_links.append(link)
-        self.happened.set()
-
-    async def until(self, is_true: Callable[[], bool]) -> None:
-        async def wait() -> None:
-            while not is_true():
-                self.happened.clear()
-                await self.happened.wait()
-
-        await asyncio.wait_for(wait(), PATIENCE_S)
-
+from gateway.listener.link import NetworkLink
+from tests.gateway.listener.recording_bridge import RecordingBridge
 
 Scenario = Callable[[Listener, RecordingBridge, int], Awaitable[None]]
 
@@ -88,7 +53,7 @@ def _run(scenario: Scenario, *, maximum_connections: int = 10, maximum_unsent_by
         runner.run(main())
 
 
-async def _link(bridge: RecordingBridge, port: int) -> tuple[TcpLink, asyncio.StreamReader, asyncio.StreamWriter]:
+async def _link(bridge: RecordingBridge, port: int) -> tuple[NetworkLink, asyncio.StreamReader, asyncio.StreamWriter]:
     """A connected client, and the link that the listener made for it."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     known = len(bridge.links)
@@ -127,16 +92,21 @@ def test_what_was_sent_before_a_close_arrives() -> None:
     _run(scenario)
 
 
-def test_a_connection_too_many_is_closed() -> None:
+def test_a_connection_too_many_is_read_until_its_connect_can_be_refused() -> None:
     async def scenario(_listener: Listener, bridge: RecordingBridge, port: int) -> None:
         link, _, writer = await _link(bridge, port)
-        refused, second = await asyncio.open_connection("127.0.0.1", port)
-        assert await refused.read() == b""
-        second.close()
+        assert link.is_admitted
+        second, reader, second_writer = await _link(bridge, port)
+        refusal = bridge.admission.greet(second)
+        assert refusal is not None
+        assert refusal.limit is Limit.CONNECTIONS_OF_LISTENER
+        second.close("")
+        assert await reader.read() == b""
+        second_writer.close()
         writer.close()
         await bridge.until(lambda: link in bridge.lost_links)
         third, _, writer = await _link(bridge, port)
-        assert third.is_open
+        assert third.is_admitted
         writer.close()
 
     _run(scenario, maximum_connections=1)

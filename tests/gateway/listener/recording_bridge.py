@@ -1,0 +1,50 @@
+"""A bridge that writes down what links bring."""
+
+import asyncio
+from collections.abc import Callable
+
+from gateway.config.limits import MqttLimits
+from gateway.limits.admission import Admission
+from gateway.limits.limit import Refusals
+from gateway.listener.link import NetworkLink
+
+PATIENCE_S = 20.0
+
+
+class RecordingBridge:
+    """Takes what the listener brings; with `answers` it sends every link its bytes back."""
+
+    def __init__(self, *, answers: bool = False, limits: MqttLimits | None = None) -> None:
+        self._answers = answers
+        self.admission = Admission(limits or MqttLimits(), Refusals())
+        self.links: list[NetworkLink] = []
+        self.received = b""
+        self.calls = 0
+        self.lost_links: list[NetworkLink] = []
+        self.resumed_links: list[NetworkLink] = []
+        self.happened = asyncio.Event()
+
+    def receive(self, link: NetworkLink, data: bytes) -> None:
+        if link not in self.links:
+            self.links.append(link)
+        self.received += data
+        self.calls += 1
+        if self._answers:
+            link.send(data)
+        self.happened.set()
+
+    def lost(self, link: NetworkLink) -> None:
+        self.lost_links.append(link)
+        self.happened.set()
+
+    def resumed(self, link: NetworkLink) -> None:
+        self.resumed_links.append(link)
+        self.happened.set()
+
+    async def until(self, is_true: Callable[[], bool]) -> None:
+        async def wait() -> None:
+            while not is_true():
+                self.happened.clear()
+                await self.happened.wait()
+
+        await asyncio.wait_for(wait(), PATIENCE_S)
