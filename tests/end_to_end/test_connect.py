@@ -28,6 +28,7 @@ PINGREQ, PINGRESP = "C0 00", "D0 00"
     ids=["3.1.1", "3.1", "persistent, no keep-alive", "user name and password", "will of QoS 1 with RETAIN"],
 )
 def test_a_connect_of_either_level_is_accepted(shared_gateway: Gateway, connect: Connect, written: str) -> None:
+    """MQTT-3.1.4-4, MQTT-3.2.0-1, MQTT-7.0.0-1, -2, MQTT-7.1.1-1."""
     client = connect(shared_gateway)
     client.send("connects", written)
     client.expect("is accepted", ACCEPTED)
@@ -38,6 +39,7 @@ def test_a_connect_of_either_level_is_accepted(shared_gateway: Gateway, connect:
 
 
 def test_session_present_tells_whether_a_session_was_kept(shared_gateway: Gateway, connect: Connect) -> None:
+    """MQTT-3.2.2-1, -2, -3."""
     for step, written, answer in (
         ("connects for the first time", "10 10 0004 'MQTT' 04 00 003C 0004 'co10'", ACCEPTED),
         ("connects again", "10 10 0004 'MQTT' 04 00 003C 0004 'co10'", ACCEPTED_SESSION_PRESENT),
@@ -66,6 +68,7 @@ def test_session_present_tells_whether_a_session_was_kept(shared_gateway: Gatewa
 def test_a_connect_that_cannot_be_accepted_is_answered_and_closed(
     shared_gateway: Gateway, connect: Connect, written: str, answer: str
 ) -> None:
+    """MQTT-3.1.4-5, MQTT-3.2.2-4, -5."""
     client = connect(shared_gateway)
     client.send("connects", written)
     client.expect("is refused with a return code", answer)
@@ -73,6 +76,7 @@ def test_a_connect_that_cannot_be_accepted_is_answered_and_closed(
 
 
 def test_an_empty_client_identifier_gets_one_of_its_own(shared_gateway: Gateway, connect: Connect) -> None:
+    """MQTT-3.1.3-6."""
     first, second = connect(shared_gateway, "the first"), connect(shared_gateway, "the second")
     for client in (first, second):
         client.send("connects without an identifier", "10 0C 0004 'MQTT' 04 02 003C 0000")
@@ -98,6 +102,7 @@ def test_an_empty_client_identifier_gets_one_of_its_own(shared_gateway: Gateway,
 def test_a_malformed_connect_is_closed_with_a_reason_in_the_log(
     shared_gateway: Gateway, connect: Connect, written: str, reason: str
 ) -> None:
+    """MQTT-3.1.4-1, MQTT-3.2.2-6."""
     client = connect(shared_gateway)
     client.send("sends what is no CONNECT", written)
     client.expect_end("is disconnected without an answer")
@@ -105,6 +110,7 @@ def test_a_malformed_connect_is_closed_with_a_reason_in_the_log(
 
 
 def test_a_second_connect_closes_the_connection(shared_gateway: Gateway, connect: Connect) -> None:
+    """MQTT-3.1.0-2."""
     client = connect(shared_gateway)
     client.send("connects", "10 10 0004 'MQTT' 04 02 003C 0004 'co40'")
     client.expect("is accepted", ACCEPTED)

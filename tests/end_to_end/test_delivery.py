@@ -40,6 +40,7 @@ def _resumed(connect: Connect, gateway: Gateway, name: str, answer: str = SESSIO
 def test_a_publication_is_delivered_at_the_lower_qos(
     shared_gateway: Gateway, connect: Connect, published: int, granted: int, delivered: str
 ) -> None:
+    """MQTT-3.8.4-6."""
     watcher = _connected(connect, shared_gateway, f"d{published}{granted}w")
     watcher.send("subscribes", f"82 0A 0001 0005 'de/{published}{granted}' 0{granted}")
     watcher.expect("is granted what it asked for", f"90 03 0001 0{granted}")
@@ -53,6 +54,7 @@ def test_a_publication_is_delivered_at_the_lower_qos(
 
 
 def test_a_qos_2_delivery_is_released_and_completed(shared_gateway: Gateway, connect: Connect) -> None:
+    """MQTT-3.12.4-1, MQTT-4.3.3-1."""
     client = _connected(connect, shared_gateway, "de01")
     client.send("subscribes", "82 0A 0001 0005 'de/re' 02")
     client.expect("is granted QoS 2", "90 03 0001 02")
@@ -80,7 +82,10 @@ def test_packet_identifiers_of_both_directions_are_apart(shared_gateway: Gateway
 
 
 def test_the_window_limits_what_is_unacknowledged(shared_gateway: Gateway, connect: Connect) -> None:
-    """mqtt.maximum_in_flight is 100 by default; what is beyond waits for acknowledgements, in order."""
+    """mqtt.maximum_in_flight is 100 by default; what is beyond waits for acknowledgements, in order.
+
+    MQTT-4.3.2-1, MQTT-4.6.0-5, -6.
+    """
     watcher, client = _connected(connect, shared_gateway, "de03"), _connected(connect, shared_gateway, "de04")
     watcher.send("subscribes", "82 0A 0001 0005 'de/wi' 01")
     watcher.expect("is granted QoS 1", "90 03 0001 01")
@@ -98,7 +103,10 @@ def test_the_window_limits_what_is_unacknowledged(shared_gateway: Gateway, conne
 def test_unacknowledged_deliveries_are_repeated_with_dup_and_their_identifiers(
     gateway: Gateway, connect: Connect, how: str
 ) -> None:
-    """QoS 1 and 2 that were sent, a QoS 2 that was received, and one that waits: PUBLISH, PUBLISH, PUBREL, PUBLISH."""
+    """QoS 1 and 2 that were sent, a QoS 2 that was received, and one that waits: PUBLISH, PUBLISH, PUBREL, PUBLISH.
+
+    MQTT-3.3.1-1, MQTT-4.4.0-1, MQTT-4.6.0-1.
+    """
     watcher = _resumed(connect, gateway, "hear", ACCEPTED)
     watcher.send("subscribes", "82 08 0001 0003 'a/b' 02")
     watcher.expect("is granted QoS 2", "90 03 0001 02")
@@ -175,3 +183,16 @@ def test_a_message_that_was_never_sent_waits_for_the_client(shared_gateway: Gate
     watcher = _resumed(connect, shared_gateway, "de07")
     watcher.expect("gets it without DUP, for it is sent the first time", "32 0B 0005 'de/of' 0001 'hi'")
     watcher.send("acknowledges", "40 02 0001")
+
+
+def test_pubrels_leave_in_the_order_of_pubrecs(shared_gateway: Gateway, connect: Connect) -> None:
+    """MQTT-4.6.0-4: whatever the order of the PUBLISHes."""
+    client = _connected(connect, shared_gateway, "de06")
+    client.send("subscribes", "82 0A 0001 0005 'de/or' 02")
+    client.expect("is granted QoS 2", "90 03 0001 02")
+    for number in range(1, 4):
+        client.send("publishes", f"34 0B 0005 'de/or' 000{number} 'hi'", f"62 02 000{number}")
+        client.expect("gets its answers", f"50 02 000{number} 70 02 000{number}")
+        client.expect("gets the message", f"34 0B 0005 'de/or' 000{number} 'hi'")
+    client.send("receives them in another order", "50 02 0003 50 02 0001", "50 02 0002")
+    client.expect("gets PUBRELs in that order", "62 02 0003 62 02 0001 62 02 0002")

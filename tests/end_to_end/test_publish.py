@@ -25,6 +25,7 @@ def test_qos_0_is_not_acknowledged_and_arrives(shared_gateway: Gateway, connect:
 
 
 def test_qos_1_is_answered_by_puback_with_its_identifier(shared_gateway: Gateway, connect: Connect) -> None:
+    """MQTT-2.3.1-6, MQTT-3.3.4-1, MQTT-4.3.2-2."""
     client = _connected(connect, shared_gateway, "pu01")
     client.send("publishes", "32 0B 0005 'pu/q1' FFFF 'hi'")
     client.expect("gets PUBACK", "40 02 FFFF")
@@ -33,7 +34,10 @@ def test_qos_1_is_answered_by_puback_with_its_identifier(shared_gateway: Gateway
 
 
 def test_qos_1_that_is_repeated_is_published_again(shared_gateway: Gateway, connect: Connect) -> None:
-    """Seed 004 and MQTT 3.1.1 section 4.3.2: at least once. The copy has no DUP, for to this receiver it is new."""
+    """Seed 004 and MQTT 3.1.1 section 4.3.2: at least once. The copy has no DUP, for to this receiver it is new.
+
+    MQTT-3.3.1-3.
+    """
     client, watcher = _connected(connect, shared_gateway, "pu02"), _connected(connect, shared_gateway, "pu03")
     watcher.send("subscribes", "82 0A 0001 0005 'pu/ag' 01")
     watcher.expect("is granted QoS 1", "90 03 0001 01")
@@ -43,7 +47,7 @@ def test_qos_1_that_is_repeated_is_published_again(shared_gateway: Gateway, conn
 
 
 def test_qos_2_arrives_after_pubrel_and_not_before(shared_gateway: Gateway, connect: Connect) -> None:
-    """Seed 004: stored at PUBLISH, published at PUBREL."""
+    """Seed 004: stored at PUBLISH, published at PUBREL. MQTT-4.3.3-2."""
     client, watcher = _connected(connect, shared_gateway, "pu04"), _connected(connect, shared_gateway, "pu05")
     watcher.send("subscribes", "82 0A 0001 0005 'pu/q2' 00")
     watcher.expect("is granted QoS 0", "90 03 0001 00")
@@ -90,6 +94,7 @@ def test_an_identifier_may_be_used_again_after_pubcomp(shared_gateway: Gateway, 
 
 
 def test_acknowledgements_leave_in_packet_order(shared_gateway: Gateway, connect: Connect) -> None:
+    """MQTT-4.6.0-2, -3."""
     client = _connected(connect, shared_gateway, "pu11")
     client.send(
         "publishes at both levels in one write",

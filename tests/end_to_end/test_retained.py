@@ -27,6 +27,7 @@ def _subscribed(connect: Connect, gateway: Gateway, name: str, topic_filter: str
 def test_retain_is_set_for_a_new_subscription_and_clear_for_a_live_one(
     shared_gateway: Gateway, connect: Connect
 ) -> None:
+    """MQTT-3.3.1-6, -8, -9, -12."""
     live = _subscribed(connect, shared_gateway, "re01", "re/on", 1)
     client = _connected(connect, shared_gateway, "re02")
     client.send("publishes with RETAIN", "33 0B 0005 're/on' 0001 'hi'")
@@ -55,6 +56,7 @@ def test_retain_is_set_for_a_new_subscription_and_clear_for_a_live_one(
 def test_a_retained_message_comes_at_the_lower_qos(
     shared_gateway: Gateway, connect: Connect, published: int, granted: int, delivered: str
 ) -> None:
+    """MQTT-3.3.1-5, -7."""
     topic = f"rq/{published}{granted}"
     client = _connected(connect, shared_gateway, f"r{published}{granted}p")
     written = (f"31 09 0005 '{topic}' 'hi'", f"33 0B 0005 '{topic}' 0001 'hi'", f"35 0B 0005 '{topic}' 0001 'hi'")
@@ -83,6 +85,7 @@ def test_the_newest_retained_message_of_a_topic_replaces_the_one_before(
 def test_an_empty_payload_deletes_what_was_retained_and_is_delivered_itself(
     shared_gateway: Gateway, connect: Connect
 ) -> None:
+    """MQTT-3.3.1-10, -11."""
     client = _connected(connect, shared_gateway, "re20")
     client.send("publishes with RETAIN", "33 0B 0005 're/de' 0001 'hi'")
     client.expect("gets PUBACK", "40 02 0001")
@@ -179,3 +182,13 @@ def test_an_empty_retained_publish_to_a_topic_that_looks_like_a_pattern_deletes_
     client.expect("gets the third", "90 03 0003 00 31 05 0001 'a' 'hi'")
     client.send("pings", "C0 00")
     client.expect("got no other", "D0 00")
+
+
+def test_what_is_retained_outlives_the_session_that_published_it(shared_gateway: Gateway, connect: Connect) -> None:
+    """MQTT-3.1.2-7."""
+    client = _connected(connect, shared_gateway, "re50")
+    client.send("publishes with RETAIN, and leaves", "33 0B 0005 're/ol' 0001 'hi'", "E0 00")
+    client.expect("gets PUBACK", "40 02 0001")
+    client.expect_end("has ended its session")
+    late = _subscribed(connect, shared_gateway, "re51", "re/ol")
+    late.expect("gets it", "31 09 0005 're/ol' 'hi'")

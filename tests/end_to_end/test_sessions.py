@@ -26,6 +26,7 @@ def _leave(client: WireClient) -> None:
 
 
 def test_a_clean_session_ends_with_its_connection(shared_gateway: Gateway, connect: Connect) -> None:
+    """MQTT-3.1.2-6."""
     publisher = _connected(connect, shared_gateway, "se01")
     watcher = _connected(connect, shared_gateway, "se02")
     watcher.send("subscribes", "82 0A 0001 0005 'se/cl' 01")
@@ -45,6 +46,7 @@ def test_a_clean_session_ends_with_its_connection(shared_gateway: Gateway, conne
 def test_a_clean_session_discards_a_persistent_one_and_what_waited_in_it(
     shared_gateway: Gateway, connect: Connect
 ) -> None:
+    """MQTT-3.1.4-3, MQTT-4.1.0-2."""
     publisher = _connected(connect, shared_gateway, "se10")
     watcher = _connected(connect, shared_gateway, "se11", flags="00")
     watcher.send("subscribes", "82 0A 0001 0005 'se/di' 01")
@@ -66,6 +68,7 @@ def test_a_clean_session_discards_a_persistent_one_and_what_waited_in_it(
 def test_a_persistent_session_keeps_subscriptions_and_messages_over_restarts(
     new_gateway: StartGateway, connect: Connect, header: str
 ) -> None:
+    """MQTT-3.1.2-4, -5, MQTT-4.1.0-1."""
     gateway = new_gateway("--header", header).start()
     watcher = _connected(connect, gateway, "hear", flags="00")
     watcher.send("subscribes", "82 13 0001 0003 'a/+' 01 0003 'b/#' 02 0002 'c?' 00")
@@ -97,6 +100,7 @@ def test_a_persistent_session_keeps_subscriptions_and_messages_over_restarts(
 
 
 def test_a_second_connection_takes_the_session_over(shared_gateway: Gateway, connect: Connect) -> None:
+    """MQTT-3.1.3-2, MQTT-3.1.4-2."""
     publisher = _connected(connect, shared_gateway, "se20")
     first = _connected(connect, shared_gateway, "se21", flags="00")
     first.send("subscribes", "82 0A 0001 0005 'se/ta' 01")
@@ -114,6 +118,7 @@ def test_a_second_connection_takes_the_session_over(shared_gateway: Gateway, con
 
 
 def test_unsubscribing_ends_deliveries_and_is_always_answered(shared_gateway: Gateway, connect: Connect) -> None:
+    """MQTT-2.3.1-7, MQTT-3.8.4-1, -2, -4, MQTT-3.10.4-1, -2, -4, -5, -6."""
     client = _connected(connect, shared_gateway, "se40")
     client.send("subscribes to two", "82 12 0001 0005 'se/u1' 01 0005 'se/u2' 01")
     client.expect("is granted QoS 1", "90 04 0001 01 01")
@@ -134,3 +139,21 @@ def test_many_connections_that_fight_for_a_session_leave_the_last(shared_gateway
     assert len(survivors) == 1
     survivors[0].send("pings", "C0 00")
     survivors[0].expect("is still connected", "D0 00")
+
+
+def test_a_delivery_that_has_begun_is_completed_after_unsubscribing(shared_gateway: Gateway, connect: Connect) -> None:
+    """MQTT-3.10.4-3."""
+    watcher = _connected(connect, shared_gateway, "se50", flags="00")
+    watcher.send("subscribes", "82 0A 0001 0005 'se/un' 02")
+    watcher.expect("is granted QoS 2", "90 03 0001 02")
+    watcher.send("publishes to itself, at QoS 2", "34 0B 0005 'se/un' 0002 'A-'", "62 02 0002")
+    watcher.expect("gets its answers and the message", "50 02 0002 70 02 0002", "34 0B 0005 'se/un' 0001 'A-'")
+    watcher.send("unsubscribes", "A2 09 0003 0005 'se/un'")
+    watcher.expect("gets UNSUBACK", "B0 02 0003")
+    watcher.drop()
+    watcher = _connected(connect, shared_gateway, "se50", flags="00", answer=SESSION_PRESENT)
+    watcher.expect("gets the repeat", "3C 0B 0005 'se/un' 0001 'A-'")
+    watcher.send("receives", "50 02 0001")
+    watcher.expect("gets PUBREL", "62 02 0001")
+    watcher.send("completes, and publishes again", "70 02 0001", "32 0B 0005 'se/un' 0004 'B-'", "C0 00")
+    watcher.expect_in_any_order("gets nothing more but its answers", "40 02 0004", "D0 00")

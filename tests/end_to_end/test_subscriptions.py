@@ -61,6 +61,7 @@ MATCHES = [
 def test_a_topic_filter_matches_as_the_specification_says(
     either_gateway: Gateway, connect: Connect, topic_filter: str, matching: list[str], others: list[str]
 ) -> None:
+    """MQTT-3.3.2-3, MQTT-4.5.0-1, MQTT-4.7.2-1, MQTT-4.7.3-4."""
     watcher, client = _connected(connect, either_gateway, "hear"), _connected(connect, either_gateway, "tell")
     _subscribe(watcher, topic_filter, 1)
     topics = [*others, *matching]
@@ -78,6 +79,7 @@ def test_a_topic_filter_matches_as_the_specification_says(
 def test_overlapping_subscriptions_bring_one_copy_at_the_highest_granted_qos(
     either_gateway: Gateway, connect: Connect
 ) -> None:
+    """MQTT-3.3.5-1."""
     watcher, client = _connected(connect, either_gateway, "hear"), _connected(connect, either_gateway, "tell")
     watcher.send("subscribes three times", "82 14 0001 0003 'o/a' 00 0003 'o/+' 02 0003 'o/#' 01")
     watcher.expect("is granted all", "90 05 0001 00 02 01")
@@ -94,6 +96,7 @@ def test_overlapping_subscriptions_bring_one_copy_at_the_highest_granted_qos(
 
 
 def test_subscribing_again_changes_the_granted_qos(either_gateway: Gateway, connect: Connect) -> None:
+    """MQTT-3.8.4-3."""
     watcher, client = _connected(connect, either_gateway, "hear"), _connected(connect, either_gateway, "tell")
     for qos, expected in ((1, "32 08 0003 'a/b' 0001 'A'"), (0, "30 06 0003 'a/b' 'A'")):
         watcher.send("subscribes", f"82 08 0001 0003 'a/b' 0{qos}")
@@ -139,7 +142,10 @@ def test_a_client_gets_its_own_publications(either_gateway: Gateway, connect: Co
 def test_a_refused_subscription_is_0x80_in_3_1_1_and_closes_a_connection_of_3_1(
     either_gateway: Gateway, connect: Connect
 ) -> None:
-    """A topic of MQ has at most 10,240 characters (MQ_TOPIC_STR_LENGTH); MQTT's 65,535 bytes may be more."""
+    """A topic of MQ has at most 10,240 characters (MQ_TOPIC_STR_LENGTH); MQTT's 65,535 bytes may be more.
+
+    MQTT-3.8.4-5, MQTT-3.9.3-1.
+    """
     long = _text("x" * 10_241)
     entry = b"\x00\x01" + long + b"\x01"
     subscribe = b"\x82" + bytes((len(entry) & 0x7F | 0x80, len(entry) >> 7)) + entry

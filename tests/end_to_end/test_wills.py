@@ -43,6 +43,7 @@ def _with_will(
 def test_a_will_is_published_at_its_qos_when_the_connection_is_lost(
     shared_gateway: Gateway, connect: Connect, flags: str, published: str
 ) -> None:
+    """MQTT-3.1.2-8, -16."""
     watcher = _watching(connect, shared_gateway, f"wl{flags}", f"w/l{flags}", 2)
     _with_will(connect, shared_gateway, flags, f"wi{flags}", f"w/l{flags}").drop()
     watcher.expect("gets the will", published.format(f"l{flags}"))
@@ -75,6 +76,7 @@ def test_a_will_is_published_when_another_takes_the_session_over(shared_gateway:
 
 
 def test_a_will_is_not_published_after_disconnect(shared_gateway: Gateway, connect: Connect) -> None:
+    """MQTT-3.1.2-10, MQTT-3.14.4-3."""
     watcher = _watching(connect, shared_gateway, "wi07", "w/dis")
     client = _with_will(connect, shared_gateway, "0E", "wi08", "w/dis")
     client.send("disconnects", "E0 00")
@@ -84,6 +86,7 @@ def test_a_will_is_not_published_after_disconnect(shared_gateway: Gateway, conne
 
 
 def test_a_retained_will_waits_for_later_subscribers(shared_gateway: Gateway, connect: Connect) -> None:
+    """MQTT-3.1.2-17."""
     watcher = _watching(connect, shared_gateway, "wi10", "w/ret")
     _with_will(connect, shared_gateway, "2E", "wi11", "w/ret").drop()
     watcher.expect("gets the will without RETAIN", "32 0D 0005 'w/ret' 0001 'gone'")
@@ -212,3 +215,22 @@ def test_a_disconnect_behind_a_refused_publish_does_not_take_the_will_back(
     refused.send("publishes where it may not, and disconnects", "30 08 0004 'shut' 'hi'", "E0 00")
     refused.expect_end("is disconnected")
     watcher.expect("gets the will", "32 0D 0005 'w/end' 0001 'gone'")
+
+
+def test_a_connection_without_a_will_leaves_none(shared_gateway: Gateway, connect: Connect) -> None:
+    """MQTT-3.1.2-12: whatever will an earlier connection of the same session had."""
+    watcher = _watching(connect, shared_gateway, "wi60", "w/non")
+    first = connect(shared_gateway)
+    first.send("connects with a will", "10 1D 0004 'MQTT' 04 04 0000 0004 'wi61' 0005 'w/non' 0004 'gone'")
+    first.expect("is accepted", ACCEPTED)
+    first.send("disconnects", "E0 00")
+    first.expect_end("is disconnected")
+    second = connect(shared_gateway)
+    second.send("connects again without a will", "10 10 0004 'MQTT' 04 00 0000 0004 'wi61'")
+    second.expect("has its session", SESSION_PRESENT)
+    second.drop()
+    third = connect(shared_gateway)
+    third.send("connects once more, so that the drop has been seen", "10 10 0004 'MQTT' 04 00 0000 0004 'wi61'")
+    third.expect("has its session", SESSION_PRESENT)
+    watcher.send("publishes the end", "30 0A 0005 'w/non' 'end'")
+    watcher.expect("gets no will before it", "30 0A 0005 'w/non' 'end'")

@@ -185,6 +185,7 @@ def test_a_restart_takes_up_every_flow(new_world: NewWorld) -> None:
 
 
 def test_a_publish_that_is_not_allowed_closes_the_link_and_is_not_put(new_world: NewWorld) -> None:
+    """MQTT-3.3.5-2."""
     world = new_world(publish=("open/#",), has_broker=False)
     link = world.connect("self")
     world.receive(link, "32 0B 0006 'open/a' 0001 'A'", "32 0B 0006 'shut/a' 0002 'B'")

@@ -107,6 +107,7 @@ MALFORMED = {
 @pytest.mark.parametrize("piece_bytes", [1, 1000])
 @pytest.mark.parametrize("case", ACCEPTED)
 def test_connect_is_accepted(case: str, piece_bytes: int) -> None:
+    """MQTT-3.1.3-1, -5."""
     encoded, expected = ACCEPTED[case]
     data, connection, events = bytes.fromhex(encoded), Connection(), list[Event]()
     for start in range(0, len(data), piece_bytes):
@@ -120,7 +121,10 @@ def test_connect_is_accepted(case: str, piece_bytes: int) -> None:
 @pytest.mark.parametrize("piece_bytes", [1, 1000])
 @pytest.mark.parametrize("case", REFUSED)
 def test_connect_is_refused_with_a_return_code(case: str, piece_bytes: int) -> None:
-    """MQTT-3.1.2-2 of both standards: a client from before level 5 is told in its form, others in that of 5."""
+    """MQTT-3.1.2-2 of both standards: a client from before level 5 is told in its form, others in that of 5.
+
+    MQTT-3.1.3-8, -9.
+    """
     encoded, return_code = REFUSED[case]
     data, connection, events = bytes.fromhex(encoded) + b"\xc0\x00", Connection(), list[Event]()
     for start in range(0, len(data), piece_bytes):
@@ -142,6 +146,11 @@ def test_connect_is_refused_with_a_return_code(case: str, piece_bytes: int) -> N
     ids=[*VIOLATIONS, *MALFORMED],
 )
 def test_bad_connect_is_the_last_event(encoded: str, error: type[Exception], piece_bytes: int) -> None:
+    """The cases break these statements of 3.1.1.
+
+    MQTT-1.5.3-1, -2, MQTT-3.1.0-1, MQTT-3.1.2-1, -3, -9, -11, -13, -14, -15, -18, -19, -20, -21, -22,
+    MQTT-3.1.3-3, -4, -10, -11, MQTT-3.1.4-1.
+    """
     data, connection, events = bytes.fromhex(encoded), Connection(), list[Event]()
     for start in range(0, len(data), piece_bytes):
         events += connection.receive_data(data[start : start + piece_bytes])

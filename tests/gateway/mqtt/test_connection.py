@@ -223,6 +223,11 @@ def test_packets_of_all_kinds_in_one_piece_keep_their_order(open_connection: Ope
 def test_fault_of_the_peer_is_the_last_event(
     encoded: str, error: type[Exception], level: int, piece_bytes: int, open_connection: OpenConnection, feed: Feed
 ) -> None:
+    """The cases break these statements of 3.1.1.
+
+    MQTT-2.2.2-2, MQTT-2.3.1-1, MQTT-3.3.1-4, MQTT-3.3.2-1, -2, MQTT-3.8.3-1, -3, -4, MQTT-3.10.3-1, -2,
+    MQTT-3.14.1-1, MQTT-4.7.1-1, -2, -3, MQTT-4.7.3-1, -2, MQTT-4.8.0-1.
+    """
     connection = open_connection(level)
     ping, violated = feed(connection, b"\xc0\x00" + bytes.fromhex(encoded) + b"\xc0\x00", piece_bytes)
     assert ping == PingReceived()
@@ -235,6 +240,7 @@ def test_fault_of_the_peer_is_the_last_event(
 
 @pytest.mark.parametrize("case", ONLY_3_1_1_MALFORMED)
 def test_duplicate_flag_where_3_1_1_forbids_it_is_malformed(case: str, open_connection: OpenConnection) -> None:
+    """MQTT-3.3.1-2, MQTT-3.6.1-1, MQTT-3.8.1-1, MQTT-3.10.1-1."""
     (violated,) = open_connection(4).receive_data(bytes.fromhex(ONLY_3_1_1_MALFORMED[case]))
     assert isinstance(violated, Violated)
     assert isinstance(violated.error, MalformedPacket)
@@ -244,6 +250,7 @@ def test_duplicate_flag_where_3_1_1_forbids_it_is_malformed(case: str, open_conn
 def test_packet_beyond_the_listeners_maximum_is_refused(
     piece_bytes: int, open_connection: OpenConnection, feed: Feed
 ) -> None:
+    """MQTT-4.8.0-2."""
     connection = open_connection(maximum_packet_bytes=20)
     longest, longer = bytes.fromhex("30 14 0001 61") + bytes(17), bytes.fromhex("30 15 0001 61") + bytes(18)
     published, violated = feed(connection, longest + longer, piece_bytes)

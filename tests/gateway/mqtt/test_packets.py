@@ -56,6 +56,7 @@ ENCODED = {
 
 @pytest.mark.parametrize("expected", ENCODED)
 def test_packet_is_encoded_as_in_the_specification(expected: str) -> None:
+    """MQTT-2.2.2-1, MQTT-2.3.1-5, MQTT-3.9.3-2, MQTT-4.3.1-1."""
     assert ENCODED[expected] == bytes.fromhex(expected)
 
 

@@ -23,7 +23,7 @@ def test_packet_identifier_wraps_from_65535_to_1() -> None:
 
 
 def test_packet_identifier_in_use_is_never_given_again() -> None:
-    """MQTT 5.0: MQTT-2.2.1-4, MQTT-4.3.2-1, MQTT-4.3.3-1."""
+    """MQTT 5.0: MQTT-2.2.1-4, MQTT-4.3.2-1, MQTT-4.3.3-1. MQTT-2.3.1-4."""
     session = _session()
     session.restore(1, "a", 2, OutgoingState.AWAIT_PUBCOMP)
     session.restore(2, "b", 1, OutgoingState.AWAIT_PUBACK)

@@ -64,6 +64,7 @@ def test_text_of_the_specification_with_a_supplementary_character() -> None:
 
 
 def test_byte_order_mark_is_kept() -> None:
+    """MQTT-1.5.3-3."""
     assert decode_text(b"\xef\xbb\xbfa") == "\ufeffa"
 
 
@@ -97,6 +98,7 @@ def test_neighbour_of_a_control_character_is_a_character(code_point: int) -> Non
 
 
 def test_longest_binary_field_has_65535_bytes() -> None:
+    """MQTT-4.7.3-3."""
     assert encode_binary(bytes(65_535)) == b"\xff\xff" + bytes(65_535)
 
 
