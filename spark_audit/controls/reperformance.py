@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from spark_audit.controls.control import Control, Scope, Severity, message_subject, violations
+from spark_audit.personal import is_sealed
 from spark_audit.reperform.facts import Facts
 from spark_audit.reperform.finding import Finding
 from spark_audit.reperform.outcome import Outcome, Status
@@ -66,6 +67,10 @@ _SCHEMA: Final = (
 
 #: Commands that may make the CorrelId a part of a client's identity.
 _WITH_IDENTITY: Final = ("RegSub", "ReqUpdate", "DeregSub")
+_CLOSED: Final = (
+    "the headers are encrypted: with another key, or with this one and changed, or they do not hold a name of which the"
+    " record has a hash"
+)
 #: Characters of a detail that are kept: it repeats what stands in headers, which may be long.
 _DETAIL_SHOWN: Final = 2_000
 
@@ -85,12 +90,13 @@ def _judge_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch
     for batch in batches:
         columns = [batch.column(name).to_pylist() for name in (*_IDENTITY, *_COLUMNS)]
         rows = [
-            _judged(dict(zip((*_IDENTITY, *_COLUMNS), values, strict=True))) for values in zip(*columns, strict=True)
+            judged(dict(zip((*_IDENTITY, *_COLUMNS), values, strict=True))) for values in zip(*columns, strict=True)
         ]
         yield pa.RecordBatch.from_pylist(rows, schema=_arrow_schema())
 
 
-def _judged(row: dict[str, Any]) -> dict[str, Any]:
+def judged(row: dict[str, Any]) -> dict[str, Any]:
+    """The row of outcomes for one conversion: a record with every column that is looked at, its bytes in base64."""
     outcome, found = _outcome(row)
     shown = outcome.status is not Status.MATCH or bool(found)
     return {
@@ -116,6 +122,8 @@ def _printable(detail: str) -> str:
 
 def _outcome(row: dict[str, Any]) -> tuple[Outcome, tuple[Finding, ...]]:
     """The judgement of a row. What a hostile record does to a reader is no error of the audit's."""
+    if is_sealed(row["input"]) or is_sealed(row["output"]):
+        return Outcome(status=Status.NOT_REPERFORMABLE, detail=_CLOSED, same_bytes=False), ()
     try:
         return _again(_facts(row))
     except (ValueError, TypeError, ArithmeticError, LookupError) as error:

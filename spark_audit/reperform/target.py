@@ -36,8 +36,12 @@ Pairs = tuple[tuple[str, str], ...]
 
 def prefix_of(facts: Facts) -> str:
     """What stands in front of each topic of the stream."""
-    pattern = _PREFIXES.get(facts.stream_style, "")
-    return "" if facts.stream == _DEFAULT_STREAM else pattern.format(facts.stream)
+    return stream_prefix(facts.stream, facts.stream_style)
+
+
+def stream_prefix(stream: str, style: str) -> str:
+    """The same of a stream, in a style of naming streams."""
+    return "" if stream == _DEFAULT_STREAM else _PREFIXES.get(style, "").format(stream)
 
 
 def said_stream(facts: Facts, version: int) -> Pairs:
