@@ -78,10 +78,10 @@ def commands_of(lines: Iterable[str]) -> Iterator[str]:
         yield "".join(gathered)
 
 
-def read_command(text: str) -> MqscCommand:
+def read_command(text: str, *, maximum_characters: int = MAXIMUM_COMMAND_CHARACTERS) -> MqscCommand:
     """A command from its one line; MqscSyntaxError where it is none."""
-    if len(text) > MAXIMUM_COMMAND_CHARACTERS:
-        raise MqscSyntaxError(f"a command of {len(text)} characters, at most {MAXIMUM_COMMAND_CHARACTERS} are allowed")
+    if len(text) > maximum_characters:
+        raise MqscSyntaxError(f"a command of {len(text)} characters, at most {maximum_characters} are allowed")
     verb, at = _word(text, 0)
     target, at = _parameter(text, at)
     parameters: list[Parameter] = []

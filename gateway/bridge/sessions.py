@@ -37,9 +37,8 @@ from mq_adapters.embedded.unit_of_work import StateSpace, UnitOfWork
 _STATE_VERSION: Final = 4
 #: What rows of earlier versions lack in front of expiry and times: registrations at targets, before that the user too.
 _MISSING_FIELDS: Final[dict[int, list[Any]]] = {3: [], 2: [{}], 1: [None, {}]}
-#: Where in a row behind its version the clean session and the registrations at targets stand.
+#: Where in a row behind its version the clean session stands.
 _CLEAN_SESSION_FIELD: Final = 2
-_REGISTERED_FIELD: Final = 7
 #: Topic, payload, QoS and RETAIN of a will; behind them stand its properties, or nothing in an old row.
 _WILL_FIELDS: Final = 4
 _HELD_VERSION: Final = 3
@@ -111,11 +110,14 @@ StoredRegistrations = dict[str, tuple[int, list[str]]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownSession:
-    """A session as a sweep of a target compares it: by destination (`TARGET STREAM`), the patterns due there."""
+    """A session as its row says; `patterns`: by destination (`TARGET STREAM`), what is due there."""
 
     client: str
     correl_id: bytes
     patterns: dict[str, tuple[str, ...]]
+    level: int = 0
+    is_connected: bool = False
+    user: str | None = None
 
 
 class Link(Protocol):
@@ -423,10 +425,15 @@ def stored_registrations(rows: Iterable[tuple[bytes, bytes]], incarnation: bytes
     """What is to be registered at targets, by the rows of StateSpace.SESSION; `incarnation` is the store's."""
     for key, row in rows:
         client, fields = key.decode(), _unpack(row)
-        epoch, registered = fields[0], fields[_REGISTERED_FIELD]
-        correl_id = session_correl_id(incarnation, client, epoch)
-        patterns = {destination: tuple(found) for destination, (_, found) in registered.items()}
-        yield KnownSession(client=client, correl_id=correl_id, patterns=patterns)
+        epoch, level, _, is_connected, _, _, user, registered, *_ = fields
+        yield KnownSession(
+            client=client,
+            correl_id=session_correl_id(incarnation, client, epoch),
+            patterns={destination: tuple(found) for destination, (_, found) in registered.items()},
+            level=level,
+            is_connected=is_connected,
+            user=user,
+        )
 
 
 def _unpack(row: bytes) -> list[Any]:

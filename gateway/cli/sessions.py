@@ -10,6 +10,7 @@ import typer
 from gateway.cli.application import CommandFailed
 from gateway.cli.examples import epilog
 from gateway.cli.files import read_input
+from gateway.cli.session_status import carry_out, lines_of, session_status
 from gateway.cli.settings_options import ConfigOption, DataOption, check_store, folder_with_store, settings_for
 from gateway.cli.terminal import Json, counted, write_json, write_line, write_table
 from gateway.config import Settings, TargetSettings
@@ -20,11 +21,17 @@ _DISPLAY: Final = "DISPLAY SUB(*) ALL"
 #: What DISPLAY SUB answers where there is no subscription: as good as an empty list.
 _NONE_FOUND: Final = "AMQ8147"
 
+_VERSIONS: Final = {3: "3.1", 4: "3.1.1", 5: "5"}
+
+Client = Annotated[
+    str,
+    typer.Argument(metavar="CLIENT", help="Client identifier of the session, pump-7 for example: see sessions list."),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="For a program: JSON.")]
 
 sessions = typer.Typer(
     help="Look after the MQTT sessions of a gateway.",
-    epilog=epilog("rfhbridge sessions list", "rfhbridge sessions sweep --dry-run"),
+    epilog=epilog("rfhbridge sessions list", "rfhbridge sessions show pump-7"),
     rich_markup_mode=None,
 )
 
@@ -40,6 +47,9 @@ def list_sessions(data: DataOption = None, config: ConfigOption = None, as_json:
             [
                 {
                     "client": each.client,
+                    "connected": each.is_connected,
+                    "version": _VERSIONS[each.level],
+                    "user": each.user,
                     "correl_id": each.correl_id.hex(),
                     "targets": {destination: list(patterns) for destination, patterns in each.patterns.items()},
                 }
@@ -48,10 +58,53 @@ def list_sessions(data: DataOption = None, config: ConfigOption = None, as_json:
         )
         return
     rows = [
-        (each.client, each.correl_id.hex(), ", ".join(f"{key}: {len(those)}" for key, those in each.patterns.items()))
+        (
+            each.client,
+            "yes" if each.is_connected else "no",
+            _VERSIONS[each.level],
+            each.user or "-",
+            each.correl_id.hex(),
+            ", ".join(f"{key}: {len(those)}" for key, those in each.patterns.items()),
+        )
         for each in found
     ]
-    write_table(("client", "correlation identifier", "patterns at targets"), rows)
+    columns = ("client", "connected", "version", "user", "correlation identifier", "patterns at targets")
+    write_table(columns, rows)
+
+
+@sessions.command(epilog=epilog("rfhbridge sessions show pump-7", "rfhbridge sessions show pump-7 --json"))
+def show(client: Client, data: DataOption = None, config: ConfigOption = None, as_json: AsJson = False) -> None:
+    """Show a session of a running gateway.
+
+    Its connection, subscriptions and will, what waits for it, and what is on its way to and from it.
+    """
+    with _connected(folder_with_store(config, data)) as queue_manager:
+        status = session_status(queue_manager, client)
+    if as_json:
+        write_json(status)
+        return
+    for line in lines_of(status):
+        write_line(line)
+
+
+@sessions.command(epilog=epilog("rfhbridge sessions disconnect pump-7", "rfhbridge sessions disconnect pump-7 --json"))
+def disconnect(client: Client, data: DataOption = None, config: ConfigOption = None, as_json: AsJson = False) -> None:
+    """End a client's connection; its session stays.
+
+    MQTT 5 is told reason code 98 hex (administrative action). The client's will is published, as it says. Nothing keeps
+    the client from connecting again: see 'rfhbridge user' and the access list.
+    """
+    _act("STOP", "disconnected", client, folder_with_store(config, data), as_json=as_json)
+
+
+@sessions.command(epilog=epilog("rfhbridge sessions expire pump-7", "rfhbridge sessions expire pump-7 --json"))
+def expire(client: Client, data: DataOption = None, config: ConfigOption = None, as_json: AsJson = False) -> None:
+    """End a session, and its connection.
+
+    Its subscriptions are deregistered wherever they are, its will is published, and what waits for it or is on its way
+    to it is destroyed, each message with its record in the audit trail.
+    """
+    _act("PURGE", "expired", client, folder_with_store(config, data), as_json=as_json)
 
 
 @sessions.command(
@@ -107,6 +160,15 @@ def sweep(
         write_line(f"{orphan.correl_id} {orphan.topic}")
     verb = "would end" if dry else "ended"
     write_line(f"{verb} {counted(len(orphans), 'registration')} of {len(found)}; sessions: {len(known)}")
+
+
+def _act(verb: str, done: str, client: str, folder: Path, *, as_json: bool) -> None:
+    with _connected(folder) as queue_manager:
+        carry_out(queue_manager, verb, client)
+    if as_json:
+        write_json({"client": client, "done": done})
+    else:
+        write_line(f"{done} {client}")
 
 
 @contextmanager
