@@ -38,6 +38,10 @@ class PacketWriter:
         self._explains = request_problem_information
         self._aliases = OutgoingAliases(topic_alias_maximum) if topic_alias_maximum else None
 
+    def takes(self, packet_bytes: int) -> bool:
+        """Whether the client takes a packet of that length."""
+        return packet_bytes <= self._maximum_bytes
+
     def publish_header(
         self,
         topic: str,

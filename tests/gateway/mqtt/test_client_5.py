@@ -83,7 +83,7 @@ def test_packet_of_a_server_gives_its_event(encoded: str, expected: Event) -> No
         ("90 04 000A 00 03", ProtocolViolation),  # MQTT-3.9.3-2
         ("B0 04 000A 00 01", ProtocolViolation),  # MQTT-3.11.3-2
         ("E0 01 04", ProtocolViolation),  # MQTT-3.14.2-1: of a client
-        ("82 07 000A 00 0001 61 00", ProtocolViolation),
+        ("82 07 000A 00 0001 61 00", MalformedPacket),
         ("10 00", ProtocolViolation),
     ],
 )

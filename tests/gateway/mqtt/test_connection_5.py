@@ -120,6 +120,8 @@ VECTORS: list[tuple[str, Event]] = [
 ]
 
 MALFORMED = {
+    "SUBACK of a client, with flags": "91 04 000A 00 00",
+    "UNSUBACK of a client, with flags": "B8 04 000A 00 00",
     "section 1.5.4: topic name with U+0001": "30 05 0002 6101 00",
     "section 1.5.4: topic filter with U+009F": "82 09 000A 00 0003 61C29F 00",
     "section 1.5.4: user property with U+FFFF": "30 0E 0001 61 0A 26 0001 6E 0004 61EFBFBF",

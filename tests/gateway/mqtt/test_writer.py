@@ -134,6 +134,7 @@ def test_publish_larger_than_the_client_takes_is_not_made() -> None:
     assert writer.publish_header("a", 15) is None
     assert writer.publish_header("a", 12, qos=2, packet_identifier=1) == bytes.fromhex("34 12 0001 61 0001 00")
     assert writer.publish_header("a", 13, qos=2, packet_identifier=1) is None
+    assert (writer.takes(20), writer.takes(21)) == (True, False)
 
 
 def test_topic_gets_an_alias_and_then_goes_by_it_alone() -> None:
