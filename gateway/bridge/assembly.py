@@ -22,6 +22,7 @@ from gateway.bridge.subscriptions import Subscriptions
 from gateway.bridge.to_mq import ToMq
 from gateway.bridge.to_mqtt import ToMqtt
 from gateway.bridge.to_target import ToTarget
+from gateway.bridge.traffic import Traffic
 from gateway.channels.target import Target
 from gateway.config.limits import MqttLimits
 from gateway.limits.admission import Admission
@@ -63,6 +64,7 @@ def build_bridge(
     )
     reached = tuple(targets)
     counts = Counts()
+    traffic = Traffic()
     commands = OwnCommands(
         dialect=dialect,
         queue_manager_name=engine.name,
@@ -84,7 +86,15 @@ def build_bridge(
         targets=reached,
         call_soon=call_soon,
     )
-    to_mqtt = ToMqtt(engine, sessions, subscriber_queue, publications=publications, counts=counts, call_soon=call_soon)
+    to_mqtt = ToMqtt(
+        engine,
+        sessions,
+        subscriber_queue,
+        publications=publications,
+        counts=counts,
+        traffic=traffic,
+        call_soon=call_soon,
+    )
     shared = SharedSubscriptions(
         engine, groups, registrations, SharedDeliveries(engine, groups, subscriber_queue, to_mqtt)
     )
@@ -109,6 +119,7 @@ def build_bridge(
         login=login,
         counts=counts,
         quotas=quotas,
+        traffic=traffic,
     )
     engine.objects.clients = ClientCommands(sessions, bridge.presences, subscriber_queue, bridge)
     return bridge

@@ -24,6 +24,7 @@ from gateway.bridge.shared_subscriptions import SharedSubscriptions
 from gateway.bridge.subscriptions import FAILURE, Subscriptions
 from gateway.bridge.to_mq import ToMq
 from gateway.bridge.to_mqtt import ToMqtt
+from gateway.bridge.traffic import Traffic
 from gateway.bridge.turn import Confirmations, MqttLink, Turn
 from gateway.mqtt import packets
 from gateway.mqtt.events import (
@@ -91,6 +92,7 @@ class Bridge:
         login: Login,
         counts: Counts,
         quotas: Quotas,
+        traffic: Traffic,
     ) -> None:
         self._engine = engine
         self._sessions = sessions
@@ -102,10 +104,11 @@ class Bridge:
         self._shared = shared
         self._subscriptions = subscriptions
         self._login = login
-        self._counts = counts
+        self.counts = counts
+        self.traffic = traffic
         self._quotas = quotas
         self.admission = quotas.admission
-        self._intake = Intake(engine, to_mq, counts, quotas)
+        self._intake = Intake(engine, to_mq, counts, quotas, traffic)
         self._held_back = HeldBack(self._carry_out)
         self.presences = Presences()
         self._endings = Endings(
@@ -158,6 +161,7 @@ class Bridge:
             link.close("the store has failed")
             return
         events = link.connection.receive_data(data)
+        self.traffic.packets_received += len(events)
         session = link.session
         if session is None:
             self._before_session(link, events)
@@ -223,7 +227,7 @@ class Bridge:
         now_us = self._engine.now_us()
         self._subscriptions.tick(now_us)
         self._replies.tick(now_us)
-        self._counts.tick(now_us)
+        self.counts.tick(now_us)
         self._quotas.tick(now_us)
         self._endings.tick(now_us)
         self.presences.tick(now_us)
@@ -236,6 +240,11 @@ class Bridge:
             unit = self._engine.begin()
             self._confirmations.note(unit, now_us)
             self._engine.submit(unit)
+
+    @property
+    def held_back_publishers(self) -> int:
+        """Connections that wait for room at a target, or on the disk."""
+        return len(self._held_back)
 
     # -- from the door (access.door) -----------------------------------------------------------------------------------
 
@@ -362,7 +371,7 @@ class Bridge:
             link.close("the client takes no packet as long as CONNACK", ReasonCode.PACKET_TOO_LARGE)
             return
         link.resume_reading()
-        link.send(connack)
+        self._answer(link, connack)
         self._endings.listen(session)
         self._to_mqtt.repeat(session)
         self.receive(link, b"")
@@ -398,7 +407,7 @@ class Bridge:
                 if FAILURE in return_codes and session.level < _FIRST_LEVEL_WITH_FAILURE:
                     link.close("a subscription was refused, and MQTT 3.1 has no code to say so")
                     return
-                link.send(link.connection.writer.suback(packet_identifier, return_codes))
+                self._answer(link, link.connection.writer.suback(packet_identifier, return_codes))
             self._to_mqtt.deliver(session)
 
         self._subscriptions.subscribe(turn.session, event, answered, self._engine.now_us())
@@ -409,13 +418,13 @@ class Bridge:
 
         def answered(session: ClientSession, packet_identifier: int, reason_codes: bytes) -> None:
             if session.link is link:
-                link.send(link.connection.writer.unsuback(packet_identifier, reason_codes))
+                self._answer(link, link.connection.writer.unsuback(packet_identifier, reason_codes))
             self._to_mqtt.deliver(session)
 
         self._subscriptions.unsubscribe(turn.session, event, answered, self._engine.now_us())
 
     def _ping(self, turn: Turn, _event: Event) -> None:
-        turn.link.send(packets.PINGRESP)
+        self._answer(turn.link, packets.PINGRESP)
 
     def _delivery_refused(self, turn: Turn, event: Event) -> None:
         assert isinstance(event, DeliveryRefused)
@@ -463,6 +472,7 @@ class Bridge:
         if link.is_open:  # the session's link, or one that the client's DISCONNECT closes after this
             if turn.acknowledgements:
                 link.send(b"".join(turn.acknowledgements))
+                self.traffic.answers += len(turn.acknowledgements)
                 self._confirmations.add(turn)
                 for packet_identifier in turn.answered:
                     link.connection.answered(packet_identifier)
@@ -471,6 +481,10 @@ class Bridge:
                 self._to_mqtt.deliver(session)
         elif session.link is not None and turn.carried_on:
             session.link.send(b"".join(turn.carried_on))
+
+    def _answer(self, link: MqttLink, packet: bytes) -> None:
+        self.traffic.answers += 1
+        link.send(packet)
 
     def _refusals(self, unit: UnitOfWork) -> None:
         self._replies.refused.update(unit.answered)

@@ -9,6 +9,7 @@ from typing import Final
 from gateway.bridge.counts import Counts
 from gateway.bridge.quotas import Quotas
 from gateway.bridge.to_mq import ToMq
+from gateway.bridge.traffic import Traffic
 from gateway.bridge.turn import Turn
 from gateway.limits.limit import LimitReached
 from gateway.mqtt.events import Event, PublishReceived, PublishRepeated, ReleaseReceived
@@ -29,11 +30,12 @@ _DISK_IS_SHORT: Final = "the disk is short of space"
 class Intake:
     """Takes what clients publish, in the unit of work of their turn."""
 
-    def __init__(self, engine: Engine, to_mq: ToMq, counts: Counts, quotas: Quotas) -> None:
+    def __init__(self, engine: Engine, to_mq: ToMq, counts: Counts, quotas: Quotas, traffic: Traffic) -> None:
         self._engine = engine
         self._to_mq = to_mq
         self._counts = counts
         self._quotas = quotas
+        self._published = traffic.published
         self._fine_characters = quotas.fine_characters
         self._has_targets = to_mq.has_targets
         self._maximum_payload_bytes = to_mq.maximum_payload_bytes
@@ -82,6 +84,7 @@ class Intake:
         except QueueManagerError as error:
             self._not_put(turn, event, error, now_us)
             return
+        self._published[qos] += 1
         if qos:
             turn.acknowledgements.append(_PUBACK + event.packet_identifier.to_bytes(2, "big"))
             turn.confirm(PacketType.PUBACK, session.incoming_exchange)
@@ -102,6 +105,7 @@ class Intake:
             self._refuse_publish(turn, event, reached.text, reached.reason_code)
             return
         self._to_mq.hold(turn.unit, session, event, now_us)
+        self._published[2] += 1
         turn.acknowledgements.append(_PUBREC + event.packet_identifier.to_bytes(2, "big"))
         turn.confirm(PacketType.PUBREC, session.incoming_exchange)
 

@@ -25,6 +25,7 @@ from gateway.bridge.flows import Flow, InFlight, StoredFlow, flow_of, forget_flo
 from gateway.bridge.origin import exchange_of
 from gateway.bridge.publications import Publication, Publications
 from gateway.bridge.sessions import ClientSession, Link, Sessions, flow_key
+from gateway.bridge.traffic import Traffic
 from gateway.mqtt import packets
 from gateway.mqtt.events import DeliveryAcknowledged, DeliveryCompleted, DeliveryReceived, DeliveryRefused
 from gateway.mqtt.session import Outgoing, OutgoingState
@@ -59,6 +60,7 @@ class ToMqtt:
         *,
         publications: Publications,
         counts: Counts,
+        traffic: Traffic,
         call_soon: Callable[[Callable[[], None]], object],
     ) -> None:
         self._engine = engine
@@ -66,6 +68,7 @@ class ToMqtt:
         self._queue = queue
         self._publications = publications
         self._counts = counts
+        self._traffic = traffic
         self._call_soon = call_soon
         #: Told when a session may take more than before.
         self.on_room: list[Callable[[ClientSession], None]] = []
@@ -233,6 +236,7 @@ class ToMqtt:
             self._publications.sheet(publication, message),
         )
         unit.notes.append(with_level(note, session.level, packet_header, topic))
+        self._traffic.delivered[qos] += 1
         return packet_header + payload
 
     def repeat(self, session: ClientSession) -> None:
@@ -257,6 +261,7 @@ class ToMqtt:
         flow = flow_of(outgoing.token)
         in_flight = flow.in_flight
         if outgoing.state is OutgoingState.AWAIT_PUBCOMP or in_flight is None:
+            self._traffic.answers += 1
             return packets.pubrel(outgoing.packet_identifier, duplicate=True, level=session.level)
         publication = self._publications.of(in_flight.message)
         assert publication is not None

@@ -102,6 +102,7 @@ class Engine:
             complete=self._complete,
             fail=self._fail,
         )
+        self.commit_times = self._commits.times
         self._load(measured_queues)
 
     @classmethod

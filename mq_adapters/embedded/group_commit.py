@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+from mq_adapters.embedded.commit_times import CommitTimes
 from mq_adapters.embedded.message_rows import MessageRow, rows_of
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.store import SEQUENCE_BLOCK, Store
@@ -49,6 +50,7 @@ class GroupCommit:
         self._audit_messages = audit_messages
         self._complete = complete
         self._fail = fail
+        self.times = CommitTimes()
         self._has_failed = False
         self._next_batch = store.next_batch
         self._group: Group = []
@@ -152,7 +154,9 @@ class GroupCommit:
     def _timed_commit(self) -> None:
         started = time.perf_counter()
         self._store.commit()
-        self._commit_s += _AVERAGE_WEIGHT * (time.perf_counter() - started - self._commit_s)
+        seconds = time.perf_counter() - started
+        self._commit_s += _AVERAGE_WEIGHT * (seconds - self._commit_s)
+        self.times.add(seconds)
 
     def _commit_ended(self, error: BaseException | None) -> None:
         group, self._committing = self._committing, None

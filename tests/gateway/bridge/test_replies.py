@@ -148,7 +148,7 @@ def test_a_notice_about_qos_0_is_counted(world: World) -> None:
     notify(world, msg_id, persistence=0)
     pass_time(world, 61)
     assert world.messages(DEAD_LETTERS) == []
-    assert world.bridge._counts.totals == {"a target's broker refused a publication of QoS 0": 1}
+    assert world.bridge.counts.totals == {"a target's broker refused a publication of QoS 0": 1}
     assert world.depth(REPLY_QUEUE) == 0
 
 

@@ -1,0 +1,19 @@
+"""What passes between clients and bridge, in plain numbers: the metrics read them when they are asked for."""
+
+
+class Traffic:
+    """Packets, and of those PUBLISHes by QoS, without the DISCONNECT or CONNACK that ends a connection."""
+
+    __slots__ = ("answers", "delivered", "packets_received", "published")
+
+    def __init__(self) -> None:
+        self.packets_received = 0
+        #: Packets sent that are no PUBLISH.
+        self.answers = 0
+        #: PUBLISH packets that were received and not refused, and that were sent, repeats among them, by QoS.
+        self.published = [0, 0, 0]
+        self.delivered = [0, 0, 0]
+
+    @property
+    def packets_sent(self) -> int:
+        return self.answers + sum(self.delivered)
