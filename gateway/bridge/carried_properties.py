@@ -9,8 +9,9 @@ of their own, which `carrier` puts into folder `usr` or among the pairs of an MQ
     rfhbCorrel           bin.hex  Correlation Data
     rfhbUserProps        string   User Properties: a JSON array of [name, value], in order and with repeated names
 
-A text that is not safe in a folder or string (control characters, what is beyond the Basic Multilingual Plane) stands
-under the name with Hex at its end instead, as the hexadecimal digits of its UTF-8; in the JSON it is escaped.
+Folders do not support characters beyond the Basic Multilingual Plane: a text with one stands under the name with Hex
+at its end instead, as the hexadecimal digits of its UTF-8; in the JSON they are escaped. Control characters, which no
+folder can hold at all, are refused before a PUBLISH or will gets here.
 Message expiry is MQMD.Expiry (message_expiry.py); topic aliases and subscription identifiers belong to one connection.
 
 What comes back is from outside: what is no such property is left out, and the message is delivered without it.
@@ -28,7 +29,7 @@ from gateway.mqtt import property_codec
 from gateway.mqtt.errors import PeerError
 from gateway.mqtt.incoming import check_response_topic
 from gateway.mqtt.properties import PublishProperties, UserProperties, WillProperties
-from gateway.mqtt.wire import MAXIMUM_FIELD_BYTES, Fields, decode_remaining_length, decode_text
+from gateway.mqtt.wire import MAXIMUM_FIELD_BYTES, Fields, decode_plain_text, decode_remaining_length
 from mappings.name_value import NameValues
 
 PAYLOAD_FORMAT: Final = "rfhbPayloadFormat"
@@ -44,12 +45,12 @@ TYPES: Final = {
     CONTENT_TYPE + _HEX: "bin.hex",
     RESPONSE_TOPIC + _HEX: "bin.hex",
 }
-#: The longest JSON that is read, in characters: six times the properties of a packet, as `longest_carried_bytes` says.
-_LONGEST_JSON: Final = 6 * property_codec.LONGEST_PROPERTIES_BYTES
-_NOT_SAFE: Final = re.compile("[\x00-\x1f\x7f-\x9f\ufffe\uffff\U00010000-\U0010ffff]")
+#: The longest JSON that is read, in characters: a user property of five bytes becomes eight, and a quotation mark two.
+_LONGEST_JSON: Final = 2 * property_codec.LONGEST_PROPERTIES_BYTES
+_NOT_SUPPORTED: Final = re.compile("[\U00010000-\U0010ffff]")
 _HEXADECIMAL: Final = re.compile("(?:[0-9A-Fa-f]{2})*")
-#: A control character of one byte becomes six in JSON; nothing becomes more.
-_GROWTH: Final = 6
+#: An ampersand becomes five bytes in a folder; nothing becomes more.
+_GROWTH: Final = 5
 #: Names, tags and types of all five, generously.
 _NAMES_BYTES: Final = 512
 
@@ -104,12 +105,12 @@ def properties_of_header(header: bytes) -> PublishProperties | None:
 
 
 def _text_pair(name: str, text: str) -> tuple[str, str]:
-    return (name + _HEX, text.encode().hex()) if _NOT_SAFE.search(text) else (name, text)
+    return (name + _HEX, text.encode().hex()) if _NOT_SUPPORTED.search(text) else (name, text)
 
 
 def _json(user_properties: UserProperties) -> str:
     text = json.dumps(user_properties, ensure_ascii=False, separators=(",", ":"))
-    return _NOT_SAFE.sub(lambda found: json.dumps(found[0])[1:-1], text)
+    return _NOT_SUPPORTED.sub(lambda found: json.dumps(found[0])[1:-1], text)
 
 
 def _read_indicator(text: str) -> int:
@@ -119,9 +120,10 @@ def _read_indicator(text: str) -> int:
 
 
 def _read_text(text: str) -> str:
-    if "\0" in text or len(text.encode()) > MAXIMUM_FIELD_BYTES:
-        raise _Unreadable("a text of MQTT has no NUL and at most 65,535 bytes")
-    return text
+    data = text.encode()
+    if len(data) > MAXIMUM_FIELD_BYTES:
+        raise _Unreadable("a text of MQTT has at most 65,535 bytes")
+    return decode_plain_text(data)
 
 
 def _read_hex(text: str) -> bytes:
@@ -131,7 +133,7 @@ def _read_hex(text: str) -> bytes:
 
 
 def _read_hex_text(text: str) -> str:
-    return decode_text(_read_hex(text))
+    return decode_plain_text(_read_hex(text))
 
 
 def _read_topic(text: str) -> str:

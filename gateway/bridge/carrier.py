@@ -40,7 +40,7 @@ _QOS: Final = re.compile(r"[0-2]")
 _SEQUENCE: Final = re.compile(r"[1-9][0-9]{0,18}")
 _MAXIMUM_SEQUENCE: Final = 2**63 - 1
 #: Folders that are longer (bytes), or that have more tags, are not read for their carrier: properties of 262,144 bytes
-#: may become six times as long, and ours have nine elements.
+#: may become five times as long, and ours have nine elements.
 _LONGEST_READ_FOLDER: Final = 2 * 1024 * 1024
 _MOST_READ_TAGS: Final = 2_000
 

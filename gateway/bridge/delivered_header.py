@@ -12,6 +12,7 @@ from gateway.bridge.message_expiry import remaining_s
 from gateway.bridge.origin import ORIGIN, exchange_of, published_retain
 from gateway.bridge.publications import Publication
 from gateway.bridge.sessions import ClientSession
+from gateway.mqtt import packets, property_codec
 from gateway.mqtt.properties import PublishProperties
 from mq_adapters.message import Message
 
@@ -35,7 +36,36 @@ def header_with_properties(
     packet_identifier: int,
     now_us: int,
 ) -> bytes | None:
-    """The header of a PUBLISH; None where the packet is larger than the client takes."""
+    """The header of a PUBLISH, which must be sent; None where the packet is larger than the client takes."""
+    retain, properties = _given(session, publication, message, topic, now_us)
+    assert session.link is not None
+    return session.link.connection.writer.publish_header(
+        topic,
+        len(message.body) - publication.body_offset,
+        qos=qos,
+        retain=retain,
+        duplicate=duplicate,
+        packet_identifier=packet_identifier,
+        properties=properties,
+    )
+
+
+def is_small_enough(
+    session: ClientSession, publication: Publication, message: Message, topic: str, *, now_us: int
+) -> bool:
+    """Whether the client takes a PUBLISH that is not made yet, so that no alias is given for it."""
+    _, properties = _given(session, publication, message, topic, now_us)
+    payload_bytes = len(message.body) - publication.body_offset
+    encoded = property_codec.PUBLISH.encode(properties)
+    header = packets.publish_header(topic, payload_bytes, qos=1, packet_identifier=1, properties=encoded)
+    assert session.link is not None
+    return session.link.connection.writer.takes(len(header) + payload_bytes)
+
+
+def _given(
+    session: ClientSession, publication: Publication, message: Message, topic: str, now_us: int
+) -> tuple[bool, PublishProperties]:
+    """RETAIN and the properties, by the subscriptions that brought it."""
     retain = publication.is_retained
     identifiers: tuple[int, ...] = ()
     if message.descriptor.correl_id != session.correl_id:
@@ -45,18 +75,9 @@ def header_with_properties(
     elif session.wishes and (found := session.entitlement(topic, is_own=is_own(session, message, publication))):
         identifiers = found.identifiers
         retain = retain or (found.retain_as_published and _had_retain(message, publication))
-    assert session.link is not None
-    return session.link.connection.writer.publish_header(
-        topic,
-        len(message.body) - publication.body_offset,
-        qos=qos,
-        retain=retain,
-        duplicate=duplicate,
-        packet_identifier=packet_identifier,
-        properties=(publication.carried.properties or _NO_PROPERTIES)._replace(
-            message_expiry_s=remaining_s(message, now_us), subscription_identifiers=identifiers
-        ),
-    )
+    properties = publication.carried.properties or _NO_PROPERTIES
+    remaining = remaining_s(message, now_us)
+    return retain, properties._replace(message_expiry_s=remaining, subscription_identifiers=identifiers)
 
 
 def _had_retain(message: Message, publication: Publication) -> bool:

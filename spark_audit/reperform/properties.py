@@ -11,8 +11,9 @@ Text and binary have a length of two bytes. Five of them are properties of the m
 
     rfhbPayloadFormat (i4), rfhbContentType, rfhbRespTopic, rfhbCorrel (bin.hex), rfhbUserProps (JSON: [[name, value]])
 
-A content type or response topic with a control character, a noncharacter, or a character beyond the Basic Multilingual
-Plane stands in hexadecimal digits under the name with Hex at its end (bin.hex); in the JSON these are escaped.
+A content type or response topic with a character beyond the Basic Multilingual Plane stands in hexadecimal digits under
+the name with Hex at its end (bin.hex); in the JSON such characters are escaped. A text with control characters or
+noncharacters (Unicode section 23.7) is none.
 Source: MQTT 5.0 sections 2.2.2.2, 3.1.3.2 and 3.3.2.3; IBM MQ, "NameValueData (MQCHARn)".
 """
 
@@ -37,7 +38,7 @@ _LONGEST_FIELD_BYTES: Final = 65_535
 _DIGITS: Final = re.compile("(?:[0-9a-fA-F][0-9a-fA-F])*")
 #: Our own limits: a packet has at most so many user properties, and so many bytes of all of them.
 _MOST_USER_PROPERTIES: Final = 1_000
-_LONGEST_JSON: Final = 6 * 262_144
+_LONGEST_JSON: Final = 2 * 262_144
 
 Pairs = tuple[tuple[str, str], ...]
 
@@ -81,7 +82,7 @@ def carried(properties: Properties) -> Pairs:
         rows = json.dumps(
             [list(each) for each in properties.user_properties], ensure_ascii=False, separators=(",", ":")
         )
-        pairs.append((USER_PROPERTIES, "".join(_escaped(each) if _is_unsafe(each) else each for each in rows)))
+        pairs.append((USER_PROPERTIES, "".join(_escaped(each) if each > "\uffff" else each for each in rows)))
     return tuple(pairs)
 
 
@@ -195,9 +196,10 @@ _READERS: Final[dict[int, _Reader]] = {
 }
 
 
-def _is_unsafe(character: str) -> bool:
+def _is_character(character: str) -> bool:
     number = ord(character)
-    return number < 0x20 or 0x7F <= number <= 0x9F or number in (0xFFFE, 0xFFFF) or number > 0xFFFF
+    is_control = number < 0x20 or 0x7F <= number <= 0x9F
+    return not (is_control or 0xFDD0 <= number <= 0xFDEF or number & 0xFFFE == 0xFFFE)
 
 
 def _escaped(character: str) -> str:
@@ -208,7 +210,7 @@ def _escaped(character: str) -> str:
 def _carried_text(name: str, text: str | None) -> list[tuple[str, str]]:
     if text is None:
         return []
-    if any(map(_is_unsafe, text)):
+    if any(each > "\uffff" for each in text):
         return [(name + _HEX, text.encode().hex())]
     return [(name, text)]
 
@@ -228,7 +230,7 @@ def _of_hex(digits: str | None) -> str | None:
 
 
 def _text(text: object) -> str | None:
-    if not isinstance(text, str) or "\0" in text:
+    if not isinstance(text, str) or not all(map(_is_character, text)):
         return None
     try:
         return text if len(text.encode()) <= _LONGEST_FIELD_BYTES else None

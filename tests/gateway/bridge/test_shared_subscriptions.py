@@ -5,6 +5,7 @@ from pathlib import Path
 from gateway.access.access_list import AccessList
 from gateway.audit_trail.notes import NoteKind
 from gateway.mqtt.reason_codes import ReasonCode
+from gateway.mqtt.writer import PacketWriter
 from mq_adapters.embedded.unit_of_work import StateSpace
 from tests.gateway.bridge.conftest import FakeLink, NewWorld, World, mqrfh2, written
 from tests.gateway.bridge.test_level_5_sessions import RESUMED, connect
@@ -356,3 +357,14 @@ def test_a_client_that_comes_back_with_level_4_goes_on_sharing(world: World) -> 
     old = world.connect("one1", flags="00")
     publish(world, "A")
     assert old.taken() == written("32 08 0003 'a/b' 0001 'A'")
+
+
+def test_looking_whether_a_member_takes_a_packet_gives_no_alias(world: World) -> None:
+    """The first PUBLISH on a topic is the one that tells the client what its alias stands for."""
+    link = connect(world, "self", properties=f"22 0005 {KEPT}")
+    link.connection.writer = PacketWriter(5, topic_alias_maximum=5)
+    world.receive(link, "82 18 0001 00 0012 '$share/g/plant/one' 01")
+    link.taken()
+    teller = world.connect("else")
+    world.receive(teller, "30 0C 0009 'plant/one' 'A'", "30 0C 0009 'plant/one' 'B'")
+    assert link.taken() == written("30 10 0009 'plant/one' 03 23 0001 'A' 30 07 0000 03 23 0001 'B'")

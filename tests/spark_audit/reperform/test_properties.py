@@ -147,6 +147,9 @@ def test_retain_as_published_is_for_level_5_alone(facts: Any) -> None:
         "<usr><rfhbCorrel>00 ff</rfhbCorrel></usr>",
         "<usr><rfhbContentTypeHex>ff</rfhbContentTypeHex></usr>",
         "<usr><rfhbContentTypeHex>00</rfhbContentTypeHex></usr>",
+        "<usr><rfhbContentTypeHex>7f</rfhbContentTypeHex></usr>",
+        "<usr><rfhbContentType>a\r</rfhbContentType></usr>",
+        "<usr><rfhbRespTopicHex>efb790</rfhbRespTopicHex></usr>",
         "<usr><rfhbUserProps>[[&quot;a&quot;]]</rfhbUserProps></usr>",
         '<usr><rfhbUserProps>[["a","\\u0000"]]</rfhbUserProps></usr>',
         '<usr><rfhbUserProps>[["a","\\ud800"]]</rfhbUserProps></usr>',
@@ -171,14 +174,13 @@ def test_a_property_beside_groups_and_other_properties_counts(facts: Any) -> Non
 @pytest.mark.parametrize(
     ("properties", "pairs"),
     [
-        ({"content_type": "\r\n"}, ("rfhbContentTypeHex", "0d0a")),
         ({"content_type": "\U0001f600"}, ("rfhbContentTypeHex", "f09f9880")),
         ({"content_type": ""}, ("rfhbContentType", "")),
-        ({"response_topic": "a\ufffe"}, ("rfhbRespTopicHex", "61efbfbe")),
+        ({"response_topic": "a\U00010000"}, ("rfhbRespTopicHex", "61f0908080")),
         ({"correlation_data": b""}, ("rfhbCorrel", "")),
         (
-            {"user_properties": (('\x01\x7f"\\<&>', "\U0001f600\u20ac"), ("", ""))},
-            ("rfhbUserProps", '[["\\u0001\\u007f\\"\\\\<&>","\\ud83d\\ude00\u20ac"],["",""]]'),
+            {"user_properties": (('"\\<&>', "\U0001f600\u20ac"), ("", ""))},
+            ("rfhbUserProps", '[["\\"\\\\<&>","\\ud83d\\ude00\u20ac"],["",""]]'),
         ),
     ],
 )
