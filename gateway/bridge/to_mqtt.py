@@ -20,7 +20,7 @@ from typing import Final
 from gateway.audit_trail.notes import NoteKind, with_level
 from gateway.bridge.counts import Counts
 from gateway.bridge.dead_letters import put_dead_letter
-from gateway.bridge.delivered_header import header_with_properties, is_own
+from gateway.bridge.delivered_header import header_with_properties, is_own, is_small_enough
 from gateway.bridge.flows import Flow, InFlight, StoredFlow, flow_of, forget_flow, note_answer, start_flow
 from gateway.bridge.origin import exchange_of
 from gateway.bridge.publications import Publication, Publications
@@ -169,19 +169,8 @@ class ToMqtt:
         """Whether each PUBLISH of a publication to a connected client is as small as the client wants it."""
         if session.level < _FIRST_LEVEL_WITH_PROPERTIES:
             return True
-        assert session.link is not None
         longest = max(publication.topics, key=len, default="")
-        header = header_with_properties(
-            session,
-            publication,
-            message,
-            longest,
-            qos=1,
-            duplicate=False,
-            packet_identifier=1,
-            now_us=self._engine.now_us(),
-        )
-        return header is not None
+        return is_small_enough(session, publication, message, longest, now_us=self._engine.now_us())
 
     def _packet(
         self,
