@@ -85,6 +85,7 @@ class MqttSettings(MqttLimits):
     versions: MqttVersions = Field(
         default=("3.1", "3.1.1"), description='versions of MQTT that may connect: "3.1", "3.1.1", "5"'
     )
+
     @property
     def levels(self) -> frozenset[int]:
         """The protocol levels of `versions`, as a CONNECT says them."""
@@ -143,11 +144,17 @@ class AuditSettings(Table):
     )
     digest_target: str = Field(default="", description="target whose queue manager gets a copy of each digest")
     digest_queue: MqName | Literal[""] = Field(default="", description="queue there that digests are put on")
-    compress_after_hours: int = Field(
-        default=24, ge=0, description="hours after which a closed file of the trail is compressed; 0: never"
+    compress_after_hours: float = Field(
+        default=24.0,
+        ge=0,
+        allow_inf_nan=False,
+        description="hours after which a closed file of the trail is compressed; 0: never",
     )
-    keep_days: int = Field(
-        default=0, ge=0, description="days after which a file of the trail is removed, once it is copied; 0: never"
+    keep_days: float = Field(
+        default=0.0,
+        ge=0,
+        allow_inf_nan=False,
+        description="days after which a file of the trail is removed, once it is copied; 0: never",
     )
     low_space_bytes: int = Field(
         default=268_435_456,

@@ -349,6 +349,7 @@ def test_anonymous_clients_are_allowed_while_no_password_file_is_named(
         ('copy_folder = "var/copy"', "audit.copy_folder: 'var/copy' is in the data folder"),
         ('personal_data = "hashed"', "audit.personal_data: must be 'plain' or 'keyed'"),
         ("keep_days = -1", "audit.keep_days: must be greater than or equal to 0"),
+        ("compress_after_hours = inf", "audit.compress_after_hours: must be a finite number"),
     ],
 )
 def test_a_trail_that_goes_nowhere_is_an_error_that_names_the_key(load, audit: str, complaint: str) -> None:
