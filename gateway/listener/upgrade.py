@@ -101,7 +101,11 @@ class Upgrades:
             compress=False,
             max_msg_size=self._rules.maximum_message_bytes,
         )
-        await websocket.prepare(request)
+        try:
+            await websocket.prepare(request)
+        except web.HTTPException as refused:
+            refused.force_close()
+            raise
         if request.transport is not None:
             await WebSocketLink(self._listener, websocket, request.transport, proxied).serve()
         return websocket
