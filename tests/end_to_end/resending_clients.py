@@ -27,7 +27,7 @@ def _packet(first_byte: int, body: bytes) -> bytes:
     return bytes((first_byte,)) + encoded + bytes((length,)) + body
 
 
-class _Connection:
+class Connection:
     """A persistent session's connection, cut into packets."""
 
     def __init__(self, port: int) -> None:
@@ -92,11 +92,20 @@ class ResendingClient(threading.Thread, ABC):
         self.connections = 0
         self.error: BaseException | None = None
         self._pause = threading.Event()
+        self._is_stopped = False
+        self._socket: socket.socket | None = None
+
+    def stop(self) -> None:
+        """It loses its connection, and does not come back."""
+        self._is_stopped = True
+        if self._socket is not None:
+            with contextlib.suppress(OSError):
+                self._socket.shutdown(socket.SHUT_RDWR)
 
     def run(self) -> None:
         deadline = time.monotonic() + 10 * PATIENCE_S
         try:
-            while not self.is_done():
+            while not (self.is_done() or self._is_stopped):
                 assert time.monotonic() < deadline, "the time is over"
                 self._one_connection()
         except BaseException as error:
@@ -105,11 +114,12 @@ class ResendingClient(threading.Thread, ABC):
 
     def _one_connection(self) -> None:
         try:
-            connection = _Connection(self.port)
+            connection = Connection(self.port)
         except ConnectionError:
             self._pause.wait(0.02)  # the gateway is down; nobody tells when it is back
             return
         with connection, contextlib.suppress(ConnectionError):
+            self._socket = connection.socket
             connection.connect(self.client)
             self.connections += 1
             self.connected(connection)
@@ -122,10 +132,10 @@ class ResendingClient(threading.Thread, ABC):
     def is_done(self) -> bool: ...
 
     @abstractmethod
-    def connected(self, connection: _Connection) -> None: ...
+    def connected(self, connection: Connection) -> None: ...
 
     @abstractmethod
-    def received(self, connection: _Connection, packets: list[bytes]) -> None: ...
+    def received(self, connection: Connection, packets: list[bytes]) -> None: ...
 
 
 class Publisher(ResendingClient):
@@ -145,7 +155,7 @@ class Publisher(ResendingClient):
     def is_done(self) -> bool:
         return not self.waiting and not self.in_flight
 
-    def connected(self, connection: _Connection) -> None:
+    def connected(self, connection: Connection) -> None:
         repeats = [
             _packet(_PUBREL, identifier.to_bytes(2, "big")) if is_received else self._publish(identifier, 0x08)
             for identifier, (_, _, is_received) in self.in_flight.items()
@@ -153,7 +163,7 @@ class Publisher(ResendingClient):
         connection.send(b"".join(repeats))
         self._fill(connection)
 
-    def received(self, connection: _Connection, packets: list[bytes]) -> None:
+    def received(self, connection: Connection, packets: list[bytes]) -> None:
         answers = []
         for packet in packets:
             identifier = int.from_bytes(packet[2:4], "big")
@@ -169,7 +179,7 @@ class Publisher(ResendingClient):
         connection.send(b"".join(answers))
         self._fill(connection)
 
-    def _fill(self, connection: _Connection) -> None:
+    def _fill(self, connection: Connection) -> None:
         new = []
         while self.waiting and len(self.in_flight) < self.WINDOW:
             self._identifier = self._identifier % 65_535 + 1
@@ -203,11 +213,11 @@ class Subscriber(ResendingClient):
     def is_done(self) -> bool:
         return self._saw_last and not self._held
 
-    def connected(self, connection: _Connection) -> None:
+    def connected(self, connection: Connection) -> None:
         if not self.subscribed.is_set():
             connection.send(_packet(0x82, b"\x00\x01" + _field(self._topic_filter) + b"\x02"))
 
-    def received(self, connection: _Connection, packets: list[bytes]) -> None:
+    def received(self, connection: Connection, packets: list[bytes]) -> None:
         answers = []
         for packet in packets:
             if packet[0] == 0x90:

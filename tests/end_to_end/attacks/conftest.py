@@ -1,0 +1,46 @@
+"""A gateway that is attacked, and how far the attacks go."""
+
+import resource
+from collections.abc import Callable, Iterator
+from typing import Final
+
+import pytest
+
+from tests.end_to_end.gateway_process import Gateway
+
+#: Descriptors that the longest attack needs here and in the gateway, which inherits the limit.
+_DESCRIPTORS: Final = 12_000
+#: Limits small enough to be reached soon; what is not here has its default.
+CONFIGURATION: Final = """
+[mqtt]
+versions = ["3.1", "3.1.1", "5"]
+connect_timeout_s = 2
+maximum_retained_messages = 300
+maximum_subscriptions = 500
+maximum_sessions = 6_000
+maximum_held_bytes = 8_388_608
+"""
+
+Scale = Callable[[int, int], int]
+
+
+@pytest.fixture(scope="session")
+def attacked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    """One gateway for all attacks: none may hurt it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _DESCRIPTORS)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))
+    folder = tmp_path_factory.mktemp("attacks")
+    configuration = folder / "rfhbridge.toml"
+    configuration.write_text(CONFIGURATION)
+    gateway = Gateway(folder / "data", "--config", str(configuration)).start()
+    yield gateway
+    assert gateway.stop() == 0, gateway.log
+    assert "Traceback" not in gateway.log, gateway.log
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.fixture
+def scale(proof_scale: str) -> Scale:
+    """The first number in a short proof, the second in a full one."""
+    return lambda short, full: full if proof_scale == "full" else short
