@@ -144,7 +144,7 @@ class Daemon:
         await server.start()
         try:
             opened = await listeners.start()
-            http = await self._start_http(engine)
+            http = await self._start_http(engine, bridge, listeners)
         except ConfigurationError:
             self._exit_code = 1
             await listeners.stop()
@@ -170,15 +170,27 @@ class Daemon:
         await server.stop()
         return self._exit_code
 
-    async def _start_http(self, engine: Engine) -> "HttpServer | None":
+    async def _start_http(self, engine: Engine, bridge: Bridge, listeners: Listeners) -> "HttpServer | None":
         settings = self._settings.http
         if not settings.enabled:
             return None
-        from gateway.operations.http import HttpServer  # a gateway without HTTP does not load aiohttp
+        from gateway.metrics import GatewayCollector, MetricsPage  # a gateway without HTTP loads neither these
+        from gateway.operations.http import HttpServer  # nor aiohttp
 
+        assert self._broker is not None
+        assert self._channels is not None
+        collector = GatewayCollector(
+            engine,
+            bridge,
+            self._broker,
+            listeners,
+            subscriber_queue=engine.queue(self._settings.subscribe.queue),
+            targets=self._channels.targets.values(),
+        )
         server = HttpServer(
             maximum_request_bytes=settings.maximum_request_bytes,
             is_ready=lambda: self._is_ready(engine),
+            metrics=MetricsPage(collector).page,
         )
         try:
             await server.start(settings.address.host, settings.address.port)

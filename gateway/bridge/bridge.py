@@ -95,7 +95,7 @@ class Bridge:
         traffic: Traffic,
     ) -> None:
         self._engine = engine
-        self._sessions = sessions
+        self.sessions = sessions
         self._to_mq = to_mq
         self._to_mqtt = to_mqtt
         self._replies = replies
@@ -144,12 +144,12 @@ class Bridge:
 
     def load(self) -> None:
         """Takes up every session of the store; connections that died with the gateway end now, wills included."""
-        self._sessions.load()
+        self.sessions.load()
         self._groups.load()
-        self._to_mq.load(self._sessions)
+        self._to_mq.load(self.sessions)
         self._to_mqtt.load()
         self._shared.load()
-        for session in self._sessions:
+        for session in self.sessions:
             self._registrations.restore(session, session.subscriptions)
             self._endings.restore(session)
         self._registrations.reconcile()
@@ -250,7 +250,7 @@ class Bridge:
 
     def users_changed(self, users: frozenset[str]) -> None:
         """Closes the connections of users who must show their password again, or are no users any more."""
-        for session in self._sessions:
+        for session in self.sessions:
             link = session.link or session.pending_link
             if link is not None and session.user in users:
                 link.close("the user's line in the password file has changed or gone", ReasonCode.NOT_AUTHORIZED)
@@ -261,7 +261,7 @@ class Bridge:
 
     def access_changed(self) -> None:
         """Other rules hold: every session's rights are decided anew, when they are needed."""
-        for session in self._sessions:
+        for session in self.sessions:
             session.forget_access()
 
     # -- from the operator (client_commands) ---------------------------------------------------------------------------
@@ -320,8 +320,8 @@ class Bridge:
 
     def _connect(self, link: MqttLink, event: ConnectReceived, user: str | None) -> None:
         now_us = self._engine.now_us()
-        client = event.client_identifier or self._sessions.unused_client()
-        existing = self._sessions.get(client)
+        client = event.client_identifier or self.sessions.unused_client()
+        existing = self.sessions.get(client)
         if existing is not None and not self._login.may_have_session(user, existing.user):
             self._refuse_connect(link, client, _OF_ANOTHER_USER)
             return
@@ -332,13 +332,13 @@ class Bridge:
         unit = self._engine.begin()
         if existing is not None:
             existing = self._take_over(unit, existing, event.clean_session, now_us)
-        session = existing or self._sessions.create(client, level=event.level, clean_session=expiry_s == 0)
+        session = existing or self.sessions.create(client, level=event.level, clean_session=expiry_s == 0)
         session.expire_after(expiry_s)
-        self._sessions.give(session, user)
+        self.sessions.give(session, user)
         session.level, session.will, session.connected = event.level, event.will, True
         session.pending_link = link
         link.session = session
-        self._sessions.save(unit, session)
+        self.sessions.save(unit, session)
         self._endings.note(unit, session, "opened" if existing is None else "resumed", now_us)
         session_present = existing is not None and event.level >= _FIRST_LEVEL_WITH_FAILURE
         told = ConnackProperties()

@@ -186,9 +186,9 @@ class ConversionSettings(Table):
 
 
 class HttpSettings(Table):
-    """Conversion over HTTP. It has no passwords: whoever reaches the port may use it."""
+    """Conversion, health and metrics over HTTP. It has no passwords: whoever reaches the port may use it."""
 
-    enabled: bool = Field(default=False, description="whether messages can be converted over HTTP")
+    enabled: bool = Field(default=False, description="whether there is HTTP: conversion, /health and /metrics")
     listen: ListenText = Field(
         default="127.0.0.1:8080", description="address of the HTTP server, HOST:PORT or [IPV6]:PORT"
     )

@@ -41,6 +41,33 @@ class Limit(StrEnum):
     SLOW_READER = "slow_reader"
 
 
+#: What a client of MQTT 5 is told at each limit; who has sent no CONNECT is told nothing.
+REASONS: Final = {
+    Limit.CONNECTIONS: (ReasonCode.QUOTA_EXCEEDED,),
+    Limit.CONNECTIONS_OF_LISTENER: (ReasonCode.QUOTA_EXCEEDED,),
+    Limit.CONNECTIONS_PER_USER: (ReasonCode.QUOTA_EXCEEDED,),
+    Limit.CONNECTIONS_PER_ADDRESS: (ReasonCode.QUOTA_EXCEEDED,),
+    Limit.WAITING_CONNECTIONS: (ReasonCode.SERVER_BUSY,),
+    Limit.CONNECTION_RATE: (ReasonCode.CONNECTION_RATE_EXCEEDED,),
+    Limit.CONNECTION_RATE_PER_ADDRESS: (ReasonCode.CONNECTION_RATE_EXCEEDED,),
+    Limit.CONNECT_TIMEOUT: (ReasonCode.MAXIMUM_CONNECT_TIME,),
+    Limit.PACKET_BYTES: (ReasonCode.PACKET_TOO_LARGE,),
+    Limit.RECEIVE_MAXIMUM: (ReasonCode.RECEIVE_MAXIMUM_EXCEEDED,),
+    Limit.TOPIC_ALIASES: (ReasonCode.TOPIC_ALIAS_INVALID,),
+    Limit.HELD_BYTES: (ReasonCode.QUOTA_EXCEEDED,),
+    Limit.TOPIC_BYTES: (ReasonCode.TOPIC_NAME_INVALID, ReasonCode.TOPIC_FILTER_INVALID),
+    Limit.TOPIC_LEVELS: (ReasonCode.TOPIC_NAME_INVALID, ReasonCode.TOPIC_FILTER_INVALID),
+    Limit.SUBSCRIPTIONS: (ReasonCode.QUOTA_EXCEEDED,),
+    Limit.SESSIONS: (ReasonCode.QUOTA_EXCEEDED,),
+    Limit.QUEUED_MESSAGES: (ReasonCode.QUOTA_EXCEEDED,),
+    Limit.QUEUED_BYTES: (ReasonCode.QUOTA_EXCEEDED,),
+    Limit.QUEUED_AGE: (ReasonCode.QUOTA_EXCEEDED,),
+    Limit.RETAINED_MESSAGES: (ReasonCode.QUOTA_EXCEEDED,),
+    Limit.UNSENT_BYTES_IN_ALL: (ReasonCode.QUOTA_EXCEEDED,),
+    Limit.SLOW_READER: (ReasonCode.QUOTA_EXCEEDED,),
+}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitReached:
     """Why something is refused: the limit, what a client of MQTT 5 is told, and the words for the log."""

@@ -1,7 +1,8 @@
-"""Conversion over HTTP: message bytes in, message bytes out, or JSON with the report. Off unless it is configured.
+"""HTTP: conversion, message bytes in and out or JSON with the report; health; metrics. Off unless it is configured.
 
     POST /convert?to=mqrfh2     the message, headers first, as the body; mode, format, ccsid, encoding where known
     GET  /health                200 while the gateway serves; 503 while it stops, its store has failed or space is short
+    GET  /metrics               the metrics of the gateway, as Prometheus reads them (gateway/metrics.py)
     GET  /openapi.json          the description of all this (openapi.json beside this module)
 
 Nothing is stored and nothing audited. Every error is JSON: reason_code, reason_name, offset, parameter, hint; 4xx is
@@ -33,15 +34,18 @@ SHUTDOWN_S: Final = 0.5
 
 _BYTES: Final = "application/octet-stream"
 _JSON: Final = "application/json"
+#: The page of metrics and its media type, by what a header Accept asks for.
+Metrics = Callable[[str], tuple[bytes, str]]
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class HttpServer:
     """The HTTP server of a gateway. `is_ready` says whether the gateway serves."""
 
-    def __init__(self, *, maximum_request_bytes: int, is_ready: Callable[[], bool]) -> None:
+    def __init__(self, *, maximum_request_bytes: int, is_ready: Callable[[], bool], metrics: Metrics) -> None:
         self._maximum_request_bytes = maximum_request_bytes
         self._is_ready = is_ready
+        self._metrics = metrics
         self._description = files("gateway.operations").joinpath("openapi.json").read_bytes()
         self._large = ThreadPoolExecutor(max_workers=1, thread_name_prefix="convert")
         self._runner: web.AppRunner | None = None
@@ -51,6 +55,7 @@ class HttpServer:
         application = web.Application(client_max_size=self._maximum_request_bytes, middlewares=[_errors_as_json])
         application.router.add_post("/convert", self._convert)
         application.router.add_get("/health", self._health)
+        application.router.add_get("/metrics", self._show_metrics)
         application.router.add_get("/openapi.json", self._openapi)
         runner = web.AppRunner(application, access_log=None, shutdown_timeout=SHUTDOWN_S)
         await runner.setup()
@@ -87,6 +92,10 @@ class HttpServer:
     async def _health(self, _request: web.Request) -> web.StreamResponse:
         ready = self._is_ready()
         return web.json_response({"live": True, "ready": ready}, status=200 if ready else 503)
+
+    async def _show_metrics(self, request: web.Request) -> web.StreamResponse:
+        page, content_type = self._metrics(request.headers.get("Accept", ""))
+        return web.Response(body=page, headers={"Content-Type": content_type})
 
     async def _openapi(self, _request: web.Request) -> web.StreamResponse:
         return web.Response(body=self._description, content_type=_JSON)

@@ -35,6 +35,11 @@ PUBLISH_2 = mqrfh2("<psc><Command>Publish</Command><Topic>a/b</Topic></psc>")
 NAMED = mqrfh("MQPSCommand RegSub MQPSTopic a MQPSSubName pump")
 
 
+def no_metrics(accept: str) -> tuple[bytes, str]:
+    """The page of a gateway that counts nothing; its own test is tests/gateway/test_metrics.py."""
+    return b"# " + accept.encode() + b"\n", "text/plain; charset=utf-8"
+
+
 class Answer:
     """A response, held against the OpenAPI document before a test sees it."""
 
@@ -71,7 +76,7 @@ def ask() -> Request:
 
 def _with_server(use: Callable[[aiohttp.ClientSession, str], Awaitable[Answer]], *, is_ready: bool = True) -> Answer:
     async def run() -> Answer:
-        server = HttpServer(maximum_request_bytes=MAXIMUM_BYTES, is_ready=lambda: is_ready)
+        server = HttpServer(maximum_request_bytes=MAXIMUM_BYTES, is_ready=lambda: is_ready, metrics=no_metrics)
         port = await server.start("127.0.0.1", 0)
         try:
             async with aiohttp.ClientSession() as session:
@@ -295,8 +300,8 @@ def test_health_says_whether_the_gateway_serves(ask: Request, is_ready: bool, st
 
 def test_port_that_is_taken_is_an_error_and_leaves_nothing_behind() -> None:
     async def run() -> None:
-        first = HttpServer(maximum_request_bytes=1, is_ready=lambda: True)
-        second = HttpServer(maximum_request_bytes=1, is_ready=lambda: True)
+        first = HttpServer(maximum_request_bytes=1, is_ready=lambda: True, metrics=no_metrics)
+        second = HttpServer(maximum_request_bytes=1, is_ready=lambda: True, metrics=no_metrics)
         port = await first.start("127.0.0.1", 0)
         try:
             with pytest.raises(OSError, match="in use"):

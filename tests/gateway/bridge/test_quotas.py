@@ -1,0 +1,263 @@
+"""Each limit that the bridge knows, and the answer of each protocol level; others feel nothing, and it is counted."""
+
+import pytest
+
+from gateway.audit_trail.notes import NoteKind
+from gateway.config.limits import MqttLimits
+from gateway.limits.limit import Limit
+from gateway.mqtt.connection import Connection
+from gateway.mqtt.reason_codes import ReasonCode
+from tests.gateway.bridge.conftest import FakeLink, NewWorld, World, publish_packet, written
+
+CONNECTS = {
+    3: "10 12 0006 'MQIsdp' 03 02 0000 0004 'self'",
+    4: "10 10 0004 'MQTT' 04 02 0000 0004 'self'",
+    5: "10 11 0004 'MQTT' 05 02 0000 00 0004 'self'",
+}
+#: CONNECT of a session that stays: not clean, at level 5 with an expiry of an hour.
+KEPT = {
+    3: "10 12 0006 'MQIsdp' 03 00 0000 0004 '{0}'",
+    4: "10 10 0004 'MQTT' 04 00 0000 0004 '{0}'",
+    5: "10 16 0004 'MQTT' 05 02 0000 05 11 00000E10 0004 '{0}'",
+}
+QUOTA_EXCEEDED = ReasonCode.QUOTA_EXCEEDED
+UNAVAILABLE = written("20 02 00 03")
+
+
+def limited(new_world: NewWorld, **limits: int) -> World:
+    return new_world(limits=MqttLimits.model_validate(limits))
+
+
+def connected(world: World, level: int, packet: str = "") -> FakeLink:
+    link = FakeLink()
+    world.receive(link, packet or CONNECTS[level])
+    link.taken()
+    return link
+
+
+def publish(world: World, link: FakeLink, first_byte: int, topic: bytes, payload: bytes = b"x") -> bytes:
+    """Sends a PUBLISH with packet identifier 1; returns what comes back."""
+    packet = publish_packet(first_byte, topic, payload)
+    if link.connection.level == 5:
+        behind = 2 + len(topic) + (2 if first_byte & 6 else 0)
+        header, body = packet[: -behind - len(payload)], packet[-behind - len(payload) :]
+        packet = header[:1] + bytes((header[1] + 1,)) + body[:behind] + b"\0" + body[behind:]
+    world.bridge.receive(link, packet)
+    world.run()
+    return link.taken()
+
+
+def others_feel_nothing(world: World) -> None:
+    other = world.connect("good")
+    world.receive(other, "32 07 0003 'a/b' 0001")
+    assert other.taken() == written("40 02 0001")
+    assert other.is_open
+
+
+# -- topics ------------------------------------------------------------------------------------------------------------
+
+TOO_LONG = [(b"a" * 21, Limit.TOPIC_BYTES), (b"a/b/c/d/e", Limit.TOPIC_LEVELS)]
+
+
+@pytest.mark.parametrize(("topic", "limit"), TOO_LONG)
+@pytest.mark.parametrize("first_byte", [0x30, 0x32, 0x34])
+@pytest.mark.parametrize("level", [3, 4, 5])
+def test_a_publish_on_a_topic_that_is_too_long_is_refused(
+    new_world: NewWorld, level: int, first_byte: int, topic: bytes, limit: Limit
+) -> None:
+    world = limited(new_world, maximum_topic_bytes=20, maximum_topic_levels=4)
+    link = connected(world, level)
+    expected = {0x30: "E0 01 90", 0x32: "40 03 0001 90", 0x34: "50 03 0001 90"}[first_byte] if level == 5 else ""
+    assert publish(world, link, first_byte, topic) == written(expected)
+    assert link.is_open == (level == 5 and first_byte > 0x30)
+    assert world.refusals.totals == {(limit, ReasonCode.TOPIC_NAME_INVALID): 1}
+    others_feel_nothing(world)
+
+
+@pytest.mark.parametrize(("topic_filter", "limit"), TOO_LONG)
+@pytest.mark.parametrize(("level", "code"), [(4, "80"), (5, "8F")])
+def test_a_filter_that_is_too_long_is_refused_in_the_suback(
+    new_world: NewWorld, level: int, code: str, topic_filter: bytes, limit: Limit
+) -> None:
+    world = limited(new_world, maximum_topic_bytes=20, maximum_topic_levels=4)
+    link = connected(world, level)
+    properties = "00" if level == 5 else ""
+    body = written(f"0001 {properties}") + len(topic_filter).to_bytes(2, "big") + topic_filter + b"\1"
+    world.bridge.receive(link, bytes((0x82, len(body))) + body)
+    world.run()
+    assert link.taken() == written(f"90 04 0001 00 {code}" if level == 5 else f"90 03 0001 {code}")
+    assert world.refusals.totals == {(limit, ReasonCode.TOPIC_FILTER_INVALID): 1}
+
+
+@pytest.mark.parametrize(("level", "answer"), [(3, ""), (4, ""), (5, "20 03 00 90 00")])
+def test_a_will_on_a_topic_that_is_too_long_is_refused_with_its_connect(
+    new_world: NewWorld, level: int, answer: str
+) -> None:
+    world = limited(new_world, maximum_topic_levels=2)
+    name = {3: "0006 'MQIsdp' 03", 4: "0004 'MQTT' 04", 5: "0004 'MQTT' 05"}[level]
+    none = "00" if level == 5 else ""
+    body = written(f"{name} 06 0000 {none} 0004 'self' {none} 0005 'a/b/c' 0001 'W'")
+    link = FakeLink()
+    world.bridge.receive(link, bytes((0x10, len(body))) + body)
+    world.run()
+    assert (link.is_open, link.taken()) == (False, written(answer))
+    assert world.sessions.get("self") is None
+
+
+# -- subscriptions and sessions ----------------------------------------------------------------------------------------
+
+
+def test_filters_past_the_limit_of_a_session_have_the_code_of_level_5(new_world: NewWorld) -> None:
+    world = limited(new_world, maximum_subscriptions=1)
+    link = connected(world, 5)
+    world.receive(link, "82 0B 0001 00 0001 'a' 01 0001 'b' 01")
+    assert link.taken() == written("90 05 0001 00 01 97")
+    world.receive(link, "82 07 0002 00 0001 'a' 01")
+    assert link.taken() == written("90 04 0002 00 01")
+    assert world.refusals.totals == {(Limit.SUBSCRIPTIONS, QUOTA_EXCEEDED): 1}
+
+
+@pytest.mark.parametrize(("level", "answer"), [(3, UNAVAILABLE), (4, UNAVAILABLE), (5, written("20 03 00 97 00"))])
+def test_a_session_too_many_that_would_stay_is_refused(new_world: NewWorld, level: int, answer: bytes) -> None:
+    """One that ends with its connection is not: connections are limited themselves."""
+    world = limited(new_world, maximum_sessions=2)
+    for name in ("one1", "two2"):
+        world.lose(connected(world, level, KEPT[level].format(name)))
+    link = FakeLink()
+    world.receive(link, KEPT[level].format("thr3"))
+    assert (link.is_open, link.taken()) == (False, answer)
+    assert world.sessions.get("thr3") is None
+    assert connected(world, level).is_open
+    assert connected(world, level, KEPT[level].format("one1")).is_open
+    assert world.refusals.totals == {(Limit.SESSIONS, QUOTA_EXCEEDED): 1}
+    others_feel_nothing(world)
+
+
+def test_a_clean_session_is_no_way_around_the_limit_of_sessions(new_world: NewWorld) -> None:
+    world = limited(new_world, maximum_sessions=1)
+    world.lose(connected(world, 4, KEPT[4].format("one1")))
+    clean = connected(world, 4)
+    link = FakeLink()
+    world.receive(link, KEPT[4].format("self"))
+    assert link.taken() == UNAVAILABLE
+    assert clean.is_open
+
+
+# -- connections -------------------------------------------------------------------------------------------------------
+
+
+class Visitor(FakeLink):
+    address = "192.0.2.7"
+
+
+@pytest.mark.parametrize(("level", "answer"), [(3, UNAVAILABLE), (4, UNAVAILABLE), (5, written("20 03 00 97 00"))])
+def test_a_connection_too_many_is_told_so_when_its_connect_has_come(
+    new_world: NewWorld, level: int, answer: bytes
+) -> None:
+    world = limited(new_world, maximum_connections=1)
+    first, second = Visitor(), Visitor()
+    world.admission.admit(first)
+    world.admission.admit(second)
+    world.receive(first, CONNECTS[4].replace("self", "else"))
+    first.taken()
+    world.receive(second, CONNECTS[level], "C0 00")
+    assert (second.is_open, second.taken()) == (False, answer)
+    assert world.sessions.get("self") is None
+    world.receive(first, "C0 00")
+    assert first.taken() == written("D0 00")
+
+
+@pytest.mark.parametrize(("level", "answer"), [(3, UNAVAILABLE), (4, UNAVAILABLE), (5, written("20 03 00 9F 00"))])
+def test_connections_too_often_are_told_so(new_world: NewWorld, level: int, answer: bytes) -> None:
+    world = limited(new_world, connection_rate_per_address=1)
+    links = [Visitor() for _ in range(11)]
+    for link in links:
+        world.admission.admit(link)
+        world.receive(link, CONNECTS[level])
+    assert links[-1].taken() == answer
+    assert [link.reason for link in links if link.reason == ""] == [""]
+
+
+# -- in flight ---------------------------------------------------------------------------------------------------------
+
+
+def windowed() -> FakeLink:
+    link = FakeLink()
+    link.connection = Connection(levels=(5,), receive_maximum=2)
+    return link
+
+
+def test_the_receive_maximum_is_announced_and_answered_publishes_make_room(world: World) -> None:
+    link = windowed()
+    world.receive(link, CONNECTS[5])
+    assert link.taken() == written("20 06 00 00 03 21 0002")
+    for number in range(1, 6):
+        world.receive(link, f"32 07 0001 'a' {number:04X} 00 'x'", f"34 07 0001 'a' {number + 9:04X} 00 'x'")
+        world.receive(link, f"62 02 {number + 9:04X}")
+        assert link.taken() == written(f"40 02 {number:04X} 50 02 {number + 9:04X} 70 02 {number + 9:04X}")
+    assert link.is_open
+
+
+def test_more_than_the_receive_maximum_ends_the_connection(world: World) -> None:
+    link = windowed()
+    world.receive(link, CONNECTS[5])
+    link.taken()
+    world.receive(link, *(f"34 07 0001 'a' {number:04X} 00 'x'" for number in (1, 2, 3)))
+    assert not link.is_open
+    assert link.taken().endswith(written("E0 01 93"))
+    assert world.refusals.totals == {(Limit.RECEIVE_MAXIMUM, ReasonCode.RECEIVE_MAXIMUM_EXCEEDED): 1}
+
+
+def test_publishes_whose_commit_is_under_way_are_not_answered_yet(world: World) -> None:
+    link = windowed()
+    world.receive(link, CONNECTS[5])
+    link.taken()
+    world.commits_are_held = True
+    for number in (1, 2, 3):
+        world.receive(link, f"32 07 0001 'a' {number:04X} 00 'x'")
+    assert (link.is_open, link.sent) == (False, written("E0 01 93"))
+
+
+def test_a_packet_that_is_too_large_ends_the_connection_and_is_counted(world: World) -> None:
+    link = FakeLink()
+    link.connection = Connection(levels=(3, 4, 5), maximum_packet_bytes=40)
+    world.receive(link, CONNECTS[5])
+    link.taken()
+    world.receive(link, "32 FFFFFF7F")
+    assert (link.is_open, link.taken()) == (False, written("E0 01 95"))
+    assert world.refusals.totals == {(Limit.PACKET_BYTES, ReasonCode.PACKET_TOO_LARGE): 1}
+
+
+# -- retained ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("level", [3, 4, 5])
+@pytest.mark.parametrize("first_byte", [0x33, 0x35])
+def test_a_retained_message_too_many_is_refused(new_world: NewWorld, level: int, first_byte: int) -> None:
+    world = limited(new_world, maximum_retained_messages=2)
+    link = connected(world, level)
+    for topic in (b"a", b"b", b"a"):
+        assert publish(world, link, 0x33, topic) == written("40 02 0001")
+    answer = {0x33: "40 03 0001 97", 0x35: "50 03 0001 97"}[first_byte] if level == 5 else ""
+    assert publish(world, link, first_byte, b"c") == written(answer)
+    assert link.is_open == (level == 5)
+    assert world.refusals.totals == {(Limit.RETAINED_MESSAGES, QUOTA_EXCEEDED): 1}
+    others_feel_nothing(world)
+
+
+def test_deleting_and_replacing_what_is_retained_is_no_message_more(new_world: NewWorld) -> None:
+    world = limited(new_world, maximum_retained_messages=1)
+    link = connected(world, 4)
+    for topic, payload in ((b"a", b"1"), (b"b", b""), (b"a", b"2"), (b"a", b""), (b"b", b"3")):
+        assert publish(world, link, 0x33, topic, payload) == written("40 02 0001")
+    assert world.refusals.totals == {}
+
+
+def test_a_retained_message_too_many_of_qos_0_is_dropped_and_the_audit_hears_of_it(new_world: NewWorld) -> None:
+    world = limited(new_world, maximum_retained_messages=1)
+    link = connected(world, 4)
+    assert publish(world, link, 0x31, b"a") == publish(world, link, 0x31, b"b") == b""
+    assert link.is_open
+    world.engine.tick()
+    world.run()
+    assert [note[-1] for note in world.notes if note[0] == NoteKind.DROPPED] == ["there are 1 retained messages"]
