@@ -71,6 +71,7 @@ class NetworkLink:
             maximum_packet_bytes=listener.rules.maximum_packet_bytes,
             receive_maximum=listener.rules.receive_maximum,
             topic_alias_maximum=TOPIC_ALIASES,
+            maximum_keep_alive_s=listener.rules.maximum_keep_alive_s,
         )
         self.session: ClientSession | None = None
         self.outstanding = 0

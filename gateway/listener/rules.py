@@ -38,6 +38,7 @@ class ListenerRules:
     receive_maximum: int = UNLIMITED_RECEIVE_MAXIMUM
     maximum_unsent_bytes: int
     connect_timeout_s: float
+    maximum_keep_alive_s: int = 0
 
     @classmethod
     def of(cls, listener: ListenerSettings, settings: Settings) -> Self:
@@ -56,6 +57,7 @@ class ListenerRules:
             receive_maximum=mqtt.receive_maximum,
             maximum_unsent_bytes=mqtt.maximum_unsent_bytes,
             connect_timeout_s=mqtt.connect_timeout_s,
+            maximum_keep_alive_s=mqtt.maximum_keep_alive_s,
         )
 
 

@@ -55,12 +55,14 @@ class Connection(PacketReceiver):
     `maximum_packet_bytes` limits the remaining length of every packet, and at level 5 the packet as a whole.
     `levels`: the protocol levels that may connect; a CONNECT of any other is refused. `receive_maximum` and
     `topic_alias_maximum`: what level 5 is told, and held to. `outgoing_alias_maximum`: how many aliases we give at
-    most, whatever the client takes. `writer` makes the packets that leave.
+    most, whatever the client takes. `maximum_keep_alive_s`: the longest keep alive that a client of level 5 may have,
+    0 for every one, none included. `writer` makes the packets that leave.
     """
 
     __slots__ = (
         "_is_answered",
         "_levels",
+        "_maximum_keep_alive_s",
         "_maximum_packet_bytes",
         "_outgoing_alias_maximum",
         "_phase",
@@ -81,6 +83,7 @@ class Connection(PacketReceiver):
         receive_maximum: int = UNLIMITED_RECEIVE_MAXIMUM,
         topic_alias_maximum: int = 0,
         outgoing_alias_maximum: int = UNLIMITED_ALIASES,
+        maximum_keep_alive_s: int = 0,
     ) -> None:
         super().__init__(maximum_packet_bytes)
         self._maximum_packet_bytes = maximum_packet_bytes
@@ -88,6 +91,7 @@ class Connection(PacketReceiver):
         self._receive_maximum = receive_maximum
         self._topic_alias_maximum = topic_alias_maximum
         self._outgoing_alias_maximum = outgoing_alias_maximum
+        self._maximum_keep_alive_s = maximum_keep_alive_s
         self._phase = Phase.AWAIT_CONNECT
         self._waiting: bytearray | None = None
         self._is_answered = False
@@ -116,6 +120,8 @@ class Connection(PacketReceiver):
         `properties`: what the caller decides, of which levels 3 and 4 hear nothing: give them neither a server keep
         alive nor an assigned client identifier. b"": it is larger than the client takes; close (MQTT-3.1.2-24).
         """
+        if self._keep_alive_is_too_long():
+            properties = properties._replace(server_keep_alive_s=self._maximum_keep_alive_s)
         if properties.server_keep_alive_s is not None:
             self.keep_alive_s = properties.server_keep_alive_s
         limited = self._maximum_packet_bytes < MAXIMUM_REMAINING_LENGTH
@@ -124,7 +130,15 @@ class Connection(PacketReceiver):
             maximum_packet_bytes=self._maximum_packet_bytes if limited else 0,
             topic_alias_maximum=self._topic_alias_maximum,
         )
-        return self.writer.connack(session_present, ReasonCode.SUCCESS, announced)
+        made = self.writer.connack(session_present, ReasonCode.SUCCESS, announced)
+        self._is_answered = not made  # without CONNACK there is no DISCONNECT either (MQTT-3.14.0-1)
+        return made
+
+    def _keep_alive_is_too_long(self) -> bool:
+        """Whether the client must take ours (MQTT-3.1.2-21); before level 5 it cannot be told."""
+        has_properties = self._level is not None and self._level.has_properties
+        maximum_s = self._maximum_keep_alive_s
+        return has_properties and maximum_s > 0 and not 0 < self.keep_alive_s <= maximum_s
 
     def closing_packet(self, reason_code: int, properties: DisconnectProperties | None = None) -> bytes:
         """What to send before the connection is closed for this reason; b"" where nothing may be sent.

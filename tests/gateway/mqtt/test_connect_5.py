@@ -243,6 +243,32 @@ def test_connack_before_mqtt_5_has_its_two_bytes() -> None:
     assert connection.connack(True, ConnackProperties(reason_string="for level 5")) == bytes.fromhex("20 02 01 00")
 
 
+@pytest.mark.parametrize(
+    ("level", "asked", "told", "deadline_s"),
+    [(5, "0000", "13 000A", 15.0), (5, "000B", "13 000A", 15.0), (5, "000A", "", 15.0), (4, "000B", "", 16.5)],
+)
+def test_a_keep_alive_that_is_too_long_is_replaced_where_the_client_can_be_told(
+    level: int, asked: str, told: str, deadline_s: float
+) -> None:
+    connection = Connection(levels=(4, 5), maximum_keep_alive_s=10)
+    properties = "00" if level == 5 else ""
+    packet = bytes.fromhex(f"0004 4D515454 0{level} 02 {asked} {properties} 0002 6331")
+    connection.receive_data(bytes((0x10, len(packet))) + packet)
+    connection.attach(Session("c1", clean_session=True))
+    answer = connection.connack(False)
+    assert answer[5:] == bytes.fromhex(told)
+    assert connection.keep_alive_deadline(0.0) == deadline_s
+
+
+def test_a_client_that_cannot_take_connack_is_sent_nothing_at_all() -> None:
+    """MQTT-3.1.2-24 and MQTT-3.14.0-1."""
+    connection = _connection()
+    connection.receive_data(bytes.fromhex("10 14 0004 4D515454 05 02 003C 05 27 00000004 0002 6331"))
+    connection.attach(Session("c1", clean_session=True))
+    assert connection.connack(False) == b""
+    assert connection.closing_packet(ReasonCode.PACKET_TOO_LARGE) == b""
+
+
 def test_server_keep_alive_replaces_that_of_the_client() -> None:
     """MQTT-3.1.2-21, MQTT-3.2.2-21; without it the client's holds (MQTT-3.2.2-22, MQTT-3.1.2-22)."""
     connection = _connection()
