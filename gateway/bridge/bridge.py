@@ -44,7 +44,7 @@ from gateway.mqtt.events import (
     UnsubscribeReceived,
     Violated,
 )
-from gateway.mqtt.properties import NEVER_EXPIRES_S, ConnackProperties
+from gateway.mqtt.properties import ConnackProperties
 from gateway.mqtt.reason_codes import ReasonCode
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.unit_of_work import UnitOfWork
@@ -222,6 +222,11 @@ class Bridge:
         if link.session is not None:
             self._to_mqtt.deliver(link.session)
 
+    def repeat(self, link: MqttLink, after_us: int) -> None:
+        """At MQTT 3.1: what the client has left unanswered for so long is sent again."""
+        if link.session is not None and link.session.level < _FIRST_LEVEL_WITH_FAILURE:
+            self._to_mqtt.repeat_due(link.session, self._engine.now_us(), after_us)
+
     def tick(self) -> None:
         """Several times a second: late answers, what nobody waits for, and the audit's notes of acknowledgements."""
         now_us = self._engine.now_us()
@@ -325,7 +330,7 @@ class Bridge:
         if existing is not None and not self._login.may_have_session(user, existing.user):
             self._refuse_connect(link, client, _OF_ANOTHER_USER)
             return
-        expiry_s = _expiry_s(event)
+        expiry_s = event.session_expiry_s
         if reached := self._quotas.of_connect(link, event, user, existing, expiry_s):
             link.close(f"client {client!r} may not connect: {reached.text}", reached.reason_code)
             return
@@ -488,10 +493,3 @@ class Bridge:
 
     def _refusals(self, unit: UnitOfWork) -> None:
         self._replies.refused.update(unit.answered)
-
-
-def _expiry_s(event: ConnectReceived) -> int:
-    """How long the session outlives its connection; before level 5 not at all, or for ever."""
-    if event.level >= _FIRST_LEVEL_WITH_PROPERTIES:
-        return event.properties.session_expiry_s if event.properties is not None else 0
-    return 0 if event.clean_session else NEVER_EXPIRES_S

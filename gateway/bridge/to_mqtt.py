@@ -238,6 +238,11 @@ class ToMqtt:
         if overdue and session.link is not None:
             self._repeat(session, overdue)
 
+    def repeat_due(self, session: ClientSession, now_us: int, after_us: int) -> None:
+        """What the client has left unanswered for `after_us` on this connection."""
+        if session.link is not None and session.link.can_send:
+            self._repeat(session, session.mqtt.repeats_due(now_us, after_us))
+
     def _repeat(self, session: ClientSession, flows: Iterable[Outgoing]) -> None:
         assert session.link is not None
         unit = self._engine.begin()

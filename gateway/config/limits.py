@@ -76,6 +76,15 @@ class SessionLimits(Table):
         le=MAXIMUM_PACKET_IDENTIFIERS,
         description="PUBLISH packets of QoS 1 and 2 that a client of MQTT 5 may have unanswered; CONNACK says so",
     )
+    topic_alias_maximum: int = Field(
+        default=64, ge=0, le=65_535, description="topic aliases that a client of MQTT 5 may set; CONNACK says so"
+    )
+    maximum_keep_alive_s: int = Field(
+        default=0,
+        ge=0,
+        le=65_535,
+        description="longest keep-alive time of a client of MQTT 5, which CONNACK tells it; 0: its own",
+    )
     maximum_held_bytes: int = Field(
         default=67_108_864,
         ge=1,

@@ -138,6 +138,12 @@ class ListenerSettings(Table):
     maximum_connections: int = Field(
         default=0, ge=0, description="connections here at one time; 0: only the limit of [mqtt] for all listeners"
     )
+    repeat_after_s: float = Field(
+        default=0.0,
+        ge=0,
+        allow_inf_nan=False,
+        description="seconds after which MQTT 3.1 clients are sent again what they leave unanswered; 0: not at all",
+    )
     proxy_protocol: bool = Field(
         default=False,
         description="whether a load balancer sends the PROXY protocol, version 2; only it may reach the port then",

@@ -8,7 +8,7 @@ import asyncio
 import logging
 import math
 import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from gateway.access.login import Entrance
 from gateway.bridge.sessions import ClientSession
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from gateway.listener.rules import ListenerRules
 
 _log = logging.getLogger(__name__)
-
-#: Topic aliases that a client may set, our choice: as many as we give; a table of their names has at most 64 KiB.
-TOPIC_ALIASES: Final = 64
 
 
 class NetworkLink:
@@ -70,7 +67,8 @@ class NetworkLink:
             levels=listener.rules.levels,
             maximum_packet_bytes=listener.rules.maximum_packet_bytes,
             receive_maximum=listener.rules.receive_maximum,
-            topic_alias_maximum=TOPIC_ALIASES,
+            topic_alias_maximum=listener.rules.topic_alias_maximum,
+            maximum_keep_alive_s=listener.rules.maximum_keep_alive_s,
             maximum_keep_alive_s=listener.rules.maximum_keep_alive_s,
         )
         self.session: ClientSession | None = None

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 #: How long a closed connection may go on sending what was written before it is cut off, seconds.
 _LINGER_S: Final = 2.0
+_MICROSECONDS: Final = 1_000_000
 
 
 class _Port(Protocol):
@@ -127,6 +128,8 @@ class Listener:
             elif link.session is None and now_s > link.accepted_s + self.rules.connect_timeout_s:
                 self._admission.refusals.add(Limit.CONNECT_TIMEOUT, ReasonCode.MAXIMUM_CONNECT_TIME)
                 link.close("login took too long" if link.connection.level else "no CONNECT was received in time")
+            elif self.rules.repeat_after_s:
+                self.bridge.repeat(link, round(self.rules.repeat_after_s * _MICROSECONDS))
 
     # -- its end -------------------------------------------------------------------------------------------------------
 

@@ -23,7 +23,7 @@ class ListenerRules:
     """What holds for every connection of one listener.
 
     `allows_anonymous` None: as [access] says. `maximum_connections` 0: only the limit for all listeners together.
-    `websocket` None: MQTT stands on TCP or TLS itself.
+    `websocket` None: MQTT stands on TCP or TLS itself. `maximum_keep_alive_s`, `repeat_after_s` 0: none.
     """
 
     name: str = DEFAULT_LISTENER
@@ -36,6 +36,9 @@ class ListenerRules:
     maximum_connections: int = 0
     maximum_packet_bytes: int
     receive_maximum: int = UNLIMITED_RECEIVE_MAXIMUM
+    topic_alias_maximum: int = 0
+    maximum_keep_alive_s: int = 0
+    repeat_after_s: float = 0.0
     maximum_unsent_bytes: int
     connect_timeout_s: float
     maximum_keep_alive_s: int = 0
@@ -55,6 +58,9 @@ class ListenerRules:
             maximum_connections=listener.maximum_connections,
             maximum_packet_bytes=mqtt.maximum_packet_bytes,
             receive_maximum=mqtt.receive_maximum,
+            topic_alias_maximum=mqtt.topic_alias_maximum,
+            maximum_keep_alive_s=mqtt.maximum_keep_alive_s,
+            repeat_after_s=listener.repeat_after_s,
             maximum_unsent_bytes=mqtt.maximum_unsent_bytes,
             connect_timeout_s=mqtt.connect_timeout_s,
             maximum_keep_alive_s=mqtt.maximum_keep_alive_s,

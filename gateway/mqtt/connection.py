@@ -54,7 +54,8 @@ class Connection(PacketReceiver):
 
     `maximum_packet_bytes` limits the remaining length of every packet, and at level 5 the packet as a whole.
     `levels`: the protocol levels that may connect; a CONNECT of any other is refused. `receive_maximum` and
-    `topic_alias_maximum`: what level 5 is told, and held to. `outgoing_alias_maximum`: how many aliases we give at
+    `topic_alias_maximum`: what level 5 is told, and held to; so is `maximum_keep_alive_s` (0: none), where the client
+    asks for a longer time or for none. `outgoing_alias_maximum`: how many aliases we give at
     most, whatever the client takes. `maximum_keep_alive_s`: the longest keep alive that a client of level 5 may have,
     0 for every one, none included. `writer` makes the packets that leave.
     """
@@ -62,6 +63,7 @@ class Connection(PacketReceiver):
     __slots__ = (
         "_is_answered",
         "_levels",
+        "_maximum_keep_alive_s",
         "_maximum_keep_alive_s",
         "_maximum_packet_bytes",
         "_outgoing_alias_maximum",
@@ -82,6 +84,7 @@ class Connection(PacketReceiver):
         levels: Container[int] = BEFORE_MQTT_5,
         receive_maximum: int = UNLIMITED_RECEIVE_MAXIMUM,
         topic_alias_maximum: int = 0,
+        maximum_keep_alive_s: int = 0,
         outgoing_alias_maximum: int = UNLIMITED_ALIASES,
         maximum_keep_alive_s: int = 0,
     ) -> None:
@@ -90,6 +93,7 @@ class Connection(PacketReceiver):
         self._levels = levels
         self._receive_maximum = receive_maximum
         self._topic_alias_maximum = topic_alias_maximum
+        self._maximum_keep_alive_s = maximum_keep_alive_s
         self._outgoing_alias_maximum = outgoing_alias_maximum
         self._maximum_keep_alive_s = maximum_keep_alive_s
         self._phase = Phase.AWAIT_CONNECT
@@ -120,6 +124,8 @@ class Connection(PacketReceiver):
         `properties`: what the caller decides, of which levels 3 and 4 hear nothing: give them neither a server keep
         alive nor an assigned client identifier. b"": it is larger than the client takes; close (MQTT-3.1.2-24).
         """
+        if self._keep_alive_is_too_long():
+            properties = properties._replace(server_keep_alive_s=self._maximum_keep_alive_s)
         if self._keep_alive_is_too_long():
             properties = properties._replace(server_keep_alive_s=self._maximum_keep_alive_s)
         if properties.server_keep_alive_s is not None:
@@ -180,6 +186,11 @@ class Connection(PacketReceiver):
         if not self.keep_alive_s:
             return None
         return last_received_s + KEEP_ALIVE_FACTOR * self.keep_alive_s
+
+    def _keep_alive_is_too_long(self) -> bool:
+        longest_s = self._maximum_keep_alive_s
+        has_properties = self._level is not None and self._level.has_properties
+        return has_properties and longest_s > 0 and not 0 < self.keep_alive_s <= longest_s
 
     def receive_data(self, data: bytes) -> list[Event]:
         """Decode what the socket gave; between CONNECT and `attach` it is only kept, up to 1 MiB (then Violated)."""

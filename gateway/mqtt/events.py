@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from gateway.mqtt.errors import PeerError
 from gateway.mqtt.properties import (
+    NEVER_EXPIRES_S,
     AuthProperties,
     ConnackProperties,
     ConnectProperties,
@@ -21,6 +22,8 @@ from gateway.mqtt.properties import (
     UnsubscribeProperties,
     WillProperties,
 )
+
+_FIRST_LEVEL_WITH_PROPERTIES = 5
 
 
 class Will(NamedTuple):
@@ -49,6 +52,13 @@ class ConnectReceived(NamedTuple):
     user_name: str | None
     password: bytes | None
     properties: ConnectProperties | None = None
+
+    @property
+    def session_expiry_s(self) -> int:
+        """How long the session shall outlive its connection; before level 5 not at all, or for ever."""
+        if self.properties is not None:
+            return self.properties.session_expiry_s
+        return 0 if self.clean_session or self.level >= _FIRST_LEVEL_WITH_PROPERTIES else NEVER_EXPIRES_S
 
 
 class ConnectRefused(NamedTuple):

@@ -11,7 +11,7 @@ second unit of work; the caller moves it on when the commit has returned. `conne
 network connection (MQTT 3.1.1 sections 4.3 and 4.4).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -52,6 +52,8 @@ _FIRST_STATES = {1: OutgoingState.AWAIT_PUBACK, 2: OutgoingState.AWAIT_PUBREC}
 _REPEATED_STATES = (OutgoingState.AWAIT_PUBACK, OutgoingState.AWAIT_PUBREC, OutgoingState.AWAIT_PUBCOMP)
 _STATES_OF_QOS = {1: _REPEATED_STATES[:1], 2: _REPEATED_STATES[1:]}
 
+_NONE_SEEN: Mapping[int, tuple[Outgoing, OutgoingState, int]] = {}
+
 DeliveryEvent = DeliveryAcknowledged | DeliveryReceived | DeliveryCompleted
 
 
@@ -82,6 +84,7 @@ class Session:
         "_last_identifier",
         "_limit",
         "_overdue",
+        "_unanswered",
         "clean_session",
         "client_identifier",
         "held",
@@ -101,11 +104,14 @@ class Session:
         self._limit = maximum_in_flight
         #: Flows whose PUBLISH must be repeated on this connection when its window has room.
         self._overdue: dict[int, Outgoing] = {}
+        #: Flows that `repeats_due` has seen on this connection: in which state, and since when.
+        self._unanswered: Mapping[int, tuple[Outgoing, OutgoingState, int]] = _NONE_SEEN
 
     def begin_connection(self, receive_maximum: int) -> None:
         """The client is connected anew, and takes so many PUBLISHes unanswered (MQTT-3.3.4-9); `attach` calls it."""
         self._limit = min(self.maximum_in_flight, receive_maximum)
         self._overdue = {}
+        self._unanswered = _NONE_SEEN
         if receive_maximum < UNLIMITED_RECEIVE_MAXIMUM:
             publishes = [each for each in self.outgoing.values() if each.state in _REFUSALS.values()]
             self._overdue = {each.packet_identifier: each for each in publishes[receive_maximum:]}
@@ -179,6 +185,24 @@ class Session:
         for outgoing in due:
             del self._overdue[outgoing.packet_identifier]
         return tuple(outgoing for outgoing in due if outgoing.state in _REPEATED_STATES)
+
+    def repeats_due(self, now_us: int, after_us: int) -> tuple[Outgoing, ...]:
+        """Flows that have had no answer for `after_us`, on the clock of `now_us`; each is due once in that time.
+
+        Only for level 3 (MQTT 3.1 section 4.2): later standards repeat on a new connection alone (MQTT-4.4.0-1). The
+        time of a flow begins with the call that first sees it in its state, so call at short intervals.
+        """
+        seen, still, due = self._unanswered, dict[int, tuple[Outgoing, OutgoingState, int]](), list[Outgoing]()
+        for flow in self.unfinished():
+            before, state, since_us = seen.get(flow.packet_identifier, (flow, flow.state, now_us))
+            if before is not flow or state is not flow.state or since_us > now_us:
+                since_us = now_us
+            elif now_us - since_us >= after_us > 0:
+                due.append(flow)
+                since_us = now_us
+            still[flow.packet_identifier] = (flow, flow.state, since_us)
+        self._unanswered = still
+        return tuple(due)
 
     def note_publish(self, packet_identifier: int) -> bool:
         """Hold the identifier of a QoS 2 PUBLISH that arrived; False when it was held before, so it is a repeat."""

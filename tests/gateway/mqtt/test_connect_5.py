@@ -326,3 +326,28 @@ def test_refusal_may_name_another_server() -> None:
     connection.receive_data(bytes.fromhex(ACCEPTED["plain"][0]))
     answer = connection.closing_packet(ReasonCode.SERVER_MOVED, DisconnectProperties(server_reference="s"))
     assert answer == bytes.fromhex("20 07 00 9D 04 1C 0001 73")
+
+
+@pytest.mark.parametrize(
+    ("asked", "told", "kept_s"),
+    [("0000", "13 0078", 120), ("0079", "13 0078", 120), ("FFFF", "13 0078", 120), ("0078", "", 120), ("003C", "", 60)],
+)
+def test_keep_alive_that_is_too_long_is_replaced_and_told(asked: str, told: str, kept_s: int) -> None:
+    """Section 3.2.2.3.14."""
+    connection = Connection(levels=(5,), maximum_keep_alive_s=120)
+    connection.receive_data(bytes.fromhex(f"10 0F {MQTT} 02 {asked} 00 0002 6331"))
+    connection.attach(Session("c1", clean_session=True))
+    properties = bytes.fromhex(told)
+    assert connection.connack(False) == bytes((0x20, 3 + len(properties), 0, 0, len(properties))) + properties
+    assert connection.keep_alive_s == kept_s
+
+
+@pytest.mark.parametrize(
+    "connect", ["10 0E 0004 4D515454 04 02 FFFF 0002 6331", "10 10 0006 4D5149736470 03 02 FFFF 0002 6331"]
+)
+def test_keep_alive_before_level_5_is_the_clients_own(connect: str) -> None:
+    connection = Connection(levels=(3, 4), maximum_keep_alive_s=120)
+    connection.receive_data(bytes.fromhex(connect))
+    connection.attach(Session("c1", clean_session=True))
+    assert connection.connack(False) == bytes.fromhex("20 02 00 00")
+    assert connection.keep_alive_s == 65_535

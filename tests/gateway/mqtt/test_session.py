@@ -206,3 +206,50 @@ def test_identifier_of_a_refused_publish_is_free_again() -> None:
     assert session.note_publish(7)
     session.drop(7)
     assert session.note_publish(7)
+
+
+def test_flow_without_an_answer_is_due_again_after_each_interval() -> None:
+    """MQTT 3.1 section 4.2."""
+    session = _session()
+    session.start("one", 1)
+    assert session.repeats_due(10_000_000, 5_000_000) == ()
+    session.start("two", 2)
+    assert session.repeats_due(12_000_000, 5_000_000) == ()
+    assert [flow.token for flow in session.repeats_due(15_000_000, 5_000_000)] == ["one"]
+    assert [flow.token for flow in session.repeats_due(17_000_000, 5_000_000)] == ["two"]
+    assert [flow.token for flow in session.repeats_due(25_000_000, 5_000_000)] == ["one", "two"]
+
+
+def test_answer_begins_the_interval_of_a_flow_anew_or_ends_it() -> None:
+    session = _session()
+    first, second = session.start("one", 1), session.start("two", 2)
+    session.repeats_due(0, 5_000_000)
+    session.note_answer(PacketType.PUBACK, first)
+    session.note_answer(PacketType.PUBREC, second)
+    assert session.repeats_due(5_000_000, 5_000_000) == ()
+    session.finish(first)
+    session.release(second)
+    assert session.repeats_due(6_000_000, 5_000_000) == ()
+    (release,) = session.repeats_due(11_000_000, 5_000_000)
+    assert release.state is OutgoingState.AWAIT_PUBCOMP
+
+
+def test_identifier_that_is_used_again_begins_an_interval_of_its_own() -> None:
+    session = _session()
+    first = session.start("one", 1)
+    session.repeats_due(0, 5_000_000)
+    session.note_answer(PacketType.PUBACK, first)
+    session.finish(first)
+    session.restore(first, "another", 1, OutgoingState.AWAIT_PUBACK)
+    assert session.repeats_due(5_000_000, 5_000_000) == ()
+
+
+def test_new_connection_and_a_clock_that_is_set_back_begin_every_interval_anew() -> None:
+    session = _session()
+    session.start("one", 1)
+    session.repeats_due(0, 5_000_000)
+    session.begin_connection(65_535)
+    assert session.repeats_due(5_000_000, 5_000_000) == ()
+    assert session.repeats_due(1_000_000, 5_000_000) == ()
+    assert session.repeats_due(5_500_000, 5_000_000) == ()
+    assert len(session.repeats_due(6_000_000, 5_000_000)) == 1
