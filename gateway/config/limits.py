@@ -36,12 +36,6 @@ class ConnectionLimits(Table):
         default=1_000, ge=0, description="the same from one address (IPv6: one /64); 0: no limit"
     )
     connect_timeout_s: Seconds = Field(default=10.0, description="seconds that a new connection has for its CONNECT")
-    maximum_keep_alive_s: int = Field(
-        default=0,
-        ge=0,
-        le=65_535,
-        description="seconds of the longest keep alive, also for who asks for none; told to MQTT 5 alone; 0: no limit",
-    )
     maximum_unsent_bytes: int = Field(
         default=8_388_608, ge=1, description="bytes that may wait for one slow client before its deliveries pause"
     )

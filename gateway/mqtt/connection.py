@@ -56,14 +56,12 @@ class Connection(PacketReceiver):
     `levels`: the protocol levels that may connect; a CONNECT of any other is refused. `receive_maximum` and
     `topic_alias_maximum`: what level 5 is told, and held to; so is `maximum_keep_alive_s` (0: none), where the client
     asks for a longer time or for none. `outgoing_alias_maximum`: how many aliases we give at
-    most, whatever the client takes. `maximum_keep_alive_s`: the longest keep alive that a client of level 5 may have,
-    0 for every one, none included. `writer` makes the packets that leave.
+    most, whatever the client takes. `writer` makes the packets that leave.
     """
 
     __slots__ = (
         "_is_answered",
         "_levels",
-        "_maximum_keep_alive_s",
         "_maximum_keep_alive_s",
         "_maximum_packet_bytes",
         "_outgoing_alias_maximum",
@@ -86,7 +84,6 @@ class Connection(PacketReceiver):
         topic_alias_maximum: int = 0,
         maximum_keep_alive_s: int = 0,
         outgoing_alias_maximum: int = UNLIMITED_ALIASES,
-        maximum_keep_alive_s: int = 0,
     ) -> None:
         super().__init__(maximum_packet_bytes)
         self._maximum_packet_bytes = maximum_packet_bytes
@@ -95,7 +92,6 @@ class Connection(PacketReceiver):
         self._topic_alias_maximum = topic_alias_maximum
         self._maximum_keep_alive_s = maximum_keep_alive_s
         self._outgoing_alias_maximum = outgoing_alias_maximum
-        self._maximum_keep_alive_s = maximum_keep_alive_s
         self._phase = Phase.AWAIT_CONNECT
         self._waiting: bytearray | None = None
         self._is_answered = False
@@ -126,8 +122,6 @@ class Connection(PacketReceiver):
         """
         if self._keep_alive_is_too_long():
             properties = properties._replace(server_keep_alive_s=self._maximum_keep_alive_s)
-        if self._keep_alive_is_too_long():
-            properties = properties._replace(server_keep_alive_s=self._maximum_keep_alive_s)
         if properties.server_keep_alive_s is not None:
             self.keep_alive_s = properties.server_keep_alive_s
         limited = self._maximum_packet_bytes < MAXIMUM_REMAINING_LENGTH
@@ -139,12 +133,6 @@ class Connection(PacketReceiver):
         made = self.writer.connack(session_present, ReasonCode.SUCCESS, announced)
         self._is_answered = not made  # without CONNACK there is no DISCONNECT either (MQTT-3.14.0-1)
         return made
-
-    def _keep_alive_is_too_long(self) -> bool:
-        """Whether the client must take ours (MQTT-3.1.2-21); before level 5 it cannot be told."""
-        has_properties = self._level is not None and self._level.has_properties
-        maximum_s = self._maximum_keep_alive_s
-        return has_properties and maximum_s > 0 and not 0 < self.keep_alive_s <= maximum_s
 
     def closing_packet(self, reason_code: int, properties: DisconnectProperties | None = None) -> bytes:
         """What to send before the connection is closed for this reason; b"" where nothing may be sent.
