@@ -69,7 +69,6 @@ class NetworkLink:
             receive_maximum=listener.rules.receive_maximum,
             topic_alias_maximum=listener.rules.topic_alias_maximum,
             maximum_keep_alive_s=listener.rules.maximum_keep_alive_s,
-            maximum_keep_alive_s=listener.rules.maximum_keep_alive_s,
         )
         self.session: ClientSession | None = None
         self.outstanding = 0

@@ -41,7 +41,6 @@ class ListenerRules:
     repeat_after_s: float = 0.0
     maximum_unsent_bytes: int
     connect_timeout_s: float
-    maximum_keep_alive_s: int = 0
 
     @classmethod
     def of(cls, listener: ListenerSettings, settings: Settings) -> Self:
@@ -63,7 +62,6 @@ class ListenerRules:
             repeat_after_s=listener.repeat_after_s,
             maximum_unsent_bytes=mqtt.maximum_unsent_bytes,
             connect_timeout_s=mqtt.connect_timeout_s,
-            maximum_keep_alive_s=mqtt.maximum_keep_alive_s,
         )
 
 
