@@ -24,6 +24,7 @@ from gateway.audit_trail.notes import BrokerNotes, NoteKind, pack_batch
 from gateway.audit_trail.supervisor import ExporterSupervisor
 from gateway.bridge.assembly import build_bridge
 from gateway.bridge.bridge import Bridge
+from gateway.bridge.mq_refusals import BrokerClosedTopics
 from gateway.bridge.origin import exchange_of
 from gateway.bridge.quotas import BrokerRetained
 from gateway.bridge.routes import Routes
@@ -246,6 +247,7 @@ class Daemon:
             limits=settings.mqtt,
             admission=Admission(settings.mqtt, Refusals()),
             retained=BrokerRetained(self._broker, settings.publish.stream, dialect),
+            closed=BrokerClosedTopics(self._broker, settings.publish.stream, dialect),
             call_soon=call_soon,
         )
         bridge.load()

@@ -7,6 +7,7 @@ from gateway.bridge.backlogs import Backlogs
 from gateway.bridge.bridge import Bridge
 from gateway.bridge.client_commands import ClientCommands
 from gateway.bridge.counts import Counts
+from gateway.bridge.mq_refusals import ClosedTopics
 from gateway.bridge.own_commands import OwnCommands
 from gateway.bridge.publications import Publications
 from gateway.bridge.quotas import Quotas, RetainedStore
@@ -46,6 +47,7 @@ def build_bridge(
     limits: MqttLimits,
     admission: Admission,
     retained: RetainedStore = (),
+    closed: ClosedTopics = (),
     call_soon: Callable[[Callable[[], None]], object],
 ) -> Bridge:
     """The bridge of a gateway; `Bridge.load` then takes up what the store has. `targets` are those of the routes."""
@@ -72,7 +74,7 @@ def build_bridge(
         reply_queue=reply_queue.name,
     )
     to_target = ToTarget(engine, reached)
-    to_mq = ToMq(engine, commands=commands, stream=stream, routes=routes, to_target=to_target)
+    to_mq = ToMq(engine, commands=commands, stream=stream, routes=routes, to_target=to_target, closed=closed)
     publications = Publications(own_name=engine.name, queue_name=subscriber_queue.name, routes=routes)
     replies = Replies(engine, reply_queue, stream_name=stream, counts=counts, routes=routes, targets=reached)
     requests = Requests(engine, commands=commands, to_target=to_target)

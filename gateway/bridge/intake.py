@@ -7,6 +7,7 @@ Before it the connection is closed: MQTT 3.1.1 has no negative acknowledgement, 
 from typing import Final
 
 from gateway.bridge.counts import Counts
+from gateway.bridge.mq_refusals import refused_publication
 from gateway.bridge.quotas import Quotas
 from gateway.bridge.to_mq import ToMq
 from gateway.bridge.traffic import Traffic
@@ -57,7 +58,9 @@ class Intake:
         """
         session = turn.session
         rights = session.rights
-        if not (rights.allows_every_publish or rights.may_publish(event.topic)):
+        is_allowed = rights.allows_every_publish or rights.may_publish(event.topic)
+        can_be_told = event.qos and session.level >= _FIRST_LEVEL_WITH_REFUSALS
+        if not is_allowed or (can_be_told and self._to_mq.is_closed(event.topic)):
             self._refuse_publish(turn, event, f"publish to {event.topic!r} is not allowed", ReasonCode.NOT_AUTHORIZED)
             return
         may_be_limited = len(event.topic) > self._fine_characters or event.retain
@@ -112,7 +115,7 @@ class Intake:
     def _not_put(self, turn: Turn, event: PublishReceived, error: QueueManagerError, now_us: int) -> None:
         """The queue here does not take it; nothing that was acknowledged is lost by that."""
         if event.qos:
-            self._refuse_publish(turn, event, str(error), ReasonCode.QUOTA_EXCEEDED)
+            self._refuse_publish(turn, event, str(error), refused_publication(error.reason_code))
         else:
             self._drop(turn, event, error.reason_name, now_us)
 

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Final
 
 from gateway.audit_trail.notes import NoteKind
+from gateway.bridge.mq_refusals import refused_subscription
 from gateway.bridge.quotas import Quotas
 from gateway.bridge.registrations import Registrations
 from gateway.bridge.replies import Replies
@@ -40,8 +41,6 @@ FAILURE: Final = 0x80
 _GRANT: Final = "grant"
 _FIRST_LEVEL_WITH_REASONS: Final = 5
 _NOT_SAID: Final = ReasonCode.TOPIC_FILTER_INVALID
-#: What a broker's refusal is in MQTT 5: 2035 and 3081 both mean that the user may not.
-_REFUSALS: Final = {2035: ReasonCode.NOT_AUTHORIZED, 3081: ReasonCode.NOT_AUTHORIZED}
 
 Answered = Callable[[ClientSession, int, bytes], None]
 
@@ -178,7 +177,7 @@ class Subscriptions:
         except (MappingError, QueueManagerError) as error:
             self._settle(unit, packet, topic_filter)
             _log.warning("subscription refused client=%s filter=%s reason=%s", session.client, topic_filter, error)
-            return _NOT_SAID if isinstance(error, MappingError) else ReasonCode.QUOTA_EXCEEDED
+            return _NOT_SAID if isinstance(error, MappingError) else refused_subscription(error.reason_code)
         packet.registered[topic_filter] = wanted
         if share is not None:
             self._shared.save(unit, packet.groups[topic_filter])
@@ -301,7 +300,7 @@ class Subscriptions:
         if packet.wanted and (response is None or response.completion is Completion.FAILED):
             packet.refused_at.add((topic_filter, destination))
             reason_code = response.reasons[0].reason_code if response is not None and response.reasons else 0
-            packet.failed[topic_filter] = _REFUSALS.get(reason_code, ReasonCode.IMPLEMENTATION_SPECIFIC_ERROR)
+            packet.failed[topic_filter] = refused_subscription(reason_code)
             _log.warning(
                 "subscription refused client=%s filter=%s reason_code=%s",
                 packet.session.client,

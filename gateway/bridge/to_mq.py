@@ -19,6 +19,7 @@ from gateway.audit_trail.notes import NoteKind, Translation, with_level
 from gateway.bridge.carried_properties import longest_carried_bytes, properties_of_header, properties_pairs
 from gateway.bridge.dead_letters import put_dead_letter
 from gateway.bridge.message_expiry import expires_us, expiry_of, expiry_until
+from gateway.bridge.mq_refusals import ClosedTopics
 from gateway.bridge.origin import ORIGIN, RETAIN, own_origin
 from gateway.bridge.own_commands import OwnCommands, note_request
 from gateway.bridge.routes import Route, Routes
@@ -79,10 +80,12 @@ class ToMq:
         stream: str,
         routes: Routes,
         to_target: ToTarget,
+        closed: ClosedTopics = (),
     ) -> None:
         self._engine = engine
         self._routes = routes
         self._to_target = to_target
+        self._closed = closed
         self.has_targets = routes.has_targets
         self._commands = commands
         self._stream = engine.queue(stream)
@@ -119,6 +122,10 @@ class ToMq:
         if len(event.payload) > maximum:
             return f"a payload of {len(event.payload)} bytes is too big for queue {route.queue or self._stream.name}"
         return ""
+
+    def is_closed(self, topic: str) -> bool:
+        """Whether the broker here would refuse what is published on a topic; what a target's would is not known."""
+        return len(self._closed) > 0 and self._routes.of(topic).target is None and topic in self._closed
 
     def full_target(self, topic: str) -> Target | None:
         """The target of a topic's route, if as much waits for it as may."""

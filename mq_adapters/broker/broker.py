@@ -21,6 +21,7 @@ from mq_adapters.broker.responses import Responder
 from mq_adapters.broker.retained import RetainedPublications
 from mq_adapters.broker.subscribers import Subscribers
 from mq_adapters.broker.subscriptions import SubscriptionRegistry
+from mq_adapters.broker.topic_permissions import TopicPermissions
 from mq_adapters.broker.topic_spaces import BrokerDialect, TopicSpaces
 from mq_adapters.delivery_listener import DeliveryListener, Unheard
 from mq_adapters.embedded.engine import (
@@ -84,6 +85,7 @@ class Broker:
         self._retained = RetainedPublications(
             IDENTIFIER_TAG + engine.incarnation, lambda key: engine.state(StateSpace.BROKER_RETAINED, key)
         )
+        self._permissions = TopicPermissions(engine.objects)
         self._dead_letters = DeadLetters(engine, listener)
         self._responder = Responder(engine, listener, self._dead_letters)
         self._distributor = Distributor(engine, listener, self._dead_letters, self._spaces)
@@ -131,6 +133,17 @@ class Broker:
         (routing_topic,) = self._spaces.routing_topics(stream_name, (topic,))
         point = self._rules.subscription_points.get(queue_name, "")
         return self._retained.holds(self._spaces.space(queue_name), point, routing_topic)
+
+    @property
+    def closing_topic_objects(self) -> int:
+        """How many topic objects close topics to publishers."""
+        return self._permissions.closing_objects
+
+    def is_closed(self, queue_name: str, topic: str, header: Dialect) -> bool:
+        """Whether what a Publish that names no stream puts on an input queue is refused by topic objects (3081)."""
+        stream_name = self._spaces.stream_of_publication(None, queue_name, header)
+        routing_topics = self._spaces.routing_topics(stream_name, (topic,))
+        return bool(self._permissions.refused_topics(self._spaces.space(queue_name), routing_topics))
 
     def administration(self, *, is_audited: bool) -> Administration:
         """What commands may do; without an audit a new subscription is not sent what is retained."""

@@ -34,7 +34,14 @@ class TopicPermissions:
         self._objects = objects
         self._read_at = -1
         self._deepest = 0
+        self._closing = 0
         self._said: dict[str, dict[Levels, bool]] = {}
+
+    @property
+    def closing_objects(self) -> int:
+        """How many topic objects close their topics to publishers."""
+        self._read("PUB")
+        return self._closing
 
     def refused_topics(self, space: str, routing_topics: Iterable[str]) -> tuple[str, ...]:
         """The topics of a topic space on which nobody may publish."""
@@ -59,6 +66,7 @@ class TopicPermissions:
             topics = self._objects.all((ObjectType.TOPIC,))
             self._said = {keyword: _said(topics, keyword) for keyword in ("PUB", "SUB")}
             self._deepest = max((len(levels) for said in self._said.values() for levels in said), default=0)
+            self._closing = sum(not is_enabled for is_enabled in self._said["PUB"].values())
             self._read_at = self._objects.changes
         return self._said[keyword]
 
