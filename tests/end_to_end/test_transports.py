@@ -1,5 +1,6 @@
 """paho-mqtt and mosquitto's clients over TLS, WebSocket and both, against one gateway with a listener for each."""
 
+import contextlib
 import queue
 import shutil
 import signal
@@ -178,10 +179,10 @@ def test_a_client_without_a_certificate_is_not_let_in_where_one_is_required(hous
     context = ssl.create_default_context(cafile=str(house.authority.certificate))
     with (
         socket.create_connection(("127.0.0.1", house.port("certified")), PATIENCE_S) as plain,
-        pytest.raises(OSError, match=r"(?i)required|reset"),
+        contextlib.suppress(ssl.SSLError, ConnectionError),
         context.wrap_socket(plain, server_hostname="localhost") as tls,
     ):
-        tls.recv(1)  # with TLS 1.3 it learns of it here
+        assert tls.recv(1) == b""  # with TLS 1.3 it learns of it here
     house.gateway.wait_for_log("connection refused", listener="certified", reason="did not return a certificate")
 
 
