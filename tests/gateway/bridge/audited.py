@@ -1,6 +1,7 @@
 """What the audit says of everything that a gateway has converted: its notes become records, each performed again."""
 
 import base64
+from collections.abc import Iterable
 from typing import Any
 
 import orjson
@@ -27,22 +28,21 @@ def records(world: World) -> list[dict[str, Any]]:
     return [orjson.loads(f'{{"version":1{line}}}') for line in lines]
 
 
-def outcomes(world: World) -> list[tuple[str, Outcome]]:
+def judged(told: Iterable[dict[str, Any]]) -> list[tuple[str, Outcome]]:
     """Of each conversion its kind, and what performing it again says; what breaks a single rule fails at once."""
-    judged = []
-    for record in records(world):
+    outcomes = []
+    for record in told:
         if "conversion" in record:
             facts = _facts(record)
             assert broken_rules(facts) == (), record
-            judged.append((record["conversion"], reperform(facts)))
-    return judged
+            outcomes.append((record["conversion"], reperform(facts)))
+    assert outcomes
+    return outcomes
 
 
 def assert_every_conversion_is_as_the_audit_predicts(world: World) -> None:
     """To the byte."""
-    judged = outcomes(world)
-    assert judged
-    for conversion, outcome in judged:
+    for conversion, outcome in judged(records(world)):
         assert (outcome.status, outcome.same_bytes) == (Status.MATCH, True), (conversion, outcome)
 
 
