@@ -20,12 +20,13 @@ _REPOSITORY_ENDINGS: Final = (".kdb", ".p12", "")
 
 def named_files(settings: Settings) -> list[str]:
     """A line for each file that is in order. Raises ConfigurationError for the first that is not."""
-    return [*_access_files(settings.access), *_keys(settings), *_passwords(settings)]
+    return [*_access_files(settings.access), *_certificates(settings), *_keys(settings), *_passwords(settings)]
 
 
 def warnings_about_files(settings: Settings) -> list[str]:
     """What works as it is, and should be another way."""
-    return [warning for target in settings.target for warning in _warnings_about(target)]
+    of_targets = [warning for target in settings.target for warning in _warnings_about(target)]
+    return [*of_targets, *_warnings_about_certificates(settings)]
 
 
 def _access_files(access: AccessSettings) -> Iterator[str]:
@@ -43,6 +44,30 @@ def _access_files(access: AccessSettings) -> Iterator[str]:
     if access.access_file:
         rules = AccessList.read(Path(access.access_file))
         yield f"access list: {access.access_file}, {counted(len(rules.rules), 'rule')}, valid"
+
+
+def _certificates(settings: Settings) -> Iterator[str]:
+    """The certificates of listeners, which must fit their keys and be valid today."""
+    if not any(listener.is_secure for listener in settings.listeners):
+        return
+    from gateway.listener.certificate_files import today
+    from gateway.listener.tls import load_tls
+
+    for listener in (each for each in settings.listeners if each.is_secure):
+        for pair in load_tls(listener).pairs:
+            pair.check_time(today())
+            hosts = ", ".join(pair.names)
+            until = f"valid until {pair.expires:%Y-%m-%d}"
+            yield f"listener {listener.name}: certificate {pair.certificate} for {hosts}, its key fits, {until}"
+
+
+def _warnings_about_certificates(settings: Settings) -> Iterator[str]:
+    for listener in (each for each in settings.listeners if each.is_secure):
+        tls = listener.tls
+        for key in (tls.key, *(server.key for server in tls.server_name)):
+            mode = stat.S_IMODE(Path(key).stat().st_mode)
+            if mode & stat.S_IRWXO:
+                yield f"listener {listener.name}: {key} is open to everybody (mode {mode:03o}): chmod 600 it"
 
 
 def _keys(settings: Settings) -> Iterator[str]:
