@@ -265,9 +265,14 @@ class Bridge:
         self.presences.keys_gone(fingerprints)
 
     def access_changed(self) -> None:
-        """Other rules hold: every session's rights are decided anew, when they are needed."""
+        """Other rules hold: every session's rights are decided anew, when they are needed.
+
+        What waits for a group that shares a subscription goes to the member that may have it again.
+        """
         for session in self.sessions:
             session.forget_access()
+        for session in self.sessions:
+            self._to_mqtt.deliver(session)
 
     # -- from the operator (client_commands) ---------------------------------------------------------------------------
 

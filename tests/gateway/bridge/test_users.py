@@ -233,6 +233,26 @@ def test_users_whose_line_has_changed_are_disconnected_and_the_others_stay(guard
     assert (ann.is_open, bob.is_open, nobody.is_open) == (False, True, True)
 
 
+def test_what_a_group_shares_waits_while_its_only_member_may_not_have_it_and_comes_when_it_may(
+    guarded: Guarded,
+) -> None:
+    everything = AccessList.parse("[[rule]]\npublish = '#'\nsubscribe = '#'\n", "rules")
+    guarded.restart(access_list=everything)
+    world = guarded.world
+    member, publisher = FakeLink(), guarded.enter("ann1", "ann")
+    world.receive(member, "10 11 0004 'MQTT' 05 02 0000 00 0004 'self'")
+    world.receive(member, "82 10 0001 00 000A '$share/g/a' 00")
+    member.taken()
+    world.access.access_list = AccessList.parse("[[rule]]\npublish = '#'\nsubscribe = 'b'\n", "rules")
+    world.bridge.access_changed()
+    world.receive(publisher, "32 06 0001 'a' 0001 '1'")
+    assert member.taken() == b""
+    world.access.access_list = everything
+    world.bridge.access_changed()
+    world.run()
+    assert member.taken() == b"\x30\x05\x00\x01a\x001"
+
+
 def test_other_rules_hold_at_once_for_publish_and_for_what_is_delivered(guarded: Guarded) -> None:
     rules = AccessList.parse("[[rule]]\npublish = '#'\nsubscribe = '#'\n", "rules")
     guarded.restart(access_list=rules)
