@@ -83,7 +83,7 @@ class MqttSettings(MqttLimits):
     """Versions and limits of the MQTT server."""
 
     versions: MqttVersions = Field(
-        default=("3.1", "3.1.1"), description='versions of MQTT that may connect: "3.1", "3.1.1", "5"'
+        default=("3.1", "3.1.1", "5"), description='versions of MQTT that may connect: "3.1", "3.1.1", "5"'
     )
 
     @property

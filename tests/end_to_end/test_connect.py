@@ -10,7 +10,7 @@ from tests.end_to_end.gateway_process import Gateway
 ACCEPTED = "20 02 00 00"
 ACCEPTED_SESSION_PRESENT = "20 02 01 00"
 WRONG_LEVEL = "20 02 00 01"
-LEVEL_5_REFUSED = "20 03 00 84 00"
+UNKNOWN_LEVEL = "20 03 00 84 00"
 IDENTIFIER_REJECTED = "20 02 00 02"
 DISCONNECT = "E0 00"
 PINGREQ, PINGRESP = "C0 00", "D0 00"
@@ -57,13 +57,13 @@ def test_session_present_tells_whether_a_session_was_kept(shared_gateway: Gatewa
 @pytest.mark.parametrize(
     ("written", "answer"),
     [
-        ("10 11 0004 'MQTT' 05 02 003C 00 0004 'co20'", LEVEL_5_REFUSED),
+        ("10 10 0004 'MQTT' 06 02 003C 0004 'co20'", UNKNOWN_LEVEL),
         ("10 10 0004 'MQTT' 03 02 003C 0004 'co21'", WRONG_LEVEL),
         ("10 12 0006 'MQIsdp' 04 02 003C 0004 'co22'", WRONG_LEVEL),
         ("10 0C 0004 'MQTT' 04 00 003C 0000", IDENTIFIER_REJECTED),
         ("10 0E 0006 'MQIsdp' 03 02 003C 0000", IDENTIFIER_REJECTED),
     ],
-    ids=["level 5", "MQTT at 3", "MQIsdp at 4", "empty and persistent", "empty at 3.1"],
+    ids=["level 6", "MQTT at 3", "MQIsdp at 4", "empty and persistent", "empty at 3.1"],
 )
 def test_a_connect_that_cannot_be_accepted_is_answered_and_closed(
     shared_gateway: Gateway, connect: Connect, written: str, answer: str
