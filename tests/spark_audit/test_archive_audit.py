@@ -103,6 +103,25 @@ def test_malformed_not_convertible_and_losing_messages_are_found_with_reason_cod
     assert [(row.name, row.count) for row in result.dropped_fields] == [("MQPSStreamName", 1)]
 
 
+def test_a_code_page_that_the_audit_does_not_know_is_told_and_is_no_violation(
+    spark: SparkSession, audit: Audit, tmp_path: Path
+) -> None:
+    rows = [("known", bytearray(PUBLISH), "MQHRF", 819, 546), ("unknown", bytearray(PUBLISH), "MQHRF", 930, 546)]
+    schema = "id string, data binary, format string, ccsid int, encoding int"
+    spark.createDataFrame(rows, schema).write.parquet(str(tmp_path / "parquet"))
+    result = audit(tmp_path / "parquet")
+    (told,) = _found(result)["archive.judged"]
+    assert told.startswith("message unknown: ")
+    assert "930" in told
+    assert (result.verdict, _found(result).keys()) == (Verdict.CLEAN, {"archive.judged"})
+
+
+def test_names_options_and_bodies_that_both_formats_have_are_no_losses(audit: Audit) -> None:
+    retained = mqrfh("MQPSCommand Publish MQPSPubOpts RetainPub MQPSTopic a/b")
+    result = audit({"a/one": PUBLISH, "b/one": PUBLISH + BODY, "retained": retained, "no body": PUBLISH_2})
+    assert (result.verdict, _found(result)) == (Verdict.CLEAN, {})
+
+
 def test_what_the_bulk_conversion_made_of_an_archive_is_performed_again(
     spark: SparkSession, audit: Audit, tmp_path: Path
 ) -> None:

@@ -55,6 +55,23 @@ def test_each_touch_is_found_by_the_controls_that_it_concerns(trail, read, touch
     assert (verify(trail.folder).verdict is Verdict.INTACT) == (not expected), "Spark and verify must agree"
 
 
+#: What looks like another hash, a line's end, another field or no record, within a record that is one.
+NEAR_MISSES: tuple[dict[str, object], ...] = (
+    {"client": 'boiler","hash":"' + "0" * 64 + '"}'},
+    {"client": "b\u2028o\u0085i\x1eler\n{}", "topic": "ä/日本/😀"},
+    {"client": "boiler", "a_field_of_a_later_version": {"version": 2, "sequence": [7]}},
+    {"client": "", "topic": None},
+)
+
+
+def test_records_that_only_look_changed_or_foreign_are_whole(trail, read) -> None:
+    for fields in NEAR_MISSES:
+        trail.add("accepted", **fields)
+    frame = read(trail.write())
+    assert {name: _found(control, frame) for name, control in CONTROLS.items()} == {name: set() for name in CONTROLS}
+    assert verify(trail.folder).verdict is Verdict.INTACT
+
+
 def test_batches_of_several_records_and_a_second_gateway_are_no_gap(trail, read) -> None:
     for batch in (1, 1, 2):
         trail.add("accepted", batch=batch)
