@@ -31,7 +31,7 @@ def test_listen_is_the_short_form_of_one_plain_listener() -> None:
     (listener,) = Settings().listeners
     assert (listener.name, listener.listen, listener.transport) == ("default", "127.0.0.1:1883", "tcp")
     assert not listener.is_secure
-    assert listener.levels(Settings().mqtt) == {3, 4}
+    assert listener.levels(Settings().mqtt) == Settings().mqtt.levels
 
 
 def test_where_listeners_are_named_only_they_are_opened(load: Load) -> None:
