@@ -85,7 +85,10 @@ class WebSocketLink(NetworkLink):
 
     async def _read(self) -> None:
         while True:
-            message = await self._websocket.receive()
+            try:
+                message = await self._websocket.receive()
+            except ConnectionError:  # a ping came, and the peer went before its pong
+                break
             if message.type is WSMsgType.BINARY:
                 self._inbox.append(cast(bytes, message.data))
                 self._hand_on()

@@ -6,6 +6,7 @@ from typing import Final
 
 import pytest
 
+from tests.end_to_end.clients.certificates import make_certificates
 from tests.end_to_end.gateway_process import Gateway
 
 #: Descriptors that the longest attack needs here and in the gateway, which inherits the limit.
@@ -19,6 +20,16 @@ maximum_retained_messages = 300
 maximum_subscriptions = 500
 maximum_sessions = 6_000
 maximum_held_bytes = 8_388_608
+
+[[listener]]
+name = "tls"
+listen = "127.0.0.1:0"
+tls = {{ certificate = "{certificate}", key = "{key}" }}
+
+[[listener]]
+name = "websocket"
+listen = "127.0.0.1:0"
+transport = "websocket"
 """
 
 Scale = Callable[[int, int], int]
@@ -32,12 +43,26 @@ def attacked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))
     folder = tmp_path_factory.mktemp("attacks")
     configuration = folder / "rfhbridge.toml"
-    configuration.write_text(CONFIGURATION)
+    made = make_certificates(folder)
+    configuration.write_text(CONFIGURATION.format(certificate=made.certificate, key=made.key))
     gateway = Gateway(folder / "data", "--config", str(configuration)).start()
     yield gateway
-    assert gateway.stop() == 0, gateway.log
-    assert "Traceback" not in gateway.log, gateway.log
+    exit_code = gateway.stop()
+    troubles = [line for line in gateway.lines if "Traceback" in line or '"level":"error"' in line]
+    assert (exit_code, troubles) == (0, [])
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.fixture
+def tls_port(attacked: Gateway) -> int:
+    port: int = attacked.wait_for_log("listener opened", name="^tls$")["port"]
+    return port
+
+
+@pytest.fixture
+def websocket_port(attacked: Gateway) -> int:
+    port: int = attacked.wait_for_log("listener opened", name="^websocket$")["port"]
+    return port
 
 
 @pytest.fixture
