@@ -1,17 +1,19 @@
-"""mosquitto_pub and mosquitto_sub as they come, at both protocol versions and every QoS."""
+"""mosquitto_pub and mosquitto_sub as they come, at every protocol version and QoS, with and without TLS."""
 
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.conftest import MosquittoClients
-from tests.end_to_end.conftest import Connect, MosquittoPublish
+from tests.end_to_end.clients.certificates import Certificates
+from tests.end_to_end.conftest import Connect, MosquittoPublish, StartGateway
 from tests.end_to_end.gateway_process import Gateway
 
 PATIENCE_S = 30
-VERSIONS = ["mqttv31", "mqttv311"]
+VERSIONS = ["mqttv31", "mqttv311", "mqttv5"]
 
 Watch = Callable[..., subprocess.Popen[str]]
 
@@ -63,7 +65,7 @@ def _output(process: subprocess.Popen[str]) -> list[str]:
 @pytest.mark.parametrize("published", [0, 1, 2])
 @pytest.mark.parametrize("wanted", [0, 1, 2])
 def test_a_message_comes_at_the_lower_qos(
-    shared_gateway: Gateway,
+    gateway: Gateway,
     mosquitto_publish: MosquittoPublish,
     subscribe: Watch,
     version: str,
@@ -71,37 +73,33 @@ def test_a_message_comes_at_the_lower_qos(
     wanted: int,
 ) -> None:
     topic = f"mo/{version}/{published}{wanted}"
-    watcher = subscribe(
-        shared_gateway, "-V", version, "-t", topic, "-q", str(wanted), "-C", "1", "-F", "%t %q %r %p", "-d"
-    )
+    watcher = subscribe(gateway, "-V", version, "-t", topic, "-q", str(wanted), "-C", "1", "-F", "%t %q %r %p", "-d")
     _wait_for(watcher, "SUBACK")
-    mosquitto_publish(shared_gateway, "-V", version, "-t", topic, "-q", str(published), "-m", "21.5 °C")
+    mosquitto_publish(gateway, "-V", version, "-t", topic, "-q", str(published), "-m", "21.5 °C")
     assert _output(watcher) == [f"{topic} {min(published, wanted)} 0 21.5 °C"]
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_retained_message_waits_for_the_subscriber_and_can_be_deleted(
-    shared_gateway: Gateway, mosquitto_publish: MosquittoPublish, subscribe: Watch, version: str
+    gateway: Gateway, mosquitto_publish: MosquittoPublish, subscribe: Watch, version: str
 ) -> None:
     topic = f"mo/{version}/retained"
-    mosquitto_publish(shared_gateway, "-V", version, "-t", topic, "-q", "1", "-r", "-m", "on")
-    first = subscribe(shared_gateway, "-V", version, "-t", f"mo/{version}/+", "-q", "2", "-C", "1", "-F", "%q %r %p")
+    mosquitto_publish(gateway, "-V", version, "-t", topic, "-q", "1", "-r", "-m", "on")
+    first = subscribe(gateway, "-V", version, "-t", f"mo/{version}/+", "-q", "2", "-C", "1", "-F", "%q %r %p")
     assert _output(first) == ["1 1 on"]
-    mosquitto_publish(shared_gateway, "-V", version, "-t", topic, "-q", "1", "-r", "-n")
-    second = subscribe(shared_gateway, "-V", version, "-t", topic, "-C", "1", "-F", "%r %p", "-d")
+    mosquitto_publish(gateway, "-V", version, "-t", topic, "-q", "1", "-r", "-n")
+    second = subscribe(gateway, "-V", version, "-t", topic, "-C", "1", "-F", "%r %p", "-d")
     _wait_for(second, "SUBACK")
-    mosquitto_publish(shared_gateway, "-V", version, "-t", topic, "-m", "end")
+    mosquitto_publish(gateway, "-V", version, "-t", topic, "-m", "end")
     assert _output(second) == ["0 end"]
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_the_will_of_a_killed_client_is_published(shared_gateway: Gateway, subscribe: Watch, version: str) -> None:
-    watcher = subscribe(
-        shared_gateway, "-V", version, "-t", f"mo/{version}/will", "-q", "2", "-C", "1", "-F", "%q %p", "-d"
-    )
+def test_the_will_of_a_killed_client_is_published(gateway: Gateway, subscribe: Watch, version: str) -> None:
+    watcher = subscribe(gateway, "-V", version, "-t", f"mo/{version}/will", "-q", "2", "-C", "1", "-F", "%q %p", "-d")
     _wait_for(watcher, "SUBACK")
     will = ("--will-topic", f"mo/{version}/will", "--will-payload", "gone", "--will-qos", "2")
-    doomed = subscribe(shared_gateway, "-V", version, "-t", "mo/none", "-d", *will)
+    doomed = subscribe(gateway, "-V", version, "-t", "mo/none", "-d", *will)
     _wait_for(doomed, "SUBACK")
     doomed.kill()
     assert _output(watcher) == ["2 gone"]
@@ -109,8 +107,11 @@ def test_the_will_of_a_killed_client_is_published(shared_gateway: Gateway, subsc
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_persistent_session_gets_what_was_published_before_and_after_a_restart(
-    gateway: Gateway, mosquitto_publish: MosquittoPublish, subscribe: Watch, version: str
+    new_gateway: StartGateway, tmp_path: Path, mosquitto_publish: MosquittoPublish, subscribe: Watch, version: str
 ) -> None:
+    configuration = tmp_path / "rfhbridge.toml"
+    configuration.write_text('[mqtt]\nversions = ["3.1", "3.1.1", "5"]\n')
+    gateway = new_gateway("--config", str(configuration)).start()
     session = ("-V", version, "-i", "keeper", "-c", "-q", "2", "-t", "mo/#")
     first = subscribe(gateway, *session, "-d")
     _wait_for(first, "SUBACK")
@@ -128,23 +129,53 @@ def test_a_persistent_session_gets_what_was_published_before_and_after_a_restart
 
 
 def test_a_thousand_lines_at_qos_2_keep_their_order(
-    shared_gateway: Gateway, mosquitto_publish: MosquittoPublish, subscribe: Watch
+    gateway: Gateway, mosquitto_publish: MosquittoPublish, subscribe: Watch
 ) -> None:
     lines = [f"line {number}" for number in range(1_000)]
-    watcher = subscribe(shared_gateway, "-t", "mo/lines", "-q", "2", "-C", str(len(lines)), "-d")
+    watcher = subscribe(gateway, "-t", "mo/lines", "-q", "2", "-C", str(len(lines)), "-d")
     _wait_for(watcher, "SUBACK")
-    mosquitto_publish(shared_gateway, "-t", "mo/lines", "-q", "2", "-l", text="\n".join(lines) + "\n")
+    mosquitto_publish(gateway, "-t", "mo/lines", "-q", "2", "-l", text="\n".join(lines) + "\n")
     assert _output(watcher) == lines
 
 
 def test_two_clients_of_different_versions_understand_each_other(
-    shared_gateway: Gateway, connect: Connect, mosquitto_publish: MosquittoPublish, subscribe: Watch
+    gateway: Gateway, connect: Connect, mosquitto_publish: MosquittoPublish, subscribe: Watch
 ) -> None:
-    watcher = subscribe(shared_gateway, "-V", "mqttv31", "-t", "mo/old", "-q", "1", "-C", "1", "-d")
+    watcher = subscribe(gateway, "-V", "mqttv31", "-t", "mo/old", "-q", "1", "-C", "1", "-d")
     _wait_for(watcher, "SUBACK")
-    client = connect(shared_gateway)
+    client = connect(gateway)
     client.send("connects with 3.1.1", "10 10 0004 'MQTT' 04 02 0000 0004 'mo01'")
     client.expect("is accepted", "20 02 00 00")
     client.send("publishes", "32 0C 0006 'mo/old' 0001 'hi'")
     client.expect("gets PUBACK", "40 02 0001")
     assert _output(watcher) == ["hi"]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_message_goes_both_ways_over_tls(
+    gateway: Gateway,
+    certificates: Certificates,
+    mosquitto_publish: MosquittoPublish,
+    subscribe: Watch,
+    version: str,
+) -> None:
+    port = gateway.wait_for_log("listener opened", name="^tls$")["port"]
+    secure = ("-p", str(port), "--cafile", str(certificates.authority), "-V", version, "-t", f"mo/{version}/tls")
+    watcher = subscribe(gateway, *secure, "-q", "2", "-C", "1", "-F", "%q %p", "-d")
+    _wait_for(watcher, "SUBACK")
+    mosquitto_publish(gateway, *secure, "-q", "2", "-m", "in secret")
+    assert _output(watcher) == ["2 in secret"]
+
+
+def test_properties_of_mqtt_5_come_as_they_were_given(
+    gateway: Gateway, mosquitto_publish: MosquittoPublish, subscribe: Watch
+) -> None:
+    to_5 = ("-V", "mqttv5", "-t", "mo/properties", "-q", "1")
+    watcher = subscribe(
+        gateway, *to_5, "-C", "1", "-F", "%C|%R|%D|%P|%S|%p", "-d", "-D", "subscribe", "subscription-identifier", "7"
+    )
+    _wait_for(watcher, "SUBACK")
+    given = {"content-type": "text/plain", "response-topic": "mo/answers", "correlation-data": "42"}
+    properties = [part for name, value in given.items() for part in ("-D", "publish", name, value)]
+    mosquitto_publish(gateway, *to_5, "-m", "21.5", *properties, "-D", "publish", "user-property", "unit", "°C")
+    assert _output(watcher) == ["text/plain|mo/answers|42|unit:°C|7|21.5"]
