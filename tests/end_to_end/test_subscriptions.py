@@ -61,7 +61,7 @@ MATCHES = [
 def test_a_topic_filter_matches_as_the_specification_says(
     either_gateway: Gateway, connect: Connect, topic_filter: str, matching: list[str], others: list[str]
 ) -> None:
-    """MQTT-3.3.2-3, MQTT-4.5.0-1, MQTT-4.7.2-1, MQTT-4.7.3-4."""
+    """MQTT-3.3.2-3, MQTT-4.5.0-1, MQTT-4.7.2-1, MQTT-4.7.3-4. MQTT-3.8.3-2."""
     watcher, client = _connected(connect, either_gateway, "hear"), _connected(connect, either_gateway, "tell")
     _subscribe(watcher, topic_filter, 1)
     topics = [*others, *matching]

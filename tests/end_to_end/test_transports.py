@@ -144,6 +144,7 @@ class Talker:
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
 def test_paho_over_tls(house: House, level: str, version: ssl.TLSVersion) -> None:
+    """MQTT-4.2.0-1."""
     talker = Talker(f"tls-{level}-{version.name}", level)
     talker.secure(house, version)
     talker.hears_itself(house.port("tls"))

@@ -131,6 +131,46 @@ def test_messages_of_a_topic_keep_their_order(five: Gateway, connect: Connect) -
     assert payloads(watcher, 4) == [b"D", b"E", b"F", b"G"]
 
 
+def _wait_for_the_will_of_another(connect: Connect, gateway: Gateway, name: str) -> None:
+    """Two seconds by the gateway's clock: how long a delayed will of another client takes."""
+    watcher = subscribed(connect(gateway), gateway, f"{name}-clock", f"clock/{name}", 0)
+    client = connect(gateway)
+    topic = f"{len(f'clock/{name}'):04X} 'clock/{name}'"
+    connected(client, f"{name}-tick", properties="11 00000010", will=f"05 18 00000002 {topic} 0001 'W'")
+    client.drop()
+    assert payloads(watcher, 1) == [b"W"]
+
+
+def test_what_has_been_sent_expires_no_more(five: Gateway, connect: Connect) -> None:
+    """MQTT-4.3.3-7: only a message whose PUBLISH has not been sent is discarded (MQTT-3.3.2-5)."""
+    watcher = subscribed(connect(five), five, "exp-w", "ep1", 2)
+    sender = _client(connect, five, "exp-p")
+    sender.send("publishes with an expiry of a second", "34 0E 0003 'ep1' 0001 05 02 00000001 'A'", "62 02 0001")
+    sender.expect("gets its answers", "50 02 0001 70 02 0001")
+    data = watcher.receive_packet()
+    assert (data[0], data[-1:]) == (0x34, b"A")
+    watcher.drop()
+    _wait_for_the_will_of_another(connect, five, "exp")
+    watcher = connect(five)
+    assert connected(watcher, "exp-w", clean_start=False, properties=FOR_EVER).session_present
+    data = watcher.receive_packet()
+    assert (data[0], data[-1:]) == (0x3C, b"A")
+    watcher.send("receives", "50 02 0001")
+    watcher.expect("gets PUBREL", "62 02 0001")
+
+
+def test_what_has_expired_is_acknowledged_to_its_end(five: Gateway, connect: Connect) -> None:
+    """MQTT-4.3.3-13."""
+    watcher = subscribed(connect(five), five, "due-w", "du1", 2)
+    sender = _client(connect, five, "due-p")
+    sender.send("publishes with an expiry of a second", "34 0E 0003 'du1' 0001 05 02 00000001 'A'")
+    sender.expect("gets PUBREC", "50 02 0001")
+    _wait_for_the_will_of_another(connect, five, "due")
+    sender.send("releases", "62 02 0001")
+    sender.expect("gets PUBCOMP", "70 02 0001")
+    assert is_quiet(watcher)
+
+
 # -- subscriptions -----------------------------------------------------------------------------------------------------
 
 

@@ -126,6 +126,7 @@ def new_client(plant: Plant) -> Iterator[NewClient]:
 def test_every_property_comes_as_it_was_given_and_clients_before_level_5_see_none(
     new_client: NewClient, qos: int
 ) -> None:
+    """MQTT-3.3.2-4, -15, -16, -17, -20."""
     topic = f"all/{qos}"
     teller, hearer, old = new_client("tell"), new_client("hear"), new_client("old", version="3.1.1")
     for each in (hearer, old):

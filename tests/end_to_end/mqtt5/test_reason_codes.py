@@ -69,6 +69,7 @@ BEFORE_LEVEL_5 = {
 def test_connect_that_cannot_be_accepted_is_answered_by_connack(
     five: Gateway, connect: Connect, written: str, reason_code: int
 ) -> None:
+    """MQTT-3.1.4-2, MQTT-4.12.0-4, MQTT-4.13.2-1. MQTT-3.15.2-2, -3, MQTT-4.12.0-2, -5."""
     client = connect(five)
     client.send("connects", written)
     answer = read_connack(client)
@@ -86,6 +87,7 @@ def test_what_is_no_connect_of_mqtt_is_closed_without_a_word(five: Gateway, conn
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_fault_is_told_by_disconnect(five: Gateway, connect: Connect, name: str) -> None:
+    """MQTT-4.12.1-2."""
     written, reason_code = FAULTS[name]
     client = connect(five)
     connected(client, f"fault-{list(FAULTS).index(name)}")
@@ -174,3 +176,9 @@ def test_identifier_longer_than_a_session_can_have_is_85(five: Gateway, connect:
     client.send("connects", bytes((0x10, 0x80 | len(body) & 0x7F, len(body) >> 7)) + body)
     assert read_connack(client).reason_code == 0x85
     client.expect_end("is closed")
+
+
+@pytest.mark.parametrize("asked", ["", "19 00", "19 01"])
+def test_connack_has_no_response_information(five: Gateway, connect: Connect, asked: str) -> None:
+    """MQTT-3.1.2-28: also where it is asked for, which section 3.1.2.11.6 leaves to the server."""
+    assert 0x1A not in connected(connect(five), "informed", properties=asked).properties

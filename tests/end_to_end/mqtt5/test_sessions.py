@@ -38,6 +38,7 @@ def is_present(connect: Connect, gateway: Gateway, name: str, properties: str = 
 
 
 def test_connack_tells_what_the_server_can_do_by_leaving_it_out(five: Gateway, connect: Connect) -> None:
+    """MQTT-3.1.4-5, MQTT-3.2.2-9, -10, -12, -13."""
     answer = connected(connect(five), "truth", properties=FOR_EVER)
     restrictions = {0x11, 0x13, 0x24, 0x25, 0x28, 0x29, 0x2A}
     assert not restrictions & set(answer.properties), "retain, QoS 2, wildcards, identifiers and shares are there"
@@ -49,6 +50,7 @@ def test_connack_tells_what_the_server_can_do_by_leaving_it_out(five: Gateway, c
 def test_a_session_outlives_its_connection_as_long_as_its_expiry_says(
     five: Gateway, connect: Connect, properties: str, stays: bool
 ) -> None:
+    """MQTT-3.1.2-5, -6, -23, MQTT-3.1.3-2, MQTT-3.2.2-3."""
     name = f"life-{properties.replace(' ', '')}"
     client = connect(five)
     assert not connected(client, name, properties=properties).session_present
@@ -58,6 +60,7 @@ def test_a_session_outlives_its_connection_as_long_as_its_expiry_says(
 
 
 def test_clean_start_ends_the_session_from_before(five: Gateway, connect: Connect) -> None:
+    """MQTT-3.1.2-4, MQTT-3.1.4-4, MQTT-3.2.2-2."""
     subscribed(connect(five), five, "clean", "clean/a").send("takes its leave", "E0 00")
     again = connect(five)
     assert not connected(again, "clean", properties=FOR_EVER).session_present
@@ -66,6 +69,7 @@ def test_clean_start_ends_the_session_from_before(five: Gateway, connect: Connec
 
 
 def test_a_session_ends_when_its_time_is_over_and_its_will_is_due_then(five: Gateway, connect: Connect) -> None:
+    """MQTT-4.1.0-2."""
     watcher = subscribed(connect(five), five, "expired-w", "ex1")
     client = connect(five)
     connected(client, "expired", properties=A_SECOND, will=WILL_IN_AN_HOUR.format("ex1"))
@@ -75,6 +79,7 @@ def test_a_session_ends_when_its_time_is_over_and_its_will_is_due_then(five: Gat
 
 
 def test_the_time_of_a_session_does_not_run_while_it_is_connected(five: Gateway, connect: Connect) -> None:
+    """MQTT-4.1.0-1."""
     watcher = subscribed(connect(five), five, "running-w", "ex2")
     subscribed_client = connect(five)
     connected(subscribed_client, "running", properties=A_SECOND)
@@ -161,6 +166,7 @@ def test_a_connection_that_died_with_the_gateway_leaves_its_will(new_five: NewGa
 
 
 def test_a_delayed_will_waits_and_a_client_that_comes_back_takes_it_back(five: Gateway, connect: Connect) -> None:
+    """MQTT-3.1.2-8, MQTT-3.1.3-9."""
     watcher = subscribed(connect(five), five, "delayed-w", "dw/+")
     for name, topic in (("delayed-1", "dw1"), ("delayed-2", "dw2")):
         client = connect(five)
@@ -173,6 +179,7 @@ def test_a_delayed_will_waits_and_a_client_that_comes_back_takes_it_back(five: G
 
 
 def test_disconnect_with_code_4_leaves_the_will(five: Gateway, connect: Connect) -> None:
+    """MQTT-3.1.2-10, MQTT-3.14.4-3."""
     watcher = subscribed(connect(five), five, "parting-w", "pw1")
     for disconnect, text in (("E0 00", "A"), ("E0 01 04", "B")):
         client = connect(five)
@@ -285,6 +292,7 @@ def test_a_client_that_wants_no_problem_information_gets_codes_alone(five: Gatew
 
 
 def test_a_client_that_breaks_the_protocol_is_told_and_leaves_its_will(five: Gateway, connect: Connect) -> None:
+    """MQTT-3.1.2-7."""
     watcher = subscribed(connect(five), five, "broken-w", "br1")
     client = connect(five)
     connected(client, "broken", will=WILL_NOW.format("br1"))

@@ -21,6 +21,7 @@ def test_expiry_in_seconds_becomes_tenths_of_a_second(new_world: NewWorld) -> No
 
 
 def test_what_is_left_of_the_expiry_is_delivered(world: World) -> None:
+    """MQTT-3.3.2-6."""
     world.lose(subscribed(world, "01"))
     world.receive(connect(world, "else"), IN_A_MINUTE)
     world.now_us += 20_500_000
@@ -29,6 +30,7 @@ def test_what_is_left_of_the_expiry_is_delivered(world: World) -> None:
 
 
 def test_what_has_expired_is_not_delivered(world: World) -> None:
+    """MQTT-3.3.2-5."""
     world.lose(subscribed(world, "01"))
     world.receive(connect(world, "else"), IN_A_MINUTE)
     pass_seconds(world, 60)

@@ -95,6 +95,7 @@ def test_the_audit_hears_who_was_sent_what_and_for_which_subscriber_it_came(worl
 
 
 def test_the_qos_is_the_members_own(world: World) -> None:
+    """MQTT-4.8.2-3."""
     one = member(world, "one1", join="82 12 0001 00 000C '$share/g/a/b' 00")
     two = member(world, "two2", join="82 12 0001 00 000C '$share/g/a/b' 02")
     publish(world, "A", "B", qos=2)
@@ -178,6 +179,7 @@ def test_what_waited_for_a_window_goes_on_when_it_opens(world: World) -> None:
 
 
 def test_what_a_member_had_not_acknowledged_is_its_own_when_it_comes_back(world: World) -> None:
+    """MQTT-4.8.2-4."""
     one, two = member(world, "one1"), member(world, "two2")
     publish(world, "A")
     world.lose(one)
@@ -207,6 +209,7 @@ def test_what_goes_to_another_waits_where_nobody_is_there(world: World) -> None:
 
 
 def test_what_a_member_had_not_acknowledged_at_qos_2_goes_to_nobody_else(world: World) -> None:
+    """MQTT-4.8.2-5."""
     join = "82 12 0001 00 000C '$share/g/a/b' 02"
     one, two = member(world, "one1", properties="", join=join), member(world, "two2", join=join)
     publish(world, "A", qos=2)
@@ -217,6 +220,7 @@ def test_what_a_member_had_not_acknowledged_at_qos_2_goes_to_nobody_else(world: 
 
 
 def test_what_a_member_refuses_goes_to_nobody_else(world: World) -> None:
+    """MQTT-4.8.2-6."""
     one, two = member(world, "one1"), member(world, "two2")
     publish(world, "A")
     world.receive(one, "40 03 0001 83")

@@ -81,6 +81,8 @@ async def _read_frame(reader: asyncio.StreamReader) -> tuple[int, bytes]:
     ("offered", "chosen"), [(["mqtt"], "mqtt"), (["mqttv3.1"], "mqttv3.1"), (["chat", "mqttv3.1", "mqtt"], "mqttv3.1")]
 )
 def test_the_first_subprotocol_of_ours_that_is_offered_is_chosen(offered: list[str], chosen: str) -> None:
+    """MQTT-6.0.0-3, -4."""
+
     async def scenario(running: Running) -> None:
         async with _opened(running, *offered) as websocket:
             assert websocket.protocol == chosen
@@ -186,6 +188,8 @@ def test_where_too_many_requests_wait_the_oldest_is_ended(monkeypatch: pytest.Mo
 
 
 def test_a_packet_may_span_frames_and_a_frame_hold_several_packets() -> None:
+    """MQTT-6.0.0-2."""
+
     async def scenario(running: Running) -> None:
         _reader, writer = await _raw(running)
         writer.write(_frame(BINARY, b"\xc0", final=False) + _frame(0x0, b"\x00\xc0\x00"))
@@ -219,6 +223,8 @@ def test_a_ping_is_answered_and_is_nothing_to_mqtt() -> None:
     ids=["text", "too large", "opcode", "reserved bit", "long ping"],
 )
 def test_a_frame_that_may_not_be_ends_the_connection_with_its_code(frame: bytes, code: int) -> None:
+    """MQTT-6.0.0-1."""
+
     async def scenario(running: Running) -> None:
         reader, writer = await _raw(running)
         writer.write(frame)
