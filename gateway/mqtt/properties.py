@@ -45,12 +45,12 @@ class ConnackProperties(NamedTuple):
     """CONNACK (section 3.2.2.3). `session_expiry_s` None: as the client asked for."""
 
     session_expiry_s: int | None = None
+    topic_alias_maximum: int = 0
+    maximum_packet_bytes: int = 0
     receive_maximum: int = UNLIMITED_RECEIVE_MAXIMUM
     maximum_qos: int = 2
     retain_available: bool = True
-    maximum_packet_bytes: int = 0
     assigned_client_identifier: str | None = None
-    topic_alias_maximum: int = 0
     reason_string: str | None = None
     user_properties: UserProperties = ()
     wildcard_subscription_available: bool = True

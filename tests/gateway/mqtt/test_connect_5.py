@@ -232,7 +232,7 @@ def test_connack_says_what_the_connection_was_made_with() -> None:
     connection = Connection(levels={5}, maximum_packet_bytes=2_000_000, receive_maximum=20, topic_alias_maximum=10)
     connection.receive_data(bytes.fromhex(ACCEPTED["plain"][0]))
     connection.attach(Session("c1", clean_session=True))
-    expected = "20 0E 00 00 0B 21 0014 27 001E8480 22 000A"
+    expected = "20 0E 00 00 0B 22 000A 27 001E8480 21 0014"
     assert connection.connack(False) == bytes.fromhex(expected)
 
 
