@@ -68,6 +68,9 @@ class Refused:
 
 Decision = Admitted | Refused
 _ANONYMOUS: Final = Admitted(user=None)
+_NAMES_ARE_NOTHING: Final = Refused(
+    refusal=Refusal.NOT_ALLOWED, reason="anonymous clients may not connect here, and nothing tells users apart"
+)
 _NAMELESS: Final = Refused(refusal=Refusal.NOT_ALLOWED, reason="a user name is required")
 _BUSY: Final = Refused(refusal=Refusal.BUSY, reason="too many logins wait for their check")
 _IMPOSSIBLE: Final = Refused(refusal=Refusal.BUSY, reason="the password could not be checked")
@@ -118,8 +121,7 @@ class Login:
         elif self.tokens is not None and connect.password is not None and looks_like_token(connect.password):
             decided(self._vouched_for(self.tokens, connect.password, connect))
         elif connect.user_name is None or (self.users is None and self.tokens is None):
-            allows = self._allows_anonymous if entrance.allows_anonymous is None else entrance.allows_anonymous
-            decided(_ANONYMOUS if allows else _NAMELESS)
+            decided(self._unnamed(connect, entrance))
         elif self.users is None:
             decided(Refused(refusal=Refusal.WRONG_CREDENTIALS, reason="a token is required"))
         else:
@@ -140,6 +142,17 @@ class Login:
         """Gives up what is being checked."""
         if self._threads is not None:
             self._threads.close()
+
+    def _unnamed(self, connect: ConnectReceived, entrance: Entrance) -> Decision:
+        """A client that nothing tells from others: it says no name, or nobody here knows names."""
+        allows = self._allows_anonymous if entrance.allows_anonymous is None else entrance.allows_anonymous
+        if not allows:
+            return _NAMELESS if connect.user_name is None else _NAMES_ARE_NOTHING
+        owner = connect.client_identifier.partition(IDENTIFIER_SEPARATOR)[0]
+        if self._binds_client_identifier and self.users is not None and owner in self.users.hashes:
+            reason = f"client identifier {connect.client_identifier!r} belongs to a user"
+            return Refused(refusal=Refusal.WRONG_IDENTIFIER, reason=reason)
+        return _ANONYMOUS
 
     def _certified(self, user: str, connect: ConnectReceived) -> Decision:
         """A client whose certificate names the user; its password is not looked at."""

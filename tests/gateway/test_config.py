@@ -360,3 +360,45 @@ def test_a_trail_that_goes_nowhere_is_an_error_that_names_the_key(load, audit: s
 def test_digests_may_go_to_a_target_that_there_is(load) -> None:
     audit = load(TARGET + '[audit]\ndigest_target = "PLANT"\ndigest_queue = "AUDIT.DIGESTS"\n').audit
     assert (audit.digest_target, audit.digest_queue) == ("PLANT", "AUDIT.DIGESTS")
+
+
+CERTIFICATES = (
+    '[[listener]]\nname = "secure"\nlisten = "127.0.0.1:8883"\ntls.certificate = "a"\ntls.key = "b"\n'
+    'tls.client_authority = "c"\ntls.client_certificate = "required"\n'
+)
+
+
+@pytest.mark.parametrize("key", ["anonymous = false", "bind_client_identifier = true"])
+@pytest.mark.parametrize(
+    ("users", "is_right"),
+    [
+        ("", False),
+        ('password_file = "users"\n', True),
+        ('token.key_files = ["keys"]\n', True),
+        (CERTIFICATES + 'tls.user_from_certificate = "common_name"\n', True),
+    ],
+)
+def test_rules_for_users_need_something_that_tells_users_apart(load, key: str, users: str, is_right: bool) -> None:
+    text = f"[access]\n{key}\n{users}"
+    if is_right:
+        assert load(text).access.anonymous in (False, "auto")
+        return
+    with pytest.raises(ConfigurationError, match="access: anonymous = false and bind_client_identifier need a"):
+        load(text)
+
+
+@pytest.mark.parametrize(
+    ("token", "complaint"),
+    [
+        ('algorithms = ["none"]', "access.token.algorithms.0: must be 'RS256'"),
+        ("algorithms = []", "access.token.algorithms: "),
+        ('key_files = [""]', "access.token.key_files.0: "),
+        ("leeway_s = -1", "access.token.leeway_s: must be greater than or equal to 0"),
+        ("maximum_bytes = 65536", "access.token.maximum_bytes: must be less than or equal to 65535"),
+        ('user_claim = ""', "access.token.user_claim: "),
+        ('key_file = ["a"]', "unknown key 'access.token.key_file', the nearest known key is 'access.token.key_files'"),
+    ],
+)
+def test_a_wrong_key_of_the_table_for_tokens_is_named(load, token: str, complaint: str) -> None:
+    with pytest.raises(ConfigurationError, match=re.escape(complaint)):
+        load(f"[access.token]\n{token}\n")

@@ -308,6 +308,13 @@ def test_a_bound_identifier_is_the_users_name_and_perhaps_more(client: str, is_r
         assert is_right or refusal(decision) is Refusal.WRONG_IDENTIFIER
 
 
+@pytest.mark.parametrize(("client", "is_right"), [("any", True), ("", True), ("bob", False), ("anna:1", False)])
+def test_a_client_without_a_name_has_no_identifier_that_is_bound_to_a_user(client: str, is_right: bool) -> None:
+    decision = Front(allows_anonymous=True, binds_client_identifier=True).answer(None, None, client)
+    assert (decision == Admitted(user=None)) is is_right
+    assert is_right or refusal(decision) is Refusal.WRONG_IDENTIFIER
+
+
 @pytest.mark.parametrize(
     ("user", "owner", "may"),
     [("anna", "anna", True), ("bob", "anna", False), (None, "anna", False), ("anna", None, True), (None, None, True)],
