@@ -95,7 +95,8 @@ class Quotas:
         """Why a PUBLISH of QoS 2 cannot wait for its PUBREL; a single one always can."""
         if not session.held:
             return None
-        size = session.held_bytes + len(event.payload) + HELD_OVERHEAD_BYTES * (len(session.held) + 1)
+        packet_bytes = len(event.header) + len(event.payload)
+        size = session.held_bytes + packet_bytes + HELD_OVERHEAD_BYTES * (len(session.held) + 1)
         if size <= self._limits.maximum_held_bytes:
             return None
         text = f"more than {self._limits.maximum_held_bytes} bytes of QoS 2 wait for their PUBREL"

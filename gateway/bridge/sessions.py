@@ -91,6 +91,11 @@ class HeldPublish(NamedTuple):
     expires_us: int = 0
     level: int = 4
 
+    @property
+    def packet_bytes(self) -> int:
+        """Its length as a packet: properties may be longer than the payload."""
+        return len(self.header) + len(self.payload)
+
     def pack(self) -> bytes:
         return ormsgpack.packb([_HELD_VERSION, *self])
 
@@ -195,7 +200,7 @@ class ClientSession:
         self.subscriptions: dict[str, int] = {}
         #: QoS 2 PUBLISHes between PUBREC and PUBREL, by packet identifier.
         self.held: dict[int, HeldPublish] = {}
-        #: Length of their payloads together.
+        #: Length of these packets together.
         self.held_bytes = 0
         #: By destination (routes.Destination.key): how many subscriptions stand behind each pattern registered there.
         self.emitted: dict[str, dict[str, int]] = {}

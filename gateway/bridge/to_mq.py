@@ -189,7 +189,7 @@ class ToMq:
         due_us = expires_us(expiry_of(event.properties), now_us)
         held = HeldPublish(exchange, event.topic, event.retain, event.header, event.payload, due_us, session.level)
         session.held[event.packet_identifier] = held
-        session.held_bytes += len(event.payload)
+        session.held_bytes += held.packet_bytes
         unit.set_state(StateSpace.SESSION_INCOMING, flow_key(session, event.packet_identifier), held.pack())
         identity = (session.client, session.epoch, exchange)
         _note_accepted(unit, identity, held.header, held.payload, held.level, held.topic, now_us)
@@ -237,7 +237,7 @@ class ToMq:
     @staticmethod
     def _forget(unit: UnitOfWork, session: ClientSession, packet_identifier: int) -> None:
         held = session.held.pop(packet_identifier)
-        session.held_bytes -= len(held.payload)
+        session.held_bytes -= held.packet_bytes
         unit.delete_state(StateSpace.SESSION_INCOMING, flow_key(session, packet_identifier))
 
     def publish_will(self, unit: UnitOfWork, session: ClientSession, will: Will, now_us: int) -> None:
@@ -269,7 +269,7 @@ class ToMq:
             if session is not None:
                 packet_identifier = int.from_bytes(key[8:], "big")
                 held = session.held[packet_identifier] = HeldPublish.unpack(value)
-                session.held_bytes += len(held.payload)
+                session.held_bytes += held.packet_bytes
                 session.mqtt.hold(packet_identifier)
                 # Numbers of exchanges are never used again, and this one may be ahead of the store's own numbers.
                 session.incoming_exchange = max(session.incoming_exchange, held.exchange)

@@ -11,6 +11,7 @@ import ormsgpack
 import pytest
 
 from gateway.bridge.sessions import HeldPublish
+from gateway.config.limits import MqttLimits
 from mappings.command import Dialect
 from mq_adapters.message import MQEI_UNLIMITED, Message, MessageDescriptor
 from tests.gateway.bridge.audited import assert_every_conversion_is_as_the_audit_predicts, records
@@ -125,6 +126,15 @@ def test_what_is_held_for_qos_2_keeps_its_properties_over_a_restart(new_world: N
     world.receive(world.connect("self", flags="00"), "62 02 0002")
     assert header_at_broker(world) == mqrfh2(PSC, USR) + b"X"
     assert_every_conversion_is_as_the_audit_predicts(world)
+
+
+def test_properties_count_among_the_bytes_that_a_session_may_hold(new_world: NewWorld) -> None:
+    world = new_world(limits=MqttLimits(maximum_held_bytes=2 * 600 + 80))
+    link = connect(world, "self")
+    link.taken()
+    without = "34 09 0003 'a/b' 0003 00 'X'"
+    world.receive(link, QOS_2, QOS_2.replace("0002", "0004", 1), without)
+    assert link.taken() == written("50 02 0002 50 03 0004 97 50 02 0003")
 
 
 def test_held_publishes_of_earlier_versions_are_read_as_they_were() -> None:

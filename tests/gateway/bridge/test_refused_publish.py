@@ -105,7 +105,7 @@ def test_a_session_holds_so_many_bytes_of_qos_2_and_no_more(
     new_world: NewWorld,
 ) -> None:
     """One that is larger than all is taken where nothing else is held; what was held before a restart counts."""
-    limits = MqttLimits(maximum_held_bytes=4 + 2 * 600)
+    limits = MqttLimits(maximum_held_bytes=4 + 2 * 7 + 2 * 600)
     world = new_world(limits=limits)
     link = world.connect("self", flags="00")
     world.receive(link, "34 0A 0001 'a' 0001 'large'", "62 02 0001")
@@ -115,7 +115,7 @@ def test_a_session_holds_so_many_bytes_of_qos_2_and_no_more(
     link = world.connect("self", flags="00")
     world.receive(link, "34 06 0001 'a' 0004 '5'")
     assert (link.is_open, link.sent) == (False, b"")
-    assert link.reason == "more than 1204 bytes of QoS 2 wait for their PUBREL"
+    assert link.reason == "more than 1218 bytes of QoS 2 wait for their PUBREL"
     link = _reconnected(world, link, "self")
     world.receive(link, "62 02 0002", "34 06 0001 'a' 0004 '5'")
     assert link.taken() == written("70 02 0002 50 02 0004")
