@@ -96,7 +96,7 @@ def copy_balance(records: DataFrame) -> DataFrame:
 
 
 def _copies(records: DataFrame) -> DataFrame:
-    made = sf.col("kind").isin(Kind.PUT, Kind.RECEIVED)
+    made = sf.col("kind").isin(Kind.PUT, Kind.RECEIVED, Kind.REDRIVEN)  # put back, a copy has another number
     return records.where(made & sf.col("message_id").isNotNull()).select(*MESSAGE)
 
 

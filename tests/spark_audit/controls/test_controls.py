@@ -138,7 +138,7 @@ def _conservation(story) -> set[int]:
     story.copied(1, 50), story.delivered(1, 1, 50)
     story.received(60, "aa"), story.delivered(3, 1, 60)
     story.add("redriven", message_id=_message(70), dead_letter_id=_message(69))
-    story.add("redriven", message_id=_message(71), dead_letter_id=_message(68))
+    story.add("redriven", message_id=_message(71), dead_letter_id=_message(68)), story.delivered(4, 1, 71)
     unaccepted = story.put(3, 1)
     vanished = story.accepted(4, 1)
     uncopied = story.delivered(2, 1, 51)
