@@ -150,6 +150,26 @@ def test_the_packet_identifier_of_level_5_stands_in_front_of_the_properties(tran
     assert (accepted["packet_identifier"], accepted["topic"]) == (10, "a/b")
 
 
+def test_a_packet_of_level_5_says_its_level_and_the_topic_behind_an_alias(translation, arrival) -> None:
+    by_alias = bytes.fromhex("30 08 0000 03 23 0001")
+    accepted, put, delivered = _expanded(
+        (NoteKind.PUBLISHED, AT, "boiler", 5, 2, by_alias, 2, DIGEST, 300, translation, 5, "a/b"),
+        (NoteKind.DELIVERED, AT, "screen", 6, 1, 303, by_alias, 2, DIGEST, 1, 1, arrival, 5, "a/b"),
+    )
+    for record in (accepted, put, delivered):
+        assert (record["protocol_level"], record["topic"]) == (5, "a/b")
+    (before,) = _expanded((NoteKind.ACCEPTED, AT, "boiler", 5, 2, PUBLISH, 2, DIGEST))
+    assert "protocol_level" not in before
+
+
+def test_a_header_that_carries_properties_is_not_kept_in_memory_either(translation, arrival) -> None:
+    expander = Expander(GATEWAY)
+    translation.header = arrival.header = HEADER + b"<usr><rfhbCorrel dt='bin.hex'>00</rfhbCorrel></usr>"
+    expander.expand(pack_batch(7, [(NoteKind.PUBLISHED, AT, "boiler", 5, 2, PUBLISH, 2, DIGEST, 300, translation, 5)]))
+    expander.expand(pack_batch(8, [(NoteKind.DELIVERED, AT, "s", 6, 1, 3, PUBLISH, 2, DIGEST, 1, 1, arrival, 5)]))
+    assert expander._known_sheets == {}
+
+
 def test_a_remaining_length_of_four_bytes_is_passed_over(translation) -> None:
     header = bytes.fromhex("30 ffffff7f 0003 612f62")
     accepted, _ = _expanded((NoteKind.PUBLISHED, AT, "boiler", 5, 2, header, 2, DIGEST, 300, translation))
@@ -318,6 +338,11 @@ def test_a_fact_sheet_of_an_earlier_version_is_read() -> None:
 def test_every_record_has_its_fields_in_the_order_of_the_definition(translation, arrival, delivery, passage) -> None:
     records = _expanded(
         (NoteKind.PUBLISHED, AT, "boiler", 5, 2, PUBLISH, 2, DIGEST, 300, translation),
+        (NoteKind.PUBLISHED, AT, "boiler", 5, 2, PUBLISH, 2, DIGEST, 300, translation, 5),
+        (NoteKind.ACCEPTED, AT, "boiler", 5, 2, PUBLISH, 2, DIGEST, 5),
+        (NoteKind.RELEASED, AT, "boiler", 5, 2, PUBLISH, 2, DIGEST, 300, translation, 5, "a/b"),
+        (NoteKind.DELIVERED, AT, "screen", 6, 1, 303, PUBLISH, 2, DIGEST, 1, 1, arrival, 5),
+        (NoteKind.REQUESTED, AT, "boiler", 5, 1, 0, b"\x00\x03a/b\x01\x00", 0, b"", 302, translation, 5),
         (NoteKind.REQUESTED, AT, "boiler", 5, 8, 11, b"\x00\x03a/#\x01", 0, b"", 302, translation),
         (NoteKind.COPIED, AT, 300, 303, delivery),
         (NoteKind.DELIVERED, AT, "screen", 6, 1, 303, PUBLISH, 2, DIGEST, 1, 1, arrival),
