@@ -83,7 +83,7 @@ class ClientCommands:
             "PENDING": str(len(self._queue.lanes.get(session.correl_id, ()))),
             "PENDBYTE": str((self._queue.lane_bytes or {}).get(session.correl_id, 0)),
             "SUBCOUNT": str(len(session.subscriptions) + len(session.shared)),
-            "SUBS": _listed(_subscriptions(session)) if subscriptions else " ",
+            "SUBS": listed(_subscriptions(session)) if subscriptions else " ",
             **_shown_will(session.will),
         }
 
@@ -105,7 +105,7 @@ def _options(qos: int, no_local: bool = False, retain_as_published: bool = False
     return ",".join(said)
 
 
-def _listed(items: Iterator[str]) -> str:
+def listed(items: Iterator[str]) -> str:
     """Values between commas, as many as there is room for."""
     shown: list[str] = []
     left = _LONGEST_LIST_CHARACTERS

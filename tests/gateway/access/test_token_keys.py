@@ -9,6 +9,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import dsa, ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from gateway.access.token_keys import MAXIMUM_KEYS, parse_token_keys, read_token_keys
 from gateway.config.values import ConfigurationError
@@ -105,6 +107,31 @@ def test_a_private_key_and_one_of_another_kind_are_refused() -> None:
     assert "is a private key; the gateway needs the public one alone" in refusal(private)
     other = dsa.generate_private_key(1024).public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
     assert "signs no token" in refusal(other.decode())
+
+
+FIELDS = st.dictionaries(
+    st.sampled_from(["kty", "crv", "x", "y", "n", "e", "k", "kid", "alg", "use", "key_ops", "d"]),
+    st.none()
+    | st.integers()
+    | st.text(max_size=8)
+    | st.lists(st.text(max_size=4), max_size=2)
+    | st.sampled_from(["RSA", "EC", "OKP", "oct", "P-256", "Ed25519", "sig", "verify", "HS256", "AQAB", SECRET]),
+    max_size=10,
+)
+
+
+@given(FIELDS | FIELDS.map(lambda fields: HS256_KEY | fields) | FIELDS.map(lambda fields: ES256_KEY | fields))
+@example({"kty": "RSA", "n": "AQ", "e": "AQ"})
+@example({"kty": "RSA", "n": SECRET, "e": ""})
+@example({"kty": "OKP", "crv": "Ed25519", "x": ""})
+def test_whatever_a_key_says_ends_in_a_key_or_our_own_error(fields: dict[str, object]) -> None:
+    told = ""
+    try:
+        (key,) = parse_token_keys(json.dumps({"keys": [fields]}), "keys")
+        assert key.algorithms
+    except ConfigurationError as error:
+        told = str(error)
+    assert fields.get("kid") == SECRET or SECRET not in told
 
 
 def test_all_files_together_have_a_limited_number_of_keys(tmp_path: Path) -> None:

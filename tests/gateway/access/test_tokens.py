@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from gateway.access.token_keys import parse_token_keys
 from gateway.access.tokens import Tokens
-from gateway.access.vouched import TokenRefused, looks_like_token
+from gateway.access.vouched import TokenRefused, is_user_name, looks_like_token
 from gateway.config.tokens import TokenSettings
 from gateway.config.values import ConfigurationError
 from tests.gateway.access.jwt_vectors import (
@@ -229,6 +229,38 @@ def test_whatever_comes_ends_in_our_own_error(header: bytes, payload: bytes, sig
     for password in (b".".join(map(_part, (header, payload, signature))), header + b"." + payload, signature):
         with pytest.raises(TokenRefused):
             checked.check(password)
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | st.sampled_from(["mqtt", "issuer"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=6,
+)
+CLAIMS = st.dictionaries(st.sampled_from(["sub", "exp", "nbf", "iat", "iss", "aud", "jti", "x"]), VALUES, max_size=8)
+
+
+@given(CLAIMS, st.booleans())
+def test_whatever_a_right_signature_stands_for_ends_in_a_user_or_our_own_error(
+    claims: dict[str, Any], is_strict: bool
+) -> None:
+    settings = {"issuer": "issuer", "audience": "mqtt"} if is_strict else {}
+    try:
+        vouched = tokens(jwk_set(SECRET_JWK), **settings).check(_signed({"sub": "ann", "exp": now(60), **claims}))
+    except TokenRefused:
+        return
+    assert is_user_name(vouched.user)
+    assert 0 < vouched.until_us <= 253_402_300_799 * 1_000_000
+
+
+@given(st.dictionaries(st.sampled_from(["alg", "kid", "typ", "crit", "b64", "jwk", "x5c"]), VALUES, max_size=6))
+def test_whatever_the_header_says_ends_in_a_user_or_our_own_error(header: dict[str, Any]) -> None:
+    signing_input = _part(json.dumps({"alg": "HS256", **header}).encode()) + b"." + _part(b'{"sub":"ann","exp":9e9}')
+    signature = jwt.algorithms.HMACAlgorithm(jwt.algorithms.HMACAlgorithm.SHA256).sign(signing_input, SECRET)
+    try:
+        assert tokens(jwk_set(SECRET_JWK)).check(signing_input + b"." + _part(signature)).user == "ann"
+    except TokenRefused:
+        return
+    assert header.get("alg", "HS256") == "HS256"
 
 
 @pytest.mark.parametrize(
