@@ -30,11 +30,13 @@ class _OneLine(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         error = record.exc_info[1] if record.exc_info else None
         if isinstance(error, HttpProcessingError):
-            record.msg, record.args = "request refused reason=%s", (error.message.splitlines()[0],)
+            peer = record.args[0] if isinstance(record.args, tuple) and record.args else "unknown"
+            record.msg, record.args = "request refused peer=%s reason=%s", (peer, error.message.partition("\n")[0])
             record.exc_info, record.levelno, record.levelname = None, logging.WARNING, "WARNING"
         return True
 
 
+_log = logging.getLogger(__name__)
 _http_log = logging.getLogger(f"{__name__}.http")
 _http_log.addFilter(_OneLine())
 
@@ -92,6 +94,8 @@ class Upgrades:
         _, proxied = self._on_their_way.pop(request.protocol, (0.0, None))
         refusal = self._refusal(request)
         if refusal is not None:
+            peer = proxied or request.remote
+            _log.info("request refused peer=%s status=%s reason=%s", peer, refusal.status, refusal.reason)
             refusal.force_close()
             return refusal
         websocket = web.WebSocketResponse(

@@ -330,7 +330,7 @@ def test_a_paused_link_is_not_read_and_its_client_has_to_wait() -> None:
             link.send(b"still here")
             assert await websocket.receive_bytes() == b"still here"
             link.resume_reading()
-            await running.bridge.until(lambda: len(running.bridge.received) > sent)
+            await running.bridge.until(lambda: len(running.bridge.received) > stood_still_at)
             flooding.cancel()
 
     run(scenario, WEBSOCKET, answers=False)
