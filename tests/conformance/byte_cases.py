@@ -1,0 +1,145 @@
+"""Plays byte-level cases in the form of mosquitto's test/broker/data/*.json (release 2.0) against a running gateway.
+
+A file is a list of groups, a group has cases, a case has steps: bytes that are sent, bytes that must come, and messages
+that another client publishes. Each case has a connection of its own, begun with a CONNECT unless it sends its own, and
+says whether the connection must be closed at its end. The cases are others' work and stand in their own folder.
+"""
+
+import json
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+PATIENCE_S: Final = 2.0
+
+_PINGREQ, _PINGRESP = bytes.fromhex("C000"), bytes.fromhex("D000")
+_PROTOCOL_NAMES: Final = {3: b"MQIsdp", 4: b"MQTT", 5: b"MQTT"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One case; `is_closed`: whether the connection must be closed at its end."""
+
+    group: str
+    name: str
+    level: int
+    begins_with_connect: bool
+    is_closed: bool
+    steps: list[dict[str, Any]]
+
+    def __str__(self) -> str:
+        return f"{self.group}: {self.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """What a case wanted and what came, in hexadecimal digits; "" is the end of the connection, "open" none."""
+
+    wanted: str
+    came: str
+
+
+def read_cases(folder: Path) -> Iterator[Case]:
+    """The cases of every file, in order, but those that are switched off."""
+    for path in sorted(folder.glob("*.json")):
+        for group in json.loads(path.read_text(encoding="utf-8")):
+            for case in () if group.get("disable") else group["tests"]:
+                yield Case(
+                    group=" ".join(group["group"].split()),
+                    name=case["name"].strip(),
+                    level=case.get("ver", 4),
+                    begins_with_connect=case.get("connect", True),
+                    is_closed=case.get("expect_disconnect", True),
+                    steps=case["msgs"],
+                )
+
+
+def play(case: Case, port: int) -> Difference | None:
+    """Plays one case; None where everything came as it should."""
+    with _connection(port) as connection:
+        if case.begins_with_connect:
+            connection.sendall(_connect(str(case), case.level))
+            connack = _packet(connection)
+            if connack[:1] != b"\x20" or connack[3:4] != b"\x00":
+                return Difference(wanted="CONNACK", came=connack.hex())
+        for step in case.steps:
+            if step["type"] == "send":
+                connection.sendall(bytes.fromhex(step["payload"].replace(" ", "")))
+            elif step["type"] == "publish":
+                _publish(port, step["topic"], step["payload"].encode(), step["qos"])
+            else:
+                wanted = bytes.fromhex(step["payload"].replace(" ", ""))
+                came = _receive(connection, len(wanted))
+                if came != wanted:
+                    return Difference(wanted=wanted.hex(), came=came.hex())
+        return _end(case, connection)
+
+
+def _end(case: Case, connection: socket.socket) -> Difference | None:
+    if case.is_closed:
+        try:
+            came = connection.recv(64)
+        except TimeoutError:
+            return Difference(wanted="", came="open")
+        except ConnectionError:
+            return None
+        return Difference(wanted="", came=came.hex()) if came else None
+    connection.sendall(_PINGREQ)
+    came = _receive(connection, 2)
+    return None if came == _PINGRESP else Difference(wanted=_PINGRESP.hex(), came=came.hex())
+
+
+def _connection(port: int) -> socket.socket:
+    connection = socket.create_connection(("127.0.0.1", port), PATIENCE_S)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return connection
+
+
+def _receive(connection: socket.socket, length: int) -> bytes:
+    """That many bytes, or those that came before the connection ended or the patience."""
+    received = b""
+    try:
+        while len(received) < length and (data := connection.recv(length - len(received))):
+            received += data
+    except (TimeoutError, ConnectionError):
+        pass
+    return received
+
+
+def _packet(connection: socket.socket) -> bytes:
+    """The next packet of less than 128 bytes."""
+    header = _receive(connection, 2)
+    return header + _receive(connection, header[1]) if len(header) == 2 else header
+
+
+def _text(text: bytes) -> bytes:
+    return len(text).to_bytes(2, "big") + text
+
+
+def _with_length(first_byte: int, body: bytes) -> bytes:
+    assert len(body) < 16_384
+    length = bytes((len(body),)) if len(body) < 128 else bytes((len(body) & 127 | 128, len(body) >> 7))
+    return bytes((first_byte,)) + length + body
+
+
+def _connect(client: str, level: int) -> bytes:
+    """CONNECT with clean session and a keep-alive time of a minute."""
+    properties = b"\x00" if level >= 5 else b""
+    body = _text(_PROTOCOL_NAMES[level]) + bytes((level, 2, 0, 60)) + properties + _text(client.encode())
+    return _with_length(0x10, body)
+
+
+def _publish(port: int, topic: str, payload: bytes, qos: int) -> None:
+    """Another client publishes one message, and waits until the gateway has it."""
+    with _connection(port) as helper:
+        helper.sendall(_connect("helper", 4))
+        assert _packet(helper) == bytes.fromhex("20020000")
+        helper.sendall(_with_length(0x30 | qos << 1, _text(topic.encode()) + (b"\x00\x01" if qos else b"") + payload))
+        if qos == 1:
+            assert _packet(helper) == bytes.fromhex("40020001")
+        elif qos == 2:
+            assert _packet(helper) == bytes.fromhex("50020001")
+            helper.sendall(bytes.fromhex("62020001"))
+            assert _packet(helper) == bytes.fromhex("70020001")
