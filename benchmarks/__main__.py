@@ -10,6 +10,7 @@ from typing import Final
 from rich.console import Console
 
 from benchmarks import (
+    attacks,
     audit,
     channel,
     channel_ibm_mq,
@@ -35,6 +36,7 @@ _TIMED: Final[dict[str, Callable[[float], Report]]] = {
         one_to_one,
         latency,
         idle,
+        attacks,
         queues,
         channel,
         channel_ibm_mq,

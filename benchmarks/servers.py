@@ -18,6 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Protocol, Self
 
+from benchmarks.certificate import write_certificate
 from benchmarks.wire import BenchmarkError
 
 _READY: Final = re.compile(r"listens on \S+:(\d+)")
@@ -57,12 +58,18 @@ def resident_mib(process_id: int) -> float:
 class Gateway:
     """`rfhbridge run` with its defaults: MQRFH2, audit on."""
 
-    def __init__(self) -> None:
+    def __init__(self, configuration: str = "") -> None:
+        """`configuration`: TOML; `{folder}` stands for the temporary folder."""
         self.name = "rfhbridge"
         self.folder = Path(tempfile.mkdtemp(prefix="rfhbench"))
         self.data = self.folder / "data"
         self._log = self.folder / "log"
         command = [sys.executable, "-m", "gateway.cli", "run", "--listen", "127.0.0.1:0", "--data", str(self.data)]
+        if configuration:
+            file = self.folder / "rfhbridge.toml"
+            file.write_text(configuration.format(folder=self.folder))
+            write_certificate(self.folder / "certificate.pem", self.folder / "key.pem")
+            command += ["--config", str(file)]
         with self._log.open("w") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, text=True)
         self.process_id = self._process.pid
@@ -87,6 +94,13 @@ class Gateway:
         """The process that writes the audit trail; None before it runs."""
         children = Path(f"/proc/{self.process_id}/task/{self.process_id}/children").read_text().split()
         return int(children[0]) if children else None
+
+    def port_of(self, listener: str) -> int:
+        """Where a [[listener]] of the configuration has opened. BenchmarkError where there is none of that name."""
+        found = re.search(rf"listener opened name={re.escape(listener)} .*port=(\d+)", self._log.read_text())
+        if found is None:
+            raise BenchmarkError(f"the gateway has no listener {listener}")
+        return int(found[1])
 
     def stop(self) -> None:
         """SIGTERM, and waits until it has drained; kills it only if that takes very long."""

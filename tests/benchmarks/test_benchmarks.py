@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import channel, channel_ibm_mq, headers, qos1_offline
+from benchmarks import attacks, channel, channel_ibm_mq, headers, idle, qos1_offline
 from benchmarks.__main__ import BENCHMARKS, main
 from benchmarks.figures import Measure, Row, ratio_notes
 from benchmarks.latencies import Latencies, percentiles_ms
@@ -136,6 +136,22 @@ def test_a_pair_gets_every_message_through_the_gateway(qos: int) -> None:
     with Gateway() as gateway:
         outcome = generate("pair", Task(port=gateway.port, seconds=0.1, window=10, qos=qos))
     assert outcome.messages >= 10
+
+
+@needs_linux
+@pytest.mark.parametrize(("listener", "transport"), [("", "TCP"), ("tls", "TLS"), ("websocket", "WebSocket")])
+def test_idle_connections_are_measured_over_each_transport(listener: str, transport: str) -> None:
+    row = idle.measure_gateway(listener, connections=20, active=5, seconds=0.1)
+    assert row.case == transport
+    assert row.value("rate") > 0
+
+
+@needs_linux
+@pytest.mark.parametrize("attack", ["subscription_storm", "handshakes"])
+def test_an_attack_goes_on_while_others_are_measured(attack: str) -> None:
+    row = attacks.measure(attack, 0.1)
+    assert row.case == attack
+    assert row.value("PUBACK p50") > 0
 
 
 @needs_linux

@@ -1,0 +1,192 @@
+"""Attackers: processes of their own that do to a server what no client should, until they are ended.
+
+    python -m benchmarks.hostile ATTACK PORT TLS_PORT        prints a line when the attack is on
+
+Each is one process at the lowest priority: on a network the attacker's work is done by another machine.
+"""
+
+import contextlib
+import itertools
+import os
+import socket
+import ssl
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from benchmarks.wire import ANSWER_WAIT_S, receive_exactly
+from gateway.mqtt import packets
+
+_LOWEST_PRIORITY: Final = 19
+_HALF_PACKETS: Final = 5_000
+_SLOW_CONNECTS: Final = 1_000
+_READ_BYTES: Final = 65_536
+_LONGEST_LENGTH: Final = b"\xff\xff\xff\x7f"  # 268,435,455 bytes (MQTT 3.1.1 section 2.2.3)
+_USER_PROPERTY: Final = b"\x26\x00\x04name\x00\x05value"
+
+
+def _connected(port: int, client: str) -> socket.socket:
+    opened = socket.create_connection(("127.0.0.1", port), timeout=ANSWER_WAIT_S)
+    opened.sendall(packets.connect(client))
+    opened.recv(4)
+    return opened
+
+
+def half_packets(port: int, _tls_port: int) -> Iterator[None]:
+    """Five thousand connections, each with the beginning of a PUBLISH of 268 MB."""
+    held = []
+    for number in range(_HALF_PACKETS):
+        half = _connected(port, f"half-{number}")
+        half.sendall(b"\x32" + _LONGEST_LENGTH + bytes(1_000))
+        held.append(half)
+    yield
+    while held:
+        time.sleep(1)  # it does nothing: that is the attack
+        yield
+
+
+def slow_connect(port: int, _tls_port: int) -> Iterator[None]:
+    """A thousand connections that send their CONNECT byte by byte, and come again when they are closed."""
+    connect = packets.connect("slow" * 10)
+    slow: list[tuple[socket.socket, Iterator[int]]] = []
+    while True:
+        while len(slow) < _SLOW_CONNECTS:
+            opened = socket.create_connection(("127.0.0.1", port), timeout=ANSWER_WAIT_S)
+            slow.append((opened, iter(connect)))
+        for place, (opened, rest) in enumerate(slow):
+            try:
+                opened.sendall(bytes((next(rest),)))
+            except (OSError, StopIteration):
+                opened.close()
+                slow[place] = (socket.create_connection(("127.0.0.1", port), timeout=ANSWER_WAIT_S), iter(connect))
+        yield
+        time.sleep(0.2)
+
+
+def subscription_storm(port: int, _tls_port: int) -> Iterator[None]:
+    """Two hundred filters, subscribed and given up again and again."""
+    filters = [(f"storm/{number}/+", 0) for number in range(200)]
+    answers_bytes = len(packets.suback(1, bytes(len(filters)))) + len(packets.unsuback(2))
+    attacker = _connected(port, "storm")
+    subscribe = packets.subscribe(1, filters)
+    unsubscribe = packets.unsubscribe(2, [topic_filter for topic_filter, _ in filters])
+    while True:
+        attacker.sendall(subscribe + unsubscribe)
+        receive_exactly(attacker, answers_bytes)
+        yield
+
+
+def wildcard_bomb(port: int, _tls_port: int) -> Iterator[None]:
+    """256 filters of wildcards that match the same topic, and a hundred messages a second there."""
+    bomb = _connected(port, "bomb")
+    filters = [("/".join(levels), 0) for levels in itertools.product("a+", repeat=8)]
+    bomb.sendall(packets.subscribe(1, filters))
+    writer = _connected(port, "lights-it")
+    while True:
+        writer.sendall(packets.publish("/".join("a" * 8), b"x", qos=0, packet_identifier=0))
+        yield
+        time.sleep(0.01)
+        bomb.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            while bomb.recv(_READ_BYTES):
+                pass
+
+
+def unknown_answers(port: int, _tls_port: int) -> Iterator[None]:
+    """PUBRELs for messages that never were, each of which is answered."""
+    storm = b"".join(b"\x62\x02" + number.to_bytes(2, "big") for number in range(1, 2_001))
+    attacker = _connected(port, "unknown")
+    while True:
+        attacker.sendall(storm)
+        receive_exactly(attacker, len(storm))
+        yield
+
+
+def properties(port: int, _tls_port: int) -> Iterator[None]:
+    """MQTT 5: messages that are nothing but 500 user properties."""
+    attacker = socket.create_connection(("127.0.0.1", port), timeout=ANSWER_WAIT_S)
+    attacker.sendall(b"\x10\x0e\x00\x04MQTT\x05\x02\x00\x00\x00\x00\x01p")
+    attacker.recv(_READ_BYTES)
+    body = b"\x00\x01p" + _long_number(500 * len(_USER_PROPERTY)) + 500 * _USER_PROPERTY
+    message = b"\x30" + _long_number(len(body)) + body
+    while True:
+        attacker.sendall(message)
+        yield
+
+
+def takeover(port: int, _tls_port: int) -> Iterator[None]:
+    """One client identifier that connects anew, and anew."""
+    last: list[socket.socket] = []
+    while True:
+        last.append(_connected(port, "fought-for"))
+        if len(last) > 2:
+            last.pop(0).close()
+        yield
+
+
+def connections(port: int, _tls_port: int) -> Iterator[None]:
+    """Connections that come and go without a word."""
+    while True:
+        socket.create_connection(("127.0.0.1", port), timeout=ANSWER_WAIT_S).close()
+        yield
+
+
+def noise(port: int, _tls_port: int) -> Iterator[None]:
+    """Connections that send what is no MQTT."""
+    while True:
+        with socket.create_connection(("127.0.0.1", port), timeout=ANSWER_WAIT_S) as attacker:
+            attacker.sendall(packets.connect("noise") + os.urandom(200))
+            with contextlib.suppress(ConnectionError):
+                while attacker.recv(_READ_BYTES):
+                    pass
+        yield
+
+
+def handshakes(_port: int, tls_port: int) -> Iterator[None]:
+    """TLS handshakes that end when they are done."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    while True:
+        with (
+            socket.create_connection(("127.0.0.1", tls_port), timeout=ANSWER_WAIT_S) as plain,
+            context.wrap_socket(plain),
+        ):
+            pass
+        yield
+
+
+ATTACKS: Final[dict[str, Callable[[int, int], Iterator[None]]]] = {
+    attack.__name__: attack
+    for attack in (
+        half_packets,
+        slow_connect,
+        subscription_storm,
+        wildcard_bomb,
+        unknown_answers,
+        properties,
+        takeover,
+        connections,
+        noise,
+        handshakes,
+    )
+}
+
+
+def _long_number(value: int) -> bytes:
+    """A variable byte integer of two bytes, 128 to 16,383."""
+    return bytes((value & 127 | 128, value >> 7))
+
+
+def main(attack: str, port: int, tls_port: int) -> None:
+    os.nice(_LOWEST_PRIORITY)
+    steps = ATTACKS[attack](port, tls_port)
+    next(steps)
+    print("on", flush=True)
+    for _ in steps:
+        pass
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
