@@ -255,10 +255,7 @@ class Bridge:
 
     def users_changed(self, users: frozenset[str]) -> None:
         """Closes the connections of users who must show their password again, or are no users any more."""
-        for session in self.sessions:
-            link = session.link or session.pending_link
-            if link is not None and session.user in users:
-                link.close("the user's line in the password file has changed or gone", ReasonCode.NOT_AUTHORIZED)
+        self.presences.users_changed(users)
 
     def keys_gone(self, fingerprints: frozenset[str]) -> None:
         """Closes the connections whose tokens are signed with keys that the operator has taken away."""

@@ -17,13 +17,17 @@ _LOOK_US: Final = 1_000_000
 
 
 class Presence(NamedTuple):
-    """Times in microseconds since 1970; `until_us` 0: for ever. `fingerprint`: the key of the token, "" without."""
+    """Times in microseconds since 1970; `until_us` 0: for ever. `fingerprint`: the key of the token, "" without.
+
+    `password_user`: the user whose password let the client in; None: something else did.
+    """
 
     since_us: int
     until_us: int
     fingerprint: str
     listener: str
     peer: str
+    password_user: str | None = None
 
 
 class Presences:
@@ -35,7 +39,15 @@ class Presences:
 
     def begin(self, link: MqttLink, admitted: Admitted, now_us: int) -> None:
         """A link is let in."""
-        self._by_link[link] = Presence(now_us, admitted.until_us, admitted.fingerprint, link.rules.name, link.peer)
+        by_password = not (admitted.fingerprint or link.certificate_user)
+        self._by_link[link] = Presence(
+            now_us,
+            admitted.until_us,
+            admitted.fingerprint,
+            link.rules.name,
+            link.peer,
+            admitted.user if by_password else None,
+        )
 
     def end(self, link: MqttLink) -> None:
         """A link is gone; also one that was never let in."""
@@ -54,6 +66,14 @@ class Presences:
             lambda presence: 0 < presence.until_us <= now_us,
             "the token has expired",
             ReasonCode.MAXIMUM_CONNECT_TIME,
+        )
+
+    def users_changed(self, users: frozenset[str]) -> None:
+        """Closes the connections of users who must show their password again, or are no users any more."""
+        self._close(
+            lambda presence: presence.password_user in users,
+            "the user's line in the password file has changed or gone",
+            ReasonCode.NOT_AUTHORIZED,
         )
 
     def keys_gone(self, fingerprints: frozenset[str]) -> None:

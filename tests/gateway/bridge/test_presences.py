@@ -90,6 +90,17 @@ def test_a_key_that_is_taken_away_ends_the_connections_that_it_let_in(vouched: W
     assert ReasonCode.NOT_AUTHORIZED == 0x87
 
 
+def test_another_password_ends_no_connection_that_a_token_or_a_certificate_let_in(vouched: World) -> None:
+    by_token = connected(vouched, LEVEL_4)
+    by_certificate = FakeLink()
+    by_certificate.certificate_user = "ann"
+    vouched.receive(by_certificate, "10 10 0004 'MQTT' 04 02 0000 0004 'cert'")
+    assert by_certificate.session is not None
+    assert by_certificate.session.user == "ann"
+    vouched.bridge.users_changed(frozenset({"ann"}))
+    assert (by_token.is_open, by_certificate.is_open) == (True, True)
+
+
 def test_the_will_of_a_connection_that_its_token_ends_is_published(vouched: World) -> None:
     watcher = vouched.connect("hear")
     vouched.receive(watcher, "82 06 0001 0001 '#' 00")
