@@ -68,6 +68,8 @@ def write_pack(evidence: Evidence, out: Path) -> int:
         raise PackError(f"{out} ends neither in {ZIP_SUFFIX} nor in {TAR_SUFFIX} (name the pack so)")
     if not evidence.trail.is_dir():
         raise PackError(f"there is no trail {evidence.trail}")
+    if not out.parent.is_dir():
+        raise PackError(f"there is no folder {out.parent} (make it, or name another place)")
     descriptor, name = tempfile.mkstemp(dir=out.parent, prefix=f".{out.name[:64]}.")
     try:
         with os.fdopen(descriptor, "wb") as file:

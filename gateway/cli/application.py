@@ -87,7 +87,7 @@ class Application(TyperGroup):
         except KeyboardInterrupt:
             code = INTERRUPTED
         except typer.TyperException as error:
-            _tell(" ".join(error.format_message().split()) + _where_help_is(error))
+            _tell(" ".join(error.format_message().replace(_PYDANTIC_WORDS, "").split()) + _where_help_is(error))
             code = AuditExitCode.USAGE if is_audit else ExitCode.USAGE
         except UnreadableConfiguration as error:
             _tell(_sentence(error))

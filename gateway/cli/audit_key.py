@@ -64,7 +64,8 @@ def rotate(data: DataOption = None, config: ConfigOption = None) -> None:
     trail, plan = _trail_and_plan(data, config)
     before = key_in_force(trail)
     if before is None:
-        raise CommandFailed(f"nothing in {trail} is signed yet (start the gateway first)")
+        when = "when its first file is closed, after 15 minutes at most, or when the gateway ends"
+        raise CommandFailed(f"nothing in {trail} is signed yet (the gateway signs {when})")
     new = public_key_of(make_next_key(Path(plan.signing_key)))
     _hand_over(trail, plan)
     if key_in_force(trail) != new:

@@ -1,7 +1,6 @@
 """The arguments of every command."""
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NoReturn
@@ -10,21 +9,20 @@ from spark_audit.commands.terminal import USAGE
 from spark_audit.period import moment_of
 
 _MEMORY: Final = "2g"
+_PROGRAM: Final = "python -m spark_audit"
 
 
 class _Parser(argparse.ArgumentParser):
-    """Exit code 3 for wrong usage, as every audit command has it."""
+    """Exit code 3 and one line for wrong usage, as every audit command has it."""
 
     def error(self, message: str) -> NoReturn:
-        self.print_usage(sys.stderr)
-        self.exit(USAGE, f"{self.prog}: {message}\n")
+        command = self.prog.removeprefix(_PROGRAM)
+        self.exit(USAGE, f"rfhbridge audit{command}: {message} (see `{self.prog} --help`)\n")
 
 
 def parsed(arguments: Sequence[str] | None, description: str) -> argparse.Namespace:
     """The options of a command line; wrong use ends the process with 3."""
-    parser = _Parser(
-        prog="python -m spark_audit", description=description, formatter_class=argparse.RawTextHelpFormatter
-    )
+    parser = _Parser(prog=_PROGRAM, description=description, formatter_class=argparse.RawTextHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True, parser_class=_Parser)
     _add_run(commands.add_parser("run", help="audit trails with every control"))
     _add_ingest(commands.add_parser("ingest", help="trails to Parquet"))
@@ -32,12 +30,13 @@ def parsed(arguments: Sequence[str] | None, description: str) -> argparse.Namesp
     _add_stream(commands.add_parser("stream", help="audit closed segments as they come"))
     _add_convert(commands.add_parser("convert", help="convert an archive of messages"))
     options = parser.parse_args(arguments)
+    command = commands.choices[options.command]
     if options.command == "run":
-        _check_run(parser, options)
+        _check_run(command, options)
     if options.command == "bulk" and options.master and options.remote:
-        parser.error("name --master or --remote, not both")
+        command.error("name --master or --remote, not both")
     if options.command in ("ingest", "stream"):
-        _check_trails(parser, options)
+        _check_trails(command, options)
     return options
 
 

@@ -36,7 +36,8 @@ def bulk(options: argparse.Namespace, interruption: Interruption) -> int:
         files = write_report(result, options.out)
     except OSError as error:
         return not_written(options.out, error, tell)
-    tell(f"wrote {', '.join(file.name for file in files)} in {options.out}")
+    names = (*(file.name for file in files), *filter(None, (result.exceptions,)))
+    tell(f"wrote {', '.join(names)} in {options.out}")
     if options.json:
         sys.stdout.write(result.as_json())
     else:

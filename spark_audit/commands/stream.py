@@ -145,7 +145,9 @@ class _Streaming:
         for folder in self.folders:
             try:
                 new = new_segments(folder, self.manifest, self.measuring)
-            except (NotATrail, DamagedSegment, LineTooLong) as error:
+            except NotATrail as error:
+                problem = str(error)
+            except (DamagedSegment, LineTooLong) as error:
                 problem = f"{folder} cannot be judged: {error}"
             except OSError as error:
                 problem = f"{error.filename or folder} cannot be read: {error.strerror}"

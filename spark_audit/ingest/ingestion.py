@@ -69,10 +69,10 @@ def new_segments(folder: Path, manifest: Manifest, measuring: Measuring) -> NewS
     gateways = [segment.gateway for segment in measured if segment.gateway]
     if not gateways:
         what = "no line of its closed segments is an audit record" if measured else "there is no closed segment"
-        raise NotATrail(f"{folder} cannot be ingested: {what}")
+        raise NotATrail(f"{folder} cannot be judged: {what}")
     trail = next(filter(None, map(manifest.trail_of, gateways)), gateways[0])
     if not is_plain_name(trail):
-        raise NotATrail(f"{folder} cannot be ingested: its first record names no gateway")
+        raise NotATrail(f"{folder} cannot be judged: its first record names no gateway")
     fresh: list[MeasuredSegment] = []
     for segment in measured:
         known = manifest.segment(trail, segment.stem)

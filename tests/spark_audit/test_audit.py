@@ -314,12 +314,21 @@ def test_a_bad_line_is_named_by_its_file_and_number(spark, trail, tmp_path: Path
     assert "record 0" not in pipe.getvalue()
 
 
-@pytest.mark.parametrize("arguments", [[], ["run"], ["run", "--data", "x"], ["walk"]], ids=str)
-def test_wrong_usage_ends_with_3(arguments: list[str], capsys) -> None:
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *([], ["run"], ["run", "--data", "x"], ["walk"], ["run", "--data", "x", "--out", "y", "--from", "yesterday"]),
+        ["run", "--data", "x", "--out", "y", "--from", "2026-12-01", "--until", "2026-11-01"],
+    ],
+    ids=str,
+)
+def test_wrong_usage_ends_with_3_and_one_line(arguments: list[str], capsys) -> None:
     with pytest.raises(SystemExit) as ended:
         main(arguments)
     assert ended.value.code == 3
-    assert "usage: " in capsys.readouterr().err
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("rfhbridge audit run: " if "run" in arguments else "rfhbridge audit: ")
+    assert "--help`)" in line
 
 
 def test_a_data_folder_that_is_not_there_is_wrong_usage(tmp_path: Path) -> None:

@@ -186,6 +186,11 @@ def test_a_name_that_says_no_form_is_refused(evidence, tmp_path) -> None:
         write_pack(evidence, tmp_path / "evidence.rar")
 
 
+def test_a_pack_needs_a_folder_that_is_there(evidence, tmp_path) -> None:
+    with pytest.raises(PackError, match="there is no folder"):
+        write_pack(evidence, tmp_path / "nowhere" / "evidence.zip")
+
+
 def test_without_a_trail_there_is_no_pack(tmp_path) -> None:
     with pytest.raises(PackError, match="there is no trail"):
         write_pack(Evidence(trail=tmp_path / "trail", code_version="0.1.0"), tmp_path / "evidence.zip")
