@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Final
 
 from gateway.config.values import Address
+from gateway.limits.limit import Limit
 from gateway.listener.proxy_protocol import (
     FIXED_BYTES,
     ProxyProtocolError,
@@ -23,12 +24,12 @@ from gateway.listener.proxy_protocol import (
     read_fixed_part,
     read_source,
 )
+from gateway.listener.rules import ListenerRules
+from gateway.listener.sparing_log import SparingLog
 
 _log = logging.getLogger(__name__)
 
 BACKLOG: Final = 1_024
-#: Our choice: each costs a socket and, with TLS, some 20 KB.
-MAXIMUM_ON_THEIR_WAY: Final = 2_000
 #: Accepted in one go before the others get their turn.
 _ACCEPTED_AT_ONCE: Final = 64
 #: How long nothing is accepted when the system has no more files or memory, seconds.
@@ -46,17 +47,16 @@ class Doorway:
         self,
         factory: Factory,
         *,
-        name: str,
+        rules: ListenerRules,
         context: Callable[[], ssl.SSLContext] | None,
-        reads_proxy_header: bool,
-        timeout_s: float,
+        refused: Callable[[Limit], None],
     ) -> None:
-        """`context` None: no TLS. It is asked at every handshake: certificates change."""
+        """`context` None: no TLS; it is asked at every handshake, for certificates change. `refused` counts."""
         self._factory = factory
-        self._name = name
+        self._rules = rules
         self._context = context
-        self._reads_proxy_header = reads_proxy_header
-        self._timeout_s = timeout_s
+        self._refused = refused
+        self._log = SparingLog(_log, rules.name)
         self._sockets: list[socket.socket] = []
         #: Oldest first.
         self._on_their_way: dict[asyncio.Task[None], None] = {}
@@ -100,19 +100,23 @@ class Doorway:
                     return
                 continue  # this connection has gone already
             connected.setblocking(False)
-            if len(self._on_their_way) >= MAXIMUM_ON_THEIR_WAY:
-                oldest = next(iter(self._on_their_way))
-                del self._on_their_way[oldest]
-                oldest.cancel()
+            if len(self._on_their_way) >= self._rules.maximum_waiting_connections:
+                self._drop_oldest()
             task = asyncio.get_running_loop().create_task(self._enter(connected, str(_address(address))))
             self._on_their_way[task] = None
             task.add_done_callback(self._through)
+
+    def _drop_oldest(self) -> None:
+        oldest = next(iter(self._on_their_way))
+        del self._on_their_way[oldest]
+        oldest.cancel()
+        self._refused(Limit.WAITING_CONNECTIONS)
 
     def _through(self, task: asyncio.Task[None]) -> None:
         self._on_their_way.pop(task, None)
 
     def _rest(self, listening: socket.socket, error: OSError) -> None:
-        _log.error("connections not accepted listener=%s reason=%s", self._name, error.strerror)
+        _log.error("connections not accepted listener=%s reason=%s", self._rules.name, error.strerror)
         loop = asyncio.get_running_loop()
         loop.remove_reader(listening)
         loop.call_later(_REST_S, self._go_on, listening)
@@ -123,22 +127,28 @@ class Doorway:
 
     async def _enter(self, connected: socket.socket, peer: str) -> None:
         """A connection on its way to its link; it ends there, or is closed."""
-        step = "PROXY header" if self._reads_proxy_header else "TLS handshake"
+        step = "PROXY header" if self._rules.proxy_protocol else "TLS handshake"
+        proxied = None
         try:
-            async with asyncio.timeout(self._timeout_s):
-                proxied = await self._read_proxy_header(connected) if self._reads_proxy_header else None
-            step = "TLS handshake"
-            await self._hand_over(connected, proxied)
+            async with asyncio.timeout(self._rules.connect_timeout_s):
+                if self._rules.proxy_protocol:
+                    proxied = await self._read_proxy_header(connected)
+                    step = "TLS handshake"
+                await self._hand_over(connected, proxied)
         except asyncio.CancelledError:
             self._refuse(connected)
             raise
-        except ConnectionError as error:
-            self._refuse(connected)
-            _log.info("connection lost listener=%s peer=%s in=%s reason=%s", self._name, peer, step, _reason(error))
         except (OSError, ProxyProtocolError) as error:
             self._refuse(connected)
-            _log.warning(
-                "connection refused listener=%s peer=%s in=%s reason=%s", self._name, peer, step, _reason(error)
+            if isinstance(error, TimeoutError):
+                self._refused(Limit.CONNECT_TIMEOUT)
+            self._log.tell(
+                logging.INFO if isinstance(error, ConnectionError) else logging.WARNING,
+                "connection refused listener=%s peer=%s in=%s reason=%s",
+                self._rules.name,
+                proxied or peer,
+                step,
+                _reason(error),
             )
 
     async def _read_proxy_header(self, connected: socket.socket) -> Address | None:
@@ -146,12 +156,10 @@ class Doorway:
         return read_source(fixed, await _receive(connected, fixed.rest_bytes))
 
     async def _hand_over(self, connected: socket.socket, proxied: Address | None) -> None:
-        context = self._context() if self._context is not None else None
         await asyncio.get_running_loop().connect_accepted_socket(
             lambda: self._factory(proxied),
             connected,
-            ssl=context,
-            ssl_handshake_timeout=self._timeout_s if context is not None else None,
+            ssl=self._context() if self._context is not None else None,
         )
 
     @staticmethod

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from gateway.bridge.bridge import Bridge
 from gateway.config.values import Address
-from gateway.limits.limit import Limit
-from gateway.listener.doorway import BACKLOG, MAXIMUM_ON_THEIR_WAY, Doorway
+from gateway.limits.limit import REASONS, Limit
+from gateway.listener.doorway import BACKLOG, Doorway
 from gateway.listener.link import NetworkLink
 from gateway.listener.rules import ListenerRules
 from gateway.listener.tcp import TcpLink
@@ -60,10 +60,9 @@ class Listener:
             return await self._open_plainly(host, port)
         self._port = doorway = Doorway(
             self._protocol,
-            name=self.rules.name,
+            rules=self.rules,
             context=self.certificates.context if self.certificates is not None else None,
-            reads_proxy_header=self.rules.proxy_protocol,
-            timeout_s=self.rules.connect_timeout_s,
+            refused=self.count_refusal,
         )
         return await doorway.open(host, port)
 
@@ -77,8 +76,6 @@ class Listener:
         """What a new connection talks to; `proxied`: where it comes from by its PROXY header."""
         if self._upgrades is None:
             return TcpLink(self, proxied)
-        if len(self._upgrades) >= MAXIMUM_ON_THEIR_WAY:
-            self._upgrades.drop_oldest()
         return self._upgrades.protocol(proxied)
 
     # -- its links -----------------------------------------------------------------------------------------------------
@@ -110,6 +107,10 @@ class Listener:
 
     def tick(self) -> None:
         """Once a second: closes connections that are silent past their keep-alive, or that never sent CONNECT.
+    def count_refusal(self, limit: Limit) -> None:
+        """A connection was ended before its CONNECT."""
+        self._admission.refusals.add(limit, REASONS[limit][0])
+
 
         A closed one whose peer does not take what was written for it would never end: it is cut off.
         """

@@ -34,6 +34,7 @@ class ListenerRules:
     websocket: WebSocketRules | None = None
     user_from_certificate: Literal["", "common_name", "subject"] = ""
     maximum_connections: int = 0
+    maximum_waiting_connections: int = 2_000
     maximum_packet_bytes: int
     receive_maximum: int = UNLIMITED_RECEIVE_MAXIMUM
     topic_alias_maximum: int = 0
@@ -55,6 +56,7 @@ class ListenerRules:
             websocket=_websocket_rules(listener) if listener.transport == "websocket" else None,
             user_from_certificate=listener.tls.user_from_certificate,
             maximum_connections=listener.maximum_connections,
+            maximum_waiting_connections=mqtt.maximum_waiting_connections,
             maximum_packet_bytes=mqtt.maximum_packet_bytes,
             receive_maximum=mqtt.receive_maximum,
             topic_alias_maximum=mqtt.topic_alias_maximum,

@@ -9,7 +9,9 @@ from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.web_protocol import RequestHandler
 
 from gateway.config.values import Address
+from gateway.limits.limit import Limit
 from gateway.listener.rules import WebSocketRules
+from gateway.listener.sparing_log import SparingLog
 from gateway.listener.websocket import WebSocketLink
 
 if TYPE_CHECKING:
@@ -24,21 +26,23 @@ _LONGEST_LINE_BYTES: Final = 8_190
 _SHUTDOWN_S: Final = 0.1
 
 
+_log = logging.getLogger(__name__)
+
+
 class _OneLine(logging.Filter):
     """A request that is no HTTP is its sender's fault: a line for it, without where in aiohttp that was found out."""
 
+    def __init__(self, log: SparingLog) -> None:
+        super().__init__()
+        self._log = log
+
     def filter(self, record: logging.LogRecord) -> bool:
         error = record.exc_info[1] if record.exc_info else None
-        if isinstance(error, HttpProcessingError):
-            peer = record.args[0] if isinstance(record.args, tuple) and record.args else "unknown"
-            record.msg, record.args = "request refused peer=%s reason=%s", (peer, error.message.partition("\n")[0])
-            record.exc_info, record.levelno, record.levelname = None, logging.WARNING, "WARNING"
-        return True
-
-
-_log = logging.getLogger(__name__)
-_http_log = logging.getLogger(f"{__name__}.http")
-_http_log.addFilter(_OneLine())
+        if not isinstance(error, HttpProcessingError):
+            return True
+        peer = record.args[0] if isinstance(record.args, tuple) and record.args else "unknown"
+        self._log.tell(logging.WARNING, "request refused peer=%s reason=%s", peer, error.message.partition("\n")[0])
+        return False
 
 
 class Upgrades:
@@ -47,9 +51,13 @@ class Upgrades:
     def __init__(self, listener: "Listener", rules: WebSocketRules) -> None:
         self._listener = listener
         self._rules = rules
+        self._log = SparingLog(_log, listener.rules.name)
+        http_log = logging.Logger(f"{__name__}.http")  # one of its own, for its own filter
+        http_log.parent = _log
+        http_log.addFilter(_OneLine(self._log))
         self._server = web.Server(
             self._answer,
-            logger=_http_log,
+            logger=http_log,
             access_log=None,
             lingering_time=0.0,
             max_line_size=_LONGEST_LINE_BYTES,
@@ -60,12 +68,11 @@ class Upgrades:
 
     def protocol(self, proxied: Address | None) -> RequestHandler:
         """What a new connection talks to."""
+        if len(self._on_their_way) >= self._listener.rules.maximum_waiting_connections:
+            self._drop(next(iter(self._on_their_way)), Limit.WAITING_CONNECTIONS)
         handler = self._server()
         self._on_their_way[handler] = time.monotonic(), proxied
         return handler
-
-    def __len__(self) -> int:
-        return len(self._on_their_way)
 
     def tick(self, now_s: float) -> None:
         """Ends requests that take too long, and forgets those that have gone."""
@@ -73,16 +80,13 @@ class Upgrades:
         for handler, (began_s, _) in tuple(self._on_their_way.items()):
             if now_s <= began_s + limit_s:
                 return
-            self._drop(handler)
+            self._drop(handler, Limit.CONNECT_TIMEOUT)
 
-    def drop_oldest(self) -> None:
-        """Makes room for another."""
-        self._drop(next(iter(self._on_their_way)))
-
-    def _drop(self, handler: RequestHandler) -> None:
+    def _drop(self, handler: RequestHandler, limit: Limit) -> None:
         del self._on_their_way[handler]
-        if handler.transport is not None:
+        if handler.transport is not None:  # it has not gone by itself
             handler.transport.abort()
+            self._listener.count_refusal(limit)
 
     async def stop(self) -> None:
         """Ends what is still on its way."""
@@ -94,8 +98,13 @@ class Upgrades:
         _, proxied = self._on_their_way.pop(request.protocol, (0.0, None))
         refusal = self._refusal(request)
         if refusal is not None:
-            peer = proxied or request.remote
-            _log.info("request refused peer=%s status=%s reason=%s", peer, refusal.status, refusal.reason)
+            self._log.tell(
+                logging.INFO,
+                "request refused peer=%s status=%s reason=%s",
+                proxied or request.remote,
+                refusal.status,
+                refusal.reason,
+            )
             refusal.force_close()
             return refusal
         websocket = web.WebSocketResponse(

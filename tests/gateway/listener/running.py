@@ -9,6 +9,7 @@ import uvloop
 
 from gateway.bridge.bridge import Bridge
 from gateway.config import Settings
+from gateway.limits.limit import Limit
 from gateway.listener import Listeners
 from gateway.listener.link import NetworkLink
 from tests.gateway.listener.recording_bridge import RecordingBridge
@@ -29,6 +30,10 @@ class Running:
         await self.bridge.until(lambda: bool(self.bridge.links))
         (link,) = self.bridge.links
         return link
+
+    def refused(self, limit: Limit) -> int:
+        """How many were refused at a limit."""
+        return sum(count for (at, _), count in self.bridge.admission.refusals.totals.items() if at is limit)
 
 
 Scenario = Callable[[Running], Awaitable[None]]

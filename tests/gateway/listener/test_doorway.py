@@ -136,7 +136,7 @@ def test_a_connection_that_goes_before_its_header_is_no_warning(caplog: pytest.L
         _, writer = await asyncio.open_connection("127.0.0.1", running.port)
         writer.close()
         async with asyncio.timeout(PATIENCE_S):
-            while "connection lost listener=tested" not in caplog.text:
+            while "connection refused listener=tested" not in caplog.text:
                 await asyncio.sleep(0.01)
 
     run(scenario, BEHIND_A_BALANCER)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.listener import doorway
+from gateway.limits.limit import Limit
 from tests.certificate_authority import Authority
 from tests.gateway.listener.running import Running, Table, run
 
@@ -279,14 +279,13 @@ def test_what_is_no_handshake_is_refused_in_one_line_and_others_feel_nothing(
 def test_a_handshake_that_takes_too_long_is_ended(
     authority: Authority, caplog: pytest.LogCaptureFixture, beginning: bytes
 ) -> None:
-    caplog.set_level(logging.INFO)
-
     async def scenario(running: Running) -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", running.port)
         writer.write(beginning)
         assert await asyncio.wait_for(reader.read(), PATIENCE_S) == b""
         writer.close()
-        await _logged(caplog, "in=TLS handshake")
+        await _logged(caplog, "in=TLS handshake reason=it took too long")
+        assert running.refused(Limit.CONNECT_TIMEOUT) == 1
 
     run(scenario, _server(authority.issue("gateway")), connect_timeout_s=0.2)
 
@@ -316,19 +315,18 @@ def test_garbage_behind_the_handshake_loses_that_connection_alone(
 
 
 def test_where_too_many_handshakes_wait_the_oldest_is_ended(
-    authority: Authority, monkeypatch: pytest.MonkeyPatch
+    authority: Authority,
 ) -> None:
-    monkeypatch.setattr(doorway, "MAXIMUM_ON_THEIR_WAY", 2)
-
     async def scenario(running: Running) -> None:
         silent = [await asyncio.open_connection("127.0.0.1", running.port) for _ in range(3)]
         assert await asyncio.wait_for(silent[0][0].read(), PATIENCE_S) == b""
         await asyncio.to_thread(_visit, _client(authority), running.port)
         assert await asyncio.wait_for(silent[1][0].read(), PATIENCE_S) == b""
+        assert running.refused(Limit.WAITING_CONNECTIONS) == 2
         for _, writer in silent:
             writer.close()
 
-    run(scenario, _server(authority.issue("gateway")))
+    run(scenario, _server(authority.issue("gateway")), maximum_waiting_connections=2)
 
 
 def test_a_client_may_not_renegotiate(authority: Authority) -> None:

@@ -12,7 +12,6 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from gateway.listener import listener as listener_module
 from gateway.mqtt.reason_codes import ReasonCode
 from tests.certificate_authority import Authority
 from tests.gateway.listener.running import Running, Table, run
@@ -171,9 +170,7 @@ def test_a_request_that_takes_too_long_is_ended(beginning: str, monkeypatch: pyt
     run(scenario, WEBSOCKET)
 
 
-def test_where_too_many_requests_wait_the_oldest_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listener_module, "MAXIMUM_ON_THEIR_WAY", 2)
-
+def test_where_too_many_requests_wait_the_oldest_is_ended() -> None:
     async def scenario(running: Running) -> None:
         silent = [await asyncio.open_connection("127.0.0.1", running.port) for _ in range(3)]
         with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
@@ -181,7 +178,7 @@ def test_where_too_many_requests_wait_the_oldest_is_ended(monkeypatch: pytest.Mo
         for _, writer in silent:
             writer.close()
 
-    run(scenario, WEBSOCKET)
+    run(scenario, WEBSOCKET, maximum_waiting_connections=2)
 
 
 # -- messages ----------------------------------------------------------------------------------------------------------
