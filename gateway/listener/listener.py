@@ -105,12 +105,12 @@ class Listener:
         self.past_sent_bytes += link.sent_bytes
         self.past_connections += 1
 
-    def tick(self) -> None:
-        """Once a second: closes connections that are silent past their keep-alive, or that never sent CONNECT.
     def count_refusal(self, limit: Limit) -> None:
         """A connection was ended before its CONNECT."""
         self._admission.refusals.add(limit, REASONS[limit][0])
 
+    def tick(self) -> None:
+        """Once a second: closes connections that are silent past their keep-alive, or that never sent CONNECT.
 
         A closed one whose peer does not take what was written for it would never end: it is cut off.
         """
