@@ -123,5 +123,12 @@ def build_bridge(
         quotas=quotas,
         traffic=traffic,
     )
-    engine.objects.clients = ClientCommands(sessions, bridge.presences, subscriber_queue, bridge)
+    engine.objects.clients = ClientCommands(
+        engine,
+        sessions,
+        subscriber_queue,
+        presences=bridge.presences,
+        endings=bridge.endings,
+        held_back=bridge.held_back,
+    )
     return bridge

@@ -109,9 +109,9 @@ class Bridge:
         self._quotas = quotas
         self.admission = quotas.admission
         self._intake = Intake(engine, to_mq, counts, quotas, traffic)
-        self._held_back = HeldBack(self._carry_out)
+        self.held_back = HeldBack(self._carry_out)
         self.presences = Presences()
-        self._endings = Endings(
+        self.endings = Endings(
             engine,
             sessions=sessions,
             to_mq=to_mq,
@@ -138,7 +138,7 @@ class Bridge:
         self._sweep_us = engine.now_us() + _SWEEP_US
         self.is_stopping = False
         for target in to_mq.targets:
-            target.on_room.append(partial(self._held_back.go_on, target.name))
+            target.on_room.append(partial(self.held_back.go_on, target.name))
 
     # -- from the listener ---------------------------------------------------------------------------------------------
 
@@ -151,7 +151,7 @@ class Bridge:
         self._shared.load()
         for session in self.sessions:
             self._registrations.restore(session, session.subscriptions)
-            self._endings.restore(session)
+            self.endings.restore(session)
         self._registrations.reconcile()
         self._replies.read()
 
@@ -166,7 +166,7 @@ class Bridge:
         if session is None:
             self._before_session(link, events)
             return
-        if self._held_back and self._held_back.keep(link, events):
+        if self.held_back and self.held_back.keep(link, events):
             return
         self._carry_out(link, session, events)
 
@@ -178,7 +178,7 @@ class Bridge:
                 turn = Turn(link, session, self._engine.begin())
             if type(event) is PublishReceived:
                 if self._may_be_full and event.qos and (full := self._full_place(event.topic)):
-                    self._held_back.hold(link, full, events[place:])
+                    self.held_back.hold(link, full, events[place:])
                     break
                 self._intake.publish(turn, event, now_us)
             else:
@@ -205,7 +205,7 @@ class Bridge:
             unit = self._engine.begin()
             self._intake.disk_has_room(unit, self._engine.now_us())
             self._engine.submit(unit)
-            self._held_back.go_on(_DISK)
+            self.held_back.go_on(_DISK)
 
     def lost(self, link: MqttLink) -> None:
         """The connection of a link is gone, and no DISCONNECT came."""
@@ -213,9 +213,9 @@ class Bridge:
         session, link.session = link.session, None
         if session is None or self.is_stopping or self._engine.failed is not None:
             return
-        self._held_back.end(link, session)
+        self.held_back.end(link, session)
         if session.link is link or session.pending_link is link:
-            self._endings.connection_lost(session, self._engine.now_us())
+            self.endings.connection_lost(session, self._engine.now_us())
 
     def resumed(self, link: MqttLink) -> None:
         """A link whose peer read too slowly can send again."""
@@ -234,7 +234,7 @@ class Bridge:
         self._replies.tick(now_us)
         self.counts.tick(now_us)
         self._quotas.tick(now_us)
-        self._endings.tick(now_us)
+        self.endings.tick(now_us)
         self.presences.tick(now_us)
         is_swept = self._sweep_us - _SWEEP_US <= now_us < self._sweep_us  # a clock may be set back
         if self._has_targets and not is_swept:
@@ -249,7 +249,7 @@ class Bridge:
     @property
     def held_back_publishers(self) -> int:
         """Connections that wait for room at a target, or on the disk."""
-        return len(self._held_back)
+        return len(self.held_back)
 
     # -- from the door (access.door) -----------------------------------------------------------------------------------
 
@@ -270,24 +270,6 @@ class Bridge:
             session.forget_access()
         for session in self.sessions:
             self._to_mqtt.deliver(session)
-
-    # -- from the operator (client_commands) ---------------------------------------------------------------------------
-
-    def disconnect_client(self, session: ClientSession) -> bool:
-        """Ends the connection of a session: its will is due, the session stays; False where there is none."""
-        link = session.link or session.pending_link
-        if link is None:
-            return False
-        link.close("the operator has disconnected the client", ReasonCode.ADMINISTRATIVE_ACTION)
-        return True
-
-    def expire_client(self, session: ClientSession) -> None:
-        """Ends a session as if its time were over, and its connection first."""
-        link = session.link or session.pending_link
-        if link is not None:
-            self._held_back.end(link, session)
-            link.close("the operator has ended the session", ReasonCode.ADMINISTRATIVE_ACTION)
-        self._endings.expire(session, self._engine.now_us())
 
     # -- CONNECT -------------------------------------------------------------------------------------------------------
 
@@ -346,7 +328,7 @@ class Bridge:
         session.pending_link = link
         link.session = session
         self.sessions.save(unit, session)
-        self._endings.note(unit, session, "opened" if existing is None else "resumed", now_us)
+        self.endings.note(unit, session, "opened" if existing is None else "resumed", now_us)
         session_present = existing is not None and event.level >= _FIRST_LEVEL_WITH_FAILURE
         told = ConnackProperties()
         if not event.client_identifier and event.level >= _FIRST_LEVEL_WITH_PROPERTIES:
@@ -359,9 +341,9 @@ class Bridge:
         """The client's session from before: its old link is closed; what remains of it, if anything."""
         old = session.link or session.pending_link
         if old is not None:
-            self._held_back.end(old, session)
+            self.held_back.end(old, session)
             old.close("the client connected again", ReasonCode.SESSION_TAKEN_OVER)
-        return self._endings.take_over(unit, session, clean_session, now_us)
+        return self.endings.take_over(unit, session, clean_session, now_us)
 
     def _accepted(
         self, unit: UnitOfWork, link: MqttLink, session: ClientSession, session_present: bool, told: ConnackProperties
@@ -379,7 +361,7 @@ class Bridge:
             return
         link.resume_reading()
         self._answer(link, connack)
-        self._endings.listen(session)
+        self.endings.listen(session)
         self._to_mqtt.repeat(session)
         self.receive(link, b"")
         self._to_mqtt.deliver(session)
@@ -448,7 +430,7 @@ class Bridge:
         if event.properties is not None and event.properties.session_expiry_s is not None:
             session.expire_after(event.properties.session_expiry_s)
         link.session = None
-        self._endings.disconnected(session, self._engine.now_us(), lambda: link.close(""))
+        self.endings.disconnected(session, self._engine.now_us(), lambda: link.close(""))
 
     def _violated(self, turn: Turn, event: Event) -> None:
         assert isinstance(event, Violated)

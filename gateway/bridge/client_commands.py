@@ -5,11 +5,15 @@ The gateway's side of mq_adapters/embedded/mqsc_clients.py, and of `rfhbridge se
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Final, Protocol
+from typing import Final
 
+from gateway.bridge.endings import Endings
+from gateway.bridge.holding_back import HeldBack
 from gateway.bridge.presences import Presence, Presences
-from gateway.bridge.sessions import ClientSession, Sessions
+from gateway.bridge.sessions import ClientSession, Link, Sessions
 from gateway.mqtt.events import Will
+from gateway.mqtt.reason_codes import ReasonCode
+from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.mqsc_clients import CHANNEL_NAME
 from mq_adapters.embedded.mqsc_display import Shown
 from mq_adapters.embedded.queue import Queue
@@ -22,26 +26,25 @@ _LONGEST_LIST_CHARACTERS: Final = 100_000
 _NOT_THERE: Final = Presence(0, 0, "", "", "")
 
 
-class Operated(Protocol):
-    """What is done to a session for the operator (bridge.Bridge)."""
-
-    def disconnect_client(self, session: ClientSession) -> bool:
-        """Ends the connection; False where there is none."""
-        ...
-
-    def expire_client(self, session: ClientSession) -> None:
-        """Ends the session, and its connection first."""
-        ...
-
-
 class ClientCommands:
     """mq_adapters.embedded.mqsc_clients.ClientControl of a gateway."""
 
-    def __init__(self, sessions: Sessions, presences: Presences, queue: Queue, operated: Operated) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        sessions: Sessions,
+        queue: Queue,
+        *,
+        presences: Presences,
+        endings: Endings,
+        held_back: HeldBack,
+    ) -> None:
+        self._engine = engine
         self._sessions = sessions
-        self._presences = presences
         self._queue = queue
-        self._operated = operated
+        self._presences = presences
+        self._endings = endings
+        self._held_back = held_back
 
     def clients(self) -> Iterator[str]:
         return (session.client for session in self._sessions)
@@ -50,13 +53,24 @@ class ClientCommands:
         return self._sessions.get(client) is not None
 
     def disconnect(self, client: str) -> bool:
+        """The will is due when the loss of the connection is noticed, and the session stays."""
         session = self._sessions.get(client)
-        return session is not None and self._operated.disconnect_client(session)
+        link = _link_of(session)
+        if link is None:
+            return False
+        link.close("the operator has disconnected the client", ReasonCode.ADMINISTRATIVE_ACTION)
+        return True
 
     def expire(self, client: str) -> None:
+        """As if the session's time were over."""
         session = self._sessions.get(client)
-        if session is not None:
-            self._operated.expire_client(session)
+        if session is None:
+            return
+        link = _link_of(session)
+        if link is not None:
+            self._held_back.end(link, session)
+            link.close("the operator has ended the session", ReasonCode.ADMINISTRATIVE_ACTION)
+        self._endings.expire(session, self._engine.now_us())
 
     def shown(self, client: str, *, subscriptions: bool) -> Shown:
         session = self._sessions.get(client)
@@ -86,6 +100,10 @@ class ClientCommands:
             "SUBS": listed(_subscriptions(session)) if subscriptions else " ",
             **_shown_will(session.will),
         }
+
+
+def _link_of(session: ClientSession | None) -> Link | None:
+    return None if session is None else session.link or session.pending_link
 
 
 def _subscriptions(session: ClientSession) -> Iterator[str]:
