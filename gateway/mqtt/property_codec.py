@@ -24,7 +24,7 @@ from gateway.mqtt.properties import (
     WillProperties,
 )
 from gateway.mqtt.reason_codes import ReasonCode
-from gateway.mqtt.wire import Fields, encode_binary, encode_text, encode_variable_number
+from gateway.mqtt.wire import Fields, decode_plain_texts, encode_binary, encode_text, encode_variable_number
 
 LONGEST_PROPERTIES_BYTES: Final = 262_144  # our choice: four fields of the largest size, in each packet
 MAXIMUM_REPEATED: Final = 1_000  # our choice: a user property of 5 bytes takes some 150 in memory
@@ -90,6 +90,9 @@ class PropertySection(Generic[Values]):
             slot = self._by_identifier.get(identifier)
             if slot is None:
                 raise MalformedPacket(f"{self.name} has the property {identifier:02X}, which has no place there")
+            if slot.kind is Kind.TEXT_PAIR:
+                self._read_pairs(section, slot, repeated.setdefault(slot.index, []))
+                continue
             section.position += 1
             value = _read_value(section, slot)
             if slot.may_repeat:
@@ -102,6 +105,27 @@ class PropertySection(Generic[Values]):
         for index, many in repeated.items():
             values[index] = tuple(many)
         return values
+
+    def _read_pairs(self, section: Fields, slot: _Slot, many: list[object]) -> None:
+        """A run of user properties: they may come in hundreds, and this takes a third of the time of one by one."""
+        data, position, end = section.data, section.position, section.end
+        parts: list[bytes] = []
+        most = 2 * (MAXIMUM_REPEATED - len(many))
+        try:
+            while position < end and data[position] == slot.identifier and len(parts) <= most:
+                name = position + 3
+                value = name + 2 + (data[name - 2] << 8 | data[name - 1])
+                position = value + (data[value - 2] << 8 | data[value - 1])
+                parts += data[name : value - 2], data[value:position]
+        except IndexError:
+            position = end + 1
+        if position > end:
+            raise MalformedPacket("the packet ends inside a field")
+        if len(parts) > most:
+            raise LimitExceeded(f"{self.name} has too many {slot.name}", ReasonCode.QUOTA_EXCEEDED)
+        section.position = position
+        texts = decode_plain_texts(parts)
+        many += zip(texts[::2], texts[1::2], strict=True)
 
     def _gather(self, many: list[object], value: object, name: str) -> None:
         if len(many) >= MAXIMUM_REPEATED:
@@ -129,8 +153,6 @@ def _read_value(section: Fields, slot: _Slot) -> object:
         return section.text()
     if kind is Kind.BINARY:
         return section.binary()
-    if kind is Kind.TEXT_PAIR:
-        return section.text(), section.text()
     size = slot.number_bytes
     number = int.from_bytes(section.take(size), "big") if size else section.variable_number()
     if number < slot.minimum or (size == 1 and number > 1):

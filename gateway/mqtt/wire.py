@@ -103,7 +103,20 @@ def decode_plain_text(data: bytes) -> str:
     The standard leaves it open whether a receiver takes them (MQTT 3.1.1 section 1.5.3, MQTT 5.0 section 1.5.4). They
     are refused because MQ's headers cannot carry them: XML 1.0 has no form for them.
     """
-    text = decode_text(data)
+    return _checked(decode_text(data))
+
+
+def decode_plain_texts(parts: list[bytes]) -> list[str]:
+    """`decode_plain_text` of each; many short ones are looked through in one go."""
+    try:
+        texts = [part.decode() for part in parts]
+    except UnicodeDecodeError as error:
+        raise MalformedPacket(f"a text is not UTF-8 at its byte {error.start}") from None
+    _checked("".join(texts))
+    return texts
+
+
+def _checked(text: str) -> str:
     if found := _NO_CHARACTERS.search(text):
         raise MalformedPacket(f"a text holds U+{ord(found.group()):04X}, which is no character of a text")
     return text
