@@ -1,0 +1,135 @@
+"""All listeners of a configuration together."""
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import cast
+
+import pytest
+import uvloop
+
+from gateway.bridge.bridge import Bridge
+from gateway.config import Address, ConfigurationError, Settings
+from gateway.listener import Listeners, OpenListener
+from tests.certificate_authority import Authority
+from tests.gateway.listener.recording_bridge import RecordingBridge
+
+PATIENCE_S = 20.0
+PLAIN = {"name": "plain", "listen": "127.0.0.1:0"}
+WEB = {"name": "web", "listen": "127.0.0.1:0", "transport": "websocket"}
+
+Scenario = Callable[[Listeners, RecordingBridge, tuple[OpenListener, ...]], Awaitable[None]]
+
+
+def _run(scenario: Scenario, *listeners: dict[str, object], **mqtt: object) -> None:
+    async def main() -> None:
+        settings = Settings.model_validate({"listen": "127.0.0.1:0", "listener": list(listeners), "mqtt": mqtt})
+        bridge = RecordingBridge(limits=settings.mqtt)
+        opened = Listeners(cast(Bridge, bridge), settings)
+        try:
+            await scenario(opened, bridge, await opened.start())
+        finally:
+            await opened.stop()
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(main())
+
+
+def test_every_listener_has_its_rules_and_its_links_know_them() -> None:
+    async def scenario(_listeners: Listeners, bridge: RecordingBridge, opened: tuple[OpenListener, ...]) -> None:
+        assert [(each.name, each.transport) for each in opened] == [
+            ("default", "tcp"),
+            ("plain", "tcp"),
+            ("web", "websocket"),
+        ]
+        for count, each in enumerate(opened[:2], start=1):
+            _, writer = await asyncio.open_connection("127.0.0.1", each.address.port)
+            writer.write(b"x")
+            await bridge.until(lambda expected=count: len(bridge.links) == expected)
+            writer.close()
+        default, plain = bridge.links
+        assert (default.listener_name, default.rules.levels) == ("default", Settings().mqtt.levels)
+        assert (plain.listener_name, plain.rules.levels, plain.entrance.allows_anonymous) == ("plain", {4}, False)
+        assert (default.entrance.allows_anonymous, default.is_secure) == (None, False)
+
+    _run(scenario, {**PLAIN, "versions": ["3.1.1"], "anonymous": False}, WEB)
+
+
+def test_a_listener_that_is_full_leaves_room_at_the_others() -> None:
+    async def scenario(_listeners: Listeners, bridge: RecordingBridge, opened: tuple[OpenListener, ...]) -> None:
+        writers = []
+        for each in (opened[1], opened[1], opened[0]):
+            _, writer = await asyncio.open_connection("127.0.0.1", each.address.port)
+            writer.write(b"x")
+            writers.append(writer)
+            await bridge.until(lambda: len(bridge.links) == len(writers))
+        assert [link.is_admitted for link in bridge.links] == [True, False, True]
+        for writer in writers:
+            writer.close()
+
+    _run(scenario, {**PLAIN, "maximum_connections": 1})
+
+
+def test_an_address_that_is_taken_is_named_with_its_listener() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+
+        async def scenario(*_arguments: object) -> None:
+            pytest.fail("it was opened")
+
+        with pytest.raises(ConfigurationError, match=f"listener plain: {address} cannot be had: address already in"):
+            _run(scenario, {**PLAIN, "listen": address})
+        with pytest.raises(ConfigurationError, match=f"listener web: {address} cannot be had: address already in"):
+            _run(scenario, {**WEB, "listen": address, "proxy_protocol": True})
+
+
+def test_a_certificate_that_is_wrong_stops_the_start_and_one_that_has_expired_does_not(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    authority = Authority(tmp_path)
+    certificate, key = authority.issue("late", days=-1)
+    _, other = authority.issue("other")
+
+    async def scenario(*_arguments: object) -> None:
+        pass
+
+    _run(scenario, {**PLAIN, "tls": {"certificate": str(certificate), "key": str(key)}})
+    assert "problem=expired on 20" in caplog.text
+    with pytest.raises(ConfigurationError, match=r"other\.key: is not the key"):
+        _run(scenario, {**PLAIN, "tls": {"certificate": str(certificate), "key": str(other)}})
+
+
+def test_stopping_closes_every_port_and_every_link() -> None:
+    async def scenario(listeners: Listeners, bridge: RecordingBridge, opened: tuple[OpenListener, ...]) -> None:
+        readers = []
+        for each in opened:
+            reader, writer = await asyncio.open_connection("127.0.0.1", each.address.port)
+            writer.write(b"G")  # of GET
+            readers.append((reader, writer))
+        await bridge.until(lambda: len(bridge.links) == 2)
+        await listeners.stop()
+        assert len(listeners) == 0
+        for reader, writer in readers:
+            with contextlib.suppress(ConnectionError):
+                assert await asyncio.wait_for(reader.read(), PATIENCE_S) == b""
+            writer.close()
+        for each in opened:
+            with pytest.raises(OSError, match=r"[Rr]efused|[Cc]onnect"):
+                await asyncio.open_connection("127.0.0.1", each.address.port)
+
+    _run(scenario, PLAIN, WEB)
+
+
+@pytest.mark.parametrize(
+    ("name", "transport", "announcement"),
+    [
+        ("default", "tcp", "rfhbridge listens on [::1]:1883"),
+        ("field", "tls", "rfhbridge listens on [::1]:1883 (tls, listener field)"),
+        ("panel", "secure websocket", "rfhbridge listens on [::1]:1883 (secure websocket, listener panel)"),
+    ],
+)
+def test_the_listener_of_listen_is_announced_without_a_name(name: str, transport: str, announcement: str) -> None:
+    opened = OpenListener(name=name, address=Address(host="::1", port=1883), transport=transport)
+    assert opened.announcement == announcement
