@@ -17,8 +17,9 @@ from spark_audit.period import Period, moment_text
 from spark_audit.personal import PersonalKey, UnusablePersonalKey
 from spark_audit.report import check_report_folder, print_summary, write_report
 from spark_audit.report.integrity import integrity_of_all
-from spark_audit.result import AuditResult, counted
+from spark_audit.result import AuditResult, Integrity, Verdict, counted
 from spark_audit.verify import Anchor, UnusableAnchor, Verification, verify
+from spark_audit.verify import Verdict as VerifyVerdict
 
 if TYPE_CHECKING:
     from spark_audit.audit import Opening
@@ -108,9 +109,11 @@ class _Run:
                 result = self._judged(scratch, *source)
             except (NothingToRead, SparkFailed) as error:
                 result = not_evaluable(str(error))
+        integrity = integrity_of_all(tuple(map(str, self.folders)), verifications)
         return replace(
             result,
-            integrity=integrity_of_all(tuple(map(str, self.folders)), verifications),
+            reason=_with_integrity(result, integrity),
+            integrity=integrity,
             command=_repeatable(self.options),
             policy=self.policy.name,
             policy_sha256=self.policy.sha256,
@@ -156,6 +159,13 @@ class _Run:
                 report_folder=self.options.out,
                 opening=self.opening,
             )
+
+
+def _with_integrity(result: AuditResult, integrity: Integrity) -> str:
+    """The reason of the verdict. That of a clean period, or by a mild policy, tells of a trail that does not hold."""
+    if result.verdict is not Verdict.CLEAN or integrity.verdict != VerifyVerdict.VIOLATED.value:
+        return result.reason
+    return f"{result.reason}; the trail as a whole does not hold: {integrity.reason}"
 
 
 def _files_of(folder: Path, scratch: Path, period: Period, *, with_open: bool) -> "TrailFiles":
