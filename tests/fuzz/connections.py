@@ -43,6 +43,8 @@ SEEDS = (
     "F0 06 19 04 15 0001 6D",
     "20 0E 01 00 0B 21 0014 27 001E8480 22 000A 90 05 000A 00 02 87 B0 05 000A 00 00 11 D0 00 E0 01 8E",
     "38 03 0001 61 6A 02 0001 8A 06 000A 0001 61 01 AA 05 000A 0001 61",
+    "30 05 0002 6101 00 30 04 0002 611F 82 06 000A 0001 7F 01 A2 06 000A 0002 C29F 30 0A 0001 61 06 03 0003 EFBFBF",
+    "82 0F 000A 00 0009 2473686172652F672F 01 82 0F 000A 00 0009 2473686172652F2F61 05 21 03 00 00 00 91 03 0001 00",
 )
 
 
@@ -59,19 +61,22 @@ class Peer:
         small = selector >= 128
         limits = {"receive_maximum": 3, "topic_alias_maximum": 2} if small else {}
         maximum = {"maximum_packet_bytes": 200} if small else {}
+        told = {"maximum_keep_alive_s": 30} if small else {}
         self._connection: Connection | ClientConnection
         if self._is_client:
             level = max(3, selector % 4 + 2)
             self._connection = ClientConnection(self._session, level=level, **limits, **maximum)
         else:
-            self._connection = Connection(levels={3, 4, 5}, **limits, **maximum)
+            self._connection = Connection(levels={3, 4, 5}, **limits, **maximum, **told)
         self.events: list[Event] = []
+        self.connack = b""
 
     def receive(self, piece: bytes) -> None:
         connection = self._connection
         received = connection.receive_data(piece)
         if received and isinstance(received[-1], ConnectReceived) and isinstance(connection, Connection):
             connection.attach(self._session)
+            self.connack = connection.connack(False)
             received += connection.receive_data(b"")
         self.events += received
 
@@ -85,7 +90,8 @@ class Peer:
     def outcome(self) -> object:
         """Which of two faults of one packet is named may depend on the cut; that there is one may not."""
         kinds = [type(event) if isinstance(event, Violated) else event for event in self.events]
-        return kinds, bool(self.last_word())
+        due = self._session.repeats_due(len(self.events), 1)
+        return kinds, self.connack, due, self._session.held, bool(self.last_word())
 
 
 def pieces_of(data: bytes, seed: int) -> Iterator[bytes]:
