@@ -15,6 +15,7 @@ from gateway.config.listeners import DEFAULT_LISTENER, ListenerSettings
 from gateway.config.settings import Settings
 from gateway.config.values import Address, ConfigurationError
 from gateway.limits.slow_readers import SlowReaders
+from gateway.listener.allocation import map_large_buffers
 from gateway.listener.listener import Listener
 from gateway.listener.rules import ListenerRules
 from gateway.listener.tls import Certificates
@@ -48,6 +49,8 @@ class Listeners:
     def __init__(self, bridge: Bridge, settings: Settings) -> None:
         self._slow_readers = SlowReaders(settings.mqtt, bridge.admission.refusals)
         self._settings = settings.listeners
+        if any(each.is_secure for each in settings.listeners):
+            map_large_buffers()
         self._listeners = tuple(
             Listener(
                 bridge,
