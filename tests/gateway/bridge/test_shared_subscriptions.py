@@ -2,11 +2,15 @@
 
 from pathlib import Path
 
+import pytest
+
 from gateway.access.access_list import AccessList
 from gateway.audit_trail.notes import NoteKind
 from gateway.mqtt.reason_codes import ReasonCode
 from gateway.mqtt.writer import PacketWriter
+from mappings.command import Dialect
 from mq_adapters.embedded.unit_of_work import StateSpace
+from tests.gateway.bridge.audited import assert_every_conversion_is_as_the_audit_predicts
 from tests.gateway.bridge.conftest import FakeLink, NewWorld, World, mqrfh2, written
 from tests.gateway.bridge.test_level_5_sessions import RESUMED, connect
 
@@ -372,3 +376,18 @@ def test_looking_whether_a_member_takes_a_packet_gives_no_alias(world: World) ->
     teller = world.connect("else")
     world.receive(teller, "30 0C 0009 'plant/one' 'A'", "30 0C 0009 'plant/one' 'B'")
     assert link.taken() == written("30 10 0009 'plant/one' 03 23 0001 'A' 30 07 0000 03 23 0001 'B'")
+
+
+@pytest.mark.parametrize("dialect", list(Dialect))
+def test_the_audit_performs_all_that_a_group_does_again_to_the_byte(new_world: NewWorld, dialect: Dialect) -> None:
+    world = new_world(dialect=dialect)
+    one = member(world, "one1")
+    two = member(world, "two2", join="82 14 0001 02 0B 09 000C '$share/g/a/b' 01", properties="")
+    publish(world, "A", "B", "C")
+    world.receive(one, "40 02 0001", "40 02 0002")
+    world.lose(two)
+    world.receive(one, LEAVE)
+    last = member(world, "last", join="82 12 0001 00 000C '$share/g/a/+' 01", properties="")
+    world.lose(last)
+    assert_every_conversion_is_as_the_audit_predicts(world)
+    assert world.registrations() == 0
