@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 #: How long a closed connection may go on sending what was written before it is cut off, seconds.
 _LINGER_S: Final = 2.0
+#: Of the connections that one look closes for lack of a CONNECT so many are named in the log.
+_NAMED_AT_ONCE: Final = 10
 _MICROSECONDS: Final = 1_000_000
 
 
@@ -117,9 +119,11 @@ class Listener:
         now_s = time.monotonic()
         if self._upgrades is not None:
             self._upgrades.tick(now_s)
+        late: list[NetworkLink] = []
         for link in tuple(self._links):
-            if now_s > link.closed_s + _LINGER_S:
-                link.abort()
+            if not link.is_open:
+                if now_s > link.closed_s + _LINGER_S:
+                    link.abort()
                 continue
             deadline_s = link.connection.keep_alive_deadline(link.last_received_s)
             if deadline_s is not None and now_s > deadline_s and not link.is_held_back:
@@ -127,10 +131,17 @@ class Listener:
                     "nothing was received for one and a half times the keep-alive time", ReasonCode.KEEP_ALIVE_TIMEOUT
                 )
             elif link.session is None and now_s > link.accepted_s + self.rules.connect_timeout_s:
-                self._admission.refusals.add(Limit.CONNECT_TIMEOUT, ReasonCode.MAXIMUM_CONNECT_TIME)
-                link.close("login took too long" if link.connection.level else "no CONNECT was received in time")
+                late.append(link)
             elif self.rules.repeat_after_s:
                 self.bridge.repeat(link, round(self.rules.repeat_after_s * _MICROSECONDS))
+        self._close_late(late)
+
+    def _close_late(self, late: list[NetworkLink]) -> None:
+        """Closes who was too slow; the log names some of them, and how many they were (limits/limit.py)."""
+        for place, link in enumerate(late):
+            self._admission.refusals.add(Limit.CONNECT_TIMEOUT, ReasonCode.MAXIMUM_CONNECT_TIME)
+            reason = "login took too long" if link.connection.level else "no CONNECT was received in time"
+            link.close(reason if place < _NAMED_AT_ONCE else "")
 
     # -- its end -------------------------------------------------------------------------------------------------------
 

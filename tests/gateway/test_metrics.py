@@ -1,0 +1,90 @@
+"""What the metrics read: channels, targets and the lag of the trail, of a gateway that is not a process."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import cast
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from gateway.audit_trail.notes import BrokerNotes
+from gateway.bridge.origin import exchange_of
+from gateway.config import TargetSettings
+from gateway.limits.limit import Limit
+from gateway.listener.listeners import Listeners
+from gateway.metrics import GatewayCollector, MetricsPage
+from gateway.mqtt.reason_codes import ReasonCode
+from mq_adapters.broker.broker import Broker
+from mq_adapters.embedded.mqsc_channels import ChannelControl
+from mq_adapters.embedded.queue import Queue
+from tests.gateway.bridge.conftest import SUBSCRIBER_QUEUE, World
+
+SECOND_US = 1_000_000
+
+
+class TwoChannels:
+    """One channel runs and one is in doubt."""
+
+    def names(self) -> Iterator[str]:
+        yield from ("PLANT.0", "PLANT.SUBSCRIBER")
+
+    def shown(self, name: str) -> dict[str, str]:
+        return {"STATUS": "'RUNNING'" if name == "PLANT.0" else "'IN DOUBT'"}
+
+
+@pytest.fixture
+def world(data_folder: Path) -> Iterator[World]:
+    made = World(data_folder, targets=(TargetSettings(name="PLANT"),))
+    yield made
+    made.close()
+
+
+def _values(world: World) -> dict[str, float]:
+    """What a scrape of a gateway without listeners says, by the line as it is written."""
+    broker = Broker(world.engine, listener=BrokerNotes(lambda: world.now_us, exchange_of))
+    queue: Queue = world.engine.queue(SUBSCRIBER_QUEUE)
+    collector = GatewayCollector(
+        world.engine,
+        world.bridge,
+        broker,
+        cast(Listeners, ()),
+        subscriber_queue=queue,
+        targets=world.targets.values(),
+    )
+    text = MetricsPage(collector).page("")[0].decode()
+    return {
+        " ".join((sample.name.removeprefix("rfhbridge_"), *sample.labels.values())): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def test_channels_and_targets_say_how_they_are(world: World) -> None:
+    values = _values(world)
+    assert not any(name.startswith("channel_state") for name in values)
+    assert (values["target_connected PLANT"], values["target_full PLANT"]) == (0, 0)
+    world.engine.objects.channels = cast(ChannelControl, TwoChannels())
+    world.targets["PLANT"].is_connected = True
+    values = _values(world)
+    assert values["channel_state PLANT.0 running"] == values["channel_state PLANT.SUBSCRIBER in doubt"] == 1
+    assert values["target_connected PLANT"] == 1
+
+
+def test_the_trail_lags_by_the_age_of_its_oldest_batch(world: World) -> None:
+    values = _values(world)
+    waiting = values["audit_waiting_batches"]
+    world.connect("self", flags="00")
+    world.now_us += 90 * SECOND_US
+    values = _values(world)
+    assert values["audit_waiting_batches"] > waiting
+    assert values["audit_lag_seconds"] == 90
+
+
+def test_what_limits_refuse_and_what_is_not_carried_on_stands_by_its_reason(world: World) -> None:
+    assert _values(world)["refusals_total sessions quota_exceeded"] == 0
+    world.refusals.add(Limit.SESSIONS, ReasonCode.QUOTA_EXCEEDED, 3)
+    world.bridge.counts.add("a reason", 2)
+    values = _values(world)
+    assert values["refusals_total sessions quota_exceeded"] == 3
+    assert values["not_carried_on_total a reason"] == 2
+    assert values["publishers_held_back"] == values["store_failed"] == 0
