@@ -122,6 +122,7 @@ def build_bridge(
         counts=counts,
         quotas=quotas,
         traffic=traffic,
+        call_soon=call_soon,
     )
     engine.objects.clients = ClientCommands(
         engine,

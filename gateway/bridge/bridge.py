@@ -5,7 +5,7 @@ in the order of the packets. Units complete in the order of their submission, so
 packet order.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
@@ -21,6 +21,7 @@ from gateway.bridge.replies import Replies
 from gateway.bridge.sessions import ClientSession, Sessions
 from gateway.bridge.shared_groups import SharedGroups
 from gateway.bridge.shared_subscriptions import SharedSubscriptions
+from gateway.bridge.shares import LINE, Asked, Part, Shares, Whole, as_they_are, in_parts
 from gateway.bridge.subscriptions import FAILURE, Subscriptions
 from gateway.bridge.to_mq import ToMq
 from gateway.bridge.to_mqtt import ToMqtt
@@ -71,7 +72,7 @@ _DISK: Final = "disk"
 _OF_ANOTHER_USER: Final = Refused(refusal=Refusal.NOT_ALLOWED, reason="the session is another user's")
 
 #: Events that are carried out in a unit of their own: what came before them is submitted first.
-_APART: Final = frozenset({SubscribeReceived, UnsubscribeReceived, DisconnectReceived, Violated})
+_APART: Final = frozenset({SubscribeReceived, UnsubscribeReceived, Part, DisconnectReceived, Violated})
 
 
 class Bridge:
@@ -93,6 +94,7 @@ class Bridge:
         counts: Counts,
         quotas: Quotas,
         traffic: Traffic,
+        call_soon: Callable[[Callable[[], None]], object],
     ) -> None:
         self._engine = engine
         self.sessions = sessions
@@ -110,6 +112,7 @@ class Bridge:
         self.admission = quotas.admission
         self._intake = Intake(engine, to_mq, counts, quotas, traffic)
         self.held_back = HeldBack(self._carry_out)
+        self._shares = Shares(call_soon, self._next_in_line_goes_on)
         self.presences = Presences()
         self.endings = Endings(
             engine,
@@ -170,7 +173,7 @@ class Bridge:
             return
         self._carry_out(link, session, events)
 
-    def _carry_out(self, link: MqttLink, session: ClientSession, events: list[Event]) -> None:
+    def _carry_out(self, link: MqttLink, session: ClientSession, events: Sequence[Asked]) -> None:
         turn: Turn | None = None
         now_us = self._engine.now_us()
         for place, event in enumerate(events):
@@ -178,14 +181,21 @@ class Bridge:
                 turn = Turn(link, session, self._engine.begin())
             if type(event) is PublishReceived:
                 if self._may_be_full and event.qos and (full := self._full_place(event.topic)):
-                    self.held_back.hold(link, full, events[place:])
+                    self.held_back.hold(link, full, list(events[place:]))
                     break
                 self._intake.publish(turn, event, now_us)
             else:
                 if type(event) in _APART:
                     self._submit(turn)
+                    turn = None
+                    if not self._shares.take(event):
+                        self.held_back.hold(link, LINE, [*in_parts(event), *events[place + 1 :]])
+                        break
                     turn = Turn(link, session, self._engine.begin())
-                self._handlers[type(event)](turn, event)
+                if isinstance(event, Part):
+                    self._part(turn, event)
+                else:
+                    self._handlers[type(event)](turn, event)
         if turn is not None:
             self._submit(turn)
 
@@ -387,30 +397,37 @@ class Bridge:
         self._to_mqtt.completed(turn.unit, turn.session, event, self._engine.now_us())
         turn.finished.append((turn.session.mqtt.finish, event.packet_identifier))
 
-    def _subscribe(self, turn: Turn, event: Event) -> None:
+    def _subscribe(self, turn: Turn, event: Event, whole: Whole = as_they_are) -> None:
         assert isinstance(event, SubscribeReceived)
         link = turn.link
 
         def answered(session: ClientSession, packet_identifier: int, return_codes: bytes) -> None:
-            if session.link is link:
-                if FAILURE in return_codes and session.level < _FIRST_LEVEL_WITH_FAILURE:
+            if session.link is link and (codes := whole(return_codes)) is not None:
+                if FAILURE in codes and session.level < _FIRST_LEVEL_WITH_FAILURE:
                     link.close("a subscription was refused, and MQTT 3.1 has no code to say so")
                     return
-                self._answer(link, link.connection.writer.suback(packet_identifier, return_codes))
+                self._answer(link, link.connection.writer.suback(packet_identifier, codes))
             self._to_mqtt.deliver(session)
 
         self._subscriptions.subscribe(turn.session, event, answered, self._engine.now_us())
 
-    def _unsubscribe(self, turn: Turn, event: Event) -> None:
+    def _unsubscribe(self, turn: Turn, event: Event, whole: Whole = as_they_are) -> None:
         assert isinstance(event, UnsubscribeReceived)
         link = turn.link
 
         def answered(session: ClientSession, packet_identifier: int, reason_codes: bytes) -> None:
-            if session.link is link:
-                self._answer(link, link.connection.writer.unsuback(packet_identifier, reason_codes))
+            if session.link is link and (codes := whole(reason_codes)) is not None:
+                self._answer(link, link.connection.writer.unsuback(packet_identifier, codes))
             self._to_mqtt.deliver(session)
 
         self._subscriptions.unsubscribe(turn.session, event, answered, self._engine.now_us())
+
+    def _part(self, turn: Turn, part: Part) -> None:
+        carry_out = self._subscribe if isinstance(part.event, SubscribeReceived) else self._unsubscribe
+        carry_out(turn, part.event, part.whole)
+
+    def _next_in_line_goes_on(self) -> bool:
+        return not self.is_stopping and self._engine.failed is None and self.held_back.first_goes_on(LINE)
 
     def _ping(self, turn: Turn, _event: Event) -> None:
         self._answer(turn.link, packets.PINGRESP)

@@ -1,21 +1,21 @@
-"""Publishers that are held back: their target has as much waiting for it as it may.
+"""Publishers that are held back: their target has as much waiting for it as it may. So are those of `shares`.
 
 A link whose next PUBLISH of QoS 1 or 2 has no room is not read any more, and what it had sent already waits here, from
 that PUBLISH on: at most one read of the socket, or one packet. When the target has room, each link goes on where it
 was. Nothing of it was acknowledged, so a client whose connection ends meanwhile sends it again.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from gateway.bridge.sessions import ClientSession, Link
+from gateway.bridge.shares import Asked
 from gateway.bridge.turn import MqttLink
 from gateway.mqtt.events import (
     DeliveryAcknowledged,
     DeliveryCompleted,
     DeliveryReceived,
     DisconnectReceived,
-    Event,
     PublishReceived,
     ReleaseReceived,
 )
@@ -23,7 +23,7 @@ from gateway.mqtt.events import (
 #: What is carried out of a link that ended while it was held back: it changes flows that the session still has.
 _STILL_COUNTS: Final = (DeliveryAcknowledged, DeliveryReceived, DeliveryCompleted, ReleaseReceived)
 
-CarryOut = Callable[[MqttLink, ClientSession, list[Event]], None]
+CarryOut = Callable[[MqttLink, ClientSession, list[Asked]], None]
 
 
 class HeldBack:
@@ -32,17 +32,17 @@ class HeldBack:
     def __init__(self, carry_out: CarryOut) -> None:
         self._carry_out = carry_out
         #: Target and events of each link, in the order in which they came here.
-        self._links: dict[Link, tuple[MqttLink, str, list[Event]]] = {}
+        self._links: dict[Link, tuple[MqttLink, str, list[Asked]]] = {}
 
     def __len__(self) -> int:
         return len(self._links)
 
-    def hold(self, link: MqttLink, target: str, events: list[Event]) -> None:
+    def hold(self, link: MqttLink, target: str, events: list[Asked]) -> None:
         """Reads the link no more; its events wait."""
         link.hold_back()
         self._links[link] = (link, target, events)
 
-    def keep(self, link: MqttLink, events: list[Event]) -> bool:
+    def keep(self, link: MqttLink, events: Sequence[Asked]) -> bool:
         """Events of a link that is held back wait behind the others; False for a link that is not."""
         held = self._links.get(link)
         if held is None:
@@ -59,6 +59,17 @@ class HeldBack:
             link.let_go()
             if link.session is not None and link.is_open:
                 self._carry_out(link, link.session, events)
+
+    def first_goes_on(self, target: str) -> bool:
+        """Who has waited longest for it goes on, alone; False where nobody waits."""
+        for link, name, events in self._links.values():
+            if name == target:
+                del self._links[link]
+                link.let_go()
+                if link.session is not None and link.is_open:
+                    self._carry_out(link, link.session, events)
+                return True
+        return False
 
     def end(self, ended: Link, session: ClientSession) -> None:
         """The link has ended. What it had published leaves no trace; its answers to deliveries count."""

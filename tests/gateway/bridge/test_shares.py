@@ -1,0 +1,109 @@
+"""SUBSCRIBE and UNSUBSCRIBE of many filters: carried out in parts, between which others get their turn."""
+
+import pytest
+
+from gateway.bridge.shares import FILTERS_AT_ONCE
+from gateway.config.limits import MqttLimits
+from tests.gateway.bridge.conftest import FakeLink, NewWorld, World, remaining_length, written
+
+MANY = 2 * FILTERS_AT_ONCE + 5
+ONE_MORE_THAN_MAY = MANY + 1
+
+
+@pytest.fixture
+def world(new_world: NewWorld) -> World:
+    return new_world(limits=MqttLimits(maximum_subscriptions=MANY))
+
+
+def _request(first_byte: int, filters: list[str], options: bytes) -> bytes:
+    """SUBSCRIBE with an options byte behind each filter, or UNSUBSCRIBE with none; its identifier is 7."""
+    body = b"\x00\x07" + b"".join(len(each).to_bytes(2, "big") + each.encode() + options for each in filters)
+    return bytes((first_byte,)) + remaining_length(len(body)) + body
+
+
+def _subscribe(count: int, prefix: str = "a") -> bytes:
+    return _request(0x82, [f"{prefix}/{number}" for number in range(count)], b"\x01")
+
+
+def _send(world: World, link: FakeLink, data: bytes) -> None:
+    """Bytes arrive, and the loop has not turned since."""
+    world.bridge.receive(link, data)
+
+
+def test_many_filters_have_one_suback_with_all_codes_in_their_order(world: World) -> None:
+    link = world.connect("self")
+    _send(world, link, _subscribe(ONE_MORE_THAN_MAY))
+    world.run()
+    codes = b"\x01" * MANY + b"\x80"
+    assert link.taken() == b"\x90" + remaining_length(2 + len(codes)) + b"\x00\x07" + codes
+    assert world.registrations() == MANY
+    assert link.is_read()
+
+
+def test_who_asks_for_much_is_not_read_until_all_is_asked_for(world: World) -> None:
+    link = world.connect("self")
+    _send(world, link, _subscribe(MANY))
+    assert not link.is_read()
+    world.run()
+    assert link.is_read()
+
+
+def test_what_comes_behind_a_long_request_is_carried_out_behind_it(world: World) -> None:
+    link = world.connect("self")
+    unsubscribe = _request(0xA2, [f"a/{number}" for number in range(MANY)], b"")
+    _send(world, link, _subscribe(MANY) + unsubscribe + written("C0 00"))
+    _send(world, link, written("32 07 0003 'a/1' 0009"))
+    world.run()
+    suback = b"\x90" + remaining_length(2 + MANY) + b"\x00\x07" + b"\x01" * MANY
+    assert sorted(link.taken()) == sorted(suback + written("B0 02 0007 D0 00 40 02 0009"))
+    assert world.registrations() == 0
+
+
+def test_others_are_served_between_the_parts(world: World) -> None:
+    greedy, other = world.connect("many"), world.connect("tell")
+    world.commits_are_held = True
+    _send(world, greedy, _subscribe(MANY))
+    _send(world, other, written("32 07 0003 'b/1' 0003"))
+    while not other.sent:
+        world.run()
+        world.commit()
+    assert other.taken() == written("40 02 0003")
+    assert greedy.sent == b""
+    world.commits_are_held = False
+    world.run()
+    assert greedy.taken()[-1:] == b"\x01"
+
+
+def test_those_who_wait_take_turns(world: World) -> None:
+    """Who asks for little comes behind one part of who asks for much, not behind all of it."""
+    answered: list[str] = []
+    links = {name: world.connect(name) for name in ("many", "more", "less")}
+    for (name, link), count in zip(links.items(), (MANY, MANY, 1), strict=True):
+        link.send = lambda _data, name=name: answered.append(name)  # type: ignore[method-assign]  # only who counts
+        _send(world, link, _subscribe(count, prefix=name))
+    world.run()
+    assert answered == ["less", "many", "more"]
+    assert world.registrations() == 2 * MANY + 1
+
+
+def test_a_connection_that_ends_in_the_middle_leaves_nothing_behind(world: World) -> None:
+    link, other = world.connect("self"), world.connect("tell")
+    _send(world, link, _subscribe(MANY))
+    world.lose(link)
+    world.run()
+    assert world.registrations() == 0
+    assert len(world.bridge.held_back) == 0
+    _send(world, other, _subscribe(1))
+    world.run()
+    assert other.taken() == written("90 03 0007 01")
+
+
+def test_few_filters_are_carried_out_at_once(world: World) -> None:
+    link = world.connect("self")
+    _send(world, link, _subscribe(FILTERS_AT_ONCE))
+    assert link.is_read()
+    _send(world, link, _subscribe(1))
+    assert not link.is_read()
+    world.run()
+    assert link.is_read()
+    assert world.registrations() == FILTERS_AT_ONCE
