@@ -16,6 +16,8 @@ from gateway.mqtt import packets, property_codec
 from gateway.mqtt.properties import PublishProperties
 from mq_adapters.message import Message
 
+#: Far more than a PUBLISH has that does not stand in the header of its publication.
+_SLACK_BYTES: Final = 1_024
 _NO_PROPERTIES: Final = PublishProperties()
 
 
@@ -54,12 +56,15 @@ def is_small_enough(
     session: ClientSession, publication: Publication, message: Message, topic: str, *, now_us: int
 ) -> bool:
     """Whether the client takes a PUBLISH that is not made yet, so that no alias is given for it."""
+    assert session.link is not None
+    writer = session.link.connection.writer
+    if writer.takes(len(message.body) + _SLACK_BYTES):
+        return True
     _, properties = _given(session, publication, message, topic, now_us)
     payload_bytes = len(message.body) - publication.body_offset
     encoded = property_codec.PUBLISH.encode(properties)
     header = packets.publish_header(topic, payload_bytes, qos=1, packet_identifier=1, properties=encoded)
-    assert session.link is not None
-    return session.link.connection.writer.takes(len(header) + payload_bytes)
+    return writer.takes(len(header) + payload_bytes)
 
 
 def _given(

@@ -62,11 +62,13 @@ class SharedDeliveries:
         """Hands out what waits, as far as there are members that can take it."""
         if group.correl_id not in self._queue.lanes:
             return
-        ready = deque(each for each in group.members if _is_ready(group, each))
+        ready = deque(
+            each for each in group.members if _is_ready(each) and each.rights.may_subscribe(group.topic_filter)
+        )
         unit = self._engine.begin()
         parcels: dict[ClientSession, _Parcel] = {}
         for _ in range(_BATCH_MESSAGES):
-            while ready and not _is_ready(group, ready[0], parcels.get(ready[0])):
+            while ready and not _is_ready(ready[0], parcels.get(ready[0])):
                 ready.popleft()
             message = self._engine.take(self._queue, group.correl_id) if ready else None
             if message is None:
@@ -129,13 +131,13 @@ class SharedDeliveries:
         return next((each for each in ready if self._to_mqtt.fits(each, message, publication)), ready[0])
 
 
-def _is_ready(group: SharedGroup, member: ClientSession, parcel: _Parcel | None = None) -> bool:
+def _is_ready(member: ClientSession, parcel: _Parcel | None = None) -> bool:
+    """Whether it can take a message now; `parcel`: what this unit of work brings it already."""
     link = member.link
     return (
         link is not None
         and link.can_send
         and not member.pending_answers
         and member.mqtt.window() > 0
-        and member.rights.may_subscribe(group.topic_filter)
         and (parcel is None or parcel.size_bytes < _BATCH_BYTES)
     )
