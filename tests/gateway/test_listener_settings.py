@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.config import ConfigurationError, Settings
+from gateway.config import ConfigurationError, Settings, example_toml
 
 SECURE = '[[listener]]\nname = "secure"\nlisten = "127.0.0.1:8883"\n'
 TLS = 'tls.certificate = "a.pem"\ntls.key = "a.key"\n'
@@ -103,3 +103,13 @@ def test_the_example_of_the_readme_is_read(load: Load) -> None:
     field, browsers = load(example).listeners
     assert (field.address.host, field.is_secure, field.tls.server_name[0].name) == ("::", True, "*.plant.example.com")
     assert (browsers.transport, browsers.path, browsers.proxy_protocol) == ("websocket", "/mqtt", True)
+
+
+def test_the_tables_of_the_example_hold_when_they_are_uncommented(load: Load) -> None:
+    example = example_toml()
+    tables = example[example.index("# [[listener]]") :].partition("\n\n")[0]
+    uncommented = "\n".join(line.removeprefix("# ") for line in tables.splitlines())
+    certificate, key = '\ncertificate = ""', '\nkey = ""'
+    assert uncommented.count(certificate) == uncommented.count(key) == 1
+    (listener,) = load(uncommented.replace(certificate, '\ncertificate = "a"').replace(key, '\nkey = "b"')).listeners
+    assert (listener.name, listener.is_secure, len(listener.tls.server_name)) == ("secure", True, 1)
