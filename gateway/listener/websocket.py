@@ -99,6 +99,7 @@ class WebSocketLink(NetworkLink):
                 self.close("a text message came, and MQTT comes in binary ones (MQTT-6.0.0-1)")
             else:
                 break
+        self._hand_on()
         while self._inbox and self.is_open:
             self._wake_reader.clear()
             await self._wake_reader.wait()

@@ -300,6 +300,25 @@ def test_all_that_came_before_a_close_is_handed_on_before_the_loss_is_told() -> 
     run(scenario, WEBSOCKET, answers=False)
 
 
+def test_a_close_that_comes_in_the_moment_of_the_resuming_loses_nothing() -> None:
+    """What waits is handed on after whatever lets the link read; the close frame may be read before that."""
+
+    async def scenario(running: Running) -> None:
+        _, writer = await _raw(running)
+        writer.write(_frame(BINARY, b"x"))
+        link = await running.only_link()
+        link.pause_reading()
+        link.resume_reading()
+        link.pause_reading()
+        writer.write(_frame(BINARY, b"y") + _frame(BINARY, b"z") + _frame(CLOSE, b"\x03\xe8"))
+        link.resume_reading()
+        await running.bridge.until(lambda: running.bridge.lost_links == [link])
+        assert running.bridge.received == b"xyz"
+        writer.close()
+
+    run(scenario, WEBSOCKET, answers=False)
+
+
 # -- back-pressure -----------------------------------------------------------------------------------------------------
 
 
