@@ -6,7 +6,7 @@ The bytes of one read go to the bridge in one call, and what it answers goes out
 import asyncio
 import socket
 import time
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from gateway.config.values import Address
 from gateway.listener.link import NetworkLink
@@ -14,6 +14,9 @@ from gateway.mqtt.reason_codes import ReasonCode
 
 if TYPE_CHECKING:
     from gateway.listener.listener import Listener
+
+#: How long a client that is told why its connection ends may go on sending before it is cut off, seconds.
+_FAREWELL_S: Final = 0.5
 
 
 class TcpLink(NetworkLink, asyncio.Protocol):
@@ -37,6 +40,8 @@ class TcpLink(NetworkLink, asyncio.Protocol):
             connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def data_received(self, data: bytes) -> None:
+        if not self.is_open:
+            return
         self.last_received_s = time.monotonic()
         self.received_bytes += len(data)
         self._listener.bridge.receive(self, data)
@@ -67,8 +72,16 @@ class TcpLink(NetworkLink, asyncio.Protocol):
             self._transport.abort()
 
     def _end(self, reason: str, reason_code: ReasonCode) -> None:
-        if self._transport is not None:
-            self._transport.close()
+        transport = self._transport
+        if transport is None:
+            return
+        if reason and self.connection.has_said_why and transport.can_write_eof():
+            # Bytes that nobody has read would reset the connection, and what it has been told with it.
+            transport.write_eof()
+            transport.resume_reading()
+            asyncio.get_running_loop().call_later(_FAREWELL_S, transport.close)
+        else:
+            transport.close()
 
     def _stop_reading(self) -> None:
         if self._transport is not None:

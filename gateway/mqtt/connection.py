@@ -161,6 +161,12 @@ class Connection(PacketReceiver):
         return_code = CONNECT_RETURN_CODES.get(ReasonCode(reason_code))
         return b"" if return_code is None else self.writer.connack(False, return_code, _NOTHING_MORE)
 
+    @property
+    def has_said_why(self) -> bool:
+        """Whether the client has been told by a packet that its connection is closed."""
+        has_packet = self._phase is not Phase.OPEN or (self._level is not None and self._level.has_properties)
+        return self._is_answered and has_packet
+
     def answered(self, packet_identifier: int) -> None:
         """PUBACK or PUBCOMP, or PUBREC with 80 hex or more, has been sent: its PUBLISH is out of the receive window.
 

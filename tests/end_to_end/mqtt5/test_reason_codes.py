@@ -12,7 +12,7 @@ from tests.end_to_end.conftest import Connect
 from tests.end_to_end.gateway_process import Gateway
 from tests.end_to_end.mqtt5.client import connected, read_connack, subscribe
 from tests.end_to_end.mqtt5.conftest import NewGateway
-from tests.end_to_end.wire import packet
+from tests.end_to_end.wire import WireClient, packet
 
 MQTT = "0004 'MQTT' 05"
 
@@ -94,6 +94,28 @@ def test_fault_is_told_by_disconnect(five: Gateway, connect: Connect, name: str)
     client.send("pings, does wrong, and pings again", "C0 00", written, "C0 00")
     client.expect("is answered once, and told of its fault", "D0 00", f"E0 01 {reason_code:02X}")
     client.expect_end("is closed")
+
+
+def test_client_that_goes_on_sending_is_told_all_the_same(five: Gateway, connect: Connect) -> None:
+    """What it has sent behind its fault would reset the connection if nobody read it."""
+    client = connect(five)
+    connected(client, "goes-on")
+    client.send("does wrong, and goes on", "36 06 0001 'a' 0001 00", packet("C0 00") * 1_000_000)
+    client.expect("is told", "E0 01 81")
+    client.expect_end("is closed")
+
+
+def _send_for_ever(client: WireClient) -> None:
+    while True:
+        client.send("goes on", packet("C0 00") * 1_000)
+
+
+def test_client_that_never_stops_sending_is_cut_off(five: Gateway, connect: Connect) -> None:
+    client = connect(five)
+    connected(client, "never-stops")
+    client.send("does wrong", "36 06 0001 'a' 0001 00")
+    with pytest.raises(AssertionError, match="could not send"):
+        _send_for_ever(client)
 
 
 @pytest.mark.parametrize("level", BEFORE_LEVEL_5)

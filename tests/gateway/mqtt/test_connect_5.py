@@ -351,3 +351,16 @@ def test_keep_alive_before_level_5_is_the_clients_own(connect: str) -> None:
     connection.attach(Session("c1", clean_session=True))
     assert connection.connack(False) == bytes.fromhex("20 02 00 00")
     assert connection.keep_alive_s == 65_535
+
+
+def test_connection_knows_whether_its_client_was_told_of_its_end() -> None:
+    newest, older = Connection(levels=(4, 5)), Connection(levels=(4, 5))
+    newest.receive_data(bytes.fromhex(f"10 0F {MQTT} 02 003C 00 0002 6331"))
+    older.receive_data(bytes.fromhex("10 0E 0004 4D515454 04 02 003C 0002 6331"))
+    for connection in (newest, older):
+        connection.attach(Session("c1", clean_session=True))
+        connection.connack(False)
+        assert not connection.has_said_why
+        connection.closing_packet(ReasonCode.SERVER_SHUTTING_DOWN)
+    assert newest.has_said_why
+    assert not older.has_said_why
