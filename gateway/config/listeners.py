@@ -1,5 +1,6 @@
 """Listeners: the addresses that MQTT clients connect to, each with its transport, rules and certificates."""
 
+import ipaddress
 import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Final, Literal, Self
@@ -45,6 +46,16 @@ def _checked_listen(text: str) -> str:
 
 #: An address, or "" for none.
 OptionalListenText = Annotated[str, AfterValidator(_checked_listen)]
+
+
+def _checked_network(text: str) -> str:
+    try:
+        return str(ipaddress.ip_network(text))
+    except ValueError as problem:
+        raise ValueError(f"{text!r} is no address and no network: {problem}") from None
+
+
+Networks = Annotated[tuple[Annotated[str, AfterValidator(_checked_network)], ...], BeforeValidator(listed)]
 
 
 class ServerNameSettings(Table):
@@ -146,7 +157,10 @@ class ListenerSettings(Table):
     )
     proxy_protocol: bool = Field(
         default=False,
-        description="whether a load balancer sends the PROXY protocol, version 2; only it may reach the port then",
+        description="whether load balancers send the PROXY protocol, version 2; then nobody else may reach the port",
+    )
+    proxy_addresses: Networks = Field(
+        default=(), description="addresses and networks (10.0.0.0/8) of load balancers; none: any may be one"
     )
     tls: TlsSettings = TlsSettings()
 
@@ -168,6 +182,8 @@ class ListenerSettings(Table):
     def _checked_transport(self) -> Self:
         if self.transport == "tcp" and (self.path != DEFAULT_PATH or self.origins):
             raise ValueError("path, origins: belong to transport 'websocket'")
+        if self.proxy_addresses and not self.proxy_protocol:
+            raise ValueError("proxy_addresses: belong to proxy_protocol = true")
         return self
 
 

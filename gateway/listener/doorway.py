@@ -9,6 +9,7 @@ way the oldest is.
 import asyncio
 import contextlib
 import errno
+import ipaddress
 import logging
 import socket
 import ssl
@@ -152,6 +153,9 @@ class Doorway:
             )
 
     async def _read_proxy_header(self, connected: socket.socket) -> Address | None:
+        found = ipaddress.ip_address(connected.getpeername()[0].partition("%")[0])
+        if self._rules.proxy_addresses and not any(found in network for network in self._rules.proxy_addresses):
+            raise ProxyProtocolError("it is none of proxy_addresses")
         fixed = read_fixed_part(await _receive(connected, FIXED_BYTES, check_beginning))
         return read_source(fixed, await _receive(connected, fixed.rest_bytes))
 

@@ -1,12 +1,15 @@
 """The rules of one listener, as its links and the rest of the gateway ask for them."""
 
 from dataclasses import dataclass
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Literal, Self
 
 from gateway.config.listeners import DEFAULT_LISTENER, ListenerSettings
 from gateway.config.settings import Settings
 from gateway.mqtt.levels import BEFORE_MQTT_5
 from gateway.mqtt.properties import UNLIMITED_RECEIVE_MAXIMUM
+
+Network = IPv4Network | IPv6Network
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +26,8 @@ class ListenerRules:
     """What holds for every connection of one listener.
 
     `allows_anonymous` None: as [access] says. `maximum_connections` 0: only the limit for all listeners together.
-    `websocket` None: MQTT stands on TCP or TLS itself. `maximum_keep_alive_s`, `repeat_after_s` 0: none.
+    `websocket` None: MQTT stands on TCP or TLS itself. `proxy_addresses` empty: any may be a balancer's.
+    `maximum_keep_alive_s`, `repeat_after_s` 0: none.
     """
 
     name: str = DEFAULT_LISTENER
@@ -31,6 +35,7 @@ class ListenerRules:
     allows_anonymous: bool | None = None
     is_secure: bool = False
     proxy_protocol: bool = False
+    proxy_addresses: tuple[Network, ...] = ()
     websocket: WebSocketRules | None = None
     user_from_certificate: Literal["", "common_name", "subject"] = ""
     maximum_connections: int = 0
@@ -53,6 +58,7 @@ class ListenerRules:
             allows_anonymous=None if listener.anonymous == "access" else listener.anonymous,
             is_secure=listener.is_secure,
             proxy_protocol=listener.proxy_protocol,
+            proxy_addresses=tuple(map(ip_network, listener.proxy_addresses)),
             websocket=_websocket_rules(listener) if listener.transport == "websocket" else None,
             user_from_certificate=listener.tls.user_from_certificate,
             maximum_connections=listener.maximum_connections,

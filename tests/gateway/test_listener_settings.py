@@ -77,6 +77,11 @@ def test_host_names_are_compared_without_case_and_final_dot(load: Load) -> None:
         (SECURE + 'transport = "udp"\n', "listener.0.transport: must be 'tcp' or 'websocket'"),
         (SECURE + 'path = "/other"\n', "path, origins: belong to transport 'websocket'"),
         (SECURE + 'origins = ["https://a"]\n', "path, origins: belong to transport 'websocket'"),
+        (SECURE + 'proxy_addresses = ["10.0.0.1"]\n', "proxy_addresses: belong to proxy_protocol = true"),
+        (
+            SECURE + 'proxy_protocol = true\nproxy_addresses = ["10.0.0.1/8"]\n',
+            "listener.0.proxy_addresses.0: '10.0.0.1/8' is no address and no network: 10.0.0.1/8 has host bits set",
+        ),
         (WEBSOCKET + 'path = "mqtt"\n', "listener.0.path: 'mqtt' is no path of a URL"),
         (WEBSOCKET + 'path = "/a?b"\n', "listener.0.path: '/a?b' is no path of a URL"),
         (WEBSOCKET + 'versions = ["4"]\n', "listener.0.versions.0: must be '3.1', '3.1.1' or '5'"),

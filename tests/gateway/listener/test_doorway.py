@@ -70,6 +70,26 @@ def test_the_balancers_own_connections_have_its_address() -> None:
     run(scenario, BEHIND_A_BALANCER)
 
 
+@pytest.mark.parametrize(
+    ("addresses", "is_taken"),
+    [(["127.0.0.0/8"], True), (["10.0.0.1", "127.0.0.1"], True), (["10.0.0.0/8", "::1"], False)],
+)
+def test_a_header_is_believed_from_the_addresses_of_balancers_alone(
+    caplog: pytest.LogCaptureFixture, addresses: list[str], is_taken: bool
+) -> None:
+    async def scenario(running: Running) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", running.port)
+        if is_taken:
+            writer.write(IPV4)
+            await _is_echoed(reader, writer, b"there")
+        else:
+            assert await asyncio.wait_for(reader.read(), PATIENCE_S) == b""
+            assert "in=PROXY header reason=it is none of proxy_addresses" in caplog.text
+        writer.close()
+
+    run(scenario, {**BEHIND_A_BALANCER, "proxy_addresses": addresses})
+
+
 def test_the_header_stands_before_the_handshake_of_tls(tmp_path: Path) -> None:
     authority = Authority(tmp_path)
     certificate, key = authority.issue("gateway")
