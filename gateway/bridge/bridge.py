@@ -442,10 +442,7 @@ class Bridge:
         session, link = turn.session, turn.link
         if not link.is_open:
             return  # refused for a packet before it: this is no clean end, and the will is due
-        if event.reason_code == ReasonCode.SUCCESS:
-            session.will = None
-        if event.properties is not None and event.properties.session_expiry_s is not None:
-            session.expire_after(event.properties.session_expiry_s)
+        session.take_leave(event)
         link.session = None
         self.endings.disconnected(session, self._engine.now_us(), lambda: link.close(""))
 

@@ -15,19 +15,20 @@ from gateway.mqtt.events import (
     DeliveryAcknowledged,
     DeliveryCompleted,
     DeliveryReceived,
+    DeliveryRefused,
     DisconnectReceived,
     PublishReceived,
     ReleaseReceived,
 )
 
 #: What is carried out of a link that ended while it was held back: it changes flows that the session still has.
-_STILL_COUNTS: Final = (DeliveryAcknowledged, DeliveryReceived, DeliveryCompleted, ReleaseReceived)
+_STILL_COUNTS: Final = (DeliveryAcknowledged, DeliveryReceived, DeliveryCompleted, DeliveryRefused, ReleaseReceived)
 
 CarryOut = Callable[[MqttLink, ClientSession, list[Asked]], None]
 
 
 class HeldBack:
-    """Links that wait for room at a target, and what they had sent."""
+    """Links that wait for room at a target, and what they had sent. A closed one stays until `end`."""
 
     def __init__(self, carry_out: CarryOut) -> None:
         self._carry_out = carry_out
@@ -52,24 +53,25 @@ class HeldBack:
 
     def go_on(self, target: str) -> None:
         """The target has room: everyone goes on until it is full again."""
-        waiting = [(link, events) for link, name, events in self._links.values() if name == target]
+        waiting = [(link, events) for link, name, events in self._links.values() if name == target and link.is_open]
         for link, _ in waiting:
             del self._links[link]
         for link, events in waiting:
-            link.let_go()
-            if link.session is not None and link.is_open:
-                self._carry_out(link, link.session, events)
+            self._let_go(link, events)
 
     def first_goes_on(self, target: str) -> bool:
         """Who has waited longest for it goes on, alone; False where nobody waits."""
         for link, name, events in self._links.values():
-            if name == target:
+            if name == target and link.is_open:
                 del self._links[link]
-                link.let_go()
-                if link.session is not None and link.is_open:
-                    self._carry_out(link, link.session, events)
+                self._let_go(link, events)
                 return True
         return False
+
+    def _let_go(self, link: MqttLink, events: list[Asked]) -> None:
+        link.let_go()
+        if link.session is not None and link.is_open:
+            self._carry_out(link, link.session, events)
 
     def end(self, ended: Link, session: ClientSession) -> None:
         """The link has ended. What it had published leaves no trace; its answers to deliveries count."""
@@ -81,5 +83,5 @@ class HeldBack:
             if isinstance(event, PublishReceived) and event.qos > 1:
                 session.mqtt.drop(event.packet_identifier)
             elif isinstance(event, DisconnectReceived):
-                session.will = None
+                session.take_leave(event)
         self._carry_out(link, session, [event for event in events if isinstance(event, _STILL_COUNTS)])

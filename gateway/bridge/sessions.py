@@ -26,7 +26,7 @@ import ormsgpack
 
 from gateway.access.rights import Access, Rights
 from gateway.mqtt.connection import Connection
-from gateway.mqtt.events import Will
+from gateway.mqtt.events import DisconnectReceived, Will
 from gateway.mqtt.properties import NEVER_EXPIRES_S, WillProperties
 from gateway.mqtt.reason_codes import ReasonCode
 from gateway.mqtt.session import Session
@@ -242,6 +242,13 @@ class ClientSession:
         """The session outlives its connection by so many seconds."""
         self.expiry_s = expiry_s
         self.mqtt.clean_session = expiry_s == 0
+
+    def take_leave(self, event: DisconnectReceived) -> None:
+        """The client's DISCONNECT takes its will back, unless it asks for it, and may change the session's expiry."""
+        if event.reason_code == ReasonCode.SUCCESS:
+            self.will = None
+        if event.properties is not None and event.properties.session_expiry_s is not None:
+            self.expire_after(event.properties.session_expiry_s)
 
     def granted_qos(self, topic: str) -> int | None:
         """The highest QoS granted to a subscription that matches the topic; None where none does.
