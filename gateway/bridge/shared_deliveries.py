@@ -14,7 +14,7 @@ from typing import Final
 from gateway.bridge.publications import Publication
 from gateway.bridge.sessions import ClientSession, Link
 from gateway.bridge.shared_groups import SharedGroup, SharedGroups
-from gateway.bridge.to_mqtt import ToMqtt, why_unwanted
+from gateway.bridge.to_mqtt import MAXIMUM_TOPICS, ToMqtt, why_unwanted
 from mappings.topics import Scheme, matches
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.queue import Queue
@@ -108,7 +108,9 @@ class SharedDeliveries:
         if publication is None:
             return
         topics = [
-            place for place, topic in enumerate(publication.topics) if matches(group.topic_filter, topic, Scheme.MQTT)
+            place
+            for place, topic in enumerate(publication.topics[:MAXIMUM_TOPICS])
+            if matches(group.topic_filter, topic, Scheme.MQTT)
         ]
         if not topics:
             self._to_mqtt.drop(unit, (group.client, group.epoch), message, why_unwanted(publication))

@@ -43,7 +43,7 @@ _BATCH_BYTES: Final = 1024 * 1024
 _DRAIN_MESSAGES: Final = 1_000
 _UNKNOWN: Final = "publications for sessions that have ended"
 #: Topics of one publication that are looked at; the index of a topic is stored in one byte.
-_MAXIMUM_TOPICS: Final = 256
+MAXIMUM_TOPICS: Final = 256
 _FIRST_LEVEL_WITH_PROPERTIES: Final = 5
 _TOO_LARGE: Final = "larger than the client takes"
 _NO_PROPERTIES: Final = "properties in a header that are none of MQTT, delivered without them"
@@ -453,7 +453,7 @@ def _wanted(session: ClientSession, message: Message, publication: Publication) 
     granted_qos = _granted_of(session, message, publication) if session.wishes else session.granted_qos
     return [
         (index, granted)
-        for index, topic in enumerate(publication.topics[:_MAXIMUM_TOPICS])
+        for index, topic in enumerate(publication.topics[:MAXIMUM_TOPICS])
         if (granted := granted_qos(topic)) is not None
         and (not publication.is_retained or session.wants_retained(topic, message.sequence))
     ]

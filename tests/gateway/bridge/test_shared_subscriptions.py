@@ -378,6 +378,14 @@ def test_looking_whether_a_member_takes_a_packet_gives_no_alias(world: World) ->
     assert link.taken() == written("30 10 0009 'plant/one' 03 23 0001 'A' 30 07 0000 03 23 0001 'B'")
 
 
+def test_of_a_publication_with_hundreds_of_topics_the_first_256_are_looked_at(world: World) -> None:
+    link = member(world, "one1", join="82 12 0001 00 000C '$share/g/a/+' 01")
+    others = [f"b/{number}" for number in range(255)]
+    world.put(mqrfh2(*others, "a/1", "a/2") + b"X")
+    assert link.taken() == written("32 09 0003 'a/1' 0001 00 'X'")
+    assert world.engine.failed is None
+
+
 @pytest.mark.parametrize("dialect", list(Dialect))
 def test_the_audit_performs_all_that_a_group_does_again_to_the_byte(new_world: NewWorld, dialect: Dialect) -> None:
     world = new_world(dialect=dialect)
