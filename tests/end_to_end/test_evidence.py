@@ -24,7 +24,7 @@ AT_ONCE = "compress_after_hours = 0.000001\nkeep_days = 0.000001\nsegment_bytes 
 
 
 def _rfhbridge(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([RFHBRIDGE, *arguments], capture_output=True, text=True, check=False, timeout=240)
+    return subprocess.run([RFHBRIDGE, *arguments], capture_output=True, text=True, check=False, timeout=560)
 
 
 def _publish(connect: Connect, gateway: Gateway, name: str) -> None:
@@ -79,7 +79,7 @@ def _verified(*arguments: str | Path) -> tuple[int, dict[str, object]]:
     return ended.returncode, json.loads(ended.stdout)
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_a_trail_that_was_tended_and_killed_is_anchored_by_the_first_key_and_the_copies(
     lived: Gateway, tmp_path: Path
 ) -> None:
@@ -96,7 +96,7 @@ def test_a_trail_that_was_tended_and_killed_is_anchored_by_the_first_key_and_the
     assert len(told) == len(set(told)) == 3 * EACH_TIME
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_spark_finds_the_same_trail_whole_and_every_exchange_in_order(lived: Gateway, tmp_path: Path) -> None:
     pytest.importorskip("pyspark", reason="the audit on Spark is not installed")
     anchors = ("--public-key", tmp_path / "OLD.pub", "--digests", tmp_path / "SECOND")

@@ -21,6 +21,8 @@ from spark_audit.session import start_session
 
 GATEWAY = "0102030405060708090a0b0c"
 SEGMENT = "000000000001-20261120T07.jsonl"
+#: One audit takes some 15 s on two idle cores; on busy ones ten times as much.
+SPARK_TIMEOUT_S = 600
 
 
 class TrailBuilder:
@@ -235,9 +237,14 @@ def read(spark: SparkSession, tmp_path: Path) -> Iterator[Callable[[Path], DataF
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What PySpark does is no failure of a test of ours: it leaves sockets open, and 4.3 warns of pandas 3."""
+    """Tests on Spark have time: an audit is thirty plans and more, and the machine may be busy.
+
+    What PySpark does is no failure of a test of ours: it leaves sockets open, and 4.3 warns of pandas 3.
+    """
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
+            if item.get_closest_marker("timeout") is None:
+                item.add_marker(pytest.mark.timeout(SPARK_TIMEOUT_S))
             item.add_marker(pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"))
             item.add_marker(
                 pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")

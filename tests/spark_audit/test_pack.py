@@ -167,7 +167,6 @@ def reported(signed, spark, tmp_path: Path) -> Evidence:
     return Evidence(trail=signed.folder, policy=policy, results=out, code_version="0.1.0")
 
 
-@pytest.mark.timeout(300)
 def test_every_file_of_a_report_is_packed_and_the_pack_still_holds(reported: Evidence, tmp_path: Path) -> None:
     for form in FORMS:
         write_pack(reported, tmp_path / form)

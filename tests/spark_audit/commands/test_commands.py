@@ -165,7 +165,6 @@ def test_a_policy_or_key_that_cannot_be_used_is_wrong_use(tmp_path: Path, trail,
 
 
 @pytest.mark.usefixtures("in_this_spark")
-@pytest.mark.timeout(300)
 def test_ingest_says_what_it_did_and_finds_a_changed_segment(tmp_path: Path, trail, capsys) -> None:
     trail.add("accepted", client="boiler")
     command = [*_command("ingest", tmp_path), "--trail", str(trail.write()), "--json"]
@@ -182,7 +181,6 @@ def test_ingest_says_what_it_did_and_finds_a_changed_segment(tmp_path: Path, tra
 
 
 @pytest.mark.usefixtures("in_this_spark")
-@pytest.mark.timeout(300)
 def test_stream_says_each_batch_and_goes_past_a_trail_that_cannot_be_read(tmp_path: Path, trail, capsys) -> None:
     trail.add("accepted", client="boiler")
     trail.lines[0] = trail.lines[0].replace(b"boiler", b"cooler")
@@ -207,7 +205,6 @@ def test_stream_says_each_batch_and_goes_past_a_trail_that_cannot_be_read(tmp_pa
     assert main(command) == 1
 
 
-@pytest.mark.timeout(300)
 def test_a_segment_that_spark_cannot_read_is_not_evaluable(tmp_path: Path, spark, trail, monkeypatch, capsys) -> None:
     trail.add("accepted")
     trail.write()
@@ -226,7 +223,6 @@ def test_a_segment_that_spark_cannot_read_is_not_evaluable(tmp_path: Path, spark
 
 
 @pytest.mark.usefixtures("in_this_spark")
-@pytest.mark.timeout(300)
 def test_run_names_the_command_that_repeats_it(tmp_path: Path, trail, capsys) -> None:
     trail.add("session", at_us=1_795_158_000_000_000, client="boiler", session_epoch=1, event="opened")
     (tmp_path / "policy.toml").write_text(policy_text_of("integrity.chain", "integrity.agreement"))
@@ -244,7 +240,6 @@ def test_run_names_the_command_that_repeats_it(tmp_path: Path, trail, capsys) ->
 
 
 @pytest.mark.usefixtures("in_this_spark")
-@pytest.mark.timeout(300)
 def test_a_clean_period_tells_of_a_trail_that_does_not_hold_elsewhere(tmp_path: Path, trail, capsys) -> None:
     trail.add("session", client="boiler", session_epoch=1, event="opened")
     trail.write("000000000001-20261110T07.jsonl")
