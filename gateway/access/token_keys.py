@@ -75,7 +75,7 @@ def parse_token_keys(text: str, source: str) -> list[TokenKey]:
     """The keys of a file's text. Raises ConfigurationError, which names no secret."""
     try:
         keys = list(_of_jwk_set(text) if text.lstrip().startswith("{") else _of_pem(text))
-    except (ValueError, TypeError, PyJWTError, UnsupportedAlgorithm, RecursionError) as error:
+    except (ValueError, TypeError, LookupError, PyJWTError, UnsupportedAlgorithm, RecursionError) as error:
         reason = str(error) if isinstance(error, _KeyProblem) else f"cannot be read as keys ({type(error).__name__})"
         raise ConfigurationError(source, (reason,), _HINT) from None
     if not keys:

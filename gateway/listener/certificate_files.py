@@ -49,7 +49,12 @@ class Pair:
 def read_pair(certificate: Path, key: Path) -> Pair:
     """Reads both. Raises ConfigurationError for what cannot be read, is no PEM, or does not fit."""
     chain = read_certificates(certificate)
-    if _public_key(key) != _public_bytes(chain[0].public_key()):
+    try:
+        certified = _public_bytes(chain[0].public_key())
+    except (ValueError, UnsupportedAlgorithm):
+        problem = "is for a key of a kind that is not known"
+        raise ConfigurationError(str(certificate), (problem,), "use one for a key of RSA, P-256 or Ed25519") from None
+    if _public_key(key) != certified:
         raise ConfigurationError(
             str(key), (f"is not the key of the certificate in {certificate}",), "name the key that it was made for"
         )

@@ -124,6 +124,7 @@ FIELDS = st.dictionaries(
 @example({"kty": "RSA", "n": "AQ", "e": "AQ"})
 @example({"kty": "RSA", "n": SECRET, "e": ""})
 @example({"kty": "OKP", "crv": "Ed25519", "x": ""})
+@example({"kty": "oct"})
 def test_whatever_a_key_says_ends_in_a_key_or_our_own_error(fields: dict[str, object]) -> None:
     told = ""
     try:

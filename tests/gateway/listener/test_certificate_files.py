@@ -1,9 +1,11 @@
 """What is wrong with certificates and keys, in sentences."""
 
+import ssl
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.serialization import Encoding
 
 from gateway.config import ConfigurationError
 from gateway.listener.certificate_files import read_certificates, read_pair, today, validity_problem
@@ -44,6 +46,17 @@ def test_a_key_of_another_certificate_is_named_with_both_files(authority: Author
     _, other = authority.issue("other")
     with pytest.raises(ConfigurationError, match=r"other\.key: is not the key of the certificate in .*gateway\.pem"):
         read_pair(certificate, other)
+
+
+def test_a_certificate_for_a_key_of_an_unknown_curve_is_refused(authority: Authority) -> None:
+    """The curve sm2 of GB/T 32918.5 (1.2.156.10197.1.301) instead of P-256 (1.2.840.10045.3.1.7)."""
+    certificate, key = authority.issue("gateway")
+    data = read_certificates(certificate)[0].public_bytes(Encoding.DER)
+    other = data.replace(bytes.fromhex("06082A8648CE3D030107"), bytes.fromhex("06082A811CCF5501822D"))
+    assert other != data
+    certificate.write_text(ssl.DER_cert_to_PEM_cert(other))
+    with pytest.raises(ConfigurationError, match=r"gateway\.pem: is for a key of a kind that is not known"):
+        read_pair(certificate, key)
 
 
 def test_a_key_with_a_password_is_refused_and_nobody_is_asked_for_it(authority: Authority) -> None:
