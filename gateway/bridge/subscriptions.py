@@ -258,12 +258,15 @@ class Subscriptions:
         return given_up
 
     def tick(self, now_us: int) -> None:
-        """Gives up packets that waited too long for an answer. A clock that is set back makes none wait longer."""
+        """Gives up packets that waited too long for an answer. A clock that is set back makes none wait longer.
+
+        What no broker was asked for waits for its commit alone, however long that takes.
+        """
         set_back_us, self._ticked_us = max(0, self._ticked_us - now_us), now_us
         under_way = [each for packets in self._under_way.values() for each in packets]
         for packet in under_way:
             packet.deadline_us -= set_back_us
-        late = [packet for packet in under_way if packet.deadline_us <= now_us]
+        late = [packet for packet in under_way if packet.waiting and packet.deadline_us <= now_us]
         for packet in late:
             for msg_id, (topic_filter, destination) in packet.waiting.items():
                 self._time_out(packet, msg_id, topic_filter, destination)

@@ -67,6 +67,20 @@ def test_a_broker_that_does_not_answer_in_time_fails_the_subscription_and_a_late
     assert b"<Topic>a/+</Topic>" in deregister.body
 
 
+def test_what_waits_for_its_commit_alone_does_not_time_out_and_is_answered_once(world: World) -> None:
+    """Found by tests/fuzz/bridge.py: no broker is asked about a filter that the session does not have."""
+    link = world.connect("self")
+    world.commits_are_held = True
+    world.receive(link, "A2 05 000A 0001 'a'")
+    world.now_us += 11_000_000
+    world.bridge.tick()
+    world.run()
+    assert link.taken() == b""
+    world.commits_are_held = False
+    world.run()
+    assert link.taken() == written("B0 02 000A")
+
+
 def test_an_answer_that_is_none_fails_the_subscription(new_world: NewWorld) -> None:
     world = new_world(has_broker=False)
     link = world.connect("self")
