@@ -1,11 +1,15 @@
 """Each limit that the bridge knows, and the answer of each protocol level; others feel nothing, and it is counted."""
 
+from collections.abc import Callable
+
 import pytest
 
+from gateway.access.login import Admitted, Decision, Entrance, Login
 from gateway.audit_trail.notes import NoteKind
 from gateway.config.limits import MqttLimits
 from gateway.limits.limit import Limit
 from gateway.mqtt.connection import Connection
+from gateway.mqtt.events import ConnectReceived
 from gateway.mqtt.reason_codes import ReasonCode
 from tests.gateway.bridge.conftest import FakeLink, NewWorld, World, publish_packet, written
 
@@ -176,6 +180,39 @@ def test_connections_too_often_are_told_so(new_world: NewWorld, level: int, answ
         world.receive(link, CONNECTS[level])
     assert links[-1].taken() == answer
     assert [link.reason for link in links if link.reason == ""] == [""]
+
+
+class EverybodyIsAda(Login):
+    """Lets everybody in as the same user."""
+
+    def decide(
+        self,
+        connect: ConnectReceived,
+        is_wanted: Callable[[], bool],
+        decided: Callable[[Decision], None],
+        entrance: Entrance | None = None,
+    ) -> None:
+        decided(Admitted(user="ada"))
+
+
+@pytest.mark.parametrize(("level", "answer"), [(3, UNAVAILABLE), (4, UNAVAILABLE), (5, written("20 03 00 97 00"))])
+def test_a_connection_too_many_of_a_user_is_refused_and_a_take_over_is_not(
+    new_world: NewWorld, level: int, answer: bytes
+) -> None:
+    world = new_world(limits=MqttLimits(maximum_connections_per_user=1), login=EverybodyIsAda())
+    first, second, again = Visitor(), Visitor(), Visitor()
+    for link in (first, second, again):
+        world.admission.admit(link)
+    world.receive(first, CONNECTS[4].replace("self", "else"))
+    assert first.taken() == written("20 02 00 00")
+    world.receive(second, CONNECTS[level])
+    assert (second.is_open, second.taken()) == (False, answer)
+    world.receive(first, "C0 00")
+    assert first.taken() == written("D0 00")
+    world.receive(again, CONNECTS[4].replace("self", "else"))
+    assert again.taken() == written("20 02 00 00")
+    assert not first.is_open
+    assert world.refusals.totals == {(Limit.CONNECTIONS_PER_USER, QUOTA_EXCEEDED): 1}
 
 
 # -- in flight ---------------------------------------------------------------------------------------------------------
