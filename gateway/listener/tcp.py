@@ -1,6 +1,7 @@
 """TCP, and TLS on it: an asyncio.Protocol and no streams.
 
-The bytes of one read go to the bridge in one call, and what it answers goes out in one write.
+The bytes of one read go to the bridge in one call, and what it answers goes out in one write. A long read goes there in
+pieces, and where these take long, some in each turn of the event loop: who sends what is dear to read holds up himself.
 """
 
 import asyncio
@@ -17,16 +18,22 @@ if TYPE_CHECKING:
 
 #: How long a client that is told why its connection ends may go on sending before it is cut off, seconds.
 _FAREWELL_S: Final = 0.5
+#: Our choice: uvloop reads up to 250 KB, and 16 KiB hold a window of a hundred usual messages.
+_PIECE_BYTES: Final = 16_384
+#: After so long it is the others' turn, seconds.
+_PATIENCE_S: Final = 0.003
 
 
 class TcpLink(NetworkLink, asyncio.Protocol):
     """One MQTT connection on TCP or TLS."""
 
-    __slots__ = ("_transport",)
+    __slots__ = ("_rest", "_transport")
 
     def __init__(self, listener: "Listener", proxied: Address | None = None) -> None:
         super().__init__(listener, proxied)
         self._transport: asyncio.Transport | None = None
+        #: Was read, and has not gone to the bridge; while there is some, a call of `_hand_on` is due.
+        self._rest = b""
 
     # -- asyncio.Protocol ----------------------------------------------------------------------------------------------
 
@@ -44,9 +51,33 @@ class TcpLink(NetworkLink, asyncio.Protocol):
             return
         self.last_received_s = time.monotonic()
         self.received_bytes += len(data)
-        self._listener.bridge.receive(self, data)
+        if self._rest:
+            self._rest += data
+        elif len(data) <= _PIECE_BYTES:
+            self._listener.bridge.receive(self, data)
+        else:
+            self._rest = data
+            self._hand_on()
+
+    def _hand_on(self) -> None:
+        """Piece by piece, until it has taken long; what is left then is handed on in the next turn of the loop."""
+        data, place, ends_s = self._rest, 0, time.monotonic() + _PATIENCE_S
+        while place < len(data) and self.is_open:
+            self._listener.bridge.receive(self, data[place : place + _PIECE_BYTES])
+            place += _PIECE_BYTES
+            if time.monotonic() > ends_s:
+                break
+        self._rest = self._rest[place:] if self.is_open else b""
+        if self._rest:
+            self._stop_reading()
+            asyncio.get_running_loop().call_soon(self._hand_on)
+        elif self.is_open:
+            self._read_if_possible()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        rest, self._rest = self._rest, b""
+        if rest and self.is_open:
+            self._listener.bridge.receive(self, rest)
         self._transport = None
         self._lost()
 
@@ -88,5 +119,5 @@ class TcpLink(NetworkLink, asyncio.Protocol):
             self._transport.pause_reading()
 
     def _start_reading(self) -> None:
-        if self._transport is not None:
+        if self._transport is not None and not self._rest:
             self._transport.resume_reading()

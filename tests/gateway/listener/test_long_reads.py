@@ -1,0 +1,87 @@
+"""A long read goes to the bridge in pieces, and others get their turn between them."""
+
+import asyncio
+import socket
+
+import pytest
+
+from gateway.listener import TcpLink
+from gateway.listener.link import NetworkLink
+from tests.gateway.listener.recording_bridge import PATIENCE_S, RecordingBridge
+from tests.gateway.listener.running import Running, run
+
+PIECE_BYTES = 16_384
+LONGEST_READ_BYTES = 262_144  # of uvloop
+LONG = bytes(range(256)) * 4_000  # a megabyte
+
+
+@pytest.fixture(autouse=True)
+def _every_piece_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gateway.listener.tcp._PATIENCE_S", -1.0)
+
+
+def _watch(bridge: RecordingBridge, watcher: "Watcher") -> None:
+    taken = bridge.receive
+
+    def receive(link: NetworkLink, data: bytes) -> None:
+        taken(link, data)
+        watcher(link, data)
+
+    bridge.receive = receive  # type: ignore[method-assign]  # what is under test calls it
+
+
+class Watcher:
+    """What came, piece by piece, and from whom."""
+
+    def __init__(self) -> None:
+        self.pieces: list[tuple[NetworkLink, int]] = []
+        self.waiting: list[int] = []
+
+    def __call__(self, link: NetworkLink, data: bytes) -> None:
+        self.pieces.append((link, len(data)))
+        link.pause_reading()
+        link.resume_reading()  # as commits do that end meanwhile
+        assert isinstance(link, TcpLink)
+        self.waiting.append(len(link._rest))
+
+
+def test_all_of_it_comes_in_order_and_little_waits() -> None:
+    watcher = Watcher()
+
+    async def scenario(running: Running) -> None:
+        _watch(running.bridge, watcher)
+        await asyncio.to_thread(_send, running.port, LONG)
+        await running.bridge.until(lambda: len(running.bridge.received) == len(LONG))
+        assert running.bridge.received == LONG
+
+    run(scenario, {}, answers=False)
+    assert max(length for _, length in watcher.pieces) <= PIECE_BYTES
+    assert max(watcher.waiting) <= LONGEST_READ_BYTES
+
+
+def test_another_client_is_served_between_the_pieces() -> None:
+    watcher = Watcher()
+
+    async def scenario(running: Running) -> None:
+        other = await asyncio.to_thread(socket.create_connection, ("127.0.0.1", running.port), PATIENCE_S)
+        with other:
+            other.sendall(b"1")
+            other_link = await running.only_link()
+            _watch(running.bridge, watcher)
+            sender = asyncio.create_task(asyncio.to_thread(_send, running.port, LONG))
+            await running.bridge.until(lambda: len(watcher.pieces) > 0)
+            other.sendall(b"2")
+            await sender
+            await running.bridge.until(lambda: len(running.bridge.received) == len(LONG) + 2)
+            links = [link for link, _ in watcher.pieces]
+            assert links.index(other_link) < len(links) - 2
+
+    run(scenario, {}, answers=False)
+
+
+def _send(port: int, data: bytes) -> None:
+    """Sends all, and waits until the listener has closed the connection too."""
+    with socket.create_connection(("127.0.0.1", port), PATIENCE_S) as client:
+        client.sendall(data)
+        client.shutdown(socket.SHUT_WR)
+        assert client.recv(1) == b""
