@@ -392,10 +392,14 @@ class ToMqtt:
             if in_flight.open_flows:
                 continue
             if outgoing.qos == 1 and self._is_other_lane(in_flight.message.descriptor.correl_id):
-                self._call_soon(partial(self._engine.give_back, [(self._queue, in_flight.message)]))
+                self._call_soon(partial(self._give_back, in_flight.message))
             else:
                 self.drop(unit, (session.client, session.epoch), in_flight.message, "the session ended")
         self.drain_behind(session.correl_id, (session.client, session.epoch))
+
+    def _give_back(self, message: Message) -> None:
+        if self._engine.failed is None:
+            self._engine.give_back([(self._queue, message)])
 
     def drain_behind(self, correl_id: bytes, owner: tuple[str, int]) -> None:
         """Destroys what waits in the lane of a subscriber that has ended; `owner`: its name and epoch."""
