@@ -25,9 +25,11 @@ from spark_audit.__main__ import main
 from spark_audit.audit import audit
 from spark_audit.controls.catalogue import CONTROLS
 from spark_audit.material import material_of
+from spark_audit.policy import Policy
 from spark_audit.read import trail_files
 from spark_audit.report import html, print_summary
 from spark_audit.result import AuditResult, Verdict
+from tests.spark_audit.conftest import policy_of
 
 AT = 1_795_158_000_000_000
 PUBLISH = bytes.fromhex("32 09 0003 612f62 000a")
@@ -164,9 +166,10 @@ def test_a_clean_trail_ends_with_0_and_leaves_result_and_report(data: Path, host
     assert {path.suffix for path in hostile.iterdir()} == {".py"}, "nothing was imported from there or written"
 
 
-def _audited(spark: SparkSession, trail, tmp_path: Path) -> AuditResult:
+def _audited(spark: SparkSession, trail, tmp_path: Path, *controls: str) -> AuditResult:
+    """The result of some controls, or of all."""
     material = material_of(spark, [trail_files(trail.write(), tmp_path)])
-    return audit(spark, material, lambda _line: None)
+    return audit(spark, material, lambda _line: None, policy=policy_of(*controls) if controls else Policy())
 
 
 def _put(trail, **changes: object) -> int:
@@ -230,7 +233,7 @@ def test_a_wrong_conversion_is_shown_with_its_bytes_and_a_hostile_one_without_ma
 
 def test_conversions_of_which_none_can_be_judged_are_not_evaluable(spark, trail, tmp_path: Path) -> None:
     _put(trail, input=base64.b64encode(b"\x36").decode())
-    result = _audited(spark, trail, tmp_path)
+    result = _audited(spark, trail, tmp_path, "conversion.reperformance")
     assert (result.verdict, result.verdict.exit_code) == (Verdict.NOT_EVALUABLE, 2)
 
 
@@ -304,7 +307,7 @@ def test_a_bad_line_is_named_by_its_file_and_number(spark, trail, tmp_path: Path
     trail.add("started")
     trail.lines.append(b"nonsense\n")
     trail.add("started")
-    result = _audited(spark, trail, tmp_path)
+    result = _audited(spark, trail, tmp_path, "integrity.lines")
     (control,) = (control for control in result.controls if control.identifier == "integrity.lines")
     assert [violation.subject for violation in control.sample] == ["000000000001-20261120T07.jsonl, line 2"]
     assert [(violation.segment, violation.line) for violation in control.sample] == [(SEGMENT, 2)]
