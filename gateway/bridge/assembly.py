@@ -52,9 +52,13 @@ def build_bridge(
 ) -> Bridge:
     """The bridge of a gateway; `Bridge.load` then takes up what the store has. `targets` are those of the routes."""
 
+    groups = SharedGroups(engine, sessions)
+
     def is_connected(correl_id: bytes) -> bool:
+        if (group := groups.of_correl_id(correl_id)) is not None:
+            return any(member.link is not None for member in group.members)
         session = sessions.of_correl_id(correl_id)
-        return session is None or session.link is not None  # a group that shares a subscription never goes away
+        return session is None or session.link is not None  # what nobody waits for is discarded elsewhere
 
     quotas = Quotas(
         limits,
@@ -78,7 +82,6 @@ def build_bridge(
     publications = Publications(own_name=engine.name, queue_name=subscriber_queue.name, routes=routes)
     replies = Replies(engine, reply_queue, stream_name=stream, counts=counts, routes=routes, targets=reached)
     requests = Requests(engine, commands=commands, to_target=to_target)
-    groups = SharedGroups(engine, sessions)
     registrations = Registrations(
         engine,
         AllSubscribers(sessions, groups),

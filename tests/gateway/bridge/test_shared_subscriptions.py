@@ -6,6 +6,7 @@ import pytest
 
 from gateway.access.access_list import AccessList
 from gateway.audit_trail.notes import NoteKind
+from gateway.config.limits import MqttLimits
 from gateway.mqtt.reason_codes import ReasonCode
 from gateway.mqtt.writer import PacketWriter
 from mappings.command import Dialect
@@ -155,6 +156,21 @@ def test_what_comes_while_all_are_away_waits_for_the_first_who_comes_back(world:
     assert payloads(back(world, "one1")) == ""
 
 
+def test_what_waits_too_long_while_all_are_away_becomes_a_dead_letter(new_world: NewWorld) -> None:
+    world = new_world(limits=MqttLimits(maximum_queued_age_s=60))
+    one, two = member(world, "one1"), member(world, "two2", properties=KEPT + "21 0001")
+    world.lose(one)
+    publish(world, "A", "B")
+    world.now_us += 61_000_000
+    world.bridge.tick()
+    world.run()
+    assert world.depth("SYSTEM.DEAD.LETTER.QUEUE") == 0, "a member is there"
+    world.lose(two)
+    world.bridge.tick()
+    world.run()
+    assert world.depth("SYSTEM.DEAD.LETTER.QUEUE") == 1
+
+
 def test_who_has_no_room_in_its_window_is_passed_over(world: World) -> None:
     slow = member(world, "slow", properties=KEPT + "21 0001")
     fast = member(world, "fast")
@@ -275,6 +291,16 @@ def test_a_group_ends_with_the_session_of_its_last_member(world: World) -> None:
     assert world.registrations() == 0
     assert world.depth(SUBSCRIBER_QUEUE) == 0
     assert world.engine.states(StateSpace.SHARED_SUBSCRIPTION) == []
+
+
+def test_a_member_that_subscribes_again_has_another_qos_and_counts_once(world: World) -> None:
+    one = member(world, "one1")
+    world.receive(one, "82 12 0003 00 000C '$share/g/a/b' 00")
+    assert one.taken() == written("90 04 0003 00 00")
+    publish(world, "A")
+    assert one.taken() == written("30 07 0003 'a/b' 00 'A'")
+    world.receive(one, LEAVE)
+    assert world.registrations() == 0
 
 
 def test_what_is_under_way_is_completed_after_unsubscribe(world: World) -> None:
