@@ -486,6 +486,9 @@ class Bridge:
             session.link.send(b"".join(turn.carried_on))
 
     def _answer(self, link: MqttLink, packet: bytes) -> None:
+        if not packet:
+            link.close("the client takes no packet as long as the answer", ReasonCode.PACKET_TOO_LARGE)
+            return
         self.traffic.answers += 1
         link.send(packet)
 

@@ -13,7 +13,7 @@ from gateway.limits.admission import Admission
 from gateway.limits.limit import Limit, LimitReached
 from gateway.limits.topics import TopicLimits
 from gateway.mqtt.errors import LimitExceeded, PeerError
-from gateway.mqtt.events import ConnectReceived, PublishReceived
+from gateway.mqtt.events import ConnectReceived, PublishReceived, Will
 from gateway.mqtt.reason_codes import ReasonCode
 from mappings.command import Dialect
 from mq_adapters.broker.broker import Broker
@@ -117,7 +117,8 @@ class Quotas:
 
         `existing`: the session that the client has already.
         """
-        reached = self._topics.of_name(event.will.topic) if event.will is not None else None
+        will = event.will
+        reached = self._topics.of_name(will.topic) or self._of_retained(will) if will is not None else None
         reached = reached or self._of_session(existing, expiry_s)
         if reached is not None:
             return self._counted(reached)
@@ -140,7 +141,7 @@ class Quotas:
         text = f"there are {self._limits.maximum_sessions} sessions"
         return LimitReached(limit=Limit.SESSIONS, reason_code=ReasonCode.QUOTA_EXCEEDED, text=text)
 
-    def _of_retained(self, event: PublishReceived) -> LimitReached | None:
+    def _of_retained(self, event: PublishReceived | Will) -> LimitReached | None:
         maximum = self._limits.maximum_retained_messages
         if not (maximum and event.retain and event.payload) or len(self._retained) < maximum:
             return None

@@ -195,6 +195,13 @@ def test_a_release_of_nothing_is_answered_by_its_reason_code(world: World) -> No
     assert link.taken() == written("70 03 0007 92")
 
 
+def test_a_client_that_takes_no_packet_as_long_as_its_suback_is_told_so(world: World) -> None:
+    link = connect(world, "self", properties="27 00000007")
+    assert link.taken() == ACCEPTED
+    world.receive(link, "82 0F 0001 00 0001 'a' 00 0001 'b' 00 0001 'c' 00")
+    assert (link.taken(), link.is_open) == (written("E0 01 95"), False)
+
+
 def test_a_publish_larger_than_the_client_takes_counts_as_delivered(world: World) -> None:
     link = connect(world, "self", properties="27 00000014")
     world.receive(link, "82 09 0001 00 0003 'a/b' 01")

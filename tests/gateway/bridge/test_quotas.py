@@ -282,6 +282,16 @@ def test_a_retained_message_too_many_is_refused(new_world: NewWorld, level: int,
     others_feel_nothing(world)
 
 
+def test_a_client_whose_will_would_be_a_retained_message_too_many_may_not_connect(new_world: NewWorld) -> None:
+    world = limited(new_world, maximum_retained_messages=1)
+    world.receive(world.connect("else"), "31 06 0003 'w/t' 'A'")
+    new, old = FakeLink(), FakeLink()
+    world.receive(new, "10 18 0004 'MQTT' 04 26 0000 0004 'self' 0003 'w/u' 0001 'W'")
+    assert (new.taken(), new.is_open) == (UNAVAILABLE, False)
+    world.receive(old, "10 18 0004 'MQTT' 04 26 0000 0004 'self' 0003 'w/t' 0001 'W'")
+    assert old.taken() == written("20 02 00 00")
+
+
 def test_deleting_and_replacing_what_is_retained_is_no_message_more(new_world: NewWorld) -> None:
     world = limited(new_world, maximum_retained_messages=1)
     link = connected(world, 4)
