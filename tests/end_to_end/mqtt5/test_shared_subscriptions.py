@@ -167,3 +167,17 @@ def test_kill_9_loses_nothing_that_is_shared_and_doubles_nothing_at_qos_2(
 
 def _received(members: list[Member]) -> Counter[bytes]:
     return sum((each.payloads[qos].copy() for each in members for qos in (1, 2)), Counter[bytes]())
+
+
+def test_a_sweep_leaves_groups_alone_and_the_operator_sees_who_shares(new_five: NewGateway, connect: Connect) -> None:
+    gateway = new_five()
+    member = subscribed(connect(gateway), gateway, "swept", "$share/g/sw/#")
+
+    def command(*arguments: str) -> str:
+        line = [sys.executable, "-m", "gateway.cli", "sessions", *arguments, "--json", "--data", str(gateway.data)]
+        return subprocess.run(line, check=True, timeout=PATIENCE_S, capture_output=True, text=True).stdout
+
+    assert orjson.loads(command("sweep"))["ended"] == []
+    assert "$share/g/sw/#" in command("show", "swept")
+    publish(publisher(connect(gateway), "else"), "sw/a", "A")
+    assert payloads(member, 1) == [b"A"]
