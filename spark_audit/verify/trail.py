@@ -6,6 +6,7 @@ from typing import Final
 
 from spark_audit.digest import DIGEST_FOLDER, digest_name
 from spark_audit.record import RECORD_VERSION
+from spark_audit.result import counted
 from spark_audit.verify.anchor import Anchor
 from spark_audit.verify.chain import LineChain
 from spark_audit.verify.completeness import Completeness
@@ -139,9 +140,9 @@ class _Check:
             return Verdict.NOT_EVALUABLE, reason
         if self.in_lines.count or self.in_digests.count:
             return Verdict.VIOLATED, str(in_order(self.in_lines.told + self.in_digests.told)[0])
-        told = f"{self.lines.records} records, every hash, link and number holds"
+        told = f"{counted(self.lines.records, 'record')}, every hash, link and number holds"
         if self.digests.number:
-            told += f"; {self.digests.number} digests, every signature and root holds"
+            told += f"; {counted(self.digests.number, 'digest')}, every signature and root holds"
         if self.anchor.names:
             return Verdict.ANCHORED, f"{told}; anchored by {_anchored_by(self.anchor)}"
         return Verdict.INTACT, told
@@ -197,7 +198,9 @@ class _Check:
             )
         if check.records_without_digest:
             where = f", closed segments among them: {', '.join(check.without_digest)}" if check.without_digest else ""
-            notes.append(f"{check.records_without_digest} records at the end have no digest yet{where}")
+            count = counted(check.records_without_digest, "record")
+            have = "has" if check.records_without_digest == 1 else "have"
+            notes.append(f"{count} at the end {have} no digest yet{where}")
         if self.anchor.numbers and self.anchor.numbers[-1] < self.digests.number:
             notes.append(f"the copied digests end with {self.anchor.numbers[-1]}; those behind it stand on signatures")
         return tuple(notes)
