@@ -58,13 +58,15 @@ class SharedDeliveries:
         self._queue.listen(group.correl_id, arrived)
         return lambda: self._queue.unlisten(group.correl_id, arrived)
 
-    def deliver(self, group: SharedGroup) -> None:
-        """Hands out what waits, as far as there are members that can take it."""
+    def deliver(self, group: SharedGroup, member: ClientSession | None = None) -> None:
+        """Hands out what waits, as far as there are members that can take it.
+
+        `member`: the only one that may take more than before, so that many members cost an acknowledgement nothing.
+        """
         if group.correl_id not in self._queue.lanes:
             return
-        ready = deque(
-            each for each in group.members if _is_ready(each) and each.rights.may_subscribe(group.topic_filter)
-        )
+        asked = group.members if member is None else (member,)
+        ready = deque(each for each in asked if _is_ready(each) and each.rights.may_subscribe(group.topic_filter))
         unit = self._engine.begin()
         parcels: dict[ClientSession, _Parcel] = {}
         for _ in range(_BATCH_MESSAGES):
@@ -86,7 +88,7 @@ class SharedDeliveries:
         for correl_id in tuple(session.shared):
             group = self._groups.of_correl_id(correl_id)
             if group is not None:
-                self.deliver(group)
+                self.deliver(group, session)
 
     def _sent(self, group: SharedGroup, parcels: dict[ClientSession, _Parcel]) -> None:
         """The unit is committed: the packets may leave. On another link than then, the reconnect has repeated them."""
@@ -115,7 +117,11 @@ class SharedDeliveries:
         if not topics:
             self._to_mqtt.drop(unit, (group.client, group.epoch), message, why_unwanted(publication))
             return
-        member = self._choose(ready, message, publication)
+        member = next((each for each in ready if self._to_mqtt.fits(each, message, publication)), ready[0])
+        if self._waits_for_another(group, member, message, publication):
+            self._engine.give_back([(self._queue, message)], wake=False)
+            ready.clear()
+            return
         assert member.link is not None
         parcel = parcels.setdefault(member, _Parcel(member.link))
         wanted = [(place, group.members[member].qos) for place in topics]
@@ -128,9 +134,14 @@ class SharedDeliveries:
         ready.remove(member)
         ready.append(member)
 
-    def _choose(self, ready: deque[ClientSession], message: Message, publication: Publication) -> ClientSession:
-        """The first member for which the message is not too large; the first one where it is for all of them."""
-        return next((each for each in ready if self._to_mqtt.fits(each, message, publication)), ready[0])
+    def _waits_for_another(
+        self, group: SharedGroup, member: ClientSession, message: Message, publication: Publication
+    ) -> bool:
+        """Whether a message is too large for a member, and for one that is there and has no room just now it is not."""
+        if self._to_mqtt.fits(member, message, publication):
+            return False
+        there = (each for each in group.members if each.link is not None)
+        return any(self._to_mqtt.fits(each, message, publication) for each in there)
 
 
 def _is_ready(member: ClientSession, parcel: _Parcel | None = None) -> bool:

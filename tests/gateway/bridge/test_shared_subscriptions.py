@@ -254,6 +254,18 @@ def test_what_is_too_large_for_one_member_goes_to_another(world: World) -> None:
     assert (small.taken(), large.taken()[-11:]) == (b"", b"0123456789A")
 
 
+def test_what_is_too_large_for_one_member_waits_for_another_that_has_no_room(world: World) -> None:
+    small = member(world, "smal", properties=KEPT + "27 00000014")
+    large = member(world, "larg", properties=KEPT + "21 0001")
+    publish(world, "A", "B")
+    world.put(mqrfh2("a/b") + b"0123456789A")
+    assert (payloads(small), payloads(large)) == ("A", "B")
+    world.receive(small, "40 02 0001")
+    assert small.taken() == b""
+    world.receive(large, "40 02 0001")
+    assert large.taken()[-11:] == b"0123456789A"
+
+
 def test_what_is_too_large_for_every_member_is_dropped_and_the_audit_says_so(world: World) -> None:
     link = member(world, "smal", properties=KEPT + "27 00000014")
     world.put(mqrfh2("a/b") + b"0123456789A")
