@@ -72,3 +72,9 @@ def test_fault_of_a_server_is_the_last_event(encoded: str, error: type[Exception
 def test_server_of_3_1_may_set_the_duplicate_flag_on_pubrel() -> None:
     client = ClientConnection(Session("c1", clean_session=True), level=3)
     assert client.receive_data(bytes.fromhex("6A 02 0007")) == [ReleaseReceived(7, False)]
+
+
+def test_answered_means_nothing_before_level_5() -> None:
+    client = _client()
+    client.answered(1)
+    assert client.receive_data(b"\xd0\x00") == [PingAnswered()]

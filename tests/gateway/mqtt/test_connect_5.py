@@ -1,10 +1,12 @@
 """CONNECT of MQTT 5.0: what is accepted, what is refused, and what is told before the connection is closed."""
 
+from collections.abc import Callable
+
 import pytest
 
 from gateway.mqtt.connection import Connection
 from gateway.mqtt.errors import LimitExceeded, MalformedPacket, ProtocolViolation
-from gateway.mqtt.events import ConnectReceived, ConnectRefused, Event, Violated, Will
+from gateway.mqtt.events import ConnectReceived, ConnectRefused, Event, PingReceived, Violated, Will
 from gateway.mqtt.properties import ConnackProperties, ConnectProperties, DisconnectProperties, WillProperties
 from gateway.mqtt.reason_codes import ReasonCode
 from gateway.mqtt.session import Session
@@ -364,3 +366,27 @@ def test_connection_knows_whether_its_client_was_told_of_its_end() -> None:
         connection.closing_packet(ReasonCode.SERVER_SHUTTING_DOWN)
     assert newest.has_said_why
     assert not older.has_said_why
+
+
+@pytest.mark.parametrize(
+    ("connect", "expiry_s"),
+    [
+        ("10 10 0006 4D5149736470 03 02 003C 0002 6331", 0),
+        ("10 10 0006 4D5149736470 03 00 003C 0002 6331", 0xFFFF_FFFF),
+        ("10 0E 0004 4D515454 04 02 003C 0002 6331", 0),
+        ("10 0E 0004 4D515454 04 00 003C 0002 6331", 0xFFFF_FFFF),
+        (f"10 0F {MQTT} 00 003C 00 0002 6331", 0),
+        (f"10 14 {MQTT} 02 003C 05 11 0000000A 0002 6331", 10),
+        (f"10 12 {MQTT} 00 003C 03 21 0001 0002 6331", 0),
+    ],
+)
+def test_session_outlives_its_connection_as_its_level_says(connect: str, expiry_s: int) -> None:
+    (event,) = Connection(levels=(3, 4, 5)).receive_data(bytes.fromhex(connect))
+    assert isinstance(event, ConnectReceived)
+    assert event.session_expiry_s == expiry_s
+
+
+def test_answered_means_nothing_before_level_5(open_connection: Callable[..., Connection]) -> None:
+    connection = open_connection(4)
+    connection.answered(1)
+    assert isinstance(connection.receive_data(b"\xc0\x00")[0], PingReceived)

@@ -217,3 +217,10 @@ def test_what_is_as_if_absent_is_not_written() -> None:
     assert property_codec.CONNECT.encode(ConnectProperties()) == b"\x00"
     assert property_codec.CONNACK.encode(ConnackProperties(receive_maximum=65_535, maximum_qos=2)) == b"\x00"
     assert property_codec.PUBLISH.encode(PublishProperties(payload_format_indicator=0)) == bytes.fromhex("02 01 00")
+
+
+def test_more_subscription_identifiers_than_anybody_has_are_refused() -> None:
+    many = bytes.fromhex("0B01") * (MAXIMUM_REPEATED + 1)
+    data = encode_variable_number(len(many)) + many
+    with pytest.raises(LimitExceeded, match="too many subscription_identifiers"):
+        property_codec.PUBLISH.read(Fields(data, 0, len(data)))
