@@ -38,6 +38,7 @@ class Limit(StrEnum):
     QUEUED_AGE = "queued_age"
     RETAINED_MESSAGES = "retained_messages"
     UNSENT_BYTES_IN_ALL = "unsent_bytes_in_all"
+    UNFINISHED_BYTES_IN_ALL = "unfinished_bytes_in_all"
     SLOW_READER = "slow_reader"
 
 

@@ -88,6 +88,11 @@ class NetworkLink:
         raise NotImplementedError
 
     @property
+    def unfinished_bytes(self) -> int:
+        """What has arrived of the packet whose end has not."""
+        return self.connection.unfinished_bytes
+
+    @property
     def unsent_bytes(self) -> int:
         """What of the sent bytes the peer has not taken yet."""
         raise NotImplementedError

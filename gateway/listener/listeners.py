@@ -15,6 +15,7 @@ from gateway.config.listeners import DEFAULT_LISTENER, ListenerSettings
 from gateway.config.settings import Settings
 from gateway.config.values import Address, ConfigurationError
 from gateway.limits.slow_readers import SlowReaders
+from gateway.limits.unfinished import UnfinishedPackets
 from gateway.listener.allocation import map_large_buffers
 from gateway.listener.listener import Listener
 from gateway.listener.rules import ListenerRules
@@ -48,6 +49,7 @@ class Listeners:
 
     def __init__(self, bridge: Bridge, settings: Settings) -> None:
         self._slow_readers = SlowReaders(settings.mqtt, bridge.admission.refusals)
+        self._unfinished = UnfinishedPackets(settings.mqtt, bridge.admission.refusals)
         self._settings = settings.listeners
         if any(each.is_secure for each in settings.listeners):
             map_large_buffers()
@@ -102,6 +104,7 @@ class Listeners:
         for listener in self._listeners:
             listener.tick()
         self._slow_readers.look(chain.from_iterable(self._listeners), time.monotonic())
+        self._unfinished.look(chain.from_iterable(self._listeners))
 
     async def stop(self) -> None:
         """Closes the ports and every connection; what was written still goes out."""

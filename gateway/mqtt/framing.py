@@ -12,6 +12,10 @@ class PartialPacket:
         self._bytes = bytearray()
         self._wanted_bytes = 0
 
+    def __len__(self) -> int:
+        """How many bytes of it have arrived."""
+        return len(self._bytes)
+
     @property
     def first_byte(self) -> int:
         """Packet type and flags."""

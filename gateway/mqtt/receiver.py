@@ -40,6 +40,11 @@ class PacketReceiver(ABC):
         #: At level 5 alone.
         self._publishes: PublishReader | None = None
 
+    @property
+    def unfinished_bytes(self) -> int:
+        """What has arrived of the packet whose end has not."""
+        return 0 if self._partial is None else len(self._partial)
+
     def receive_data(self, data: bytes) -> list[Event]:
         """Decode what the socket gave, cut anywhere; the events in the order of their packets.
 

@@ -149,11 +149,13 @@ class Attacker:
 class Crowd:
     """Many connections that do the same."""
 
-    def __init__(self, port: int, count: int) -> None:
+    def __init__(self, port: int, count: int, first: Callable[[int], bytes] = lambda _: b"") -> None:
+        """`first` makes what each sends as soon as it is connected, from its number."""
         self.members: list[Attacker] = []
         try:
-            for _ in range(count):
+            for place in range(count):
                 self.members.append(Attacker(port))
+                self.members[-1].send(first(place))
         except BaseException:
             self.__exit__()
             raise
@@ -186,6 +188,7 @@ class Crowd:
                     member.take(member.socket.recv(_READ_BYTES))
                 except OSError:
                     member.take(b"")
+            for descriptor, member in tuple(waiting.items()):
                 if _is_over(member, is_done):
                     poller.unregister(descriptor)
                     del waiting[descriptor]

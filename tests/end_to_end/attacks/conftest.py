@@ -20,6 +20,7 @@ maximum_retained_messages = 300
 maximum_subscriptions = 500
 maximum_sessions = 6_000
 maximum_held_bytes = 8_388_608
+maximum_unfinished_bytes_in_all = 67_108_864
 
 [[listener]]
 name = "tls"

@@ -57,8 +57,10 @@ def test_half_a_packet_is_held_for_little_memory(attacked: Gateway, scale: Scale
         "half a remaining length": b"\x30\xff\xff",
     }[sent]
     count = scale(300, 5_000)
-    with watched(attacked, memory_mib=_mib(count)) as watch, Crowd(attacked.port, count) as crowd:
-        crowd.send(lambda place: connect(f"half-{place}"))
+    with (
+        watched(attacked, memory_mib=_mib(count)) as watch,
+        Crowd(attacked.port, count, lambda place: connect(f"half-{place}")) as crowd,
+    ):
         crowd.read_until(lambda member: len(member.received) >= len(ACCEPTED))
         assert all(member.received == ACCEPTED for member in crowd.members)
         crowd.send(lambda _: half)
@@ -74,6 +76,16 @@ def test_a_length_of_268_million_bytes_costs_what_has_arrived(attacked: Gateway,
         crowd.read_until(lambda member: len(member.received) >= len(ACCEPTED))
         watch.others_are_served()
         assert crowd.ended == 0
+
+
+def test_what_has_come_of_unfinished_packets_is_dropped_where_it_is_too_much(attacked: Gateway) -> None:
+    """maximum_unfinished_bytes_in_all, here 64 MiB: of ten packets of 20 MB without an end three may wait."""
+    with watched(attacked, memory_mib=400) as watch, Crowd(attacked.port, 10) as crowd:
+        crowd.send(lambda place: connect(f"unfinished-{place}") + b"\x32" + number(LONGEST) + text("long"))
+        crowd.send(lambda _: bytes(20_000_000))
+        crowd.read_until(lambda _: crowd.ended >= 7)
+        watch.others_are_served()
+        assert crowd.ended == 7
 
 
 @pytest.mark.parametrize("level", [3, 4, 5])

@@ -85,9 +85,10 @@ def test_who_asks_and_does_not_read_the_answers_is_not_read_either(attacked: Gat
 
 
 def test_a_subscriber_that_does_not_read_costs_a_bounded_buffer(attacked: Gateway, scale: Scale) -> None:
+    """In full more than the 256 MiB of messages that are not persistent: they are dropped past that."""
     count, payload = scale(3_000, 60_000), bytes(10_000)
     with (
-        watched(attacked, memory_mib=200) as watch,
+        watched(attacked, memory_mib=400) as watch,
         Attacker(attacked.port) as reader,
         Attacker(attacked.port) as writer,
     ):

@@ -1,0 +1,46 @@
+"""Packets whose end has not come: what has arrived of them stays in memory, and all of it together has a limit.
+
+A client may send a packet of `maximum_packet_bytes` as slowly as it likes. Many that stop in the middle of one would
+fill the memory, so past `maximum_unfinished_bytes_in_all` the largest beginnings are dropped with their connections.
+"""
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from gateway.config.limits import ConnectionLimits
+from gateway.limits.limit import Limit, Refusals
+from gateway.mqtt.reason_codes import ReasonCode
+
+
+class Sender(Protocol):
+    """A connection that is read from."""
+
+    is_open: bool
+
+    @property
+    def unfinished_bytes(self) -> int:
+        """What has arrived of the packet whose end has not."""
+        ...
+
+    def close(self, reason: str, reason_code: ReasonCode = ReasonCode.UNSPECIFIED_ERROR) -> None: ...
+
+
+class UnfinishedPackets:
+    """Looks after the senders; one for all listeners."""
+
+    def __init__(self, limits: ConnectionLimits, refusals: Refusals) -> None:
+        self._maximum_bytes = limits.maximum_unfinished_bytes_in_all
+        self._refusals = refusals
+
+    def look(self, senders: Iterable[Sender]) -> None:
+        """Once a second."""
+        unfinished = [(sender.unfinished_bytes, sender) for sender in senders if sender.is_open]
+        in_all = sum(size for size, _ in unfinished)
+        if in_all <= self._maximum_bytes:
+            return
+        for size, sender in sorted(unfinished, key=lambda each: each[0], reverse=True):
+            sender.close("too much of unfinished packets waits", ReasonCode.QUOTA_EXCEEDED)
+            self._refusals.add(Limit.UNFINISHED_BYTES_IN_ALL, ReasonCode.QUOTA_EXCEEDED)
+            in_all -= size
+            if in_all <= self._maximum_bytes:
+                return
