@@ -10,6 +10,7 @@ _IN_TOML_TERMS: Final = {
     "model_type": "must be a table",
     "tuple_type": "must be an array",
     "is_instance_of": "must be text",
+    "too_short": "must hold something",
 }
 
 
@@ -25,7 +26,10 @@ def sentence(problem: ErrorDetails, known_keys: tuple[str, ...]) -> str:
     if problem["type"] == "missing":
         return f"{path}: is missing"
     message = _IN_TOML_TERMS.get(problem["type"]) or problem["msg"].replace("Input should be", "must be")
-    return f"{path}: {message}, not {problem['input']!r}"
+    if problem["type"] == "literal_error":
+        message = message.replace("True, False", "true, false")
+    value = problem["input"]
+    return f"{path}: {message}, not {str(value).lower() if isinstance(value, bool) else repr(value)}"
 
 
 def _nearest(path: str, keys: tuple[str, ...]) -> str:

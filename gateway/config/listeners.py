@@ -20,6 +20,8 @@ _NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,32}")
 #: Letters, digits and hyphens, at most 63 a label (RFC 1123); a * may stand for the first label (RFC 6125).
 _HOST_NAME: Final = re.compile(r"(\*\.)?[A-Za-z0-9-]{1,63}(\.[A-Za-z0-9-]{1,63})*\.?")
 _PATH: Final = re.compile(r"/[!-~]*")
+#: What a browser sends as Origin: a scheme, a host, its port where it is not the scheme's own (RFC 6454).
+_ORIGIN: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/\s]+/?|null")
 
 
 def _checked_name(name: str) -> str:
@@ -38,6 +40,12 @@ def _checked_path(path: str) -> str:
     if not _PATH.fullmatch(path) or "?" in path or "#" in path:
         raise ValueError(f"{path!r} is no path of a URL: it begins with / and holds no blank, ? or #")
     return path
+
+
+def _checked_origin(origin: str) -> str:
+    if not _ORIGIN.fullmatch(origin):
+        raise ValueError(f"{origin!r} is no origin of a web page: https://HOST or https://HOST:PORT")
+    return origin
 
 
 def _checked_listen(text: str) -> str:
@@ -134,7 +142,7 @@ class ListenerSettings(Table):
     path: Annotated[str, AfterValidator(_checked_path)] = Field(
         default=DEFAULT_PATH, description="path of the URL of a websocket"
     )
-    origins: Annotated[tuple[str, ...], BeforeValidator(listed)] = Field(
+    origins: Annotated[tuple[Annotated[str, AfterValidator(_checked_origin)], ...], BeforeValidator(listed)] = Field(
         default=(), description="web pages that may open a websocket, https://HOST each, by their Origin; none: all may"
     )
     maximum_message_bytes: int = Field(

@@ -52,8 +52,8 @@ class Phase(IntEnum):
 class Connection(PacketReceiver):
     """The server's side of one connection; `session` is None until `attach`.
 
-    `maximum_packet_bytes` limits the remaining length of every packet, and at level 5 the packet as a whole.
-    `levels`: the protocol levels that may connect; a CONNECT of any other is refused. `receive_maximum` and
+    `maximum_packet_bytes` limits the remaining length of every packet, and at level 5 the packet as a
+    whole, where a limit is announced. `levels`: the protocol levels that may connect; a CONNECT of any other is refused. `receive_maximum` and
     `topic_alias_maximum`: what level 5 is told, and held to; so is `maximum_keep_alive_s` (0: none), where the client
     asks for a longer time or for none. `outgoing_alias_maximum`: how many aliases we give at
     most, whatever the client takes. `writer` makes the packets that leave.
@@ -124,10 +124,9 @@ class Connection(PacketReceiver):
             properties = properties._replace(server_keep_alive_s=self._maximum_keep_alive_s)
         if properties.server_keep_alive_s is not None:
             self.keep_alive_s = properties.server_keep_alive_s
-        limited = self._maximum_packet_bytes < MAXIMUM_REMAINING_LENGTH
         announced = properties._replace(
             receive_maximum=self._receive_maximum,
-            maximum_packet_bytes=self._maximum_packet_bytes if limited else 0,
+            maximum_packet_bytes=self._maximum_packet_bytes if self._is_packet_size_announced() else 0,
             topic_alias_maximum=self._topic_alias_maximum,
         )
         made = self.writer.connack(session_present, ReasonCode.SUCCESS, announced)
@@ -258,7 +257,8 @@ class Connection(PacketReceiver):
         """What a client of level 5 says of itself holds from now on, and what we announce to it."""
         self.receive_maximum_of_client = properties.receive_maximum
         self._session_may_expire_later = properties.session_expiry_s > 0
-        self._longest_bytes = largest_remaining_length(self._maximum_packet_bytes)
+        if self._is_packet_size_announced():
+            self._longest_bytes = largest_remaining_length(self._maximum_packet_bytes)
         self._publishes = PublishReader(
             receive_maximum=self._receive_maximum, topic_alias_maximum=self._topic_alias_maximum
         )
@@ -268,6 +268,10 @@ class Connection(PacketReceiver):
             topic_alias_maximum=min(properties.topic_alias_maximum, self._outgoing_alias_maximum),
             request_problem_information=properties.request_problem_information,
         )
+
+    def _is_packet_size_announced(self) -> bool:
+        """Without Maximum Packet Size only the remaining length limits a packet (MQTT 5.0 section 3.2.2.3.6)."""
+        return self._maximum_packet_bytes < MAXIMUM_REMAINING_LENGTH
 
     def _read_disconnect(self, fields: Fields) -> DisconnectReceived:
         event = read_disconnect(fields, DISCONNECT_CODES_OF_CLIENT)

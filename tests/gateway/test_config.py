@@ -101,6 +101,8 @@ def test_key_with_a_letter_too_much_names_the_right_one(load, key):
         ('listen = "::1:1883"', "is not HOST:PORT or [IPV6]:PORT"),
         ("listen = 1883", "listen: "),
         ('data = ""', "data: the name of the folder is empty"),
+        ("[mqtt]\nversions = []", "mqtt.versions: must hold something, not []"),
+        ("listen = true", "listen: must be a valid string, not true"),
         ('header = "mqrfh3"', "header: must be 'mqrfh2' or 'mqrfh', not 'mqrfh3'"),
         ('[queue_manager]\nname = ""', "queue_manager.name: '' is not an MQ name"),
         (f'[queue_manager]\nname = "{"Q" * 49}"', "1 to 48 characters"),

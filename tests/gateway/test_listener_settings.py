@@ -76,6 +76,9 @@ def test_host_names_are_compared_without_case_and_final_dot(load: Load) -> None:
         (SECURE + '[http]\nenabled = true\nlisten = "127.0.0.1:8883"\n', "http.listen: 127.0.0.1:8883 is the address"),
         (SECURE + 'transport = "udp"\n', "listener.0.transport: must be 'tcp' or 'websocket'"),
         (SECURE + 'path = "/other"\n', "path, origins: belong to transport 'websocket'"),
+        (WEBSOCKET + 'origins = ["panel"]\n', "listener.0.origins.0: 'panel' is no origin of a web page: https://HOST"),
+        (WEBSOCKET + 'origins = ["https://a/page"]\n', "'https://a/page' is no origin of a web page"),
+        (SECURE + "anonymous = 3\n", "listener.0.anonymous: must be true, false or 'access', not 3"),
         (SECURE + 'origins = ["https://a"]\n', "path, origins: belong to transport 'websocket'"),
         (SECURE + 'proxy_addresses = ["10.0.0.1"]\n', "proxy_addresses: belong to proxy_protocol = true"),
         (

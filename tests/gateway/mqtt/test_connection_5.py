@@ -277,6 +277,12 @@ def test_packet_larger_than_announced_is_told_so(piece_bytes: int, open_connecti
     assert connection.closing_packet(violated.error.reason_code) == bytes.fromhex("E0 01 95")
 
 
+def test_where_no_maximum_is_announced_the_longest_remaining_length_may_come(open_connection: OpenConnection) -> None:
+    """MQTT 5.0 section 3.2.2.3.6: no limit but the remaining length."""
+    connection = open_connection(5)
+    assert connection.receive_data(bytes.fromhex("30 FFFFFF7F 0001 61 00")) == []
+
+
 def test_disconnect_may_change_the_expiry_of_a_session_that_outlives_its_connection(
     open_connection: OpenConnection,
 ) -> None:
