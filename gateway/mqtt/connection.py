@@ -52,11 +52,11 @@ class Phase(IntEnum):
 class Connection(PacketReceiver):
     """The server's side of one connection; `session` is None until `attach`.
 
-    `maximum_packet_bytes` limits the remaining length of every packet, and at level 5 the packet as a
-    whole, where a limit is announced. `levels`: the protocol levels that may connect; a CONNECT of any other is refused. `receive_maximum` and
-    `topic_alias_maximum`: what level 5 is told, and held to; so is `maximum_keep_alive_s` (0: none), where the client
-    asks for a longer time or for none. `outgoing_alias_maximum`: how many aliases we give at
-    most, whatever the client takes. `writer` makes the packets that leave.
+    `maximum_packet_bytes` limits the remaining length of every packet, and at level 5 the packet as a whole, where a
+    limit is announced. `levels`: the protocol levels that may connect; a CONNECT of any other is refused.
+    `receive_maximum` and `topic_alias_maximum`: what level 5 is told, and held to; so is `maximum_keep_alive_s`
+    (0: none), where the client asks for a longer time or for none. `outgoing_alias_maximum`: how many aliases we give
+    at most, whatever the client takes. `writer` makes the packets that leave.
     """
 
     __slots__ = (
