@@ -16,8 +16,8 @@ class _Parser(argparse.ArgumentParser):
     """Exit code 3 and one line for wrong usage, as every audit command has it."""
 
     def error(self, message: str) -> NoReturn:
-        command = self.prog.removeprefix(_PROGRAM)
-        self.exit(USAGE, f"rfhbridge audit{command}: {message} (see `{self.prog} --help`)\n")
+        command = self.prog if self.prog.endswith("convert") else self.prog.replace(_PROGRAM, "rfhbridge audit")
+        self.exit(USAGE, f"{command}: {message} (see `{command} --help`)\n")
 
 
 def parsed(arguments: Sequence[str] | None, description: str) -> argparse.Namespace:
@@ -47,13 +47,22 @@ def _add_run(run: argparse.ArgumentParser) -> None:
     run.add_argument("--policy", type=Path, metavar="FILE", help="scope, thresholds and severities (TOML)")
     for name, words in (("--from", "of records noted at or after"), ("--until", "of records noted before")):
         run.add_argument(
-            name, dest=f"{name[2:]}_us", type=moment_of, default=0, metavar="TIME", help=f"findings {words} (ISO 8601)"
+            name, dest=f"{name[2:]}_us", type=_moment, default=0, metavar="TIME", help=f"findings {words} (ISO 8601)"
         )
     run.add_argument("--public-key", type=Path, metavar="FILE", help="the gateway's, as it was kept elsewhere")
     run.add_argument("--digests", type=Path, metavar="DIR", help="the digests, as they were copied elsewhere")
     run.add_argument("--personal-key", type=Path, metavar="FILE", help="opens headers that are encrypted")
     run.add_argument("--json", action="store_true", help="print result.json instead of the summary")
     _add_spark(run)
+
+
+def _moment(text: str) -> int:
+    try:
+        return moment_of(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no time: write 2026-11-20, or 2026-11-20T07:00:00Z with its zone"
+        ) from None
 
 
 def _add_ingest(ingest: argparse.ArgumentParser) -> None:
