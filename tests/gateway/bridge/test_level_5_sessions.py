@@ -84,6 +84,27 @@ def test_a_session_that_comes_back_is_present_and_its_time_runs_no_more(world: W
     assert [each.client for each in world.sessions] == ["self"]
 
 
+def test_a_session_that_comes_back_after_its_time_is_not_present_though_nobody_has_looked_yet(world: World) -> None:
+    heard = watcher(world)
+    world.lose(connect(world, "self", flags="06", properties="11 0000003C", payload=WILL_IN_TEN_SECONDS))
+    world.now_us += 60 * SECOND_US
+    link = connect(world, "self", flags="00", properties="11 0000003C")
+    assert link.taken() == ACCEPTED
+    assert heard.taken() == WILL_PUBLISHED
+
+
+def test_a_fleet_whose_sessions_expire_together_is_ended_in_shares(world: World) -> None:
+    for number in range(120):
+        world.lose(connect(world, f"m{number}", properties="11 0000003C"))
+    world.now_us += 60 * SECOND_US
+    left = []
+    for _ in range(4):
+        world.bridge.tick()
+        world.run()
+        left.append(len(world.sessions))
+    assert left == [70, 20, 0, 0]
+
+
 def test_clean_start_ends_the_session_from_before_and_keeps_the_new_one(world: World) -> None:
     world.lose(connect(world, "self", properties="11 FFFFFFFF"))
     link = connect(world, "self", flags="02", properties="11 FFFFFFFF")
