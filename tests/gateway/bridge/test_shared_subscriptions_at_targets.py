@@ -12,7 +12,7 @@ from tests.gateway.bridge.conftest import FakeLink, NewWorld, World, written
 from tests.gateway.bridge.remote import Remote, headers, transmissions
 from tests.gateway.bridge.test_level_5_sessions import connect
 from tests.gateway.bridge.test_shared_subscriptions import JOIN, KEPT, LEAVE, back, payloads, publish
-from tests.gateway.bridge.test_subscriptions_at_targets import KEY, commands, configured
+from tests.gateway.bridge.test_subscriptions_at_targets import KEY, answer, commands, configured, msg_ids, pass_time
 
 IDENTITY = "<RegOpt>CorrelAsId</RegOpt>"
 
@@ -129,3 +129,27 @@ def test_a_sweep_knows_what_groups_have_at_targets(new_world: NewWorld) -> None:
     (group,) = stored_groups(rows, world.engine.incarnation)
     assert (group.client, group.patterns) == ("$share/g/a/b", {KEY: ("a/b",)})
     assert group.correl_id == transmissions(world)[0].message.descriptor.correl_id
+
+
+@pytest.mark.parametrize("is_answered", [True, False])
+def test_a_session_that_ends_before_the_answer_leaves_no_group(new_world: NewWorld, is_answered: bool) -> None:
+    world = new_world(**configured())
+    world.lose(asked(world, "one1", properties=""))
+    if is_answered:
+        answer(world, msg_ids(world)[0])
+    else:
+        pass_time(world)
+    assert commands(world)[0] == "RegSub a/b"
+    assert commands(world)[-1] == "DeregSub a/b"
+    assert world.engine.states(StateSpace.SHARED_SUBSCRIPTION) == []
+
+
+def test_a_session_that_ends_before_the_answer_leaves_the_group_to_the_others(new_world: NewWorld) -> None:
+    world = new_world(**configured())
+    link = asked(world, "one1")
+    answer(world, msg_ids(world)[0])
+    assert link.taken() == written("90 04 0001 00 01")
+    world.lose(asked(world, "two2", properties=""))
+    answer(world, msg_ids(world)[1])
+    assert commands(world) == ["RegSub a/b", "RegSub a/b"]
+    assert len(world.engine.states(StateSpace.SHARED_SUBSCRIPTION)) == 2, "the group and its member"
