@@ -49,7 +49,7 @@ install_packages() {
     cp "$sources/package.json" "$sources/package-lock.json" "$installed/"
     limit=
     ! command -v timeout >/dev/null 2>&1 || limit="timeout $download_limit_s"
-    $limit npm ci --prefix "$installed" --ignore-scripts --no-audit --no-fund --loglevel error \
+    $limit npm ci --prefix "$installed" --ignore-scripts --no-audit --no-fund --fetch-retries 1 --loglevel error \
         </dev/null >"$installed/npm.log" 2>&1
 }
 
