@@ -72,7 +72,7 @@ class Rights:
         self._access = access
         self._user = user
         self._client = client
-        #: Topics that are allowed: a refused one closes the connection, so it is not asked again.
+        #: Topics that are allowed. A refused one is decided anew each time: it mostly ends the connection.
         self._kept: set[str] = set()
         self.forget()
 

@@ -10,7 +10,6 @@ import math
 import time
 from typing import TYPE_CHECKING
 
-from gateway.access.login import Entrance
 from gateway.bridge.sessions import ClientSession
 from gateway.config.values import Address
 from gateway.listener.tls import user_of
@@ -117,21 +116,6 @@ class NetworkLink:
     def rules(self) -> "ListenerRules":
         """What holds for the connections of its listener."""
         return self._listener.rules
-
-    @property
-    def listener_name(self) -> str:
-        """The listener that the client has connected to."""
-        return self._listener.rules.name
-
-    @property
-    def entrance(self) -> Entrance:
-        """What is known of the client before its CONNECT."""
-        return Entrance(certificate_user=self.certificate_user, allows_anonymous=self._listener.rules.allows_anonymous)
-
-    @property
-    def is_secure(self) -> bool:
-        """Whether what it carries is encrypted."""
-        return self._listener.rules.is_secure
 
     # -- its life ------------------------------------------------------------------------------------------------------
 

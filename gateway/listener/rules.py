@@ -33,7 +33,6 @@ class ListenerRules:
     name: str = DEFAULT_LISTENER
     levels: frozenset[int] = frozenset(BEFORE_MQTT_5)
     allows_anonymous: bool | None = None
-    is_secure: bool = False
     proxy_protocol: bool = False
     proxy_addresses: tuple[Network, ...] = ()
     websocket: WebSocketRules | None = None
@@ -56,7 +55,6 @@ class ListenerRules:
             name=listener.name,
             levels=listener.levels(mqtt),
             allows_anonymous=None if listener.anonymous == "access" else listener.anonymous,
-            is_secure=listener.is_secure,
             proxy_protocol=listener.proxy_protocol,
             proxy_addresses=tuple(map(ip_network, listener.proxy_addresses)),
             websocket=_websocket_rules(listener) if listener.transport == "websocket" else None,

@@ -50,9 +50,9 @@ def test_every_listener_has_its_rules_and_its_links_know_them() -> None:
             await bridge.until(lambda expected=count: len(bridge.links) == expected)
             writer.close()
         default, plain = bridge.links
-        assert (default.listener_name, default.rules.levels) == ("default", Settings().mqtt.levels)
-        assert (plain.listener_name, plain.rules.levels, plain.entrance.allows_anonymous) == ("plain", {4}, False)
-        assert (default.entrance.allows_anonymous, default.is_secure) == (None, False)
+        assert (default.rules.name, default.rules.levels) == ("default", Settings().mqtt.levels)
+        assert (plain.rules.name, plain.rules.levels, plain.rules.allows_anonymous) == ("plain", {4}, False)
+        assert default.rules.allows_anonymous is None
 
     _run(scenario, {**PLAIN, "versions": ["3.1.1"], "anonymous": False}, WEB)
 
