@@ -67,7 +67,7 @@ class RuleFilter:
         try:
             check_mqtt_topic_filter(text)
         except TopicError as problem:
-            raise ValueError(f"topic filter {text!r} {problem.hint}") from None
+            raise ValueError(problem.hint) from None
         return cls(tuple(_level(level, text) for level in text.split("/")))
 
     def allowing(self, user: str | None, client: str) -> tuple[str, ...] | None:

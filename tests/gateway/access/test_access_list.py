@@ -37,7 +37,7 @@ def test_the_example_of_readme_says_what_readme_says_of_it() -> None:
         ("[[rule]]\npublish = 'a'\nuser = []\n", "rule.0.user: "),
         ("[[rule]]\npublish = 'a'\nuser = ['']\n", "rule.0.user.0: "),
         ("[[rule]]\npublish = [1]\n", "rule.0.publish.0: "),
-        ("[[rule]]\npublish = ['a', 'b/#/c']\n", "rule.0.publish.1: topic filter 'b/#/c' "),
+        ("[[rule]]\npublish = ['a', 'b/#/c']\n", "rule.0.publish.1: topic 'b/#/c' holds # before "),
         ("[[rule]]\ndeny_publish = '%c%u'\n", "rule.0.deny_publish.0: topic filter '%c%u': one level holds one"),
         ("[[rule]]\npublish = ''\n", "rule.0.publish.0: "),
         ("[[rule]]\nallow = 'a'\n", "unknown key 'rule.0.allow'"),
