@@ -1,8 +1,9 @@
 """The HTTP request that becomes a WebSocket: its path, its subprotocol, its origin, and the time it may take."""
 
+import asyncio
 import logging
 import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from aiohttp import hdrs, web
 from aiohttp.http_exceptions import HttpProcessingError
@@ -45,6 +46,22 @@ class _OneLine(logging.Filter):
         return False
 
 
+class CountingHandler(RequestHandler):
+    """aiohttp's own, which says how many bytes have come: it holds the beginnings of messages itself."""
+
+    __slots__ = ("wire_bytes",)
+
+    wire_bytes: int
+
+    def __init__(self, server: web.Server, **options: Any) -> None:
+        super().__init__(server, **options)
+        self.wire_bytes = 0
+
+    def data_received(self, data: bytes) -> None:
+        self.wire_bytes += len(data)
+        super().data_received(data)
+
+
 class Upgrades:
     """The requests of one listener on their way to a WebSocket. Made on the event loop."""
 
@@ -55,14 +72,8 @@ class Upgrades:
         http_log = logging.Logger(f"{__name__}.http")  # one of its own, for its own filter
         http_log.parent = _log
         http_log.addFilter(_OneLine(self._log))
-        self._server = web.Server(
-            self._answer,
-            logger=http_log,
-            access_log=None,
-            lingering_time=0.0,
-            max_line_size=_LONGEST_LINE_BYTES,
-            max_field_size=_LONGEST_LINE_BYTES,
-        )
+        self._http_log = http_log
+        self._server = web.Server(self._answer)
         #: Since when each is on its way (seconds), and where it comes from by its PROXY header; the oldest first.
         self._on_their_way: dict[RequestHandler, tuple[float, Address | None]] = {}
 
@@ -70,9 +81,20 @@ class Upgrades:
         """What a new connection talks to."""
         if len(self._on_their_way) >= self._listener.rules.maximum_waiting_connections:
             self._drop(next(iter(self._on_their_way)), Limit.WAITING_CONNECTIONS)
-        handler = self._server()
+        handler = self._handler()
         self._on_their_way[handler] = time.monotonic(), proxied
         return handler
+
+    def _handler(self) -> CountingHandler:
+        return CountingHandler(
+            self._server,
+            loop=asyncio.get_running_loop(),
+            logger=self._http_log,
+            access_log=None,
+            lingering_time=0.0,
+            max_line_size=_LONGEST_LINE_BYTES,
+            max_field_size=_LONGEST_LINE_BYTES,
+        )
 
     def tick(self, now_s: float) -> None:
         """Ends requests that take too long, and forgets those that have gone."""
@@ -120,7 +142,8 @@ class Upgrades:
             refused.force_close()
             raise
         if request.transport is not None:
-            await WebSocketLink(self._listener, websocket, request.transport, proxied).serve()
+            handler = cast(CountingHandler, request.protocol)
+            await WebSocketLink(self._listener, websocket, request.transport, proxied, handler).serve()
         return websocket
 
     def _refusal(self, request: web.BaseRequest) -> web.Response | None:

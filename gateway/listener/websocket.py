@@ -9,7 +9,7 @@ import contextlib
 import logging
 import time
 from collections import deque
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from aiohttp import WSCloseCode, WSMsgType, web
 
@@ -35,11 +35,19 @@ _CLOSE_CODES: Final = {
 }
 
 
+class Wire(Protocol):
+    """What counts the bytes that a peer sends, frames and all."""
+
+    wire_bytes: int
+
+
 class WebSocketLink(NetworkLink):
     """One MQTT connection on an open WebSocket."""
 
     __slots__ = (
         "_close_code",
+        "_counted",
+        "_counted_bytes",
         "_inbox",
         "_is_reading",
         "_unsent",
@@ -56,8 +64,12 @@ class WebSocketLink(NetworkLink):
         websocket: web.WebSocketResponse,
         wire: asyncio.Transport,
         proxied: Address | None,
+        counted: Wire,
     ) -> None:
         super().__init__(listener, proxied)
+        self._counted = counted
+        #: How many bytes had come when the last message was complete.
+        self._counted_bytes = counted.wire_bytes
         self._websocket = websocket
         self._wire = wire
         self._inbox: deque[bytes] = deque()
@@ -83,12 +95,18 @@ class WebSocketLink(NetworkLink):
 
     # -- reading -------------------------------------------------------------------------------------------------------
 
+    @property
+    def unfinished_bytes(self) -> int:
+        """Of a packet, and of the message whose end has not come."""
+        return super().unfinished_bytes + self._counted.wire_bytes - self._counted_bytes
+
     async def _read(self) -> None:
         while True:
             try:
                 message = await self._websocket.receive()
             except ConnectionError:  # a ping came, and the peer went before its pong
                 break
+            self._counted_bytes = self._counted.wire_bytes
             if message.type is WSMsgType.BINARY:
                 self._inbox.append(cast(bytes, message.data))
                 self._hand_on()

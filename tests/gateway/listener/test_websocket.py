@@ -90,6 +90,25 @@ def test_the_first_subprotocol_of_ours_that_is_offered_is_chosen(offered: list[s
     run(scenario, WEBSOCKET)
 
 
+def test_the_beginning_of_a_message_counts_until_its_end_has_come() -> None:
+    async def scenario(running: Running) -> None:
+        reader, writer = await _raw(running)
+        writer.write(_frame(BINARY, b"whole"))
+        assert await _read_frame(reader) == (BINARY, b"whole")
+        link = await running.only_link()
+        assert link.unfinished_bytes == 0
+        beginning, ping = _frame(BINARY, b"a" * 1_000, final=False), _frame(PING, b"read so far?")
+        writer.write(beginning + ping)
+        assert await _read_frame(reader) == (PONG, b"read so far?")
+        assert link.unfinished_bytes == len(beginning + ping)
+        writer.write(_frame(0, b"b"))
+        assert await _read_frame(reader) == (BINARY, b"a" * 1_000 + b"b")
+        assert link.unfinished_bytes == 0
+        writer.close()
+
+    run(scenario, WEBSOCKET)
+
+
 @pytest.mark.parametrize("path", ["/", "/mqtt", "/plant/mqtt"])
 def test_the_path_is_the_one_that_is_configured(path: str) -> None:
     async def scenario(running: Running) -> None:
