@@ -49,7 +49,8 @@ def test_the_first_exchange_prints_what_readme_shows(gateway: Gateway) -> None:
     received = subprocess.run([*panel, "-v", "-C", "1"], check=True, timeout=WAIT_S, capture_output=True, text=True)
     assert printed + received.stdout.splitlines() == _shown(first)
 
-    subprocess.run([*publish, "-m", "4.3", "-q", "2"], check=True, timeout=WAIT_S)
+    unit = ["-V", "5", "-D", "publish", "user-property", "unit", "bar"]
+    subprocess.run([*publish, "-m", "4.3", "-q", "2", *unit], check=True, timeout=WAIT_S)
     browse = [sys.executable, "-m", "gateway.cli", "queue", "browse", "RFHBRIDGE.SUBSCRIBER", "--data"]
     browsed = subprocess.run([*browse, str(gateway.data)], check=True, timeout=WAIT_S, capture_output=True, text=True)
     lines = iter(browsed.stdout.splitlines())
