@@ -4,7 +4,7 @@ One object for all limits that the bridge knows, so that its rooms need to know 
 and answered by who asked: at level 5 with the reason code, before it as MQTT 3.1.1 allows.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Final, Protocol
 
 from gateway.bridge.sessions import ClientSession, Sessions
@@ -102,10 +102,15 @@ class Quotas:
         text = f"more than {self._limits.maximum_held_bytes} bytes of QoS 2 wait for their PUBREL"
         return self._counted(LimitReached(limit=Limit.HELD_BYTES, reason_code=ReasonCode.QUOTA_EXCEEDED, text=text))
 
-    def of_filter(self, topic_filter: str, others: int) -> LimitReached | None:
-        """Why a session that has so many other filters, granted or asked for, may not subscribe to this one."""
-        if others >= self._limits.maximum_subscriptions:
-            text = f"a session has more than {self._limits.maximum_subscriptions} topic filters"
+    def of_filter(self, topic_filter: str, known: Collection[str]) -> LimitReached | None:
+        """Why a session that has the known filters, granted or asked for, may not subscribe to a further one."""
+        maximum, characters = self._limits.maximum_subscriptions, self._limits.maximum_subscription_characters
+        text = ""
+        if len(known) >= maximum:
+            text = f"a session has more than {maximum} topic filters"
+        elif sum(map(len, known)) + len(topic_filter) > characters:
+            text = f"the topic filters of a session have more than {characters} characters"
+        if text:
             reached = LimitReached(limit=Limit.SUBSCRIPTIONS, reason_code=ReasonCode.QUOTA_EXCEEDED, text=text)
             return self._counted(reached)
         return self._counted(self._topics.of_filter(topic_filter))

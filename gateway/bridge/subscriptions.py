@@ -206,7 +206,7 @@ class Subscriptions:
         """Why a filter may not go to a broker; None where it may, and then it counts as known."""
         share = _share(session, topic_filter)
         asked = topic_filter if share is None else share.topic_filter
-        others = -1 if topic_filter in known else len(known)
+        others = () if topic_filter in known else known
         if (reached := self._quotas.of_filter(asked, others)) is not None:
             _log.warning("subscription refused client=%s reason=%s", session.client, reached.text)
             return reached.reason_code

@@ -98,6 +98,11 @@ class SessionLimits(Table):
     maximum_subscriptions: int = Field(
         default=2_000, ge=1, description="topic filters of one session; further ones are refused in the SUBACK"
     )
+    maximum_subscription_characters: int = Field(
+        default=1_048_576,
+        ge=1,
+        description="characters of all topic filters of one session, which are written with each new one",
+    )
     maximum_sessions: int = Field(
         default=100_000,
         ge=1,

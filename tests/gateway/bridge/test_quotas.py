@@ -121,6 +121,18 @@ def test_filters_past_the_limit_of_a_session_have_the_code_of_level_5(new_world:
     assert world.refusals.totals == {(Limit.SUBSCRIPTIONS, QUOTA_EXCEEDED): 1}
 
 
+def test_filters_that_are_too_long_together_are_refused(new_world: NewWorld) -> None:
+    """They stand in the session's row, which is written with each of them."""
+    world = limited(new_world, maximum_subscription_characters=6)
+    link = connected(world, 5)
+    world.receive(link, "82 15 0001 00 0003 'a/b' 01 0003 'c/d' 01 0003 'e/f' 01")
+    assert link.taken() == written("90 06 0001 00 01 01 97")
+    world.receive(link, "82 09 0002 00 0003 'a/b' 00")
+    world.receive(link, "A2 08 0003 00 0003 'a/b'")
+    world.receive(link, "82 09 0004 00 0003 'e/f' 01")
+    assert link.taken() == written("90 04 0002 00 00 B0 04 0003 00 00 90 04 0004 00 01")
+
+
 @pytest.mark.parametrize(("level", "answer"), [(3, UNAVAILABLE), (4, UNAVAILABLE), (5, written("20 03 00 97 00"))])
 def test_a_session_too_many_that_would_stay_is_refused(new_world: NewWorld, level: int, answer: bytes) -> None:
     """One that ends with its connection is not: connections are limited themselves."""
