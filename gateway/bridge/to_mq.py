@@ -48,7 +48,7 @@ from mq_adapters.message import (
     Message,
     MessageDescriptor,
 )
-from mq_adapters.reasons import QueueManagerError
+from mq_adapters.reasons import QueueManagerError, ReasonCode
 
 #: Translations kept for each kind of PUBLISH; past it the cache is emptied.
 _TRANSLATION_ENTRIES: Final = 10_000
@@ -57,6 +57,8 @@ _LONGEST_KEPT_HEADER: Final = 1_024
 #: A topic has at most 65,535 bytes; each may become five (an ampersand's escape) in the header.
 LONGEST_HEADER_BYTES: Final = 393_216
 _NO_PAYLOAD: Final = (0, b"")
+#: MsgId number, reason code and text of what expired between PUBLISH and PUBREL.
+_EXPIRED: Final = (0, int(ReasonCode.MQRC_EXPIRY_ERROR), "it expired before its PUBREL")
 _NOTHING_CARRIED: Final[NameValues] = ()
 _FIRST_LEVEL_WITH_PROPERTIES: Final = 5
 
@@ -197,7 +199,8 @@ class ToMq:
     def release(self, unit: UnitOfWork, session: ClientSession, packet_identifier: int, now_us: int) -> int:
         """PUBREL: what was held becomes a Publish and is held no more; then PUBCOMP may leave. Returns the exchange.
 
-        Raises QueueManagerError where the queue does not take it: then it is held as before.
+        What has expired since is put nowhere. Raises QueueManagerError where the queue does not take it: then it is
+        held as before.
         """
         held = session.held[packet_identifier]
         flags = held.header[0] & 7
@@ -205,6 +208,11 @@ class ToMq:
             packet = (int(PacketType.PUBLISH), packet_identifier, held.header)
             self._delete_retained(unit, session, held.topic, held.exchange, packet, held.level, now_us)
             flags &= 6
+        if 0 < held.expires_us <= now_us:  # nobody may get it any more (MQTT-3.3.2-5), and the flow ends (-4.3.3-13)
+            note = (NoteKind.REFUSED, now_us, session.client, session.epoch, held.exchange, Publish.verb, *_EXPIRED)
+            unit.notes.append(note)
+            self._forget(unit, session, packet_identifier)
+            return held.exchange
         origin = (
             ORIGIN.pack(session.epoch, held.exchange, packet_identifier, 2 | held.retain * RETAIN)
             + session.origin_suffix

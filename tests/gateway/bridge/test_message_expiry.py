@@ -2,6 +2,7 @@
 
 import ormsgpack
 
+from gateway.audit_trail.notes import NoteKind
 from gateway.bridge.sessions import HeldPublish
 from mq_adapters.message import MQEI_UNLIMITED
 from tests.gateway.bridge.conftest import DEFAULT_STREAM, NewWorld, World, written
@@ -45,6 +46,20 @@ def test_the_time_between_publish_and_release_counts(new_world: NewWorld) -> Non
     world.now_us += 15_000_000
     world.receive(link, "62 02 0001")
     assert [message.descriptor.expiry for message in world.messages(DEFAULT_STREAM)] == [450]
+
+
+def test_what_expired_before_its_release_is_put_nowhere_and_acknowledged(new_world: NewWorld) -> None:
+    """MQTT-3.3.2-5, MQTT-4.3.3-13; the audit hears of a refusal."""
+    world = new_world(has_broker=False)
+    link = connect(world, "self")
+    world.receive(link, "34 0E 0003 'a/b' 0001 05 02 00000001 'X'")
+    link.taken()
+    world.now_us += 1_000_000
+    world.receive(link, "62 02 0001")
+    assert link.taken() == written("70 02 0001")
+    assert world.messages(DEFAULT_STREAM) == []
+    refused = [note[5:] for note in world.notes if note[0] == NoteKind.REFUSED]
+    assert refused == [("Publish", 0, 2013, "it expired before its PUBREL")]
 
 
 def test_a_will_expires_as_it_says(new_world: NewWorld) -> None:
