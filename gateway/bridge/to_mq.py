@@ -209,8 +209,8 @@ class ToMq:
             self._delete_retained(unit, session, held.topic, held.exchange, packet, held.level, now_us)
             flags &= 6
         if 0 < held.expires_us <= now_us:  # nobody may get it any more (MQTT-3.3.2-5), and the flow ends (-4.3.3-13)
-            note = (NoteKind.REFUSED, now_us, session.client, session.epoch, held.exchange, Publish.verb, *_EXPIRED)
-            unit.notes.append(note)
+            identity = (session.client, session.epoch, held.exchange)
+            unit.notes.append((NoteKind.REFUSED, now_us, *identity, Publish.verb, *_EXPIRED))
             self._forget(unit, session, packet_identifier)
             return held.exchange
         origin = (
