@@ -86,12 +86,12 @@ def statuses(clients: ClientControl | None, name: str, command: MqscCommand) -> 
     """The client of a command, or all clients. Raises ChannelRefused where there is none, or too many are meant."""
     client = _client(command)
     if clients is None or name not in _ANY_CHANNEL or (client is not None and not clients.has(client)):
-        raise _not_found(client)
+        raise _not_found(clients, client)
     if client is not None:
         return [clients.shown(client, subscriptions=True)]
     found = sorted(clients.clients())
     if not found:
-        raise _not_found(client)
+        raise _not_found(clients, client)
     if len(found) > MAXIMUM_SHOWN:
         raise ChannelRefused(f"AMQ8405E: there are {len(found)} clients: name one by CLIENTID('...').")
     return [clients.shown(each, subscriptions=False) for each in found]
@@ -107,7 +107,7 @@ def carry_out(clients: ClientControl | None, verb: str, name: str, command: Mqsc
     if other := other_parameters(command):
         raise ChannelRefused(f"AMQ8405E: {other[0].keyword} is not supported here.")
     if clients is None or name not in _ANY_CHANNEL or not clients.has(client):
-        raise _not_found(client)
+        raise _not_found(clients, client)
     if verb == "PURGE":
         clients.expire(client)
         return f"AMQ8019I: End of the session of client '{client}' accepted."
@@ -126,6 +126,7 @@ def _client(command: MqscCommand) -> str | None:
     return (named[0].items or ("",))[0]
 
 
-def _not_found(client: str | None) -> ChannelRefused:
+def _not_found(clients: ClientControl | None, client: str | None) -> ChannelRefused:
     named = "" if client is None else f" '{client}'"
-    return ChannelRefused(f"AMQ8420I: MQTT client{named} not found: a running gateway has one for each session.")
+    why = "no gateway runs, which alone knows them" if clients is None else "a running gateway has one for each session"
+    return ChannelRefused(f"AMQ8420I: MQTT client{named} not found: {why}.")
