@@ -39,8 +39,8 @@ def run(
 ) -> None:
     """Run the gateway.
 
-    SIGTERM and Ctrl-C drain it and stop it. SIGHUP makes it read the password file, the access list
-    and the certificates again.
+    SIGTERM and Ctrl-C drain it and stop it. SIGHUP makes it read the password file, the access list,
+    the keys of tokens and the certificates again.
     """
     from gateway.daemon import run as run_gateway
 
