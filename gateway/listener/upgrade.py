@@ -13,7 +13,7 @@ from gateway.config.values import Address
 from gateway.limits.limit import Limit
 from gateway.listener.rules import WebSocketRules
 from gateway.listener.sparing_log import SparingLog
-from gateway.listener.websocket import WebSocketLink
+from gateway.listener.websocket import WebSocket, WebSocketLink
 
 if TYPE_CHECKING:
     from gateway.listener.listener import Listener
@@ -129,7 +129,7 @@ class Upgrades:
             )
             refusal.force_close()
             return refusal
-        websocket = web.WebSocketResponse(
+        websocket = WebSocket(
             timeout=_CLOSE_TIMEOUT_S,
             autoclose=False,
             protocols=SUBPROTOCOLS,

@@ -9,6 +9,7 @@ import contextlib
 import logging
 import time
 from collections import deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from aiohttp import WSCloseCode, WSMsgType, web
@@ -41,6 +42,18 @@ class Wire(Protocol):
     wire_bytes: int
 
 
+class WebSocket(web.WebSocketResponse):
+    """aiohttp's WebSocket, which closes itself at a frame that may not be: `refused` has its link do that instead."""
+
+    #: Is given the close code; False: the link has ended already.
+    refused: Callable[[int], bool] | None = None
+
+    async def close(self, *, code: int = WSCloseCode.OK, message: bytes = b"", drain: bool = True) -> bool:
+        if code != WSCloseCode.OK and self.refused is not None and self.refused(code):
+            return False
+        return await super().close(code=code, message=message, drain=drain)
+
+
 class WebSocketLink(NetworkLink):
     """One MQTT connection on an open WebSocket."""
 
@@ -61,7 +74,7 @@ class WebSocketLink(NetworkLink):
     def __init__(
         self,
         listener: "Listener",
-        websocket: web.WebSocketResponse,
+        websocket: WebSocket,
         wire: asyncio.Transport,
         proxied: Address | None,
         counted: Wire,
@@ -71,6 +84,7 @@ class WebSocketLink(NetworkLink):
         #: How many bytes had come when the last message was complete.
         self._counted_bytes = counted.wire_bytes
         self._websocket = websocket
+        websocket.refused = self._refused
         self._wire = wire
         self._inbox: deque[bytes] = deque()
         self._is_reading = True
@@ -78,7 +92,7 @@ class WebSocketLink(NetworkLink):
         self._unsent_bytes = 0
         self._wake_reader = asyncio.Event()
         self._wake_writer = asyncio.Event()
-        self._close_code = WSCloseCode.OK
+        self._close_code: int = WSCloseCode.OK
 
     async def serve(self) -> None:
         """Until the connection has ended, and all that was received is handed on."""
@@ -92,6 +106,7 @@ class WebSocketLink(NetworkLink):
             self._wake_writer.set()
             with contextlib.suppress(ConnectionError):
                 await writer
+            self._websocket.refused = None  # so that both are freed at once
 
     # -- reading -------------------------------------------------------------------------------------------------------
 
@@ -122,6 +137,17 @@ class WebSocketLink(NetworkLink):
             self._wake_reader.clear()
             await self._wake_reader.wait()
             self._hand_on()
+
+    def _refused(self, code: int) -> bool:
+        """A frame came that may not be: the client hears it as MQTT says it, then the close code."""
+        if not self.is_open:
+            return False
+        self._close_code = code
+        if code == WSCloseCode.MESSAGE_TOO_BIG:
+            self.close("a message came that is longer than maximum_message_bytes", ReasonCode.PACKET_TOO_LARGE)
+        else:
+            self.close("a frame came that no WebSocket has (RFC 6455 section 5)")
+        return True
 
     def _hand_on(self) -> None:
         while self._inbox and self._is_reading and self.is_open:
@@ -188,7 +214,7 @@ class WebSocketLink(NetworkLink):
         self._wire.abort()
 
     def _end(self, reason: str, reason_code: ReasonCode) -> None:
-        if reason and self._close_code is WSCloseCode.OK:
+        if reason and self._close_code == WSCloseCode.OK:
             self._close_code = _CLOSE_CODES.get(reason_code, WSCloseCode.POLICY_VIOLATION)
         self._wake_writer.set()
         self._wake_reader.set()

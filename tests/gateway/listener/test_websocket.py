@@ -13,6 +13,7 @@ import aiohttp
 import pytest
 
 from gateway.mqtt.reason_codes import ReasonCode
+from gateway.mqtt.session import Session
 from tests.certificate_authority import Authority
 from tests.gateway.listener.running import Running, Table, run
 
@@ -253,6 +254,34 @@ def test_a_frame_that_may_not_be_ends_the_connection_with_its_code(frame: bytes,
         writer.close()
 
     run(scenario, {**WEBSOCKET, "maximum_message_bytes": 256})
+
+
+@pytest.mark.parametrize(
+    ("frame", "farewell", "code"),
+    [(_frame(BINARY, bytes(300)), "E0 01 95", 1009), (_frame(0x3, b""), "E0 01 80", 1002)],
+    ids=["too large", "opcode"],
+)
+def test_mqtt_5_is_told_what_is_wrong_with_a_frame_before_its_connection_ends(
+    frame: bytes, farewell: str, code: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Section 3.14.2.1: packet too large, unspecified error."""
+
+    async def scenario(running: Running) -> None:
+        reader, writer = await _raw(running)
+        writer.write(_frame(BINARY, b"x"))
+        connection = (await running.only_link()).connection
+        connection.receive_data(bytes.fromhex("10 0F 0004 4D515454 05 02 003C 00 0002 6331"))
+        connection.attach(Session("c1", clean_session=True))
+        connection.connack(False)
+        writer.write(frame)
+        assert await _read_frame(reader) == (BINARY, bytes.fromhex(farewell))
+        opcode, payload = await _read_frame(reader)
+        assert (opcode, struct.unpack(">H", payload[:2])) == (CLOSE, (code,))
+        await running.bridge.until(lambda: len(running.bridge.lost_links) == 1)
+        writer.close()
+
+    run(scenario, {**WEBSOCKET, "maximum_message_bytes": 256}, answers=False)
+    assert "connection closed" in caplog.text
 
 
 @pytest.mark.parametrize(
