@@ -7,6 +7,8 @@ MAKEFLAGS += --no-print-directory
 
 packages := gateway mappings mq_adapters spark_audit
 environment := deploy/setup/environment.sh
+# Tests wait more than they work: a process of pytest for each core, four at most for the memory of Spark; a file stays in one.
+workers := -n auto --maxprocesses 4 --dist loadfile
 spark := SPARK_LOCAL_IP=127.0.0.1 JAVA_HOME="$$(cat .venv/java-home)"
 
 .PHONY: help run test prove fuzz bench lint format audit setup lock clean
@@ -19,7 +21,7 @@ run: ## start the gateway on 127.0.0.1:1883, data in ./var (ARGS="--listen 127.0
 	@exec .venv/bin/rfhbridge run $(ARGS)
 
 test: setup ## run every test, long proofs in a short form (ARGS="tests/mappings -k topic")
-	@$(spark) .venv/bin/python -m pytest $(ARGS)
+	@$(spark) .venv/bin/python -m pytest $(workers) $(ARGS)
 
 prove: setup ## run the long proofs in full
 	@$(spark) RFHBRIDGE_PROOF=full .venv/bin/python -m pytest -m proof --timeout 3600 $(ARGS)

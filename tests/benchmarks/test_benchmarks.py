@@ -42,7 +42,7 @@ def test_figures_are_printed_and_written_with_the_machine(tmp_path: Path, capsys
     figures = json.loads((tmp_path / "figures.json").read_text())
     assert figures["machine"]["cores"] == len(os.sched_getaffinity(0))
     (report,) = figures["reports"]
-    assert [row["subject"] for row in report["rows"]] == ["mqrfh2", "mqrfh"]
+    assert [row["subject"] for row in report["rows"]][:2] == ["mqrfh2", "mqrfh"]  # others' follow where they are there
     assert all(measure["value"] > 0 for row in report["rows"] for measure in row["measures"])
     assert "write_command (calls/s)" in capsys.readouterr().out.replace("\n", " ")
 
