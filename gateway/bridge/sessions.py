@@ -50,7 +50,7 @@ _GRANTED_CACHE_ENTRIES: Final = 1_000
 #: Longer topics, in characters, are matched anew each time: they would fill the memory.
 _LONGEST_KEPT_TOPIC: Final = 1_024
 #: SUBSCRIBEs that are remembered for the retained copies that they brought; older copies are all wanted.
-_RETAINED_MARKS: Final = 100
+_RETAINED_MARKS: Final = 400
 
 
 class Wishes(NamedTuple):

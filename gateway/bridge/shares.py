@@ -11,8 +11,9 @@ from typing import Final, NamedTuple
 
 from gateway.mqtt.events import Event, SubscribeReceived, UnsubscribeReceived
 
-#: Our choice: some 5 ms with the broker's side; the largest request is 100 parts, as many as a session has marks.
-FILTERS_AT_ONCE: Final = 20
+#: Our choice: a millisecond or two with the broker's side; the largest request is 400 parts, as many as a session has
+#: marks.
+FILTERS_AT_ONCE: Final = 5
 #: Stands for the line among the names of targets, which have no small letters.
 LINE: Final = "line"
 

@@ -21,7 +21,7 @@ _FAREWELL_S: Final = 0.5
 #: Our choice: uvloop reads up to 250 KB, and 16 KiB hold a window of a hundred usual messages.
 _PIECE_BYTES: Final = 16_384
 #: After so long it is the others' turn, seconds.
-_PATIENCE_S: Final = 0.003
+_PATIENCE_S: Final = 0.001
 
 
 class TcpLink(NetworkLink, asyncio.Protocol):

@@ -97,12 +97,12 @@ def test_members_of_paho_and_mosquitto_share_with_each_other(
         assert next(line for line in lines if "Subscribed" in line)
         publish(publisher(connect(five), "sm-2"), "sm/a", *"ABCD")
         heard = [line.split()[1].encode() for line in lines if line.startswith("sm/a ")]
+        heard += [received.get(timeout=PATIENCE_S) for _ in range(2)]
     finally:
         mosquitto.kill()
         mosquitto.communicate()
         paho.disconnect()
         paho.loop_stop()
-    heard += [received.get(timeout=PATIENCE_S) for _ in range(2)]
     assert sorted(heard) == [b"A", b"B", b"C", b"D"]
 
 
