@@ -4,7 +4,7 @@ import pytest
 
 from tests.end_to_end.conftest import Connect
 from tests.end_to_end.gateway_process import Gateway
-from tests.end_to_end.wire import WireClient
+from tests.end_to_end.wire import WireClient, packet
 
 ACCEPTED = "20 02 00 00"
 SESSION_PRESENT = "20 02 01 00"
@@ -66,9 +66,9 @@ def test_a_qos_2_delivery_is_released_and_completed(shared_gateway: Gateway, con
     client.send("receives again", "50 02 0001")
     client.expect("gets PUBREL again", "62 02 0001")
     client.send("completes, twice", "70 02 0001 70 02 0001")
-    client.send("acknowledges what was never sent", "40 02 00FF 50 02 00FE 70 02 00FD")
-    client.send("pings", "C0 00")
-    client.expect("is still connected", "D0 00")
+    client.send("acknowledges what was never sent, and pings", "40 02 00FF 50 02 00FE 70 02 00FD C0 00")
+    answers = packet("62 02 00FE"), packet("D0 00")
+    assert client.receive(6) in (answers[0] + answers[1], answers[1] + answers[0]), "PUBREL may wait for a commit"
 
 
 def test_packet_identifiers_of_both_directions_are_apart(shared_gateway: Gateway, connect: Connect) -> None:
