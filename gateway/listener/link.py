@@ -8,6 +8,7 @@ import asyncio
 import logging
 import math
 import time
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 from gateway.bridge.sessions import ClientSession
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-class NetworkLink:
+class NetworkLink(ABC):
     """One MQTT connection; what carries it reads and writes, and calls `_writing_paused` and `_writing_resumed`."""
 
     __slots__ = (
@@ -82,9 +83,9 @@ class NetworkLink:
 
     # -- what carries the bytes ----------------------------------------------------------------------------------------
 
+    @abstractmethod
     def send(self, data: bytes) -> None:
         """Hands bytes on, in the order of the calls; a closed link takes none."""
-        raise NotImplementedError
 
     @property
     def unfinished_bytes(self) -> int:
@@ -92,23 +93,25 @@ class NetworkLink:
         return self.connection.unfinished_bytes
 
     @property
+    @abstractmethod
     def unsent_bytes(self) -> int:
         """What of the sent bytes the peer has not taken yet."""
-        raise NotImplementedError
 
+    @abstractmethod
     def abort(self) -> None:
         """Ends the connection at once."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _end(self, reason: str, reason_code: ReasonCode) -> None:
         """Ends the connection after what was sent; the link is closed already."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _stop_reading(self) -> None:
-        raise NotImplementedError
+        """Takes nothing more off the network."""
 
+    @abstractmethod
     def _start_reading(self) -> None:
-        raise NotImplementedError
+        """Goes on taking what comes."""
 
     # -- whose it is ---------------------------------------------------------------------------------------------------
 
