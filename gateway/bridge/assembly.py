@@ -10,6 +10,7 @@ from gateway.bridge.counts import Counts
 from gateway.bridge.mq_refusals import ClosedTopics
 from gateway.bridge.own_commands import OwnCommands
 from gateway.bridge.publications import Publications
+from gateway.bridge.publish_packets import PublishPackets
 from gateway.bridge.quotas import Quotas, RetainedStore
 from gateway.bridge.registrations import Registrations
 from gateway.bridge.replies import Replies
@@ -91,17 +92,18 @@ def build_bridge(
         targets=reached,
         call_soon=call_soon,
     )
+    packets = PublishPackets(engine, subscriber_queue, publications=publications, counts=counts, traffic=traffic)
     to_mqtt = ToMqtt(
         engine,
         sessions,
         subscriber_queue,
         publications=publications,
+        packets=packets,
         counts=counts,
-        traffic=traffic,
         call_soon=call_soon,
     )
     shared = SharedSubscriptions(
-        engine, groups, registrations, SharedDeliveries(engine, groups, subscriber_queue, to_mqtt)
+        engine, groups, registrations, SharedDeliveries(engine, groups, subscriber_queue, to_mqtt, packets)
     )
     bridge = Bridge(
         engine,

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 from gateway.audit_trail.notes import NoteKind
 from gateway.bridge.sessions import ClientSession, flow_key
 from gateway.mqtt.session import OutgoingState
+from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.unit_of_work import StateSpace, UnitOfWork
 from mq_adapters.message import Message
 
@@ -76,6 +77,15 @@ def start_flow(unit: UnitOfWork, session: ClientSession, flow: Flow, qos: int) -
 def forget_flow(unit: UnitOfWork, session: ClientSession, packet_identifier: int) -> None:
     """The row of a flow goes."""
     unit.delete_state(StateSpace.SESSION_OUTGOING, flow_key(session, packet_identifier))
+
+
+def close_flow(unit: UnitOfWork, queue: Queue, flow: Flow) -> None:
+    """A flow needs its message's bytes no more; the last one destroys the message, which came off `queue`."""
+    in_flight, flow.in_flight = flow.in_flight, None
+    if in_flight is not None:
+        in_flight.open_flows -= 1
+        if not in_flight.open_flows:
+            unit.remove(queue, in_flight.message)
 
 
 def flow_of(token: object) -> Flow:

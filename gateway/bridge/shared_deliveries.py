@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Final
 
 from gateway.bridge.publications import Publication
+from gateway.bridge.publish_packets import PublishPackets
 from gateway.bridge.sessions import ClientSession, Link
 from gateway.bridge.shared_groups import SharedGroup, SharedGroups
 from gateway.bridge.to_mqtt import MAXIMUM_TOPICS, ToMqtt, why_unwanted
@@ -41,11 +42,14 @@ class _Parcel:
 class SharedDeliveries:
     """Takes publications off the lanes of groups, and has them sent."""
 
-    def __init__(self, engine: Engine, groups: SharedGroups, queue: Queue, to_mqtt: ToMqtt) -> None:
+    def __init__(
+        self, engine: Engine, groups: SharedGroups, queue: Queue, to_mqtt: ToMqtt, packets: PublishPackets
+    ) -> None:
         self._engine = engine
         self._groups = groups
         self._queue = queue
         self._to_mqtt = to_mqtt
+        self._packets = packets
         to_mqtt.on_room.append(self._has_room)
         to_mqtt.other_lanes.append(lambda correl_id: groups.of_correl_id(correl_id) is not None)
 
@@ -117,7 +121,7 @@ class SharedDeliveries:
         if not topics:
             self._to_mqtt.drop(unit, (group.client, group.epoch), message, why_unwanted(publication))
             return
-        member = next((each for each in ready if self._to_mqtt.fits(each, message, publication)), ready[0])
+        member = next((each for each in ready if self._packets.fits(each, message, publication)), ready[0])
         if self._waits_for_another(group, member, message, publication):
             self._engine.give_back([(self._queue, message)], wake=False)
             ready.clear()
@@ -126,7 +130,7 @@ class SharedDeliveries:
         parcel = parcels.setdefault(member, _Parcel(member.link))
         wanted = [(place, group.members[member].qos) for place in topics]
         before = len(parcel.packets)
-        if not self._to_mqtt.send(unit, member, message, publication, wanted, parcel.packets):
+        if not self._packets.add(unit, member, message, publication, wanted, parcel.packets):
             ready.remove(member)
             return
         parcel.size_bytes += sum(map(len, parcel.packets[before:]))
@@ -138,10 +142,10 @@ class SharedDeliveries:
         self, group: SharedGroup, member: ClientSession, message: Message, publication: Publication
     ) -> bool:
         """Whether a message is too large for a member, and for one that is there and has no room just now it is not."""
-        if self._to_mqtt.fits(member, message, publication):
+        if self._packets.fits(member, message, publication):
             return False
         there = (each for each in group.members if each.link is not None)
-        return any(self._to_mqtt.fits(each, message, publication) for each in there)
+        return any(self._packets.fits(each, message, publication) for each in there)
 
 
 def _is_ready(member: ClientSession, parcel: _Parcel | None = None) -> bool:

@@ -12,22 +12,21 @@ after its commit the packets leave:
 What is on its way at QoS 1 and 2 is a flow (flows.py).
 """
 
-import hashlib
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Final
 
-from gateway.audit_trail.notes import NoteKind, with_level
+from gateway.audit_trail.notes import NoteKind
 from gateway.bridge.counts import Counts
 from gateway.bridge.dead_letters import put_dead_letter
-from gateway.bridge.delivered_header import header_with_properties, is_own, is_small_enough
-from gateway.bridge.flows import Flow, InFlight, StoredFlow, flow_of, forget_flow, note_answer, start_flow
+from gateway.bridge.delivered_header import is_own
+from gateway.bridge.flows import Flow, InFlight, StoredFlow, close_flow, flow_of, forget_flow, note_answer
 from gateway.bridge.origin import exchange_of
 from gateway.bridge.publications import Publication, Publications
+from gateway.bridge.publish_packets import PublishPackets
 from gateway.bridge.sessions import ClientSession, Link, Sessions, flow_key
-from gateway.bridge.traffic import Traffic
-from gateway.mqtt import packets
 from gateway.mqtt.events import DeliveryAcknowledged, DeliveryCompleted, DeliveryReceived, DeliveryRefused
+from gateway.mqtt.packets import PacketType
 from gateway.mqtt.session import Outgoing, OutgoingState
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.queue import Queue
@@ -44,9 +43,6 @@ _DRAIN_MESSAGES: Final = 1_000
 _UNKNOWN: Final = "publications for sessions that have ended"
 #: Topics of one publication that are looked at; the index of a topic is stored in one byte.
 MAXIMUM_TOPICS: Final = 256
-_FIRST_LEVEL_WITH_PROPERTIES: Final = 5
-_TOO_LARGE: Final = "larger than the client takes"
-_NO_PROPERTIES: Final = "properties in a header that are none of MQTT, delivered without them"
 
 
 class ToMqtt:
@@ -59,16 +55,16 @@ class ToMqtt:
         queue: Queue,
         *,
         publications: Publications,
+        packets: PublishPackets,
         counts: Counts,
-        traffic: Traffic,
         call_soon: Callable[[Callable[[], None]], object],
     ) -> None:
         self._engine = engine
         self._sessions = sessions
         self._queue = queue
         self._publications = publications
+        self._packets = packets
         self._counts = counts
-        self._traffic = traffic
         self._call_soon = call_soon
         #: Told when a session may take more than before.
         self.on_room: list[Callable[[ClientSession], None]] = []
@@ -118,7 +114,7 @@ class ToMqtt:
         if not wanted:
             self.drop(unit, (session.client, session.epoch), message, why_unwanted(publication))
             return True
-        return self.send(unit, session, message, publication, wanted, out)
+        return self._packets.add(unit, session, message, publication, wanted, out)
 
     def read(self, unit: UnitOfWork, message: Message) -> Publication | None:
         """The publication in a message; None for what is none, or too long for a packet: it is a dead letter now."""
@@ -127,106 +123,6 @@ class ToMqtt:
             self._dead_letter(unit, message)
             return None
         return publication
-
-    def send(
-        self,
-        unit: UnitOfWork,
-        session: ClientSession,
-        message: Message,
-        publication: Publication,
-        wanted: list[tuple[int, int]],
-        out: list[bytes],
-    ) -> bool:
-        """Adds a PUBLISH to `out` for each wanted topic: its index, and the QoS granted to it.
-
-        False when the message must wait for a wider window: then it has been given back.
-        """
-        if publication.carried.has_left_out:
-            self._counts.add(_NO_PROPERTIES)
-        published = publication.qos(message)
-        flows = sum(1 for _, granted in wanted if min(granted, published))
-        if flows > session.mqtt.window() and session.mqtt.outgoing:
-            self._engine.give_back([(self._queue, message)], wake=False)
-            return False
-        in_flight = InFlight(message)
-        for index, granted in wanted:
-            qos = min(granted, published) if session.mqtt.window() else 0
-            flow = Flow(in_flight, message.sequence, message.sequence, granted, index)
-            if in_flight.open_flows:
-                flow.exchange = flow.order = self._engine.number()
-            packet_identifier = start_flow(unit, session, flow, qos) if qos else 0
-            packet = self._packet(unit, session, publication, message, flow, qos, packet_identifier)
-            if packet is not None:
-                out.append(packet)
-            else:
-                self._give_up(unit, session, message, packet_identifier)
-                in_flight.open_flows -= packet_identifier > 0
-        if not in_flight.open_flows:
-            unit.remove(self._queue, message)
-        return True
-
-    def fits(self, session: ClientSession, message: Message, publication: Publication) -> bool:
-        """Whether each PUBLISH of a publication to a connected client is as small as the client wants it."""
-        if session.level < _FIRST_LEVEL_WITH_PROPERTIES:
-            return True
-        longest = max(publication.topics, key=len, default="")
-        return is_small_enough(session, publication, message, longest, now_us=self._engine.now_us())
-
-    def _packet(
-        self,
-        unit: UnitOfWork,
-        session: ClientSession,
-        publication: Publication,
-        message: Message,
-        flow: Flow,
-        qos: int,
-        packet_identifier: int,
-        duplicate: bool = False,
-    ) -> bytes | None:
-        """One PUBLISH, with its audit note in the unit; None where it is larger than the client takes."""
-        topic = publication.topics[flow.topic_index]
-        payload = message.body[publication.body_offset :]
-        now_us = self._engine.now_us()
-        packet_header: bytes | None
-        if session.level < _FIRST_LEVEL_WITH_PROPERTIES:
-            packet_header = packets.publish_header(
-                topic,
-                len(payload),
-                qos=qos,
-                retain=publication.is_retained,
-                duplicate=duplicate,
-                packet_identifier=packet_identifier,
-            )
-        else:
-            packet_header = header_with_properties(
-                session,
-                publication,
-                message,
-                topic,
-                qos=qos,
-                duplicate=duplicate,
-                packet_identifier=packet_identifier,
-                now_us=now_us,
-            )
-            if packet_header is None:
-                return None
-        note = (
-            NoteKind.DELIVERED,
-            now_us,
-            session.client,
-            session.epoch,
-            flow.exchange,
-            message.sequence,
-            packet_header,
-            len(payload),
-            hashlib.sha256(payload).digest(),
-            flow.granted_qos,
-            publication.qos(message),
-            self._publications.sheet(publication, message),
-        )
-        unit.notes.append(with_level(note, session.level, packet_header, topic))
-        self._traffic.delivered[qos] += 1
-        return packet_header + payload
 
     def repeat(self, session: ClientSession) -> None:
         """On a new connection: PUBLISH with DUP, or PUBREL, for every unfinished flow, in order (seed 004)."""
@@ -246,78 +142,44 @@ class ToMqtt:
     def _repeat(self, session: ClientSession, flows: Iterable[Outgoing]) -> None:
         assert session.link is not None
         unit = self._engine.begin()
-        out = [self._repeated(unit, session, outgoing) for outgoing in flows]
+        out = [self._packets.again(unit, session, outgoing) for outgoing in flows]
         if out:
             session.link.send(b"".join(out))
             self._engine.submit(unit)
-
-    def _repeated(self, unit: UnitOfWork, session: ClientSession, outgoing: Outgoing) -> bytes:
-        flow = flow_of(outgoing.token)
-        in_flight = flow.in_flight
-        if outgoing.state is OutgoingState.AWAIT_PUBCOMP or in_flight is None:
-            self._traffic.answers += 1
-            return packets.pubrel(outgoing.packet_identifier, duplicate=True, level=session.level)
-        publication = self._publications.of(in_flight.message)
-        assert publication is not None
-        packet = self._packet(
-            unit,
-            session,
-            publication,
-            in_flight.message,
-            flow,
-            outgoing.qos,
-            outgoing.packet_identifier,
-            duplicate=True,
-        )
-        if packet is None:
-            self._close(unit, flow)
-            self._give_up(unit, session, in_flight.message, outgoing.packet_identifier)
-        return packet or b""
-
-    def _give_up(self, unit: UnitOfWork, session: ClientSession, message: Message, packet_identifier: int) -> None:
-        """What is larger than the client takes counts as delivered (MQTT-3.1.2-25); the identifier is free again."""
-        self._counts.add(_TOO_LARGE)
-        owner = (session.client, session.epoch)
-        unit.notes.append(
-            (NoteKind.DROPPED, self._engine.now_us(), *owner, 0, self._queue.name, message.sequence, _TOO_LARGE)
-        )
-        if packet_identifier:
-            forget_flow(unit, session, packet_identifier)
-            session.mqtt.finish(packet_identifier)
 
     # -- what the client answers ---------------------------------------------------------------------------------------
 
     def acknowledged(self, unit: UnitOfWork, session: ClientSession, event: DeliveryAcknowledged, now_us: int) -> None:
         """PUBACK: the message is destroyed; after the commit call `finished`."""
         flow = flow_of(event.token)
-        self._close(unit, flow)
+        close_flow(unit, self._queue, flow)
         forget_flow(unit, session, event.packet_identifier)
-        note_answer(unit, session, flow, packets.PacketType.PUBACK, event.packet_identifier, now_us)
+        note_answer(unit, session, flow, PacketType.PUBACK, event.packet_identifier, now_us)
 
     def refused(self, unit: UnitOfWork, session: ClientSession, event: DeliveryRefused, now_us: int) -> None:
         """PUBACK or PUBREC that refuses: the client is not sent it again; after the commit call `finished`."""
         flow = flow_of(event.token)
-        self._close(unit, flow)
+        close_flow(unit, self._queue, flow)
         forget_flow(unit, session, event.packet_identifier)
         note_answer(unit, session, flow, event.packet_type, event.packet_identifier, now_us)
 
     def received(self, unit: UnitOfWork, session: ClientSession, event: DeliveryReceived, now_us: int) -> None:
         """PUBREC: the message is destroyed and the release noted; after the commit call `release`, PUBREL may leave."""
         flow = flow_of(event.token)
-        self._close(unit, flow)
+        close_flow(unit, self._queue, flow)
         flow.order = self._engine.number()
         unit.set_state(
             StateSpace.SESSION_OUTGOING,
             flow_key(session, event.packet_identifier),
             flow.pack(2, OutgoingState.AWAIT_PUBCOMP),
         )
-        note_answer(unit, session, flow, packets.PacketType.PUBREC, event.packet_identifier, now_us)
+        note_answer(unit, session, flow, PacketType.PUBREC, event.packet_identifier, now_us)
 
     def completed(self, unit: UnitOfWork, session: ClientSession, event: DeliveryCompleted, now_us: int) -> None:
         """PUBCOMP: the identifier is free again; after the commit call `finished`."""
         flow = flow_of(event.token)
         forget_flow(unit, session, event.packet_identifier)
-        note_answer(unit, session, flow, packets.PacketType.PUBCOMP, event.packet_identifier, now_us)
+        note_answer(unit, session, flow, PacketType.PUBCOMP, event.packet_identifier, now_us)
 
     # -- start and end of a session ------------------------------------------------------------------------------------
 
@@ -424,14 +286,6 @@ class ToMqtt:
             self._engine.submit(unit, lambda _unit: self._drain(correl_id, owner))
 
     # -- inside --------------------------------------------------------------------------------------------------------
-
-    def _close(self, unit: UnitOfWork, flow: Flow) -> None:
-        """A flow needs its message's bytes no more; the last one destroys the message."""
-        in_flight, flow.in_flight = flow.in_flight, None
-        if in_flight is not None:
-            in_flight.open_flows -= 1
-            if not in_flight.open_flows:
-                unit.remove(self._queue, in_flight.message)
 
     def drop(self, unit: UnitOfWork, owner: tuple[str, int], message: Message, reason: str) -> None:
         """Destroys a message that nobody is sent; `owner`: client and epoch of whom it was for."""
