@@ -31,7 +31,8 @@ QOS: Final = "rfhbQos"
 CLIENT: Final = "rfhbClient"
 SEQUENCE: Final = "rfhbSeq"
 USER: Final = "rfhbUser"
-_FOLDER: Final = "usr"
+#: The folder that it travels in.
+FOLDER: Final = "usr"
 #: Types of properties that are no strings (IBM MQ, "MQRFH2 folders", attribute dt).
 _TYPES: Final = {QOS: "i4", SEQUENCE: "i8", **TYPES}
 #: What a folder of an MQRFH2 cannot hold (XML 1.0, production Char).
@@ -82,7 +83,7 @@ def carried_pairs(*, qos: int, client: str, sequence: int, user: str | None) -> 
 def carrier_folder(pairs: NameValues) -> str:
     """The folder `usr` with these properties."""
     inside = "".join(_property(name, value) for name, value in pairs)
-    return f"<{_FOLDER}>{inside}</{_FOLDER}>"
+    return f"<{FOLDER}>{inside}</{FOLDER}>"
 
 
 def read_carried(chain: HeaderChain) -> Carried:
@@ -118,7 +119,7 @@ def _texts_of(header: object) -> NameValues:
         if isinstance(header, Mqrfh):
             return header.pairs
         folders = header.folders if isinstance(header, Mqrfh2) else ()
-        carriers = [folder for folder in folders if folder.name == _FOLDER and _may_be_read(folder)]
+        carriers = [folder for folder in folders if folder.name == FOLDER and _may_be_read(folder)]
         return tuple((element.name, element.text) for folder in carriers for element in folder.elements)
     except MappingError:
         return ()  # what nobody can read carries nothing

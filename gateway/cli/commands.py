@@ -46,7 +46,9 @@ application.command(epilog=epilog("rfhbridge mqsc queues.mqsc", "echo 'DISPLAY Q
 )
 application.command(
     epilog=epilog(
-        "rfhbridge explain plant/boiler/temperature --client boiler-1", "rfhbridge explain --mqsc > set-up.mqsc"
+        "rfhbridge explain plant/boiler/temperature --client boiler-1",
+        "rfhbridge explain plant/boiler/temperature --property content-type=text/plain --property user-property=unit=C",
+        "rfhbridge explain --mqsc > set-up.mqsc",
     )
 )(explain)
 application.command(

@@ -12,6 +12,7 @@ from mappings.errors import MappingError
 from mappings.topics import TopicError
 
 if TYPE_CHECKING:
+    from gateway.explain.command import Question
     from gateway.explain.explanation import Explanation
 
 
@@ -24,6 +25,15 @@ def explain(
     user: Annotated[str | None, typer.Option("--user", metavar="U", help="MQTT user of that client.")] = None,
     qos: Annotated[int, typer.Option("--qos", metavar="Q", min=0, max=2, help="QoS of the PUBLISH.")] = 1,
     retain: Annotated[bool, typer.Option("--retain", help="With the RETAIN flag.")] = False,
+    properties: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--property",
+            metavar="NAME=VALUE",
+            help="A property of MQTT 5, named as by mosquitto_pub; may come again: content-type=text/plain, "
+            "user-property=unit=bar.",
+        ),
+    ] = None,
     mqsc: Annotated[
         bool, typer.Option("--mqsc", help="Print the whole set-up of every target as MQSC, for runmqsc, and end.")
     ] = False,
@@ -53,7 +63,8 @@ def explain(
         return
     if topic is None:
         raise typer.BadParameter("name a topic, for example plant/boiler/temperature, or say --mqsc")
-    explanation = _explanation(settings, topic, client=client, user=user, qos=qos, retain=retain)
+    question = _question(topic, client=client, user=user, qos=qos, retain=retain, properties=properties or [])
+    explanation = _explanation(settings, question)
     if as_json:
         write_json(explanation_json(explanation, is_assumed=is_assumed))
         return
@@ -61,13 +72,22 @@ def explain(
         write_line(line)
 
 
-def _explanation(
-    settings: Settings, topic: str, *, client: str, user: str | None, qos: int, retain: bool
-) -> "Explanation":
+def _question(
+    topic: str, *, client: str, user: str | None, qos: int, retain: bool, properties: list[str]
+) -> "Question":
+    from gateway.explain.asked_properties import PropertyProblem, asked_properties
     from gateway.explain.command import Question
+
+    try:
+        asked = asked_properties(properties)
+    except PropertyProblem as error:
+        raise typer.BadParameter(str(error), param_hint="--property") from None
+    return Question(topic=topic, client=client, user=user, qos=qos, retain=retain, properties=asked)
+
+
+def _explanation(settings: Settings, question: "Question") -> "Explanation":
     from gateway.explain.explanation import explain as explained
 
-    question = Question(topic=topic, client=client, user=user, qos=qos, retain=retain)
     try:
         return explained(settings, question)
     except TopicError as error:

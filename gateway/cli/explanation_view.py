@@ -8,7 +8,7 @@ from gateway.config import Settings, TargetSettings
 from gateway.explain.command import ExplainedCommand
 from gateway.explain.explanation import Explanation
 from gateway.explain.set_up import heading, mqsc_text, set_up
-from mq_adapters.message import MQMT_DATAGRAM, MQMT_REQUEST, MessageDescriptor
+from mq_adapters.message import MQEI_UNLIMITED, MQMT_DATAGRAM, MQMT_REQUEST, MessageDescriptor
 
 _MESSAGE_TYPES: Final = {MQMT_REQUEST: "MQMT_REQUEST", MQMT_DATAGRAM: "MQMT_DATAGRAM"}
 _PERSISTENCES: Final = ("MQPER_NOT_PERSISTENT", "MQPER_PERSISTENT")
@@ -94,6 +94,8 @@ def _command_lines(command: ExplainedCommand) -> Iterator[str]:
     yield f"{command.packet} becomes {command.verb} on queue {command.queue} {where}"
     for name, value in _descriptor_fields(command.descriptor):
         yield f"  MQMD {name:<16} {value}"
+    for found in command.properties:
+        yield f"  {found.name:<23} in {found.place}: {found.value}"
     yield f"  header, {counted(len(command.header), 'byte')}, in front of the payload"
     yield from (f"    text  {line}" for line in command.header_text)
     yield f"    hex   {command.header.hex()}"
@@ -107,6 +109,7 @@ def _command_json(command: ExplainedCommand) -> Json:
         "target": command.target,
         "queue": command.queue,
         "mqmd": dict(_descriptor_fields(command.descriptor)),
+        "properties": [found._asdict() for found in command.properties],
         "header_hex": command.header.hex(),
         "header_text": list(command.header_text),
     }
@@ -119,9 +122,13 @@ def _descriptor_fields(descriptor: MessageDescriptor) -> Iterator[tuple[str, str
     yield "MsgType", f"{descriptor.msg_type} {_MESSAGE_TYPES[descriptor.msg_type]}"
     yield "Report", f"{descriptor.report} {_REPORTS[descriptor.report]}"
     yield "Persistence", f"{descriptor.persistence} {_PERSISTENCES[descriptor.persistence]}"
-    yield "Expiry", f"{descriptor.expiry} MQEI_UNLIMITED"
+    yield "Expiry", _expiry_text(descriptor.expiry)
     yield "Priority", str(descriptor.priority)
     yield "MsgId", descriptor.msg_id.hex()
     yield "CorrelId", descriptor.correl_id.hex()
     yield "ReplyToQ", descriptor.reply_to_q
     yield "UserIdentifier", descriptor.user_identifier or "the gateway's own user"
+
+
+def _expiry_text(expiry: int) -> str:
+    return f"{expiry} MQEI_UNLIMITED" if expiry == MQEI_UNLIMITED else f"{expiry} tenths of a second"

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from gateway.explain.asked_properties import PropertyPlace
+from gateway.mqtt.properties import PublishProperties
 from mappings.header_chain import FORMAT_MQRFH
 from mappings.mqrfh import read_mqrfh
 from mappings.mqrfh2 import read_mqrfh2
@@ -10,13 +12,14 @@ from mq_adapters.message import MessageDescriptor
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What is asked: a topic name, or a topic filter, and who publishes it how."""
+    """What is asked: a topic name, or a topic filter, and who publishes it how; `properties` are those of MQTT 5."""
 
     topic: str
     client: str = "sensor"
     user: str | None = None
     qos: int = 1
     retain: bool = False
+    properties: PublishProperties | None = None
 
     @property
     def is_filter(self) -> bool:
@@ -25,7 +28,10 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExplainedCommand:
-    """One message: the packet that causes it, its queue, its MQMD and the header in front of the payload."""
+    """One message: the packet that causes it, its queue, its MQMD and the header in front of the payload.
+
+    `properties` says where those of the packet have gone.
+    """
 
     packet: str
     verb: str
@@ -34,6 +40,7 @@ class ExplainedCommand:
     queue: str
     descriptor: MessageDescriptor
     header: bytes
+    properties: tuple[PropertyPlace, ...] = ()
 
     @property
     def header_text(self) -> tuple[str, ...]:

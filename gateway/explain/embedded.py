@@ -2,8 +2,12 @@
 
 from collections.abc import Iterator
 
+from gateway.bridge.carried_properties import properties_pairs
+from gateway.bridge.carrier import carrier_folder
+from gateway.bridge.message_expiry import expiry_of
 from gateway.bridge.routes import Registration
 from gateway.config import Settings
+from gateway.explain.asked_properties import PropertyPlace, places
 from gateway.explain.command import ExplainedCommand, Question
 from mappings.command import Command, DeregisterSubscriber, Dialect, Publish, RegisterSubscriber, write_command
 from mappings.header_chain import FORMAT_MQRFH, FORMAT_MQRFH2
@@ -11,6 +15,7 @@ from mappings.options import NO_PUBLICATION_OPTIONS, PublicationOption, Registra
 from mq_adapters.embedded.engine import CONTROL_QUEUE
 from mq_adapters.message import (
     MQCI_NONE,
+    MQEI_UNLIMITED,
     MQMT_DATAGRAM,
     MQMT_REQUEST,
     MQPER_NOT_PERSISTENT,
@@ -25,11 +30,20 @@ _SUBSCRIBER = RegistrationOption.CORREL_ID_AS_IDENTITY
 def embedded_publication(settings: Settings, question: Question, packet: str) -> ExplainedCommand:
     """The Publish for a PUBLISH that no route takes. Raises MappingError for a topic that MQ cannot carry."""
     options = PublicationOption.RETAIN_PUBLICATION if question.retain else NO_PUBLICATION_OPTIONS
-    if Dialect(settings.header) is Dialect.MQRFH:
+    if is_mqrfh := Dialect(settings.header) is Dialect.MQRFH:
         options |= PublicationOption.NO_REGISTRATION
-    command = Publish(topics=(question.topic,), publication_options=options)
-    persistence = MQPER_PERSISTENT if question.qos else MQPER_NOT_PERSISTENT
-    return _explained(settings, packet, command, settings.publish.stream, persistence=persistence)
+    carried = properties_pairs(question.properties)
+    command = Publish(topics=(question.topic,), publication_options=options, data=carried if is_mqrfh else ())
+    return _explained(
+        settings,
+        packet,
+        command,
+        settings.publish.stream,
+        persistence=MQPER_PERSISTENT if question.qos else MQPER_NOT_PERSISTENT,
+        expiry=expiry_of(question.properties),
+        folders=(carrier_folder(carried),) if carried and not is_mqrfh else (),
+        properties=tuple(places(question.properties, Dialect(settings.header))),
+    )
 
 
 def embedded_registrations(settings: Settings, found: Registration, correl_id: bytes) -> Iterator[ExplainedCommand]:
@@ -51,6 +65,9 @@ def _explained(
     persistence: int = MQPER_PERSISTENT,
     msg_type: int = MQMT_DATAGRAM,
     correl_id: bytes = MQCI_NONE,
+    expiry: int = MQEI_UNLIMITED,
+    folders: tuple[str, ...] = (),
+    properties: tuple[PropertyPlace, ...] = (),
 ) -> ExplainedCommand:
     dialect = Dialect(settings.header)
     return ExplainedCommand(
@@ -66,8 +83,10 @@ def _explained(
             reply_to_q=settings.subscribe.reply_queue,
             reply_to_q_mgr=settings.queue_manager.name,
             persistence=persistence,
+            expiry=expiry,
             correl_id=correl_id,
             put_appl_name="rfhbridge",
         ),
-        header=write_command(command, dialect),
+        header=write_command(command, dialect, extra_folders=folders),
+        properties=properties,
     )

@@ -8,8 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from gateway.bridge.carried_properties import properties_pairs
+from gateway.bridge.message_expiry import expiry_of
 from gateway.bridge.routes import Registration, Route, Routes
-from gateway.bridge.sessions import session_correl_id
+from gateway.bridge.session_rows import session_correl_id
 from gateway.bridge.target_messages import (
     TargetMessage,
     deletion,
@@ -19,6 +21,7 @@ from gateway.bridge.target_messages import (
     registration,
 )
 from gateway.config import RouteSettings, Settings, TargetSettings
+from gateway.explain.asked_properties import PropertyPlace, places
 from gateway.explain.command import ExplainedCommand, Question
 from gateway.explain.embedded import embedded_publication, embedded_registrations
 from gateway.explain.set_up import Section, set_up
@@ -97,6 +100,7 @@ def _routes_to(settings: Settings, target: TargetSettings) -> tuple[RouteSetting
 
 def _publications(settings: Settings, route: Route, question: Question) -> Iterator[ExplainedCommand]:
     packet = f"PUBLISH, QoS {question.qos}" + (", RETAIN" if question.retain else "")
+    packet += "" if question.properties is None else ", MQTT 5"
     if route.target is None:
         yield embedded_publication(settings, question, packet)
         return
@@ -109,8 +113,11 @@ def _publications(settings: Settings, route: Route, question: Question) -> Itera
         user=question.user,
         sequence=_SEQUENCE,
         msg_id=_msg_id(question, Publish.verb),
+        properties=properties_pairs(question.properties),
+        expiry=expiry_of(question.properties),
     )
-    yield _explained(packet, route.target, message)
+    found = places(question.properties, Dialect(route.target.header))
+    yield _explained(packet, route.target, message, properties=tuple(found))
     if question.retain:
         empty = deletion(route, topic=question.topic, msg_id=_msg_id(question, DeletePublication.verb))
         yield _explained("PUBLISH, RETAIN, no payload", route.target, empty)
@@ -135,7 +142,9 @@ def _msg_id(question: Question, verb: str) -> bytes:
     return own_message_identifier(_NO_STORE, epoch=_EPOCH, client=question.client, verb=verb, sequence=_SEQUENCE)
 
 
-def _explained(packet: str, target: TargetSettings, message: TargetMessage) -> ExplainedCommand:
+def _explained(
+    packet: str, target: TargetSettings, message: TargetMessage, *, properties: tuple[PropertyPlace, ...] = ()
+) -> ExplainedCommand:
     return ExplainedCommand(
         packet=packet,
         verb=message.verb,
@@ -144,4 +153,5 @@ def _explained(packet: str, target: TargetSettings, message: TargetMessage) -> E
         queue=message.queue,
         descriptor=message.descriptor,
         header=message.header,
+        properties=properties,
     )

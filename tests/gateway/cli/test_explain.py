@@ -51,6 +51,21 @@ def test_json_has_the_header_as_text_and_as_hexadecimal(rfhbridge, configuration
     assert "DEFINE QLOCAL(PLANT.STREAM)" in found["mqsc"]["PLANT"]
 
 
+def test_properties_of_mqtt_5_are_shown_with_their_places(rfhbridge, configuration):
+    asked = ("--property", "user-property=unit=C", "--property", "message-expiry-interval=60")
+    lines = rfhbridge("explain", "plant/pump", "--config", configuration, *asked).text.splitlines()
+    assert "  MQMD Expiry           600 tenths of a second" in lines
+    assert "  message-expiry-interval in MQMD.Expiry: 600 tenths of a second" in lines
+    assert '  user-property           in pair rfhbUserProps: [["unit","C"]]' in lines
+    found = json.loads(rfhbridge("explain", "plant/pump", "--config", configuration, *asked, "--json").text)
+    assert found["commands"][0]["properties"][1] == {
+        "name": "user-property",
+        "place": "pair rfhbUserProps",
+        "value": '[["unit","C"]]',
+    }
+    assert found["commands"][1]["properties"] == []
+
+
 def test_the_whole_set_up_is_mqsc_alone(rfhbridge, configuration):
     ended = rfhbridge("explain", "--mqsc", "--config", configuration)
     assert ended.exit_code == 0
@@ -66,6 +81,7 @@ def test_the_whole_set_up_is_mqsc_alone(rfhbridge, configuration):
         (("",), "topic"),
         (("a/b", "--mqsc"), "leave out TOPIC"),
         (("a/b", "--qos", "3"), "less than or equal to 2"),
+        (("a/b", "--property", "colour=red"), "Invalid value for --property"),
     ],
 )
 def test_wrong_use_says_what_to_do(rfhbridge, arguments, problem):

@@ -1,0 +1,113 @@
+"""Properties of a PUBLISH of MQTT 5.0 as an operator writes them, and where each of them goes in MQ.
+
+Their names are those of mosquitto's clients. What the bridge does with them is its own (`carried_properties`,
+`message_expiry`); here is told of it. Source: MQTT 5.0 section 3.3.2.3.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final, NamedTuple
+
+from gateway.bridge.carried_properties import properties_pairs
+from gateway.bridge.carrier import FOLDER
+from gateway.bridge.message_expiry import expiry_of
+from gateway.mqtt import property_codec
+from gateway.mqtt.errors import PeerError, UsageError
+from gateway.mqtt.incoming import check_response_topic
+from gateway.mqtt.properties import PublishProperties, UserProperties
+from gateway.mqtt.wire import Fields
+from mappings.command import Dialect
+from mq_adapters.message import MQEI_UNLIMITED
+
+_USER_PROPERTY: Final = "user-property"
+_OF_ONE_CONNECTION: Final = frozenset({"topic-alias", "subscription-identifier"})
+
+
+class PropertyProblem(ValueError):
+    """A property is none that a PUBLISH may have; the text says which, and what to write."""
+
+
+class PropertyPlace(NamedTuple):
+    """A property by its name, where it stands in MQ, and what stands there."""
+
+    name: str
+    place: str
+    value: str
+
+
+#: Field of `PublishProperties`, and what its text is, by name; in the order in which they are carried.
+_FIELDS: Final[dict[str, tuple[str, Callable[[str], object]]]] = {
+    "message-expiry-interval": ("message_expiry_s", int),
+    "payload-format-indicator": ("payload_format_indicator", int),
+    "content-type": ("content_type", str),
+    "response-topic": ("response_topic", str),
+    "correlation-data": ("correlation_data", str.encode),
+    _USER_PROPERTY: ("user_properties", str),
+}
+
+
+def asked_properties(texts: Iterable[str]) -> PublishProperties | None:
+    """The properties in texts NAME=VALUE, None for no text; of user-property the value is NAME=VALUE once more."""
+    found: dict[str, Any] = {}
+    user_properties: list[tuple[str, str]] = []
+    for text in texts:
+        name, value = _halves(text, "NAME=VALUE, content-type=text/plain for example")
+        if name == _USER_PROPERTY:
+            user_properties.append(_halves(value, "user-property=NAME=VALUE, user-property=unit=bar for example"))
+            continue
+        field, read = _field(name)
+        if field in found:
+            raise PropertyProblem(f"{name} stands there twice; only user-property may")
+        try:
+            found[field] = read(value)
+        except ValueError:
+            raise PropertyProblem(f"{name} is a number, and {value!r} is none") from None
+    if user_properties:
+        found["user_properties"] = tuple(user_properties)
+    return _checked(PublishProperties(**found)) if found else None
+
+
+def places(properties: PublishProperties | None, dialect: Dialect) -> Iterator[PropertyPlace]:
+    """Where each property goes; a header of MQRFH2 has them in a folder, one of MQRFH as pairs."""
+    if properties is None:
+        return
+    if properties.message_expiry_s is not None:
+        expiry = expiry_of(properties)
+        text = "-1, for an MQLONG holds no more" if expiry == MQEI_UNLIMITED else f"{expiry} tenths of a second"
+        yield PropertyPlace("message-expiry-interval", "MQMD.Expiry", text)
+    names = (name for name, (field, _) in _FIELDS.items() if _is_carried(properties, field))
+    front = f"{FOLDER}." if dialect is Dialect.MQRFH2 else "pair "
+    for name, (place, value) in zip(names, properties_pairs(properties), strict=True):
+        yield PropertyPlace(name, front + place, value)
+
+
+def _is_carried(properties: PublishProperties, field: str) -> bool:
+    empty: tuple[UserProperties | None, ...] = (None, ())
+    return field != "message_expiry_s" and getattr(properties, field) not in empty
+
+
+def _halves(text: str, form: str) -> tuple[str, str]:
+    name, sign, value = text.partition("=")
+    if not sign:
+        raise PropertyProblem(f"{text!r} has no value: write {form}")
+    return name, value
+
+
+def _field(name: str) -> tuple[str, Callable[[str], object]]:
+    if name in _OF_ONE_CONNECTION:
+        raise PropertyProblem(f"{name} belongs to one connection and goes nowhere in MQ")
+    if name not in _FIELDS:
+        raise PropertyProblem(f"{name!r} is no property of a PUBLISH: they are {', '.join(_FIELDS)}")
+    return _FIELDS[name]
+
+
+def _checked(properties: PublishProperties) -> PublishProperties:
+    """What the gateway would read of them; a PUBLISH with others is refused."""
+    try:
+        encoded = property_codec.PUBLISH.encode(properties)
+        property_codec.PUBLISH.read(Fields(encoded, 0, len(encoded)))
+        check_response_topic(properties.response_topic)
+    except UsageError as error:
+        raise PropertyProblem(f"{error}") from None
+    except PeerError as error:
+        raise PropertyProblem(f"a PUBLISH with it would be refused: {error.reason}") from None
+    return properties
