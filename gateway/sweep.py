@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from gateway.bridge.routes import Routes
-from gateway.bridge.sessions import KnownSession, stored_registrations
+from gateway.bridge.session_rows import KnownSession, stored_registrations
 from gateway.bridge.shared_groups import stored_groups
 from gateway.bridge.target_messages import deregistration, own_message_identifier
 from gateway.channels.names import transmission_queue_name

@@ -1,56 +1,29 @@
-"""The sessions of the gateway: what a client's session is, and how it survives a restart.
+"""The sessions of the gateway: what a client's session is. How it survives a restart: session_rows.py.
 
-A session is a row of state (space SESSION, key: client identifier), written in the unit of work of whatever changed it:
-
-    msgpack [version, epoch, level, clean session, connected, will or nil, {topic filter: granted QoS}, user or nil,
-             {destination at a target: [generation of its queue manager, [patterns registered there]]},
-             expiry in seconds, when it expires, when its will is due,
-             {topic filter: [no local, retain as published, subscription identifier or 0]}]
-
-Both times are microseconds since 1970, 0: none is running. A will is topic, payload, QoS, RETAIN and nil or the list of
-its properties (`gateway.mqtt.properties.WillProperties`). A row of version 1 has no user, one before version 3 nothing
-registered at targets, and one before version 4 nothing of MQTT 5: a clean session ends with its connection
-(expiry 0), any other never (FFFFFFFF hex). `connected` and the will tell a
-restarted gateway which connections died with it. The CorrelId of a session's subscriptions is a tag and a hash of
-store, client and epoch, so that what is still under way for an ended session never reaches the client's next one.
 Source: MQTT 3.1.1 section 3.1.2.4; MQTT 5.0 section 3.1.2.11.2; IBM MQ, identity of a subscriber.
 """
 
-import hashlib
 from collections import deque
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any, Final, NamedTuple, Protocol, cast
-
-import ormsgpack
+from collections.abc import Iterator
+from typing import Final, NamedTuple, Protocol
 
 from gateway.access.rights import Access, Rights
+from gateway.bridge.session_rows import HeldPublish, SessionRow, StoredRegistrations, session_correl_id
 from gateway.mqtt.connection import Connection
 from gateway.mqtt.events import DisconnectReceived, Will
-from gateway.mqtt.properties import NEVER_EXPIRES_S, WillProperties
+from gateway.mqtt.properties import NEVER_EXPIRES_S
 from gateway.mqtt.reason_codes import ReasonCode
 from gateway.mqtt.session import Session
 from mappings.topics import Scheme, matches
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.unit_of_work import StateSpace, UnitOfWork
 
-_STATE_VERSION: Final = 4
-#: What rows of earlier versions lack in front of expiry and times: registrations at targets, before that the user too.
-_MISSING_FIELDS: Final[dict[int, list[Any]]] = {3: [], 2: [{}], 1: [None, {}]}
-#: Where in a row behind its version the clean session stands.
-_CLEAN_SESSION_FIELD: Final = 2
-#: Topic, payload, QoS and RETAIN of a will; behind them stand its properties, or nothing in an old row.
-_WILL_FIELDS: Final = 4
-_HELD_VERSION: Final = 3
-#: The versions before: without a level, before that without an expiry too.
-_EARLIER_HELD_VERSIONS: Final = (2, 1)
-_CORREL_ID_TAG: Final = b"RFHS"
 #: Entries of a session's topic cache before it is emptied.
 _GRANTED_CACHE_ENTRIES: Final = 1_000
 #: Longer topics, in characters, are matched anew each time: they would fill the memory.
 _LONGEST_KEPT_TOPIC: Final = 1_024
 #: SUBSCRIBEs that are remembered for the retained copies that they brought; older copies are all wanted.
-_RETAINED_MARKS: Final = 400
+_RETAINED_MARKS: Final = 1_000
 
 
 class Wishes(NamedTuple):
@@ -77,52 +50,7 @@ class SharedSubscription(NamedTuple):
     wishes: Wishes
 
 
-class HeldPublish(NamedTuple):
-    """A QoS 2 PUBLISH between PUBREC and PUBREL; state of the session in SESSION_INCOMING.
-
-    `expires_us`: microseconds since 1970, 0 for never. `level`: of the header, which from 5 on has properties.
-    """
-
-    exchange: int
-    topic: str
-    retain: bool
-    header: bytes
-    payload: bytes
-    expires_us: int = 0
-    level: int = 4
-
-    @property
-    def packet_bytes(self) -> int:
-        """Its length as a packet: properties may be longer than the payload."""
-        return len(self.header) + len(self.payload)
-
-    def pack(self) -> bytes:
-        return ormsgpack.packb([_HELD_VERSION, *self])
-
-    @classmethod
-    def unpack(cls, packed: bytes) -> "HeldPublish":
-        version, *fields = ormsgpack.unpackb(packed)
-        if version != _HELD_VERSION and version not in _EARLIER_HELD_VERSIONS:
-            raise ValueError(f"a held PUBLISH is stored in version {version}, this program reads {_HELD_VERSION}")
-        return cls(*fields)
-
-
 _NO_WISHES: Final = Wishes()
-
-#: By destination at a target: generation of its queue manager, and the patterns registered there.
-StoredRegistrations = dict[str, tuple[int, list[str]]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KnownSession:
-    """A session as its row says; `patterns`: by destination (`TARGET STREAM`), what is due there."""
-
-    client: str
-    correl_id: bytes
-    patterns: dict[str, tuple[str, ...]]
-    level: int = 0
-    is_connected: bool = False
-    user: str | None = None
 
 
 class Link(Protocol):
@@ -325,24 +253,21 @@ class ClientSession:
         self.rights.forget()
         self._forget_grants()
 
-    def pack(self) -> bytes:
-        clean_session = self.mqtt.clean_session
-        return ormsgpack.packb(
-            [
-                _STATE_VERSION,
-                self.epoch,
-                self.level,
-                clean_session,
-                self.connected,
-                _packed_will(self.will),
-                self.subscriptions,
-                self.user,
-                self._registrations(),
-                self.expiry_s,
-                self.expires_us,
-                self.will_due_us,
-                {topic_filter: list(wishes) for topic_filter, wishes in self.wishes.items()},
-            ]
+    def row(self) -> SessionRow:
+        """What the store is to have of it."""
+        return SessionRow(
+            epoch=self.epoch,
+            level=self.level,
+            clean_session=self.mqtt.clean_session,
+            connected=self.connected,
+            will=self.will,
+            subscriptions=self.subscriptions,
+            user=self.user,
+            registered=self._registrations(),
+            expiry_s=self.expiry_s,
+            expires_us=self.expires_us,
+            will_due_us=self.will_due_us,
+            wishes=self.wishes,
         )
 
     def _registrations(self) -> StoredRegistrations:
@@ -389,7 +314,7 @@ class Sessions:
             session.belong_to(user, self._access.rights_of(user, session.client))
 
     def save(self, unit: UnitOfWork, session: ClientSession) -> None:
-        unit.set_state(StateSpace.SESSION, session.client.encode(), session.pack())
+        unit.set_state(StateSpace.SESSION, session.client.encode(), session.row().pack())
 
     def end(self, unit: UnitOfWork, session: ClientSession) -> None:
         """Forgets a session and what it held for QoS 2, both ways."""
@@ -405,16 +330,16 @@ class Sessions:
     def load(self) -> None:
         """Every session as it was last committed."""
         for key, value in self._engine.states(StateSpace.SESSION):
-            epoch, level, clean_session, connected, will, subscriptions, user, registered, *ending = _unpack(value)
-            session = self._add(key.decode(), epoch, level=level, clean_session=clean_session)
-            session.connected = connected
+            row = SessionRow.unpack(value)
+            session = self._add(key.decode(), row.epoch, level=row.level, clean_session=row.clean_session)
+            session.connected = row.connected
             session.may_be_registered = True
-            session.will = _unpacked_will(will)
-            session.expiry_s, session.expires_us, session.will_due_us, wishes = ending
-            session.wishes.update((topic_filter, Wishes(*each)) for topic_filter, each in wishes.items())
-            session.subscriptions.update(subscriptions)
-            session.stored_registrations = registered
-            self.give(session, user)
+            session.will = row.will
+            session.expiry_s, session.expires_us, session.will_due_us = row.expiry_s, row.expires_us, row.will_due_us
+            session.wishes.update((topic_filter, Wishes._make(each)) for topic_filter, each in row.wishes.items())
+            session.subscriptions.update(row.subscriptions)
+            session.stored_registrations = row.registered
+            self.give(session, row.user)
 
     def by_epoch(self) -> dict[int, ClientSession]:
         return {session.epoch: session for session in self._by_client.values()}
@@ -433,57 +358,6 @@ class Sessions:
         return session
 
 
-def stored_registrations(rows: Iterable[tuple[bytes, bytes]], incarnation: bytes) -> Iterator[KnownSession]:
-    """What is to be registered at targets, by the rows of StateSpace.SESSION; `incarnation` is the store's."""
-    for key, row in rows:
-        client, fields = key.decode(), _unpack(row)
-        epoch, level, _, is_connected, _, _, user, registered, *_ = fields
-        yield KnownSession(
-            client=client,
-            correl_id=session_correl_id(incarnation, client, epoch),
-            patterns={destination: tuple(found) for destination, (_, found) in registered.items()},
-            level=level,
-            is_connected=is_connected,
-            user=user,
-        )
-
-
-def _unpack(row: bytes) -> list[Any]:
-    """The fields of a session's row behind its version."""
-    version, *fields = cast(list[Any], ormsgpack.unpackb(row))
-    if version == _STATE_VERSION:
-        return fields
-    missing = _MISSING_FIELDS.get(version)
-    if missing is None:
-        raise ValueError(f"a session is stored in version {version}, this program reads {_STATE_VERSION}")
-    expiry_s = 0 if fields[_CLEAN_SESSION_FIELD] else NEVER_EXPIRES_S
-    return [*fields, *missing, expiry_s, 0, 0, {}]
-
-
-def _packed_will(will: Will | None) -> list[Any] | None:
-    if will is None:
-        return None
-    return [*will[:-1], None if will.properties is None else list(will.properties)]
-
-
-def _unpacked_will(fields: list[Any] | None) -> Will | None:
-    if fields is None:
-        return None
-    topic, payload, qos, retain = fields[:_WILL_FIELDS]
-    packed: list[Any] | None = fields[_WILL_FIELDS] if len(fields) > _WILL_FIELDS else None
-    properties = None
-    if packed is not None:
-        user_properties = tuple((name, value) for name, value in packed[-1])
-        properties = WillProperties._make((*packed[:-1], user_properties))
-    return Will(topic, payload, qos, retain, properties)
-
-
 def flow_key(session: ClientSession, packet_identifier: int) -> bytes:
     """Key of a QoS flow's state: epoch (8 bytes, big-endian) and packet identifier (2)."""
     return session.epoch.to_bytes(8, "big") + packet_identifier.to_bytes(2, "big")
-
-
-def session_correl_id(incarnation: bytes, client: str, epoch: int) -> bytes:
-    """The CorrelId of a session's subscriptions: a tag, and a hash of store, client and session."""
-    digest = hashlib.sha256(b"\0".join((incarnation, client.encode(), epoch.to_bytes(8, "big")))).digest()
-    return _CORREL_ID_TAG + digest[:20]

@@ -17,15 +17,8 @@ from typing import Any, Final, cast
 
 import ormsgpack
 
-from gateway.bridge.sessions import (
-    ClientSession,
-    KnownSession,
-    Sessions,
-    SharedSubscription,
-    StoredRegistrations,
-    Wishes,
-    session_correl_id,
-)
+from gateway.bridge.session_rows import KnownSession, StoredRegistrations, session_correl_id
+from gateway.bridge.sessions import ClientSession, Sessions, SharedSubscription, Wishes
 from gateway.mqtt.topics import share_of
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.unit_of_work import StateSpace, UnitOfWork

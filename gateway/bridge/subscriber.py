@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Protocol
 
-from gateway.bridge.sessions import StoredRegistrations
+from gateway.bridge.session_rows import StoredRegistrations
 from mq_adapters.embedded.unit_of_work import UnitOfWork
 
 

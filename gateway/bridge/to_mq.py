@@ -23,7 +23,8 @@ from gateway.bridge.mq_refusals import ClosedTopics
 from gateway.bridge.origin import ORIGIN, RETAIN, own_origin
 from gateway.bridge.own_commands import OwnCommands, note_request
 from gateway.bridge.routes import Route, Routes
-from gateway.bridge.sessions import ClientSession, HeldPublish, Sessions, flow_key
+from gateway.bridge.session_rows import HeldPublish
+from gateway.bridge.sessions import ClientSession, Sessions, flow_key
 from gateway.bridge.target_messages import APPLICATION_NAME, user_identifier
 from gateway.bridge.to_target import ToTarget
 from gateway.channels.target import Target

@@ -3,7 +3,7 @@
 import ormsgpack
 
 from gateway.audit_trail.notes import NoteKind
-from gateway.bridge.sessions import HeldPublish
+from gateway.bridge.session_rows import HeldPublish
 from mq_adapters.message import MQEI_UNLIMITED
 from tests.gateway.bridge.conftest import DEFAULT_STREAM, NewWorld, World, written
 from tests.gateway.bridge.test_level_5_sessions import connect, pass_seconds

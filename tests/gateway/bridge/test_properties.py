@@ -10,7 +10,7 @@ from pathlib import Path
 import ormsgpack
 import pytest
 
-from gateway.bridge.sessions import HeldPublish
+from gateway.bridge.session_rows import HeldPublish
 from gateway.config.limits import MqttLimits
 from mappings.command import Dialect
 from mq_adapters.message import MQEI_UNLIMITED, Message, MessageDescriptor

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gateway.audit_trail.notes import NoteKind
-from gateway.bridge.sessions import stored_registrations
+from gateway.bridge.session_rows import stored_registrations
 from gateway.config import RouteSettings, TargetSettings
 from mappings.command import Dialect
 from mq_adapters.embedded.unit_of_work import StateSpace

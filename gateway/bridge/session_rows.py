@@ -1,0 +1,158 @@
+"""What the store has of sessions: a row for each, and one for each PUBLISH of QoS 2 that it holds.
+
+A session is a row of state (space SESSION, key: client identifier), written in the unit of work of whatever changed it:
+
+    msgpack [version, epoch, level, clean session, connected, will or nil, {topic filter: granted QoS}, user or nil,
+             {destination at a target: [generation of its queue manager, [patterns registered there]]},
+             expiry in seconds, when it expires, when its will is due,
+             {topic filter: [no local, retain as published, subscription identifier or 0]}]
+
+Both times are microseconds since 1970, 0: none is running. A will is topic, payload, QoS, RETAIN and nil or the list of
+its properties (`gateway.mqtt.properties.WillProperties`). A row of version 1 has no user, one before version 3 nothing
+registered at targets, and one before version 4 nothing of MQTT 5: a clean session ends with its connection
+(expiry 0), any other never (FFFFFFFF hex). `connected` and the will tell a restarted gateway which connections died
+with it. The CorrelId of a session's subscriptions is a tag and a hash of store, client and epoch, so that what is still
+under way for an ended session never reaches the client's next one.
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple, cast
+
+import ormsgpack
+
+from gateway.mqtt.events import Will
+from gateway.mqtt.properties import NEVER_EXPIRES_S, WillProperties
+
+_VERSION: Final = 4
+#: What rows of earlier versions lack in front of expiry and times: registrations at targets, before that the user too.
+_MISSING_FIELDS: Final[dict[int, list[Any]]] = {3: [], 2: [{}], 1: [None, {}]}
+#: Where in a row behind its version the clean session, the will and the wishes stand.
+_CLEAN_SESSION_FIELD: Final = 2
+_WILL_FIELD: Final = 4
+_WISHES_FIELD: Final = 11
+#: Topic, payload, QoS and RETAIN of a will; behind them stand its properties, or nothing in an old row.
+_WILL_FIELDS: Final = 4
+_HELD_VERSION: Final = 3
+#: The versions before: without a level, before that without an expiry too.
+_EARLIER_HELD_VERSIONS: Final = (2, 1)
+_CORREL_ID_TAG: Final = b"RFHS"
+
+#: By destination at a target: generation of its queue manager, and the patterns registered there.
+StoredRegistrations = dict[str, tuple[int, list[str]]]
+
+
+class SessionRow(NamedTuple):
+    """A session as its row says it; `wishes`: no local, retain as published and subscription identifier."""
+
+    epoch: int
+    level: int
+    clean_session: bool
+    connected: bool
+    will: Will | None
+    subscriptions: Mapping[str, int]
+    user: str | None
+    registered: StoredRegistrations
+    expiry_s: int
+    expires_us: int
+    will_due_us: int
+    wishes: Mapping[str, tuple[bool, bool, int]]
+
+    def pack(self) -> bytes:
+        fields: list[object] = list(self)
+        fields[_WILL_FIELD] = _packed_will(self.will)
+        fields[_WISHES_FIELD] = {topic_filter: list(each) for topic_filter, each in self.wishes.items()}
+        return ormsgpack.packb([_VERSION, *fields])
+
+    @classmethod
+    def unpack(cls, row: bytes) -> "SessionRow":
+        """Reads every version. ValueError for one that a later program has written."""
+        version, *fields = cast(list[Any], ormsgpack.unpackb(row))
+        if version != _VERSION:
+            missing = _MISSING_FIELDS.get(version)
+            if missing is None:
+                raise ValueError(f"a session is stored in version {version}, this program reads {_VERSION}")
+            fields += [*missing, 0 if fields[_CLEAN_SESSION_FIELD] else NEVER_EXPIRES_S, 0, 0, {}]
+        fields[_WILL_FIELD] = _unpacked_will(fields[_WILL_FIELD])
+        return cls._make(fields)
+
+
+class HeldPublish(NamedTuple):
+    """A QoS 2 PUBLISH between PUBREC and PUBREL; state of the session in SESSION_INCOMING.
+
+    `expires_us`: microseconds since 1970, 0 for never. `level`: of the header, which from 5 on has properties.
+    """
+
+    exchange: int
+    topic: str
+    retain: bool
+    header: bytes
+    payload: bytes
+    expires_us: int = 0
+    level: int = 4
+
+    @property
+    def packet_bytes(self) -> int:
+        """Its length as a packet: properties may be longer than the payload."""
+        return len(self.header) + len(self.payload)
+
+    def pack(self) -> bytes:
+        return ormsgpack.packb([_HELD_VERSION, *self])
+
+    @classmethod
+    def unpack(cls, packed: bytes) -> "HeldPublish":
+        version, *fields = ormsgpack.unpackb(packed)
+        if version != _HELD_VERSION and version not in _EARLIER_HELD_VERSIONS:
+            raise ValueError(f"a held PUBLISH is stored in version {version}, this program reads {_HELD_VERSION}")
+        return cls(*fields)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownSession:
+    """A session or a group as its row says; `patterns`: by destination (`TARGET STREAM`), what is due there."""
+
+    client: str
+    correl_id: bytes
+    patterns: dict[str, tuple[str, ...]]
+    level: int = 0
+    is_connected: bool = False
+    user: str | None = None
+
+
+def stored_registrations(rows: Iterable[tuple[bytes, bytes]], incarnation: bytes) -> Iterator[KnownSession]:
+    """What is to be registered at targets, by the rows of StateSpace.SESSION; `incarnation` is the store's."""
+    for key, row in rows:
+        client, session = key.decode(), SessionRow.unpack(row)
+        yield KnownSession(
+            client=client,
+            correl_id=session_correl_id(incarnation, client, session.epoch),
+            patterns={destination: tuple(found) for destination, (_, found) in session.registered.items()},
+            level=session.level,
+            is_connected=session.connected,
+            user=session.user,
+        )
+
+
+def session_correl_id(incarnation: bytes, client: str, epoch: int) -> bytes:
+    """The CorrelId of a session's subscriptions: a tag, and a hash of store, client and session."""
+    digest = hashlib.sha256(b"\0".join((incarnation, client.encode(), epoch.to_bytes(8, "big")))).digest()
+    return _CORREL_ID_TAG + digest[:20]
+
+
+def _packed_will(will: Will | None) -> list[Any] | None:
+    if will is None:
+        return None
+    return [*will[:-1], None if will.properties is None else list(will.properties)]
+
+
+def _unpacked_will(fields: list[Any] | None) -> Will | None:
+    if fields is None:
+        return None
+    topic, payload, qos, retain = fields[:_WILL_FIELDS]
+    packed: list[Any] | None = fields[_WILL_FIELDS] if len(fields) > _WILL_FIELDS else None
+    properties = None
+    if packed is not None:
+        user_properties = tuple((name, value) for name, value in packed[-1])
+        properties = WillProperties._make((*packed[:-1], user_properties))
+    return Will(topic, payload, qos, retain, properties)
