@@ -92,6 +92,23 @@ def test_what_waits_for_a_client_that_is_not_connected_is_counted(world: World) 
     assert (values["PENDING"], values["INDOUBTOUT"]) == (("0",), ("2",))
 
 
+def test_bytes_are_those_of_the_messages_that_are_counted(world: World) -> None:
+    """What is on its way to the client is no longer among what waits, be it counted or weighed."""
+    link = world.connect("self", flags="00")
+    world.receive(link, "82 06 0001 0001 'a' 02")
+    publisher = world.connect("tell")
+    world.receive(publisher, "32 06 0001 'a' 0001 'A'", "34 06 0001 'a' 0002 'B'", "62 02 0002")
+    values = shown(world, "self")
+    assert (values["PENDING"], values["PENDBYTE"], values["INDOUBTOUT"]) == (("0",), ("0",), ("2",))
+    world.lose(link)
+    world.receive(publisher, "32 07 0001 'a' 0003 'CC'")
+    values = shown(world, "self")
+    assert (values["PENDING"], values["INDOUBTOUT"]) == (("1",), ("2",))
+    size = int(values["PENDBYTE"][0])
+    world.receive(publisher, "32 07 0001 'a' 0003 'DD'")
+    assert shown(world, "self")["PENDBYTE"] == (str(2 * size),)
+
+
 def test_a_client_that_is_disconnected_is_told_98_keeps_its_session_and_its_will_waits_as_it_says(
     world: World,
 ) -> None:
