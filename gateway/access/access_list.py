@@ -43,7 +43,16 @@ def _as_tuple(value: object) -> object:
     return tuple(value) if isinstance(value, list) else (value,) if isinstance(value, str) else value
 
 
-_Names = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], BeforeValidator(_as_tuple)]
+def _checked_name(name: str) -> str:
+    """A rule that denies must not come to nothing by a * that stands for itself."""
+    if "*" in name[:-1]:
+        raise ValueError(f"{name!r} has a * before its end, where it stands for nothing; write it at the end alone")
+    return name
+
+
+_Names = Annotated[
+    tuple[Annotated[str, Field(min_length=1), AfterValidator(_checked_name)], ...], BeforeValidator(_as_tuple)
+]
 _Filters = Annotated[tuple[Annotated[str, AfterValidator(_checked_filter)], ...], BeforeValidator(_as_tuple)]
 
 

@@ -36,6 +36,8 @@ def test_the_example_of_readme_says_what_readme_says_of_it() -> None:
         ("[[rule]]\npublish = 'a'\nanonymous = true\nuser = 'b'\n", "rule.0: anonymous and user exclude each other"),
         ("[[rule]]\npublish = 'a'\nuser = []\n", "rule.0.user: "),
         ("[[rule]]\npublish = 'a'\nuser = ['']\n", "rule.0.user.0: "),
+        ("[[rule]]\ndeny_publish = 'a'\nuser = ['b', '*-ops']\n", "rule.0.user.1: '*-ops' has a * before its end"),
+        ("[[rule]]\npublish = 'a'\nclient = 'a**'\n", "rule.0.client.0: 'a**' has a * before its end"),
         ("[[rule]]\npublish = [1]\n", "rule.0.publish.0: "),
         ("[[rule]]\npublish = ['a', 'b/#/c']\n", "rule.0.publish.1: topic 'b/#/c' holds # before "),
         ("[[rule]]\ndeny_publish = '%c%u'\n", "rule.0.deny_publish.0: topic filter '%c%u': one level holds one"),
