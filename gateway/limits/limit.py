@@ -65,6 +65,7 @@ REASONS: Final = {
     Limit.QUEUED_AGE: (ReasonCode.QUOTA_EXCEEDED,),
     Limit.RETAINED_MESSAGES: (ReasonCode.QUOTA_EXCEEDED,),
     Limit.UNSENT_BYTES_IN_ALL: (ReasonCode.QUOTA_EXCEEDED,),
+    Limit.UNFINISHED_BYTES_IN_ALL: (ReasonCode.QUOTA_EXCEEDED,),
     Limit.SLOW_READER: (ReasonCode.QUOTA_EXCEEDED,),
 }
 
