@@ -3,7 +3,8 @@
 import asyncio
 import logging
 import time
-from typing import TYPE_CHECKING, Any, Final, cast
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from aiohttp import hdrs, web
 from aiohttp.http_exceptions import HttpProcessingError
@@ -33,17 +34,31 @@ _log = logging.getLogger(__name__)
 class _OneLine(logging.Filter):
     """A request that is no HTTP is its sender's fault: a line for it, without where in aiohttp that was found out."""
 
-    def __init__(self, log: SparingLog) -> None:
+    def __init__(self, log: SparingLog, listener: str) -> None:
         super().__init__()
         self._log = log
+        self._listener = listener
 
     def filter(self, record: logging.LogRecord) -> bool:
         error = record.exc_info[1] if record.exc_info else None
         if not isinstance(error, HttpProcessingError):
-            return True
+            return _log.isEnabledFor(record.levelno)
         peer = record.args[0] if isinstance(record.args, tuple) and record.args else "unknown"
-        self._log.tell(logging.WARNING, "request refused peer=%s reason=%s", peer, error.message.partition("\n")[0])
+        reason = error.message.partition("\n")[0]
+        self._log.tell(logging.WARNING, "request refused listener=%s peer=%s reason=%s", self._listener, peer, reason)
         return False
+
+
+class _Refusal(NamedTuple):
+    """Why a request is refused, for its sender; and for the log what was found instead of what is wanted."""
+
+    status: int
+    reason: str
+    found: str
+
+    def answer(self) -> web.Response:
+        headers = {hdrs.ALLOW: hdrs.METH_GET} if self.status == HTTPStatus.METHOD_NOT_ALLOWED else None
+        return web.Response(status=self.status, text=f"{self.reason}\n", headers=headers)
 
 
 class CountingHandler(RequestHandler):
@@ -71,7 +86,8 @@ class Upgrades:
         self._log = SparingLog(_log, listener.rules.name)
         http_log = logging.Logger(f"{__name__}.http")  # one of its own, for its own filter
         http_log.parent = _log
-        http_log.addFilter(_OneLine(self._log))
+        http_log.setLevel(logging.DEBUG)  # where aiohttp tells of what is no HTTP at all, MQTT or TLS for example
+        http_log.addFilter(_OneLine(self._log, listener.rules.name))
         self._http_log = http_log
         self._server = web.Server(self._answer)
         #: Since when each is on its way (seconds), and where it comes from by its PROXY header; the oldest first.
@@ -120,15 +136,10 @@ class Upgrades:
         _, proxied = self._on_their_way.pop(request.protocol, (0.0, None))
         refusal = self._refusal(request)
         if refusal is not None:
-            self._log.tell(
-                logging.INFO,
-                "request refused peer=%s status=%s reason=%s",
-                proxied or request.remote,
-                refusal.status,
-                refusal.reason,
-            )
-            refusal.force_close()
-            return refusal
+            self._tell_refused(request, proxied, refusal)
+            answer = refusal.answer()
+            answer.force_close()
+            return answer
         websocket = WebSocket(
             timeout=_CLOSE_TIMEOUT_S,
             autoclose=False,
@@ -139,6 +150,8 @@ class Upgrades:
         try:
             await websocket.prepare(request)
         except web.HTTPException as refused:
+            found = _Refusal(refused.status, (refused.text or refused.reason).strip(), "no such handshake")
+            self._tell_refused(request, proxied, found)
             refused.force_close()
             raise
         if request.transport is not None:
@@ -146,16 +159,27 @@ class Upgrades:
             await WebSocketLink(self._listener, websocket, request.transport, proxied, handler).serve()
         return websocket
 
-    def _refusal(self, request: web.BaseRequest) -> web.Response | None:
-        """The answer to a request that is refused."""
+    def _tell_refused(self, request: web.BaseRequest, proxied: Address | None, refusal: _Refusal) -> None:
+        self._log.tell(
+            logging.INFO,
+            "request refused listener=%s peer=%s status=%s reason=%s found=%s",
+            self._listener.rules.name,
+            proxied or request.remote,
+            refusal.status,
+            refusal.reason,
+            refusal.found,
+        )
+
+    def _refusal(self, request: web.BaseRequest) -> _Refusal | None:
+        """Why a request is refused, None where it is not."""
         if request.path != self._rules.path:
-            return web.Response(status=404, text=f"MQTT is at {self._rules.path}\n")
+            return _Refusal(404, f"MQTT is at {self._rules.path}", request.path)
         if request.method != hdrs.METH_GET:
-            return web.Response(status=405, text="a WebSocket begins with GET\n", headers={hdrs.ALLOW: "GET"})
+            return _Refusal(405, "a WebSocket begins with GET", request.method)
         origin = request.headers.get(hdrs.ORIGIN)
         if self._rules.origins and origin is not None and origin.lower() not in self._rules.origins:
-            return web.Response(status=403, text="pages of this origin may not connect\n")
-        offered = request.headers.get(hdrs.SEC_WEBSOCKET_PROTOCOL, "").split(",")
-        if not any(name.strip() in SUBPROTOCOLS for name in offered):
-            return web.Response(status=400, text="offer the subprotocol mqtt or mqttv3.1\n")
+            return _Refusal(403, "pages of this origin may not connect", origin)
+        offered = request.headers.get(hdrs.SEC_WEBSOCKET_PROTOCOL, "")
+        if not any(name.strip() in SUBPROTOCOLS for name in offered.split(",")):
+            return _Refusal(400, "offer the subprotocol mqtt or mqttv3.1", offered or "none")
         return None

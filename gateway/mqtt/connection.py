@@ -37,6 +37,8 @@ LONGEST_WAITING_BYTES = 1_048_576  # our choice: what may wait behind a CONNECT;
 UNLIMITED_ALIASES = 65_535  # the largest topic alias (MQTT 5.0 section 3.3.2.3.4)
 KEEP_ALIVE_FACTOR = 1.5  # MQTT-3.1.2-24
 
+#: What else strangers begin with, for the log; no CONNECT has flags (section 2.2.2).
+_OTHER_PROTOCOLS = {0x16: ", as TLS does, and this port has none", 0x47: ", as GET of HTTP does"}
 _NOTHING_MORE = ConnackProperties()
 _WRITERS = {number: PacketWriter(number) for number in LEVELS}
 
@@ -202,8 +204,11 @@ class Connection(PacketReceiver):
         if self._phase is Phase.AWAIT_ATTACH or position == len(data):
             return position
         first_byte = data[position]
-        if first_byte >> 4 != PacketType.CONNECT:
-            raise ProtocolViolation(f"the first packet is not CONNECT: it begins with {first_byte:02X} (MQTT-3.1.0-1)")
+        if first_byte >> 4 != PacketType.CONNECT or first_byte in _OTHER_PROTOCOLS:
+            guess = _OTHER_PROTOCOLS.get(first_byte, "")
+            raise ProtocolViolation(
+                f"the first packet is not CONNECT: it begins with {first_byte:02X}{guess} (MQTT-3.1.0-1)"
+            )
         return self._decode_one(data, position, events)
 
     def _keep(self, data: bytes, position: int) -> None:

@@ -97,6 +97,8 @@ def test_an_empty_client_identifier_gets_one_of_its_own(shared_gateway: Gateway,
         ("10 11 0004 'MQTT' 04 02 003C 0004 'co34' 00", "behind the last field"),
         ("30 07 0003 'a/b' 'hi'", "first packet is not CONNECT"),
         ("00 00", "first packet is not CONNECT"),
+        ("16 0301 0005 0102030405", "it begins with 16, as TLS does"),
+        ("'GET /mqtt HTTP/1.1' 0D 0A 0D 0A", "it begins with 47, as GET of HTTP does"),
     ],
 )
 def test_a_malformed_connect_is_closed_with_a_reason_in_the_log(

@@ -140,12 +140,16 @@ def test_the_path_is_the_one_that_is_configured(path: str) -> None:
 def test_a_request_that_is_no_websocket_of_mqtt_is_refused_without_a_stack(
     request_text: str, status: int, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.INFO)
+
     async def scenario(running: Running) -> None:
         answer = await _answer(running, request_text)
         assert answer.startswith((f"HTTP/1.1 {status} ", f"HTTP/1.0 {status} "))
         assert running.bridge.links == []
 
     run(scenario, WEBSOCKET)
+    (line,) = (record.getMessage() for record in caplog.records if "request refused" in record.getMessage())
+    assert line.startswith("request refused listener=tested peer=127.0.0.1 ")
     assert all(record.exc_info is None for record in caplog.records if record.levelno > logging.DEBUG)
     assert "Traceback" not in caplog.text
 
@@ -159,7 +163,9 @@ def test_a_request_that_is_no_websocket_of_mqtt_is_refused_without_a_stack(
         ("", 101),
     ],
 )
-def test_pages_of_other_origins_may_not_connect(origin: str, status: int) -> None:
+def test_pages_of_other_origins_may_not_connect(origin: str, status: int, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+
     async def scenario(running: Running) -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", running.port)
         more = OFFER + (f"Origin: {origin}\r\n" if origin else "")
@@ -169,6 +175,8 @@ def test_pages_of_other_origins_may_not_connect(origin: str, status: int) -> Non
         writer.close()
 
     run(scenario, {**WEBSOCKET, "origins": ["https://plant.example.com/"]})
+    told = "request refused listener=tested peer=127.0.0.1 status=403 reason=pages of this origin may not connect"
+    assert (f"{told} found={origin}" in caplog.text) is (status == 403)
 
 
 @pytest.mark.parametrize("beginning", ["", "GET /mqtt HTTP/1.1\r\nHost: loc"], ids=["nothing", "half a request"])
