@@ -9,11 +9,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
-from gateway.access.login import Admitted, Decision, Entrance, Login, Refusal, Refused
+from gateway.access.login import Login
 from gateway.bridge.counts import Counts
 from gateway.bridge.endings import Endings
 from gateway.bridge.holding_back import HeldBack
 from gateway.bridge.intake import Intake
+from gateway.bridge.openings import Openings
 from gateway.bridge.presences import Presences
 from gateway.bridge.quotas import Quotas
 from gateway.bridge.registrations import Registrations
@@ -29,8 +30,6 @@ from gateway.bridge.traffic import Traffic
 from gateway.bridge.turn import Confirmations, MqttLink, Turn
 from gateway.mqtt import packets
 from gateway.mqtt.events import (
-    ConnectReceived,
-    ConnectRefused,
     DeliveryAcknowledged,
     DeliveryCompleted,
     DeliveryReceived,
@@ -45,31 +44,19 @@ from gateway.mqtt.events import (
     UnsubscribeReceived,
     Violated,
 )
-from gateway.mqtt.properties import ConnackProperties
 from gateway.mqtt.reason_codes import ReasonCode
 from mq_adapters.embedded.engine import Engine
-from mq_adapters.embedded.unit_of_work import UnitOfWork
 
 _PUBREL: Final = b"\x62\x02"
 #: Turns of one link that may wait for their commit before its reading pauses.
 _MAXIMUM_OUTSTANDING: Final = 4
-#: What CONNACK says to a client that is not let in, in its level's words (`Connection.closing_packet`).
-_REFUSAL_CODES: Final = {
-    Refusal.WRONG_CREDENTIALS: ReasonCode.BAD_USER_NAME_OR_PASSWORD,
-    Refusal.NOT_ALLOWED: ReasonCode.NOT_AUTHORIZED,
-    Refusal.WRONG_IDENTIFIER: ReasonCode.CLIENT_IDENTIFIER_NOT_VALID,
-    Refusal.BUSY: ReasonCode.SERVER_BUSY,
-}
 #: How often publications for sessions that have ended, and registrations that are due, are looked for, microseconds.
 _SWEEP_US: Final = 60_000_000
 #: MQTT 3.1 has no SUBACK code for failure.
 _FIRST_LEVEL_WITH_FAILURE: Final = 4
-_FIRST_LEVEL_WITH_PROPERTIES: Final = 5
 
 #: Stands for the disk among the names of targets, which have no small letters.
 _DISK: Final = "disk"
-
-_OF_ANOTHER_USER: Final = Refused(refusal=Refusal.NOT_ALLOWED, reason="the session is another user's")
 
 #: Events that are carried out in a unit of their own: what came before them is submitted first.
 _APART: Final = frozenset({SubscribeReceived, UnsubscribeReceived, Part, DisconnectReceived, Violated})
@@ -85,6 +72,7 @@ class Bridge:
         sessions: Sessions,
         to_mq: ToMq,
         to_mqtt: ToMqtt,
+        intake: Intake,
         replies: Replies,
         registrations: Registrations,
         groups: SharedGroups,
@@ -105,12 +93,11 @@ class Bridge:
         self._groups = groups
         self._shared = shared
         self._subscriptions = subscriptions
-        self._login = login
         self.counts = counts
         self.traffic = traffic
         self._quotas = quotas
         self.admission = quotas.admission
-        self._intake = Intake(engine, to_mq, counts, quotas, traffic)
+        self._intake = intake
         self.held_back = HeldBack(self._carry_out)
         self._shares = Shares(call_soon, self._next_in_line_goes_on)
         self.presences = Presences()
@@ -122,6 +109,18 @@ class Bridge:
             registrations=registrations,
             shared=shared,
             replies=replies,
+        )
+        self._openings = Openings(
+            engine,
+            sessions=sessions,
+            login=login,
+            quotas=quotas,
+            presences=self.presences,
+            held_back=self.held_back,
+            endings=self.endings,
+            replies=replies,
+            goes_on=self._goes_on,
+            opened=self._opened,
         )
         self._confirmations = Confirmations()
         self._handlers: dict[type, Callable[[Turn, Event], None]] = {
@@ -167,7 +166,7 @@ class Bridge:
         self.traffic.packets_received += len(events)
         session = link.session
         if session is None:
-            self._before_session(link, events)
+            self._openings.receive(link, events)
             return
         if self.held_back and self.held_back.keep(link, events):
             return
@@ -221,7 +220,7 @@ class Bridge:
         """The connection of a link is gone, and no DISCONNECT came."""
         self.presences.end(link)
         session, link.session = link.session, None
-        if session is None or self.is_stopping or self._engine.failed is not None:
+        if session is None or not self._goes_on():
             return
         self.held_back.end(link, session)
         if session.link is link or session.pending_link is link:
@@ -281,94 +280,13 @@ class Bridge:
         for session in self.sessions:
             self._to_mqtt.deliver(session)
 
-    # -- CONNECT -------------------------------------------------------------------------------------------------------
+    # -- the beginning of a session ------------------------------------------------------------------------------------
 
-    def _before_session(self, link: MqttLink, events: list[Event]) -> None:
-        for event in events:
-            if isinstance(event, ConnectReceived):
-                if (reached := self.admission.greet(link)) is not None:
-                    link.close("", reached.reason_code)  # told in the log by number
-                    return
-                self._log_in(link, event)
-            elif isinstance(event, ConnectRefused):
-                link.send(event.answer)
-                link.close(event.reason)
-            elif isinstance(event, Violated):
-                self._quotas.violated(event.error)
-                link.close(str(event.error), event.error.reason_code)
+    def _goes_on(self) -> bool:
+        return not self.is_stopping and self._engine.failed is None
 
-    def _log_in(self, link: MqttLink, event: ConnectReceived) -> None:
-        """Nothing more is read until it is decided whether the client may connect."""
-        link.pause_reading()
-
-        def decided(decision: Decision) -> None:
-            if not link.is_open or self.is_stopping or self._engine.failed is not None:
-                return
-            if isinstance(decision, Admitted):
-                self.presences.begin(link, decision, self._engine.now_us())
-                self._connect(link, event, decision.user)
-            else:
-                self._refuse_connect(link, event.client_identifier, decision)
-
-        entrance = Entrance(certificate_user=link.certificate_user, allows_anonymous=link.rules.allows_anonymous)
-        self._login.decide(event, lambda: link.is_open, decided, entrance)
-
-    @staticmethod
-    def _refuse_connect(link: MqttLink, client: str, refused: Refused) -> None:
-        link.close(f"client {client!r} may not connect: {refused.reason}", _REFUSAL_CODES[refused.refusal])
-
-    def _connect(self, link: MqttLink, event: ConnectReceived, user: str | None) -> None:
-        now_us = self._engine.now_us()
-        client = event.client_identifier or self.sessions.unused_client()
-        existing = self.sessions.get(client)
-        if existing is not None and not self._login.may_have_session(user, existing.user):
-            self._refuse_connect(link, client, _OF_ANOTHER_USER)
-            return
-        expiry_s = event.session_expiry_s
-        if reached := self._quotas.of_connect(link, event, user, existing, expiry_s):
-            link.close(f"client {client!r} may not connect: {reached.text}", reached.reason_code)
-            return
-        unit = self._engine.begin()
-        if existing is not None:
-            existing = self._take_over(unit, existing, event.clean_session, now_us)
-        session = existing or self.sessions.create(client, level=event.level, clean_session=expiry_s == 0)
-        session.expire_after(expiry_s)
-        self.sessions.give(session, user)
-        session.level, session.will, session.connected = event.level, event.will, True
-        session.pending_link = link
-        link.session = session
-        self.sessions.save(unit, session)
-        self.endings.note(unit, session, "opened" if existing is None else "resumed", now_us)
-        session_present = existing is not None and event.level >= _FIRST_LEVEL_WITH_FAILURE
-        told = ConnackProperties()
-        if not event.client_identifier and event.level >= _FIRST_LEVEL_WITH_PROPERTIES:
-            told = told._replace(assigned_client_identifier=client)
-        self._engine.submit(unit, lambda done: self._accepted(done, link, session, session_present, told))
-
-    def _take_over(
-        self, unit: UnitOfWork, session: ClientSession, clean_session: bool, now_us: int
-    ) -> ClientSession | None:
-        """The client's session from before: its old link is closed; what remains of it, if anything."""
-        old = session.link or session.pending_link
-        if old is not None:
-            self.held_back.end(old, session)
-            old.close("the client connected again", ReasonCode.SESSION_TAKEN_OVER)
-        return self.endings.take_over(unit, session, clean_session, now_us)
-
-    def _accepted(
-        self, unit: UnitOfWork, link: MqttLink, session: ClientSession, session_present: bool, told: ConnackProperties
-    ) -> None:
+    def _opened(self, link: MqttLink, session: ClientSession, connack: bytes) -> None:
         """The session is on the disk: CONNACK, then what is unfinished, then what waits."""
-        self._refusals(unit)
-        if session.pending_link is not link or not link.is_open:
-            return
-        session.pending_link = None
-        session.link = link
-        link.connection.attach(session.mqtt)
-        connack = link.connection.connack(session_present, told)
-        if not connack:
-            link.close("the client takes no packet as long as CONNACK", ReasonCode.PACKET_TOO_LARGE)
-            return
         link.resume_reading()
         self._answer(link, connack)
         self.endings.listen(session)
@@ -427,7 +345,7 @@ class Bridge:
         carry_out(turn, part.event, part.whole)
 
     def _next_in_line_goes_on(self) -> bool:
-        return not self.is_stopping and self._engine.failed is None and self.held_back.first_goes_on(LINE)
+        return self._goes_on() and self.held_back.first_goes_on(LINE)
 
     def _ping(self, turn: Turn, _event: Event) -> None:
         self._answer(turn.link, packets.PINGRESP)
@@ -491,6 +409,3 @@ class Bridge:
             return
         self.traffic.answers += 1
         link.send(packet)
-
-    def _refusals(self, unit: UnitOfWork) -> None:
-        self._replies.refused.update(unit.answered)

@@ -9,32 +9,37 @@ when the last part is decided.
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
+from gateway.bridge.subscriptions import FAILURE
 from gateway.mqtt.events import Event, SubscribeReceived, UnsubscribeReceived
 
-#: Our choice: a millisecond or two with the broker's side; the largest request is 400 parts, as many as a session has
-#: marks.
-FILTERS_AT_ONCE: Final = 5
+#: Our choice: half a millisecond with the broker's side.
+FILTERS_AT_ONCE: Final = 2
 #: Stands for the line among the names of targets, which have no small letters.
 LINE: Final = "line"
+
+
+Request = SubscribeReceived | UnsubscribeReceived
 
 
 class Codes:
     """The return codes of a request in parts."""
 
-    def __init__(self, parts: int) -> None:
+    def __init__(self, parts: int, of_request: Callable[[bytes], bytes]) -> None:
+        """`of_request` makes the codes of the request of those of all parts."""
         self._codes: list[bytes | None] = [None] * parts
+        self._of_request = of_request
 
     def add(self, place: int, codes: bytes) -> bytes | None:
         """All codes when they are complete; else None."""
         self._codes[place] = codes
         known = [each for each in self._codes if each is not None]
-        return b"".join(known) if len(known) == len(self._codes) else None
+        return self._of_request(b"".join(known)) if len(known) == len(self._codes) else None
 
 
 class Part(NamedTuple):
     """Some filters of a SUBSCRIBE or UNSUBSCRIBE."""
 
-    event: SubscribeReceived | UnsubscribeReceived
+    event: Request
     place: int
     codes: Codes
 
@@ -48,7 +53,7 @@ Whole = Callable[[bytes], bytes | None]
 """The return codes of a part to those of its request; None while some are missing."""
 
 
-def as_they_are(codes: bytes) -> bytes | None:
+def as_they_are(codes: bytes) -> bytes:
     """The codes of a request in one part."""
     return codes
 
@@ -58,22 +63,41 @@ def in_parts(event: Asked) -> Iterator[Asked]:
     if not isinstance(event, SubscribeReceived | UnsubscribeReceived) or len(event.entries) <= FILTERS_AT_ONCE:
         yield event
         return
+    of_request: Callable[[bytes], bytes] = as_they_are
+    if isinstance(event, SubscribeReceived):
+        event, of_request = _without_repeated(event)
     starts = range(0, len(event.entries), FILTERS_AT_ONCE)
-    codes = Codes(len(starts))
+    codes = Codes(len(starts), of_request)
     for place, start in enumerate(starts):
-        share = slice(start, start + FILTERS_AT_ONCE)
-        if isinstance(event, SubscribeReceived):
-            yield Part(
-                event._replace(
-                    subscriptions=event.subscriptions[share], entries=event.entries[share], options=event.options[share]
-                ),
-                place,
-                codes,
-            )
-        else:
-            yield Part(
-                event._replace(topic_filters=event.topic_filters[share], entries=event.entries[share]), place, codes
-            )
+        yield Part(_some(event, slice(start, start + FILTERS_AT_ONCE)), place, codes)
+
+
+def _some(event: Request, share: slice) -> Request:
+    if isinstance(event, SubscribeReceived):
+        return event._replace(
+            subscriptions=event.subscriptions[share], entries=event.entries[share], options=event.options[share]
+        )
+    return event._replace(topic_filters=event.topic_filters[share], entries=event.entries[share])
+
+
+def _without_repeated(event: SubscribeReceived) -> tuple[SubscribeReceived, Callable[[bytes], bytes]]:
+    """The last of the entries of each filter is the one that counts: all of them would bring all retained again."""
+    last = {topic_filter: place for place, (topic_filter, _) in enumerate(event.subscriptions)}
+    if len(last) == len(event.subscriptions):
+        return event, as_they_are
+
+    def of_request(codes: bytes) -> bytes:
+        """A filter that is refused is so at each of its places; one that is granted has there what was asked there."""
+        code_of = dict(zip(last, codes, strict=True))
+        granted = ((code_of[topic_filter], qos) for topic_filter, qos in event.subscriptions)
+        return bytes(code if code >= FAILURE else qos for code, qos in granted)
+
+    once = event._replace(
+        subscriptions=tuple(event.subscriptions[place] for place in last.values()),
+        entries=tuple(event.entries[place] for place in last.values()),
+        options=tuple(event.options[place] for place in last.values()) if event.options else (),
+    )
+    return once, of_request
 
 
 class Shares:

@@ -1,7 +1,8 @@
 """TCP, and TLS on it: an asyncio.Protocol and no streams.
 
 The bytes of one read go to the bridge in one call, and what it answers goes out in one write. A long read goes there in
-pieces, and where these take long, some in each turn of the event loop: who sends what is dear to read holds up himself.
+pieces, and each turn of the event loop takes as many of them as its time allows: who sends what is dear to read gets
+shorter pieces, and holds up himself.
 """
 
 import asyncio
@@ -18,22 +19,26 @@ if TYPE_CHECKING:
 
 #: How long a client that is told why its connection ends may go on sending before it is cut off, seconds.
 _FAREWELL_S: Final = 0.5
-#: Our choice: uvloop reads up to 250 KB, and 16 KiB hold a window of a hundred usual messages.
-_PIECE_BYTES: Final = 16_384
-#: After so long it is the others' turn, seconds.
-_PATIENCE_S: Final = 0.001
+#: A piece is as long as the time of one turn allows: uvloop reads up to 250 KB, 16 KiB hold a window of a hundred usual
+#: messages, and 1 KiB holds 256 of the shortest packets that are answered.
+_LONGEST_PIECE_BYTES: Final = 16_384
+_FIRST_PIECE_BYTES: Final = 4_096
+_SHORTEST_PIECE_BYTES: Final = 1_024
+#: After so long it is the others' turn, seconds: what a quick disk takes for a commit.
+_PATIENCE_S: Final = 0.0004
 
 
 class TcpLink(NetworkLink, asyncio.Protocol):
     """One MQTT connection on TCP or TLS."""
 
-    __slots__ = ("_rest", "_transport")
+    __slots__ = ("_piece_bytes", "_rest", "_transport")
 
     def __init__(self, listener: "Listener", proxied: Address | None = None) -> None:
         super().__init__(listener, proxied)
         self._transport: asyncio.Transport | None = None
         #: Was read, and has not gone to the bridge; while there is some, a call of `_hand_on` is due.
         self._rest = b""
+        self._piece_bytes = _FIRST_PIECE_BYTES
 
     # -- asyncio.Protocol ----------------------------------------------------------------------------------------------
 
@@ -53,7 +58,7 @@ class TcpLink(NetworkLink, asyncio.Protocol):
         self.received_bytes += len(data)
         if self._rest:
             self._rest += data
-        elif len(data) <= _PIECE_BYTES:
+        elif len(data) <= _SHORTEST_PIECE_BYTES:
             self._listener.bridge.receive(self, data)
         else:
             self._rest = data
@@ -61,18 +66,30 @@ class TcpLink(NetworkLink, asyncio.Protocol):
 
     def _hand_on(self) -> None:
         """Piece by piece, until it has taken long; what is left then is handed on in the next turn of the loop."""
-        data, place, ends_s = self._rest, 0, time.monotonic() + _PATIENCE_S
+        data, place, began_s = self._rest, 0, time.perf_counter()
+        ends_s = began_s + _PATIENCE_S
         while place < len(data) and self.is_open:
-            self._listener.bridge.receive(self, data[place : place + _PIECE_BYTES])
-            place += _PIECE_BYTES
-            if time.monotonic() > ends_s:
+            piece = data[place : place + self._piece_bytes]
+            self._listener.bridge.receive(self, piece)
+            place += len(piece)
+            ended_s = time.perf_counter()
+            self._fit_pieces(len(piece), ended_s - began_s)
+            if ended_s > ends_s:
                 break
+            began_s = ended_s
         self._rest = self._rest[place:] if self.is_open else b""
         if self._rest:
             self._stop_reading()
             asyncio.get_running_loop().call_soon(self._hand_on)
         elif self.is_open:
             self._read_if_possible()
+
+    def _fit_pieces(self, length: int, took_s: float) -> None:
+        """The next pieces are half as long where one took too long, and twice as long where one was quick."""
+        if took_s > _PATIENCE_S:
+            self._piece_bytes = max(length // 2, _SHORTEST_PIECE_BYTES)
+        elif length == self._piece_bytes and took_s < _PATIENCE_S / 4:
+            self._piece_bytes = min(2 * length, _LONGEST_PIECE_BYTES)
 
     def connection_lost(self, exc: Exception | None) -> None:
         rest, self._rest = self._rest, b""

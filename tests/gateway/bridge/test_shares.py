@@ -40,6 +40,19 @@ def test_many_filters_have_one_suback_with_all_codes_in_their_order(world: World
     assert link.is_read()
 
 
+def test_a_filter_that_stands_in_several_parts_is_registered_once_and_has_a_code_at_each_place(world: World) -> None:
+    """Each registration would send everything that is retained again; the last QoS counts (MQTT-3.8.4-3)."""
+    link = world.connect("self")
+    entries = "0001 'a' 00 0001 'b' 01 0001 'c' 01 0001 'a' 02 0001 'd' 01 0001 'a' 01"
+    _send(world, link, written(f"82 1A 0007 {entries}"))
+    world.run()
+    assert link.taken() == written("90 08 0007 00 01 01 02 01 01")
+    assert world.registrations() == len("abcd")
+    session = world.bridge.sessions.get("self")
+    assert session is not None
+    assert session.subscriptions == dict.fromkeys("abcd", 1)
+
+
 def test_who_asks_for_much_is_not_read_until_all_is_asked_for(world: World) -> None:
     link = world.connect("self")
     _send(world, link, _subscribe(MANY))
