@@ -3,6 +3,7 @@
 The gateway's side of mq_adapters/embedded/mqsc_clients.py, and of `rfhbridge sessions show|disconnect|expire`.
 """
 
+import logging
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Final
@@ -19,6 +20,8 @@ from mq_adapters.embedded.mqsc_clients import CHANNEL_NAME
 from mq_adapters.embedded.mqsc_display import Shown
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.mqsc import quoted
+
+_log = logging.getLogger(__name__)
 
 _VERSIONS: Final = {3: "3.1", 4: "3.1.1", 5: "5"}
 _US: Final = 1_000_000
@@ -72,6 +75,7 @@ class ClientCommands:
             self._held_back.end(link, session)
             link.close("the operator has ended the session", ReasonCode.ADMINISTRATIVE_ACTION)
         self._endings.expire(session, self._engine.now_us())
+        _log.info("session ended by the operator client=%s", client)
 
     def shown(self, client: str, *, subscriptions: bool) -> Shown:
         session = self._sessions.get(client)

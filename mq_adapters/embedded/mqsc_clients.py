@@ -128,5 +128,6 @@ def _client(command: MqscCommand) -> str | None:
 
 def _not_found(clients: ClientControl | None, client: str | None) -> ChannelRefused:
     named = "" if client is None else f" '{client}'"
-    why = "no gateway runs, which alone knows them" if clients is None else "a running gateway has one for each session"
+    nobody = "no gateway runs here, and only a running one can be asked"
+    why = nobody if clients is None else "a running gateway has one for each session"
     return ChannelRefused(f"AMQ8420I: MQTT client{named} not found: {why}.")

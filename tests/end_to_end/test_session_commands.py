@@ -144,6 +144,7 @@ def test_an_expired_session_is_gone_with_what_waited_for_it(
     device.subscribe("plant/#", SubscribeOptions(qos=1))
     device.client.reconnect_delay_set(min_delay=60, max_delay=60)
     assert as_json(gateway, "expire", "pump-7") == {"client": "pump-7", "done": "expired"}
+    gateway.wait_for_log("session ended by the operator", client="pump-7")
     assert device.next() == "Administrative action"
     assert watcher.next() == "pump-7 has gone"
     gone = sessions(gateway, "show", "pump-7")
@@ -171,6 +172,8 @@ def test_without_a_gateway_there_is_nobody_to_ask(gateway: Gateway, device: Devi
     for command in ("show", "disconnect", "expire"):
         done = sessions(gateway, command, "pump-7")
         assert (done.returncode, done.stdout) == (1, "")
-        assert "MQTT client 'pump-7' not found: no gateway runs, which alone knows them" in done.stderr
+        assert (
+            "MQTT client 'pump-7' not found: no gateway runs here, and only a running one can be asked" in done.stderr
+        )
     (listed,) = as_json(gateway, "list")
     assert listed["client"] == "pump-7"

@@ -143,4 +143,4 @@ def test_a_queue_manager_without_a_gateway_has_no_clients(engine: Engine) -> Non
     for command in ("DISPLAY CHSTATUS(*) CHLTYPE(MQTT)", "PURGE CHANNEL(MQTT) CHLTYPE(MQTT) CLIENTID('pump')"):
         succeeded, (line,) = execute(engine, command)
         assert not succeeded
-        assert line.endswith("not found: no gateway runs, which alone knows them.")
+        assert line.endswith("not found: no gateway runs here, and only a running one can be asked.")
