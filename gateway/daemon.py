@@ -248,6 +248,7 @@ class Daemon:
             admission=Admission(settings.mqtt, Refusals()),
             retained=BrokerRetained(self._broker, settings.publish.stream, dialect),
             closed=BrokerClosedTopics(self._broker, settings.publish.stream, dialect),
+            subscriptions_to=self._broker.audience(settings.publish.stream, dialect).of,
             call_soon=call_soon,
         )
         bridge.load()

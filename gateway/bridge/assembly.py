@@ -3,10 +3,12 @@
 from collections.abc import Callable, Iterable
 
 from gateway.access.login import Login
+from gateway.bridge.audience import EmbeddedAudience, SubscriptionsTo
 from gateway.bridge.backlogs import Backlogs
 from gateway.bridge.bridge import Bridge
 from gateway.bridge.client_commands import ClientCommands
 from gateway.bridge.counts import Counts
+from gateway.bridge.intake import Intake
 from gateway.bridge.mq_refusals import ClosedTopics
 from gateway.bridge.own_commands import OwnCommands
 from gateway.bridge.publications import Publications
@@ -49,9 +51,13 @@ def build_bridge(
     admission: Admission,
     retained: RetainedStore = (),
     closed: ClosedTopics = (),
+    subscriptions_to: SubscriptionsTo | None = None,
     call_soon: Callable[[Callable[[], None]], object],
 ) -> Bridge:
-    """The bridge of a gateway; `Bridge.load` then takes up what the store has. `targets` are those of the routes."""
+    """The bridge of a gateway; `Bridge.load` then takes up what the store has. `targets` are those of the routes.
+
+    `subscriptions_to`: who is subscribed to a topic at the embedded broker; None where that is not known.
+    """
 
     groups = SharedGroups(engine, sessions)
 
@@ -80,6 +86,11 @@ def build_bridge(
     )
     to_target = ToTarget(engine, reached)
     to_mq = ToMq(engine, commands=commands, stream=stream, routes=routes, to_target=to_target, closed=closed)
+    audience = None
+    if subscriptions_to is not None:
+        audience = EmbeddedAudience(
+            subscriptions_to, routes=routes, sessions=sessions, groups=groups, subscriber_queue=subscriber_queue.name
+        )
     publications = Publications(own_name=engine.name, queue_name=subscriber_queue.name, routes=routes)
     replies = Replies(engine, reply_queue, stream_name=stream, counts=counts, routes=routes, targets=reached)
     requests = Requests(engine, commands=commands, to_target=to_target)
@@ -110,6 +121,7 @@ def build_bridge(
         sessions=sessions,
         to_mq=to_mq,
         to_mqtt=to_mqtt,
+        intake=Intake(engine, to_mq, counts, quotas, traffic, audience),
         replies=replies,
         registrations=registrations,
         groups=groups,

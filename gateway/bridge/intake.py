@@ -6,6 +6,7 @@ Before it the connection is closed: MQTT 3.1.1 has no negative acknowledgement, 
 
 from typing import Final
 
+from gateway.bridge.audience import Audience
 from gateway.bridge.counts import Counts
 from gateway.bridge.mq_refusals import refused_publication
 from gateway.bridge.quotas import Quotas
@@ -13,6 +14,7 @@ from gateway.bridge.to_mq import ToMq
 from gateway.bridge.traffic import Traffic
 from gateway.bridge.turn import Turn
 from gateway.limits.limit import LimitReached
+from gateway.mqtt import packets
 from gateway.mqtt.events import Event, PublishReceived, PublishRepeated, ReleaseReceived
 from gateway.mqtt.packets import PacketType
 from gateway.mqtt.reason_codes import ReasonCode
@@ -31,12 +33,22 @@ _DISK_IS_SHORT: Final = "the disk is short of space"
 class Intake:
     """Takes what clients publish, in the unit of work of their turn."""
 
-    def __init__(self, engine: Engine, to_mq: ToMq, counts: Counts, quotas: Quotas, traffic: Traffic) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        to_mq: ToMq,
+        counts: Counts,
+        quotas: Quotas,
+        traffic: Traffic,
+        audience: Audience | None = None,
+    ) -> None:
+        """`audience`: who listens at the embedded broker; None: nobody knows."""
         self._engine = engine
         self._to_mq = to_mq
         self._counts = counts
         self._quotas = quotas
         self._published = traffic.published
+        self._audience = audience
         self._fine_characters = quotas.fine_characters
         self._has_targets = to_mq.has_targets
         self._maximum_payload_bytes = to_mq.maximum_payload_bytes
@@ -89,10 +101,18 @@ class Intake:
             return
         self._published[qos] += 1
         if qos:
-            turn.acknowledgements.append(_PUBACK + event.packet_identifier.to_bytes(2, "big"))
-            turn.confirm(PacketType.PUBACK, session.incoming_exchange)
-            if session.level >= _FIRST_LEVEL_WITH_REFUSALS:
-                turn.answered.append(event.packet_identifier)
+            self._acknowledge(turn, event)
+
+    def _acknowledge(self, turn: Turn, event: PublishReceived) -> None:
+        """PUBACK, for after the commit; level 5 hears in it that nobody subscribes, where that is known."""
+        session, packet_identifier = turn.session, event.packet_identifier
+        puback = _PUBACK + packet_identifier.to_bytes(2, "big")
+        if session.level >= _FIRST_LEVEL_WITH_REFUSALS:
+            turn.answered.append(packet_identifier)
+            if self._audience is not None and self._audience.is_known_empty(event.topic):
+                puback = packets.puback(packet_identifier, ReasonCode.NO_MATCHING_SUBSCRIBERS)
+        turn.acknowledgements.append(puback)
+        turn.confirm(PacketType.PUBACK, session.incoming_exchange)
 
     def _over_limit(self, turn: Turn, event: PublishReceived, reached: LimitReached, now_us: int) -> None:
         """A topic that is too long is refused at every QoS; where there is no room, QoS 0 is dropped as elsewhere."""

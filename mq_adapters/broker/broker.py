@@ -13,6 +13,7 @@ from typing import Final
 from mappings.table import Dialect
 from mq_adapters.attributes import ObjectType
 from mq_adapters.broker.administration import Administration
+from mq_adapters.broker.audience import Audience
 from mq_adapters.broker.control import ControlQueue
 from mq_adapters.broker.dead_letters import DeadLetters
 from mq_adapters.broker.distributor import Distributor
@@ -144,6 +145,17 @@ class Broker:
         stream_name = self._spaces.stream_of_publication(None, queue_name, header)
         routing_topics = self._spaces.routing_topics(stream_name, (topic,))
         return bool(self._permissions.refused_topics(self._spaces.space(queue_name), routing_topics))
+
+    def audience(self, queue_name: str, header: Dialect) -> Audience:
+        """Who gets what a Publish that names no stream puts on an input queue."""
+        return Audience(
+            self._engine,
+            spaces=self._spaces,
+            registry=self._registry,
+            queue_name=queue_name,
+            point=self._rules.subscription_points.get(queue_name, ""),
+            header=header,
+        )
 
     def administration(self, *, is_audited: bool) -> Administration:
         """What commands may do; without an audit a new subscription is not sent what is retained."""

@@ -13,6 +13,7 @@ from gateway.access.login import Login
 from gateway.access.rights import Access
 from gateway.audit_trail.notes import BrokerNotes
 from gateway.bridge.assembly import build_bridge
+from gateway.bridge.audience import SubscriptionsTo
 from gateway.bridge.mq_refusals import BrokerClosedTopics, ClosedTopics
 from gateway.bridge.origin import exchange_of
 from gateway.bridge.quotas import BrokerRetained, RetainedStore
@@ -158,11 +159,13 @@ class World:
         reply_queue = self.engine.ensure(REPLY_QUEUE, "")
         retained: RetainedStore = ()
         closed: ClosedTopics = ()
+        subscriptions_to: SubscriptionsTo | None = None
         if has_broker:
             broker = Broker(self.engine, listener=BrokerNotes(lambda: self.now_us, exchange_of))
             broker.attach()
             retained = BrokerRetained(broker, DEFAULT_STREAM, dialect)
             closed = BrokerClosedTopics(broker, DEFAULT_STREAM, dialect)
+            subscriptions_to = broker.audience(DEFAULT_STREAM, dialect).of
         self.access = access = Access(publish=publish, subscribe=subscribe, access_list=access_list)
         self.sessions = Sessions(self.engine, maximum_in_flight=limits.maximum_in_flight, access=access)
         self.refusals = Refusals()
@@ -183,6 +186,7 @@ class World:
             admission=self.admission,
             retained=retained,
             closed=closed,
+            subscriptions_to=subscriptions_to,
             call_soon=self._calls.append,
         )
         self.bridge.load()

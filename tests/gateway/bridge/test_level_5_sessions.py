@@ -205,7 +205,7 @@ def test_a_publish_that_is_not_allowed_is_refused_and_the_connection_goes_on(new
     link = connect(world, "self")
     link.taken()
     world.receive(link, "32 09 0003 'b/c' 0001 00 'X'", "34 09 0003 'b/c' 0002 00 'X'", "32 09 0003 'a/b' 0003 00 'X'")
-    assert link.taken() == written("40 03 0001 87 50 03 0002 87 40 02 0003")
+    assert link.taken() == written("40 03 0001 87 50 03 0002 87 40 03 0003 10")
     assert link.is_open
 
 

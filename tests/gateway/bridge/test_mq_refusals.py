@@ -112,11 +112,11 @@ def test_at_level_5_what_topic_objects_close_is_refused_and_nothing_of_it_is_kep
     assert (link.taken(), link.is_open) == (written(refusal), True)
     assert shut.depth(DEAD_LETTERS) == 0
     shut.receive(link, publish(5, qos, "open/a"))
-    assert link.taken() == written("40 02 0001" if qos == 1 else "50 02 0001")
+    assert link.taken() == written("40 03 0001 10" if qos == 1 else "50 02 0001")
     command(shut, "ALTER TOPIC(SHUT) PUB(ENABLED)")
     other = enter(shut, 5)
     shut.receive(other, publish(5, 1))
-    assert other.taken()[:2] == written("40 02")
+    assert other.taken() == written("40 03 0001 10")
 
 
 @pytest.mark.parametrize("level", [3, 4])

@@ -243,7 +243,7 @@ def test_the_receive_maximum_is_announced_and_answered_publishes_make_room(world
     for number in range(1, 6):
         world.receive(link, f"32 07 0001 'a' {number:04X} 00 'x'", f"34 07 0001 'a' {number + 9:04X} 00 'x'")
         world.receive(link, f"62 02 {number + 9:04X}")
-        assert link.taken() == written(f"40 02 {number:04X} 50 02 {number + 9:04X} 70 02 {number + 9:04X}")
+        assert link.taken() == written(f"40 03 {number:04X} 10 50 02 {number + 9:04X} 70 02 {number + 9:04X}")
     assert link.is_open
 
 
@@ -286,7 +286,7 @@ def test_a_retained_message_too_many_is_refused(new_world: NewWorld, level: int,
     world = limited(new_world, maximum_retained_messages=2)
     link = connected(world, level)
     for topic in (b"a", b"b", b"a"):
-        assert publish(world, link, 0x33, topic) == written("40 02 0001")
+        assert publish(world, link, 0x33, topic) == written("40 02 0001" if level < 5 else "40 03 0001 10")
     answer = {0x33: "40 03 0001 97", 0x35: "50 03 0001 97"}[first_byte] if level == 5 else ""
     assert publish(world, link, first_byte, b"c") == written(answer)
     assert link.is_open == (level == 5)
