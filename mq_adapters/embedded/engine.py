@@ -14,27 +14,20 @@ The gateway's event loop drives it in the daemon; a command without a daemon dri
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 from mq_adapters.attributes import DEFAULT_DEAD_LETTER_QUEUE, Definition, ObjectType, Value
-from mq_adapters.embedded.expiries import Expiries
+from mq_adapters.embedded.available_messages import AvailableMessages
 from mq_adapters.embedded.group_commit import GroupCommit, Offload
-from mq_adapters.embedded.holdings import READ_AHEAD_MESSAGES, Holdings
+from mq_adapters.embedded.holdings import Holdings
 from mq_adapters.embedded.objects import Objects
 from mq_adapters.embedded.put_rules import FORMAT_BYTES, check_put, expiry_time, resolved_persistence
 from mq_adapters.embedded.queue import Queue, ServedHandler
 from mq_adapters.embedded.reporting import Reporter
 from mq_adapters.embedded.store import Store
 from mq_adapters.embedded.unit_of_work import Note, StateSpace, UnitOfWork
-from mq_adapters.message import (
-    MQCI_NONE,
-    MQMI_NONE,
-    MQPER_PERSISTENT,
-    Message,
-    MessageDescriptor,
-)
+from mq_adapters.message import MQPER_PERSISTENT, Message, MessageDescriptor
 from mq_adapters.reasons import QueueManagerError, ReasonCode, StoreError
 from mq_adapters.reports import MQFB_EXPIRATION, ReportOption
 
@@ -91,8 +84,6 @@ class Engine:
         self.objects = Objects(store, self._holdings, name=self.name, number=self.number)
         self._queues = self.objects.queues
         self.reporter = Reporter(self.objects, put=self.put, now_us=self._time_us)
-        self._taken: dict[int, Queue] = {}
-        self._expiries = Expiries()
         self._commits = GroupCommit(
             store,
             call_soon=call_soon,
@@ -103,6 +94,12 @@ class Engine:
             fail=self._fail,
         )
         self.commit_times = self._commits.times
+        self._available = AvailableMessages(
+            self._holdings,
+            identifier_prefix=store.identifier_prefix,
+            is_committing=self._commits.is_committing,
+            fail=self._fail,
+        )
         self._load(measured_queues)
 
     @classmethod
@@ -121,13 +118,7 @@ class Engine:
             self._queues[name].measure_lanes()
         counts = self._store.states(StateSpace.BACK_OUT_COUNT)
         self._holdings.load_back_outs({int.from_bytes(key, "big"): value[0] for key, value in counts})
-        for sequence, identifier, correl_id, msg_id, expires_us, priority, body_bytes in self._store.index():
-            queue = self._holdings.queue(identifier)
-            queue.add(correl_id or MQCI_NONE, queue.place(sequence, priority), body_bytes)
-            if msg_id is not None:
-                queue.add_name(msg_id, sequence)
-            if expires_us:
-                self._expiries.add(expires_us, sequence, queue)
+        self._available.load(self._store.index())
         for name, description in STANDARD_QUEUES.items():
             self.ensure(name, description)
 
@@ -202,49 +193,30 @@ class Engine:
 
         It is nobody else's until a unit of work removes it (`UnitOfWork.remove`) or `give_back` returns it.
         """
-        while True:
-            lane: bytes | None = None
-            if msg_id is not None:
-                sequence = self._take_named(queue, correl_id, msg_id)
-            else:
-                lane = queue.oldest() if correl_id is None else correl_id
-                sequence = 0 if lane is None else queue.take(lane)
-            if not sequence:
-                return None
-            message = self._hand_over(queue, sequence, lane)
-            if message is not None:
+        while (message := self._available.take(queue, correl_id, msg_id)) is not None:
+            if not message.expires_us or message.expires_us > self.now_us():
                 return message
+            self._expire(queue, message)
+        return None
 
     def take_number(self, queue: Queue, sequence: int) -> Message | None:
         """Takes the available message with that number off `queue`, or None; as `take`."""
-        message = self._available(queue, sequence)
-        if message is None:
-            return None
-        queue.discard(message.descriptor.correl_id, queue.place(sequence, message.descriptor.priority))
-        return self._hand_over(queue, sequence)
+        message = self._available.take_number(queue, sequence)
+        if message is None or not message.expires_us or message.expires_us > self.now_us():
+            return message
+        self._expire(queue, message)
+        return None
 
     def give_back(self, messages: Iterable[tuple[Queue, Message]], *, wake: bool = True) -> None:
         """Returns messages that were taken to their places and wakes who waits for them, unless that is the caller."""
-        returned: dict[tuple[Queue, bytes], list[int]] = {}
-        for queue, message in messages:
-            del self._taken[message.sequence]
-            place = queue.place(message.sequence, message.descriptor.priority)
-            returned.setdefault((queue, message.descriptor.correl_id), []).append(place)
-            if message.expires_us:
-                self._expiries.add(message.expires_us, message.sequence, queue)
-        for (queue, correl_id), numbers in returned.items():
-            queue.give_back(correl_id, numbers)
+        returned = self._available.give_back(messages)
         if wake:
-            self._notify(set(returned), [])
+            self._notify(returned, [])
 
     def browse(self, queue: Queue, correl_id: bytes | None = None, msg_id: bytes | None = None) -> Iterable[Message]:
         """The available messages that match when the iteration comes to them, oldest first."""
-        numbers = queue.numbers(correl_id) if msg_id is None else self._numbers_of(queue, msg_id)
         now_us = self.now_us()
-        for sequence in numbers:
-            message = self._available(queue, sequence)
-            if message is None or not message.matches(correl_id, msg_id):
-                continue
+        for message in self._available.browse(queue, correl_id, msg_id):
             if not message.expires_us or message.expires_us > now_us:
                 yield message
 
@@ -276,8 +248,11 @@ class Engine:
 
     def state(self, space: StateSpace, key: bytes) -> bytes | None:
         """One value of a space, as last committed; None where there is none."""
-        with self._stopping_on_failure():
+        try:
             return self._store.state(space, key)
+        except StoreError as error:  # a store that cannot be read is as bad as one that cannot be written
+            self._fail(error)
+            raise
 
     def each_state(self, space: StateSpace) -> Iterator[tuple[bytes, bytes]]:
         """The same as `states`, one after another: for values that are large together."""
@@ -307,19 +282,11 @@ class Engine:
 
     def tick(self) -> None:
         """Destroys what has expired, and writes notes that waited for a group to join; call several times a second."""
-        self._expire_due()
+        for queue, message in self._available.take_expired(self.now_us()):
+            self._expire(queue, message)
         if self._commits.has_later_notes and self.failed is None:
             self._commits.want_notes()
             self.submit(self.begin())
-
-    def _expire_due(self) -> None:
-        for sequence, queue in self._expiries.due(self.now_us()):
-            found = self._find(sequence)
-            if found is None or found[0] is not queue or sequence in self._taken:
-                continue
-            message = found[1]
-            queue.discard(message.descriptor.correl_id, queue.place(sequence, message.descriptor.priority))
-            self._expire(queue, message)
 
     def close(self) -> None:
         """Commits what waits, then closes the store. With commits in a thread, wait for `is_idle` first."""
@@ -366,10 +333,10 @@ class Engine:
         touched: set[tuple[Queue, bytes]] = set()
         for unit in group:
             for queue, message in unit.puts:
-                self._arrive(queue, message)
+                self._available.arrive(queue, message)
                 touched.add((queue, message.descriptor.correl_id))
             for queue, message in unit.removals:
-                self._forget(queue, message)
+                self._available.forget(queue, message)
         errors: list[Exception] = []
         for unit in group:
             # The call-back often holds the unit: a unit that held it too would wait for the garbage collector.
@@ -380,26 +347,6 @@ class Engine:
                 except Exception as error:  # a defect, told below; the other units of the group are committed too
                     errors.append(error)
         self._notify(touched, errors)
-
-    def _arrive(self, queue: Queue, message: Message) -> None:
-        sequence, descriptor = message.sequence, message.descriptor
-        place = sequence if queue.is_fifo else queue.place(sequence, descriptor.priority)
-        queue.add(descriptor.correl_id, place, len(message.body))
-        if descriptor.msg_id != MQMI_NONE:
-            queue.add_name(descriptor.msg_id, sequence)
-        if message.expires_us:
-            self._expiries.add(message.expires_us, sequence, queue)
-        self._holdings.add(queue, message)
-
-    def _forget(self, queue: Queue, message: Message) -> None:
-        sequence = message.sequence
-        queue.remove(message.descriptor.correl_id, len(message.body))
-        self._taken.pop(sequence, None)
-        if message.descriptor.msg_id != MQMI_NONE:
-            queue.drop_name(message.descriptor.msg_id, sequence)
-        self._holdings.remove(message)
-        if message.expires_us:
-            self._expiries.discard(sequence)
 
     def _notify(self, touched: set[tuple[Queue, bytes]], errors: list[Exception]) -> None:
         """Wakes who listens. The first error, of theirs or before, is raised when everybody has been called."""
@@ -422,71 +369,8 @@ class Engine:
         if self.failed is not None:
             raise self.failed
 
-    # -- inside: finding ----------------------------------------------------------------------------------------------
-
-    def _take_named(self, queue: Queue, correl_id: bytes | None, msg_id: bytes) -> int:
-        for sequence in self._numbers_of(queue, msg_id):
-            message = self._available(queue, sequence)
-            if message is not None and message.matches(correl_id, msg_id):
-                queue.discard(message.descriptor.correl_id, queue.place(sequence, message.descriptor.priority))
-                return sequence
-        return 0
-
-    def _numbers_of(self, queue: Queue, msg_id: bytes) -> list[int]:
-        """Where a message with that MsgId may be. A putter may have chosen a MsgId that this queue manager made."""
-        chosen = queue.named.get(msg_id, [])
-        made = int.from_bytes(msg_id[len(self._prefix) :], "big") if msg_id.startswith(self._prefix) else 0
-        return sorted({*chosen, made}) if 0 < made < self._next_sequence else list(chosen)
-
-    def _available(self, queue: Queue, sequence: int) -> Message | None:
-        """A committed message of that queue that nobody has taken."""
-        found = None if sequence in self._taken else self._find(sequence)
-        return found[1] if found is not None and found[0] is queue else None
-
-    def _hand_over(self, queue: Queue, sequence: int, lane: bytes | None = None) -> Message | None:
-        """A message that was just taken off its lane, whose next ones are read with it; None where it had expired."""
-        message = self._message(queue, sequence, lane)
-        if message.expires_us and message.expires_us <= self.now_us():
-            self._expire(queue, message)
-            return None
-        self._taken[sequence] = queue
-        return message
-
-    def _find(self, sequence: int) -> tuple[Queue, Message] | None:
-        """A committed message by its number, from memory or from the disk."""
-        found = self._holdings.in_memory(sequence)
-        if found is None and not self._commits.is_committing(sequence):
-            with self._stopping_on_failure():
-                found = self._holdings.on_disk(sequence)
-        return found
-
-    @contextmanager
-    def _stopping_on_failure(self) -> Iterator[None]:
-        """A store that cannot be read is as bad as one that cannot be written."""
-        try:
-            yield
-        except StoreError as error:
-            self._fail(error)
-            raise
-
-    def _message(self, queue: Queue, sequence: int, lane: bytes | None) -> Message:
-        found = self._holdings.in_memory(sequence)
-        if found is None:
-            upcoming = [] if lane is None else queue.upcoming(lane, READ_AHEAD_MESSAGES)
-            with self._stopping_on_failure():
-                found = self._holdings.read_ahead(sequence, upcoming)
-        if found is None:
-            error = StoreError(
-                f"read message {sequence}",
-                "it is in the index but not in the store",
-                "the file was changed by another program",
-            )
-            self._fail(error)
-            raise error
-        return found[1]
-
     def _expire(self, queue: Queue, message: Message) -> None:
-        self._taken[message.sequence] = queue
+        """Destroys a message that was taken, and had expired."""
         unit = self.begin()
         unit.remove(queue, message)
         if message.descriptor.report & ReportOption.EXPIRATION:

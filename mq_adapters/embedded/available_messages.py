@@ -1,0 +1,179 @@
+"""The messages that can be got: which are committed, where they stand on their queues, and which somebody has taken.
+
+A message becomes available when its commit is done (`arrive`). Whoever takes it has it alone, until a unit of work that
+removes it is committed (`forget`) or it is given back.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from mq_adapters.embedded.expiries import Expiries
+from mq_adapters.embedded.holdings import READ_AHEAD_MESSAGES, Holdings
+from mq_adapters.embedded.queue import Queue
+from mq_adapters.message import MQCI_NONE, MQMI_NONE, Message
+from mq_adapters.reasons import StoreError
+
+#: Sequence numbers are positive and fit SQLite's integers of 8 bytes.
+_HIGHEST_NUMBER: Final = (1 << 63) - 1
+
+#: Number, queue, CorrelId, chosen MsgId, expiry, priority and length of a message.
+IndexEntry = tuple[int, int, bytes | None, bytes | None, int, int, int]
+
+
+class AvailableMessages:
+    """Finds and takes messages of the embedded queue manager."""
+
+    def __init__(
+        self,
+        holdings: Holdings,
+        *,
+        identifier_prefix: bytes,
+        is_committing: Callable[[int], bool],
+        fail: Callable[[StoreError], None],
+    ) -> None:
+        """`is_committing`: whether a message may be on the disk already, and has not arrived; `fail` is told once."""
+        self._holdings = holdings
+        self._prefix = identifier_prefix
+        self._is_committing = is_committing
+        self._fail = fail
+        self._taken: dict[int, Queue] = {}
+        self._expiries = Expiries()
+
+    def load(self, index: Iterable[IndexEntry]) -> None:
+        """Takes up what the store has. StoreError where a message is on a queue that is not there."""
+        for sequence, identifier, correl_id, msg_id, expires_us, priority, body_bytes in index:
+            queue = self._holdings.queue(identifier)
+            queue.add(correl_id or MQCI_NONE, queue.place(sequence, priority), body_bytes)
+            if msg_id is not None:
+                queue.add_name(msg_id, sequence)
+            if expires_us:
+                self._expiries.add(expires_us, sequence, queue)
+
+    def arrive(self, queue: Queue, message: Message) -> None:
+        """A message was committed."""
+        sequence, descriptor = message.sequence, message.descriptor
+        place = sequence if queue.is_fifo else queue.place(sequence, descriptor.priority)
+        queue.add(descriptor.correl_id, place, len(message.body))
+        if descriptor.msg_id != MQMI_NONE:
+            queue.add_name(descriptor.msg_id, sequence)
+        if message.expires_us:
+            self._expiries.add(message.expires_us, sequence, queue)
+        self._holdings.add(queue, message)
+
+    def forget(self, queue: Queue, message: Message) -> None:
+        """A message was destroyed, which somebody had taken."""
+        sequence, descriptor = message.sequence, message.descriptor
+        queue.remove(descriptor.correl_id, len(message.body))
+        self._taken.pop(sequence, None)
+        if descriptor.msg_id != MQMI_NONE:
+            queue.drop_name(descriptor.msg_id, sequence)
+        self._holdings.remove(message)
+        if message.expires_us:
+            self._expiries.discard(sequence)
+
+    # -- taking --------------------------------------------------------------------------------------------------------
+
+    def take(self, queue: Queue, correl_id: bytes | None, msg_id: bytes | None) -> Message | None:
+        """Takes the oldest message that matches, be it expired, or None. The next ones of its lane are read with it."""
+        lane: bytes | None = None
+        if msg_id is not None:
+            sequence = self._take_named(queue, correl_id, msg_id)
+        else:
+            lane = queue.oldest() if correl_id is None else correl_id
+            sequence = 0 if lane is None else queue.take(lane)
+        if not sequence:
+            return None
+        found = self._holdings.in_memory(sequence)
+        message = self._read(queue, sequence, lane) if found is None else found[1]
+        self._taken[sequence] = queue
+        return message
+
+    def take_number(self, queue: Queue, sequence: int) -> Message | None:
+        """Takes the message with that number off `queue`, or None."""
+        message = self._of(queue, sequence)
+        if message is not None:
+            self._take_from_lane(queue, message)
+            self._taken[sequence] = queue
+        return message
+
+    def take_expired(self, now_us: int) -> Iterator[tuple[Queue, Message]]:
+        """Takes what has expired, one after another, unless somebody has it."""
+        for sequence, queue in self._expiries.due(now_us):
+            message = self.take_number(queue, sequence)
+            if message is not None:
+                yield queue, message
+
+    def give_back(self, messages: Iterable[tuple[Queue, Message]]) -> set[tuple[Queue, bytes]]:
+        """Returns messages to their places; the lanes in which they stand again."""
+        returned: dict[tuple[Queue, bytes], list[int]] = {}
+        for queue, message in messages:
+            del self._taken[message.sequence]
+            place = queue.place(message.sequence, message.descriptor.priority)
+            returned.setdefault((queue, message.descriptor.correl_id), []).append(place)
+            if message.expires_us:
+                self._expiries.add(message.expires_us, message.sequence, queue)
+        for (queue, correl_id), numbers in returned.items():
+            queue.give_back(correl_id, numbers)
+        return set(returned)
+
+    def browse(self, queue: Queue, correl_id: bytes | None, msg_id: bytes | None) -> Iterator[Message]:
+        """Those that match when the iteration comes to them, expired ones too, oldest first."""
+        for sequence in queue.numbers(correl_id) if msg_id is None else self._numbers_of(queue, msg_id):
+            message = self._of(queue, sequence)
+            if message is not None and message.matches(correl_id, msg_id):
+                yield message
+
+    # -- finding -------------------------------------------------------------------------------------------------------
+
+    def _take_named(self, queue: Queue, correl_id: bytes | None, msg_id: bytes) -> int:
+        for message in self.browse(queue, correl_id, msg_id):
+            self._take_from_lane(queue, message)
+            return message.sequence
+        return 0
+
+    @staticmethod
+    def _take_from_lane(queue: Queue, message: Message) -> None:
+        descriptor = message.descriptor
+        queue.discard(descriptor.correl_id, queue.place(message.sequence, descriptor.priority))
+
+    def _numbers_of(self, queue: Queue, msg_id: bytes) -> list[int]:
+        """Where a message with that MsgId may be. A putter may have chosen a MsgId that this queue manager made."""
+        chosen = queue.named.get(msg_id, [])
+        made = int.from_bytes(msg_id[len(self._prefix) :], "big") if msg_id.startswith(self._prefix) else 0
+        return sorted({*chosen, made}) if 0 < made <= _HIGHEST_NUMBER else list(chosen)
+
+    def _of(self, queue: Queue, sequence: int) -> Message | None:
+        """A committed message of that queue that nobody has taken."""
+        found = None if sequence in self._taken else self._find(sequence)
+        return found[1] if found is not None and found[0] is queue else None
+
+    def _find(self, sequence: int) -> tuple[Queue, Message] | None:
+        """A committed message by its number, from memory or from the disk."""
+        found = self._holdings.in_memory(sequence)
+        if found is None and not self._is_committing(sequence):
+            with self._stopping_on_failure():
+                found = self._holdings.on_disk(sequence)
+        return found
+
+    def _read(self, queue: Queue, sequence: int, lane: bytes | None) -> Message:
+        """A message from the disk that was just taken off its lane, whose next ones are read with it."""
+        upcoming = [] if lane is None else queue.upcoming(lane, READ_AHEAD_MESSAGES)
+        with self._stopping_on_failure():
+            found = self._holdings.read_ahead(sequence, upcoming)
+            if found is None:
+                raise StoreError(
+                    f"read message {sequence}",
+                    "it is in the index but not in the store",
+                    "the file was changed by another program",
+                )
+        return found[1]
+
+    @contextmanager
+    def _stopping_on_failure(self) -> Iterator[None]:
+        """A store that cannot be read is as bad as one that cannot be written."""
+        try:
+            yield
+        except StoreError as error:
+            self._fail(error)
+            raise
