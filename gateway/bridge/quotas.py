@@ -86,6 +86,7 @@ class Quotas:
         """Several times a second."""
         self._backlogs.tick(now_us)
         self._refusals.tick(now_us)
+        self.admission.strangers.tick()
 
     def of_publish(self, event: PublishReceived) -> LimitReached | None:
         """Why a PUBLISH is not taken, apart from what is held at QoS 2."""

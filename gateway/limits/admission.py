@@ -20,6 +20,7 @@ from gateway.config.limits import ConnectionLimits
 from gateway.limits.addresses import network_of
 from gateway.limits.limit import Limit, LimitReached, Refusals
 from gateway.limits.rates import TokenBuckets
+from gateway.limits.strangers import Strangers
 from gateway.mqtt.reason_codes import ReasonCode
 
 _CONNECTIONS: Final = LimitReached(
@@ -86,6 +87,7 @@ class Admission:
     ) -> None:
         self._limits = limits
         self.refusals = refusals
+        self.strangers = Strangers(now_s=now_s)
         self._now_s = now_s
         self._visits: dict[object, _Visit] = {}
         #: Without a CONNECT, who waits longest first.

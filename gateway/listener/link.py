@@ -169,9 +169,10 @@ class NetworkLink(ABC):
             self.send(farewell)
         self.is_open = False
         self.closed_s = time.monotonic()
-        client = self.session.client if self.session is not None else ""
-        if reason:
-            _log.warning("connection closed client=%s peer=%s reason=%s", client, self.peer, reason)
+        if reason and self.session is None:
+            self._listener.bridge.admission.strangers.tell(self.address, self.peer, reason)
+        elif reason and self.session is not None:
+            _log.warning("connection closed client=%s peer=%s reason=%s", self.session.client, self.peer, reason)
         self._end(reason, reason_code)
 
     def pause_reading(self) -> None:

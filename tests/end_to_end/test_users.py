@@ -14,6 +14,7 @@ import paho.mqtt.client as mqtt
 import pytest
 from paho.mqtt.enums import CallbackAPIVersion
 
+from gateway.limits.strangers import LINES_OF_ADDRESS
 from tests.end_to_end.conftest import Connect, StartGateway
 from tests.end_to_end.gateway_process import Gateway
 from tests.end_to_end.wire import WireClient
@@ -271,6 +272,9 @@ def test_a_storm_of_wrong_logins_holds_up_nobody_who_is_connected(guarded: Guard
     assert len(answers) == STORM
     assert statistics.median(stormy) < statistics.median(quiet) * 4 + 0.01, (quiet, stormy)
     assert max(stormy) < 1.0, "no answer waited for more than a quarter of the storm"
+    lines = [line for line in gateway.logged("connection closed") if "may not connect" in line["reason"]]
+    minutes = 1 + len({line["at"][:16] for line in lines})  # a minute may end between two of them
+    assert 0 < len(lines) <= LINES_OF_ADDRESS * minutes < STORM, "the log does not grow with the storm"
 
 
 def test_a_known_device_is_let_in_while_logins_wait_and_more_than_can_wait_are_told_so(

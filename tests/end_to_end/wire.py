@@ -26,13 +26,14 @@ def packet(written: str) -> bytes:
 class WireClient:
     """One TCP connection. Every wait has a deadline, every failure names its step and what had come instead."""
 
-    def __init__(self, port: int, name: str = "the client") -> None:
+    def __init__(self, port: int, name: str = "the client", *, source: str = "127.0.0.1") -> None:
+        """`source`: the address that it comes from, any of 127.0.0.0/8."""
         self.name = name
-        self._socket = socket.create_connection(("127.0.0.1", port), PATIENCE_S)
+        self._socket = socket.create_connection(("127.0.0.1", port), PATIENCE_S, (source, 0))
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._received = bytearray()
         #: This end of the connection as a pattern for the field `peer` of the log.
-        self.peer: Final = f"^127[.]0[.]0[.]1:{self._socket.getsockname()[1]}$"
+        self.peer: Final = f"^{re.escape(source)}:{self._socket.getsockname()[1]}$"
 
     def __enter__(self) -> Self:
         return self

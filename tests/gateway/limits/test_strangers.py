@@ -1,0 +1,85 @@
+"""Lines about connections that were not let in: enough to see what happens, and never as many as there are attempts."""
+
+import logging
+
+import pytest
+
+from gateway.limits.strangers import INTERVAL_S, LINES_IN_ALL, LINES_OF_ADDRESS, Strangers
+
+ATTEMPTS = 500
+
+
+class Clock:
+    """Seconds that pass when the test says so."""
+
+    def __init__(self) -> None:
+        self.now_s = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def strangers(clock: Clock, caplog: pytest.LogCaptureFixture) -> Strangers:
+    caplog.set_level(logging.INFO)
+    return Strangers(now_s=clock)
+
+
+def written(caplog: pytest.LogCaptureFixture) -> list[str]:
+    lines = [record.getMessage() for record in caplog.records]
+    caplog.clear()
+    return lines
+
+
+def test_one_address_has_some_lines_in_a_minute_and_then_a_number(
+    strangers: Strangers, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    for port in range(ATTEMPTS):
+        strangers.tell("192.0.2.7", f"192.0.2.7:{port}", "wrong")
+        strangers.tick()
+    line = "connection closed client= peer=192.0.2.7:{} reason=wrong"
+    assert written(caplog) == [line.format(port) for port in range(LINES_OF_ADDRESS)]
+    clock.now_s += INTERVAL_S
+    strangers.tick()
+    assert written(caplog) == [f"connections closed address=192.0.2.7 count={ATTEMPTS - LINES_OF_ADDRESS}"]
+    strangers.tell("192.0.2.7", "192.0.2.7:1", "wrong")
+    assert written(caplog) == [line.format(1)]
+    clock.now_s += INTERVAL_S
+    strangers.tick()
+    assert written(caplog) == [], "nothing was left out this time"
+
+
+def test_who_comes_often_takes_no_line_from_another_address(
+    strangers: Strangers, caplog: pytest.LogCaptureFixture
+) -> None:
+    for host in range(ATTEMPTS):
+        strangers.tell(f"2001:db8::{host:x}", f"[2001:db8::{host:x}]:1", "wrong")
+    assert len(written(caplog)) == LINES_OF_ADDRESS, "one /64 is one address"
+    strangers.tell("2001:db8:0:1::1", "[2001:db8:0:1::1]:1", "other")
+    assert written(caplog) == ["connection closed client= peer=[2001:db8:0:1::1]:1 reason=other"]
+
+
+def test_many_addresses_have_a_bounded_number_of_lines_together(
+    strangers: Strangers, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    attempts = 0
+    for network in range(6_000):
+        for port in range(1 + (network < 3)):
+            attempts += 1
+            strangers.tell(f"10.1.{network >> 8}.{network & 255}", f"10.1.0.0:{port}", "wrong")
+    assert len(written(caplog)) == LINES_IN_ALL
+    for _ in range(LINES_IN_ALL):
+        attempts += 1
+        strangers.tell("10.1.9.9", "10.1.9.9:1", "wrong")
+    clock.now_s += INTERVAL_S
+    strangers.tick()
+    numbers = written(caplog)
+    assert numbers[0] == f"connections closed address=10.1.9.9 count={LINES_IN_ALL + 1}"
+    assert numbers[-1].startswith("connections closed address=others count=")
+    assert len(numbers) <= 11
+    assert sum(int(line.rpartition("=")[2]) for line in numbers) == attempts - LINES_IN_ALL
