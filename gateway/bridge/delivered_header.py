@@ -60,11 +60,16 @@ def is_small_enough(
     writer = session.link.connection.writer
     if writer.takes(len(message.body) + _SLACK_BYTES):
         return True
+    return writer.takes(packet_bytes(session, publication, message, topic, now_us=now_us))
+
+
+def packet_bytes(session: ClientSession, publication: Publication, message: Message, topic: str, *, now_us: int) -> int:
+    """How long a PUBLISH of QoS 1 or 2 is without an alias."""
     _, properties = _given(session, publication, message, topic, now_us)
     payload_bytes = len(message.body) - publication.body_offset
     encoded = property_codec.PUBLISH.encode(properties)
     header = packets.publish_header(topic, payload_bytes, qos=1, packet_identifier=1, properties=encoded)
-    return writer.takes(len(header) + payload_bytes)
+    return len(header) + payload_bytes
 
 
 def _given(

@@ -2,18 +2,23 @@
 
 They wait in the lane of the group's CorrelId until a member can take one: it is connected, its window is open and it
 reads what it is sent. Who was sent something goes to the end of the queue, so members that can take one are served in
-turn, and a slow one gets less. While nobody is connected everything waits. What was sent to a member is its own until
-its session ends (MQTT-4.8.2-4): then what it did not acknowledge at QoS 1 goes back to the lane, at its old place,
-and what was on its way at QoS 2 goes to nobody else (MQTT-4.8.2-5), like all that a client refuses (MQTT-4.8.2-6).
+turn, and a slow one gets less. While nobody is connected everything waits. What is too large for all that can take
+one, and not for another, waits aside for that one (set_aside.py), and the rest goes on.
+
+What was sent to a member is its own until its session ends (MQTT-4.8.2-4): then what it did not acknowledge at QoS 1
+goes back to the lane, at its old place, and what was on its way at QoS 2 goes to nobody else (MQTT-4.8.2-5), like all
+that a client refuses (MQTT-4.8.2-6).
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
+from gateway.bridge.delivered_header import packet_bytes
 from gateway.bridge.publications import Publication
 from gateway.bridge.publish_packets import PublishPackets
 from gateway.bridge.sessions import ClientSession, Link
+from gateway.bridge.set_aside import SetAside
 from gateway.bridge.shared_groups import SharedGroup, SharedGroups
 from gateway.bridge.to_mqtt import MAXIMUM_TOPICS, ToMqtt, why_unwanted
 from mappings.topics import Scheme, matches
@@ -50,6 +55,7 @@ class SharedDeliveries:
         self._queue = queue
         self._to_mqtt = to_mqtt
         self._packets = packets
+        self._aside = SetAside(engine, queue)
         to_mqtt.on_room.append(self._has_room)
         to_mqtt.other_lanes.append(lambda correl_id: groups.of_correl_id(correl_id) is not None)
 
@@ -67,25 +73,36 @@ class SharedDeliveries:
 
         `member`: the only one that may take more than before, so that many members cost an acknowledgement nothing.
         """
-        if group.correl_id not in self._queue.lanes:
+        if group.correl_id not in self._queue.lanes and not self._aside.has_any(group):
             return
         asked = group.members if member is None else (member,)
-        ready = deque(each for each in asked if _is_ready(each) and each.rights.may_subscribe(group.topic_filter))
+        ready = deque(each for each in asked if _is_ready(each) and _may(each, group))
         unit = self._engine.begin()
         parcels: dict[ClientSession, _Parcel] = {}
+        waiting = self._waiting(group, ready)
+        is_more = True
         for _ in range(_BATCH_MESSAGES):
             while ready and not _is_ready(ready[0], parcels.get(ready[0])):
                 ready.popleft()
-            message = self._engine.take(self._queue, group.correl_id) if ready else None
+            message = next(waiting, None) if ready else None
             if message is None:
+                is_more = False
                 break
             self._hand_over(unit, group, message, ready, parcels)
-        if unit.removals or unit.states:
+        if unit.removals or unit.states or is_more:
             self._engine.submit(unit, lambda _unit: self._sent(group, parcels))
 
     def discard(self, group: SharedGroup) -> None:
         """The group has ended: what waits for it is destroyed little by little."""
+        self._aside.give_back(group)
         self._to_mqtt.drain_behind(group.correl_id, (group.client, group.epoch))
+
+    def _waiting(self, group: SharedGroup, ready: deque[ClientSession]) -> Iterator[Message]:
+        """What is aside for those that have room, then what is in the lane."""
+        if ready:
+            yield from self._aside.taken_up(group, ready)
+        while (message := self._engine.take(self._queue, group.correl_id)) is not None:
+            yield message
 
     def _has_room(self, session: ClientSession) -> None:
         """A member may take more than before."""
@@ -123,8 +140,9 @@ class SharedDeliveries:
             return
         member = next((each for each in ready if self._packets.fits(each, message, publication)), ready[0])
         if self._waits_for_another(group, member, message, publication):
-            self._engine.give_back([(self._queue, message)], wake=False)
-            ready.clear()
+            if not self._aside.add(group, message, self._packet_bytes(member, message, publication)):
+                self._engine.give_back([(self._queue, message)], wake=False)
+                ready.clear()
             return
         assert member.link is not None
         parcel = parcels.setdefault(member, _Parcel(member.link))
@@ -144,8 +162,17 @@ class SharedDeliveries:
         """Whether a message is too large for a member, and for one that is there and has no room just now it is not."""
         if self._packets.fits(member, message, publication):
             return False
-        there = (each for each in group.members if each.link is not None)
+        there = (each for each in group.members if each.link is not None and _may(each, group))
         return any(self._packets.fits(each, message, publication) for each in there)
+
+    def _packet_bytes(self, member: ClientSession, message: Message, publication: Publication) -> int:
+        longest = max(publication.topics, key=len)
+        return packet_bytes(member, publication, message, longest, now_us=self._engine.now_us())
+
+
+def _may(member: ClientSession, group: SharedGroup) -> bool:
+    """Whether the access list still allows a member what the group shares."""
+    return member.rights.may_subscribe(group.topic_filter)
 
 
 def _is_ready(member: ClientSession, parcel: _Parcel | None = None) -> bool:

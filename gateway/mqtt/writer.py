@@ -38,6 +38,11 @@ class PacketWriter:
         self._explains = request_problem_information
         self._aliases = OutgoingAliases(topic_alias_maximum) if topic_alias_maximum else None
 
+    @property
+    def maximum_bytes(self) -> int:
+        """The longest packet that the client takes."""
+        return self._maximum_bytes
+
     def takes(self, packet_bytes: int) -> bool:
         """Whether the client takes a packet of that length."""
         return packet_bytes <= self._maximum_bytes

@@ -382,6 +382,22 @@ def test_a_member_that_may_no_more_is_passed_over(new_world: NewWorld) -> None:
     assert (payloads(one), payloads(two)) == ("", "AB")
 
 
+def test_a_permission_that_is_given_again_brings_what_waits_at_once(new_world: NewWorld) -> None:
+    rules = '[[rule]]\npublish = "#"\nsubscribe = "#"\n'
+    allowed, denied = (AccessList.parse(rules + each, "rules") for each in ("", '[[rule]]\ndeny_subscribe = "a/b"\n'))
+    world = new_world(access_list=allowed)
+    small, large = member(world, "smal", properties=KEPT + "27 00000014"), member(world, "larg")
+    world.access.access_list = denied
+    world.bridge.access_changed()
+    publish(world, "A")
+    world.put(mqrfh2("a/b") + b"0123456789B")
+    assert (small.taken(), large.taken()) == (b"", b"")
+    world.access.access_list = allowed
+    world.bridge.access_changed()
+    world.run()
+    assert (payloads(small), large.taken()[-11:]) == ("A", b"0123456789B")
+
+
 def test_shared_subscriptions_count_among_those_of_a_session(world: World) -> None:
     link = member(world, "one1")
     world.receive(link, "82 0F 0002 00 0001 'a' 00 0001 'b' 00 0001 'c' 00")
