@@ -185,6 +185,7 @@ class Daemon:
             bridge,
             self._broker,
             listeners,
+            login=self._door.login,
             subscriber_queue=engine.queue(self._settings.subscribe.queue),
             targets=self._channels.targets.values(),
         )

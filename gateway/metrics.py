@@ -20,6 +20,7 @@ from prometheus_client.metrics_core import (
 )
 from prometheus_client.registry import Collector
 
+from gateway.access.login import Login, Refusal
 from gateway.bridge.bridge import Bridge
 from gateway.channels.target import Target
 from gateway.limits.limit import REASONS
@@ -46,6 +47,7 @@ class GatewayCollector(Collector):
         broker: Broker,
         listeners: Listeners,
         *,
+        login: Login,
         subscriber_queue: Queue,
         targets: Iterable[Target],
     ) -> None:
@@ -53,6 +55,7 @@ class GatewayCollector(Collector):
         self._bridge = bridge
         self._broker = broker
         self._listeners = listeners
+        self._login = login
         self._subscriber_queue = subscriber_queue
         self._targets = tuple(targets)
 
@@ -61,6 +64,7 @@ class GatewayCollector(Collector):
         yield from self._connections()
         yield from self._packets()
         yield from self._refused()
+        yield from self._logins()
         yield from self._sessions()
         yield from self._queues()
         yield from self._audit()
@@ -103,6 +107,12 @@ class GatewayCollector(Collector):
         yield _counters("refusals", "What a limit refused, by limit and reason told", ("limit", "reason"), refused)
         reasons = (((reason,), count) for reason, count in self._bridge.counts.totals.items())
         yield _counters("not_carried_on", "Messages that were not carried on, by the reason", ("reason",), reasons)
+
+    def _logins(self) -> Iterator[Metric]:
+        totals = self._login.refusals
+        refused = (((refusal.name.lower(),), totals[refusal]) for refusal in Refusal)
+        yield _counters("logins_refused", "CONNECTs that access did not let in, by the reason", ("reason",), refused)
+        yield _gauge("logins_waiting", "Passwords that wait for their check", self._login.waiting)
 
     # -- sessions and queues -------------------------------------------------------------------------------------------
 

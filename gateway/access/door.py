@@ -59,13 +59,14 @@ class Door:
                 for file in settings.token.key_files:
                     _tell_mode("key file", Path(file))
         self.access = Access(publish=settings.publish, subscribe=settings.subscribe, access_list=access_list)
+        waiting = settings.maximum_waiting_logins
         self.login = Login(
             users,
             tokens=self._tokens,
             allows_anonymous=settings.allows_anonymous,
             binds_client_identifier=settings.bind_client_identifier,
             has_certificate_users=has_certificate_users,
-            threads=HashingThreads() if users is not None else None,
+            threads=HashingThreads(maximum_waiting=waiting) if users is not None else None,
         )
         self._reloading = Reloading(files)
 

@@ -16,8 +16,6 @@ _log = logging.getLogger(__name__)
 
 #: More would only compete for memory: each check takes what its hash asks for, ours 19 MiB.
 MAXIMUM_THREADS: Final = 4
-#: Checks under way and waiting: what one thread does in about six seconds, below the time that a CONNECT has.
-MAXIMUM_WAITING: Final = 256
 #: Nice value of the threads (Linux has one for each thread): whoever logs in waits, and nobody who publishes.
 _NICE: Final = 10
 
@@ -25,7 +23,8 @@ _NICE: Final = 10
 class HashingThreads:
     """Runs checks in threads, in the order of arrival; made and used on the event loop."""
 
-    def __init__(self, *, threads: int | None = None, maximum_waiting: int = MAXIMUM_WAITING) -> None:
+    def __init__(self, *, maximum_waiting: int, threads: int | None = None) -> None:
+        """`maximum_waiting`: checks under way and waiting."""
         cores = len(os.sched_getaffinity(0))
         self._executor = ThreadPoolExecutor(
             max_workers=threads or max(1, min(MAXIMUM_THREADS, cores - 1)),
@@ -33,16 +32,17 @@ class HashingThreads:
             initializer=_step_back,
         )
         self._maximum_waiting = maximum_waiting
-        self._waiting = 0
+        #: Checks that are under way or wait.
+        self.unfinished = 0
 
     def submit(self, check: Callable[[], bool], done: Callable[[bool | None], None]) -> bool:
         """`done` follows on the event loop, with None where the check was not possible (no memory for it).
 
         False, and nothing follows, where too many wait already.
         """
-        if self._waiting >= self._maximum_waiting:
+        if self.unfinished >= self._maximum_waiting:
             return False
-        self._waiting += 1
+        self.unfinished += 1
         loop = asyncio.get_running_loop()
 
         def finished(future: "Future[bool]") -> None:
@@ -57,7 +57,7 @@ class HashingThreads:
         self._executor.shutdown(wait=False, cancel_futures=True)
 
     def _finish(self, future: "Future[bool]", done: Callable[[bool | None], None]) -> None:
-        self._waiting -= 1
+        self.unfinished -= 1
         if future.cancelled():
             return
         error = future.exception()

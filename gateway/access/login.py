@@ -9,6 +9,7 @@ tokens. A certificate was checked by TLS, before the CONNECT came.
 import hashlib
 import hmac
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -101,6 +102,8 @@ class Login:
         self._binds_client_identifier = binds_client_identifier
         self._has_certificate_users = has_certificate_users
         self._threads = threads
+        #: How many were not let in, by the reason.
+        self.refusals: Counter[Refusal] = Counter()
         self._key = os.urandom(32)
         #: Keyed digest of the password that was right last, by user.
         self._remembered: dict[str, bytes] = {}
@@ -116,21 +119,28 @@ class Login:
 
         A check that has not begun when `is_wanted` (asked in the thread) is false is left out, and the login refused.
         """
-        if entrance.certificate_user:
-            decided(self._certified(entrance.certificate_user, connect))
-        elif self.tokens is not None and connect.password is not None and looks_like_token(connect.password):
-            decided(self._vouched_for(self.tokens, connect.password, connect))
-        elif connect.user_name is None or (self.users is None and self.tokens is None):
-            decided(self._unnamed(connect, entrance))
-        elif self.users is None:
-            decided(Refused(refusal=Refusal.WRONG_CREDENTIALS, reason="a token is required"))
-        else:
-            self._check(self.users, connect.user_name, connect, is_wanted, decided)
+
+        def counted(decision: Decision) -> None:
+            if isinstance(decision, Refused) and is_wanted():
+                self.refusals[decision.refusal] += 1
+            decided(decision)
+
+        self._decide(connect, is_wanted, counted, entrance)
+
+    @property
+    def waiting(self) -> int:
+        """Passwords that wait for their check, or are being checked."""
+        return 0 if self._threads is None else self._threads.unfinished
 
     def may_have_session(self, user: str | None, owner: str | None) -> bool:
-        """Whether a user may take over the session of an owner; one that was made by nobody is free to all."""
+        """Whether a user may take over the session of an owner; one that was made by nobody is free to all.
+
+        A no is counted: the client is not let in.
+        """
         knows_users = self.users is not None or self.tokens is not None or self._has_certificate_users
-        return not knows_users or owner is None or owner == user
+        may_have = not knows_users or owner is None or owner == user
+        self.refusals[Refusal.NOT_ALLOWED] += not may_have
+        return may_have
 
     def replace(self, users: Users, changed: Iterable[str]) -> None:
         """Another state of the password file holds from now on; `changed`: whose line is not the same any more."""
@@ -142,6 +152,25 @@ class Login:
         """Gives up what is being checked."""
         if self._threads is not None:
             self._threads.close()
+
+    def _decide(
+        self,
+        connect: ConnectReceived,
+        is_wanted: Callable[[], bool],
+        decided: Callable[[Decision], None],
+        entrance: Entrance,
+    ) -> None:
+        """Certificate before token before password file."""
+        if entrance.certificate_user:
+            decided(self._certified(entrance.certificate_user, connect))
+        elif self.tokens is not None and connect.password is not None and looks_like_token(connect.password):
+            decided(self._vouched_for(self.tokens, connect.password, connect))
+        elif connect.user_name is None or (self.users is None and self.tokens is None):
+            decided(self._unnamed(connect, entrance))
+        elif self.users is None:
+            decided(Refused(refusal=Refusal.WRONG_CREDENTIALS, reason="a token is required"))
+        else:
+            self._check(self.users, connect.user_name, connect, is_wanted, decided)
 
     def _unnamed(self, connect: ConnectReceived, entrance: Entrance) -> Decision:
         """A client that nothing tells from others: it says no name, or nobody here knows names."""

@@ -106,6 +106,12 @@ class AccessSettings(Table):
     bind_client_identifier: bool = Field(
         default=False, description="whether client identifiers are the user name, alone or with ':' and more behind it"
     )
+    maximum_waiting_logins: int = Field(
+        default=256,
+        ge=1,
+        description="passwords that may wait for their check, some 40 a second and core; past it CONNECT is answered"
+        " that the server is busy",
+    )
     access_file: str = Field(
         default="", description="file of rules, which client may publish and subscribe what; without it all may"
     )

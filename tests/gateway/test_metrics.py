@@ -7,6 +7,7 @@ from typing import cast
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from gateway.access.login import Login, Refusal
 from gateway.audit_trail.notes import BrokerNotes
 from gateway.bridge.origin import exchange_of
 from gateway.config import TargetSettings
@@ -39,7 +40,7 @@ def world(data_folder: Path) -> Iterator[World]:
     made.close()
 
 
-def _values(world: World) -> dict[str, float]:
+def _values(world: World, login: Login | None = None) -> dict[str, float]:
     """What a scrape of a gateway without listeners says, by the line as it is written."""
     broker = Broker(world.engine, listener=BrokerNotes(lambda: world.now_us, exchange_of))
     queue: Queue = world.engine.queue(SUBSCRIBER_QUEUE)
@@ -48,6 +49,7 @@ def _values(world: World) -> dict[str, float]:
         world.bridge,
         broker,
         cast(Listeners, ()),
+        login=login or Login(),
         subscriber_queue=queue,
         targets=world.targets.values(),
     )
@@ -88,3 +90,16 @@ def test_what_limits_refuse_and_what_is_not_carried_on_stands_by_its_reason(worl
     assert values["refusals_total sessions quota_exceeded"] == 3
     assert values["not_carried_on_total a reason"] == 2
     assert values["publishers_held_back"] == values["store_failed"] == 0
+
+
+def test_refused_logins_are_counted_by_reason_and_stand_there_before_the_first(world: World) -> None:
+    login = Login()
+    assert {name: value for name, value in _values(world, login).items() if name.startswith("logins")} == {
+        "logins_refused_total wrong_credentials": 0,
+        "logins_refused_total not_allowed": 0,
+        "logins_refused_total wrong_identifier": 0,
+        "logins_refused_total busy": 0,
+        "logins_waiting": 0,
+    }
+    login.refusals[Refusal.BUSY] += 3
+    assert _values(world, login)["logins_refused_total busy"] == 3

@@ -326,12 +326,34 @@ def test_a_session_is_its_owners_while_there_are_users(user: str | None, owner: 
     assert Login().may_have_session(user, owner)
 
 
+def test_refusals_are_counted_by_their_reason_and_who_has_gone_is_none() -> None:
+    front = Front(binds_client_identifier=True)
+    front.ask(None)
+    front.ask("anna", b"wrong", client="anna")
+    front.ask("anna", b"password", client="bob")
+    front.checks.run()
+    front.checks.run()
+    front.checks.is_full = True
+    front.ask("anna", b"wrong", client="anna")
+    assert not front.login.may_have_session("bob", "anna")
+    counted = {
+        Refusal.NOT_ALLOWED: 2,
+        Refusal.WRONG_CREDENTIALS: 1,
+        Refusal.WRONG_IDENTIFIER: 1,
+        Refusal.BUSY: 1,
+    }
+    assert front.login.refusals == counted
+    front.is_wanted = False
+    front.ask("bob")
+    assert front.login.refusals == counted
+
+
 # -- threads -----------------------------------------------------------------------------------------------------------
 
 
 def test_checks_run_in_threads_and_are_answered_on_the_event_loop() -> None:
     async def scenario() -> None:
-        threads = HashingThreads(threads=1)
+        threads = HashingThreads(maximum_waiting=9, threads=1)
         here = threading.get_ident()
         answered: asyncio.Future[tuple[bool | None, int, int]] = asyncio.get_running_loop().create_future()
         ran_in: list[int] = []
@@ -370,11 +392,16 @@ def test_a_limited_number_of_checks_waits_and_a_finished_one_makes_room() -> Non
 
 def test_a_check_that_was_impossible_is_no_wrong_password(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> Decision:
-        login = Login(Users.parse(ANNA, "users"), allows_anonymous=False, threads=HashingThreads(threads=1))
+        threads = HashingThreads(maximum_waiting=9, threads=1)
+        login = Login(Users.parse(ANNA, "users"), allows_anonymous=False, threads=threads)
         decided: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
 
+        here = threading.get_ident()
+
         def no_memory() -> bool:
-            raise MemoryError
+            if threading.get_ident() != here:
+                raise MemoryError
+            return True
 
         login.decide(ConnectReceived(4, "c", True, 0, None, "anna", b"password"), no_memory, decided.set_result)
         decision = await asyncio.wait_for(decided, 30)
