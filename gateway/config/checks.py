@@ -46,8 +46,8 @@ def _queue_problems(settings: "Settings") -> Iterator[str]:
     for key in ("subscribe.queue", "subscribe.reply_queue"):
         if own[key] in streams and own[key] != own["publish.stream"]:
             yield f"{key}: {own[key]!r} is a stream"
-    addresses = [listener.listen for listener in settings.listeners]
-    if settings.http.enabled and settings.http.listen in addresses and settings.http.address.port:
+    addresses = [listener.address for listener in settings.listeners]
+    if settings.http.enabled and any(map(settings.http.address.takes_port_of, addresses)):
         yield f"http.listen: {settings.http.listen} is the address of the MQTT server already"
 
 
@@ -70,14 +70,14 @@ def _conversion_problems(settings: "Settings") -> Iterator[str]:
     for index, conversion in enumerate(settings.conversion):
         source, target = conversion.source, conversion.target
         if source in taken:
-            yield f"conversion.{index}.from: {source!r} cannot be converted: {taken[source]}"
+            yield f"conversion#{index + 1}.from: {source!r} cannot be converted: {taken[source]}"
         if target in (AUDIT_QUEUE, DEAD_LETTER_QUEUE):
-            yield f"conversion.{index}.to: {target!r} takes nothing but what the gateway itself puts there"
+            yield f"conversion#{index + 1}.to: {target!r} takes nothing but what the gateway itself puts there"
         if source in targets:
-            yield f"conversion.{index}.from: {source!r} has a conversion already; one queue, one conversion"
+            yield f"conversion#{index + 1}.from: {source!r} has a conversion already; one queue, one conversion"
         targets.setdefault(source, target)
         if _leads_back(targets, source):
-            yield f"conversion.{index}: what leaves {source!r} comes back to it; messages would go round for ever"
+            yield f"conversion#{index + 1}: what leaves {source!r} comes back to it; messages would go round for ever"
 
 
 def _leads_back(targets: Mapping[str, str], source: str) -> bool:
@@ -95,17 +95,17 @@ def _target_problems(settings: "Settings") -> Iterator[str]:
     names = [target.name for target in settings.target]
     for index, name in enumerate(names):
         if name in names[:index]:
-            yield f"target.{index}.name: there is a target {name!r} already"
+            yield f"target#{index + 1}.name: there is a target {name!r} already"
     for index, target in enumerate(settings.target):
         if target.subscriber_queue == target.reply_queue:
-            yield f"target.{index}.reply_queue: {target.reply_queue!r} is subscriber_queue already"
+            yield f"target#{index + 1}.reply_queue: {target.reply_queue!r} is subscriber_queue already"
         if target.queue_manager == settings.queue_manager.name:
-            yield f"target.{index}.queue_manager: {target.queue_manager!r} is the embedded one; give it another name"
+            yield f"target#{index + 1}.queue_manager: {target.queue_manager!r} is the embedded one; take another name"
     for index, route in enumerate(settings.route):
         yield from _route_queue_problems(index, route, settings.target)
         if route.target not in names:
             known = ", ".join(names) or "none"
-            yield f"route.{index}.target: there is no target {route.target!r}; known: {known}"
+            yield f"route#{index + 1}.target: there is no target {route.target!r}; known: {known}"
     if len(names) > 1 and not settings.route:
         yield "route: with several targets, routes say which topics go where"
 
@@ -117,7 +117,7 @@ def _route_queue_problems(index: int, route: "RouteSettings", targets: "tuple[Ta
         taken |= {f"{target.state_queue}.{shard}": "a state queue" for shard in range(target.shards)}
         for key, name in (("queue", route.queue), ("stream", route.stream)):
             if name in taken:
-                yield f"route.{index}.{key}: {name!r} is {taken[name]} of target {target.name!r}"
+                yield f"route#{index + 1}.{key}: {name!r} is {taken[name]} of target {target.name!r}"
 
 
 def _audit_problems(settings: "Settings") -> Iterator[str]:

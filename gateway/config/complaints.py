@@ -16,7 +16,7 @@ _IN_TOML_TERMS: Final = {
 
 def sentence(problem: ErrorDetails, known_keys: tuple[str, ...]) -> str:
     """One problem that pydantic found, with the key; for an unknown key the nearest known one."""
-    path = ".".join(str(part) for part in problem["loc"])
+    path = _path(problem["loc"])
     if problem["type"] == "extra_forbidden":
         without_index = ".".join(part for part in problem["loc"] if isinstance(part, str))
         return f"unknown key {path!r}{_nearest(without_index, known_keys)}"
@@ -30,6 +30,11 @@ def sentence(problem: ErrorDetails, known_keys: tuple[str, ...]) -> str:
         message = message.replace("True, False", "true, false")
     value = problem["input"]
     return f"{path}: {message}, not {str(value).lower() if isinstance(value, bool) else repr(value)}"
+
+
+def _path(location: tuple[str | int, ...]) -> str:
+    """Names between dots; the second of several tables or items has #2 behind it, as whoever reads the file counts."""
+    return ".".join(part if isinstance(part, str) else f"#{part + 1}" for part in location).replace(".#", "#")
 
 
 def _nearest(path: str, keys: tuple[str, ...]) -> str:

@@ -123,7 +123,7 @@ class TlsSettings(Table):
         names = [server.name for server in self.server_name]
         for index, name in enumerate(names):
             if name in names[:index]:
-                raise ValueError(f"server_name.{index}.name: there is a certificate for {name} already")
+                raise ValueError(f"server_name#{index + 1}.name: there is a certificate for {name} already")
         return self
 
 
@@ -200,12 +200,18 @@ def listener_problems(settings: "Settings") -> Iterator[str]:
     if not settings.listeners:
         yield "listen: must be an address where there is no [[listener]]"
     names = {DEFAULT_LISTENER} if settings.listen else set()
-    addresses = {settings.listen: DEFAULT_LISTENER}
+    taken = [(Address.parse(settings.listen), DEFAULT_LISTENER)] if settings.listen else []
     for index, listener in enumerate(settings.listener):
         if listener.name in names:
-            yield f"listener.{index}.name: there is a listener {listener.name!r} already"
-        if listener.address.port and listener.listen in addresses:
-            other = addresses[listener.listen]
-            yield f"listener.{index}.listen: {listener.listen} is the address of listener {other!r} already"
+            yield f"listener#{index + 1}.name: there is a listener {listener.name!r} already"
+        for address, other in taken:
+            if listener.address.takes_port_of(address):
+                yield f"listener#{index + 1}.listen: {listener.listen} {_why_taken(listener.address, address, other)}"
         names.add(listener.name)
-        addresses.setdefault(listener.listen, listener.name)
+        taken.append((listener.address, listener.name))
+
+
+def _why_taken(wanted: Address, taken: Address, listener: str) -> str:
+    if wanted == taken:
+        return f"is the address of listener {listener!r} already"
+    return f"cannot be opened beside {taken} of listener {listener!r}: one is every address, with the other"

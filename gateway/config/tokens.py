@@ -1,8 +1,8 @@
 """The table [access.token] of the configuration file: JSON Web Tokens that clients send as their MQTT password."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, model_validator
 
 from gateway.config.values import Table, listed
 
@@ -30,3 +30,10 @@ class TokenSettings(Table):
     user_claim: str = Field(default="sub", min_length=1, description="claim of a token that names the user")
     leeway_s: int = Field(default=0, ge=0, le=3_600, description="seconds that the clocks of issuer and gateway differ")
     maximum_bytes: int = Field(default=8_192, ge=1, le=65_535, description="bytes of the longest token that is taken")
+
+    @model_validator(mode="after")
+    def _checked_together(self) -> Self:
+        for key in ("issuer", "audience"):
+            if getattr(self, key) and not self.key_files:
+                raise ValueError(f"key_files: is missing, and without keys no token is taken, whatever its {key}")
+        return self

@@ -15,6 +15,8 @@ MAXIMUM_REMAINING_LENGTH_BYTES: Final = 268_435_455
 MAXIMUM_PACKET_IDENTIFIERS: Final = 65_535
 #: The length of a text has 16 bits (section 1.5.3).
 MAXIMUM_TEXT_BYTES: Final = 65_535
+#: Hosts that stand for all of IPv4, or of IPv6.
+_EVERY_ADDRESS: Final = frozenset({"0.0.0.0", "::"})
 MAXIMUM_PORT: Final = 65_535
 #: IBM MQ, MQ_SUB_POINT_LENGTH.
 MAXIMUM_SUBSCRIPTION_POINT_CHARACTERS: Final = 128
@@ -52,6 +54,12 @@ class Address:
         if found is None or int(found["port"]) > MAXIMUM_PORT:
             raise ValueError(f"{text!r} is not HOST:PORT or [IPV6]:PORT with a port from 0 to {MAXIMUM_PORT}")
         return cls(host=found["host6"] or found["host"], port=int(found["port"]))
+
+    def takes_port_of(self, other: Self) -> bool:
+        """Whether both cannot be open at once: the same, or one of them every address of the other's kind."""
+        is_of_one_kind = (":" in self.host) == (":" in other.host)
+        meets = self.host == other.host or (is_of_one_kind and not _EVERY_ADDRESS.isdisjoint((self.host, other.host)))
+        return meets and self.port == other.port != 0
 
 
 def _checked_address(text: str) -> str:

@@ -62,41 +62,59 @@ def test_host_names_are_compared_without_case_and_final_dot(load: Load) -> None:
     assert [server.name for server in listener.tls.server_name] == ["mqtt.example.com", "*.example.org"]
 
 
+def test_one_port_may_be_open_on_two_addresses_and_in_both_families(load: Load) -> None:
+    others = WEBSOCKET.replace("8083", "8883").replace("127.0.0.1", "127.0.0.2")
+    assert len(load('listen = "[::]:8883"\n' + SECURE + others).listeners) == 3
+    assert len(load('listen = "0.0.0.0:0"\n' + SECURE.replace("8883", "0")).listeners) == 2
+
+
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ('[[listener]]\nname = "a"\n', "listener.0.listen: is missing"),
-        ('[[listener]]\nlisten = "h:1"\n', "listener.0.name: is missing"),
-        (SECURE.replace("secure", "se cure"), "listener.0.name: 'se cure' is no name of a listener"),
-        (SECURE.replace("8883", "x"), "listener.0.listen: '127.0.0.1:x' is not HOST:PORT"),
-        (SECURE + SECURE, "listener.1.name: there is a listener 'secure' already"),
-        (SECURE + WEBSOCKET.replace("8083", "8883"), "listener.1.listen: 127.0.0.1:8883 is the address of listener"),
+        ('[[listener]]\nname = "a"\n', "listener#1.listen: is missing"),
+        ('[[listener]]\nlisten = "h:1"\n', "listener#1.name: is missing"),
+        (SECURE.replace("secure", "se cure"), "listener#1.name: 'se cure' is no name of a listener"),
+        (SECURE.replace("8883", "x"), "listener#1.listen: '127.0.0.1:x' is not HOST:PORT"),
+        (SECURE + SECURE, "listener#2.name: there is a listener 'secure' already"),
+        (SECURE + WEBSOCKET.replace("8083", "8883"), "listener#2.listen: 127.0.0.1:8883 is the address of listener"),
         ('listen = "127.0.0.1:8883"\n' + SECURE, "is the address of listener 'default' already"),
+        (
+            SECURE + WEBSOCKET.replace("127.0.0.1:8083", "0.0.0.0:8883"),
+            "listener#2.listen: 0.0.0.0:8883 cannot be opened beside 127.0.0.1:8883 of listener 'secure': one is every",
+        ),
+        (
+            'listen = "[::]:8883"\n' + SECURE.replace("127.0.0.1", "[::1]"),
+            "[::1]:8883 cannot be opened beside [::]:8883",
+        ),
+        (
+            SECURE + '[http]\nenabled = true\nlisten = "0.0.0.0:8883"\n',
+            "http.listen: 0.0.0.0:8883 is the address of the MQTT server already",
+        ),
         ('listen = ""\n', "listen: must be an address where there is no [[listener]]"),
         (SECURE + '[http]\nenabled = true\nlisten = "127.0.0.1:8883"\n', "http.listen: 127.0.0.1:8883 is the address"),
-        (SECURE + 'transport = "udp"\n', "listener.0.transport: must be 'tcp' or 'websocket'"),
+        (SECURE + 'transport = "udp"\n', "listener#1.transport: must be 'tcp' or 'websocket'"),
         (SECURE + 'path = "/other"\n', "path, origins: belong to transport 'websocket'"),
-        (WEBSOCKET + 'origins = ["panel"]\n', "listener.0.origins.0: 'panel' is no origin of a web page: https://HOST"),
+        (WEBSOCKET + 'origins = ["panel"]\n', "listener#1.origins#1: 'panel' is no origin of a web page: https://HOST"),
         (WEBSOCKET + 'origins = ["https://a/page"]\n', "'https://a/page' is no origin of a web page"),
-        (SECURE + "anonymous = 3\n", "listener.0.anonymous: must be true, false or 'access', not 3"),
+        (SECURE + "anonymous = 3\n", "listener#1.anonymous: must be true, false or 'access', not 3"),
         (SECURE + 'origins = ["https://a"]\n', "path, origins: belong to transport 'websocket'"),
         (SECURE + 'proxy_addresses = ["10.0.0.1"]\n', "proxy_addresses: belong to proxy_protocol = true"),
         (
             SECURE + 'proxy_protocol = true\nproxy_addresses = ["10.0.0.1/8"]\n',
-            "listener.0.proxy_addresses.0: '10.0.0.1/8' is no address and no network: 10.0.0.1/8 has host bits set",
+            "listener#1.proxy_addresses#1: '10.0.0.1/8' is no address and no network: 10.0.0.1/8 has host bits set",
         ),
-        (WEBSOCKET + 'path = "mqtt"\n', "listener.0.path: 'mqtt' is no path of a URL"),
-        (WEBSOCKET + 'path = "/a?b"\n', "listener.0.path: '/a?b' is no path of a URL"),
-        (WEBSOCKET + 'versions = ["4"]\n', "listener.0.versions.0: must be '3.1', '3.1.1' or '5'"),
-        (WEBSOCKET + 'anonymous = "maybe"\n', "listener.0.anonymous"),
-        (SECURE + 'tls.certificate = "a.pem"\n', "listener.0.tls: key: is missing"),
+        (WEBSOCKET + 'path = "mqtt"\n', "listener#1.path: 'mqtt' is no path of a URL"),
+        (WEBSOCKET + 'path = "/a?b"\n', "listener#1.path: '/a?b' is no path of a URL"),
+        (WEBSOCKET + 'versions = ["4"]\n', "listener#1.versions#1: must be '3.1', '3.1.1' or '5'"),
+        (WEBSOCKET + 'anonymous = "maybe"\n', "listener#1.anonymous"),
+        (SECURE + 'tls.certificate = "a.pem"\n', "listener#1.tls: key: is missing"),
         (SECURE + 'tls.key = "a.key"\n', "certificate: is missing, and without one there is no TLS and no key"),
         (SECURE + TLS + 'tls.client_certificate = "required"\n', "client_authority: is missing"),
         (SECURE + TLS + 'tls.client_authority = "c.pem"\n', "client_certificate: must be 'optional' or 'required'"),
         (SECURE + TLS + 'tls.user_from_certificate = "subject"\n', "client_certificate: must be 'optional' or"),
-        (SECURE + TLS + 'tls.minimum_version = "1.1"\n', "listener.0.tls.minimum_version: must be '1.2' or '1.3'"),
-        (SECURE + TLS + NAMED.format("no name"), "server_name.0.name: 'no name' is no host name"),
-        (SECURE + TLS + NAMED.format("a.b") * 2, "server_name.1.name: there is a certificate for a.b already"),
+        (SECURE + TLS + 'tls.minimum_version = "1.1"\n', "listener#1.tls.minimum_version: must be '1.2' or '1.3'"),
+        (SECURE + TLS + NAMED.format("no name"), "server_name#1.name: 'no name' is no host name"),
+        (SECURE + TLS + NAMED.format("a.b") * 2, "server_name#2.name: there is a certificate for a.b already"),
     ],
 )
 def test_a_listener_that_cannot_work_is_an_error_before_anything_starts(load: Load, text: str, complaint: str) -> None:

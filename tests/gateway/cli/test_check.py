@@ -78,8 +78,8 @@ def test_files_that_the_configuration_names_are_checked(rfhbridge, tmp_path):
     rules.write_text('[[rule]]\nusr = "anna"\npublish = "a/%x"\n')
     ended = rfhbridge("check", "--config", config)
     assert (ended.exit_code, ended.stdout) == (1, b"")
-    assert "unknown key 'rule.0.usr', the nearest known key is 'rule.user'" in ended.stderr
-    assert "rule.0.publish.0: topic filter 'a/%x': % stands before u, c or another % only" in ended.stderr
+    assert "unknown key 'rule#1.usr', the nearest known key is 'rule.user'" in ended.stderr
+    assert "rule#1.publish#1: topic filter 'a/%x': % stands before u, c or another % only" in ended.stderr
 
     users.unlink()
     ended = rfhbridge("check", "--config", config, "--json")
@@ -251,9 +251,9 @@ def test_a_route_that_nobody_can_subscribe_to_is_named(rfhbridge, tmp_path):
 @pytest.mark.parametrize(
     ("route", "complaint"),
     [
-        ('stream = "RFHBRIDGE.SUBSCRIBER"', "route.0.stream: 'RFHBRIDGE.SUBSCRIBER' is subscriber_queue of target"),
-        ('queue = "RFHBRIDGE.REPLY"', "route.0.queue: 'RFHBRIDGE.REPLY' is reply_queue of target 'PLANT'"),
-        ('queue = "RFHBRIDGE.STATE.0"', "route.0.queue: 'RFHBRIDGE.STATE.0' is a state queue of target 'PLANT'"),
+        ('stream = "RFHBRIDGE.SUBSCRIBER"', "route#1.stream: 'RFHBRIDGE.SUBSCRIBER' is subscriber_queue of target"),
+        ('queue = "RFHBRIDGE.REPLY"', "route#1.queue: 'RFHBRIDGE.REPLY' is reply_queue of target 'PLANT'"),
+        ('queue = "RFHBRIDGE.STATE.0"', "route#1.queue: 'RFHBRIDGE.STATE.0' is a state queue of target 'PLANT'"),
     ],
 )
 def test_no_route_leads_to_a_queue_that_the_gateway_needs(rfhbridge, tmp_path, route, complaint):
