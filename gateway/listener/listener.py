@@ -10,6 +10,7 @@ from gateway.config.values import Address
 from gateway.limits.limit import REASONS, Limit
 from gateway.listener.doorway import BACKLOG, Doorway
 from gateway.listener.link import NetworkLink
+from gateway.listener.long_reads import LongReads
 from gateway.listener.rules import ListenerRules
 from gateway.listener.tcp import TcpLink
 from gateway.listener.tls import Certificates
@@ -39,10 +40,12 @@ class Listener:
         bridge: Bridge,
         rules: ListenerRules,
         *,
+        long_reads: LongReads,
         certificates: Certificates | None = None,
     ) -> None:
         self.bridge = bridge
         self.rules = rules
+        self.long_reads = long_reads
         self.certificates = certificates
         self._admission = bridge.admission
         self._links: set[NetworkLink] = set()

@@ -18,6 +18,7 @@ from gateway.limits.slow_readers import SlowReaders
 from gateway.limits.unfinished import UnfinishedPackets
 from gateway.listener.allocation import map_large_buffers
 from gateway.listener.listener import Listener
+from gateway.listener.long_reads import LongReads
 from gateway.listener.rules import ListenerRules
 from gateway.listener.tls import Certificates
 
@@ -53,10 +54,12 @@ class Listeners:
         self._settings = settings.listeners
         if any(each.is_secure for each in settings.listeners):
             map_large_buffers()
+        long_reads = LongReads()
         self._listeners = tuple(
             Listener(
                 bridge,
                 ListenerRules.of(each, settings),
+                long_reads=long_reads,
                 certificates=Certificates(each) if each.is_secure else None,
             )
             for each in settings.listeners

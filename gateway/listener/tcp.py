@@ -1,8 +1,7 @@
 """TCP, and TLS on it: an asyncio.Protocol and no streams.
 
-The bytes of one read go to the bridge in one call, and what it answers goes out in one write. A long read goes there in
-pieces, and each turn of the event loop takes as many of them as its time allows: who sends what is dear to read gets
-shorter pieces, and holds up himself.
+The bytes of a short read go to the bridge in one call, and what it answers goes out in one write. A long read goes
+there in pieces (long_reads.py), which are shorter where they are dear to read.
 """
 
 import asyncio
@@ -19,25 +18,26 @@ if TYPE_CHECKING:
 
 #: How long a client that is told why its connection ends may go on sending before it is cut off, seconds.
 _FAREWELL_S: Final = 0.5
-#: A piece is as long as the time of one turn allows: uvloop reads up to 250 KB, 16 KiB hold a window of a hundred usual
-#: messages, and 1 KiB holds 256 of the shortest packets that are answered.
+#: Lengths of pieces, bytes: 16 KiB hold a window of a hundred usual messages, and 1 KiB 256 of the shortest packets
+#: that are answered.
 _LONGEST_PIECE_BYTES: Final = 16_384
 _FIRST_PIECE_BYTES: Final = 4_096
 _SHORTEST_PIECE_BYTES: Final = 1_024
-#: After so long it is the others' turn, seconds: what a quick disk takes for a commit.
-_PATIENCE_S: Final = 0.0004
+#: What is aimed at for one piece, seconds.
+_PIECE_S: Final = 0.0003
 
 
 class TcpLink(NetworkLink, asyncio.Protocol):
     """One MQTT connection on TCP or TLS."""
 
-    __slots__ = ("_piece_bytes", "_rest", "_transport")
+    __slots__ = ("_piece_bytes", "_place", "_rest", "_transport")
 
     def __init__(self, listener: "Listener", proxied: Address | None = None) -> None:
         super().__init__(listener, proxied)
         self._transport: asyncio.Transport | None = None
-        #: Was read, and has not gone to the bridge; while there is some, a call of `_hand_on` is due.
+        #: A long read, for which the link stands in line, and how much of it has gone to the bridge.
         self._rest = b""
+        self._place = 0
         self._piece_bytes = _FIRST_PIECE_BYTES
 
     # -- asyncio.Protocol ----------------------------------------------------------------------------------------------
@@ -54,47 +54,48 @@ class TcpLink(NetworkLink, asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         if not self.is_open:
             return
-        self.last_received_s = time.monotonic()
         self.received_bytes += len(data)
         if self._rest:
             self._rest += data
         elif len(data) <= _SHORTEST_PIECE_BYTES:
-            self._listener.bridge.receive(self, data)
+            self._listener.long_reads.short_read_s = time.monotonic()
+            self._take(data)
         else:
             self._rest = data
-            self._hand_on()
-
-    def _hand_on(self) -> None:
-        """Piece by piece, until it has taken long; what is left then is handed on in the next turn of the loop."""
-        data, place, began_s = self._rest, 0, time.perf_counter()
-        ends_s = began_s + _PATIENCE_S
-        while place < len(data) and self.is_open:
-            piece = data[place : place + self._piece_bytes]
-            self._listener.bridge.receive(self, piece)
-            place += len(piece)
-            ended_s = time.perf_counter()
-            self._fit_pieces(len(piece), ended_s - began_s)
-            if ended_s > ends_s:
-                break
-            began_s = ended_s
-        self._rest = self._rest[place:] if self.is_open else b""
-        if self._rest:
             self._stop_reading()
-            asyncio.get_running_loop().call_soon(self._hand_on)
-        elif self.is_open:
-            self._read_if_possible()
+            self._listener.long_reads.join(self)
+
+    def _take(self, data: bytes) -> None:
+        """Hands on what came, as it came."""
+        self.last_received_s = time.monotonic()
+        self._listener.bridge.receive(self, data)
+
+    def hand_on_piece(self) -> bool:
+        """See LongRead. Of a connection that has ended meanwhile there is nothing more."""
+        if not self._rest:
+            return False
+        piece = self._rest[self._place : self._place + self._piece_bytes]
+        self._place += len(piece)
+        began_s = time.monotonic()
+        self._take(piece)
+        self._fit_pieces(len(piece), time.monotonic() - began_s)
+        if self._place < len(self._rest):
+            return True
+        self._rest, self._place = b"", 0
+        self._read_if_possible()
+        return False
 
     def _fit_pieces(self, length: int, took_s: float) -> None:
         """The next pieces are half as long where one took too long, and twice as long where one was quick."""
-        if took_s > _PATIENCE_S:
+        if took_s > _PIECE_S:
             self._piece_bytes = max(length // 2, _SHORTEST_PIECE_BYTES)
-        elif length == self._piece_bytes and took_s < _PATIENCE_S / 4:
+        elif length == self._piece_bytes and took_s < _PIECE_S / 4:
             self._piece_bytes = min(2 * length, _LONGEST_PIECE_BYTES)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        rest, self._rest = self._rest, b""
-        if rest and self.is_open:
-            self._listener.bridge.receive(self, rest)
+        rest, self._rest = self._rest[self._place :], b""
+        if rest:
+            self._take(rest)
         self._transport = None
         self._lost()
 
@@ -120,16 +121,24 @@ class TcpLink(NetworkLink, asyncio.Protocol):
             self._transport.abort()
 
     def _end(self, reason: str, reason_code: ReasonCode) -> None:
+        self._rest = b""
         transport = self._transport
         if transport is None:
             return
-        if reason and self.connection.has_said_why and transport.can_write_eof():
-            # Bytes that nobody has read would reset the connection, and what it has been told with it.
-            transport.write_eof()
-            transport.resume_reading()
-            asyncio.get_running_loop().call_later(_FAREWELL_S, transport.close)
+        if reason and self.connection.has_said_why:
+            self._close_after_last_words(transport)
         else:
             transport.close()
+
+    @staticmethod
+    def _close_after_last_words(transport: asyncio.Transport) -> None:
+        """Bytes that nobody has read would reset the connection, and what the peer has been told with it."""
+        if not transport.can_write_eof():
+            transport.close()
+            return
+        transport.write_eof()
+        transport.resume_reading()
+        asyncio.get_running_loop().call_later(_FAREWELL_S, transport.close)
 
     def _stop_reading(self) -> None:
         if self._transport is not None:

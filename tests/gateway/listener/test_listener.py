@@ -12,6 +12,7 @@ from gateway.bridge.bridge import Bridge
 from gateway.limits.limit import Limit
 from gateway.listener import Listener, ListenerRules, TcpLink
 from gateway.listener.link import NetworkLink
+from gateway.listener.long_reads import LongReads
 from tests.gateway.listener.recording_bridge import RecordingBridge
 
 Scenario = Callable[[Listener, RecordingBridge, int], Awaitable[None]]
@@ -24,7 +25,7 @@ def _new_listener(bridge: RecordingBridge, *, maximum_connections: int, maximum_
         maximum_unsent_bytes=maximum_unsent_bytes,
         connect_timeout_s=10.0,
     )
-    return Listener(cast(Bridge, bridge), rules)
+    return Listener(cast(Bridge, bridge), rules, long_reads=LongReads())
 
 
 async def _stop(listener: Listener) -> None:

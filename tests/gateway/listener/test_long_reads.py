@@ -2,11 +2,13 @@
 
 import asyncio
 import socket
+import statistics
 
 import pytest
 
 from gateway.listener import TcpLink
 from gateway.listener.link import NetworkLink
+from gateway.listener.long_reads import LongReads
 from tests.gateway.listener.recording_bridge import PATIENCE_S, RecordingBridge
 from tests.gateway.listener.running import Running, run
 
@@ -17,7 +19,8 @@ LONG = bytes(range(256)) * 4_000  # a megabyte
 
 @pytest.fixture(autouse=True)
 def _every_piece_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gateway.listener.tcp._PATIENCE_S", -1.0)
+    monkeypatch.setattr("gateway.listener.long_reads._SHARE_AMONG_THEMSELVES_S", -1.0)
+    monkeypatch.setattr("gateway.listener.long_reads._SHARE_S", -1.0)
 
 
 def _watch(bridge: RecordingBridge, watcher: "Watcher") -> None:
@@ -85,3 +88,48 @@ def _send(port: int, data: bytes) -> None:
         client.sendall(data)
         client.shutdown(socket.SHUT_WR)
         assert client.recv(1) == b""
+
+
+class _Pieces:
+    """A long read of some pieces, which writes down when they are taken."""
+
+    def __init__(self, name: str, pieces: int, taken: list[str]) -> None:
+        self._name = name
+        self._left = pieces
+        self._taken = taken
+
+    def hand_on_piece(self) -> bool:
+        self._taken.append(self._name)
+        self._left -= 1
+        return self._left > 0
+
+
+def test_those_in_line_take_turns_and_one_share_is_for_all_of_them() -> None:
+    taken: list[str] = []
+
+    async def scenario() -> None:
+        reads = LongReads()
+        for name, pieces in (("long", 3), ("short", 1), ("middle", 2)):
+            reads.join(_Pieces(name, pieces, taken))
+        for turn in range(1, 7):
+            await asyncio.sleep(0)
+            assert len(taken) <= turn
+
+    asyncio.run(scenario())
+    assert taken == ["long", "short", "middle", "long", "middle", "long"]
+
+
+@pytest.mark.parametrize(("aim_s", "length"), [(-1.0, 1_024), (3_600.0, 16_384)])
+def test_pieces_are_short_where_they_take_long_and_long_where_they_are_quick(
+    monkeypatch: pytest.MonkeyPatch, aim_s: float, length: int
+) -> None:
+    monkeypatch.setattr("gateway.listener.tcp._PIECE_S", aim_s)
+    watcher = Watcher()
+
+    async def scenario(running: Running) -> None:
+        _watch(running.bridge, watcher)
+        await asyncio.to_thread(_send, running.port, LONG)
+        await running.bridge.until(lambda: len(running.bridge.received) == len(LONG))
+
+    run(scenario, {}, answers=False)
+    assert statistics.mode(length for _, length in watcher.pieces) == length
