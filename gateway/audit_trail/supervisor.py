@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import errno
 import logging
 import os
 import sys
@@ -13,7 +14,7 @@ from gateway.audit_trail.exporter import TRAIL_FOLDER
 from gateway.audit_trail.personal_key import ready_personal_key
 from gateway.audit_trail.plan import TrailPlan
 from gateway.audit_trail.signing_key import ready_key
-from gateway.config import Settings
+from gateway.config import ConfigurationError, Settings
 
 #: How long a stopping gateway waits for the exporter to write what is left, seconds.
 EXPORT_WAIT_S: Final = 30.0
@@ -25,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 
 class ExporterSupervisor:
-    """The exporter of a gateway. Raises ConfigurationError for a key that is missing or wrong, before it is started."""
+    """The exporter of a gateway. Raises ConfigurationError for a wrong key or data folder, before it is started."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -33,6 +34,7 @@ class ExporterSupervisor:
         self._stop = asyncio.Event()
         self._process: asyncio.subprocess.Process | None = None
         self._task: asyncio.Task[None] | None = None
+        _make_folder(settings.data)  # before the keys, which lie in it: its name may be what is wrong
         trail = settings.data / TRAIL_FOLDER
         if self._plan.personal_key:
             ready_personal_key(Path(self._plan.personal_key), trail)
@@ -103,3 +105,15 @@ class ExporterSupervisor:
             if self._process is not None:
                 self._process.kill()
             await end
+
+
+def _make_folder(data: Path) -> None:
+    """The data folder, made where it is missing. Raises ConfigurationError where nothing can be written in it."""
+    problem = "" if not data.is_dir() or os.access(data, os.W_OK | os.X_OK) else os.strerror(errno.EACCES)
+    try:
+        data.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        problem = error.strerror
+    if problem:
+        hint = "name a folder that the gateway's user may write: data in the configuration, or --data DIR"
+        raise ConfigurationError("data", (f"{data} cannot be had: {problem}",), hint)

@@ -1,5 +1,6 @@
 """Keys that are missing or wrong are told before the gateway starts."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -40,3 +41,16 @@ def test_a_gateway_with_another_signing_key_does_not_start(begun: Path, tmp_path
 def test_a_gateway_whose_personal_key_was_destroyed_does_not_start(begun: Path) -> None:
     with pytest.raises(ConfigurationError, match="head -c 32 /dev/urandom"):
         _run(begun, personal_data="keyed")
+
+
+def test_a_data_folder_that_cannot_be_had_is_named_before_the_keys_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigurationError, match=r"data: .*/file cannot be had: File exists \(name a folder that"):
+        _run(tmp_path / "file")
+    with pytest.raises(ConfigurationError, match=r"data: .*/file/var cannot be had: Not a directory"):
+        _run(tmp_path / "file" / "var")
+    monkeypatch.setattr(os, "access", lambda _path, _mode: False)
+    with pytest.raises(ConfigurationError, match="cannot be had: Permission denied"):
+        _run(tmp_path)
