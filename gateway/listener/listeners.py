@@ -1,6 +1,7 @@
 """All listeners of the gateway: opened together, looked at in one tick, stopped in one go."""
 
 import asyncio
+import errno
 import logging
 import os
 import time
@@ -27,6 +28,12 @@ _log = logging.getLogger(__name__)
 #: How long connections have to take what was written for them when the gateway stops, and how often that is looked at.
 _STOP_S: Final = 0.2
 _LOOK_S: Final = 0.02
+#: What to do about an address that cannot be had; a name that nobody knows has no number of the system's.
+_HINTS: Final = {
+    errno.EADDRINUSE: "another program has it: another gateway?",
+    errno.EACCES: "ports below 1024 need a right of their own, CAP_NET_BIND_SERVICE",
+}
+_NOT_OURS: Final = "HOST must be an address of this machine; 0.0.0.0 and [::] are all of them"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,9 +142,9 @@ def _transport(settings: ListenerSettings) -> str:
 
 def cannot_listen(key: str, address: str, error: OSError) -> ConfigurationError:
     """An address of the configuration that the system does not give."""
-    reason = os.strerror(error.errno).lower() if error.errno and error.errno > 0 else str(error)
-    return ConfigurationError(
-        key,
-        (f"{address} cannot be had: {reason}",),
-        "is another gateway running? --listen HOST:PORT names another address",
-    )
+    number = error.errno or 0
+    reason = os.strerror(number) if number > 0 else error.strerror or str(error)
+    hint = _HINTS.get(number, _NOT_OURS)
+    if key == "listen":
+        hint += "; --listen HOST:PORT names another address"
+    return ConfigurationError(key, (f"{address} cannot be had: {reason.lower()}",), hint)

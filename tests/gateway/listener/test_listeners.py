@@ -85,6 +85,15 @@ def test_an_address_that_is_taken_is_named_with_its_listener() -> None:
             _run(scenario, {**WEB, "listen": address, "proxy_protocol": True})
 
 
+@pytest.mark.parametrize("host", ["192.0.2.1", "nobody.invalid"])
+def test_an_address_of_another_machine_is_told_with_what_to_write(host: str) -> None:
+    async def scenario(*_arguments: object) -> None:
+        pytest.fail("it was opened")
+
+    with pytest.raises(ConfigurationError, match=rf"{host}:1883 cannot be had: .*\(HOST must be an address of this"):
+        _run(scenario, {**PLAIN, "listen": f"{host}:1883"})
+
+
 def test_a_certificate_that_is_wrong_stops_the_start_and_one_that_has_expired_does_not(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
