@@ -13,10 +13,11 @@ from gateway.bridge.mq_refusals import ClosedTopics
 from gateway.bridge.own_commands import OwnCommands
 from gateway.bridge.publications import Publications
 from gateway.bridge.publish_packets import PublishPackets
-from gateway.bridge.quotas import Quotas, RetainedStore
+from gateway.bridge.quotas import Quotas
 from gateway.bridge.registrations import Registrations
 from gateway.bridge.replies import Replies
 from gateway.bridge.requests import Requests
+from gateway.bridge.retained_room import RetainedStore
 from gateway.bridge.routes import Routes
 from gateway.bridge.sessions import Sessions
 from gateway.bridge.shared_deliveries import SharedDeliveries

@@ -7,6 +7,7 @@ and answered by who asked: at level 5 with the reason code, before it as MQTT 3.
 from collections.abc import Callable, Collection
 from typing import Final, Protocol
 
+from gateway.bridge.retained_room import RetainedRoom, RetainedStore
 from gateway.bridge.sessions import ClientSession, Sessions
 from gateway.config.limits import MqttLimits
 from gateway.limits.admission import Admission
@@ -26,14 +27,6 @@ _LIMITS_OF_CONNECTION: Final = {
     ReasonCode.RECEIVE_MAXIMUM_EXCEEDED: Limit.RECEIVE_MAXIMUM,
     ReasonCode.TOPIC_ALIAS_INVALID: Limit.TOPIC_ALIASES,
 }
-
-
-class RetainedStore(Protocol):
-    """What is retained here: how many, and whether a PUBLISH on a topic would replace one."""
-
-    def __len__(self) -> int: ...
-
-    def __contains__(self, topic: object, /) -> bool: ...
 
 
 class BrokerRetained:
@@ -76,8 +69,9 @@ class Quotas:
         self.admission = admission
         self._refusals = admission.refusals
         self._backlogs = backlogs
-        self._retained = retained
-        self._is_for_target = is_for_target
+        self._retained_room = RetainedRoom(
+            limits.maximum_retained_messages, retained, sessions, is_for_target=is_for_target
+        )
         self._topics = TopicLimits(limits)
         #: A PUBLISH without RETAIN whose topic has no more characters needs no look.
         self.fine_characters = self._topics.fine_characters
@@ -87,6 +81,7 @@ class Quotas:
         self._backlogs.tick(now_us)
         self._refusals.tick(now_us)
         self.admission.strangers.tick()
+        self._retained_room.tick()
 
     def of_publish(self, event: PublishReceived) -> LimitReached | None:
         """Why a PUBLISH is not taken, apart from what is held at QoS 2."""
@@ -148,12 +143,15 @@ class Quotas:
         return LimitReached(limit=Limit.SESSIONS, reason_code=ReasonCode.QUOTA_EXCEEDED, text=text)
 
     def _of_retained(self, event: PublishReceived | Will) -> LimitReached | None:
-        maximum = self._limits.maximum_retained_messages
-        if not (maximum and event.retain and event.payload) or len(self._retained) < maximum:
+        if not event.retain:
             return None
-        if self._is_for_target(event.topic) or event.topic in self._retained:
+        if not event.payload:
+            if isinstance(event, PublishReceived) and event.qos <= 1:  # at QoS 2 nothing is deleted before PUBREL
+                self._retained_room.gives_back(event.topic)
             return None
-        text = f"there are {maximum} retained messages"
+        if self._retained_room.takes(event.topic):
+            return None
+        text = f"there are {self._limits.maximum_retained_messages} retained messages"
         return LimitReached(limit=Limit.RETAINED_MESSAGES, reason_code=ReasonCode.QUOTA_EXCEEDED, text=text)
 
     def _counted(self, reached: LimitReached | None) -> LimitReached | None:

@@ -16,7 +16,8 @@ from gateway.bridge.assembly import build_bridge
 from gateway.bridge.audience import SubscriptionsTo
 from gateway.bridge.mq_refusals import BrokerClosedTopics, ClosedTopics
 from gateway.bridge.origin import exchange_of
-from gateway.bridge.quotas import BrokerRetained, RetainedStore
+from gateway.bridge.quotas import BrokerRetained
+from gateway.bridge.retained_room import RetainedStore
 from gateway.bridge.routes import Routes
 from gateway.bridge.sessions import ClientSession, Sessions
 from gateway.channels.target import Target

@@ -11,6 +11,7 @@ from gateway.limits.limit import Limit
 from gateway.mqtt.connection import Connection
 from gateway.mqtt.events import ConnectReceived
 from gateway.mqtt.reason_codes import ReasonCode
+from mq_adapters.embedded.unit_of_work import StateSpace
 from tests.gateway.bridge.conftest import FakeLink, NewWorld, World, publish_packet, written
 
 CONNECTS = {
@@ -302,6 +303,72 @@ def test_a_client_whose_will_would_be_a_retained_message_too_many_may_not_connec
     assert (new.taken(), new.is_open) == (UNAVAILABLE, False)
     world.receive(old, "10 18 0004 'MQTT' 04 26 0000 0004 'self' 0003 'w/t' 0001 'W'")
     assert old.taken() == written("20 02 00 00")
+
+
+def retained(world: World) -> int:
+    """How many messages there are, when everything that was taken is retained."""
+    world.run()
+    world.bridge.tick()
+    world.run()
+    return len(list(world.engine.states(StateSpace.BROKER_RETAINED)))
+
+
+def test_many_retained_messages_in_one_read_come_no_further_than_one_after_another(new_world: NewWorld) -> None:
+    world = limited(new_world, maximum_retained_messages=2)
+    link = connected(world, 5)
+    sent = b"".join(written(f"33 09 0003 'a/{number}' 000{number} 00 'x'") for number in range(1, 5))
+    world.bridge.receive(link, sent)
+    world.run()
+    assert link.taken() == written("40 03 0001 10 40 03 0002 10 40 03 0003 97 40 03 0004 97")
+    assert retained(world) == 2
+
+
+def test_a_delete_that_waits_for_its_pubrel_makes_no_room(new_world: NewWorld) -> None:
+    world = limited(new_world, maximum_retained_messages=1)
+    link = connected(world, 5)
+    sent = written("33 09 0003 'a/1' 0001 00 'x' 35 08 0003 'a/1' 0002 00 33 09 0003 'a/2' 0003 00 'x'")
+    world.bridge.receive(link, sent)
+    world.run()
+    assert link.taken() == written("40 03 0001 10 50 02 0002 40 03 0003 97")
+    assert retained(world) == 1
+
+
+def test_what_waits_for_its_pubrel_has_its_place_until_it_is_retained_or_given_up(new_world: NewWorld) -> None:
+    world = limited(new_world, maximum_retained_messages=2)
+    link, other = connected(world, 5), connected(world, 5, KEPT[5].format("more"))
+    assert publish(world, other, 0x35, b"held") == written("50 02 0001")
+    assert retained(world) == 0
+    assert publish(world, link, 0x33, b"a/1") == written("40 03 0001 10")
+    assert retained(world) == 1
+    assert publish(world, link, 0x33, b"a/2") == written("40 03 0001 97"), "one place is held's"
+    session = world.sessions.get("more")
+    assert session is not None
+    world.bridge.endings.expire(session, world.now_us)
+    assert retained(world) == 1
+    assert publish(world, link, 0x33, b"a/2") == written("40 03 0001 10"), (
+        "its session has ended, and with it the promise"
+    )
+    assert retained(world) == 2
+
+
+def test_many_wills_come_no_further_than_one(new_world: NewWorld) -> None:
+    """10 1A: will `w/N` "bye" with RETAIN."""
+    world = limited(new_world, maximum_retained_messages=2)
+    links = [
+        connected(world, 5, f"10 1A 0004 'MQTT' 05 26 0000 00 0002 's{n}' 00 0003 'w/{n}' 0003 'bye'") for n in "123"
+    ]
+    assert [link.is_open for link in links] == [True, True, False]
+    for link in links[:2]:
+        world.lose(link)
+    assert retained(world) == 2
+
+
+def test_a_will_that_is_delayed_keeps_its_place_over_a_restart(new_world: NewWorld) -> None:
+    world = limited(new_world, maximum_retained_messages=1)
+    will = "10 24 0004 'MQTT' 05 26 0000 05 11 00000E10 0002 's1' 05 18 0000003C 0003 'w/1' 0003 'bye'"
+    assert connected(world, 5, will).is_open
+    world = limited(new_world, maximum_retained_messages=1)
+    assert publish(world, connected(world, 5), 0x33, b"a/1") == written("40 03 0001 97")
 
 
 def test_deleting_and_replacing_what_is_retained_is_no_message_more(new_world: NewWorld) -> None:
