@@ -15,6 +15,7 @@ from gateway.bridge.traffic import Traffic
 from gateway.bridge.turn import Turn
 from gateway.limits.limit import LimitReached
 from gateway.mqtt import packets
+from gateway.mqtt.connection import Connection
 from gateway.mqtt.events import Event, PublishReceived, PublishRepeated, ReleaseReceived
 from gateway.mqtt.packets import PacketType
 from gateway.mqtt.reason_codes import ReasonCode
@@ -173,9 +174,18 @@ class Intake:
             turn.confirm(PacketType.PUBCOMP, exchange)
             turn.carried_on.append(pubcomp)
             turn.finished.append((turn.session.mqtt.drop, event.packet_identifier))
-        elif turn.link.connection.level >= _FIRST_LEVEL_WITH_REFUSALS:
-            pubcomp = turn.link.connection.writer.pubcomp(
-                event.packet_identifier, ReasonCode.PACKET_IDENTIFIER_NOT_FOUND
-            )
+        else:
+            pubcomp = _pubcomp_of_unknown(turn.link.connection, event.packet_identifier)
         turn.acknowledgements.append(pubcomp)
         turn.answered.append(event.packet_identifier)
+
+
+def _pubcomp_of_unknown(connection: Connection, packet_identifier: int) -> bytes:
+    """PUBCOMP for an identifier that is not held: at level 5 it says so (92).
+
+    In a session from before it was released, and only the answer was lost: then 92 would tell a client that its message
+    has failed (MQTT 5.0 table 3-7: no error during recovery).
+    """
+    is_recovery = connection.is_resumed or connection.level < _FIRST_LEVEL_WITH_REFUSALS
+    reason_code = ReasonCode.SUCCESS if is_recovery else ReasonCode.PACKET_IDENTIFIER_NOT_FOUND
+    return connection.writer.pubcomp(packet_identifier, reason_code)

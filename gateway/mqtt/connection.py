@@ -72,6 +72,7 @@ class Connection(PacketReceiver):
         "_session_may_expire_later",
         "_topic_alias_maximum",
         "_waiting",
+        "is_resumed",
         "keep_alive_s",
         "receive_maximum_of_client",
         "writer",
@@ -98,6 +99,8 @@ class Connection(PacketReceiver):
         self._waiting: bytearray | None = None
         self._is_answered = False
         self._session_may_expire_later = False
+        #: Whether CONNACK has said that there is a session from before.
+        self.is_resumed = False
         #: Seconds, 0 is none; a server keep alive in `connack` replaces the client's.
         self.keep_alive_s = 0
         self.receive_maximum_of_client = UNLIMITED_RECEIVE_MAXIMUM
@@ -122,6 +125,7 @@ class Connection(PacketReceiver):
         `properties`: what the caller decides, of which levels 3 and 4 hear nothing: give them neither a server keep
         alive nor an assigned client identifier. b"": it is larger than the client takes; close (MQTT-3.1.2-24).
         """
+        self.is_resumed = session_present
         if self._keep_alive_is_too_long():
             properties = properties._replace(server_keep_alive_s=self._maximum_keep_alive_s)
         if properties.server_keep_alive_s is not None:

@@ -53,8 +53,9 @@ LONGEST = _longest(_LONGEST)
 LONGEST_WITH_PROPERTIES = _longest(_WITH_PROPERTIES | _LONGEST | {PacketType.DISCONNECT: LONGEST_PROPERTIES_BYTES})
 """The same at level 5."""
 
-#: Packets of the other side that are told so even when their flags are wrong too; the standard leaves it open.
-_WRONG_SIDE_BEFORE_FLAGS = (PacketType.CONNACK, PacketType.PINGRESP)
+#: Packets that may not be sent at all, and are told so even when their flags are wrong too: of several errors of a
+#: packet any may be told (MQTT 5.0 section 4.13.2).
+_WRONG_BEFORE_FLAGS = (PacketType.CONNACK, PacketType.PINGRESP)
 
 _RECEIVED_AT_ALL = "30 31 32 33 34 35 3A 3B 3C 3D 40 50 62 70 82 A2 C0 E0"
 _RECEIVED_BY_CLIENT = "20 30 31 32 33 34 35 3A 3B 3C 3D 40 50 62 70 90 B0 D0"
@@ -140,7 +141,9 @@ def explain_first_byte(first_byte: int, level: Level, received: bytes) -> PeerEr
     packet_type = PacketType(number)
     if packet_type is PacketType.CONNECT:
         return ProtocolViolation("CONNECT was sent on a connection that has one (MQTT-3.1.0-2)")
-    if number not in received and (not first_byte & 15 or packet_type in _WRONG_SIDE_BEFORE_FLAGS):
+    if packet_type is PacketType.AUTH:
+        return ProtocolViolation("AUTH was sent, with flags, and no authentication is under way (MQTT-4.12.0-7)")
+    if number not in received and (not first_byte & 15 or packet_type in _WRONG_BEFORE_FLAGS):
         return ProtocolViolation(f"{packet_type.name} was sent in the wrong direction (table 2.1)")
     if packet_type is not PacketType.PUBLISH:
         return MalformedPacket(f"{packet_type.name} has the flags {first_byte & 15:04b} (MQTT-2.2.2-2)")

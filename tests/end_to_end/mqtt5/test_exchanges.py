@@ -23,7 +23,7 @@ def test_publish_is_answered_as_its_qos_asks(five: Gateway, connect: Connect) ->
     """MQTT-3.3.4-1, MQTT-2.2.1-5, MQTT-4.3.1-1, MQTT-4.3.2-4, MQTT-4.3.3-8, -11."""
     client = _client(connect, five, "answers")
     client.send("publishes at each QoS", "30 05 0002 'ex' 00", "32 07 0002 'ex' FFFF 00", "34 07 0002 'ex' 0002 00")
-    client.expect("gets PUBACK and PUBREC", "40 02 FFFF 50 02 0002")
+    client.expect("gets PUBACK, for nobody subscribes, and PUBREC", "40 03 FFFF 10 50 02 0002")
     client.send("releases", "62 02 0002")
     client.expect("gets PUBCOMP", "70 02 0002")
 
@@ -55,7 +55,7 @@ def test_answers_leave_in_the_order_of_their_publishes(five: Gateway, connect: C
     numbers = (5, 3, 9, 1, 7)
     client.send("publishes at QoS 1", *(f"32 06 0001 'o' 000{number} 00" for number in numbers))
     client.send("publishes at QoS 2", *(f"34 06 0001 'o' 001{number} 00" for number in numbers))
-    client.expect("gets PUBACKs in that order", *(f"40 02 000{number}" for number in numbers))
+    client.expect("gets PUBACKs in that order", *(f"40 03 000{number} 10" for number in numbers))
     client.expect("gets PUBRECs in that order", *(f"50 02 001{number}" for number in numbers))
 
 

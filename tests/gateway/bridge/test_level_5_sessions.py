@@ -216,6 +216,17 @@ def test_a_release_of_nothing_is_answered_by_its_reason_code(world: World) -> No
     assert link.taken() == written("70 03 0007 92")
 
 
+def test_a_release_that_is_repeated_after_its_lost_answer_is_a_success(world: World) -> None:
+    """MQTT 5.0 table 3-7: in recovery an unknown identifier is no error, and its message was published."""
+    link = connect(world, "self", flags="00", properties="11 FFFFFFFF")
+    world.receive(link, "34 09 0003 'a/b' 0007 00 'X'", "62 02 0007")
+    assert link.taken().endswith(written("50 02 0007 70 02 0007"))
+    world.lose(link)
+    again = connect(world, "self", flags="00", properties="11 FFFFFFFF")
+    world.receive(again, "62 02 0007")
+    assert again.taken() == RESUMED + written("70 02 0007")
+
+
 def test_a_client_that_takes_no_packet_as_long_as_its_suback_is_told_so(world: World) -> None:
     link = connect(world, "self", properties="27 00000007")
     assert link.taken() == ACCEPTED

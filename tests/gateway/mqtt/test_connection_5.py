@@ -158,7 +158,6 @@ MALFORMED = {
     "MQTT-3.10.3-1: topic filter of UNSUBSCRIBE not UTF-8": "A2 06 000A 00 0001 FF",
     "MQTT-3.14.1-1: DISCONNECT with flags": "E1 00",
     "DISCONNECT with a property of another packet": "E0 04 00 02 01 00",
-    "MQTT-3.15.1-1: AUTH with flags": "F1 00",
     "AUTH whose properties reach past it": "F0 02 18 05",
 }
 
@@ -198,6 +197,7 @@ VIOLATIONS = {
     "MQTT-3.14.2-1: DISCONNECT with an unknown reason code": "E0 01 05",
     "session that was to end kept by DISCONNECT": "E0 07 00 05 11 00000001",
     "MQTT-4.12.0-7: AUTH": "F0 00",
+    "MQTT-3.15.1-1: AUTH with flags": "F1 00",
     "MQTT-4.12.1-1: AUTH that authenticates again": "F0 06 19 04 15 0001 6D",
     "MQTT-3.15.2-1: AUTH with an unknown reason code": "F0 01 17",
 }
