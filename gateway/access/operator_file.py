@@ -11,8 +11,11 @@ from gateway.config.values import ConfigurationError
 MAXIMUM_FILE_BYTES: Final = 16_777_216
 
 
-def read_operator_file(path: Path) -> str:
-    """The text of a regular file. ConfigurationError for one that cannot be read, is too large or not UTF-8."""
+def read_operator_file(path: Path, *, made_by: str = "") -> str:
+    """The text of a regular file. ConfigurationError for one that cannot be read, is too large or not UTF-8.
+
+    `made_by`: the command that makes one, for the hint where there is none.
+    """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe must not hold us up
         with os.fdopen(descriptor, "rb") as file:
@@ -20,7 +23,8 @@ def read_operator_file(path: Path) -> str:
                 raise ConfigurationError(str(path), ("is not a regular file",), "name a file of text")
             data = file.read(MAXIMUM_FILE_BYTES + 1)
     except OSError as error:
-        hint = "see that it is there and that the gateway's user may read it"
+        is_missing = isinstance(error, FileNotFoundError) and made_by
+        hint = f"{made_by} makes it" if is_missing else "see that it is there and that the gateway's user may read it"
         raise ConfigurationError(str(path), (f"cannot be read: {error.strerror}",), hint) from None
     if len(data) > MAXIMUM_FILE_BYTES:
         raise ConfigurationError(str(path), (f"has more than {MAXIMUM_FILE_BYTES} bytes",), "is it the right file?")

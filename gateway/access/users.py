@@ -69,7 +69,7 @@ class Users:
     @classmethod
     def read(cls, path: Path) -> Self:
         """The users of a file. Raises ConfigurationError."""
-        return cls.parse(read_operator_file(path), str(path))
+        return cls.parse(read_operator_file(path, made_by=f"'rfhbridge user add NAME --file {path}'"), str(path))
 
     def changed_since(self, before: "Users") -> frozenset[str]:
         """The users of an earlier state whose line has changed or gone."""

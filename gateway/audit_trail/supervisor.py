@@ -113,7 +113,7 @@ def _make_folder(data: Path) -> None:
     try:
         data.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
-        problem = error.strerror
+        problem = error.strerror or str(error)
     if problem:
         hint = "name a folder that the gateway's user may write: data in the configuration, or --data DIR"
         raise ConfigurationError("data", (f"{data} cannot be had: {problem}",), hint)

@@ -18,9 +18,10 @@ def check(
 ) -> None:
     """Validate configuration and mapping tables.
 
-    The files that the configuration names are read too: password files, access list, the keys of the trail. A target's
-    variable that is not set, a route that can be published to and not subscribed to, and the like are warnings. An
-    unknown key is an error that names the nearest known one. Exit code 1 when something is wrong.
+    The files that the configuration names are read too: users, access list, keys of tokens, certificates of listeners,
+    keys of the trail, passwords of targets. A target's variable that is not set, a route that can be published to and
+    not subscribed to, and the like are warnings. An unknown key is an error that names the nearest known one; of
+    several tables or items the second is named with #2. Exit code 1 when something is wrong.
     """
     if example:
         sys.stdout.write(example_toml())

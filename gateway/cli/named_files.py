@@ -1,16 +1,19 @@
 """What a configuration names beside itself: keys, passwords, users and rules, read as the gateway would read them.
 
-Each function gives lines for people, and raises ConfigurationError for what would stop the gateway or a target. Nothing
+Each reader gives lines for people, and raises ConfigurationError for what would stop the gateway or a target. Nothing
 is made or changed: a key that the first start makes is said to be made then.
 """
 
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Final
 
+from gateway.cli.application import CommandFailed
 from gateway.cli.terminal import counted
 from gateway.config import ConfigurationError, Settings
+from gateway.config.listeners import ListenerSettings
 from gateway.config.tables import AccessSettings
 from gateway.config.targets import TargetSettings
 
@@ -19,8 +22,17 @@ _REPOSITORY_ENDINGS: Final = (".kdb", ".p12", "")
 
 
 def named_files(settings: Settings) -> list[str]:
-    """A line for each file that is in order. Raises ConfigurationError for the first that is not."""
-    return [*_access_files(settings.access), *_certificates(settings), *_keys(settings), *_passwords(settings)]
+    """A line for each file that is in order. Raises CommandFailed with every one that is not."""
+    lines: list[str] = []
+    problems: list[str] = []
+    for place, read in _readers(settings):
+        try:
+            lines += read()
+        except ConfigurationError as error:
+            problems.append(f"{place}{error}")
+    if problems:
+        raise CommandFailed("; ".join(problems))
+    return lines
 
 
 def warnings_about_files(settings: Settings) -> list[str]:
@@ -29,36 +41,53 @@ def warnings_about_files(settings: Settings) -> list[str]:
     return [*of_targets, *_warnings_about_certificates(settings)]
 
 
-def _access_files(access: AccessSettings) -> Iterator[str]:
-    from gateway.access.access_list import AccessList
+def _readers(settings: Settings) -> Iterator[tuple[str, Callable[[], Iterable[str]]]]:
+    """What reads each file, and who names it, to stand in front of what is wrong with it."""
+    access = settings.access
+    if access.password_file:
+        yield "access.password_file: ", lambda: _users(access)
+    if access.token.key_files:
+        yield "access.token.key_files: ", lambda: _token_keys(access)
+    if access.access_file:
+        yield "access.access_file: ", lambda: _access_list(access)
+    for listener in settings.listeners:
+        if listener.is_secure:
+            yield f"listener {listener.name}: ", partial(_certificates, listener)
+    yield "", lambda: _keys(settings)  # whose errors name their keys themselves
+    yield "", lambda: _passwords(settings)
+
+
+def _users(access: AccessSettings) -> Iterator[str]:
     from gateway.access.users import Users
 
-    if access.password_file:
-        users = Users.read(Path(access.password_file))
-        yield f"password file: {access.password_file}, {counted(len(users.hashes), 'user')}, valid"
-    if access.token.key_files:
-        from gateway.access.tokens import Tokens
-
-        keys = Tokens.read(access.token).keys
-        yield f"keys of tokens: {', '.join(access.token.key_files)}, {counted(len(keys), 'key')}, valid"
-    if access.access_file:
-        rules = AccessList.read(Path(access.access_file))
-        yield f"access list: {access.access_file}, {counted(len(rules.rules), 'rule')}, valid"
+    users = Users.read(Path(access.password_file))
+    yield f"password file: {access.password_file}, {counted(len(users.hashes), 'user')}, valid"
 
 
-def _certificates(settings: Settings) -> Iterator[str]:
-    """The certificates of listeners, which must fit their keys and be valid today."""
-    if not any(listener.is_secure for listener in settings.listeners):
-        return
+def _token_keys(access: AccessSettings) -> Iterator[str]:
+    from gateway.access.tokens import Tokens
+
+    keys = Tokens.read(access.token).keys
+    yield f"keys of tokens: {', '.join(access.token.key_files)}, {counted(len(keys), 'key')}, valid"
+
+
+def _access_list(access: AccessSettings) -> Iterator[str]:
+    from gateway.access.access_list import AccessList
+
+    rules = AccessList.read(Path(access.access_file))
+    yield f"access list: {access.access_file}, {counted(len(rules.rules), 'rule')}, valid"
+
+
+def _certificates(listener: ListenerSettings) -> Iterator[str]:
+    """The certificates of a listener, which must fit their keys and be valid today."""
     from gateway.listener.certificate_files import today
     from gateway.listener.tls import load_tls
 
-    for listener in (each for each in settings.listeners if each.is_secure):
-        for pair in load_tls(listener).pairs:
-            pair.check_time(today())
-            hosts = ", ".join(pair.names)
-            until = f"valid until {pair.expires:%Y-%m-%d}"
-            yield f"listener {listener.name}: certificate {pair.certificate} for {hosts}, its key fits, {until}"
+    for pair in load_tls(listener).pairs:
+        pair.check_time(today())
+        hosts = ", ".join(pair.names)
+        until = f"valid until {pair.expires:%Y-%m-%d}"
+        yield f"listener {listener.name}: certificate {pair.certificate} for {hosts}, its key fits, {until}"
 
 
 def _warnings_about_certificates(settings: Settings) -> Iterator[str]:

@@ -84,7 +84,10 @@ def test_files_that_the_configuration_names_are_checked(rfhbridge, tmp_path):
     users.unlink()
     ended = rfhbridge("check", "--config", config, "--json")
     assert (ended.exit_code, ended.stdout) == (1, b"")
-    assert f"{users}: cannot be read: No such file or directory" in ended.stderr
+    missing = f"access.password_file: {users}: cannot be read: No such file or directory ('rfhbridge user add NAME"
+    assert missing in ended.stderr
+    assert f"; access.access_file: {rules}: " in ended.stderr, "every file that is wrong is named at once"
+    assert ended.stderr.count("\n") == 1
 
 
 @pytest.fixture
