@@ -98,8 +98,11 @@ class Quotas:
         text = f"more than {self._limits.maximum_held_bytes} bytes of QoS 2 wait for their PUBREL"
         return self._counted(LimitReached(limit=Limit.HELD_BYTES, reason_code=ReasonCode.QUOTA_EXCEEDED, text=text))
 
-    def of_filter(self, topic_filter: str, known: Collection[str]) -> LimitReached | None:
-        """Why a session that has the known filters, granted or asked for, may not subscribe to a further one."""
+    def of_filter(self, topic_filter: str, asked: str, known: Collection[str]) -> LimitReached | None:
+        """Why a session that has the known filters, granted or asked for, may not subscribe to a further one.
+
+        `asked` is the part of a shared subscription's filter that topics match, of others the whole.
+        """
         maximum, characters = self._limits.maximum_subscriptions, self._limits.maximum_subscription_characters
         text = ""
         if len(known) >= maximum:
@@ -109,7 +112,7 @@ class Quotas:
         if text:
             reached = LimitReached(limit=Limit.SUBSCRIPTIONS, reason_code=ReasonCode.QUOTA_EXCEEDED, text=text)
             return self._counted(reached)
-        return self._counted(self._topics.of_filter(topic_filter))
+        return self._counted(self._topics.of_filter(topic_filter, asked))
 
     def of_connect(
         self, link: object, event: ConnectReceived, user: str | None, existing: ClientSession | None, expiry_s: int

@@ -207,7 +207,7 @@ class Subscriptions:
         share = _share(session, topic_filter)
         asked = topic_filter if share is None else share.topic_filter
         others = () if topic_filter in known else known
-        if (reached := self._quotas.of_filter(asked, others)) is not None:
+        if (reached := self._quotas.of_filter(topic_filter, asked, others)) is not None:
             _log.warning("subscription refused client=%s reason=%s", session.client, reached.text)
             return reached.reason_code
         if not session.rights.may_subscribe(asked):

@@ -132,14 +132,22 @@ class Admission:
     def authenticated(
         self, visitor: object, user: str | None, *, instead_of: object | None = None
     ) -> LimitReached | None:
-        """The user of a connection is known. `instead_of` is the connection that it takes over from."""
+        """The user of a connection is known. `instead_of` is the connection that it takes over from.
+
+        That one no longer counts for its user, though it may be some time before it is gone.
+        """
         visit = self._visits.get(visitor)
         if user is None or visit is None:
             return None
+        replaced = self._visits.get(instead_of) if instead_of is not None else None
+        gives_way = replaced is not None and replaced.user == user
         maximum = self._limits.maximum_connections_per_user
-        if maximum and self._of_user[user] - self._is_of(instead_of, user) >= maximum:
+        if maximum and self._of_user[user] - gives_way >= maximum:
             self.refusals.count(_OF_USER)
             return _OF_USER
+        if replaced is not None and replaced.user is not None:
+            _count_down(self._of_user, replaced.user)
+            replaced.user = None
         visit.user = user
         self._of_user[user] += 1
         return None
@@ -177,10 +185,6 @@ class Admission:
         self.refusals.add(Limit.WAITING_CONNECTIONS, ReasonCode.SERVER_BUSY)
         self.release(visitor)
         visitor.close("")
-
-    def _is_of(self, visitor: object | None, user: str) -> bool:
-        visit = self._visits.get(visitor) if visitor is not None else None
-        return visit is not None and visit.user == user
 
 
 def _count_down(counter: Counter[Key], key: Key) -> None:

@@ -23,17 +23,26 @@ class TopicLimits:
         """Why a topic name is not taken; None where it is."""
         return self._reached(topic, ReasonCode.TOPIC_NAME_INVALID)
 
-    def of_filter(self, topic_filter: str) -> LimitReached | None:
-        """Why a topic filter is not taken; None where it is."""
-        return self._reached(topic_filter, ReasonCode.TOPIC_FILTER_INVALID)
+    def of_filter(self, topic_filter: str, asked: str) -> LimitReached | None:
+        """Why a topic filter is not taken; None where it is. `asked`: of a shared subscription's its last part.
+
+        The name of a group is no level, and its bytes are kept like the others.
+        """
+        reached = self._reached(asked, ReasonCode.TOPIC_FILTER_INVALID)
+        if reached is None and len(topic_filter.encode()) > self._maximum_bytes:
+            return self._too_long(ReasonCode.TOPIC_FILTER_INVALID)
+        return reached
 
     def _reached(self, topic: str, reason_code: ReasonCode) -> LimitReached | None:
         if len(topic) <= self.fine_characters:
             return None
         if len(topic.encode()) > self._maximum_bytes:
-            text = f"a topic has more than {self._maximum_bytes} bytes"
-            return LimitReached(limit=Limit.TOPIC_BYTES, reason_code=reason_code, text=text)
+            return self._too_long(reason_code)
         if topic.count("/") >= self._maximum_levels:
             text = f"a topic has more than {self._maximum_levels} levels"
             return LimitReached(limit=Limit.TOPIC_LEVELS, reason_code=reason_code, text=text)
         return None
+
+    def _too_long(self, reason_code: ReasonCode) -> LimitReached:
+        text = f"a topic has more than {self._maximum_bytes} bytes"
+        return LimitReached(limit=Limit.TOPIC_BYTES, reason_code=reason_code, text=text)

@@ -94,6 +94,22 @@ def test_connections_of_a_user_are_limited_and_a_take_over_counts_once() -> None
     assert door.admission.authenticated(third, "ada") is None
 
 
+def test_who_was_taken_over_from_counts_no_more_while_it_lingers() -> None:
+    """A device on a bad network comes back twice before its first connection is gone."""
+    door = Door(maximum_connections_per_user=1)
+    first, second, third, another = Visitor(), Visitor(), Visitor(), Visitor()
+    for visitor in (first, second, third, another):
+        assert door.refused(visitor) is None
+    assert door.admission.authenticated(first, "ada") is None
+    assert door.admission.authenticated(second, "ada", instead_of=first) is None
+    assert door.admission.authenticated(third, "ada", instead_of=second) is None
+    door.admission.release(first)
+    door.admission.release(second)
+    assert door.admission.authenticated(another, "ada") is not None, "the third is still there"
+    door.admission.release(third)
+    assert door.admission.authenticated(another, "ada") is None
+
+
 def test_connections_of_an_address_are_limited_by_rate_and_come_back_with_time() -> None:
     door = Door(connection_rate_per_address=2)  # twenty at once
     refused = [door.refused(Visitor()) for _ in range(22)]
