@@ -19,6 +19,8 @@ DEFAULT_PATH: Final = "/mqtt"
 _NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,32}")
 #: Letters, digits and hyphens, at most 63 a label (RFC 1123); a * may stand for the first label (RFC 6125).
 _HOST_NAME: Final = re.compile(r"(\*\.)?[A-Za-z0-9-]{1,63}(\.[A-Za-z0-9-]{1,63})*\.?")
+#: The protocol level of MQTT 3.1, as a CONNECT says it.
+_LEVEL_OF_3_1: Final = 3
 _PATH: Final = re.compile(r"/[!-~]*")
 #: What a browser sends as Origin: a scheme, a host, its port where it is not the scheme's own (RFC 6454).
 _ORIGIN: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/\s]+/?|null")
@@ -196,7 +198,7 @@ class ListenerSettings(Table):
 
 
 def listener_problems(settings: "Settings") -> Iterator[str]:
-    """Listeners of the same name, at the same address, or none at all."""
+    """Listeners of the same name, at the same address, or none at all; repeats that nobody would get."""
     if not settings.listeners:
         yield "listen: must be an address where there is no [[listener]]"
     names = {DEFAULT_LISTENER} if settings.listen else set()
@@ -207,6 +209,11 @@ def listener_problems(settings: "Settings") -> Iterator[str]:
         for address, other in taken:
             if listener.address.takes_port_of(address):
                 yield f"listener#{index + 1}.listen: {listener.listen} {_why_taken(listener.address, address, other)}"
+        if listener.repeat_after_s and _LEVEL_OF_3_1 not in listener.levels(settings.mqtt):
+            yield (
+                f"listener#{index + 1}.repeat_after_s: is for clients of MQTT 3.1, which may not connect here;"
+                ' leave it out, or name "3.1" among the versions'
+            )
         names.add(listener.name)
         taken.append((listener.address, listener.name))
 

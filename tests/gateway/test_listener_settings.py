@@ -77,6 +77,14 @@ def test_one_port_may_be_open_on_two_addresses_and_in_both_families(load: Load) 
         (SECURE.replace("8883", "x"), "listener#1.listen: '127.0.0.1:x' is not HOST:PORT"),
         (SECURE + SECURE, "listener#2.name: there is a listener 'secure' already"),
         (SECURE + WEBSOCKET.replace("8083", "8883"), "listener#2.listen: 127.0.0.1:8883 is the address of listener"),
+        (
+            SECURE + 'versions = ["3.1.1", "5"]\nrepeat_after_s = 5\n',
+            "listener#1.repeat_after_s: is for clients of MQTT 3.1",
+        ),
+        (
+            '[mqtt]\nversions = ["5"]\n' + SECURE + "repeat_after_s = 5\n",
+            "listener#1.repeat_after_s: is for clients of",
+        ),
         ('listen = "127.0.0.1:8883"\n' + SECURE, "is the address of listener 'default' already"),
         (
             SECURE + WEBSOCKET.replace("127.0.0.1:8083", "0.0.0.0:8883"),
