@@ -1,12 +1,15 @@
 """The HTTP request that becomes a WebSocket: its path, its subprotocol, its origin, and the time it may take."""
 
 import asyncio
+import base64
+import hashlib
 import logging
 import time
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from aiohttp import hdrs, web
+from aiohttp.http import WS_KEY, WebSocketReader
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.web_protocol import RequestHandler
 
@@ -14,15 +17,15 @@ from gateway.config.values import Address
 from gateway.limits.limit import Limit
 from gateway.listener.rules import WebSocketRules
 from gateway.listener.sparing_log import SparingLog
-from gateway.listener.websocket import WebSocket, WebSocketLink
+from gateway.listener.websocket import WebSocketLink
 
 if TYPE_CHECKING:
     from gateway.listener.listener import Listener
 
 #: MQTT 5.0 section 6 (MQTT-6.0.0-3) has mqtt; libraries of MQTT 3.1 ask for the other.
 SUBPROTOCOLS: Final = ("mqtt", "mqttv3.1")
-#: How long a peer has to answer our close frame, seconds.
-_CLOSE_TIMEOUT_S: Final = 2.0
+#: The headers that make a handshake, beside the subprotocol.
+_HANDSHAKE: Final = (hdrs.UPGRADE, hdrs.CONNECTION, hdrs.SEC_WEBSOCKET_VERSION, hdrs.SEC_WEBSOCKET_KEY)
 #: A request line with its headers, in bytes: browsers send cookies.
 _LONGEST_LINE_BYTES: Final = 8_190
 _SHUTDOWN_S: Final = 0.1
@@ -61,20 +64,40 @@ class _Refusal(NamedTuple):
         return web.Response(status=self.status, text=f"{self.reason}\n", headers=headers)
 
 
-class CountingHandler(RequestHandler):
-    """aiohttp's own, which says how many bytes have come: it holds the beginnings of messages itself."""
+class _Tail:
+    """What a peer has sent behind its request, before the answer to it."""
 
-    __slots__ = ("wire_bytes",)
+    __slots__ = ("data",)
 
-    wire_bytes: int
+    def __init__(self) -> None:
+        self.data = b""
 
-    def __init__(self, server: web.Server, **options: Any) -> None:
-        super().__init__(server, **options)
-        self.wire_bytes = 0
+    def feed_data(self, data: bytes) -> tuple[bool, bytes]:
+        """Called by aiohttp as its own reader of frames is: not at an end, and nothing left over."""
+        self.data += data
+        return False, b""
 
-    def data_received(self, data: bytes) -> None:
-        self.wire_bytes += len(data)
-        super().data_received(data)
+    def feed_eof(self) -> None:
+        """The transport says so to whom the connection belongs then."""
+
+
+class RequestReader(RequestHandler):
+    """aiohttp's protocol of one connection, which gives it away when its request is found in order."""
+
+    __slots__ = ()
+
+    def give_away(self) -> tuple[asyncio.Transport, bytes] | None:
+        """The connection, and what has come behind the request; None where it is lost.
+
+        To aiohttp it is lost from then on: it lets go of all that it has, and what it still writes goes nowhere.
+        """
+        tail = _Tail()
+        self.set_parser(cast(WebSocketReader, tail))  # it is asked for these two methods alone
+        transport, self.transport = self.transport, None
+        if transport is None:
+            return None
+        self.connection_lost(None)
+        return transport, tail.data
 
 
 class Upgrades:
@@ -101,12 +124,12 @@ class Upgrades:
         self._on_their_way[handler] = time.monotonic(), proxied
         return handler
 
-    def _handler(self) -> CountingHandler:
-        return CountingHandler(
+    def _handler(self) -> RequestReader:
+        return RequestReader(
             self._server,
             loop=asyncio.get_running_loop(),
             logger=self._http_log,
-            access_log=None,
+            access_log=cast(logging.Logger, None),  # so one has none, whatever its type says
             lingering_time=0.0,
             max_line_size=_LONGEST_LINE_BYTES,
             max_field_size=_LONGEST_LINE_BYTES,
@@ -140,24 +163,21 @@ class Upgrades:
             answer = refusal.answer()
             answer.force_close()
             return answer
-        websocket = WebSocket(
-            timeout=_CLOSE_TIMEOUT_S,
-            autoclose=False,
-            protocols=SUBPROTOCOLS,
-            compress=False,
-            max_msg_size=self._rules.maximum_message_bytes,
-        )
-        try:
-            await websocket.prepare(request)
-        except web.HTTPException as refused:
-            found = _Refusal(refused.status, (refused.text or refused.reason).strip(), "no such handshake")
-            self._tell_refused(request, proxied, found)
-            refused.force_close()
-            raise
-        if request.transport is not None:
-            handler = cast(CountingHandler, request.protocol)
-            await WebSocketLink(self._listener, websocket, request.transport, proxied, handler).serve()
-        return websocket
+        self._open(request, proxied)
+        return web.Response()  # goes nowhere
+
+    def _open(self, request: web.BaseRequest, proxied: Address | None) -> None:
+        """Answers, and gives the connection to a link."""
+        given = cast(RequestReader, request.protocol).give_away()
+        if given is None:
+            return
+        transport, behind = given
+        transport.write(_acceptance(request))
+        link = WebSocketLink(self._listener, self._rules.maximum_message_bytes, proxied)
+        transport.set_protocol(link)
+        link.connection_made(transport)
+        if behind:
+            link.data_received(behind)
 
     def _tell_refused(self, request: web.BaseRequest, proxied: Address | None, refusal: _Refusal) -> None:
         self._log.tell(
@@ -179,7 +199,29 @@ class Upgrades:
         origin = request.headers.get(hdrs.ORIGIN)
         if self._rules.origins and origin is not None and origin.lower() not in self._rules.origins:
             return _Refusal(403, "pages of this origin may not connect", origin)
-        offered = request.headers.get(hdrs.SEC_WEBSOCKET_PROTOCOL, "")
-        if not any(name.strip() in SUBPROTOCOLS for name in offered.split(",")):
-            return _Refusal(400, "offer the subprotocol mqtt or mqttv3.1", offered or "none")
+        if _subprotocol(request) is None:
+            offered = request.headers.get(hdrs.SEC_WEBSOCKET_PROTOCOL, "none")
+            return _Refusal(400, "offer the subprotocol mqtt or mqttv3.1", offered)
+        if not web.WebSocketResponse(protocols=SUBPROTOCOLS, compress=False).can_prepare(request):
+            found = " ".join(f"{name}={request.headers.get(name, 'none')}" for name in _HANDSHAKE)
+            return _Refusal(400, "this begins no WebSocket (RFC 6455 section 4.2.1)", found)
         return None
+
+
+def _subprotocol(request: web.BaseRequest) -> str | None:
+    """The first of ours that the client offers."""
+    offered = request.headers.get(hdrs.SEC_WEBSOCKET_PROTOCOL, "").split(",")
+    return next((name.strip() for name in offered if name.strip() in SUBPROTOCOLS), None)
+
+
+def _acceptance(request: web.BaseRequest) -> bytes:
+    """The answer to a request that is in order (RFC 6455 section 4.2.2); it agrees to no extension."""
+    key = request.headers[hdrs.SEC_WEBSOCKET_KEY].encode()
+    lines = (
+        "HTTP/1.1 101 Switching Protocols",
+        "Upgrade: websocket",
+        "Connection: Upgrade",
+        f"Sec-WebSocket-Accept: {base64.b64encode(hashlib.sha1(key + WS_KEY).digest()).decode()}",
+        f"Sec-WebSocket-Protocol: {_subprotocol(request)}",
+    )
+    return "".join(f"{line}\r\n" for line in (*lines, "")).encode()

@@ -100,9 +100,10 @@ def test_fragments_without_an_end_are_taken_up_to_the_longest_message(attacked: 
     with watched(attacked, memory_mib=60), Attacker(websocket_port) as attacker:
         _upgrade(attacker)
         _login(attacker, "endless-fragments")
-        attacker.send(frame(BINARY, bytes(1_000)))
-        for _ in range(2 * LONGEST_MESSAGE // 60_000):
-            if not attacker.send(frame(CONTINUATION, bytes(60_000))):
+        packet = publish("fragments", bytes(60_000))
+        attacker.send(frame(BINARY, packet))
+        for _ in range(2 * LONGEST_MESSAGE // len(packet)):
+            if not attacker.send(frame(CONTINUATION, packet)):
                 break
         assert _close_code(attacker) in (TOO_BIG, 0)
         assert attacker.has_ended

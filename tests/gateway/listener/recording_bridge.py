@@ -18,7 +18,7 @@ class RecordingBridge:
         self._answers = answers
         self.admission = Admission(limits or MqttLimits(), Refusals())
         self.links: list[NetworkLink] = []
-        self.received = b""
+        self.received = bytearray()
         self.calls = 0
         self.lost_links: list[NetworkLink] = []
         self.resumed_links: list[NetworkLink] = []

@@ -1,6 +1,7 @@
 """WebSockets on a real socket of the loopback, with aiohttp's client and with frames written by hand (RFC 6455)."""
 
 import asyncio
+import gc
 import logging
 import ssl
 import struct
@@ -12,6 +13,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+from gateway.listener.upgrade import RequestReader
 from gateway.mqtt.reason_codes import ReasonCode
 from gateway.mqtt.session import Session
 from tests.certificate_authority import Authority
@@ -87,25 +89,6 @@ def test_the_first_subprotocol_of_ours_that_is_offered_is_chosen(offered: list[s
         async with _opened(running, *offered) as websocket:
             assert websocket.protocol == chosen
             assert not websocket.compress
-
-    run(scenario, WEBSOCKET)
-
-
-def test_the_beginning_of_a_message_counts_until_its_end_has_come() -> None:
-    async def scenario(running: Running) -> None:
-        reader, writer = await _raw(running)
-        writer.write(_frame(BINARY, b"whole"))
-        assert await _read_frame(reader) == (BINARY, b"whole")
-        link = await running.only_link()
-        assert link.unfinished_bytes == 0
-        beginning, ping = _frame(BINARY, b"a" * 1_000, final=False), _frame(PING, b"read so far?")
-        writer.write(beginning + ping)
-        assert await _read_frame(reader) == (PONG, b"read so far?")
-        assert link.unfinished_bytes == len(beginning + ping)
-        writer.write(_frame(0, b"b"))
-        assert await _read_frame(reader) == (BINARY, b"a" * 1_000 + b"b")
-        assert link.unfinished_bytes == 0
-        writer.close()
 
     run(scenario, WEBSOCKET)
 
@@ -225,6 +208,73 @@ def test_a_packet_may_span_frames_and_a_frame_hold_several_packets() -> None:
     run(scenario, WEBSOCKET, answers=False)
 
 
+def test_half_a_message_is_handed_on_and_half_a_packet_in_it_counts_as_on_tcp() -> None:
+    async def scenario(running: Running) -> None:
+        reader, writer = await _raw(running)
+        writer.write(_frame(BINARY, b"whole"))
+        assert await _read_frame(reader) == (BINARY, b"whole")
+        link = await running.only_link()
+        writer.write(_frame(BINARY, b"a" * 1_000, final=False) + _frame(PING, b"read so far?"))
+        assert await _read_frame(reader) == (PONG, b"read so far?")
+        assert await _read_frame(reader) == (BINARY, b"a" * 1_000)
+        assert link.unfinished_bytes == 0
+        link.connection.receive_data(bytes.fromhex("10 0E 0004 4D515454 04 02"))
+        assert link.unfinished_bytes == 10
+        writer.write(_frame(0, b"b"))
+        assert await _read_frame(reader) == (BINARY, b"b")
+        writer.close()
+
+    run(scenario, WEBSOCKET)
+
+
+def test_frames_that_come_with_the_request_are_read() -> None:
+    async def scenario(running: Running) -> None:
+        _reader, writer = await asyncio.open_connection("127.0.0.1", running.port)
+        writer.write(UPGRADE.format(path="/mqtt", more=OFFER).encode() + _frame(BINARY, b"first") + b"\x82")
+        await running.bridge.until(lambda: running.bridge.received == b"first")
+        writer.write(_frame(BINARY, b" second")[1:])
+        await running.bridge.until(lambda: running.bridge.received == b"first second")
+        writer.close()
+
+    run(scenario, WEBSOCKET, answers=False)
+
+
+def test_a_peer_that_goes_with_its_request_is_forgotten() -> None:
+    async def scenario(running: Running) -> None:
+        _reader, writer = await asyncio.open_connection("127.0.0.1", running.port)
+        writer.write(UPGRADE.format(path="/mqtt", more=OFFER).encode() + _frame(BINARY, b"x"))
+        writer.write_eof()
+        await running.bridge.until(lambda: len(running.bridge.lost_links) == 1)
+        assert running.bridge.received == b"x"
+        assert len(running.listeners) == 0
+        writer.close()
+
+    run(scenario, WEBSOCKET, answers=False)
+
+
+def test_nothing_of_http_is_left_when_the_websocket_is_open() -> None:
+    """Without the collector of cycles, so what it costs is free again at once."""
+
+    def readers() -> int:
+        return sum(isinstance(each, RequestReader) for each in gc.get_objects())
+
+    async def scenario(running: Running) -> None:
+        gc.collect()
+        gc.disable()
+        try:
+            before = len(asyncio.all_tasks())
+            reader, writer = await _raw(running)
+            writer.write(_frame(BINARY, b"x"))
+            assert await _read_frame(reader) == (BINARY, b"x")
+            assert readers() == 0
+            assert len(asyncio.all_tasks()) <= before
+        finally:
+            gc.enable()
+        writer.close()
+
+    run(scenario, WEBSOCKET)
+
+
 def test_a_ping_is_answered_and_is_nothing_to_mqtt() -> None:
     async def scenario(running: Running) -> None:
         reader, writer = await _raw(running)
@@ -244,8 +294,9 @@ def test_a_ping_is_answered_and_is_nothing_to_mqtt() -> None:
         (_frame(0x3, b""), 1002),
         (bytes([0xC2, 0x80]) + bytes(4), 1002),
         (_frame(PING, bytes(126)), 1002),
+        (bytes.fromhex("82 01 C0"), 1002),
     ],
-    ids=["text", "too large", "opcode", "reserved bit", "long ping"],
+    ids=["text", "too large", "opcode", "reserved bit", "long ping", "not masked"],
 )
 def test_a_frame_that_may_not_be_ends_the_connection_with_its_code(frame: bytes, code: int) -> None:
     """MQTT-6.0.0-1."""
@@ -314,7 +365,8 @@ def test_what_was_sent_before_a_close_arrives_and_then_the_code(
             link.close(reason, reason_code)
             link.close("because again")
             link.send(b"too late, and no error")
-            assert await websocket.receive_bytes() == b"last words"
+            assert await websocket.receive_bytes() == b"last "
+            assert await websocket.receive_bytes() == b"words"
             message = await websocket.receive()
             assert (message.type, message.data) == (aiohttp.WSMsgType.CLOSE, code)
         await running.bridge.until(lambda: running.bridge.lost_links == [link])
