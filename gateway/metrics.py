@@ -89,8 +89,8 @@ class GatewayCollector(Collector):
         yield _gauges("connections", "Connections now, by MQTT version", ("listener", "version"), open_now.items())
         yield _gauge("connections_waiting", "Connections that have not sent a CONNECT", admission.waiting)
         yield _counters("connections_made", "Connections that were made", ("listener",), past)
-        yield _counters("received_bytes", "Bytes of MQTT received, with the frames of WebSockets", ("listener",), received)
-        yield _counters("sent_bytes", "Bytes of MQTT sent, with the frames of WebSockets", ("listener",), sent)
+        yield _counters("received_bytes", "Bytes of MQTT received, with frames of WebSockets", ("listener",), received)
+        yield _counters("sent_bytes", "Bytes of MQTT sent, with frames of WebSockets", ("listener",), sent)
 
     def _packets(self) -> Iterator[Metric]:
         traffic = self._bridge.traffic
