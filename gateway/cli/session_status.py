@@ -20,7 +20,7 @@ def carry_out(queue_manager: QueueAdministration, verb: str, client: str) -> tup
     what = "CHSTATUS(*)" if verb == "DISPLAY" else "CHANNEL(MQTT)"
     answer = queue_manager.mqsc(f"{verb} {what} CHLTYPE(MQTT) CLIENTID({quoted(client)})")
     if not answer.succeeded:
-        raise CommandFailed(" ".join(answer.lines))
+        raise CommandFailed(f"{' '.join(answer.lines)} (see 'rfhbridge sessions list')")
     return answer.lines
 
 

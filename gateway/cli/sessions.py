@@ -15,6 +15,7 @@ from gateway.cli.settings_options import ConfigOption, DataOption, check_store, 
 from gateway.cli.terminal import Json, counted, write_json, write_line, write_table
 from gateway.config import Settings, TargetSettings
 from mq_adapters.queue_manager import QueueAdministration
+from mq_adapters.reasons import QueueManagerError, ReasonCode
 
 _APPLICATION_NAME: Final = "rfhbridge"
 _DISPLAY: Final = "DISPLAY SUB(*) ALL"
@@ -23,9 +24,21 @@ _NONE_FOUND: Final = "AMQ8147"
 
 _VERSIONS: Final = {3: "3.1", 4: "3.1.1", 5: "5"}
 
+
+def client_identifier(text: str) -> str:
+    """A name that a session can have: a client that sends an empty one is given another."""
+    if not text:
+        raise typer.BadParameter("a client identifier has at least one character: see 'rfhbridge sessions list'")
+    return text
+
+
 Client = Annotated[
     str,
-    typer.Argument(metavar="CLIENT", help="Client identifier of the session, pump-7 for example: see sessions list."),
+    typer.Argument(
+        metavar="CLIENT",
+        callback=client_identifier,
+        help="Client identifier of the session, pump-7 for example: see sessions list.",
+    ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="For a program: JSON.")]
 
@@ -41,13 +54,15 @@ def list_sessions(data: DataOption = None, config: ConfigOption = None, as_json:
     """List the sessions, and what each has at targets."""
     from gateway.sweep import sessions_of
 
-    _, found = sessions_of(folder_with_store(config, data))
+    folder = folder_with_store(config, data)
+    _, found = sessions_of(folder)
+    runs = _gateway_runs(folder)  # else its sessions stand there as they were when it stopped
     if as_json:
         write_json(
             [
                 {
                     "client": each.client,
-                    "connected": each.is_connected,
+                    "connected": each.is_connected and runs,
                     "version": _VERSIONS[each.level],
                     "user": each.user,
                     "correl_id": each.correl_id.hex(),
@@ -60,7 +75,7 @@ def list_sessions(data: DataOption = None, config: ConfigOption = None, as_json:
     rows = [
         (
             each.client,
-            "yes" if each.is_connected else "no",
+            "yes" if each.is_connected and runs else "no",
             _VERSIONS[each.level],
             each.user or "-",
             each.correl_id.hex(),
@@ -177,6 +192,17 @@ def _connected(folder: Path) -> Iterator[QueueAdministration]:
 
     with connect(folder, application_name=_APPLICATION_NAME) as queue_manager:
         yield queue_manager
+
+
+def _gateway_runs(folder: Path) -> bool:
+    """Whether somebody serves the data folder, be it another user's gateway."""
+    from mq_adapters.embedded.socket_file import connected_socket
+
+    try:
+        connected_socket(folder).close()
+    except QueueManagerError as error:
+        return error.reason_code != ReasonCode.MQRC_Q_MGR_NOT_AVAILABLE
+    return True
 
 
 def _target(settings: Settings, name: str | None) -> TargetSettings:

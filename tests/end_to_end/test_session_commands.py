@@ -176,4 +176,18 @@ def test_without_a_gateway_there_is_nobody_to_ask(gateway: Gateway, device: Devi
             "MQTT client 'pump-7' not found: no gateway runs here, and only a running one can be asked" in done.stderr
         )
     (listed,) = as_json(gateway, "list")
-    assert listed["client"] == "pump-7"
+    assert (listed["client"], listed["connected"]) == ("pump-7", False)
+
+
+def test_after_a_crash_nobody_is_listed_as_connected(gateway: Gateway, device: Device) -> None:
+    (listed,) = as_json(gateway, "list")
+    assert listed["connected"] is True
+    gateway.kill()
+    (listed,) = as_json(gateway, "list")
+    assert (listed["client"], listed["connected"]) == ("pump-7", False)
+
+
+def test_an_empty_identifier_is_an_error_of_usage(gateway: Gateway) -> None:
+    done = sessions(gateway, "show", "")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "a client identifier has at least one character" in done.stderr
