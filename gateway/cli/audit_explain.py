@@ -13,6 +13,7 @@ import typer
 
 from gateway.cli.application import AuditExitCode, CommandFailed
 from gateway.cli.audit_prove import message_identifier
+from gateway.cli.packet_properties import publish_properties
 from gateway.cli.settings_options import ConfigOption
 from gateway.cli.spark_process import PersonalKeyOption
 from gateway.cli.terminal import Json, counted, write_json, write_line
@@ -55,6 +56,9 @@ _SHOWN_FIELDS: Final = (
     ("payload_bytes", "payload bytes"),
     ("payload_sha256", "payload SHA-256"),
 )
+#: What stands for the format of a packet's header, and the first level whose packets have properties.
+_MQTT: Final = "MQTT"
+_LEVEL_WITH_PROPERTIES: Final = 5
 _PACKET_TYPES: Final = {
     1: "CONNECT",
     3: "PUBLISH",
@@ -199,6 +203,8 @@ def _bytes(record: dict[str, Any], side: str, words: str) -> Iterator[str]:
         yield f"  {offset:04x}  {row.hex(' '):<47}  {_letters(row, page)}"
     if len(data) > len(shown):
         yield f"  ... {counted(len(data) - len(shown), 'byte')} more (--json has all)"
+    if record.get(f"{side}_format") == _MQTT and record.get("protocol_level") == _LEVEL_WITH_PROPERTIES:
+        yield from (f"  property {_cut(told)}" for told in publish_properties(data))
 
 
 def _letters(row: bytes, page: object) -> str:

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from gateway.cli.packet_properties import publish_properties
 from spark_audit.personal import PersonalKey
 
 MESSAGE = "52464842" + "01" * 20
@@ -57,6 +58,47 @@ def test_life_is_shown_with_time_place_and_bytes(rfhbridge, data_folder, trail):
         "  after: MQHRF, CodedCharSetId 500, 6 bytes",
         "    0000  d9 c6 c8 40 27 f1                                RFH .1",
     ]
+
+
+#: PUBLISH of topic a at QoS 0: Payload Format Indicator 1, Content Type `t`, Correlation Data FF, two User Properties.
+PACKET_5 = bytes.fromhex(
+    "30 22 0001 61 1e 01 01 03 0001 74 09 0001 ff 26 0004 756e6974 0001 4b 26 0004 756e6974 0001 43"
+)
+
+
+@pytest.mark.parametrize(
+    ("packet", "told"),
+    [
+        (
+            PACKET_5,
+            [
+                "payload-format-indicator 1",
+                "correlation-data ff",
+                "user-property unit=K",
+                "user-property unit=C",
+                "content-type t",
+            ],
+        ),
+        (PACKET_5[:20], []),
+        (PACKET_5[:1], []),
+        (b"", []),
+        (b"\x82" + PACKET_5[1:], []),
+    ],
+    ids=["whole", "half", "one byte", "nothing", "another packet"],
+)
+def test_properties_of_mqtt_5_stand_behind_the_packet(packet, told):
+    assert list(publish_properties(packet)) == told
+
+
+def test_properties_are_shown_for_protocol_level_5_alone(rfhbridge, data_folder, trail):
+    (segment,) = trail.iterdir()
+    put = {"kind": "put", "packet_type": 3, "message_id": MESSAGE, "input_format": "MQTT"}
+    put["input"] = base64.b64encode(PACKET_5).decode()
+    segment.write_bytes(_line(1, **put, protocol_level=5))
+    ended = rfhbridge("audit", "explain", MESSAGE, "--data", data_folder)
+    assert "  property user-property unit=K" in ended.text.splitlines()
+    segment.write_bytes(_line(1, **put, protocol_level=4))
+    assert "property" not in rfhbridge("audit", "explain", MESSAGE, "--data", data_folder).text
 
 
 def test_folder_that_is_a_trail_is_searched(rfhbridge, trail):
