@@ -96,7 +96,7 @@ def test_properties_are_shown_for_protocol_level_5_alone(rfhbridge, data_folder,
     put["input"] = base64.b64encode(PACKET_5).decode()
     segment.write_bytes(_line(1, **put, protocol_level=5))
     ended = rfhbridge("audit", "explain", MESSAGE, "--data", data_folder)
-    assert "  property user-property unit=K" in ended.text.splitlines()
+    assert "    property user-property unit=K" in ended.text.splitlines()
     segment.write_bytes(_line(1, **put, protocol_level=4))
     assert "property" not in rfhbridge("audit", "explain", MESSAGE, "--data", data_folder).text
 
