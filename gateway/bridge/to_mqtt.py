@@ -66,6 +66,8 @@ class ToMqtt:
         self._packets = packets
         self._counts = counts
         self._call_soon = call_soon
+        #: Sessions whose answers, in the group that gathers, have opened their windows.
+        self._widened: dict[ClientSession, None] = {}
         #: Told when a session may take more than before.
         self.on_room: list[Callable[[ClientSession], None]] = []
         #: Whether a CorrelId is not a session's, and publications wait for it all the same.
@@ -149,12 +151,24 @@ class ToMqtt:
 
     # -- what the client answers ---------------------------------------------------------------------------------------
 
+    def _widen(self, session: ClientSession) -> None:
+        """The last answer of a flow has come: what takes its place in the window is committed together with it."""
+        if not self._widened:
+            self._engine.before_commit(self._fill_windows)
+        self._widened[session] = None
+
+    def _fill_windows(self) -> None:
+        widened, self._widened = self._widened, {}
+        for session in widened:
+            self.deliver(session)
+
     def acknowledged(self, unit: UnitOfWork, session: ClientSession, event: DeliveryAcknowledged, now_us: int) -> None:
         """PUBACK: the message is destroyed; after the commit call `finished`."""
         flow = flow_of(event.token)
         close_flow(unit, self._queue, flow)
         forget_flow(unit, session, event.packet_identifier)
         note_answer(unit, session, flow, PacketType.PUBACK, event.packet_identifier, now_us)
+        self._widen(session)
 
     def refused(self, unit: UnitOfWork, session: ClientSession, event: DeliveryRefused, now_us: int) -> None:
         """PUBACK or PUBREC that refuses: the client is not sent it again; after the commit call `finished`."""
@@ -162,6 +176,7 @@ class ToMqtt:
         close_flow(unit, self._queue, flow)
         forget_flow(unit, session, event.packet_identifier)
         note_answer(unit, session, flow, event.packet_type, event.packet_identifier, now_us)
+        self._widen(session)
 
     def received(self, unit: UnitOfWork, session: ClientSession, event: DeliveryReceived, now_us: int) -> None:
         """PUBREC: the message is destroyed and the release noted; after the commit call `release`, PUBREL may leave."""
@@ -180,6 +195,7 @@ class ToMqtt:
         flow = flow_of(event.token)
         forget_flow(unit, session, event.packet_identifier)
         note_answer(unit, session, flow, PacketType.PUBCOMP, event.packet_identifier, now_us)
+        self._widen(session)
 
     # -- start and end of a session ------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@
     at level 5       PUBACK or PUBREC that refuses -> ACKNOWLEDGED -> finish(): free
 
 The packet moves a flow to the state in front of a commit, at once and only once, so a repeated packet cannot cause a
-second unit of work; the caller moves it on when the commit has returned. `connection` has the half that ends with the
+second unit of work; the caller moves it on when the commit has returned. ACKNOWLEDGED has left the window already. `connection` has the half that ends with the
 network connection (MQTT 3.1.1 sections 4.3 and 4.4).
 """
 
@@ -81,6 +81,7 @@ class Session:
     """
 
     __slots__ = (
+        "_answered",
         "_last_identifier",
         "_limit",
         "_overdue",
@@ -100,6 +101,8 @@ class Session:
         self.maximum_in_flight = maximum_in_flight
         self.held: dict[int, bool] = {}
         self.outgoing: dict[int, Outgoing] = {}
+        #: How many of these have had their last answer, whose commit is under way.
+        self._answered = 0
         self._last_identifier = 0
         self._limit = maximum_in_flight
         #: Flows whose PUBLISH must be repeated on this connection when its window has room.
@@ -125,8 +128,14 @@ class Session:
         self.held.pop(packet_identifier, None)
 
     def window(self) -> int:
-        """How many more PUBLISHes of QoS 1 and 2 may be sent now."""
-        return 0 if self._overdue else max(0, self._limit - len(self.outgoing))
+        """How many more PUBLISHes of QoS 1 and 2 may be sent behind the commits that are under way.
+
+        A flow has left the window with its last answer (MQTT-3.3.4-9), its identifier is free when that is committed.
+        """
+        if self._overdue:
+            return 0
+        in_use = len(self.outgoing)
+        return max(0, min(self._limit - in_use + self._answered, MAXIMUM_PACKET_IDENTIFIER - in_use))
 
     def start(self, token: object, qos: int) -> int:
         """Begin the flow of an outgoing PUBLISH, and return its packet identifier. UsageError with a closed window."""
@@ -162,7 +171,9 @@ class Session:
         """PUBACK or PUBCOMP has been committed: free the identifier, and return the token."""
         if self._overdue:
             self._overdue.pop(packet_identifier, None)
-        return self.outgoing.pop(packet_identifier).token
+        outgoing = self.outgoing.pop(packet_identifier)
+        self._answered -= outgoing.state is OutgoingState.ACKNOWLEDGED
+        return outgoing.token
 
     def unfinished(self) -> tuple[Outgoing, ...]:
         """The flows to repeat on a new connection, in order: PUBLISH with DUP, or PUBREL for AWAIT_PUBCOMP.
@@ -180,7 +191,7 @@ class Session:
         """PUBLISHes to repeat now, for which there was no room before; ask after each `finish`, before `window`."""
         if not self._overdue:
             return ()
-        room = self._limit - (len(self.outgoing) - len(self._overdue))
+        room = self._limit - (len(self.outgoing) - self._answered - len(self._overdue))
         due = list(self._overdue.values())[: max(0, room)]
         for outgoing in due:
             del self._overdue[outgoing.packet_identifier]
@@ -233,6 +244,7 @@ class Session:
         if step is None:
             return None
         outgoing.state, delivery = step
+        self._answered += outgoing.state is OutgoingState.ACKNOWLEDGED
         return delivery(packet_identifier, outgoing.token)
 
     def note_refusal(
@@ -243,6 +255,7 @@ class Session:
         if outgoing is None or outgoing.state is not _REFUSALS[packet_type]:
             return None
         outgoing.state = OutgoingState.ACKNOWLEDGED
+        self._answered += 1
         return DeliveryRefused(packet_identifier, outgoing.token, packet_type, reason_code, properties)
 
     def check_order(self, packet_type: int, packet_identifier: int) -> None:

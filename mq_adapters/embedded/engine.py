@@ -242,6 +242,10 @@ class Engine:
             self._carry_out(unit)
         self._commits.add(unit)
 
+    def before_commit(self, callback: Callable[[], None]) -> None:
+        """Calls back once, before the units submitted so far are written: what it submits is committed with them."""
+        self._commits.before_commit(callback)
+
     def states(self, space: StateSpace) -> list[tuple[bytes, bytes]]:
         """Every key and value of a space, as last committed; for loading at the start."""
         return self._store.states(space)

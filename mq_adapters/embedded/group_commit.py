@@ -54,6 +54,8 @@ class GroupCommit:
         self._has_failed = False
         self._next_batch = store.next_batch
         self._group: Group = []
+        #: Called before the group is written; what they add joins it.
+        self._asked_before: list[Callable[[], None]] = []
         self._committing: Group | None = None
         self._flush_is_due = False
         self._later_notes: list[Note] = []
@@ -80,6 +82,10 @@ class GroupCommit:
             self._flush_is_due = True
             self._call_soon(self.flush)
 
+    def before_commit(self, callback: Callable[[], None]) -> None:
+        """Calls back once, when the group that gathers is about to be written: what is added then belongs to it."""
+        self._asked_before.append(callback)
+
     def want_notes(self) -> None:
         """The next group is written even if notes are all that it has."""
         self._notes_are_wanted = True
@@ -95,9 +101,23 @@ class GroupCommit:
 
     def flush(self, *, here: bool = False) -> None:
         """Commits what has gathered, unless a commit is in flight; with `here` in this thread, however slow."""
-        self._flush_is_due = False
         if self._committing is not None or not self._group or self._has_failed:
+            self._flush_is_due = False
             return
+        try:
+            self._ask_before()
+        finally:
+            self._flush_is_due = False
+            self._commit_group(here=here)
+
+    def _ask_before(self) -> None:
+        """What is added meanwhile needs no flush of its own."""
+        self._flush_is_due = True
+        asked, self._asked_before = self._asked_before, []
+        for callback in asked:
+            callback()
+
+    def _commit_group(self, *, here: bool) -> None:
         group, self._group = self._group, []
         try:
             durable = self._write(group)

@@ -72,6 +72,13 @@ class Loop:
                 ended(None)
 
 
+def _counted_commits(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    commits: list[int] = []
+    commit = engine._store.commit
+    monkeypatch.setattr(engine._store, "commit", lambda: (commits.append(1), commit()))
+    return commits
+
+
 @pytest.fixture
 def loop() -> Loop:
     return Loop()
@@ -139,3 +146,41 @@ def test_a_listener_that_fails_does_not_starve_the_others(engine):
         _submit(engine, 1)
     assert heard == ["called all the same"]
     assert queue.depth == 1
+
+
+def test_what_is_submitted_before_a_commit_is_committed_with_it(data_folder, loop, monkeypatch):
+    engine = Engine.open(data_folder, call_soon=loop.soon.append)
+    engine.define("ORDERS")
+    commits, done = _counted_commits(engine, monkeypatch), list[str]()
+
+    def join() -> None:
+        _submit(engine, on_committed=lambda _unit: done.append("joined"))
+
+    _submit(engine, on_committed=lambda _unit: done.append("first"))
+    engine.before_commit(join)
+    _submit(engine, on_committed=lambda _unit: done.append("second"))
+    loop.run()
+    assert (len(commits), done) == (1, ["first", "second", "joined"])
+    _submit(engine)
+    loop.run()
+    assert (len(commits), done) == (2, ["first", "second", "joined"])
+    engine.close()
+
+
+def test_a_call_before_a_commit_that_fails_keeps_nobody_from_it(data_folder, loop):
+    engine = Engine.open(data_folder, call_soon=loop.soon.append)
+    engine.define("ORDERS")
+    done: list[str] = []
+
+    def fail() -> None:
+        raise RuntimeError("a defect")
+
+    engine.before_commit(fail)
+    _submit(engine, on_committed=lambda _unit: done.append("first"))
+    with pytest.raises(RuntimeError, match="a defect"):
+        loop.run()
+    assert done == ["first"]
+    _submit(engine, on_committed=lambda _unit: done.append("second"))
+    loop.run()
+    assert done == ["first", "second"]
+    engine.close()

@@ -45,6 +45,22 @@ def test_a_publication_with_more_topics_than_the_window_has_room_for_waits_until
     assert world.depth(SUBSCRIBER_QUEUE) == 0
 
 
+def test_what_takes_the_place_of_an_answered_message_is_committed_together_with_the_answer(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link, publisher = _subscribed(world), world.connect("tell")
+    world.receive(publisher, NINE, "32 06 0001 'a' 000A 'x'", "32 06 0001 'a' 000B 'y'", "32 06 0001 'a' 000C 'z'")
+    assert link.taken() == written(NINE + "32 06 0001 'a' 000A 'x'")
+    sent_by_then: list[bytes] = []
+    commit = world.engine._store.commit
+    monkeypatch.setattr(world.engine._store, "commit", lambda: (sent_by_then.append(link.sent), commit()))
+    world.receive(link, "40 02 0003", "40 02 0001")
+    assert sent_by_then == [b""]
+    assert link.taken() == written("32 06 0001 'a' 000B 'y' 32 06 0001 'a' 000C 'z'")
+    flows = [int.from_bytes(key[8:], "big") for key, _ in world.engine.states(StateSpace.SESSION_OUTGOING)]
+    assert flows == [2, 4, 5, 6, 7, 8, 9, 10, 11, 12]
+
+
 def test_pubrec_for_an_identifier_that_is_not_in_use_is_answered_with_pubrel(world: World) -> None:
     """Its sender has forgotten nothing; unanswered it would hold the identifier for ever."""
     link = world.connect("self")

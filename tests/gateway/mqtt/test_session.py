@@ -56,13 +56,46 @@ def test_window_closes_and_opens_again() -> None:
     assert session.window() == 1
 
 
-def test_answer_opens_the_window_only_after_its_commit() -> None:
+@pytest.mark.parametrize("qos", [1, 2])
+def test_last_answer_opens_the_window_and_frees_the_identifier_only_after_its_commit(qos: int) -> None:
+    """MQTT 5.0: MQTT-3.3.4-9 counts what has not been answered."""
     session = _session(1)
-    session.start("a", 1)
-    session.note_answer(PacketType.PUBACK, 1)
+    session.start("a", qos)
+    if qos == 2:
+        session.note_answer(PacketType.PUBREC, 1)
+        session.release(1)
+        assert session.window() == 0
+    session.note_answer(PacketType.PUBACK if qos == 1 else PacketType.PUBCOMP, 1)
+    assert session.window() == 1
+    assert session.start("b", 1) == 2
     assert session.window() == 0
     session.finish(1)
+    assert session.window() == 0
+    session.finish(2)
     assert session.window() == 1
+
+
+def test_flow_that_is_given_up_leaves_the_window_as_one_that_is_answered() -> None:
+    session = _session(2)
+    session.start("a", 1)
+    session.start("b", 1)
+    session.note_refusal(PacketType.PUBACK, 1, 0x80, None)
+    assert session.window() == 1
+    session.finish(2)
+    assert session.window() == 2
+    session.finish(1)
+    assert session.window() == 2
+
+
+def test_window_is_closed_while_every_packet_identifier_is_in_use() -> None:
+    session = _session(65_535)
+    for _ in range(65_535):
+        session.start(None, 1)
+    session.note_answer(PacketType.PUBACK, 7)
+    assert session.window() == 0
+    session.finish(7)
+    assert session.window() == 1
+    assert session.start(None, 1) == 7
 
 
 def test_window_is_not_negative_when_more_was_in_flight_before_a_restart() -> None:
