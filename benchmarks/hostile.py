@@ -23,6 +23,9 @@ _HALF_PACKETS: Final = 5_000
 _SLOW_CONNECTS: Final = 1_000
 _READ_BYTES: Final = 65_536
 _LONGEST_LENGTH: Final = b"\xff\xff\xff\x7f"  # 268,435,455 bytes (MQTT 3.1.1 section 2.2.3)
+_SWARM: Final = 50
+#: As many as a connection may have without being closed.
+_ALIASES: Final = 16
 _USER_PROPERTY: Final = b"\x26\x00\x04name\x00\x05value"
 
 
@@ -31,6 +34,21 @@ def _connected(port: int, client: str) -> socket.socket:
     opened.sendall(packets.connect(client))
     opened.recv(4)
     return opened
+
+
+def _connected_at_level_5(port: int, client: str) -> socket.socket:
+    """The client identifier has less than 100 bytes."""
+    opened = socket.create_connection(("127.0.0.1", port), timeout=ANSWER_WAIT_S)
+    name = client.encode()
+    opened.sendall(bytes((0x10, 13 + len(name))) + b"\x00\x04MQTT\x05\x02\x00\x00\x00\x00" + bytes((len(name),)) + name)
+    opened.recv(_READ_BYTES)
+    return opened
+
+
+def _of_user_properties() -> bytes:
+    """A PUBLISH of QoS 0 with 500 of them."""
+    body = b"\x00\x01p" + _long_number(500 * len(_USER_PROPERTY)) + 500 * _USER_PROPERTY
+    return b"\x30" + _long_number(len(body)) + body
 
 
 def half_packets(port: int, _tls_port: int) -> Iterator[None]:
@@ -105,14 +123,39 @@ def unknown_answers(port: int, _tls_port: int) -> Iterator[None]:
 
 def properties(port: int, _tls_port: int) -> Iterator[None]:
     """MQTT 5: messages that are nothing but 500 user properties."""
-    attacker = socket.create_connection(("127.0.0.1", port), timeout=ANSWER_WAIT_S)
-    attacker.sendall(b"\x10\x0e\x00\x04MQTT\x05\x02\x00\x00\x00\x00\x01p")
-    attacker.recv(_READ_BYTES)
-    body = b"\x00\x01p" + _long_number(500 * len(_USER_PROPERTY)) + 500 * _USER_PROPERTY
-    message = b"\x30" + _long_number(len(body)) + body
+    attacker, message = _connected_at_level_5(port, "p"), _of_user_properties()
     while True:
         attacker.sendall(message)
         yield
+
+
+def swarm(port: int, _tls_port: int) -> Iterator[None]:
+    """The same on fifty connections."""
+    attackers, message = [_connected_at_level_5(port, f"p{number}") for number in range(_SWARM)], _of_user_properties()
+    while True:
+        for attacker in attackers:
+            attacker.sendall(message)
+        yield
+
+
+def aliases(port: int, _tls_port: int) -> Iterator[None]:
+    """MQTT 5: every message gives an alias another topic of a thousand characters."""
+    attacker = _connected_at_level_5(port, "a")
+    for number in itertools.count():
+        topic = f"{number:01000}".encode()
+        body = len(topic).to_bytes(2, "big") + topic + b"\x03\x23\x00" + bytes((number % _ALIASES + 1,))
+        attacker.sendall(b"\x30" + _long_number(len(body)) + body)
+        yield
+
+
+def identifiers(port: int, _tls_port: int) -> Iterator[None]:
+    """QoS 2 without an end: every packet identifier is used, and none is released."""
+    attacker = _connected(port, "identifiers")
+    for identifier in itertools.cycle(range(1, 65_536)):
+        attacker.sendall(packets.publish("exhausted", b"x", qos=2, packet_identifier=identifier))
+        if identifier % 100 == 0:
+            receive_exactly(attacker, 400)  # a PUBREC has 4 bytes
+            yield
 
 
 def takeover(port: int, _tls_port: int) -> Iterator[None]:
@@ -166,6 +209,9 @@ ATTACKS: Final[dict[str, Callable[[int, int], Iterator[None]]]] = {
         wildcard_bomb,
         unknown_answers,
         properties,
+        swarm,
+        aliases,
+        identifiers,
         takeover,
         connections,
         noise,

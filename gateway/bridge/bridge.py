@@ -99,7 +99,7 @@ class Bridge:
         self.admission = quotas.admission
         self._intake = intake
         self.held_back = HeldBack(self._carry_out)
-        self._shares = Shares(call_soon, self._next_in_line_goes_on)
+        self._shares = Shares(call_soon, engine.commit_now, self._next_in_line_goes_on)
         self.presences = Presences()
         self.endings = Endings(
             engine,
@@ -197,6 +197,10 @@ class Bridge:
                     self._handlers[type(event)](turn, event)
         if turn is not None:
             self._submit(turn)
+
+    def commit_now(self) -> None:
+        """What was asked for in this turn of the event loop is committed and answered before anything long begins."""
+        self._engine.commit_now()
 
     def _full_place(self, topic: str) -> str:
         """What has no room for a PUBLISH with that topic: the disk, or a target by its name; "" where there is room."""

@@ -103,9 +103,15 @@ def _without_repeated(event: SubscribeReceived) -> tuple[SubscribeReceived, Call
 class Shares:
     """What is left of this turn of the loop's share; in the next one those go on who wait in line."""
 
-    def __init__(self, call_soon: Callable[[Callable[[], None]], object], next_goes_on: Callable[[], bool]) -> None:
-        """`next_goes_on` lets the first in line go on; False where nobody waits."""
+    def __init__(
+        self,
+        call_soon: Callable[[Callable[[], None]], object],
+        commit_now: Callable[[], None],
+        next_goes_on: Callable[[], bool],
+    ) -> None:
+        """`commit_now` answers what others have asked for; `next_goes_on` lets the first in line go on, if any."""
         self._call_soon = call_soon
+        self._commit_now = commit_now
         self._next_goes_on = next_goes_on
         self._left = FILTERS_AT_ONCE
         self._is_due = False
@@ -126,5 +132,6 @@ class Shares:
     def _renew(self) -> None:
         self._is_due = False
         self._left = FILTERS_AT_ONCE
+        self._commit_now()
         while self._left > 0 and self._next_goes_on():
             continue

@@ -61,7 +61,7 @@ class Listeners:
         self._settings = settings.listeners
         if any(each.is_secure for each in settings.listeners):
             map_large_buffers()
-        long_reads = LongReads()
+        long_reads = LongReads(bridge.commit_now)
         self._listeners = tuple(
             Listener(
                 bridge,

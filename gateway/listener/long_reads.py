@@ -7,6 +7,7 @@ each gets a piece in turn, as long as the share lasts, and the others are read a
 import asyncio
 import time
 from collections import deque
+from collections.abc import Callable
 from typing import Final, Protocol
 
 #: What the pieces of one turn of the loop may take together, seconds: as long as a commit on a quick disk. Where nobody
@@ -27,7 +28,9 @@ class LongRead(Protocol):
 class LongReads:
     """The line of those who wait; one for all listeners, on the event loop."""
 
-    def __init__(self) -> None:
+    def __init__(self, commit_now: Callable[[], None]) -> None:
+        """`commit_now`: what the others have asked for is answered before a share begins."""
+        self._commit_now = commit_now
         #: When the last short read came, by the monotonic clock.
         self.short_read_s = 0.0
         self._line: deque[LongRead] = deque()
@@ -41,6 +44,7 @@ class LongReads:
             asyncio.get_running_loop().call_soon(self._serve)
 
     def _serve(self) -> None:
+        self._commit_now()
         now_s = time.monotonic()
         others_send = now_s < self.short_read_s + _WHILE_S
         ends_s = now_s + (_SHARE_S if others_send else _SHARE_AMONG_THEMSELVES_S)

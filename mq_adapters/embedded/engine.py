@@ -262,6 +262,10 @@ class Engine:
         """The same as `states`, one after another: for values that are large together."""
         return self._store.each_state(space)
 
+    def commit_now(self) -> None:
+        """Commits what has been submitted in this turn of the event loop: whoever calls has something long to do."""
+        self._commits.flush()
+
     def is_committing_on(self, queue: Queue) -> bool:
         """Whether a submitted unit, not yet committed, puts on the queue or gets from it."""
         return self._commits.mentions(queue)

@@ -33,6 +33,9 @@ class RecordingBridge:
             link.send(data)
         self.happened.set()
 
+    def commit_now(self) -> None:
+        """There is nothing to commit here."""
+
     def lost(self, link: NetworkLink) -> None:
         self.lost_links.append(link)
         self.happened.set()

@@ -25,7 +25,7 @@ def _new_listener(bridge: RecordingBridge, *, maximum_connections: int, maximum_
         maximum_unsent_bytes=maximum_unsent_bytes,
         connect_timeout_s=10.0,
     )
-    return Listener(cast(Bridge, bridge), rules, long_reads=LongReads())
+    return Listener(cast(Bridge, bridge), rules, long_reads=LongReads(bridge.commit_now))
 
 
 async def _stop(listener: Listener) -> None:

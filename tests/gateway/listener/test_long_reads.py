@@ -108,15 +108,17 @@ def test_those_in_line_take_turns_and_one_share_is_for_all_of_them() -> None:
     taken: list[str] = []
 
     async def scenario() -> None:
-        reads = LongReads()
+        reads = LongReads(lambda: commits.append(len(taken)))
         for name, pieces in (("long", 3), ("short", 1), ("middle", 2)):
             reads.join(_Pieces(name, pieces, taken))
         for turn in range(1, 7):
             await asyncio.sleep(0)
             assert len(taken) <= turn
 
+    commits: list[int] = []
     asyncio.run(scenario())
     assert taken == ["long", "short", "middle", "long", "middle", "long"]
+    assert commits == list(range(len(taken)))  # what others asked for meanwhile is answered before each share
 
 
 @pytest.mark.parametrize(("aim_s", "length"), [(-1.0, 1_024), (3_600.0, 16_384)])
