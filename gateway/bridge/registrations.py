@@ -24,6 +24,7 @@ from gateway.bridge.routes import EMBEDDED, Destination, Registration, Routes, r
 from gateway.bridge.subscriber import Subscriber, Subscribers
 from gateway.channels.target import Target
 from gateway.config import RouteSettings
+from gateway.limits.few_lines import FewLines
 from gateway.mqtt.packets import PacketType
 from mappings.command import Completion, RegisterSubscriber, Response
 from mappings.errors import MappingError
@@ -80,6 +81,7 @@ class Registrations:
         #: Sessions whose row and whose destinations have to be made equal.
         self._due: deque[Subscriber] = deque()
         self._is_renewing = False
+        self._inexpressible = FewLines(_log, "topic filters not expressible client=%s count=%s")
         for target in self._targets.values():
             target.on_new_queue_manager.append(self._on_new_queue_manager(target))
 
@@ -88,7 +90,8 @@ class Registrations:
         try:
             return self._routes.registrations(topic_filter)
         except MappingError as error:
-            _log.warning("topic filter not expressible filter=%s reason=%s", topic_filter, str(error))
+            event = "topic filter not expressible filter=%s reason=%s"
+            self._inexpressible.tell("", "anybody", event, topic_filter, str(error))
             return ()
 
     def target_of(self, destination: Destination) -> Target | None:

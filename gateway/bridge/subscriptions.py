@@ -24,6 +24,7 @@ from gateway.bridge.shared_groups import SharedGroup
 from gateway.bridge.shared_subscriptions import SharedSubscriptions
 from gateway.bridge.subscriber import Subscriber
 from gateway.channels.target import Target
+from gateway.limits.few_lines import FewLines
 from gateway.mqtt.events import SubscribeReceived, SubscriptionOptions, UnsubscribeReceived
 from gateway.mqtt.packets import PacketType
 from gateway.mqtt.reason_codes import ReasonCode
@@ -128,6 +129,7 @@ class Subscriptions:
         self._quotas = quotas
         self._answer_timeout_us = int(answer_timeout_s * 1_000_000)
         self._ticked_us = 0
+        self._refused_lines = FewLines(_log, "subscriptions refused client=%s count=%s")
         #: Packets that wait, by session and in the order of arrival.
         self._under_way: dict[ClientSession, list[_Packet]] = {}
 
@@ -164,9 +166,7 @@ class Subscriptions:
         wanted = self._registrations.of(topic_filter if share is None else share.topic_filter)
         full = self._full_target(wanted)
         if full is not None:
-            _log.warning(
-                "subscription refused client=%s filter=%s full_target=%s", session.client, topic_filter, full.name
-            )
+            self._tell(session, "subscription refused client=%s filter=%s full_target=%s", topic_filter, full.name)
             return ReasonCode.QUOTA_EXCEEDED
         part = (int(PacketType.SUBSCRIBE), packet.packet_identifier, entry)
         if share is not None:
@@ -176,7 +176,7 @@ class Subscriptions:
             asked = self._registrations.register(unit, subscriber, wanted, part, now_us)
         except (MappingError, QueueManagerError) as error:
             self._settle(unit, packet, topic_filter)
-            _log.warning("subscription refused client=%s filter=%s reason=%s", session.client, topic_filter, error)
+            self._tell(session, "subscription refused client=%s filter=%s reason=%s", topic_filter, error)
             return _NOT_SAID if isinstance(error, MappingError) else refused_subscription(error.reason_code)
         packet.registered[topic_filter] = wanted
         if share is not None:
@@ -208,10 +208,11 @@ class Subscriptions:
         asked = topic_filter if share is None else share.topic_filter
         others = () if topic_filter in known else known
         if (reached := self._quotas.of_filter(topic_filter, asked, others)) is not None:
-            _log.warning("subscription refused client=%s reason=%s", session.client, reached.text)
+            self._tell(session, "subscription refused client=%s reason=%s", reached.text)
             return reached.reason_code
         if not session.rights.may_subscribe(asked):
-            self._note_refused(unit, session, topic_filter, now_us)
+            self._tell(session, "subscription not allowed client=%s filter=%s", topic_filter)
+            self._note_refused(unit, session, now_us)
             return ReasonCode.NOT_AUTHORIZED
         known.add(topic_filter)
         return None
@@ -262,6 +263,7 @@ class Subscriptions:
 
         What no broker was asked for waits for its commit alone, however long that takes.
         """
+        self._refused_lines.tick()
         set_back_us, self._ticked_us = max(0, self._ticked_us - now_us), now_us
         under_way = [each for packets in self._under_way.values() for each in packets]
         for packet in under_way:
@@ -367,9 +369,12 @@ class Subscriptions:
         if group is not None:
             self._shared.settle(unit, group)
 
+    def _tell(self, session: ClientSession, event: str, *values: object) -> None:
+        """A line about a refused filter; of one client few."""
+        self._refused_lines.tell(session.client, session.client, event, session.client, *values)
+
     @staticmethod
-    def _note_refused(unit: UnitOfWork, session: ClientSession, topic_filter: str, now_us: int) -> None:
-        _log.warning("subscription not allowed client=%s filter=%s", session.client, topic_filter)
+    def _note_refused(unit: UnitOfWork, session: ClientSession, now_us: int) -> None:
         unit.notes.append(
             (NoteKind.REFUSED, now_us, session.client, session.epoch, 0, "RegSub", 0, 2035, "access list")
         )

@@ -14,7 +14,7 @@ import paho.mqtt.client as mqtt
 import pytest
 from paho.mqtt.enums import CallbackAPIVersion
 
-from gateway.limits.strangers import LINES_OF_ADDRESS
+from gateway.limits.few_lines import LINES_OF_ONE
 from tests.end_to_end.conftest import Connect, StartGateway
 from tests.end_to_end.gateway_process import Gateway
 from tests.end_to_end.wire import WireClient
@@ -232,7 +232,7 @@ def test_sighup_takes_up_the_access_list_and_a_wrong_one_changes_nothing(guarded
     client.expect("is granted", "90 03 0001 00")
     guarded.rules.write_text("[[rule]]\npublsh = 'all/#'\n", encoding="utf-8")
     gateway.signal(signal.SIGHUP)
-    gateway.wait_for_log("file refused", file="access.toml", reason="unknown key 'rule.0.publsh'")
+    gateway.wait_for_log("file refused", file="access.toml", reason="unknown key 'rule#1.publsh'")
     client.send("publishes", "30 08 0005 'all/1' 'A'")
     client.expect("gets it", "30 08 0005 'all/1' 'A'")
     guarded.rules.write_text("[[rule]]\npublish = 'all/#'\nsubscribe = 'other'\n", encoding="utf-8")
@@ -274,7 +274,7 @@ def test_a_storm_of_wrong_logins_holds_up_nobody_who_is_connected(guarded: Guard
     assert max(stormy) < 1.0, "no answer waited for more than a quarter of the storm"
     lines = [line for line in gateway.logged("connection closed") if "may not connect" in line["reason"]]
     minutes = 1 + len({line["at"][:16] for line in lines})  # a minute may end between two of them
-    assert 0 < len(lines) <= LINES_OF_ADDRESS * minutes < STORM, "the log does not grow with the storm"
+    assert 0 < len(lines) <= LINES_OF_ONE * minutes < STORM, "the log does not grow with the storm"
 
 
 def test_a_known_device_is_let_in_while_logins_wait_and_more_than_can_wait_are_told_so(

@@ -1,6 +1,10 @@
 """SUBSCRIBE and UNSUBSCRIBE: waiting for the broker, counting patterns, and answers that come too late."""
 
+import pytest
+
 from gateway.audit_trail.notes import NoteKind
+from gateway.config.limits import MqttLimits
+from gateway.limits.few_lines import LINES_OF_ONE
 from mappings.command import Dialect
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.unit_of_work import UnitOfWork
@@ -259,3 +263,22 @@ def test_a_filter_with_more_levels_than_anybody_needs_is_refused(world: World) -
     world.receive(link, f"82 CD01 0002 00C8 '{too_deep}' 01")
     assert link.taken() == written("90 03 0001 01 90 03 0002 80")
     assert world.registrations() == 1
+
+
+@pytest.mark.parametrize("refused_by", ["access", "limit"])
+def test_a_packet_of_many_refused_filters_leaves_few_lines_in_the_log(
+    new_world: NewWorld, caplog: pytest.LogCaptureFixture, refused_by: str
+) -> None:
+    subscribe = ("ours/#",) if refused_by == "access" else ("#",)
+    world = new_world(subscribe=subscribe, limits=MqttLimits(maximum_subscriptions=1))
+    link = world.connect("self")
+    filters = b"".join(b"\x00\x04f%03d\x00" % number for number in range(200))
+    body = b"\x00\x01" + filters
+    world.bridge.receive(link, bytes((0x82, len(body) & 0x7F | 0x80, len(body) >> 7)) + body)
+    world.run()
+    granted = 0 if refused_by == "access" else 1
+    assert link.taken()[-200:].count(b"\x80") == 200 - granted
+    lines = [record.message for record in caplog.records if "subscription" in record.message]
+    assert len(lines) == LINES_OF_ONE
+    assert lines[0].startswith("subscription ")
+    assert " client=self " in lines[0]

@@ -4,7 +4,8 @@ import logging
 
 import pytest
 
-from gateway.limits.strangers import INTERVAL_S, LINES_IN_ALL, LINES_OF_ADDRESS, Strangers
+from gateway.limits.few_lines import INTERVAL_S, LINES_IN_ALL, LINES_OF_ONE
+from gateway.limits.strangers import Strangers
 
 ATTEMPTS = 500
 
@@ -43,10 +44,10 @@ def test_one_address_has_some_lines_in_a_minute_and_then_a_number(
         strangers.tell("192.0.2.7", f"192.0.2.7:{port}", "wrong")
         strangers.tick()
     line = "connection closed client= peer=192.0.2.7:{} reason=wrong"
-    assert written(caplog) == [line.format(port) for port in range(LINES_OF_ADDRESS)]
+    assert written(caplog) == [line.format(port) for port in range(LINES_OF_ONE)]
     clock.now_s += INTERVAL_S
     strangers.tick()
-    assert written(caplog) == [f"connections closed address=192.0.2.7 count={ATTEMPTS - LINES_OF_ADDRESS}"]
+    assert written(caplog) == [f"connections closed address=192.0.2.7 count={ATTEMPTS - LINES_OF_ONE}"]
     strangers.tell("192.0.2.7", "192.0.2.7:1", "wrong")
     assert written(caplog) == [line.format(1)]
     clock.now_s += INTERVAL_S
@@ -59,7 +60,7 @@ def test_who_comes_often_takes_no_line_from_another_address(
 ) -> None:
     for host in range(ATTEMPTS):
         strangers.tell(f"2001:db8::{host:x}", f"[2001:db8::{host:x}]:1", "wrong")
-    assert len(written(caplog)) == LINES_OF_ADDRESS, "one /64 is one address"
+    assert len(written(caplog)) == LINES_OF_ONE, "one /64 is one address"
     strangers.tell("2001:db8:0:1::1", "[2001:db8:0:1::1]:1", "other")
     assert written(caplog) == ["connection closed client= peer=[2001:db8:0:1::1]:1 reason=other"]
 
