@@ -7,8 +7,8 @@
     at level 5       PUBACK or PUBREC that refuses -> ACKNOWLEDGED -> finish(): free
 
 The packet moves a flow to the state in front of a commit, at once and only once, so a repeated packet cannot cause a
-second unit of work; the caller moves it on when the commit has returned. ACKNOWLEDGED has left the window already. `connection` has the half that ends with the
-network connection (MQTT 3.1.1 sections 4.3 and 4.4).
+second unit of work; the caller moves it on when the commit has returned. ACKNOWLEDGED has left the window already.
+`connection` has the half that ends with the network connection (MQTT 3.1.1 sections 4.3 and 4.4).
 """
 
 from collections.abc import Callable, Mapping
