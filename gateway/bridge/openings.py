@@ -105,6 +105,11 @@ class Openings:
         if existing is not None and not self._login.may_have_session(user, existing.user):
             self._refuse_connect(link, client, _OF_ANOTHER_USER)
             return
+        if event.will is not None and not self._sessions.may_leave(event.will, user, client):
+            self._login.refusals[Refusal.NOT_ALLOWED] += 1
+            reason = f"a will on {event.will.topic!r} is not allowed"
+            self._refuse_connect(link, client, Refused(refusal=Refusal.NOT_ALLOWED, reason=reason))
+            return
         expiry_s = event.session_expiry_s
         if reached := self._quotas.of_connect(link, event, user, existing, expiry_s):
             link.close(f"client {client!r} may not connect: {reached.text}", reached.reason_code)

@@ -308,6 +308,10 @@ class Sessions:
         """A new session, which is nobody's; `save` makes it durable."""
         return self._add(client, self._engine.number(), level=level, clean_session=clean_session)
 
+    def may_leave(self, will: Will, user: str | None, client: str) -> bool:
+        """Whether a client may have that will, whether or not it has a session."""
+        return self._access.rights_of(user, client).may_publish(will.topic)
+
     def give(self, session: ClientSession, user: str | None) -> None:
         """Makes a session this user's; `save` makes it durable."""
         if user != session.user:

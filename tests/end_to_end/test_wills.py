@@ -177,7 +177,7 @@ def test_a_will_is_published_after_a_restart_of_the_gateway(gateway: Gateway, co
     watcher.expect("gets no will twice", "32 0D 0005 'w/new' 0001 'gone'")
 
 
-def test_a_will_that_is_not_allowed_is_not_published(
+def test_a_client_whose_will_is_not_allowed_may_not_connect(
     new_gateway: StartGateway, connect: Connect, tmp_path: Path
 ) -> None:
     configuration = tmp_path / "rfhbridge.toml"
@@ -193,15 +193,21 @@ def test_a_will_that_is_not_allowed_is_not_published(
     watcher.expect("is granted what is allowed", "90 05 0001 01 80 01")
     refused = connect(gateway, "the refused one")
     refused.send("connects", "10 1E 0004 'MQTT' 04 0E 0000 0004 'shut' 0006 'shut/a' 0004 'gone'")
+    refused.expect("is told that this is not authorized", "20 02 00 05")
+    refused.expect_end("is disconnected")
+    gateway.wait_for_log("connection closed", reason="a will on 'shut/a' is not allowed")
+    refused = connect(gateway, "the one that publishes where it may not")
+    refused.send("connects", "10 1E 0004 'MQTT' 04 0E 0000 0004 'opn2' 0006 'open/b' 0004 'gone'")
     refused.expect("is accepted", ACCEPTED)
     refused.send("publishes where it may not", "32 0C 0006 'shut/b' 0001 'hi'")
     refused.expect_end("is disconnected without PUBACK")
-    gateway.wait_for_log("connection closed", client="^shut$", reason="not allowed")
+    gateway.wait_for_log("connection closed", client="^opn2$", reason="not allowed")
+    watcher.expect("gets its will, which is allowed", "32 0E 0006 'open/b' 0001 'gone'")
     allowed = connect(gateway, "the other")
     allowed.send("connects", "10 1E 0004 'MQTT' 04 0E 0000 0004 'open' 0006 'open/a' 0004 'gone'")
     allowed.expect("is accepted", ACCEPTED)
     allowed.drop()
-    watcher.expect("gets the allowed will alone", "32 0E 0006 'open/a' 0001 'gone'")
+    watcher.expect("gets the allowed will", "32 0E 0006 'open/a' 0002 'gone'")
 
 
 def test_a_disconnect_behind_a_refused_publish_does_not_take_the_will_back(

@@ -9,10 +9,10 @@ import pytest
 
 from gateway.access.access_list import AccessList
 from gateway.access.hashing import HashingThreads
-from gateway.access.login import Login
+from gateway.access.login import Login, Refusal
 from gateway.access.users import Users
 from mq_adapters.embedded.unit_of_work import StateSpace
-from tests.gateway.bridge.conftest import FakeLink, NewWorld, World
+from tests.gateway.bridge.conftest import FakeLink, NewWorld, World, written
 
 HASH = "$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4"
 USERS = Users.parse(f"ann:{HASH}\nbob:{HASH}\n", "users")
@@ -210,7 +210,7 @@ def test_a_row_of_version_1_is_a_session_without_a_user(new_world: NewWorld) -> 
 
 def test_the_will_of_a_killed_gateway_is_published_by_the_rules_of_its_user(guarded: Guarded, tmp_path: Path) -> None:
     rules = AccessList.parse("[[rule]]\nuser = 'ann'\npublish = 'u/%u'\n[[rule]]\nsubscribe = '#'\n", "rules")
-    guarded.restart(access_list=rules)
+    guarded.restart(access_list=AccessList.parse("[[rule]]\npublish = 'u/%u'\nsubscribe = '#'\n", "rules"))
     watcher = guarded.enter("hear", "bob")
     guarded.world.receive(watcher, "82 06 0001 0001 '#' 00")
     watcher.taken()
@@ -221,6 +221,27 @@ def test_the_will_of_a_killed_gateway_is_published_by_the_rules_of_its_user(guar
     guarded.world.run()
     assert back.taken() == PRESENT + b"\x30\x0a\x00\x05u/annsad"
     assert guarded.world.depth("SYSTEM.BROKER.DEFAULT.STREAM") == 0
+
+
+@pytest.mark.parametrize("topic", ["u/bob", "u/ann/x"])
+def test_a_client_whose_will_its_user_may_not_publish_is_return_code_5_and_the_session_goes_on(
+    guarded: Guarded, topic: str
+) -> None:
+    guarded.restart(access_list=AccessList.parse("[[rule]]\npublish = 'u/%u'\nsubscribe = '#'\n", "rules"))
+    first = guarded.enter("ann1", "ann", flags="C4", will="0005 'u/ann' 0003 'sad'")
+    second = guarded.connect("ann1", "ann", flags="C4", will=f"{len(topic):04X} '{topic}' 0003 'sad'")
+    guarded.checks.run()
+    guarded.world.run()
+    assert (second.taken(), second.is_open, first.is_open) == (NOT_AUTHORIZED, False, True)
+    assert guarded.login.refusals == {Refusal.NOT_ALLOWED: 1}
+
+
+def test_at_level_5_a_will_that_is_not_allowed_is_reason_code_87(new_world: NewWorld) -> None:
+    world = new_world(publish=("a/#",))
+    link = FakeLink()
+    world.receive(link, "10 1A 0004 'MQTT' 05 06 0000 00 0004 'self' 00 0003 'w/t' 0001 'W'")
+    assert (link.taken(), link.is_open) == (written("20 03 00 87 00"), False)
+    assert list(world.sessions) == []
 
 
 # -- changes -----------------------------------------------------------------------------------------------------------
