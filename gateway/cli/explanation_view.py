@@ -13,6 +13,7 @@ from mq_adapters.message import MQEI_UNLIMITED, MQMT_DATAGRAM, MQMT_REQUEST, Mes
 _MESSAGE_TYPES: Final = {MQMT_REQUEST: "MQMT_REQUEST", MQMT_DATAGRAM: "MQMT_DATAGRAM"}
 _PERSISTENCES: Final = ("MQPER_NOT_PERSISTENT", "MQPER_PERSISTENT")
 _REPORTS: Final = {0: "MQRO_NONE", 2: "MQRO_NAN"}
+_SHARED: Final = "one subscriber at MQTT 5, registered by its first member; before, a filter like any other"
 _ASSUMED: Final = "no configuration names a target: one with the default names is assumed"
 
 
@@ -36,6 +37,8 @@ def explanation_lines(explanation: Explanation, *, is_assumed: bool) -> Iterator
     """An explanation for reading, then the MQSC for the topic as it stands in a file."""
     question = explanation.question
     yield f"{'filter' if question.is_filter else 'topic'}   {question.topic}"
+    if question.is_shared:
+        yield f"group   {_SHARED}"
     if is_assumed:
         yield f"target  {_ASSUMED}"
     if explanation.route is not None:
@@ -59,6 +62,7 @@ def explanation_json(explanation: Explanation, *, is_assumed: bool) -> Json:
     return {
         "topic": question.topic,
         "client": question.client,
+        "shared": question.is_shared,
         "assumed_target": is_assumed,
         "route": None
         if route is None

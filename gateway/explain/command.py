@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from gateway.explain.asked_properties import PropertyPlace
 from gateway.mqtt.properties import PublishProperties
+from gateway.mqtt.topics import share_of
 from mappings.header_chain import FORMAT_MQRFH
 from mappings.mqrfh import read_mqrfh
 from mappings.mqrfh2 import read_mqrfh2
@@ -22,8 +23,24 @@ class Question:
     properties: PublishProperties | None = None
 
     @property
+    def is_shared(self) -> bool:
+        """Whether it is what MQTT 5 takes for a shared subscription."""
+        return share_of(self.topic) is not None
+
+    @property
     def is_filter(self) -> bool:
-        return any(level in ("+", "#") for level in self.topic.split("/"))
+        return self.is_shared or any(level in ("+", "#") for level in self.topic.split("/"))
+
+    @property
+    def topic_filter(self) -> str:
+        """What a broker hears of: of a shared subscription the filter behind the group's name."""
+        share = share_of(self.topic)
+        return self.topic if share is None else share.topic_filter
+
+    @property
+    def subscriber(self) -> str:
+        """Who is registered: the client, or the group under the whole of its name."""
+        return self.topic if self.is_shared else self.client
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -46,10 +46,14 @@ def embedded_publication(settings: Settings, question: Question, packet: str) ->
     )
 
 
-def embedded_registrations(settings: Settings, found: Registration, correl_id: bytes) -> Iterator[ExplainedCommand]:
+def embedded_registrations(
+    settings: Settings, found: Registration, correl_id: bytes, *, takes_retained: bool
+) -> Iterator[ExplainedCommand]:
     """RegSub and DeregSub for a topic filter at the embedded broker."""
     names = {"queue_name": settings.subscribe.queue, "queue_manager_name": settings.queue_manager.name}
     options = _SUBSCRIBER | RegistrationOption.INFORM_IF_RETAINED
+    if not takes_retained:
+        options |= RegistrationOption.NEW_PUBLICATIONS_ONLY
     register = RegisterSubscriber(topics=found.patterns, registration_options=options, **names)
     deregister = DeregisterSubscriber(topics=found.patterns, registration_options=_SUBSCRIBER, **names)
     for packet, command in (("SUBSCRIBE", register), ("UNSUBSCRIBE", deregister)):

@@ -25,9 +25,11 @@ from gateway.explain.asked_properties import PropertyPlace, places
 from gateway.explain.command import ExplainedCommand, Question
 from gateway.explain.embedded import embedded_publication, embedded_registrations
 from gateway.explain.set_up import Section, set_up
+from gateway.mqtt.errors import PeerError
+from gateway.mqtt.topics import check_shared_filter
 from mappings.command import DeletePublication, DeregisterSubscriber, Dialect, Publish, RegisterSubscriber
 from mappings.errors import ConversionError
-from mappings.topics import check_mqtt_topic_filter
+from mappings.topics import check_mqtt_topic_filter, topic_error
 
 #: The target that is assumed where no configuration names one: every name in it is the documented default.
 ASSUMED_TARGET: Final = TargetSettings(name="IBMMQ")
@@ -58,9 +60,11 @@ def with_assumed_target(settings: Settings) -> Settings:
 def explain(settings: Settings, question: Question) -> Explanation:
     """Raises TopicError for what is neither a topic name nor a filter, MappingError for what MQ cannot carry."""
     check_mqtt_topic_filter(question.topic)
+    if question.is_shared:
+        _check_shared(question.topic)
     routes = Routes(settings.routes, settings.target, own_dialect=Dialect(settings.header))
     route = None if question.is_filter else routes.of(question.topic)
-    registrations, refusal = _registered(routes, question.topic)
+    registrations, refusal = _registered(routes, question.topic_filter)
     commands = [] if route is None else [*_publications(settings, route, question)]
     for found in registrations:
         commands += _registrations(settings, found, question)
@@ -84,6 +88,13 @@ def explain(settings: Settings, question: Question) -> Explanation:
         ),
         refusal=refusal,
     )
+
+
+def _check_shared(topic_filter: str) -> None:
+    try:
+        check_shared_filter(topic_filter)
+    except PeerError as error:
+        raise topic_error(topic_filter, f"is refused: {error.reason}") from None
 
 
 def _registered(routes: Routes, topic_filter: str) -> tuple[tuple[Registration, ...], str]:
@@ -124,14 +135,16 @@ def _publications(settings: Settings, route: Route, question: Question) -> Itera
 
 
 def _registrations(settings: Settings, found: Registration, question: Question) -> Iterator[ExplainedCommand]:
-    correl_id = session_correl_id(_NO_STORE, question.client, _EPOCH)
+    correl_id = session_correl_id(_NO_STORE, question.subscriber, _EPOCH)
     target = found.destination.target
     if target is None:
-        yield from embedded_registrations(settings, found, correl_id)
+        yield from embedded_registrations(settings, found, correl_id, takes_retained=not question.is_shared)
         return
     patterns = found.patterns
     msg_id = _msg_id(question, RegisterSubscriber.verb)
-    made = registration(found.destination, patterns=patterns, correl_id=correl_id, msg_id=msg_id)
+    made = registration(
+        found.destination, patterns=patterns, correl_id=correl_id, msg_id=msg_id, anew=question.is_shared
+    )
     yield _explained("SUBSCRIBE", target, made)
     msg_id = _msg_id(question, DeregisterSubscriber.verb)
     made = deregistration(found.destination, patterns=patterns, correl_id=correl_id, msg_id=msg_id)
@@ -139,7 +152,8 @@ def _registrations(settings: Settings, found: Registration, question: Question) 
 
 
 def _msg_id(question: Question, verb: str) -> bytes:
-    return own_message_identifier(_NO_STORE, epoch=_EPOCH, client=question.client, verb=verb, sequence=_SEQUENCE)
+    client = question.subscriber
+    return own_message_identifier(_NO_STORE, epoch=_EPOCH, client=client, verb=verb, sequence=_SEQUENCE)
 
 
 def _explained(

@@ -66,6 +66,14 @@ def test_properties_of_mqtt_5_are_shown_with_their_places(rfhbridge, configurati
     assert found["commands"][1]["properties"] == []
 
 
+def test_a_shared_subscription_is_said_to_be_one(rfhbridge, configuration):
+    lines = rfhbridge("explain", "$share/night/plant/+", "--config", configuration).text.splitlines()
+    assert lines[:2] == [
+        "filter   $share/night/plant/+",
+        "group   one subscriber at MQTT 5, registered by its first member; before, a filter like any other",
+    ]
+
+
 def test_the_whole_set_up_is_mqsc_alone(rfhbridge, configuration):
     ended = rfhbridge("explain", "--mqsc", "--config", configuration)
     assert ended.exit_code == 0

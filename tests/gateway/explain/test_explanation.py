@@ -2,9 +2,12 @@
 
 import struct
 
+import pytest
+
 from gateway.config import Settings
 from gateway.explain.command import Question
 from gateway.explain.explanation import explain, with_assumed_target
+from mappings.topics import TopicError
 
 TWO_TARGETS = {
     "header": "mqrfh",
@@ -83,6 +86,28 @@ def test_a_filter_is_registered_at_every_broker_that_may_have_its_topics():
         ("", "DeregSub"),
     ]
     assert [target.name for target, _ in found.sections] == ["OLD", "NEW"]
+
+
+def test_a_shared_subscription_is_registered_for_its_group_without_what_is_retained():
+    settings = Settings.model_validate(TWO_TARGETS)
+    found = explain(settings, Question(topic="$share/night/new/pump", client="a"))
+    assert found.route is None
+    register, deregister = found.commands
+    assert register.header_text == (
+        "<psc><Command>RegSub</Command><RegOpt>CorrelAsId</RegOpt><RegOpt>NewPubsOnly</RegOpt><RegOpt>InformIfRet</RegOpt>"
+        "<QName>RFHBRIDGE.SUBSCRIBER</QName><QMgrName>QM2</QMgrName><Topic>new/pump</Topic></psc>",
+    )
+    assert deregister.topics == ("new/pump",)
+    other = explain(settings, Question(topic="$share/night/new/pump", client="b")).commands
+    assert [command.descriptor.correl_id for command in other] == [register.descriptor.correl_id] * 2
+    (here, _) = explain(settings, Question(topic="$share/night/other/+")).commands
+    assert "MQPSRegOpts NewPubsOnly" in here.header_text[0]
+
+
+@pytest.mark.parametrize("topic", ["$share/", "$share/night", "$share//a", "$share/ni+ght/a", "$share/night/"])
+def test_half_a_shared_subscription_is_none(topic: str):
+    with pytest.raises(TopicError):
+        explain(Settings(), Question(topic=topic))
 
 
 def test_a_retained_topic_is_deleted_by_a_deletepub():
