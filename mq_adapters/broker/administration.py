@@ -14,10 +14,11 @@ from mappings.table import Dialect
 from mappings.topics import Scheme
 from mq_adapters.broker.responses import Refusal
 from mq_adapters.broker.retained import RetainedPublications
-from mq_adapters.broker.subscribers import Subscribers
+from mq_adapters.broker.subscribers import Done, Subscribers
 from mq_adapters.broker.subscription import Subscription
 from mq_adapters.broker.subscriptions import SubscriptionRegistry
 from mq_adapters.broker.topic_spaces import TopicSpaces
+from mq_adapters.broker.updates import Updates
 from mq_adapters.embedded.engine import DEFAULT_STREAM, Engine
 from mq_adapters.embedded.publish_subscribe import SubscriptionRefused
 from mq_adapters.embedded.unit_of_work import UnitOfWork
@@ -35,6 +36,7 @@ class Administration:
         registry: SubscriptionRegistry,
         retained: RetainedPublications,
         subscribers: Subscribers,
+        updates: Updates,
         points: Iterable[str],
         is_audited: bool,
     ) -> None:
@@ -43,6 +45,7 @@ class Administration:
         self._registry = registry
         self._retained = retained
         self._subscribers = subscribers
+        self._updates = updates
         self._points = ("", *dict.fromkeys(points))
         self._is_audited = is_audited
 
@@ -54,7 +57,7 @@ class Administration:
     def define(self, unit: UnitOfWork, message: Message, command: RegisterSubscriber, dialect: Dialect) -> None:
         """Adds a subscription and sends it what is retained."""
         if self._is_audited:
-            self._register(unit, message, command, dialect)
+            self._updates.begin(unit, self._register(unit, message, command, dialect), None, None)
         else:
             self._register_without_retained(unit, message, command, dialect)
 
@@ -92,9 +95,9 @@ class Administration:
                     if not self._spaces.spans_streams(pattern, topic):
                         self._retained.delete(unit, space, point, topic)
 
-    def _register(self, unit: UnitOfWork, message: Message, command: RegisterSubscriber, dialect: Dialect) -> None:
+    def _register(self, unit: UnitOfWork, message: Message, command: RegisterSubscriber, dialect: Dialect) -> Done:
         try:
-            self._subscribers.register(unit, message, command, dialect)
+            return self._subscribers.register(unit, message, command, dialect)
         except Refusal as refusal:
             raise SubscriptionRefused(_sentence(refusal)) from refusal
 

@@ -24,6 +24,7 @@ from mq_adapters.broker.subscribers import Subscribers
 from mq_adapters.broker.subscriptions import SubscriptionRegistry
 from mq_adapters.broker.topic_permissions import TopicPermissions
 from mq_adapters.broker.topic_spaces import BrokerDialect, TopicSpaces
+from mq_adapters.broker.updates import CallSoon, Updates
 from mq_adapters.delivery_listener import DeliveryListener, Unheard
 from mq_adapters.embedded.engine import (
     AUDIT_QUEUE,
@@ -73,7 +74,9 @@ class Broker:
         listener: DeliveryListener,
         streams: tuple[str, ...] = (),
         rules: BrokerRules | None = None,
+        call_soon: CallSoon | None = None,
     ) -> None:
+        """`call_soon`, of an event loop, lets others go on while much that is retained is sent."""
         self._engine = engine
         self._rules = rules or BrokerRules(input_queues=streams)
         self._input_queues: set[str] = set(self._rules.all_input_queues)
@@ -90,6 +93,15 @@ class Broker:
         self._dead_letters = DeadLetters(engine, listener)
         self._responder = Responder(engine, listener, self._dead_letters)
         self._distributor = Distributor(engine, listener, self._dead_letters, self._spaces)
+        self._updates = Updates(
+            engine,
+            spaces=self._spaces,
+            registry=self._registry,
+            retained=self._retained,
+            distributor=self._distributor,
+            responder=self._responder,
+            call_soon=call_soon,
+        )
         for name in self._rules.all_input_queues:
             if name in _NOT_AN_INPUT_QUEUE:
                 raise QueueManagerError(ReasonCode.MQRC_OBJECT_NAME_ERROR, f"take publications from {name!r}")
@@ -104,6 +116,7 @@ class Broker:
         """Loads what the store has, then takes over the queues and what waits on them, and commands about both."""
         self.load()
         self._end_what_was_temporary()
+        self._updates.load()
         objects = self._engine.objects
         objects.publish_subscribe, objects.on_change = self.administration(is_audited=True), self._serve_new_streams
         self._engine.serve(self._engine.queue(CONTROL_QUEUE), self._control_queue().receive)
@@ -165,9 +178,14 @@ class Broker:
             registry=self._registry,
             retained=self._retained,
             subscribers=self._subscribers(),
+            updates=self._updates,
             points=self._rules.subscription_points.values(),
             is_audited=is_audited,
         )
+
+    def is_unanswered(self, msg_id: bytes) -> bool:
+        """Whether the broker is still at work on the command with that MsgId: it sends what is retained."""
+        return self._updates.is_unanswered(msg_id)
 
     def queue_deleted(self, name: str) -> None:
         """Ends the subscriptions whose publications went to a queue that was deleted."""
@@ -199,16 +217,15 @@ class Broker:
         return True
 
     def _subscribers(self) -> Subscribers:
-        return Subscribers(
-            self._engine,
-            spaces=self._spaces,
-            registry=self._registry,
-            retained=self._retained,
-            distributor=self._distributor,
-        )
+        return Subscribers(self._engine, spaces=self._spaces, registry=self._registry)
 
     def _control_queue(self) -> ControlQueue:
-        return ControlQueue(subscribers=self._subscribers(), responder=self._responder, dead_letters=self._dead_letters)
+        return ControlQueue(
+            subscribers=self._subscribers(),
+            updates=self._updates,
+            responder=self._responder,
+            dead_letters=self._dead_letters,
+        )
 
     def _input_queue(self, name: str) -> InputQueue:
         return InputQueue(

@@ -1,7 +1,7 @@
 """What arrives on SYSTEM.BROKER.CONTROL.QUEUE: every command but Publish and DeletePub.
 
 Publishers need no registration here: RegPub and DeregPub are checked and answered. The commands of subscribers are
-carried out by `subscribers`.
+carried out by `subscribers`, and answered by `updates` when they have been sent what is retained.
 """
 
 from mappings.command import (
@@ -17,6 +17,7 @@ from mq_adapters.broker.dead_letters import DeadLetters
 from mq_adapters.broker.received import DIALECT_OF_FORMAT, CommandHeader, UnreadableCommand, read_received
 from mq_adapters.broker.responses import Refusal, Responder, is_wanted, refusal_of
 from mq_adapters.broker.subscribers import DONE, Done, Subscribers
+from mq_adapters.broker.updates import Updates
 from mq_adapters.embedded.engine import CONTROL_QUEUE
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.unit_of_work import UnitOfWork
@@ -27,8 +28,11 @@ from mq_adapters.reasons import ReasonCode
 class ControlQueue:
     """The handler of the control queue."""
 
-    def __init__(self, *, subscribers: Subscribers, responder: Responder, dead_letters: DeadLetters) -> None:
+    def __init__(
+        self, *, subscribers: Subscribers, updates: Updates, responder: Responder, dead_letters: DeadLetters
+    ) -> None:
         self._subscribers = subscribers
+        self._updates = updates
         self._responder = responder
         self._dead_letters = dead_letters
 
@@ -54,11 +58,7 @@ class ControlQueue:
         if obstacle:
             self._dead_letters.put(unit, message, queue.name, obstacle)
             return
-        done = self._act(unit, message, received)
-        if done.warnings:
-            self._responder.warn(unit, message, received, done.warnings, done.fields)
-        else:
-            self._responder.accept(unit, message, received, done.fields)
+        self._updates.begin(unit, self._act(unit, message, received), message, received)
 
     def _act(self, unit: UnitOfWork, message: Message, received: CommandHeader) -> Done:
         """Carries the command out, for the subscriptions that are alive."""
@@ -69,7 +69,7 @@ class ControlQueue:
         if isinstance(command, DeregisterSubscriber):
             return self._subscribers.deregister(unit, message, command, received.dialect)
         if isinstance(command, RequestUpdate):
-            return self._subscribers.request_update(unit, message, command, received.dialect)
+            return self._subscribers.request_update(message, command, received.dialect)
         if isinstance(command, RegisterPublisher | DeregisterPublisher):
             self._subscribers.check_publisher(message, command)
             return DONE

@@ -4,7 +4,7 @@ Step 7a on the way of a PUBLISH, the end of it: who gets a copy has been decided
 content filters have a say.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from mappings.command import Publish
 from mappings.options import RegistrationOption
@@ -37,9 +37,13 @@ class Distributor:
         self._dead_letters = dead_letters
         self._is_mq6 = spaces.dialect is BrokerDialect.MQ6
         self.maker = DeliveryMaker(engine)
+        #: Puts in front of a publication what somebody should have had before it; None where nobody should.
+        self.before: Callable[[UnitOfWork, Plan], None] | None = None
 
     def distribute(self, unit: UnitOfWork, message: Message, plan: Plan, without: Identity | None = None) -> None:
         """Carries a plan out for one publication; `without` is a publisher who wants no copy of its own."""
+        if self.before is not None:
+            self.before(unit, plan)
         put, copied = self._engine.put, self._listener.copied
         body, origin = message.body, message.origin
         length = len(plan.published.data)

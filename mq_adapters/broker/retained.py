@@ -11,7 +11,7 @@ publication on several topics is stored under each.
 
 import heapq
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -74,12 +74,16 @@ def unpack_retained(packed: bytes, identifier_prefix: bytes) -> RetainedPublicat
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Retained:
-    """That there is a publication on a topic: its number, its end, and where it is stored."""
+    """That there is a publication on a topic: its number, its end, and where it is stored.
+
+    `order`: how many had been kept in this run when it was, itself included.
+    """
 
     key: bytes
     sequence: int
     expires_us: int
     is_local: bool
+    order: int
 
     def has_expired(self, now_us: int) -> bool:
         return 0 < self.expires_us <= now_us
@@ -98,15 +102,21 @@ class RetainedPublications:
         self._expiring: list[tuple[int, int, tuple[str, str], str]] = []
         self._cache: OrderedDict[bytes, RetainedPublication] = OrderedDict()
         self._cached_bytes = 0
+        #: How many have been kept in this run.
+        self.kept = 0
 
     def __len__(self) -> int:
         """How many there are, those included that have expired and are not yet forgotten."""
         return sum(map(len, self._topics.values()))
 
+    def get(self, space: str, point: str, topic: str) -> Retained | None:
+        """What is retained on a routing topic; it may have expired."""
+        topics = self._topics.get((space, point))
+        return None if topics is None else topics.get(topic)
+
     def holds(self, space: str, point: str, topic: str) -> bool:
         """Whether there is one on a routing topic."""
-        topics = self._topics.get((space, point))
-        return topics is not None and topics.get(topic) is not None
+        return self.get(space, point, topic) is not None
 
     @property
     def cached_bytes(self) -> int:
@@ -119,16 +129,17 @@ class RetainedPublications:
             publication = unpack_retained(packed, self._identifier_prefix)
             space, _, rest = key.decode().partition("\0")
             topic, _, point = rest.partition("\0")
-            self._remember((space, point), topic, _retained(key, publication))
+            self._remember((space, point), topic, self._retained(key, publication))
 
     def keep(
         self, unit: UnitOfWork, space: str, point: str, topics: Iterable[str], publication: RetainedPublication
     ) -> None:
         """Keeps a publication on each of its routing topics, in the place of the one before."""
         packed = publication.pack()
+        self.kept += 1
         for topic in topics:
             key = _key(space, point, topic)
-            self._remember((space, point), topic, _retained(key, publication))
+            self._remember((space, point), topic, self._retained(key, publication))
             self._hold(key, publication)
             unit.set_state(StateSpace.BROKER_RETAINED, key, packed)
         self._make_room()
@@ -139,6 +150,11 @@ class RetainedPublications:
         if topics is None:
             return {}
         return {topic: kept for topic, kept in topics.matching(pattern, scheme) if not kept.has_expired(now_us)}
+
+    def steps(self, space: str, point: str, pattern: str, scheme: Scheme) -> Iterator[tuple[str, Retained] | None]:
+        """What is retained on the topics that a routing pattern matches, in small steps (TopicIndex.steps)."""
+        topics = self._topics.get((space, point))
+        return iter(()) if topics is None else topics.steps(pattern, scheme)
 
     def publication(self, kept: Retained) -> RetainedPublication:
         """The publication itself, from memory or from the store."""
@@ -180,6 +196,12 @@ class RetainedPublications:
         if kept.expires_us:
             heapq.heappush(self._expiring, (kept.expires_us, kept.sequence, place, topic))
 
+    def _retained(self, key: bytes, publication: RetainedPublication) -> Retained:
+        message, is_local = publication.message, publication.is_local
+        return Retained(
+            key=key, sequence=message.sequence, expires_us=message.expires_us, is_local=is_local, order=self.kept
+        )
+
     def _stored(self, key: bytes) -> RetainedPublication | None:
         packed = self._state(key)
         return None if packed is None else unpack_retained(packed, self._identifier_prefix)
@@ -205,11 +227,6 @@ class RetainedPublications:
                 self._let_go(key)
             else:
                 self._cache.move_to_end(key)
-
-
-def _retained(key: bytes, publication: RetainedPublication) -> Retained:
-    message = publication.message
-    return Retained(key=key, sequence=message.sequence, expires_us=message.expires_us, is_local=publication.is_local)
 
 
 def _cost(publication: RetainedPublication) -> int:

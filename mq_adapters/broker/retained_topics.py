@@ -5,6 +5,7 @@ A look-up goes only where the pattern leads: 100,000 topics cost nothing to a pa
 """
 
 from collections.abc import Iterator
+from itertools import chain, repeat
 from typing import Generic, TypeVar
 
 from mappings.topics import Scheme, literal_prefix, matches
@@ -69,34 +70,40 @@ class TopicIndex(Generic[Value]):
 
     def matching(self, pattern: str, scheme: Scheme) -> Iterator[tuple[str, Value]]:
         """Every topic that a pattern of the topic or the character scheme matches, with its value."""
+        return (found for found in self.steps(pattern, scheme) if found is not None)
+
+    def steps(self, pattern: str, scheme: Scheme) -> Iterator[tuple[str, Value] | None]:
+        """The same in small steps, some of which find nothing. The index may change between two of them.
+
+        What is added then may be found or not.
+        """
         if scheme is Scheme.CHARACTER:
-            return self._matching_characters(pattern)
-        return self._matching_levels(pattern.split("/"))
+            return self._character_steps(pattern)
+        return self._level_steps(pattern.split("/"))
 
-    def _matching_levels(self, pattern: list[str]) -> Iterator[tuple[str, Value]]:
+    def _level_steps(self, pattern: list[str]) -> Iterator[tuple[str, Value] | None]:
         """Goes down with the pattern; each level is visited once for each place in the pattern."""
-        visited: set[tuple[int, int]] = set()
-        waiting = [(self._root, 0)]
+        may_come_back = "#" in pattern[:-1]
+        visited: set[tuple[_Level[Value], int]] = set()
+        waiting = [iter(((self._root, 0),))]
         while waiting:
-            level, at = waiting.pop()
-            if (id(level), at) in visited:
+            step = next(waiting[-1], None)
+            if step is None:
+                waiting.pop()
                 continue
-            visited.add((id(level), at))
+            level, at = step
+            if may_come_back and step in visited:
+                yield None
+                continue
+            if may_come_back:
+                visited.add(step)
             if at == len(pattern):
-                if level.value is not None:
-                    yield level.topic, level.value
+                yield None if level.value is None else (level.topic, level.value)
                 continue
-            wanted = pattern[at]
-            below = level.below or {}
-            if wanted == "#":
-                waiting.append((level, at + 1))
-                waiting += ((following, at) for following in below.values())
-            elif wanted == "+":
-                waiting += ((following, at + 1) for following in below.values())
-            elif wanted in below:
-                waiting.append((below[wanted], at + 1))
+            yield None
+            waiting.append(_following(level, pattern[at], at))
 
-    def _matching_characters(self, pattern: str) -> Iterator[tuple[str, Value]]:
+    def _character_steps(self, pattern: str) -> Iterator[tuple[str, Value] | None]:
         """All below the last whole level before the first wildcard, each compared with the pattern."""
         prefix, is_exact = literal_prefix(pattern)
         if is_exact:
@@ -105,7 +112,17 @@ class TopicIndex(Generic[Value]):
         *names, beginning = prefix.split("/")
         level = _down(self._root, names)
         found = _everything(level, beginning) if level is not None else iter(())
-        return ((topic, value) for topic, value in found if matches(pattern, topic, Scheme.CHARACTER))
+        return (each if each and matches(pattern, each[0], Scheme.CHARACTER) else None for each in found)
+
+
+def _following(level: "_Level[Value]", wanted: str, at: int) -> "Iterator[tuple[_Level[Value], int]]":
+    """Where a pattern leads from a level, and to which place in it."""
+    below = level.below or {}
+    if wanted == "#":
+        return chain(((level, at + 1),), zip(tuple(below.values()), repeat(at)))
+    if wanted == "+":
+        return zip(tuple(below.values()), repeat(at + 1))
+    return iter(((below[wanted], at + 1),) if wanted in below else ())
 
 
 def _down(level: "_Level[Value]", names: list[str]) -> "_Level[Value] | None":
@@ -115,11 +132,17 @@ def _down(level: "_Level[Value]", names: list[str]) -> "_Level[Value] | None":
     return found
 
 
-def _everything(level: "_Level[Value]", beginning: str) -> Iterator[tuple[str, Value]]:
-    """All topics below a level whose next level begins with that text."""
-    waiting = [following for name, following in (level.below or {}).items() if name.startswith(beginning)]
+def _everything(level: "_Level[Value]", beginning: str) -> "Iterator[tuple[str, Value] | None]":
+    """All topics below a level whose next level begins with that text, in small steps."""
+    waiting = [iter(tuple((level.below or {}).items()))]
     while waiting:
-        following = waiting.pop()
-        if following.value is not None:
-            yield following.topic, following.value
-        waiting += (following.below or {}).values()
+        step = next(waiting[-1], None)
+        if step is None:
+            waiting.pop()
+            continue
+        name, following = step
+        if len(waiting) == 1 and not name.startswith(beginning):
+            yield None
+            continue
+        yield None if following.value is None else (following.topic, following.value)
+        waiting.append(iter(tuple((following.below or {}).items())))

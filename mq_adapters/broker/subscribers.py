@@ -24,11 +24,9 @@ from mappings.response import ResponseReason
 from mappings.table import Dialect
 from mq_adapters.broker.content_filter import FilterError, UnavailableFilterError
 from mq_adapters.broker.content_filter_parser import parse_filter
-from mq_adapters.broker.distributor import Distributor
 from mq_adapters.broker.full_response import full_response
 from mq_adapters.broker.registration import Registration, attributes_of, check_name, registration
 from mq_adapters.broker.responses import Refusal
-from mq_adapters.broker.retained import RetainedPublications
 from mq_adapters.broker.subscription import Identity, Interest, Subscription
 from mq_adapters.broker.subscriptions import Owner, SpaceSubscriptions, SubscriptionRegistry
 from mq_adapters.broker.topic_permissions import TopicPermissions, subscribe_refusal
@@ -42,7 +40,6 @@ from mq_adapters.reasons import QueueManagerError, ReasonCode
 _PERSISTENCE_TOKENS: Final = frozenset({"NonPers", "Pers", "PersAsPub", "PersAsQueue"})
 #: With one of these a RegSub is not followed by the publications that are retained.
 _WITHOUT_RETAINED: Final = RegistrationOption.NEW_PUBLICATIONS_ONLY | RegistrationOption.PUBLISH_ON_REQUEST_ONLY
-_NOT_PARSED: Final = ResponseReason(reason_code=Reason.MQRC_CONTENT_ERROR)
 
 SubscriberCommand = RegisterSubscriber | DeregisterSubscriber | RequestUpdate
 PublisherCommand = RegisterPublisher | DeregisterPublisher
@@ -50,10 +47,15 @@ PublisherCommand = RegisterPublisher | DeregisterPublisher
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
-    """A command was carried out: what a full response says, and the warnings."""
+    """A command was carried out, but for what is retained: what a full response says, and the warnings.
+
+    `to_update` are the subscriptions, of one identity, that are to be sent that; `is_requested`: by a ReqUpdate.
+    """
 
     fields: NameValues = ()
     warnings: tuple[ResponseReason, ...] = ()
+    to_update: tuple[Subscription, ...] = ()
+    is_requested: bool = False
 
 
 DONE: Final = Done()
@@ -68,14 +70,10 @@ class Subscribers:
         *,
         spaces: TopicSpaces,
         registry: SubscriptionRegistry,
-        retained: RetainedPublications,
-        distributor: Distributor,
     ) -> None:
         self._engine = engine
         self._spaces = spaces
         self._registry = registry
-        self._retained = retained
-        self._distributor = distributor
         self._permissions = TopicPermissions(engine.objects)
 
     def end_expired(self, unit: UnitOfWork) -> None:
@@ -90,7 +88,7 @@ class Subscribers:
             raise Refusal(Reason.MQRCCF_Q_NAME_ERROR, ("QName", ""))
 
     def register(self, unit: UnitOfWork, message: Message, command: RegisterSubscriber, dialect: Dialect) -> Done:
-        """RegSub: adds or updates the subscriptions and sends what is retained."""
+        """RegSub: adds or updates the subscriptions."""
         stream_name = self._spaces.stream_of_command(command.stream_name)
         identity = self._identity(message.descriptor, command)
         self._spaces.check_patterns(command.topics, dialect)
@@ -113,10 +111,11 @@ class Subscribers:
             for found in registrations
             if found.has_joined_before
         ]
-        if not command.registration_options & _WITHOUT_RETAINED:
-            _, is_parsed = self._send_retained(unit, registered)
-            warnings += () if is_parsed else (_NOT_PARSED,)
-        return Done(fields=full_response(registered, command), warnings=tuple(warnings))
+        return Done(
+            fields=full_response(registered, command),
+            warnings=tuple(warnings),
+            to_update=() if command.registration_options & _WITHOUT_RETAINED else tuple(registered),
+        )
 
     def deregister(self, unit: UnitOfWork, message: Message, command: DeregisterSubscriber, dialect: Dialect) -> Done:
         """DeregSub: ends subscriptions, or takes a SubIdentity off them; 3073, a warning where some are there."""
@@ -137,8 +136,8 @@ class Subscribers:
         )
         return Done(fields=full_response(found, command), warnings=warnings)
 
-    def request_update(self, unit: UnitOfWork, message: Message, command: RequestUpdate, dialect: Dialect) -> Done:
-        """ReqUpdate: sends what is retained for one subscription; 3073 without the subscription, 3077 without any."""
+    def request_update(self, message: Message, command: RequestUpdate, dialect: Dialect) -> Done:
+        """ReqUpdate: which subscription is to be sent what is retained; 3073 where there is none."""
         _check_filter(command)
         found, _ = self._found(message, command, dialect)
         named = command.subscription_name is not None
@@ -146,12 +145,7 @@ class Subscribers:
         _check_owners(map(_owner, found), message.descriptor, command, reason)
         for subscription in found:
             self._check_permission(subscription.stream_name, (subscription.topic,), subscription.dialect)
-        count, is_parsed = self._send_retained(unit, found)
-        if not is_parsed:
-            return Done(warnings=(_NOT_PARSED,))
-        if not count:
-            raise Refusal(Reason.MQRCCF_NO_RETAINED_MSG, *(("Topic", subscription.topic) for subscription in found))
-        return DONE
+        return Done(to_update=tuple(found), is_requested=True)
 
     # -- inside: who, and which ----------------------------------------------------------------------------------------
 
@@ -297,28 +291,6 @@ class Subscribers:
                 raise Refusal(Reason.MQRCCF_DUPLICATE_SUBSCRIPTION, ("SubName", name))
         number = existing.number if existing is not None else self._registry.next_number()
         return registration(existing, replace(wanted, number=number), command)
-
-    def _send_retained(self, unit: UnitOfWork, subscriptions: list[Subscription]) -> tuple[int, bool]:
-        """Sends what is retained for subscriptions of one identity, each publication once.
-
-        Returns how many there were, and whether all could be parsed for the content filters.
-        """
-        now_us = self._engine.now_us()
-        sent: set[int] = set()
-        count, all_are_parsed = 0, True
-        for wanted in subscriptions:
-            interest = wanted.interest
-            found = self._retained.matching(wanted.space, interest.point, interest.pattern, wanted.scheme, now_us)
-            distinct = {
-                kept.sequence: kept
-                for topic, kept in found.items()
-                if kept.sequence not in sent and not self._spaces.spans_streams(interest.pattern, topic)
-            }
-            sent.update(distinct)
-            messages = (self._retained.publication(distinct[sequence]).message for sequence in sorted(distinct))
-            number, is_parsed = self._distributor.send_retained(unit, messages, wanted)
-            count, all_are_parsed = count + number, all_are_parsed and is_parsed
-        return count, all_are_parsed
 
 
 def _is_for_all(command: DeregisterSubscriber | RequestUpdate) -> bool:

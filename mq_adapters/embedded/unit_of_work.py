@@ -25,6 +25,7 @@ class StateSpace(IntEnum):
     GATEWAY = 6
     BACK_OUT_COUNT = 7
     SHARED_SUBSCRIPTION = 8
+    BROKER_UPDATE = 9
 
 
 #: An audit note: a kind and its values, packed as it stands (see gateway/audit_trail/notes.py).
