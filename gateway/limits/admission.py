@@ -1,5 +1,6 @@
 """Who may have a connection: how many and how often, in all, from one address and of one user.
 
+    knock()          where the connection is dear to make: whether its address may make one more now
     admit()          the connection is made; what refuses it is kept until its CONNECT can be answered
     greet()          its CONNECT was read: the refusal that it is to be answered with, or None
     authenticated()  its user is known: whether that user may have one more
@@ -108,12 +109,29 @@ class Admission:
         """Connections that have not sent a CONNECT."""
         return len(self._waiting)
 
-    def admit(self, visitor: Visitor, *, listener_is_full: bool = False) -> LimitReached | None:
-        """A connection is made; `release` must follow when it is gone. A refusal is for `greet`."""
+    def knock(self, address: str) -> LimitReached | None:
+        """Counts a connection for the rates before its TLS handshake, which costs more time than all that follows.
+
+        A refusal is final: the connection is to be closed, and nothing can be answered. `admit` must follow otherwise.
+        """
+        refusal = self._rate_refusal(network_of(address))
+        if refusal is not None:
+            self.refusals.count(refusal)
+        return refusal
+
+    def admit(
+        self, visitor: Visitor, *, listener_is_full: bool = False, has_knocked: bool = False
+    ) -> LimitReached | None:
+        """A connection is made; `release` must follow when it is gone. A refusal is for `greet`.
+
+        `has_knocked`: the rates have counted it.
+        """
         if len(self._waiting) >= self._limits.maximum_waiting_connections:
             self._dismiss(next(iter(self._waiting.values())))
         network = network_of(visitor.address)
-        refusal = _OF_LISTENER if listener_is_full else self._refusal(network)
+        refusal = _OF_LISTENER if listener_is_full else self._number_refusal(network)
+        if refusal is None and not has_knocked:
+            refusal = self._rate_refusal(network)
         self._visits[visitor] = _Visit(network, refusal)
         self._waiting[visitor] = visitor
         if refusal is not None:
@@ -166,14 +184,17 @@ class Admission:
 
     # -- inside --------------------------------------------------------------------------------------------------------
 
-    def _refusal(self, network: bytes) -> LimitReached | None:
+    def _number_refusal(self, network: bytes) -> LimitReached | None:
         limits = self._limits
-        now_s = self._now_s()
         if self._admitted >= limits.maximum_connections:
             return _CONNECTIONS
         of_address = limits.maximum_connections_per_address
         if of_address and self._of_network[network] >= of_address:
             return _OF_ADDRESS
+        return None
+
+    def _rate_refusal(self, network: bytes) -> LimitReached | None:
+        now_s = self._now_s()
         if not self._rate_of_network.take(network, now_s):
             return _RATE_OF_ADDRESS
         if not self._rate.take(_ALL, now_s):

@@ -67,6 +67,7 @@ class Listener:
             self._protocol,
             rules=self.rules,
             context=self.certificates.context if self.certificates is not None else None,
+            knock=self._knock,
             refused=self.count_refusal,
         )
         return await doorway.open(host, port)
@@ -91,11 +92,16 @@ class Listener:
     def __iter__(self) -> Iterator[NetworkLink]:
         return iter(self._links)
 
+    def _knock(self, address: str) -> bool:
+        """Whether a connection from there may begin its TLS handshake."""
+        return self._admission.knock(address) is None
+
     def admit(self, link: NetworkLink) -> bool:
         """Looks after a connection until `forget`; False where it is refused, and waits to be told so."""
         self._links.add(link)
         is_full = 0 < self.rules.maximum_connections <= self._admitted
-        if self._admission.admit(link, listener_is_full=is_full) is not None:
+        has_knocked = self.certificates is not None
+        if self._admission.admit(link, listener_is_full=is_full, has_knocked=has_knocked) is not None:
             return False
         self._admitted += 1
         return True

@@ -122,6 +122,20 @@ def test_connections_of_an_address_are_limited_by_rate_and_come_back_with_time()
     assert [door.refused(Visitor()) for _ in range(21)][-2:] == [None, Limit.CONNECTION_RATE_PER_ADDRESS]
 
 
+def test_a_connection_that_has_knocked_is_counted_once_and_a_refusal_of_it_too() -> None:
+    door = Door(connection_rate_per_address=1)  # ten at once
+    assert [door.admission.knock("192.0.2.1") for _ in range(10)] == [None] * 10
+    reached = door.admission.knock("192.0.2.1")
+    assert reached is not None
+    assert reached.limit is Limit.CONNECTION_RATE_PER_ADDRESS
+    assert door.admission.knock("192.0.2.2") is None
+    assert door.admission.admit(Visitor("192.0.2.1"), has_knocked=True) is None
+    assert door.refused(Visitor("192.0.2.1")) is Limit.CONNECTION_RATE_PER_ADDRESS
+    assert door.refusals.totals == {
+        (Limit.CONNECTION_RATE_PER_ADDRESS, ReasonCode.CONNECTION_RATE_EXCEEDED): 2,
+    }
+
+
 def test_connections_in_all_are_limited_by_rate() -> None:
     door = Door(connection_rate=1)
     refused = [door.refused(Visitor(f"192.0.2.{number}")) for number in range(11)]

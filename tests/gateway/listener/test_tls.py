@@ -328,6 +328,36 @@ def test_where_too_many_handshakes_wait_the_oldest_is_ended(
     run(scenario, _server(authority.issue("gateway")), maximum_waiting_connections=2)
 
 
+@pytest.mark.parametrize("is_balanced", [False, True], ids=["directly", "behind a balancer"])
+def test_past_the_connection_rate_of_an_address_there_is_no_handshake(
+    authority: Authority, monkeypatch: pytest.MonkeyPatch, is_balanced: bool
+) -> None:
+    header = bytes.fromhex("0D0A0D0A000D0A515549540A 21 11 000C C0000201 C6336402 DC04 075B") if is_balanced else b""
+
+    def is_served(port: int) -> bool:
+        with socket.create_connection(("127.0.0.1", port), PATIENCE_S) as plain:
+            plain.sendall(header)
+            try:
+                with _client(authority).wrap_socket(plain, server_hostname="localhost") as tls:
+                    tls.sendall(b"there")
+                    return tls.recv(5) == b"there"
+            except (ssl.SSLError, ConnectionError):
+                return False
+
+    async def scenario(running: Running) -> None:
+        monkeypatch.setattr(running.bridge.admission, "_now_s", lambda: 1_000.0)  # ten at once, and none comes back
+        served = [await asyncio.to_thread(is_served, running.port) for _ in range(12)]
+        assert served == [True] * 10 + [False] * 2
+        assert running.refused(Limit.CONNECTION_RATE_PER_ADDRESS) == 2
+        assert len(running.bridge.links) == 10
+
+    run(
+        scenario,
+        {**_server(authority.issue("gateway")), "proxy_protocol": is_balanced},
+        connection_rate_per_address=1,
+    )
+
+
 def test_a_client_may_not_renegotiate(authority: Authority) -> None:
     openssl = shutil.which("openssl")
     if openssl is None:
