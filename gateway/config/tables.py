@@ -101,7 +101,7 @@ class AccessSettings(Table):
     )
     anonymous: Literal[True, False, "auto"] = Field(
         default="auto",
-        description='whether clients without a user name may connect; "auto": while nothing tells users apart',
+        description='whether clients without a user name may connect; "auto": where nothing tells users apart',
     )
     bind_client_identifier: bool = Field(
         default=False, description="whether client identifiers are the user name, alone or with ':' and more behind it"

@@ -54,7 +54,7 @@ class ListenerRules:
         return cls(
             name=listener.name,
             levels=listener.levels(mqtt),
-            allows_anonymous=None if listener.anonymous == "access" else listener.anonymous,
+            allows_anonymous=_allows_anonymous(listener, settings),
             proxy_protocol=listener.proxy_protocol,
             proxy_addresses=tuple(map(ip_network, listener.proxy_addresses)),
             websocket=_websocket_rules(listener) if listener.transport == "websocket" else None,
@@ -69,6 +69,13 @@ class ListenerRules:
             maximum_unsent_bytes=mqtt.maximum_unsent_bytes,
             connect_timeout_s=mqtt.connect_timeout_s,
         )
+
+
+def _allows_anonymous(listener: ListenerSettings, settings: Settings) -> bool | None:
+    """By itself a listener whose certificates tell users apart lets in nobody whose certificate names none."""
+    if listener.anonymous != "access":
+        return listener.anonymous
+    return False if settings.access.anonymous == "auto" and listener.tls.user_from_certificate else None
 
 
 def _websocket_rules(listener: ListenerSettings) -> WebSocketRules:
