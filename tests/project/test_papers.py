@@ -1,8 +1,9 @@
-"""The commands that the papers show exist."""
+"""The commands, files and libraries that the papers name exist, and every library has its reason."""
 
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -35,3 +36,44 @@ def test_every_rfhbridge_command_of_the_readme_exists(root: Path) -> None:
             check=False,
         )
         assert run.returncode == 0, f"rfhbridge {command}: {run.stderr}"
+
+
+def _rooms(root: Path) -> list[str]:
+    """Paths, as patterns, of what stands in the first column of ARCHITECTURE's rooms: `listener/tls.py` or a folder."""
+    block = (root / "ARCHITECTURE.md").read_text().split("## Rooms")[1].split("```")[1]
+    found: list[str] = []
+    floor = room = ""
+    for line in block.splitlines():
+        indent = len(line) - len(line.lstrip())
+        if not line.strip() or indent > 4:  # what goes on from the line above
+            continue
+        names = re.split(r"\s{2,}", line.strip())[0].split(", ")
+        if not indent:
+            floor = room = names[0]
+            found.append(floor)
+            continue
+        folder = floor if indent == 2 else room
+        if indent == 2:
+            room = floor + names[0] if names[0].endswith("/") else ""
+        found += [folder + (name if name.endswith(("/", ".py", ".toml")) else f"{name}.py") for name in names]
+    return found
+
+
+def test_every_room_and_file_of_the_architecture_exists(root: Path) -> None:
+    rooms = _rooms(root)
+    assert {"gateway/listener/", "gateway/listener/doorway.py", "mappings/options.toml"} <= set(rooms)
+    # A noun in the column may be a room of several files.
+    assert [
+        name for name in rooms if not list(root.glob(name)) and not (root / name.removesuffix(".py")).is_dir()
+    ] == []
+
+
+def test_every_library_has_its_reason_in_the_architecture(root: Path) -> None:
+    project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
+    wanted = [
+        *project["dependencies"],
+        *(each for extra in project["optional-dependencies"].values() for each in extra),
+    ]
+    rows = (root / "ARCHITECTURE.md").read_text().split("## Libraries")[1].splitlines()
+    told = {name for row in rows if row.startswith("|") for name in re.split(r"[, ()]+", row.split("|")[1].lower())}
+    assert {re.split(r"[\[<>=]", each)[0] for each in wanted} <= told
