@@ -33,11 +33,15 @@ def read_level(fields: Fields, served: Container[int]) -> Level | ConnectRefused
     """Read protocol name and level of a CONNECT; `served`: the numbers of the levels that may connect.
 
     A level that is not served, or not that of the protocol name, gives ConnectRefused, in the form of levels 3 and 4
-    where the client is of the time before level 5. An unknown protocol name raises ProtocolViolation (MQTT-3.1.2-1).
+    where the client is of the time before level 5. So does an unknown protocol name from level 5 on; before it, it
+    raises ProtocolViolation (MQTT-3.1.2-1).
     """
     protocol_name = fields.binary()
     if protocol_name not in _PROTOCOL_NAMES:
-        raise ProtocolViolation(f"the protocol name is {protocol_name[:12]!r}, not MQTT or MQIsdp")
+        reason = f"the protocol name is {protocol_name[:12]!r}, not MQTT or MQIsdp"
+        if fields.left and fields.byte() & ~_BRIDGE >= _FIRST_LEVEL_WITH_PROPERTIES:
+            return _refused(ReasonCode.UNSUPPORTED_PROTOCOL_VERSION, reason, 5)
+        raise ProtocolViolation(reason)
     number = fields.byte()
     level = LEVELS.get(number)
     if level is not None and level.protocol_name == protocol_name and number in served:

@@ -27,6 +27,7 @@ REFUSED_CONNECTS = {
     "session expiry twice": (f"10 19 {MQTT} 02 0000 0A 11 00000001 11 00000001 0002 'c1'", 0x82),
     "authentication method (MQTT-4.12.0-1)": (f"10 13 {MQTT} 02 0000 04 15 0001 'm' 0002 'c1'", 0x8C),
     "version 6 (MQTT-3.1.2-2)": ("10 0F 0004 'MQTT' 06 02 0000 00 0002 'c1'", 0x84),
+    "protocol name of another protocol (MQTT-3.1.2-1)": ("10 0D 0003 'MQT' 05 02 0000 00 0001 'c'", 0x84),
 }
 
 FAULTS = {
@@ -77,7 +78,7 @@ def test_connect_that_cannot_be_accepted_is_answered_by_connack(
     client.expect_end("is closed (MQTT-3.2.2-7)")
 
 
-@pytest.mark.parametrize("written", ["C0 00", "E0 00", "10 0D 0003 'MQT' 05 02 0000 00 0001 'c'"])
+@pytest.mark.parametrize("written", ["C0 00", "E0 00", "10 0C 0003 'MQT' 04 02 0000 0001 'c'"])
 def test_what_is_no_connect_of_mqtt_is_closed_without_a_word(five: Gateway, connect: Connect, written: str) -> None:
     """MQTT-3.1.0-1, MQTT-3.1.2-1: nobody knows what such a peer could read."""
     client = connect(five)

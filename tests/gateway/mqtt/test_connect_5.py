@@ -213,10 +213,19 @@ def test_first_packet_other_than_connect_is_closed_without_an_answer(first: str)
     assert connection.closing_packet(violated.error.reason_code) == b""
 
 
-def test_unknown_protocol_name_is_closed_without_an_answer() -> None:
+def test_unknown_protocol_name_is_answered_in_the_form_of_level_5_where_its_level_is_that_or_above() -> None:
     """MQTT-3.1.2-1."""
     connection = _connection()
-    (violated,) = connection.receive_data(bytes.fromhex("10 0F 0004 4D515455 05 02 003C 00 0002 6331"))
+    (refused,) = connection.receive_data(bytes.fromhex("10 0F 0004 4D515455 05 02 003C 00 0002 6331"))
+    assert isinstance(refused, ConnectRefused)
+    assert refused.answer == bytes.fromhex("20 03 00 84 00")
+    assert connection.closing_packet(ReasonCode.PROTOCOL_ERROR) == b""
+
+
+@pytest.mark.parametrize("written", ["10 0E 0004 4D515455 04 02 003C 0002 6331", "10 06 0004 4D515455"])
+def test_unknown_protocol_name_of_an_older_level_or_none_is_closed_without_an_answer(written: str) -> None:
+    connection = _connection()
+    (violated,) = connection.receive_data(bytes.fromhex(written))
     assert isinstance(violated, Violated)
     assert connection.closing_packet(violated.error.reason_code) == b""
 
