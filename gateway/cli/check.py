@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from gateway.cli.cautions import cautions
 from gateway.cli.named_files import named_files, warnings_about_files
 from gateway.cli.settings_options import ConfigOption
 from gateway.cli.terminal import Json, write_json, write_line
@@ -19,16 +20,17 @@ def check(
     """Validate configuration and mapping tables.
 
     The files that the configuration names are read too: users, access list, keys of tokens, certificates of listeners,
-    keys of the trail, passwords of targets. A target's variable that is not set, a route that can be published to and
-    not subscribed to, and the like are warnings. An unknown key is an error that names the nearest known one; of
-    several tables or items the second is named with #2. Exit code 1 when something is wrong.
+    keys of the trail, passwords of targets. A port that is open to everybody, a target's variable that is not set, a
+    route that can be published to and not subscribed to, and the like are warnings. An unknown key is an error that
+    names the nearest known one; of several tables or items the second is named with #2. Exit code 1 when something is
+    wrong.
     """
     if example:
         sys.stdout.write(example_toml())
         return
     settings = Settings.load(config)
     found = named_files(settings)
-    warnings = [*warnings_about_files(settings), *_routes_without_subscribers(settings)]
+    warnings = [*cautions(settings), *warnings_about_files(settings), *_routes_without_subscribers(settings)]
     from mappings.table import FIELD_ROWS, OPTION_ROWS, TABLE_VERSION
 
     if as_json:

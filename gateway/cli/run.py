@@ -1,12 +1,14 @@
 """`rfhbridge run`: the gateway."""
 
 import contextlib
+import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from gateway import log
+from gateway.cli.cautions import cautions
 from gateway.cli.invocation import Invocation
 from gateway.cli.settings_options import ConfigOption, DataOption
 from gateway.cli.terminal import write_line
@@ -15,6 +17,8 @@ from mappings.table import Dialect
 
 if TYPE_CHECKING:
     from gateway.listener import OpenListener
+
+_log = logging.getLogger(__name__)
 
 
 def listen_address(text: str) -> str:
@@ -57,6 +61,8 @@ def run(
         },
     )
     log.configure(settings.log.level, settings.log.format)
+    for caution in cautions(settings):
+        _log.warning("configuration doubted because=%s", caution)
     raise typer.Exit(run_gateway(settings, ready=_announce))
 
 
