@@ -47,6 +47,7 @@ def run(
     the keys of tokens and the certificates again.
     """
     from gateway.daemon import run as run_gateway
+    from gateway.limits.open_files import make_room_for
 
     invocation = context.find_root().obj
     assert isinstance(invocation, Invocation)
@@ -61,6 +62,7 @@ def run(
         },
     )
     log.configure(settings.log.level, settings.log.format)
+    make_room_for(settings.mqtt)
     for caution in cautions(settings):
         _log.warning("configuration doubted because=%s", caution)
     raise typer.Exit(run_gateway(settings, ready=_announce))

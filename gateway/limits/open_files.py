@@ -1,0 +1,32 @@
+"""How many files this process may have open: each connection is one, and many systems begin with 1,024.
+
+Past that connections are closed without an answer, whatever the configuration allows. So the limit is raised as far as
+the configuration asks for and the system lets it (getrlimit(2), RLIMIT_NOFILE).
+"""
+
+import logging
+import resource
+from typing import Final
+
+from gateway.config.limits import ConnectionLimits
+
+_log = logging.getLogger(__name__)
+
+#: The gateway's own: the store, pipes to its processes, applications on the socket, requests over HTTP.
+OWN_FILES: Final = 512
+
+
+def make_room_for(limits: ConnectionLimits) -> None:
+    """Raises the limit for the connections that are allowed and those that wait; a warning where that is not enough."""
+    needed = limits.maximum_connections + limits.maximum_waiting_connections + OWN_FILES
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= needed:
+        return
+    possible = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (possible, hard))
+    except (OSError, ValueError) as error:
+        _log.warning("limit of open files not raised limit=%s needed=%s reason=%s", soft, needed, str(error))
+        return
+    if possible < needed:
+        _log.warning("limit of open files too low limit=%s needed=%s see=%s", possible, needed, "ulimit -Hn")
