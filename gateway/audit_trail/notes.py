@@ -78,6 +78,10 @@ class NoteKind(IntEnum):
     REDRIVEN = 17
 
 
+#: Packs faster than the member itself.
+_COPIED: Final = int(NoteKind.COPIED)
+
+
 def with_level(note: Note, level: int, header: bytes | None = None, topic: str = "") -> Note:
     """The note of a packet with what level 5 adds; `header` and `topic` are a PUBLISH's, whose header may lack it."""
     if level < _FIRST_LEVEL_WITH_PROPERTIES:
@@ -363,7 +367,7 @@ class BrokerNotes:
         self._exchange_of = exchange_of
 
     def copied(self, unit: UnitOfWork, publication: Message, copy: Message, delivery: Delivery) -> None:
-        unit.notes.append((NoteKind.COPIED, copy.put_us, publication.sequence, copy.sequence, delivery))
+        unit.notes.append((_COPIED, copy.put_us, publication.sequence, copy.sequence, delivery))
 
     def refused(self, unit: UnitOfWork, command: Message, verb: str, reason_code: int) -> None:
         exchange = self._exchange_of(command.origin)

@@ -18,6 +18,8 @@ from mq_adapters.message import Message
 #: Number of the message, exchange, order of sending, QoS, granted QoS, index of the topic, OutgoingState.
 _ROW: Final = struct.Struct(">QQQBBBB")
 
+_ACKNOWLEDGED: Final = int(NoteKind.ACKNOWLEDGED)
+
 
 class InFlight:
     """A message that is on its way to a client, and how many flows still need its bytes."""
@@ -100,12 +102,12 @@ def note_answer(
     """The audit's note of a client's answer to a delivery."""
     unit.notes.append(
         (
-            NoteKind.ACKNOWLEDGED,
+            _ACKNOWLEDGED,
             now_us,
             session.client,
             session.epoch,
             flow.exchange,
-            int(packet_type),
+            packet_type,
             packet_identifier,
             flow.number,
         )

@@ -5,14 +5,13 @@ they were as a PUBLISH (carrier.py), differ from message to message, and have th
 do not see. Whose a publication is says its MQMD: a broker writes its queue manager's name into PutApplName.
 """
 
-import struct
 from typing import Final
 
 from gateway.audit_trail.notes import Arrival
 from gateway.bridge.carrier import Carried, read_carried
 from gateway.bridge.origin import ORIGIN, published_qos
 from gateway.bridge.routes import EMBEDDED, Destination, Routes
-from gateway.mqtt.wire import MAXIMUM_REMAINING_LENGTH
+from gateway.mqtt.wire import MAXIMUM_REMAINING_LENGTH, encode_text
 from mappings.command import Publish, read_command
 from mappings.errors import MappingError
 from mappings.header_chain import read_header_chain
@@ -24,16 +23,30 @@ _ENTRIES: Final = 10_000
 #: Headers longer than this (bytes) are read anew for each message: they would fill the memory.
 _LONGEST_KEPT_HEADER: Final = 1_024
 _PUT_APPL_NAME_CHARACTERS: Final = 28
+_PACKET_IDENTIFIER_BYTES: Final = 2
+
+
+#: Header, and by its MQMD: format, CodedCharSetId, Encoding, and whether its topics have the prefix of a stream.
+_Key = tuple[bytes, bytes, int, int, bool]
 
 
 class Publication:
     """A publication's header chain, read once for all messages that carry the same bytes.
 
     `topics` are those that MQTT can name, without the prefix of `destination`; `carried` is from outside. `retains`:
-    it was published to be retained; `is_retained`: it is a retained copy.
+    it was published to be retained; `is_retained`: it is a retained copy. `topic_fields`: as they stand in a PUBLISH.
     """
 
-    __slots__ = ("body_offset", "carried", "destination", "is_retained", "retains", "topics")
+    __slots__ = (
+        "_longest_payload_bytes",
+        "body_offset",
+        "carried",
+        "destination",
+        "is_retained",
+        "retains",
+        "topic_fields",
+        "topics",
+    )
 
     def __init__(
         self,
@@ -44,6 +57,9 @@ class Publication:
         destination: Destination,
     ) -> None:
         self.topics = topics
+        self.topic_fields = tuple(encode_text(topic) for topic in topics)
+        longest = max(map(len, self.topic_fields), default=0)
+        self._longest_payload_bytes = MAXIMUM_REMAINING_LENGTH - longest - _PACKET_IDENTIFIER_BYTES
         self.is_retained = PublicationOption.IS_RETAINED_PUBLICATION in options
         self.retains = PublicationOption.RETAIN_PUBLICATION in options
         self.body_offset = body_offset
@@ -58,8 +74,7 @@ class Publication:
 
     def fits(self, message: Message) -> bool:
         """Whether a PUBLISH on the longest of the topics can carry the payload."""
-        longest = max((len(topic.encode()) for topic in self.topics), default=0)
-        return len(message.body) - self.body_offset + longest + 4 <= MAXIMUM_REMAINING_LENGTH
+        return len(message.body) - self.body_offset <= self._longest_payload_bytes
 
 
 class Publications:
@@ -70,7 +85,7 @@ class Publications:
         self._queue_name = queue_name
         self._own_name = own_name[:_PUT_APPL_NAME_CHARACTERS]
         self._routes = routes
-        self._kept: dict[bytes, Publication] = {}
+        self._kept: dict[_Key, Publication] = {}
         #: Fact sheets for the audit, by publication and CorrelId.
         self._sheets: dict[tuple[Publication, bytes], Arrival] = {}
 
@@ -79,11 +94,9 @@ class Publications:
         descriptor, body = message.descriptor, message.body
         order = "little" if descriptor.encoding & 2 else "big"
         length = int.from_bytes(body[8:12], order)  # type: ignore[arg-type]  # "little" or "big"
-        described = struct.pack(">ii", descriptor.coded_char_set_id, descriptor.encoding)
+        header = body[:length] if 32 <= length <= len(body) else b""
         has_prefix = self._routes.has_prefixes and self._is_of_target(message)
-        if has_prefix:
-            described += b"P"
-        key = descriptor.format + described + body[:length] if 32 <= length <= len(body) else b""
+        key = (header, descriptor.format, descriptor.coded_char_set_id, descriptor.encoding, has_prefix)
         found = self._kept.get(key)
         if found is None:
             found = self._read(message, has_prefix=has_prefix)

@@ -3,6 +3,7 @@
 Source: MQTT 3.1.1 section 3.1.2.4; MQTT 5.0 section 3.1.2.11.2; IBM MQ, identity of a subscriber.
 """
 
+import struct
 from collections import deque
 from collections.abc import Iterator
 from typing import Final, NamedTuple, Protocol
@@ -18,6 +19,7 @@ from mappings.topics import Scheme, matches
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.unit_of_work import StateSpace, UnitOfWork
 
+_FLOW_KEY: Final = struct.Struct(">QH")
 #: Entries of a session's topic cache before it is emptied.
 _GRANTED_CACHE_ENTRIES: Final = 1_000
 #: Longer topics, in characters, are matched anew each time: they would fill the memory.
@@ -364,4 +366,4 @@ class Sessions:
 
 def flow_key(session: ClientSession, packet_identifier: int) -> bytes:
     """Key of a QoS flow's state: epoch (8 bytes, big-endian) and packet identifier (2)."""
-    return session.epoch.to_bytes(8, "big") + packet_identifier.to_bytes(2, "big")
+    return _FLOW_KEY.pack(session.epoch, packet_identifier)

@@ -62,6 +62,7 @@ _NO_PAYLOAD: Final = (0, b"")
 _EXPIRED: Final = (0, int(ReasonCode.MQRC_EXPIRY_ERROR), "it expired before its PUBREL")
 _NOTHING_CARRIED: Final[NameValues] = ()
 _FIRST_LEVEL_WITH_PROPERTIES: Final = 5
+_PUBLISHED: Final = int(NoteKind.PUBLISHED)
 
 
 class PublishTranslation(NamedTuple):
@@ -170,7 +171,7 @@ class ToMq:
             self._refuse(unit, session, event.topic, exchange, header, payload, origin, error, now_us)
             return
         note = (
-            NoteKind.PUBLISHED,
+            _PUBLISHED,
             now_us,
             session.mqtt.client_identifier,
             session.epoch,

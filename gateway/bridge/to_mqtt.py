@@ -36,10 +36,13 @@ from mq_adapters.reasons import ReasonCode
 
 #: Messages taken for one session in one unit of work.
 _BATCH_MESSAGES: Final = 200
-#: Bytes of packets after which a unit of work takes no further message.
+#: Bytes of messages after which a unit of work takes no further one.
 _BATCH_BYTES: Final = 1024 * 1024
 #: Messages destroyed in one unit of work when a session ends.
 _DRAIN_MESSAGES: Final = 1_000
+_PUBACK: Final = int(PacketType.PUBACK)
+_PUBREC: Final = int(PacketType.PUBREC)
+_PUBCOMP: Final = int(PacketType.PUBCOMP)
 _UNKNOWN: Final = "publications for sessions that have ended"
 #: Topics of one publication that are looked at; the index of a topic is stored in one byte.
 MAXIMUM_TOPICS: Final = 256
@@ -91,12 +94,14 @@ class ToMqtt:
             return
         unit = self._engine.begin()
         out: list[bytes] = []
+        taken_bytes = 0
         for _ in range(_BATCH_MESSAGES):
-            if not session.mqtt.window() or sum(map(len, out)) >= _BATCH_BYTES:
+            if taken_bytes >= _BATCH_BYTES or not session.mqtt.window():
                 break
             message = self._engine.take(queue, correl_id)
             if message is None or not self._send(unit, session, message, out):
                 break
+            taken_bytes += len(message.body)
         if unit.removals or unit.states:
             self._engine.submit(unit, lambda _unit: self._sent(session, link, out))
 
@@ -167,7 +172,7 @@ class ToMqtt:
         flow = flow_of(event.token)
         close_flow(unit, self._queue, flow)
         forget_flow(unit, session, event.packet_identifier)
-        note_answer(unit, session, flow, PacketType.PUBACK, event.packet_identifier, now_us)
+        note_answer(unit, session, flow, _PUBACK, event.packet_identifier, now_us)
         self._widen(session)
 
     def refused(self, unit: UnitOfWork, session: ClientSession, event: DeliveryRefused, now_us: int) -> None:
@@ -188,13 +193,13 @@ class ToMqtt:
             flow_key(session, event.packet_identifier),
             flow.pack(2, OutgoingState.AWAIT_PUBCOMP),
         )
-        note_answer(unit, session, flow, PacketType.PUBREC, event.packet_identifier, now_us)
+        note_answer(unit, session, flow, _PUBREC, event.packet_identifier, now_us)
 
     def completed(self, unit: UnitOfWork, session: ClientSession, event: DeliveryCompleted, now_us: int) -> None:
         """PUBCOMP: the identifier is free again; after the commit call `finished`."""
         flow = flow_of(event.token)
         forget_flow(unit, session, event.packet_identifier)
-        note_answer(unit, session, flow, PacketType.PUBCOMP, event.packet_identifier, now_us)
+        note_answer(unit, session, flow, _PUBCOMP, event.packet_identifier, now_us)
         self._widen(session)
 
     # -- start and end of a session ------------------------------------------------------------------------------------

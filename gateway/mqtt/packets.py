@@ -157,10 +157,32 @@ def publish_header(
 
     `properties`: encoded, with their length; at level 5 at least the length 0, before it nothing.
     """
+    return publish_header_of(
+        encode_text(topic),
+        payload_bytes,
+        qos=qos,
+        retain=retain,
+        duplicate=duplicate,
+        packet_identifier=packet_identifier,
+        properties=properties,
+    )
+
+
+def publish_header_of(
+    topic_field: bytes,
+    payload_bytes: int,
+    *,
+    qos: int,
+    retain: bool,
+    duplicate: bool,
+    packet_identifier: int,
+    properties: bytes = b"",
+) -> bytes:
+    """The same for a topic that `wire.encode_text` has encoded before."""
     _check_qos(qos)
     if duplicate and not qos:
         raise UsageError("a PUBLISH of QoS 0 cannot be a duplicate (MQTT-3.3.1-2)")
-    variable_header = encode_text(topic)
+    variable_header = topic_field
     if qos:
         variable_header += _identifier(packet_identifier)
     if properties:

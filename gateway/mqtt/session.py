@@ -38,7 +38,7 @@ class OutgoingState(IntEnum):
     ACKNOWLEDGED = 5
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True)
 class Outgoing:
     """One PUBLISH of QoS 1 or 2 to the client; `token` is the caller's own name for the message."""
 
@@ -144,7 +144,8 @@ class Session:
         packet_identifier = self._last_identifier % MAXIMUM_PACKET_IDENTIFIER + 1
         while packet_identifier in self.outgoing:
             packet_identifier = packet_identifier % MAXIMUM_PACKET_IDENTIFIER + 1
-        self.restore(packet_identifier, token, qos, _FIRST_STATES[qos])
+        self.outgoing[packet_identifier] = Outgoing(packet_identifier, token, qos, _FIRST_STATES[qos])
+        self._last_identifier = packet_identifier
         return packet_identifier
 
     def restore(self, packet_identifier: int, token: object, qos: int, state: OutgoingState) -> None:
@@ -153,9 +154,7 @@ class Session:
             raise UsageError(f"{self.client_identifier}: packet identifier {packet_identifier} is not free")
         if state not in _STATES_OF_QOS[qos]:
             raise UsageError(f"{self.client_identifier}: a flow of QoS {qos} cannot be taken up in state {state.name}")
-        self.outgoing[packet_identifier] = Outgoing(
-            packet_identifier=packet_identifier, token=token, qos=qos, state=state
-        )
+        self.outgoing[packet_identifier] = Outgoing(packet_identifier, token, qos, state)
         self._last_identifier = packet_identifier
 
     def release(self, packet_identifier: int) -> None:

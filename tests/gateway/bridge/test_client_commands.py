@@ -2,6 +2,7 @@
 
 import pytest
 
+from gateway.audit_trail.notes import NoteKind
 from mq_adapters.embedded.command_server import CommandServer
 from mq_adapters.embedded.mqsc_clients import CLIENT_KEYWORDS
 from mq_adapters.embedded.unit_of_work import StateSpace
@@ -163,7 +164,7 @@ def test_a_session_that_is_ended_leaves_its_will_and_nothing_else(world: World) 
     assert world.engine.states(StateSpace.SESSION_INCOMING) == []
     assert world.engine.states(StateSpace.SESSION_OUTGOING) == []
     assert world.registrations() == 1, "that of the watcher"
-    dropped = [note for note in world.notes if note[0].name == "DROPPED"]
+    dropped = [note for note in world.notes if note[0] == NoteKind.DROPPED]
     assert [note[-1] for note in dropped] == ["the session ended", "the session ended"]
 
 
@@ -174,7 +175,7 @@ def test_what_waits_for_a_session_that_is_ended_offline_is_destroyed_and_audited
     world.receive(world.connect("tell"), "32 06 0001 'a' 0001 'A'")
     purge(world, "self")
     assert (world.sessions.get("self"), world.depth(SUBSCRIBER_QUEUE)) == (None, 0)
-    assert [note[-1] for note in world.notes if note[0].name == "DROPPED"] == ["the session ended"]
+    assert [note[-1] for note in world.notes if note[0] == NoteKind.DROPPED] == ["the session ended"]
     again = FakeLink()
     world.receive(again, "10 10 0004 'MQTT' 04 00 0000 0004 'self'")
     assert again.taken() == written("20 02 0000"), "no session is present"
