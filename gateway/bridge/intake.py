@@ -4,6 +4,7 @@ Step 3 on the way of a PUBLISH. A PUBLISH that may not be or cannot be taken is 
 Before it the connection is closed: MQTT 3.1.1 has no negative acknowledgement, and nothing may be refused in silence.
 """
 
+import logging
 from typing import Final
 
 from gateway.bridge.audience import Audience
@@ -13,6 +14,7 @@ from gateway.bridge.quotas import Quotas
 from gateway.bridge.to_mq import ToMq
 from gateway.bridge.traffic import Traffic
 from gateway.bridge.turn import Turn
+from gateway.limits.few_lines import FewLines
 from gateway.limits.limit import LimitReached
 from gateway.mqtt import packets
 from gateway.mqtt.connection import Connection
@@ -22,6 +24,8 @@ from gateway.mqtt.reason_codes import ReasonCode
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.unit_of_work import UnitOfWork
 from mq_adapters.reasons import QueueManagerError
+
+_log = logging.getLogger(__name__)
 
 _PUBACK: Final = b"\x40\x02"
 _PUBREC: Final = b"\x50\x02"
@@ -56,6 +60,7 @@ class Intake:
         #: QoS 0 is dropped, and counted alone: a note of each would fill the disk.
         self.disk_is_short = False
         self._dropped_for_space = 0
+        self._refused_lines = FewLines(_log, "publishes refused client=%s count=%s")
 
     def disk_has_room(self, unit: UnitOfWork, now_us: int) -> None:
         """The audit hears how many were dropped meanwhile."""
@@ -152,6 +157,8 @@ class Intake:
             turn.link.close(reason, reason_code)
             return
         self._counts.add(f"refused PUBLISH, reason code {reason_code.name}")
+        client = turn.session.client
+        self._refused_lines.tell(client, client, "publish refused client=%s reason=%s", client, reason)
         refuse = connection.writer.puback if event.qos == 1 else connection.writer.pubrec
         turn.acknowledgements.append(refuse(event.packet_identifier, reason_code))
         connection.answered(event.packet_identifier)

@@ -3,6 +3,7 @@
 import pytest
 
 from gateway.config.limits import MqttLimits
+from gateway.limits.few_lines import LINES_OF_ONE
 from mq_adapters.embedded.unit_of_work import StateSpace
 from tests.gateway.bridge.conftest import FakeLink, NewWorld, World, written
 
@@ -119,3 +120,16 @@ def test_a_session_holds_so_many_bytes_of_qos_2_and_no_more(
     link = _reconnected(world, link, "self")
     world.receive(link, "62 02 0002", "34 06 0001 'a' 0004 '5'")
     assert link.taken() == written("70 02 0002 50 02 0004")
+
+
+def test_a_publish_that_is_refused_by_its_reason_code_is_logged_and_a_flood_of_them_counted(
+    guarded: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    link = FakeLink()
+    guarded.receive(link, "10 11 0004 'MQTT' 05 02 0000 00 0004 'self'")
+    assert link.taken()[0] == 0x20
+    for identifier in range(1, 31):
+        guarded.receive(link, f"32 08 0003 'bad' {identifier:04X} 00")
+    assert link.taken() == written("".join(f"40 03 {identifier:04X} 87" for identifier in range(1, 31)))
+    lines = [record.getMessage() for record in caplog.records if record.name == "gateway.bridge.intake"]
+    assert lines == ["publish refused client=self reason=publish to 'bad' is not allowed"] * LINES_OF_ONE
