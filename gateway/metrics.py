@@ -79,6 +79,7 @@ class GatewayCollector(Collector):
         past: list[tuple[tuple[str, ...], float]] = []
         received: list[tuple[tuple[str, ...], float]] = []
         sent: list[tuple[tuple[str, ...], float]] = []
+        unsent = unfinished = 0
         for listener in self._listeners:
             name = (listener.rules.name,)
             links = list(listener)
@@ -86,11 +87,15 @@ class GatewayCollector(Collector):
             past.append((name, listener.past_connections + len(links)))
             received.append((name, listener.past_received_bytes + sum(link.received_bytes for link in links)))
             sent.append((name, listener.past_sent_bytes + sum(link.sent_bytes for link in links)))
+            unsent += sum(link.unsent_bytes for link in links)
+            unfinished += sum(link.unfinished_bytes for link in links)
         yield _gauges("connections", "Connections now, by MQTT version", ("listener", "version"), open_now.items())
         yield _gauge("connections_waiting", "Connections that have not sent a CONNECT", admission.waiting)
         yield _counters("connections_made", "Connections that were made", ("listener",), past)
         yield _counters("received_bytes", "Bytes of MQTT received, with frames of WebSockets", ("listener",), received)
         yield _counters("sent_bytes", "Bytes of MQTT sent, with frames of WebSockets", ("listener",), sent)
+        yield _gauge("unsent_bytes", "Bytes that wait for clients to take them", unsent)
+        yield _gauge("unfinished_bytes", "Bytes of packets whose end has not come", unfinished)
 
     def _packets(self) -> Iterator[Metric]:
         traffic = self._bridge.traffic
@@ -117,18 +122,22 @@ class GatewayCollector(Collector):
     # -- sessions and queues -------------------------------------------------------------------------------------------
 
     def _sessions(self) -> Iterator[Metric]:
-        connected = offline = in_flight = held = 0
+        connected = offline = in_flight = held = held_bytes = subscriptions = 0
         for session in self._bridge.sessions:
             connected += session.link is not None
             offline += session.link is None
             in_flight += len(session.mqtt.outgoing)
             held += len(session.held)
+            held_bytes += session.held_bytes
+            subscriptions += len(session.subscriptions) + len(session.shared)
         rows = [(("connected",), connected), (("offline",), offline)]
         yield _gauges("sessions", "Sessions, connected or not", ("state",), rows)
         waiting = self._subscriber_queue.depth
         yield _gauge("messages_waiting", "Messages waiting for sessions or on their way to them", waiting)
         yield _gauge("messages_in_flight", "PUBLISHes of QoS 1 and 2 that clients have not finished", in_flight)
         yield _gauge("messages_held", "PUBLISHes of QoS 2 between PUBLISH and PUBREL", held)
+        yield _gauge("held_bytes", "Bytes of those", held_bytes)
+        yield _gauge("subscriptions", "Subscriptions of all sessions, those to groups by their members", subscriptions)
         yield _gauge("retained_messages", "Retained messages", self._broker.retained_publications)
 
     def _queues(self) -> Iterator[Metric]:

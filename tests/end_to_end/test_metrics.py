@@ -52,6 +52,8 @@ def test_what_passes_is_counted(measured: Gateway, connect: Connect) -> None:
     assert page.value("queue_depth", queue="RFHBRIDGE.SUBSCRIBER") == 5
     assert page.value("queue_bytes", queue="RFHBRIDGE.SUBSCRIBER") > 5 * 36
     assert page.value("retained_messages") == 1
+    assert page.value("subscriptions") == 1
+    assert (page.value("held_bytes"), page.value("unsent_bytes"), page.value("unfinished_bytes")) == (0, 0, 0)
     assert page.value("commit_seconds_count") >= 6
     assert page.value("commit_seconds_bucket", le="+Inf") == page.value("commit_seconds_count")
     assert 0 < page.value("commit_seconds_sum") < 60
@@ -74,6 +76,19 @@ def test_what_is_delivered_is_counted_until_it_is_acknowledged(measured: Gateway
     client.expect("is pinged", "D0 00")
     page = scrape_until(measured, lambda page: page.value("messages_waiting") == 0)
     assert page.value("messages_in_flight") == 0
+
+
+def test_what_waits_in_memory_is_weighed(measured: Gateway, connect: Connect) -> None:
+    """What limits of bytes are about: half a packet, and a message between PUBLISH and PUBREL."""
+    client = connect(measured)
+    client.send("connects", "10 10 0004 'MQTT' 04 02 0000 0004 'self'", "82 0A 0001 0001 'a' 01 0001 'b' 00")
+    client.expect("is accepted and granted both", "20 02 00 00 90 04 0001 01 00")
+    client.send("publishes at QoS 2, and the half of a packet", "34 07 0001 'a' 0001 'xy'", "32 10 0001 'a' 0002")
+    client.expect("is answered", "50 02 0001")
+    page = scrape_until(measured, lambda page: page.value("unfinished_bytes") > 0)
+    assert page.value("unfinished_bytes") == 7
+    assert page.value("subscriptions") == 2
+    assert page.value("held_bytes") == 9
 
 
 def test_every_limit_stands_there_before_it_was_reached(measured: Gateway) -> None:
