@@ -4,6 +4,7 @@ import contextlib
 import errno
 import fcntl
 import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Final
@@ -21,8 +22,9 @@ from gateway.cli.settings_options import ConfigOption
 from gateway.cli.terminal import write_json, write_line, write_table
 from gateway.config import Settings
 
-#: The owner alone may read hashes.
+#: The owner alone may read hashes, or a group too that was given that right: the one of the gateway, for example.
 _MODE: Final = 0o600
+_MODE_WITH_GROUP: Final = 0o640
 
 
 def user_name(text: str) -> str:
@@ -79,7 +81,7 @@ def add(
     with _locked(path):
         text = read_operator_file(path) if path.exists() else ""
         is_known = name in Users.parse(text, str(path)).hashes
-        write_whole(path, with_user(text, name, entry).encode(), mode=_MODE)
+        write_whole(path, with_user(text, name, entry).encode(), mode=_mode(path))
     write_line(f"changed the password of {name}" if is_known else f"added {name}")
 
 
@@ -94,7 +96,7 @@ def remove(name: UserName, file: FileOption = None, config: ConfigOption = None)
         text = read_operator_file(path)
         if name not in Users.parse(text, str(path)).hashes:
             raise CommandFailed(f"there is no user {name!r} in {path} (see 'rfhbridge user list')")
-        write_whole(path, without_user(text, name).encode(), mode=_MODE)
+        write_whole(path, without_user(text, name).encode(), mode=_mode(path))
     write_line(f"removed {name}")
 
 
@@ -125,6 +127,12 @@ def _password_file(file: Path | None, config: Path | None) -> Path:
     if not configured:
         raise CommandFailed("no password file is named (name one with --file, or with --config a configuration)")
     return Path(configured)
+
+
+def _mode(path: Path) -> int:
+    """Who may use the file from now on. One that everybody could read was made without a thought of it."""
+    is_a_groups = path.exists() and stat.S_IMODE(path.stat().st_mode) == _MODE_WITH_GROUP
+    return _MODE_WITH_GROUP if is_a_groups else _MODE
 
 
 @contextlib.contextmanager

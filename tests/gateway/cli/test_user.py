@@ -46,6 +46,16 @@ def test_second_add_changes_the_password_and_nothing_else(rfhbridge, file):
     assert not is_password(file, "anna", b"password")
 
 
+def test_a_group_that_may_read_the_file_still_may_after_a_change(rfhbridge, file):
+    """root keeps the file, and the gateway runs as a member of its group: it must be able to read it again."""
+    file.write_text(ANNA, encoding="utf-8")
+    file.chmod(0o640)
+    assert rfhbridge("user", "add", "bob", "--file", file, stdin=b"new").exit_code == 0
+    assert stat.S_IMODE(file.stat().st_mode) == 0o640
+    assert rfhbridge("user", "remove", "bob", "--file", file).exit_code == 0
+    assert stat.S_IMODE(file.stat().st_mode) == 0o640
+
+
 def test_password_comes_from_the_first_line_of_a_file(rfhbridge, file, tmp_path):
     secret = tmp_path / "secret"
     secret.write_bytes(b"  two words \r\nmore\n")
