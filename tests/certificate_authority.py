@@ -30,17 +30,22 @@ def _name(common_name: str) -> x509.Name:
 class Authority:
     """A certification authority whose files stand in a folder."""
 
-    def __init__(self, folder: Path, name: str = "authority") -> None:
+    def __init__(self, folder: Path, name: str = "authority", *, signed_by: "Authority | None" = None) -> None:
+        """`signed_by` None: it signs itself. Its file is `name`.pem."""
         self._folder = folder
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._subject = _name(name)
+        self.certificate = folder / f"{name}.pem"
+        (signed_by or self).certify(self)
+
+    def certify(self, other: "Authority", *, days: int = 30) -> None:
+        """Signs another authority, or itself anew."""
         certificate = (
-            self._builder(self._subject, self._key.public_key(), days=30)
+            self._builder(other._subject, other._key.public_key(), days)
             .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
             .sign(self._key, SHA256())
         )
-        self.certificate = folder / f"{name}.pem"
-        self.certificate.write_bytes(certificate.public_bytes(Encoding.PEM))
+        other.certificate.write_bytes(certificate.public_bytes(Encoding.PEM))
 
     def _builder(self, subject: x509.Name, key: ec.EllipticCurvePublicKey, days: int) -> x509.CertificateBuilder:
         """Valid from 40 days ago; negative `days`: until so many days ago."""

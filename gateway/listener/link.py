@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from gateway.bridge.sessions import ClientSession
 from gateway.config.values import Address
-from gateway.listener.tls import user_of
+from gateway.listener.client_certificates import read_shown
 from gateway.mqtt.connection import Connection
 from gateway.mqtt.reason_codes import ReasonCode
 
@@ -35,6 +35,7 @@ class NetworkLink(ABC):
         "_proxied",
         "accepted_s",
         "address",
+        "certificate_ends_s",
         "certificate_user",
         "closed_s",
         "connection",
@@ -59,6 +60,8 @@ class NetworkLink(ABC):
         self.address = ""
         #: The user that the client's certificate stands for on this listener; "": none.
         self.certificate_user = ""
+        #: When the certificate that it has shown ends, seconds since 1970.
+        self.certificate_ends_s = math.inf
         self._paused_writing = False
         #: The bridge has paused reading, until commits under way are done; or until there is room at a target.
         self._is_held = False
@@ -97,6 +100,11 @@ class NetworkLink(ABC):
     def unsent_bytes(self) -> int:
         """What of the sent bytes the peer has not taken yet."""
 
+    @property
+    @abstractmethod
+    def shown_certificate(self) -> bytes | None:
+        """What the client has shown in its TLS handshake, in DER."""
+
     @abstractmethod
     def abort(self) -> None:
         """Ends the connection at once."""
@@ -128,10 +136,11 @@ class NetworkLink(ABC):
         client = self._proxied or (Address(host=found[0], port=found[1]) if found else None)
         if client is not None:
             self.peer, self.address = str(client), client.host
-        if self.rules.user_from_certificate:
-            tls_object = transport.get_extra_info("ssl_object")
-            certificate = tls_object.getpeercert(True) if tls_object is not None else None
-            self.certificate_user = user_of(certificate, self.rules.user_from_certificate)
+        tls_object = transport.get_extra_info("ssl_object")
+        certificate = tls_object.getpeercert(True) if tls_object is not None else None
+        if certificate is not None:
+            shown = read_shown(certificate, self.rules.user_from_certificate)
+            self.certificate_ends_s, self.certificate_user = shown.ends_s, shown.user
 
     def _opened(self) -> None:
         """The connection is made."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from gateway.bridge.bridge import Bridge
 from gateway.config.values import Address
 from gateway.limits.limit import REASONS, Limit
+from gateway.listener.client_certificates import Authorities, close_unvouched
 from gateway.listener.doorway import BACKLOG, Doorway
 from gateway.listener.link import NetworkLink
 from gateway.listener.long_reads import LongReads
@@ -47,6 +48,10 @@ class Listener:
         self.rules = rules
         self.long_reads = long_reads
         self.certificates = certificates
+        if certificates is not None:
+            certificates.on_lost_authority = self._examine
+        #: Examines the certificates of its links, when an authority is gone.
+        self._examination: asyncio.Task[None] | None = None
         self._admission = bridge.admission
         self._links: set[NetworkLink] = set()
         self._admitted = 0
@@ -125,7 +130,7 @@ class Listener:
 
         A closed one whose peer does not take what was written for it would never end: it is cut off.
         """
-        now_s = time.monotonic()
+        now_s, date_s = time.monotonic(), time.time()
         if self._upgrades is not None:
             self._upgrades.tick(now_s)
         late: list[NetworkLink] = []
@@ -139,6 +144,8 @@ class Listener:
                 link.close(
                     "nothing was received for one and a half times the keep-alive time", ReasonCode.KEEP_ALIVE_TIMEOUT
                 )
+            elif date_s > link.certificate_ends_s:
+                link.close("its certificate has expired", ReasonCode.MAXIMUM_CONNECT_TIME)
             elif link.session is None and now_s > link.accepted_s + self.rules.connect_timeout_s:
                 late.append(link)
             elif self.rules.repeat_after_s:
@@ -152,10 +159,20 @@ class Listener:
             reason = "login took too long" if link.connection.level else "no CONNECT was received in time"
             link.close(reason if place < _NAMED_AT_ONCE else "")
 
+    def _examine(self, authorities: Authorities) -> None:
+        """An authority of clients' certificates is not trusted any more."""
+        if self._examination is not None:
+            self._examination.cancel()
+        on_their_way_s = 2 * self.rules.connect_timeout_s  # a handshake, and a request for a WebSocket
+        examination = close_unvouched(lambda: tuple(self._links), authorities, on_their_way_s)
+        self._examination = asyncio.get_running_loop().create_task(examination)
+
     # -- its end -------------------------------------------------------------------------------------------------------
 
     def close_port(self) -> None:
         """Nobody new gets in."""
+        if self._examination is not None:
+            self._examination.cancel()
         if self._port is not None:
             self._port.close()
 

@@ -116,6 +116,13 @@ class TcpLink(NetworkLink, asyncio.Protocol):
     def unsent_bytes(self) -> int:
         return self._transport.get_write_buffer_size() if self._transport is not None else 0
 
+    @property
+    def shown_certificate(self) -> bytes | None:
+        """See CertifiedLink."""
+        tls_object = self._transport.get_extra_info("ssl_object") if self._transport is not None else None
+        certificate: bytes | None = tls_object.getpeercert(True) if tls_object is not None else None
+        return certificate
+
     def abort(self) -> None:
         if self._transport is not None:
             self._transport.abort()

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Final
 
 from cryptography import x509
-from cryptography.x509.oid import NameOID
 
 from gateway.access.reloading import WatchedFile
 from gateway.config.listeners import ListenerSettings, TlsSettings
 from gateway.config.values import ConfigurationError
 from gateway.listener.certificate_files import Pair, read_certificates, read_pair, today, validity_problem
+from gateway.listener.client_certificates import Authorities
 
 _log = logging.getLogger(__name__)
 
@@ -34,6 +34,7 @@ class LoadedTls:
 
     context: ssl.SSLContext
     pairs: tuple[Pair, ...]
+    authorities: Authorities
 
 
 def load_tls(listener: ListenerSettings) -> LoadedTls:
@@ -41,20 +42,24 @@ def load_tls(listener: ListenerSettings) -> LoadedTls:
     tls = listener.tls
     pair = read_pair(Path(tls.certificate), Path(tls.key))
     named = {each.name: read_pair(Path(each.certificate), Path(each.key)) for each in tls.server_name}
-    if tls.client_authority:
-        _check_authority(Path(tls.client_authority))
+    authorities = Authorities(_read_authorities(Path(tls.client_authority)) if tls.client_authority else ())
     alpn = _ALPN[listener.transport]
     context = _context(pair, tls, alpn)
     if named:
         by_name = {name: _context(each, tls, alpn) for name, each in named.items()}
         context.sni_callback = lambda tls_object, name, _context: _choose(by_name, tls_object, name)
-    return LoadedTls(context=context, pairs=(pair, *named.values()))
+    return LoadedTls(context=context, pairs=(pair, *named.values()), authorities=authorities)
 
 
-def _check_authority(path: Path) -> None:
-    problems = [validity_problem(certificate, today()) for certificate in read_certificates(path)]
-    if all(problems):
-        raise ConfigurationError(str(path), (problems[0],), "no client's certificate could be accepted")
+def _read_authorities(path: Path) -> tuple[x509.Certificate, ...]:
+    """Those that may be used now, one at least."""
+    problems = {certificate: validity_problem(certificate, today()) for certificate in read_certificates(path)}
+    usable = tuple(certificate for certificate, problem in problems.items() if not problem)
+    if not usable:
+        raise ConfigurationError(
+            str(path), (next(iter(problems.values())),), "no client's certificate could be accepted"
+        )
+    return usable
 
 
 def _context(pair: Pair, tls: TlsSettings, alpn: str) -> ssl.SSLContext:
@@ -105,6 +110,8 @@ class Certificates:
         #: Before they are read for the first time: no change is missed.
         self.watched = WatchedFile(paths[0], self._read_again, also=tuple(paths[1:]))
         self._loaded = load_tls(listener)
+        #: Is told which authorities of clients there are from now on, where one that was there is not any more.
+        self.on_lost_authority: Callable[[Authorities], None] = lambda _authorities: None
         self._tell(self._loaded)
 
     def context(self) -> ssl.SSLContext:
@@ -118,8 +125,10 @@ class Certificates:
             pair.check_time(today())
 
         def take_up() -> None:
-            self._loaded = loaded
+            before, self._loaded = self._loaded.authorities, loaded
             self._tell(loaded)
+            if loaded.authorities.lacks_one_of(before):
+                self.on_lost_authority(loaded.authorities)
 
         return take_up
 
@@ -135,20 +144,3 @@ class Certificates:
                 f"{pair.expires:%Y-%m-%dT%H:%M:%SZ}",
                 problem or "none",
             )
-
-
-def user_of(certificate: bytes | None, kind: str) -> str:
-    """The user that a client's certificate (DER) stands for, by `user_from_certificate`; "" where it names none.
-
-    The subject is written as RFC 4514 says. A subject with several common names has no one user.
-    """
-    if not certificate or not kind:
-        return ""
-    try:
-        subject = x509.load_der_x509_certificate(certificate).subject
-        if kind == "subject":
-            return subject.rfc4514_string()
-        names = [str(each.value) for each in subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
-    except ValueError:
-        return ""
-    return names[0] if len(names) == 1 else ""

@@ -9,7 +9,6 @@ from cryptography.hazmat.primitives.serialization import Encoding
 
 from gateway.config import ConfigurationError
 from gateway.listener.certificate_files import read_certificates, read_pair, today, validity_problem
-from gateway.listener.tls import user_of
 from tests.certificate_authority import Authority
 
 
@@ -99,8 +98,3 @@ def test_the_time_of_a_certificate_is_judged_to_the_second(authority: Authority)
     ends = certificate.not_valid_after_utc
     assert validity_problem(certificate, ends) == ""
     assert validity_problem(certificate, ends + timedelta(seconds=1)) == f"expired on {ends:%Y-%m-%d}"
-
-
-@pytest.mark.parametrize("certificate", [None, b"", b"\x30\x03\x02\x01\x00"], ids=["none", "empty", "garbage"])
-def test_what_is_no_certificate_names_no_user(certificate: bytes | None) -> None:
-    assert user_of(certificate, "common_name") == ""

@@ -6,6 +6,7 @@ import logging
 import shutil
 import socket
 import ssl
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -414,6 +415,69 @@ def test_a_new_certificate_is_taken_up_and_open_connections_stay(
         writer.close()
 
     run(scenario, _server(files))
+
+
+def _certified(listener_pair: tuple[Path, Path], authorities: Path) -> Table:
+    return _server(
+        listener_pair,
+        client_authority=str(authorities),
+        client_certificate="required",
+        user_from_certificate="common_name",
+    )
+
+
+async def _connected(
+    running: Running, authority: Authority, pair: tuple[Path, Path]
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    reader, writer = await asyncio.open_connection(
+        "127.0.0.1", running.port, ssl=_client(authority, pair=pair), server_hostname="localhost"
+    )
+    writer.write(b"here")
+    assert await asyncio.wait_for(reader.readexactly(4), PATIENCE_S) == b"here"
+    return reader, writer
+
+
+def test_whom_only_an_authority_vouched_for_that_is_taken_out_is_disconnected(
+    authority: Authority, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    other = Authority(tmp_path, "other")
+    both = tmp_path / "both.pem"
+    both.write_bytes(authority.certificate.read_bytes() + other.certificate.read_bytes())
+
+    async def scenario(running: Running) -> None:
+        stays = await _connected(running, authority, authority.issue("pump-7"))
+        goes = await _connected(running, authority, other.issue("pump-8"))
+        both.write_bytes(authority.certificate.read_bytes())
+        running.listeners.ask()
+        assert await asyncio.wait_for(goes[0].read(), PATIENCE_S) == b""
+        stays[1].write(b"still")
+        assert await asyncio.wait_for(stays[0].readexactly(5), PATIENCE_S) == b"still"
+        assert [link.certificate_user for link in running.bridge.links if link.is_open] == ["pump-7"]
+        for _, writer in (stays, goes):
+            writer.close()
+
+    run(scenario, _certified(authority.issue("gateway"), both))
+    assert "reason=the authority of its certificate is not trusted any more" in caplog.text
+
+
+def test_a_connection_ends_with_the_certificate_of_its_client(
+    authority: Authority, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario(running: Running) -> None:
+        reader, writer = await _connected(running, authority, authority.issue("pump-7", days=1))
+        link = await running.only_link()
+        ends_s = link.certificate_ends_s
+        monkeypatch.setattr(time, "time", lambda: ends_s)
+        running.listeners.tick()
+        assert link.is_open
+        monkeypatch.setattr(time, "time", lambda: ends_s + 1)
+        running.listeners.tick()
+        monkeypatch.undo()
+        assert await asyncio.wait_for(reader.read(), PATIENCE_S) == b""
+        writer.close()
+
+    run(scenario, _certified(authority.issue("gateway"), authority.certificate))
+    assert "reason=its certificate has expired" in caplog.text
 
 
 def test_files_that_do_not_fit_change_nothing_and_are_logged(

@@ -1,0 +1,119 @@
+"""Certificates that clients have shown, after their handshake: until when they hold, and who still vouches for them.
+
+OpenSSL checks a certificate once, in the handshake, and connections of MQTT stay open for months. A connection ends
+when its certificate does; and when an authority is taken out of `client_authority`, those whom no other one vouches
+for.
+"""
+
+import asyncio
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.x509.oid import NameOID
+
+from gateway.listener.certificate_files import today, validity_problem
+from gateway.mqtt.reason_codes import ReasonCode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """What a listener keeps of a client's certificate: when it ends (seconds since 1970), and whom it stands for."""
+
+    ends_s: float
+    user: str
+
+
+def read_shown(certificate: bytes, kind: str) -> Shown:
+    """Reads a certificate (DER) that OpenSSL has accepted; the user by `user_from_certificate`, "" where it names none.
+
+    The subject is written as RFC 4514 says. A subject with several common names has no one user. What OpenSSL takes and
+    cannot be read here stands for nobody, and has no end.
+    """
+    try:
+        read = x509.load_der_x509_certificate(certificate)
+        return Shown(ends_s=read.not_valid_after_utc.timestamp(), user=_user(read.subject, kind))
+    except ValueError:
+        return Shown(ends_s=math.inf, user="")
+
+
+def _user(subject: x509.Name, kind: str) -> str:
+    if kind == "subject":
+        return subject.rfc4514_string()
+    names = [str(each.value) for each in subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
+    return names[0] if kind == "common_name" and len(names) == 1 else ""
+
+
+class Authorities:
+    """The certificates of `client_authority`."""
+
+    def __init__(self, certificates: tuple[x509.Certificate, ...]) -> None:
+        self._certificates = certificates
+
+    def lacks_one_of(self, before: "Authorities") -> bool:
+        """Whether one that was there before is not any more, or has been made anew."""
+        return not set(before._certificates) <= set(self._certificates)
+
+    def vouch_for(self, certificate: bytes, now: datetime) -> bool:
+        """Whether signatures lead from a certificate (DER) to one here that signed itself, over others here alone.
+
+        What a client had sent to bridge a gap is not known any more: such a one is not vouched for, and shows it again
+        when it comes back.
+        """
+        try:
+            return self._lead_up_from(x509.load_der_x509_certificate(certificate), self._certificates, now)
+        except ValueError:
+            return False
+
+    def _lead_up_from(self, signed: x509.Certificate, among: tuple[x509.Certificate, ...], now: datetime) -> bool:
+        for authority in among:
+            if validity_problem(authority, now) or not _has_signed(authority, signed):
+                continue
+            others = tuple(each for each in among if each is not authority)
+            if authority.subject == authority.issuer or self._lead_up_from(authority, others, now):
+                return True
+        return False
+
+
+def _has_signed(authority: x509.Certificate, signed: x509.Certificate) -> bool:
+    try:
+        signed.verify_directly_issued_by(authority)
+    except (ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm):
+        return False
+    return True
+
+
+class CertifiedLink(Protocol):
+    """A connection whose client may have shown a certificate."""
+
+    is_open: bool
+
+    @property
+    def shown_certificate(self) -> bytes | None:
+        """In DER."""
+        ...
+
+    def close(self, reason: str, reason_code: ReasonCode = ReasonCode.UNSPECIFIED_ERROR) -> None: ...
+
+
+async def close_unvouched(
+    links: Callable[[], Iterable[CertifiedLink]], authorities: Authorities, wait_s: float
+) -> None:
+    """Closes those for whom the authorities do not vouch; again after `wait_s`, when all have come that were on their
+    way. Signatures are checked in a thread."""
+    for pause_s in (0.0, wait_s):
+        await asyncio.sleep(pause_s)
+        shown = {link: found for link in links() if (found := link.shown_certificate) is not None}
+        unvouched = await asyncio.to_thread(_unvouched, set(shown.values()), authorities)
+        for link, certificate in shown.items():
+            if link.is_open and certificate in unvouched:
+                link.close("the authority of its certificate is not trusted any more", ReasonCode.NOT_AUTHORIZED)
+
+
+def _unvouched(certificates: set[bytes], authorities: Authorities) -> set[bytes]:
+    now = today()
+    return {each for each in certificates if not authorities.vouch_for(each, now)}
