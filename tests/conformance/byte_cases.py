@@ -1,12 +1,15 @@
-"""Plays byte-level cases in the form of mosquitto's test/broker/data/*.json (release 2.0) against a running gateway.
+"""Plays byte-level cases in the form of mosquitto's test/broker/data/*.json (2.0 and 2.1) against a running gateway.
 
 A file is a list of groups, a group has cases, a case has steps: bytes that are sent, bytes that must come, and messages
 that another client publishes. Each case has a connection of its own, begun with a CONNECT unless it sends its own, and
-says whether the connection must be closed at its end. The cases are others' work and stand in their own folder.
+says whether the connection must be closed at its end; in 2.1 a group may say both for its cases. They are others' work
+and stand in their own folder.
 """
 
 import json
+import re
 import socket
+import string
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +18,10 @@ from typing import Any, Final
 PATIENCE_S: Final = 2.0
 
 _PINGREQ, _PINGRESP = bytes.fromhex("C000"), bytes.fromhex("D000")
+#: Numbers of release 2.1 by their letter: a byte, two bytes (a keep-alive time, an identifier, a length), four.
+_NUMBER_BYTES: Final = {"i": 1, "H": 2, "k": 2, "m": 2, "s": 2, "L": 4}
+_HEXADECIMAL: Final = frozenset(string.hexdigits + " ")
+_PUBLISHES: Final = ("publish", "external_publish")
 _PROTOCOL_NAMES: Final = {3: b"MQIsdp", 4: b"MQTT", 5: b"MQTT"}
 
 
@@ -46,12 +53,13 @@ def read_cases(folder: Path) -> Iterator[Case]:
     for path in sorted(folder.glob("*.json")):
         for group in json.loads(path.read_text(encoding="utf-8")):
             for case in () if group.get("disable") else group["tests"]:
+                described = {**group, **case}
                 yield Case(
                     group=" ".join(group["group"].split()),
                     name=case["name"].strip(),
-                    level=case.get("ver", 4),
-                    begins_with_connect=case.get("connect", True),
-                    is_closed=case.get("expect_disconnect", True),
+                    level=described.get("ver", 4),
+                    begins_with_connect=described.get("connect", True),
+                    is_closed=described.get("expect_disconnect", True),
                     steps=case["msgs"],
                 )
 
@@ -66,15 +74,39 @@ def play(case: Case, port: int) -> Difference | None:
                 return Difference(wanted="CONNACK", came=connack.hex())
         for step in case.steps:
             if step["type"] == "send":
-                connection.sendall(bytes.fromhex(step["payload"].replace(" ", "")))
-            elif step["type"] == "publish":
+                connection.sendall(written(step["payload"]))
+            elif step["type"] in _PUBLISHES:
                 _publish(port, step["topic"], step["payload"].encode(), step["qos"])
             else:
-                wanted = bytes.fromhex(step["payload"].replace(" ", ""))
+                wanted = written(step["payload"])
                 came = _receive(connection, len(wanted))
                 if came != wanted:
                     return Difference(wanted=wanted.hex(), came=came.hex())
         return _end(case, connection)
+
+
+def written(text: str) -> bytes:
+    """The bytes of a step: hexadecimal digits and, in release 2.1, decimal numbers behind a letter, and quoted text."""
+    if set(text) <= _HEXADECIMAL:
+        return bytes.fromhex(text.replace(" ", ""))
+    return b"".join(_part(part) for part in re.findall(r"'[^']*'|\S+", text))
+
+
+def _part(part: str) -> bytes:
+    if part.startswith("'"):
+        return part.strip("'").encode()
+    if part[0] in "vr":
+        return _variable_number(int(part[1:]))
+    size = _NUMBER_BYTES.get(part[0])
+    return bytes.fromhex(part) if size is None else int(part[1:]).to_bytes(size, "big")
+
+
+def _variable_number(number: int) -> bytes:
+    """Seven bits a byte, the lowest first; of five bytes too, which is no number of MQTT."""
+    data = b""
+    while number > 127:
+        data, number = data + bytes((number & 127 | 128,)), number >> 7
+    return data + bytes((number,))
 
 
 def _end(case: Case, connection: socket.socket) -> Difference | None:
@@ -119,9 +151,7 @@ def _text(text: bytes) -> bytes:
 
 
 def _with_length(first_byte: int, body: bytes) -> bytes:
-    assert len(body) < 16_384
-    length = bytes((len(body),)) if len(body) < 128 else bytes((len(body) & 127 | 128, len(body) >> 7))
-    return bytes((first_byte,)) + length + body
+    return bytes((first_byte,)) + _variable_number(len(body)) + body
 
 
 def _connect(client: str, level: int) -> bytes:
