@@ -134,9 +134,10 @@ def test_a_listener_that_cannot_work_is_an_error_before_anything_starts(load: Lo
 def test_the_example_of_the_readme_is_read(load: Load) -> None:
     readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
     example = readme.split("## Listeners", 1)[1].split("```toml\n", 1)[1].split("```", 1)[0]
-    field, browsers = load(example).listeners
+    field, browsers, balanced = load(example).listeners
     assert (field.address.host, field.is_secure, field.tls.server_name[0].name) == ("::", True, "*.plant.example.com")
-    assert (browsers.transport, browsers.path, browsers.proxy_protocol) == ("websocket", "/mqtt", True)
+    assert (browsers.transport, browsers.path, browsers.anonymous) == ("websocket", "/mqtt", False)
+    assert (balanced.proxy_protocol, balanced.proxy_addresses) == (True, ("10.0.0.1/32",))
 
 
 def test_the_tables_of_the_example_hold_when_they_are_uncommented(load: Load) -> None:
