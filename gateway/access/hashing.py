@@ -8,6 +8,7 @@ import contextlib
 import logging
 import os
 import threading
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Final
@@ -20,29 +21,66 @@ MAXIMUM_THREADS: Final = 4
 _NICE: Final = 10
 
 
+Check = Callable[[], bool]
+Done = Callable[[bool | None], None]
+
+
 class HashingThreads:
-    """Runs checks in threads, in the order of arrival; made and used on the event loop."""
+    """Runs checks in threads, those of one origin in the order of arrival; made and used on the event loop.
+
+    Each origin has its turn, so that whoever tries passwords waits for himself alone.
+    """
 
     def __init__(self, *, maximum_waiting: int, threads: int | None = None) -> None:
         """`maximum_waiting`: checks under way and waiting."""
         cores = len(os.sched_getaffinity(0))
-        self._executor = ThreadPoolExecutor(
-            max_workers=threads or max(1, min(MAXIMUM_THREADS, cores - 1)),
-            thread_name_prefix="login",
-            initializer=_step_back,
-        )
+        self._free = threads or max(1, min(MAXIMUM_THREADS, cores - 1))
+        self._executor = ThreadPoolExecutor(max_workers=self._free, thread_name_prefix="login", initializer=_step_back)
         self._maximum_waiting = maximum_waiting
         #: Checks that are under way or wait.
         self.unfinished = 0
+        #: What waits, by origin; the one whose turn is next stands first.
+        self._lines: dict[bytes, deque[tuple[Check, Done]]] = {}
 
-    def submit(self, check: Callable[[], bool], done: Callable[[bool | None], None]) -> bool:
-        """`done` follows on the event loop, with None where the check was not possible (no memory for it).
+    def submit(self, check: Check, done: Done, *, origin: bytes = b"") -> bool:
+        """`done` follows on the event loop, with None where the check was not possible (no memory or room for it).
 
-        False, and nothing follows, where too many wait already.
+        False, and nothing follows, where too many wait already, and none of an origin that has more of them.
         """
-        if self.unfinished >= self._maximum_waiting:
+        if self.unfinished >= self._maximum_waiting and not self._make_room(origin):
             return False
         self.unfinished += 1
+        self._lines.setdefault(origin, deque()).append((check, done))
+        self._go_on()
+        return True
+
+    def close(self) -> None:
+        """Gives up what waits."""
+        self._lines.clear()
+        self._executor.shutdown(wait=False, cancel_futures=True)
+
+    def _make_room(self, origin: bytes) -> bool:
+        """The newest of the origin that has most gives way to one that has fewer."""
+        longest = max(self._lines.values(), key=len, default=None)
+        if longest is None or len(longest) <= len(self._lines.get(origin, ())) + 1:
+            return False
+        _, done = longest.pop()
+        self.unfinished -= 1
+        done(None)
+        return True
+
+    def _go_on(self) -> None:
+        """Gives what waits to threads that are free."""
+        while self._free and self._lines:
+            origin = next(iter(self._lines))
+            line = self._lines.pop(origin)
+            check, done = line.popleft()
+            if line:
+                self._lines[origin] = line
+            self._free -= 1
+            self._run(check, done)
+
+    def _run(self, check: Check, done: Done) -> None:
         loop = asyncio.get_running_loop()
 
         def finished(future: "Future[bool]") -> None:
@@ -50,16 +88,13 @@ class HashingThreads:
                 loop.call_soon_threadsafe(self._finish, future, done)
 
         self._executor.submit(check).add_done_callback(finished)
-        return True
 
-    def close(self) -> None:
-        """Gives up what waits."""
-        self._executor.shutdown(wait=False, cancel_futures=True)
-
-    def _finish(self, future: "Future[bool]", done: Callable[[bool | None], None]) -> None:
+    def _finish(self, future: "Future[bool]", done: Done) -> None:
         self.unfinished -= 1
+        self._free += 1
         if future.cancelled():
             return
+        self._go_on()
         error = future.exception()
         if error is not None:
             _log.error("password check failed error=%s", repr(error))

@@ -19,6 +19,7 @@ from gateway.access.hashing import HashingThreads
 from gateway.access.password_hash import PasswordHash
 from gateway.access.users import Users
 from gateway.access.vouched import TokenCheck, TokenRefused, is_user_name, looks_like_token
+from gateway.limits.addresses import network_of_peer
 from gateway.mqtt.events import ConnectReceived
 
 #: Between a user name and the rest of a client identifier that is bound to it; no user name of the file holds it.
@@ -39,11 +40,13 @@ class Entrance:
     """What the way in says of whoever comes by it.
 
     `certificate_user`: the user that a client certificate names, where the listener takes its users from certificates;
-    "": no user is known so far. `allows_anonymous`: the listener's own rule; None: that of the gateway holds.
+    "": no user is known so far. `allows_anonymous`: the listener's own rule; None: that of the gateway holds. `peer`:
+    the client's address, HOST:PORT.
     """
 
     certificate_user: str = ""
     allows_anonymous: bool | None = None
+    peer: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,7 +173,7 @@ class Login:
         elif self.users is None:
             decided(Refused(refusal=Refusal.WRONG_CREDENTIALS, reason="a token is required"))
         else:
-            self._check(self.users, connect.user_name, connect, is_wanted, decided)
+            self._check(self.users, connect.user_name, connect, is_wanted, decided, network_of_peer(entrance.peer))
 
     def _unnamed(self, connect: ConnectReceived, entrance: Entrance) -> Decision:
         """A client that nothing tells from others: it says no name, or nobody here knows names."""
@@ -213,6 +216,7 @@ class Login:
         connect: ConnectReceived,
         is_wanted: Callable[[], bool],
         decided: Callable[[Decision], None],
+        origin: bytes,
     ) -> None:
         password = connect.password or b""
         entry = users.hashes.get(user)
@@ -233,7 +237,7 @@ class Login:
             decided(self._admit(user, connect))
 
         assert self._threads is not None, "users need threads that check their passwords"
-        if not self._threads.submit(lambda: is_wanted() and compared.is_of(password), done):
+        if not self._threads.submit(lambda: is_wanted() and compared.is_of(password), done, origin=origin):
             decided(_BUSY)
 
     def _admit(self, user: str, connect: ConnectReceived) -> Decision:

@@ -91,7 +91,9 @@ class Openings:
             else:
                 self._refuse_connect(link, event.client_identifier, decision)
 
-        entrance = Entrance(certificate_user=link.certificate_user, allows_anonymous=link.rules.allows_anonymous)
+        entrance = Entrance(
+            certificate_user=link.certificate_user, allows_anonymous=link.rules.allows_anonymous, peer=link.peer
+        )
         self._login.decide(event, lambda: link.is_open, decided, entrance)
 
     @staticmethod

@@ -8,6 +8,11 @@ _NETWORK_BYTES: Final = 8
 _IPV4_BYTES: Final = 4
 
 
+def network_of_peer(peer: str) -> bytes:
+    """The same for an address with its port, HOST:PORT, an IPv6 host in brackets."""
+    return network_of(peer.rpartition(":")[0].strip("[]"))
+
+
 def network_of(address: str) -> bytes:
     """What connections from an address are counted under: 4 or 8 bytes; b"" for what is no IP address.
 

@@ -30,7 +30,7 @@ class HeldChecks(HashingThreads):
         self.ran = 0
         self.is_full = False
 
-    def submit(self, check: Callable[[], bool], done: Callable[[bool | None], None]) -> bool:
+    def submit(self, check: Callable[[], bool], done: Callable[[bool | None], None], *, origin: bytes = b"") -> bool:
         if self.is_full:
             return False
         self.waiting.append((check, done))
@@ -388,6 +388,36 @@ def test_a_limited_number_of_checks_waits_and_a_finished_one_makes_room() -> Non
         threads.close()
 
     asyncio.run(scenario())
+
+
+def test_each_origin_has_its_turn_and_whoever_comes_often_gives_way() -> None:
+    """Ten logins of one address; then one of another is checked next, where there is no more room too."""
+
+    async def scenario() -> list[str]:
+        threads = HashingThreads(threads=1, maximum_waiting=10)
+        let_go = threading.Event()
+        told: list[str] = []
+        last: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def submit(name: str, origin: bytes) -> bool:
+            def done(is_right: bool | None) -> None:
+                told.append(name if is_right else f"{name} had no room")
+                if name == "storm 8":
+                    last.set_result(None)
+
+            return threads.submit(lambda: let_go.wait(30), done, origin=origin)
+
+        assert all(submit(f"storm {number}", b"a") for number in range(10))
+        assert not submit("storm 10", b"a")
+        assert submit("device", b"b")
+        let_go.set()
+        await asyncio.wait_for(last, 30)
+        threads.close()
+        return told
+
+    names = asyncio.run(scenario())
+    assert names[:4] == ["storm 9 had no room", "storm 0", "storm 1", "device"]
+    assert names[4:] == [f"storm {number}" for number in range(2, 9)]
 
 
 def test_a_check_that_was_impossible_is_no_wrong_password(caplog: pytest.LogCaptureFixture) -> None:

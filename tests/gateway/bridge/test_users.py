@@ -27,7 +27,7 @@ class HeldChecks(HashingThreads):
         self.waiting: deque[tuple[Callable[[], bool], Callable[[bool | None], None]]] = deque()
         self.is_full = False
 
-    def submit(self, check: Callable[[], bool], done: Callable[[bool | None], None]) -> bool:
+    def submit(self, check: Callable[[], bool], done: Callable[[bool | None], None], *, origin: bytes = b"") -> bool:
         if not self.is_full:
             self.waiting.append((check, done))
         return not self.is_full
