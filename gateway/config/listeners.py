@@ -99,7 +99,8 @@ class TlsSettings(Table):
         default="none", description='whether clients show a certificate: "none", "optional" or "required"'
     )
     user_from_certificate: Literal["", "common_name", "subject"] = Field(
-        default="", description='what of a client\'s certificate is its user: "common_name", "subject" or "" (nothing)'
+        default="",
+        description='what of a client\'s certificate is its user: "common_name", "subject" ("CN=pump-7,O=Plant") or ""',
     )
     minimum_version: Literal["1.2", "1.3"] = Field(default="1.2", description='oldest version of TLS: "1.2" or "1.3"')
     ciphers: str = Field(
