@@ -18,10 +18,10 @@ class Strangers:
     def __init__(self, *, now_s: Callable[[], float] = time.monotonic) -> None:
         self._lines = FewLines(_log, "connections closed address=%s count=%s", now_s=now_s)
 
-    def tell(self, address: str, peer: str, reason: str) -> None:
+    def tell(self, address: str, *, listener: str, peer: str, reason: str) -> None:
         """`address` is the client's without its port, `peer` with it. One /64 of IPv6 counts as one address."""
-        event = "connection closed client=%s peer=%s reason=%s"
-        self._lines.tell(network_of(address), address, event, "", peer, reason)
+        event = "connection closed listener=%s client=%s peer=%s reason=%s"
+        self._lines.tell(network_of(address), address, event, listener, "", peer, reason)
 
     def tick(self) -> None:
         """Several times a second."""

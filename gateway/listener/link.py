@@ -179,9 +179,11 @@ class NetworkLink(ABC):
         self.is_open = False
         self.closed_s = time.monotonic()
         if reason and self.session is None:
-            self._listener.bridge.admission.strangers.tell(self.address, self.peer, reason)
+            strangers = self._listener.bridge.admission.strangers
+            strangers.tell(self.address, listener=self.rules.name, peer=self.peer, reason=reason)
         elif reason and self.session is not None:
-            _log.warning("connection closed client=%s peer=%s reason=%s", self.session.client, self.peer, reason)
+            event = "connection closed listener=%s client=%s peer=%s reason=%s"
+            _log.warning(event, self.rules.name, self.session.client, self.peer, reason)
         self._end(reason, reason_code)
 
     def pause_reading(self) -> None:

@@ -41,14 +41,14 @@ def test_one_address_has_some_lines_in_a_minute_and_then_a_number(
     strangers: Strangers, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     for port in range(ATTEMPTS):
-        strangers.tell("192.0.2.7", f"192.0.2.7:{port}", "wrong")
+        strangers.tell("192.0.2.7", listener="default", peer=f"192.0.2.7:{port}", reason="wrong")
         strangers.tick()
-    line = "connection closed client= peer=192.0.2.7:{} reason=wrong"
+    line = "connection closed listener=default client= peer=192.0.2.7:{} reason=wrong"
     assert written(caplog) == [line.format(port) for port in range(LINES_OF_ONE)]
     clock.now_s += INTERVAL_S
     strangers.tick()
     assert written(caplog) == [f"connections closed address=192.0.2.7 count={ATTEMPTS - LINES_OF_ONE}"]
-    strangers.tell("192.0.2.7", "192.0.2.7:1", "wrong")
+    strangers.tell("192.0.2.7", listener="default", peer="192.0.2.7:1", reason="wrong")
     assert written(caplog) == [line.format(1)]
     clock.now_s += INTERVAL_S
     strangers.tick()
@@ -59,10 +59,10 @@ def test_who_comes_often_takes_no_line_from_another_address(
     strangers: Strangers, caplog: pytest.LogCaptureFixture
 ) -> None:
     for host in range(ATTEMPTS):
-        strangers.tell(f"2001:db8::{host:x}", f"[2001:db8::{host:x}]:1", "wrong")
+        strangers.tell(f"2001:db8::{host:x}", listener="default", peer=f"[2001:db8::{host:x}]:1", reason="wrong")
     assert len(written(caplog)) == LINES_OF_ONE, "one /64 is one address"
-    strangers.tell("2001:db8:0:1::1", "[2001:db8:0:1::1]:1", "other")
-    assert written(caplog) == ["connection closed client= peer=[2001:db8:0:1::1]:1 reason=other"]
+    strangers.tell("2001:db8:0:1::1", listener="default", peer="[2001:db8:0:1::1]:1", reason="other")
+    assert written(caplog) == ["connection closed listener=default client= peer=[2001:db8:0:1::1]:1 reason=other"]
 
 
 def test_many_addresses_have_a_bounded_number_of_lines_together(
@@ -72,11 +72,13 @@ def test_many_addresses_have_a_bounded_number_of_lines_together(
     for network in range(6_000):
         for port in range(1 + (network < 3)):
             attempts += 1
-            strangers.tell(f"10.1.{network >> 8}.{network & 255}", f"10.1.0.0:{port}", "wrong")
+            strangers.tell(
+                f"10.1.{network >> 8}.{network & 255}", listener="default", peer=f"10.1.0.0:{port}", reason="wrong"
+            )
     assert len(written(caplog)) == LINES_IN_ALL
     for _ in range(LINES_IN_ALL):
         attempts += 1
-        strangers.tell("10.1.9.9", "10.1.9.9:1", "wrong")
+        strangers.tell("10.1.9.9", listener="default", peer="10.1.9.9:1", reason="wrong")
     clock.now_s += INTERVAL_S
     strangers.tick()
     numbers = written(caplog)
