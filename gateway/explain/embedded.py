@@ -9,9 +9,18 @@ from gateway.bridge.routes import Registration
 from gateway.config import Settings
 from gateway.explain.asked_properties import PropertyPlace, places
 from gateway.explain.command import ExplainedCommand, Question
-from mappings.command import Command, DeregisterSubscriber, Dialect, Publish, RegisterSubscriber, write_command
+from mappings.command import (
+    Command,
+    DeletePublication,
+    DeregisterSubscriber,
+    Dialect,
+    Publish,
+    RegisterSubscriber,
+    write_command,
+)
 from mappings.header_chain import FORMAT_MQRFH, FORMAT_MQRFH2
 from mappings.options import NO_PUBLICATION_OPTIONS, PublicationOption, RegistrationOption
+from mappings.topics import escape_topic
 from mq_adapters.embedded.engine import CONTROL_QUEUE
 from mq_adapters.message import (
     MQCI_NONE,
@@ -44,6 +53,13 @@ def embedded_publication(settings: Settings, question: Question, packet: str) ->
         folders=(carrier_folder(carried),) if carried and not is_mqrfh else (),
         properties=tuple(places(question.properties, Dialect(settings.header))),
     )
+
+
+def embedded_deletion(settings: Settings, question: Question, packet: str) -> ExplainedCommand:
+    """The DeletePub in front of the empty Publish that deletes what is retained; MQRFH takes it for a pattern."""
+    is_mqrfh = Dialect(settings.header) is Dialect.MQRFH
+    command = DeletePublication(topics=(escape_topic(question.topic) if is_mqrfh else question.topic,))
+    return _explained(settings, packet, command, settings.publish.stream)
 
 
 def embedded_registrations(

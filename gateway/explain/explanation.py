@@ -23,7 +23,7 @@ from gateway.bridge.target_messages import (
 from gateway.config import RouteSettings, Settings, TargetSettings
 from gateway.explain.asked_properties import PropertyPlace, places
 from gateway.explain.command import ExplainedCommand, Question
-from gateway.explain.embedded import embedded_publication, embedded_registrations
+from gateway.explain.embedded import embedded_deletion, embedded_publication, embedded_registrations
 from gateway.explain.set_up import Section, set_up
 from gateway.mqtt.errors import PeerError
 from gateway.mqtt.topics import check_shared_filter
@@ -33,6 +33,7 @@ from mappings.topics import check_mqtt_topic_filter, topic_error
 
 #: The target that is assumed where no configuration names one: every name in it is the documented default.
 ASSUMED_TARGET: Final = TargetSettings(name="IBMMQ")
+_DELETES: Final = "PUBLISH, RETAIN, no payload"
 _EPOCH: Final = 1
 _SEQUENCE: Final = 1
 _NO_STORE: Final = bytes(12)
@@ -114,6 +115,8 @@ def _publications(settings: Settings, route: Route, question: Question) -> Itera
     packet += "" if question.properties is None else ", MQTT 5"
     if route.target is None:
         yield embedded_publication(settings, question, packet)
+        if question.retain:
+            yield embedded_deletion(settings, question, _DELETES)
         return
     message = publication(
         route,
@@ -131,7 +134,7 @@ def _publications(settings: Settings, route: Route, question: Question) -> Itera
     yield _explained(packet, route.target, message, properties=tuple(found))
     if question.retain:
         empty = deletion(route, topic=question.topic, msg_id=_msg_id(question, DeletePublication.verb))
-        yield _explained("PUBLISH, RETAIN, no payload", route.target, empty)
+        yield _explained(_DELETES, route.target, empty)
 
 
 def _registrations(settings: Settings, found: Registration, question: Question) -> Iterator[ExplainedCommand]:

@@ -61,9 +61,11 @@ def test_each_target_gets_its_own_header_and_stream():
 
 
 def test_what_no_route_takes_stays_at_the_embedded_broker():
-    publish, register, deregister = explain(
+    publish, delete, register, deregister = explain(
         Settings.model_validate(TWO_TARGETS), Question(topic="other/pump", qos=0, retain=True)
     ).commands
+    assert (delete.packet, delete.queue) == ("PUBLISH, RETAIN, no payload", "SYSTEM.BROKER.DEFAULT.STREAM")
+    assert delete.header_text == ("MQPSCommand DeletePub MQPSTopic other/pump",)
     assert (publish.target, publish.queue) == ("", "SYSTEM.BROKER.DEFAULT.STREAM")
     assert publish.header_text == ("MQPSCommand Publish MQPSPubOpts RetainPub MQPSPubOpts NoReg MQPSTopic other/pump",)
     assert publish.descriptor.persistence == 0
