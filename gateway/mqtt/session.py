@@ -134,8 +134,7 @@ class Session:
         """
         if self._overdue:
             return 0
-        in_use = len(self.outgoing)
-        return max(0, min(self._limit - in_use + self._answered, MAXIMUM_PACKET_IDENTIFIER - in_use))
+        return max(0, min(self._limit + self._answered, MAXIMUM_PACKET_IDENTIFIER) - len(self.outgoing))
 
     def start(self, token: object, qos: int) -> int:
         """Begin the flow of an outgoing PUBLISH, and return its packet identifier. UsageError with a closed window."""
