@@ -2,8 +2,14 @@
 
 import threading
 from pathlib import Path
+from typing import Final
 
 import apsw
+
+#: What a commit can copy back without being noticed, in pages.
+_FEW_PAGES: Final = 100
+#: Each pass copies what was written during the one before, and syncs; where that does not get less, this many are made.
+_MOST_PASSES: Final = 4
 
 
 class CheckpointThread(threading.Thread):
@@ -34,12 +40,22 @@ class CheckpointThread(threading.Thread):
             if self._stopping:
                 break
             try:
-                connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+                self._copy(connection)
                 self.copied.set()
             except apsw.Error:
                 pass  # the next commit asks again
             self._is_busy = False
         connection.close()
+
+    @staticmethod
+    def _copy(connection: apsw.Connection) -> None:
+        """Copies, and then what has come meanwhile, until that is little: who begins the WAL anew copies the rest."""
+        before = 0
+        for _ in range(_MOST_PASSES):
+            _, copied = connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+            if copied - before <= _FEW_PAGES:
+                break
+            before = copied
 
     def stop(self) -> None:
         self._stopping = True
