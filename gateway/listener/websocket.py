@@ -1,14 +1,18 @@
 """MQTT in the binary messages of a WebSocket, whose frames mean nothing to MQTT (MQTT 5.0 section 6).
 
-A link of TCP or TLS, whose bytes are frames: the payload of those that come is handed on as it comes, and what is sent
-is a message each time. It begins where the HTTP request has been answered (upgrade.py), and nothing of HTTP is left.
+A link of TCP or TLS, whose bytes are frames, which wsproto reads and writes: the payload of those that come is handed
+on as it comes, and what is sent is a message each time. It begins where the HTTP request has been answered
+(upgrade.py), and nothing of HTTP is left.
 """
 
 import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from wsproto.connection import Connection, ConnectionState, ConnectionType
+from wsproto.events import BytesMessage, CloseConnection, Event, Ping, TextMessage
+from wsproto.frame_protocol import CloseReason
 
 from gateway.config.values import Address
-from gateway.listener.frames import CloseCode, FrameError, FrameReader, Opcode, header
 from gateway.listener.tcp import TcpLink
 from gateway.mqtt.reason_codes import ReasonCode
 
@@ -17,28 +21,46 @@ if TYPE_CHECKING:
 
 #: RFC 6455 section 7.4.1; every other reason breaks a rule of ours.
 _CLOSE_CODES: Final = {
-    ReasonCode.SERVER_SHUTTING_DOWN: CloseCode.GOING_AWAY,
-    ReasonCode.MALFORMED_PACKET: CloseCode.PROTOCOL_ERROR,
-    ReasonCode.PROTOCOL_ERROR: CloseCode.PROTOCOL_ERROR,
-    ReasonCode.PACKET_TOO_LARGE: CloseCode.MESSAGE_TOO_BIG,
+    ReasonCode.SERVER_SHUTTING_DOWN: CloseReason.GOING_AWAY,
+    ReasonCode.MALFORMED_PACKET: CloseReason.PROTOCOL_ERROR,
+    ReasonCode.PROTOCOL_ERROR: CloseReason.PROTOCOL_ERROR,
+    ReasonCode.PACKET_TOO_LARGE: CloseReason.MESSAGE_TOO_BIG,
 }
-#: What a client of MQTT 5 is told first where a frame may not be.
-_REASON_CODES: Final = {CloseCode.MESSAGE_TOO_BIG: ReasonCode.PACKET_TOO_LARGE}
 #: Up to so much in one read is looked at for the peer's close frame when ours has been sent, bytes.
 _LAST_READ_BYTES: Final = 16_384
+
+
+class _Fault(NamedTuple):
+    """Why a frame may not be: what our close frame says, what a client of MQTT 5 is told first, and the log."""
+
+    code: int
+    reason: str
+    reason_code: ReasonCode = ReasonCode.UNSPECIFIED_ERROR
+
+
+_TEXT: Final = _Fault(CloseReason.UNSUPPORTED_DATA, "a text message came, and MQTT comes in binary ones (MQTT-6.0.0-1)")
+_TOO_LONG: Final = _Fault(
+    CloseReason.MESSAGE_TOO_BIG,
+    "a message came that is longer than maximum_message_bytes",
+    ReasonCode.PACKET_TOO_LARGE,
+)
 
 
 class WebSocketLink(TcpLink):
     """One MQTT connection on an open WebSocket."""
 
-    __slots__ = ("_close_code", "_frames")
+    __slots__ = ("_close_code", "_is_deaf", "_maximum_message_bytes", "_message_bytes", "_websocket")
 
     def __init__(self, listener: "Listener", maximum_message_bytes: int, proxied: Address | None = None) -> None:
         super().__init__(listener, proxied)
-        #: None: nothing that comes is of interest any more.
-        self._frames: FrameReader | None = FrameReader(maximum_message_bytes)
+        self._websocket = Connection(ConnectionType.SERVER)
+        self._maximum_message_bytes = maximum_message_bytes
+        #: What has come of a message whose end has not.
+        self._message_bytes = 0
+        #: Nothing that comes is of interest any more.
+        self._is_deaf = False
         #: What our close frame says, where a frame of the peer's decides it.
-        self._close_code: CloseCode | None = None
+        self._close_code: int | None = None
 
     # -- reading -------------------------------------------------------------------------------------------------------
 
@@ -50,43 +72,57 @@ class WebSocketLink(TcpLink):
 
     def _take(self, data: bytes) -> None:
         """What stands in front of a close frame, or of one that may not be, is handed on before that is acted on."""
-        pieces: list[bytes] = []
-        closing: bytes | None = None
-        refused: FrameError | None = None
-        try:
-            closing = self._read_frames(data, pieces)
-        except FrameError as error:
-            refused, self._frames = error, None
-        if pieces:
-            super()._take(pieces[0] if len(pieces) == 1 else b"".join(pieces))
-        if closing is not None:
-            self._closed_by_peer(closing)
-        elif refused is not None and self.is_open:
-            self._close_code = refused.code
-            self.close(str(refused), _REASON_CODES.get(refused.code, ReasonCode.UNSPECIFIED_ERROR))
+        payloads: list[bytes] = []
+        end = self._read_frames(data, payloads)
+        if payloads:
+            super()._take(b"".join(payloads))
+        if isinstance(end, CloseConnection):
+            self._closed_by_peer(end)
+        elif end is not None and self.is_open:
+            self._close_code = end.code
+            self.close(end.reason, end.reason_code)
 
-    def _read_frames(self, data: bytes, pieces: list[bytes]) -> bytes | None:
-        """Adds the payloads of data frames, and answers pings; returns the payload of a close frame."""
-        if self._frames is None:
+    def _read_frames(self, data: bytes, payloads: list[bytes]) -> CloseConnection | _Fault | None:
+        """Adds the payloads of messages, and answers pings; returns what ends the connection, if anything does."""
+        if self._is_deaf:
             return None
-        for opcode, payload in self._frames.receive_data(data):
-            if opcode is Opcode.BINARY:
-                pieces.append(payload)
-            elif opcode is Opcode.PING and self.is_open:
-                self._write(Opcode.PONG, payload)
-            elif opcode is Opcode.CLOSE:
-                return payload
+        self._websocket.receive_data(data)
+        for event in self._websocket.events():
+            if isinstance(event, BytesMessage):
+                payloads.append(bytes(event.data))
+                self._message_bytes += len(event.data)
+                if self._message_bytes > self._maximum_message_bytes:
+                    payloads.pop()
+                    return self._refused(_TOO_LONG)
+                if event.message_finished:
+                    self._message_bytes = 0
+            elif isinstance(event, Ping):
+                self._write(event.response())
+            elif isinstance(event, TextMessage):
+                return self._refused(_TEXT)
+            elif isinstance(event, CloseConnection):
+                self._is_deaf = True
+                came = self._websocket.state in (ConnectionState.REMOTE_CLOSING, ConnectionState.CLOSED)
+                return event if came else _Fault(event.code, f"a frame may not be: {event.reason}")
         return None
+
+    def _refused(self, fault: _Fault) -> _Fault:
+        self._is_deaf = True
+        return fault
 
     # -- writing -------------------------------------------------------------------------------------------------------
 
     def send(self, data: bytes) -> None:
         if self.is_open:
-            self._write(Opcode.BINARY, data)
+            self._write(BytesMessage(data=data))
 
-    def _write(self, opcode: Opcode, payload: bytes) -> None:
-        if self._transport is not None:
-            frame = header(opcode, len(payload)) + payload
+    def _write(self, event: Event) -> None:
+        """A message, a pong or our close frame; behind that there is nothing, nor anything but it behind the peer's."""
+        may_be = self._websocket.state is ConnectionState.OPEN or (
+            self._websocket.state is ConnectionState.REMOTE_CLOSING and isinstance(event, CloseConnection)
+        )
+        if may_be and self._transport is not None:
+            frame = self._websocket.send(event)
             self.sent_bytes += len(frame)
             self._transport.write(frame)
 
@@ -94,33 +130,31 @@ class WebSocketLink(TcpLink):
 
     def _end(self, reason: str, reason_code: ReasonCode) -> None:
         """Says why, and waits for the peer's close frame; `Listener.tick` does not wait for long."""
+        rest, self._rest = self._rest[self._place :], b""
         if self._transport is None:
             return
-        code = CloseCode.NORMAL
+        code: int = CloseReason.NORMAL_CLOSURE
         if reason:
-            code = self._close_code or _CLOSE_CODES.get(reason_code, CloseCode.POLICY_VIOLATION)
-        self._write(Opcode.CLOSE, code.to_bytes(2, "big"))
-        if self._frames is None:  # where the peer's close frame would begin is not known any more
+            code = self._close_code or _CLOSE_CODES.get(reason_code, CloseReason.POLICY_VIOLATION)
+        self._write(CloseConnection(code=code))
+        if self._is_deaf:  # where the peer's close frame would begin is not known any more, or it has come
             self._close_after_last_words(self._transport)
         else:
             self._transport.resume_reading()
+            self._look_for_close(rest)
 
     def _look_for_close(self, data: bytes) -> None:
         """Our close frame was sent. Who goes on sending much meanwhile is not read to the end."""
         if len(data) > _LAST_READ_BYTES:
-            self._frames = None
-        try:
-            is_closed = self._read_frames(data, []) is not None
-        except FrameError:
-            self._frames, is_closed = None, False
-        if is_closed and self._transport is not None:
+            self._is_deaf = True
+        end = self._read_frames(data, [])
+        if isinstance(end, CloseConnection) and self._transport is not None:
             self._transport.close()
 
-    def _closed_by_peer(self, payload: bytes) -> None:
+    def _closed_by_peer(self, event: CloseConnection) -> None:
         """Its close frame is answered with its code, unless ours came before; the gateway closes the connection."""
-        if self.is_open:
-            self._write(Opcode.CLOSE, payload)
-            self.is_open = False
+        self._write(CloseConnection(code=event.code))
+        self.is_open = False
         self.closed_s = min(self.closed_s, time.monotonic())
         if self._transport is not None:
             self._transport.close()

@@ -84,16 +84,29 @@ def test_compression_is_not_agreed_to_and_what_is_compressed_is_refused(attacked
 
 
 @pytest.mark.parametrize("length", [LONGEST_MESSAGE + 1, 2**31, 2**63 - 1])
-def test_a_frame_that_says_it_is_very_long_is_refused_before_it_comes(
+def test_a_frame_that_says_it_is_very_long_costs_nothing_while_it_comes(
     attacked: Gateway, websocket_port: int, scale: Scale, length: int
 ) -> None:
     count = scale(20, 500)
     with watched(attacked, memory_mib=60 + count / 10), Crowd(websocket_port, count) as crowd:
-        for member in crowd.members:
+        for number, member in enumerate(crowd.members):
             _upgrade(member)
-            member.send(frame(FINAL | BINARY, bytes(10_000), length=length))
-        crowd.read_until(lambda _: False)
-        assert all(TOO_BIG.to_bytes(2, "big") in member.received for member in crowd.members)
+            member.send(frame(FINAL | BINARY, connect(f"long-{length}-{number}"), length=length))
+        crowd.read_until(lambda member: ACCEPTED in member.received)
+        assert all(ACCEPTED in member.received for member in crowd.members)
+
+
+def test_a_frame_is_taken_up_to_the_longest_message(attacked: Gateway, websocket_port: int) -> None:
+    with watched(attacked, memory_mib=60), Attacker(websocket_port) as attacker:
+        _upgrade(attacker)
+        _login(attacker, "endless-frame")
+        packet = publish("frame", bytes(60_000))
+        attacker.send(frame(FINAL | BINARY, packet, length=2**63 - 1))
+        for _ in range(2 * LONGEST_MESSAGE // len(packet)):
+            if not attacker.send(packet):
+                break
+        assert _close_code(attacker) in (TOO_BIG, 0)
+        assert attacker.has_ended
 
 
 def test_fragments_without_an_end_are_taken_up_to_the_longest_message(attacked: Gateway, websocket_port: int) -> None:

@@ -315,6 +315,38 @@ def test_a_frame_that_may_not_be_ends_the_connection_with_its_code(frame: bytes,
     run(scenario, {**WEBSOCKET, "maximum_message_bytes": 256})
 
 
+def test_the_longest_message_is_counted_over_its_frames_and_anew_for_the_next() -> None:
+    async def scenario(running: Running) -> None:
+        reader, writer = await _raw(running)
+        whole = _frame(BINARY, bytes(200), final=False) + _frame(0x0, bytes(56))
+        writer.write(whole + whole)
+        await running.bridge.until(lambda: running.bridge.received == bytes(512))
+        writer.write(_frame(BINARY, bytes(200), final=False) + _frame(0x0, bytes(57)))
+        assert await _read_frame(reader) == (CLOSE, struct.pack(">H", 1009))
+        assert running.bridge.received == bytes(712)
+        writer.close()
+
+    run(scenario, {**WEBSOCKET, "maximum_message_bytes": 256}, answers=False)
+
+
+def test_a_close_frame_behind_what_is_refused_is_found_in_the_same_read() -> None:
+    """Then both have said that it ends, and the gateway closes at once."""
+
+    async def scenario(running: Running) -> None:
+        reader, writer = await _raw(running)
+        writer.write(_frame(BINARY, b"x"))
+        assert await _read_frame(reader) == (BINARY, b"x")
+        link = await running.only_link()
+        running.bridge.receive = lambda link, _data: link.close("no more", ReasonCode.PROTOCOL_ERROR)  # type: ignore[method-assign]  # what a refused packet does
+        writer.write(_frame(BINARY, bytes(5_000)) + _frame(CLOSE, struct.pack(">H", 1000)))
+        assert await _read_frame(reader) == (CLOSE, struct.pack(">H", 1002))
+        assert await asyncio.wait_for(reader.read(), PATIENCE_S) == b""
+        assert not link.is_open
+        writer.close()
+
+    run(scenario, WEBSOCKET)
+
+
 @pytest.mark.parametrize(
     ("frame", "farewell", "code"),
     [(_frame(BINARY, bytes(300)), "E0 01 95", 1009), (_frame(0x3, b""), "E0 01 80", 1002)],
