@@ -229,9 +229,9 @@ class Daemon:
             command=self._channel_command,
         )
         self._note_start(engine)
-        self._broker = Broker(engine, listener=notes, rules=_broker_rules(settings))
-        self._broker.attach()
         call_soon = asyncio.get_running_loop().call_soon
+        self._broker = Broker(engine, listener=notes, rules=_broker_rules(settings), call_soon=call_soon)
+        self._broker.attach()
         self._conversion = ConversionService(engine, settings.conversion, notes, call_soon=call_soon)
         sessions = Sessions(engine, maximum_in_flight=settings.mqtt.maximum_in_flight, access=self._door.access)
         dialect = Dialect(settings.header)
@@ -251,6 +251,7 @@ class Daemon:
             retained=BrokerRetained(self._broker, settings.publish.stream, dialect),
             closed=BrokerClosedTopics(self._broker, settings.publish.stream, dialect),
             subscriptions_to=self._broker.audience(settings.publish.stream, dialect).of,
+            is_at_work=self._broker.is_unanswered,
             call_soon=call_soon,
         )
         bridge.load()

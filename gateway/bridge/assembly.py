@@ -53,11 +53,13 @@ def build_bridge(
     retained: RetainedStore = (),
     closed: ClosedTopics = (),
     subscriptions_to: SubscriptionsTo | None = None,
+    is_at_work: Callable[[bytes], bool] = lambda _msg_id: False,
     call_soon: Callable[[Callable[[], None]], object],
 ) -> Bridge:
     """The bridge of a gateway; `Bridge.load` then takes up what the store has. `targets` are those of the routes.
 
     `subscriptions_to`: who is subscribed to a topic at the embedded broker; None where that is not known.
+    `is_at_work`: whether that broker has taken the command with a MsgId and will answer it.
     """
 
     groups = SharedGroups(engine, sessions)
@@ -134,6 +136,7 @@ def build_bridge(
             shared,
             replies,
             answer_timeout_s=answer_timeout_s,
+            is_at_work=is_at_work,
             quotas=quotas,
         ),
         login=login,

@@ -154,6 +154,7 @@ class Bridge:
         for session in self.sessions:
             self._registrations.restore(session, session.subscriptions)
             self.endings.restore(session)
+        self._registrations.end_surplus()
         self._registrations.reconcile()
         self._replies.read()
 

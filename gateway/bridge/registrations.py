@@ -202,6 +202,27 @@ class Registrations:
             _log.info("registrations due sessions=%s", len(self._due))
             self._renew()
 
+    def end_surplus(self) -> None:
+        """Deregisters at the embedded broker what no subscription stands behind, after every session was restored.
+
+        A crash between RegSub and the row of the session leaves it so: that was not granted.
+        """
+        attached = self._engine.objects.publish_subscribe
+        known = {subscriber.correl_id: subscriber for subscriber in self._subscribers}
+        surplus: dict[Subscriber, list[str]] = {}
+        for found in attached.subscriptions() if attached is not None else ():
+            subscriber = known.get(found.identity.correl_id or b"")
+            if subscriber is not None and found.topic not in subscriber.emitted.get(EMBEDDED.key, {}):
+                surplus.setdefault(subscriber, []).append(found.topic)
+        unit = self._engine.begin()
+        for subscriber, topics in surplus.items():
+            _log.warning(
+                "registration without a subscription ended client=%s patterns=%s", subscriber.client, len(topics)
+            )
+            for patterns in _portions(topics):
+                self.undo(unit, subscriber, [Registration(destination=EMBEDDED, topic_filters=(), patterns=patterns)])
+        self._engine.submit(unit)
+
     def _on_new_queue_manager(self, target: Target) -> Callable[[UnitOfWork], None]:
         def changed(unit: UnitOfWork) -> None:
             generation = self._generations[target.name]

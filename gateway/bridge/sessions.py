@@ -26,6 +26,8 @@ _GRANTED_CACHE_ENTRIES: Final = 1_000
 _LONGEST_KEPT_TOPIC: Final = 1_024
 #: SUBSCRIBEs that are remembered for the retained copies that they brought; older copies are all wanted.
 _RETAINED_MARKS: Final = 1_000
+#: Above every number of a message.
+_NO_END: Final = 2**64
 
 
 class Wishes(NamedTuple):
@@ -34,6 +36,18 @@ class Wishes(NamedTuple):
     no_local: bool = False
     retain_as_published: bool = False
     identifier: int = 0
+
+
+class RetainedMark:
+    """A SUBSCRIBE: the numbers between which retained copies came for it, and its filters that want any."""
+
+    __slots__ = ("filters", "first", "last")
+
+    def __init__(self, first: int, filters: frozenset[str]) -> None:
+        self.first = first
+        #: Until it is answered it has none.
+        self.last = _NO_END
+        self.filters = filters
 
 
 class Entitlement(NamedTuple):
@@ -142,8 +156,8 @@ class ClientSession:
         self.wishes: dict[str, Wishes] = {}
         #: What it shares with others, by CorrelId of the group (shared_groups.py).
         self.shared: dict[bytes, SharedSubscription] = {}
-        #: Of each SUBSCRIBE in this run the number after which retained copies belong to it, and filters that want any.
-        self.retained_marks: deque[tuple[int, frozenset[str]]] = deque(maxlen=_RETAINED_MARKS)
+        #: The SUBSCRIBEs of this run, oldest first.
+        self.retained_marks: deque[RetainedMark] = deque(maxlen=_RETAINED_MARKS)
         #: SUBSCRIBE and UNSUBSCRIBE packets that wait for the broker; deliveries wait behind them.
         self.pending_answers = 0
         #: Whether the broker may know this session: a crash between RegSub and the session's row leaves no other trace.
@@ -196,11 +210,15 @@ class ClientSession:
             return granted
 
     def wants_retained(self, topic: str, number: int) -> bool:
-        """Whether a retained copy is due: after a SUBSCRIBE only for that packet's own filters."""
-        for mark, filters in reversed(self.retained_marks):
-            if number >= mark:
-                return any(matches(pattern, topic, Scheme.MQTT) for pattern in filters)
-        return True
+        """Whether a retained copy is due: after a SUBSCRIBE only for that packet's own filters.
+
+        One that came while an earlier packet was not answered may be for that one.
+        """
+        had_begun = [mark for mark in reversed(self.retained_marks) if mark.first <= number]
+        if not had_begun:
+            return True
+        asking = (mark for mark in had_begun if mark is had_begun[0] or number <= mark.last)
+        return any(matches(pattern, topic, Scheme.MQTT) for mark in asking for pattern in mark.filters)
 
     def entitlement(self, topic: str, *, is_own: bool) -> Entitlement | None:
         """What matching subscriptions give; `is_own`: the client itself published, so no local takes no part."""

@@ -19,7 +19,7 @@ from gateway.bridge.quotas import Quotas
 from gateway.bridge.registrations import Registrations
 from gateway.bridge.replies import Replies
 from gateway.bridge.routes import Destination, Registration
-from gateway.bridge.sessions import ClientSession, Sessions, Wishes
+from gateway.bridge.sessions import ClientSession, RetainedMark, Sessions, Wishes
 from gateway.bridge.shared_groups import SharedGroup
 from gateway.bridge.shared_subscriptions import SharedSubscriptions
 from gateway.bridge.subscriber import Subscriber
@@ -54,6 +54,7 @@ class _Packet:
         "deadline_us",
         "failed",
         "groups",
+        "mark",
         "packet_identifier",
         "refused_at",
         "registered",
@@ -93,6 +94,8 @@ class _Packet:
         #: What level 5 asks for beside the QoS, by filter.
         self.wishes: dict[str, Wishes] = {}
         self.refused_at: set[tuple[str, Destination]] = set()
+        #: What says of a SUBSCRIBE which retained copies are for it.
+        self.mark: RetainedMark | None = None
 
     def subscriber(self, topic_filter: str) -> Subscriber:
         """For whom a filter is registered."""
@@ -119,8 +122,11 @@ class Subscriptions:
         replies: Replies,
         *,
         answer_timeout_s: float,
+        is_at_work: Callable[[bytes], bool],
         quotas: Quotas,
     ) -> None:
+        """`is_at_work`: whether the embedded broker will answer the command with a MsgId, as soon as it has sent all
+        that is retained."""
         self._engine = engine
         self._sessions = sessions
         self._registrations = registrations
@@ -128,6 +134,7 @@ class Subscriptions:
         self._replies = replies
         self._quotas = quotas
         self._answer_timeout_us = int(answer_timeout_s * 1_000_000)
+        self._is_at_work = is_at_work
         self._ticked_us = 0
         self._refused_lines = FewLines(_log, "subscriptions refused client=%s count=%s")
         #: Packets that wait, by session and in the order of arrival.
@@ -143,7 +150,8 @@ class Subscriptions:
         )
         session.may_be_registered = True
         wanting_retained = _note_options(packet, event)
-        session.retained_marks.append((self._engine.number(), wanting_retained))
+        packet.mark = RetainedMark(self._engine.number(), wanting_retained)
+        session.retained_marks.append(packet.mark)
         entries = {
             topic_filter: entry for (topic_filter, _), entry in zip(event.subscriptions, event.entries, strict=True)
         }
@@ -270,6 +278,8 @@ class Subscriptions:
             packet.deadline_us -= set_back_us
         late = [packet for packet in under_way if packet.waiting and packet.deadline_us <= now_us]
         for packet in late:
+            if any(map(self._is_at_work, packet.waiting)):
+                continue
             for msg_id, (topic_filter, destination) in packet.waiting.items():
                 self._time_out(packet, msg_id, topic_filter, destination)
             packet.waiting.clear()
@@ -320,6 +330,8 @@ class Subscriptions:
         session = packet.session
         unit = self._engine.begin()
         self._leave(packet)
+        if packet.mark is not None:
+            packet.mark.last = self._engine.number()
         if self._sessions.get(session.client) is session:
             for topic_filter, wanted in packet.registered.items():
                 self._decide(unit, packet, topic_filter, wanted)

@@ -4,7 +4,8 @@ Step 7a on the way of a PUBLISH, the end of it: who gets a copy has been decided
 content filters have a say.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from mappings.command import Publish
 from mappings.options import RegistrationOption
@@ -95,33 +96,40 @@ class Distributor:
                 is_parsed = False
         return self.maker.choice(plan, tuple(passed), occasion), is_parsed
 
-    def send_retained(
-        self, unit: UnitOfWork, publications: Iterable[Message], subscription: Subscription
-    ) -> tuple[int, bool]:
-        """Sends stored publications to a subscriber, oldest first, as the subscription wants them.
+    def plan_retained(self, message: Message, subscription: Subscription) -> "RetainedPlan":
+        """What a subscription gets of a stored publication; nothing is put yet."""
+        published = read_received(message)
+        if isinstance(published, UnreadableCommand):
+            return RetainedPlan(message=message, plan=published, is_parsed=True)
+        occasion = Occasion(
+            published_as=published_as(message.descriptor, remaining_expiry(message, self._engine.now_us())),
+            point=subscription.interest.point,
+            is_retained=True,
+            return_address=return_address(message.descriptor, published, self._engine.name),
+        )
+        plan = self.maker.plan(published, self.candidates(published, (subscription,)), occasion)
+        is_parsed = True
+        if plan.is_filtered:
+            plan, is_parsed = self.filtered(message, plan, occasion)
+        return RetainedPlan(message=message, plan=plan, is_parsed=is_parsed)
 
-        Returns how many, and whether all could be parsed for its content filter.
-        """
-        now_us = self._engine.now_us()
-        count, all_are_parsed = 0, True
-        for message in publications:
-            published = read_received(message)
-            if isinstance(published, UnreadableCommand):
-                self._dead_letters.put(unit, message, subscription.identity.queue_name, published.error.reason_code)
-                continue
-            occasion = Occasion(
-                published_as=published_as(message.descriptor, remaining_expiry(message, now_us)),
-                point=subscription.interest.point,
-                is_retained=True,
-                return_address=return_address(message.descriptor, published, self._engine.name),
-            )
-            plan = self.maker.plan(published, self.candidates(published, (subscription,)), occasion)
-            if plan.is_filtered:
-                plan, is_parsed = self.filtered(message, plan, occasion)
-                all_are_parsed = all_are_parsed and is_parsed
-            self.distribute(unit, message, plan)
-            count += bool(plan.copies or plan.failures)
-        return count, all_are_parsed
+    def send_retained(self, unit: UnitOfWork, planned: "RetainedPlan", subscription: Subscription) -> bool:
+        """Puts a copy of a stored publication; whether the subscriber was due one."""
+        message, plan = planned.message, planned.plan
+        if isinstance(plan, UnreadableCommand):
+            self._dead_letters.put(unit, message, subscription.identity.queue_name, plan.error.reason_code)
+            return False
+        self.distribute(unit, message, plan)
+        return bool(plan.copies or plan.failures)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RetainedPlan:
+    """A stored publication and what one subscription gets of it; `is_parsed`: its content filter could tell."""
+
+    message: Message
+    plan: Plan | UnreadableCommand
+    is_parsed: bool
 
 
 def passes(subscription: Subscription, content: PublicationContent) -> bool:

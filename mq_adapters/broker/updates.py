@@ -1,11 +1,11 @@
 """What is retained, sent to who asks for it by RegSub or ReqUpdate: a little in each turn of the event loop.
 
 A subscription may match all that is retained, and each copy costs as much as a publication. So what a command asks for
-beyond a few copies is sent in pieces, each in a unit of work after the commit of the one before, and the answer is in
-the unit of the last one. The subscription holds from the first unit on: what is retained on a topic and was not sent
-yet goes out in front of the first publication there, so nobody gets an older one behind a newer one, and what has taken
-its place since has been sent as it was published. A few commands are carried out in turn, one of each identity; the
-others wait in line.
+beyond a few copies is made ready in several turns, and put in a unit of work when it is some; the answer is in the unit
+of the last ones. The subscription holds from the first unit on: what is retained on a topic and was not sent yet goes
+out in front of the first publication there, so nobody gets an older one behind a newer one, and what has taken its
+place since has been sent as it was published. Small commands take turns as they come, and a few of the large ones, one
+of each identity, while the others wait in line.
 
 Stored form of a command that is not answered yet (space BROKER_UPDATE): the key is a number, 8 bytes, big-endian; the
 value is a msgpack list: version, numbers of the subscriptions, whether it is ReqUpdate, psc fields and warnings
@@ -15,14 +15,15 @@ body of the command. After a restart it begins anew: who has no answer yet may g
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final, cast
+from itertools import islice
+from typing import Any, Final, NamedTuple, cast
 
 import ormsgpack
 
 from mappings.reasons import Reason
 from mappings.response import ResponseReason
 from mq_adapters.broker.deliveries import Plan
-from mq_adapters.broker.distributor import Distributor
+from mq_adapters.broker.distributor import Distributor, RetainedPlan
 from mq_adapters.broker.received import CommandHeader, read_received
 from mq_adapters.broker.responses import Refusal, Responder
 from mq_adapters.broker.retained import Retained, RetainedPublications
@@ -36,22 +37,47 @@ from mq_adapters.message import IDENTIFIER_TAG, Message, unpack_descriptor
 from mq_adapters.reasons import StoreError
 
 _VERSION: Final = 1
-#: A piece: so many copies, at some 20 microseconds each with their commit, or bytes of bodies, or steps in the index.
-_COPIES_AT_ONCE: Final = 16
-_BYTES_AT_ONCE: Final = 64 * 1024
-_STEPS_AT_ONCE: Final = 200
-#: Commands that are carried out in turn: each remembers what it has sent, about 60 bytes a copy.
-_COMMANDS_AT_ONCE: Final = 4
+#: A turn: so many copies are made ready, at up to 100 microseconds each, or so many steps in the index are gone.
+_READY_IN_A_TURN: Final = 3
+_STEPS_IN_A_TURN: Final = 200
+#: What is ready is put in one unit of work when it is so many copies, at some 20 microseconds, or bytes of bodies.
+_COPIES_IN_A_UNIT: Final = 15
+_BYTES_IN_A_UNIT: Final = 64 * 1024
+#: A command that brings more copies than that, or takes more steps than a turn, is a large one.
+_MOST_COPIES_OF_A_SMALL_ONE: Final = 64
+#: Large commands that are carried out in turn: each remembers what it has sent, about 60 bytes a copy.
+_LARGE_ONES_IN_TURN: Final = 4
 _NOT_PARSED: Final = ResponseReason(reason_code=Reason.MQRC_CONTENT_ERROR)
 
 CallSoon = Callable[[Callable[[], None]], object]
-_Step = tuple[Subscription, Retained] | None
+
+
+class _Found(NamedTuple):
+    """A publication for a subscription, retained on a routing topic."""
+
+    subscription: Subscription
+    topic: str
+    kept: Retained
 
 
 class _Update:
     """A command that asks for what is retained, and how far it has come."""
 
-    __slots__ = ("bound", "copies", "done", "is_parsed", "key", "message", "received", "sent", "steps")
+    __slots__ = (
+        "bound",
+        "copies",
+        "done",
+        "has_ended",
+        "is_parsed",
+        "is_replaced",
+        "key",
+        "message",
+        "ready",
+        "ready_bytes",
+        "received",
+        "sent",
+        "steps",
+    )
 
     def __init__(self, done: Done, message: Message | None, received: CommandHeader | None, bound: int) -> None:
         self.done = done
@@ -60,14 +86,20 @@ class _Update:
         self.received = received
         #: What was kept later (Retained.order) has been sent as it was published.
         self.bound = bound
-        self.copies = 0
-        self.is_parsed = True
-        #: Numbers of the publications that were sent.
-        self.sent: set[int] = set()
-        #: What is left to be looked at; None while it waits in line.
-        self.steps: Iterator[_Step] | None = None
         #: Its durable key; b"" while it has none.
         self.key = b""
+        #: What is left to be looked at, and whether that is nothing.
+        self.steps: Iterator[_Found | None] = iter(())
+        self.has_ended = False
+        #: What is ready to be put, and the bytes of its bodies.
+        self.ready: list[tuple[_Found, RetainedPlan]] = []
+        self.ready_bytes = 0
+        #: Numbers of the publications that were sent.
+        self.sent: set[int] = set()
+        self.copies = 0
+        self.is_parsed = True
+        #: Another one for the same subscriptions came later, and brings what this one has not.
+        self.is_replaced = False
 
     @property
     def identity(self) -> Identity:
@@ -76,6 +108,11 @@ class _Update:
     @property
     def numbers(self) -> tuple[int, ...]:
         return tuple(subscription.number for subscription in self.done.to_update)
+
+    @property
+    def is_due(self) -> bool:
+        """Whether what is ready is to be put."""
+        return self.has_ended or len(self.ready) >= _COPIES_IN_A_UNIT or self.ready_bytes >= _BYTES_IN_A_UNIT
 
     def pack(self) -> bytes:
         done, message = self.done, self.message
@@ -108,30 +145,43 @@ class Updates:
         self._distributor = distributor
         self._responder = responder
         self._call_soon = call_soon
-        #: Those that wait, by identity and in the order of arrival; one for the same subscriptions waits once.
-        self._line: dict[Identity, dict[tuple[int, ...], _Update]] = {}
-        #: Identities in line of which none is carried out.
-        self._next: deque[Identity] = deque()
         self._in_turn: deque[_Update] = deque()
+        #: Large ones that wait, by identity and the numbers of their subscriptions, in the order of arrival.
+        self._line: dict[Identity, dict[tuple[int, ...], _Update]] = {}
+        #: Identities in line of which no large one is in turn, and those of which one is.
+        self._next: deque[Identity] = deque()
+        self._busy: set[Identity] = set()
+        #: Small ones, by the numbers of their subscriptions.
+        self._small: dict[tuple[int, ...], _Update] = {}
         #: All that are not answered yet, by the number of a subscription, and the MsgIds of their commands.
         self._of_number: dict[int, list[_Update]] = {}
         self._unanswered: set[bytes] = set()
-        self._is_due = False
+        self._is_called = False
 
     def begin(self, unit: UnitOfWork, done: Done, message: Message | None, received: CommandHeader | None) -> None:
         """Sends what is retained to the subscriptions that a command names, and answers it where there is one."""
         update = _Update(done, message, received, self._retained.kept)
-        update.steps = self._steps(update)
-        is_last = self._send_piece(unit, update)
-        while not is_last and self._call_soon is None:
-            is_last = self._send_piece(unit, update)
-        if is_last:
-            self._answer(unit, update)
+        if self._call_soon is None:
+            update.steps = self._steps(update)
+            self._carry_out(unit, update)
             return
-        update.steps = None
+        looked_at = list(islice(self._steps(update), _STEPS_IN_A_TURN + 1))
+        found = sorted((step for step in looked_at if step is not None), key=_age)
+        is_small = len(looked_at) <= _STEPS_IN_A_TURN and len(found) <= _MOST_COPIES_OF_A_SMALL_ONE
+        if is_small:
+            update.steps = iter(found)
+            if len(found) <= _READY_IN_A_TURN:
+                self._carry_out(unit, update)
+                return
         update.key = self._engine.number().to_bytes(8, "big")
         unit.set_state(StateSpace.BROKER_UPDATE, update.key, update.pack())
-        self._stand_in_line(unit, update)
+        self._remember(update)
+        self._replace(unit, self._small.pop(update.numbers, None))
+        if is_small:
+            self._small[update.numbers] = update
+            self._in_turn.append(update)
+        else:
+            self._stand_in_line(unit, update)
         self._want_turn()
 
     def load(self) -> None:
@@ -141,13 +191,12 @@ class Updates:
         for key, packed in self._engine.states(StateSpace.BROKER_UPDATE):
             update = _unpack(packed, by_number, IDENTIFIER_TAG + self._engine.incarnation)
             update.key = key
-            if update.done.to_update:
-                self._stand_in_line(unit, update)
+            if self._call_soon is None or not update.done.to_update:
+                update.steps = self._steps(update)
+                self._carry_out(unit, update)
             else:
-                self._answer(unit, update)
-        if self._call_soon is None:
-            while self._line or self._in_turn:
-                self._carry_on(unit)
+                self._remember(update)
+                self._stand_in_line(unit, update)
         self._engine.submit(unit)
         self._want_turn()
 
@@ -157,64 +206,95 @@ class Updates:
 
     # -- inside: turns -------------------------------------------------------------------------------------------------
 
+    def _carry_out(self, unit: UnitOfWork, update: _Update) -> None:
+        """All of a command at once."""
+        while not update.has_ended:
+            self._make_ready(update)
+            self._put(unit, update)
+        self._answer(unit, update)
+
     def _stand_in_line(self, unit: UnitOfWork, update: _Update) -> None:
-        """At the end of the line, in the place of an earlier one for the same: what it brings serves both."""
+        """At the end of the line, in the place of an earlier one for the same subscriptions."""
         identity = update.identity
-        waiting = self._line.get(identity)
-        if waiting is None:
-            waiting = self._line[identity] = {}
-            if all(each.identity != identity for each in self._in_turn):
+        if identity not in self._line:
+            self._line[identity] = {}
+            if identity not in self._busy:
                 self._next.append(identity)
-        earlier = waiting.pop(update.numbers, None)
+        waiting = self._line[identity]
+        self._replace(unit, waiting.pop(update.numbers, None))
+        waiting[update.numbers] = update
+
+    def _replace(self, unit: UnitOfWork, earlier: _Update | None) -> None:
+        """One that came later for the same subscriptions brings all that an earlier one has not: that is answered."""
         if earlier is not None:
+            earlier.is_replaced = True
             self._forget(earlier)
             self._answer(unit, earlier)
-        waiting[update.numbers] = update
+
+    def _want_turn(self) -> None:
+        if self._call_soon is not None and (self._line or self._in_turn) and not self._is_called:
+            self._is_called = True
+            self._call_soon(self._turn)
+
+    def _turn(self) -> None:
+        """A little for the command whose turn it is; after a unit of work the next turn waits for its commit."""
+        self._is_called = False
+        update = self._next_in_turn() if self._engine.failed is None else None
+        if update is None:
+            return
+        if not update.is_due:
+            self._make_ready(update)
+            self._in_turn.append(update)
+            self._want_turn()
+            return
+        unit = self._engine.begin()
+        self._put(unit, update)
+        if update.has_ended:
+            self._end(unit, update)
+        else:
+            self._in_turn.append(update)
+        self._is_called = True
+        self._engine.submit(unit, lambda _unit: self._committed())
+
+    def _committed(self) -> None:
+        self._is_called = False
+        self._want_turn()
+
+    def _next_in_turn(self) -> _Update | None:
+        while self._next and len(self._busy) < _LARGE_ONES_IN_TURN:
+            self._in_turn.append(self._first_of(self._next.popleft()))
+        while self._in_turn:
+            update = self._in_turn.popleft()
+            if not update.is_replaced:
+                return update
+        return None
+
+    def _first_of(self, identity: Identity) -> _Update:
+        """The first large one of an identity comes out of the line."""
+        waiting = self._line[identity]
+        update = waiting.pop(next(iter(waiting)))
+        if not waiting:
+            del self._line[identity]
+        self._busy.add(identity)
+        update.steps = self._steps(update)
+        return update
+
+    def _end(self, unit: UnitOfWork, update: _Update) -> None:
+        if self._small.get(update.numbers) is update:
+            del self._small[update.numbers]
+        else:
+            self._busy.discard(update.identity)
+            if update.identity in self._line:
+                self._next.append(update.identity)
+        self._forget(update)
+        self._answer(unit, update)
+
+    def _remember(self, update: _Update) -> None:
         for number in update.numbers:
             self._of_number.setdefault(number, []).append(update)
         if update.message is not None:
             self._unanswered.add(update.message.msg_id)
         self._distributor.before = self._hurry
-
-    def _want_turn(self) -> None:
-        if self._call_soon is not None and (self._line or self._in_turn) and not self._is_due:
-            self._is_due = True
-            self._call_soon(self._turn)
-
-    def _turn(self) -> None:
-        """A piece in a unit of work of its own; the next one after its commit."""
-        self._is_due = False
-        if self._engine.failed is not None or not (self._line or self._in_turn):
-            return
-        unit = self._engine.begin()
-        self._carry_on(unit)
-        self._is_due = True
-        self._engine.submit(unit, lambda _unit: self._committed())
-
-    def _committed(self) -> None:
-        self._is_due = False
-        self._want_turn()
-
-    def _carry_on(self, unit: UnitOfWork) -> None:
-        """The next piece of the command whose turn it is."""
-        while self._next and len(self._in_turn) < _COMMANDS_AT_ONCE:
-            self._in_turn.append(self._first_of(self._next.popleft()))
-        update = self._in_turn.popleft()
-        if not self._send_piece(unit, update):
-            self._in_turn.append(update)
-            return
-        if update.identity in self._line:
-            self._next.append(update.identity)
-        self._forget(update)
-        self._answer(unit, update)
-
-    def _first_of(self, identity: Identity) -> _Update:
-        waiting = self._line[identity]
-        update = waiting.pop(next(iter(waiting)))
-        if not waiting:
-            del self._line[identity]
-        update.steps = self._steps(update)
-        return update
 
     def _forget(self, update: _Update) -> None:
         for number in update.numbers:
@@ -228,46 +308,53 @@ class Updates:
 
     # -- inside: copies ------------------------------------------------------------------------------------------------
 
-    def _steps(self, update: _Update) -> Iterator[_Step]:
+    def _steps(self, update: _Update) -> Iterator[_Found | None]:
         for subscription in update.done.to_update:
             interest = subscription.interest
-            found = self._retained.steps(subscription.space, interest.point, interest.pattern, subscription.scheme)
-            for step in found:
+            steps = self._retained.steps(subscription.space, interest.point, interest.pattern, subscription.scheme)
+            for step in steps:
                 is_found = step is not None and not self._spaces.spans_streams(interest.pattern, step[0])
-                yield (subscription, step[1]) if step is not None and is_found else None
+                yield _Found(subscription, *step) if step is not None and is_found else None
 
-    def _send_piece(self, unit: UnitOfWork, update: _Update) -> bool:
-        """Sends the next publications, the oldest of them first; whether nothing is left after them."""
-        found: list[tuple[Subscription, Message]] = []
-        found_bytes = 0
-        assert update.steps is not None
-        is_last = True
-        for place, step in enumerate(update.steps, 1):
-            if step is not None and self._is_due_to(update, step[1]):
-                found.append((step[0], self._taken(update, step[1])))
-                found_bytes += len(found[-1][1].body)
-            if place >= _STEPS_AT_ONCE or len(found) >= _COPIES_AT_ONCE or found_bytes >= _BYTES_AT_ONCE:
-                is_last = False
-                break
-        for subscription, message in sorted(found, key=lambda each: each[1].sequence):
-            current = self._registry.space(subscription.space).find(subscription.identity, subscription.interest)
-            if current is not None and current.number == subscription.number:
-                self._send(unit, update, current, message)
-        return is_last
+    def _make_ready(self, update: _Update) -> None:
+        """The next publications, as many as a turn may take."""
+        made = 0
+        for place, found in enumerate(update.steps, 1):
+            if found is not None and self._is_due_to(update, found):
+                message = self._retained.publication(found.kept).message
+                update.ready.append((found, self._distributor.plan_retained(message, found.subscription)))
+                update.ready_bytes += len(message.body)
+                made += 1
+            if place >= _STEPS_IN_A_TURN or made >= _READY_IN_A_TURN or update.ready_bytes >= _BYTES_IN_A_UNIT:
+                return
+        update.has_ended = True
 
-    def _is_due_to(self, update: _Update, kept: Retained) -> bool:
+    def _put(self, unit: UnitOfWork, update: _Update) -> None:
+        """Puts what is ready and still retained, the oldest first, on the queue of who is still subscribed."""
+        ready, update.ready, update.ready_bytes = update.ready, [], 0
+        for found, planned in sorted(ready, key=lambda each: _age(each[0])):
+            if self._is_due_to(update, found):
+                self._send(unit, update, found, planned)
+
+    def _is_due_to(self, update: _Update, found: _Found) -> bool:
+        """Whether it is still retained, was there when the command came, and has not been sent for it."""
+        subscription, topic, kept = found
         is_new = kept.order > update.bound or kept.sequence in update.sent
-        return not is_new and not kept.has_expired(self._engine.now_us())
+        if is_new or kept.has_expired(self._engine.now_us()):
+            return False
+        return self._retained.get(subscription.space, subscription.interest.point, topic) is kept
 
-    def _taken(self, update: _Update, kept: Retained) -> Message:
-        """A publication that is sent for this command now, and not again."""
-        update.sent.add(kept.sequence)
-        return self._retained.publication(kept).message
-
-    def _send(self, unit: UnitOfWork, update: _Update, subscription: Subscription, message: Message) -> None:
-        copies, is_parsed = self._distributor.send_retained(unit, (message,), subscription)
-        update.copies += copies
-        update.is_parsed = update.is_parsed and is_parsed
+    def _send(self, unit: UnitOfWork, update: _Update, found: _Found, planned: RetainedPlan | None = None) -> None:
+        """Sends a publication to a subscription as it is now, if it is still there."""
+        meant = found.subscription
+        current = self._registry.space(meant.space).find(meant.identity, meant.interest)
+        if current is None or current.number != meant.number:
+            return
+        if planned is None or current is not meant:
+            planned = self._distributor.plan_retained(self._retained.publication(found.kept).message, current)
+        update.sent.add(found.kept.sequence)
+        update.copies += self._distributor.send_retained(unit, planned, current)
+        update.is_parsed = update.is_parsed and planned.is_parsed
 
     def _hurry(self, unit: UnitOfWork, plan: Plan) -> None:
         """In front of a publication: what is retained on its topics, for subscriptions that have not got it yet."""
@@ -275,8 +362,8 @@ class Updates:
             for update in self._of_number.get(subscription.number, ()):
                 for topic in plan.routing_topics:
                     kept = self._retained.get(subscription.space, subscription.interest.point, topic)
-                    if kept is not None and self._is_due_to(update, kept):
-                        self._send(unit, update, subscription, self._taken(update, kept))
+                    if kept is not None and self._is_due_to(update, found := _Found(subscription, topic, kept)):
+                        self._send(unit, update, found)
 
     # -- inside: answers -----------------------------------------------------------------------------------------------
 
@@ -321,6 +408,10 @@ def _unpack(packed: bytes, by_number: dict[int, Subscription], identifier_prefix
     received = read_received(message)
     assert isinstance(received, CommandHeader)  # it was read when it came
     return _Update(done, message, received, 0)
+
+
+def _age(found: _Found) -> int:
+    return found.kept.sequence
 
 
 def _pairs(rows: Iterable[Iterable[str]]) -> tuple[tuple[str, str], ...]:

@@ -161,9 +161,12 @@ class World:
         retained: RetainedStore = ()
         closed: ClosedTopics = ()
         subscriptions_to: SubscriptionsTo | None = None
+        is_at_work: Callable[[bytes], bool] = self._is_nothing_at_work
         if has_broker:
-            broker = Broker(self.engine, listener=BrokerNotes(lambda: self.now_us, exchange_of))
+            notes = BrokerNotes(lambda: self.now_us, exchange_of)
+            broker = Broker(self.engine, listener=notes, call_soon=self._calls.append)
             broker.attach()
+            is_at_work = broker.is_unanswered
             retained = BrokerRetained(broker, DEFAULT_STREAM, dialect)
             closed = BrokerClosedTopics(broker, DEFAULT_STREAM, dialect)
             subscriptions_to = broker.audience(DEFAULT_STREAM, dialect).of
@@ -188,10 +191,18 @@ class World:
             retained=retained,
             closed=closed,
             subscriptions_to=subscriptions_to,
+            is_at_work=is_at_work,
             call_soon=self._calls.append,
         )
         self.bridge.load()
         self.run()
+
+    def turn(self) -> None:
+        """One turn of the event loop."""
+        for _ in range(len(self._calls)):
+            self._calls.popleft()()
+        while self._held and not self.commits_are_held:
+            self.commit()
 
     def run(self) -> None:
         """Turns of the event loop until nothing is left to do but held commits."""
@@ -264,6 +275,10 @@ class World:
 
     def _offload(self, call: Callable[[], None], done: Callable[[BaseException | None], None]) -> None:
         self._held.append((call, done))
+
+    @staticmethod
+    def _is_nothing_at_work(_msg_id: bytes) -> bool:
+        return False
 
     def _seal(self, _batch: int, notes: list[Note]) -> bytes:
         self.notes += notes

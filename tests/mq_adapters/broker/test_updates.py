@@ -1,6 +1,6 @@
 """What is retained, sent a little in each turn of the event loop: what comes, in which order, and after a crash.
 
-A piece has at most 16 copies. The loop is a list of calls, and each commit is done at once.
+A unit of work has at most 15 copies. The loop is a list of calls, and each commit is done at once.
 """
 
 import random
@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from mq_adapters.broker.broker import Broker
-from mq_adapters.embedded.engine import Engine
+from mq_adapters.embedded.engine import DEFAULT_STREAM, Engine
 from mq_adapters.embedded.unit_of_work import StateSpace
+from mq_adapters.message import Message, MessageDescriptor
 
-PIECE = 16
+UNIT = 15
 
 
 class OnALoop:
@@ -43,6 +44,15 @@ class OnALoop:
     def retain(self, topic: str, body: bytes = b"old", **fields: object) -> None:
         header = f"<psc><Command>Publish</Command><PubOpt>RetainPub</PubOpt><Topic>{topic}</Topic></psc>"
         self.publish(header, body, **fields)
+
+    def retain_all(self, topics: list[str], body: bytes = b"old") -> None:
+        """In one commit."""
+        unit = self.engine.begin()
+        for topic in topics:
+            header = f"<psc><Command>Publish</Command><PubOpt>RetainPub</PubOpt><Topic>{topic}</Topic></psc>"
+            message = Message(MessageDescriptor(format=b"MQHRF2  ", persistence=1), self.mqrfh2(header, body=body))
+            self.engine.put(unit, self.engine.queue(DEFAULT_STREAM), message)
+        self.engine.submit(unit)
 
     def live(self, topic: str, body: bytes = b"new") -> None:
         self.publish(f"<psc><Command>Publish</Command><Topic>{topic}</Topic></psc>", body)
@@ -81,14 +91,13 @@ def loop_station(station_class, data_folder: Path):
 
 def test_each_turn_sends_a_few_copies_and_the_last_one_answers(loop_station):
     station = loop_station
-    for number in range(50):
-        station.retain(f"a/{number}")
+    station.retain_all([f"a/{number}" for number in range(50)])
     station.register("a/#")
     turns = [len(station.listener.copies)]
     while station.calls:
         assert station.answers() == []
         turns.append(station.turn())
-    assert max(turns) <= PIECE
+    assert max(turns) <= UNIT
     assert sorted(station.received()) == sorted((f"a/{number}", b"old") for number in range(50))
     assert station.answers() == [b"ok"]
     assert station.engine.states(StateSpace.BROKER_UPDATE) == []
@@ -104,8 +113,7 @@ def test_a_few_copies_are_sent_at_once_and_the_oldest_first(loop_station):
 
 def test_a_turn_that_looks_at_many_topics_and_finds_none_ends_too(loop_station):
     station = loop_station
-    for number in range(250):
-        station.retain(f"a/{number}/x")
+    station.retain_all([f"a/{number}/x" for number in range(250)])
     station.register("a/+/y")
     assert station.answers() == []
     turns = 0
@@ -118,18 +126,18 @@ def test_a_turn_that_looks_at_many_topics_and_finds_none_ends_too(loop_station):
 
 def test_large_publications_fill_a_turn_sooner(loop_station):
     station = loop_station
-    for number in range(4):
-        station.retain(f"a/{number}", b"x" * 50_000)
+    station.retain_all([f"a/{number}" for number in range(4)], b"x" * 50_000)
     station.register("a/#")
-    assert len(station.listener.copies) == 2
-    station.run()
+    turns = []
+    while station.calls:
+        turns.append(station.turn())
+    assert max(turns) == 2
     assert len(station.received()) == 4
 
 
 def test_who_asks_for_little_does_not_wait_for_who_asks_for_much(loop_station):
     station = loop_station
-    for number in range(250):
-        station.retain(f"a/{number}")
+    station.retain_all([f"a/{number}" for number in range(250)])
     station.register("a/#", 1)
     station.turn()
     station.register("a/7", 2)
@@ -138,21 +146,36 @@ def test_who_asks_for_little_does_not_wait_for_who_asks_for_much(loop_station):
 
 def test_commands_are_carried_out_in_turn(loop_station):
     station = loop_station
-    for number in range(3 * PIECE):
-        station.retain(f"a/{number}")
+    station.retain_all([f"a/{number}" for number in range(3 * UNIT)])
     for subscriber in range(1, 11):
         station.register("a/#", subscriber)
+    while not station.listener.copies:
+        station.turn()
+    for _ in range(30):
+        station.turn()
+    assert [len(station.received(subscriber)) > 0 for subscriber in range(1, 11)] == [True] * 10
+    station.run()
+    assert [len(station.received(subscriber)) for subscriber in range(1, 11)] == [2 * UNIT] * 10
+    assert station.answers() == [b"ok"] * 10
+
+
+def test_of_the_large_commands_a_few_take_turns_and_all_are_answered(loop_station):
+    station = loop_station
+    station.retain_all([f"a/{number}" for number in range(80)])
+    for subscriber in range(1, 11):
+        station.register("a/#", subscriber)
+        station.register("#", subscriber)
     for _ in range(40):
         station.turn()
-    assert station.calls == deque()
-    assert [len(station.received(subscriber)) for subscriber in range(1, 11)] == [3 * PIECE] * 10
-    assert station.answers() == [b"ok"] * 10
+    assert sum(len(station.received(subscriber)) > 0 for subscriber in range(1, 11)) == 4
+    station.run()
+    assert station.answers() == [b"ok"] * 20
+    assert station.engine.states(StateSpace.BROKER_UPDATE) == []
 
 
 def test_a_publication_on_a_topic_comes_behind_what_was_retained_there(loop_station):
     station = loop_station
-    for number in range(100):
-        station.retain(f"a/{number}")
+    station.retain_all([f"a/{number}" for number in range(100)])
     station.register("a/#")
     for number in range(100):
         station.live(f"a/{number}")
@@ -166,8 +189,7 @@ def test_a_publication_on_a_topic_comes_behind_what_was_retained_there(loop_stat
 
 def test_what_takes_the_place_of_a_retained_one_is_not_sent_twice(loop_station):
     station = loop_station
-    for number in range(100):
-        station.retain(f"a/{number}")
+    station.retain_all([f"a/{number}" for number in range(100)])
     station.register("a/#")
     station.retain("a/99", b"newer")
     station.run()
@@ -176,8 +198,7 @@ def test_what_takes_the_place_of_a_retained_one_is_not_sent_twice(loop_station):
 
 def test_what_is_deleted_or_expires_before_its_turn_is_not_sent(loop_station):
     station = loop_station
-    for number in range(98):
-        station.retain(f"a/{number}")
+    station.retain_all([f"a/{number}" for number in range(98)])
     station.retain("b/1")
     station.retain("b/2", expiry=10)
     station.register("#")
@@ -192,20 +213,21 @@ def test_what_is_deleted_or_expires_before_its_turn_is_not_sent(loop_station):
 
 def test_a_subscription_that_ends_is_sent_no_more_and_its_command_is_answered(loop_station):
     station = loop_station
-    for number in range(100):
-        station.retain(f"a/{number}")
+    station.retain_all([f"a/{number}" for number in range(100)])
     station.register("a/#")
+    while not station.listener.copies:
+        station.turn()
     station.register("a/#", command="DeregSub")
     assert station.answers() == [b"ok"]
+    sent = station.received()
+    assert 0 < len(sent) < 100
     station.run()
-    assert len(station.received()) == PIECE
-    assert station.answers() == [b"ok"]
+    assert (station.received(), station.answers()) == ([], [b"ok"])
 
 
 def test_a_subscription_that_ends_and_is_made_again_gets_all_once(loop_station):
     station = loop_station
-    for number in range(100):
-        station.retain(f"a/{number}")
+    station.retain_all([f"a/{number}" for number in range(100)])
     station.register("a/#")
     station.register("a/#", command="DeregSub")
     station.received()
@@ -217,8 +239,7 @@ def test_a_subscription_that_ends_and_is_made_again_gets_all_once(loop_station):
 
 def test_each_command_for_the_same_subscription_is_answered(loop_station):
     station = loop_station
-    for number in range(100):
-        station.retain(f"a/{number}")
+    station.retain_all([f"a/{number}" for number in range(100)])
     for _ in range(5):
         station.register("a/#")
     station.run()
@@ -230,8 +251,7 @@ def test_each_command_for_the_same_subscription_is_answered(loop_station):
 
 def test_several_topics_of_a_command_bring_each_publication_once(loop_station):
     station = loop_station
-    for number in range(40):
-        station.retain(f"a/{number}")
+    station.retain_all([f"a/{number}" for number in range(40)])
     station.control(
         "<psc><Command>RegSub</Command><QName>NEW</QName><Topic>a/#</Topic><Topic>a/+</Topic><Topic>+/3</Topic></psc>"
     )
@@ -241,8 +261,7 @@ def test_several_topics_of_a_command_bring_each_publication_once(loop_station):
 
 def test_request_update_is_answered_behind_its_publications(loop_station):
     station = loop_station
-    for number in range(40):
-        station.retain(f"a/{number}")
+    station.retain_all([f"a/{number}" for number in range(40)])
     station.register("a/#")
     station.run()
     station.received()
@@ -255,8 +274,7 @@ def test_request_update_is_answered_behind_its_publications(loop_station):
 
 def test_request_update_that_finds_nothing_after_a_long_look_is_answered_so(loop_station):
     station = loop_station
-    for number in range(250):
-        station.retain(f"a/{number}/x")
+    station.retain_all([f"a/{number}/x" for number in range(250)])
     station.register("a/+/y", command="RegSub")
     station.run()
     station.bodies("REPLY")
@@ -268,8 +286,7 @@ def test_request_update_that_finds_nothing_after_a_long_look_is_answered_so(loop
 
 def test_after_a_crash_all_is_sent_and_the_command_is_answered(loop_station):
     station = loop_station
-    for number in range(100):
-        station.retain(f"a/{number}")
+    station.retain_all([f"a/{number}" for number in range(100)])
     station.register("a/#")
     station.turn()
     station.restart()
@@ -283,8 +300,7 @@ def test_after_a_crash_all_is_sent_and_the_command_is_answered(loop_station):
 
 def test_after_a_crash_a_command_whose_subscription_has_ended_is_answered(loop_station):
     station = loop_station
-    for number in range(100):
-        station.retain(f"a/{number}")
+    station.retain_all([f"a/{number}" for number in range(100)])
     station.register("a/#")
     station.register("a/#", command="DeregSub")
     station.bodies("REPLY")
@@ -296,19 +312,19 @@ def test_after_a_crash_a_command_whose_subscription_has_ended_is_answered(loop_s
 
 def test_a_broker_without_a_loop_takes_up_what_one_with_a_loop_has_left(loop_station):
     station = loop_station
-    for number in range(100):
-        station.retain(f"a/{number}")
+    station.retain_all([f"a/{number}" for number in range(100)])
     station.register("a/#")
+    while not station.listener.copies:
+        station.turn()
     station.engine.close()
     super(OnALoop, station).open()
     assert station.answers() == [b"ok"]
-    assert len(station.received()) == PIECE + 100
+    assert len(station.received()) == UNIT + 100
 
 
 def test_an_answer_says_after_a_crash_what_it_would_have_said(loop_station):
     station = loop_station
-    for number in range(100):
-        station.retain(f"a/{number}")
+    station.retain_all([f"a/{number}" for number in range(100)])
     for _ in range(2):
         station.control(
             "<psc><Command>RegSub</Command><RegOpt>JoinShared</RegOpt><RegOpt>FullResp</RegOpt><QName>NEW</QName>"
