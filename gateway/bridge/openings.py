@@ -15,6 +15,7 @@ from gateway.bridge.quotas import Quotas
 from gateway.bridge.replies import Replies
 from gateway.bridge.sessions import ClientSession, Sessions
 from gateway.bridge.turn import MqttLink
+from gateway.limits.limit import LimitReached
 from gateway.mqtt.events import ConnectReceived, ConnectRefused, Event, Violated
 from gateway.mqtt.properties import ConnackProperties
 from gateway.mqtt.reason_codes import ReasonCode
@@ -68,7 +69,7 @@ class Openings:
         for event in events:
             if isinstance(event, ConnectReceived):
                 if (reached := self._quotas.admission.greet(link)) is not None:
-                    link.close("", reached.reason_code)  # told in the log by number
+                    self._refuse_for_limit(link, event.client_identifier, reached)
                     return
                 self._log_in(link, event)
             elif isinstance(event, ConnectRefused):
@@ -100,6 +101,10 @@ class Openings:
     def _refuse_connect(link: MqttLink, client: str, refused: Refused) -> None:
         link.close(f"client {client!r} may not connect: {refused.reason}", _REFUSAL_CODES[refused.refusal])
 
+    @staticmethod
+    def _refuse_for_limit(link: MqttLink, client: str, reached: LimitReached) -> None:
+        link.close(f"client {client!r} may not connect: {reached.text}", reached.reason_code)
+
     def _connect(self, link: MqttLink, event: ConnectReceived, user: str | None) -> None:
         now_us = self._engine.now_us()
         client = event.client_identifier or self._sessions.unused_client()
@@ -114,7 +119,7 @@ class Openings:
             return
         expiry_s = event.session_expiry_s
         if reached := self._quotas.of_connect(link, event, user, existing, expiry_s):
-            link.close(f"client {client!r} may not connect: {reached.text}", reached.reason_code)
+            self._refuse_for_limit(link, client, reached)
             return
         unit = self._engine.begin()
         if existing is not None:

@@ -205,7 +205,7 @@ class Admission:
         """Closes who waits longest; as there was no CONNECT there is nothing to answer."""
         self.refusals.add(Limit.WAITING_CONNECTIONS, ReasonCode.SERVER_BUSY)
         self.release(visitor)
-        visitor.close("")
+        visitor.close("of too many connections without a CONNECT it waited longest")
 
 
 def _count_down(counter: Counter[Key], key: Key) -> None:
