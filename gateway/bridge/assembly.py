@@ -8,6 +8,7 @@ from gateway.bridge.backlogs import Backlogs
 from gateway.bridge.bridge import Bridge
 from gateway.bridge.client_commands import ClientCommands
 from gateway.bridge.counts import Counts
+from gateway.bridge.flows import bytes_in_flight
 from gateway.bridge.intake import Intake
 from gateway.bridge.mq_refusals import ClosedTopics
 from gateway.bridge.own_commands import OwnCommands
@@ -70,11 +71,23 @@ def build_bridge(
         session = sessions.of_correl_id(correl_id)
         return session is None or session.link is not None  # what nobody waits for is discarded elsewhere
 
+    def in_flight_bytes(correl_id: bytes) -> int:
+        group, session = groups.of_correl_id(correl_id), sessions.of_correl_id(correl_id)
+        takers = [session] if session is not None else [] if group is None else list(group.members)
+        return sum(bytes_in_flight(taker, correl_id) for taker in takers)
+
     quotas = Quotas(
         limits,
         sessions,
         admission=admission,
-        backlogs=Backlogs(engine, subscriber_queue, limits, admission.refusals, is_connected=is_connected),
+        backlogs=Backlogs(
+            engine,
+            subscriber_queue,
+            limits,
+            admission.refusals,
+            is_connected=is_connected,
+            in_flight_bytes=in_flight_bytes,
+        ),
         retained=retained,
         is_for_target=lambda topic: routes.has_targets and routes.of(topic).target is not None,
     )

@@ -58,8 +58,13 @@ class Backlogs:
         refusals: Refusals,
         *,
         is_connected: Callable[[bytes], bool],
+        in_flight_bytes: Callable[[bytes], int],
     ) -> None:
-        """`is_connected`: whether somebody takes what waits under a CorrelId."""
+        """`is_connected`: whether somebody takes what waits under a CorrelId.
+
+        `in_flight_bytes`: of what came from its lane and is on its way to a client. It waits no more, and the lane's
+        bytes count it until it is acknowledged.
+        """
         queue.measure_lanes()
         self._engine = engine
         self._queue = queue
@@ -68,6 +73,7 @@ class Backlogs:
         self._maximum_age_us = limits.maximum_queued_age_s * _SECOND_US
         self._refusals = refusals
         self._is_connected = is_connected
+        self._in_flight_bytes = in_flight_bytes
         #: Lanes that are still to be looked at in this round.
         self._round: list[bytes] = []
         #: Lanes from which messages move just now.
@@ -99,23 +105,30 @@ class Backlogs:
 
     # -- inside --------------------------------------------------------------------------------------------------------
 
-    def _exceeded(self, correl_id: bytes, taken_bytes: int = 0) -> Limit | None:
-        """The limit that a lane is past; `taken_bytes` of what its bytes still count have been taken off it."""
+    def _exceeded(self, correl_id: bytes, taken_bytes: int | None = None) -> Limit | None:
+        """The limit that a lane is past.
+
+        `taken_bytes` of what its bytes still count have been taken off it; None: what is in flight, and nothing else.
+        """
         lane = self._queue.lanes.get(correl_id)
         if lane is None:
             return None
         if 0 < self._maximum_messages < len(lane):
             return Limit.QUEUED_MESSAGES
         measured = self._queue.lane_bytes or {}
-        if 0 < self._maximum_bytes < measured.get(correl_id, 0) - taken_bytes:
-            return Limit.QUEUED_BYTES
-        return None
+        lane_bytes = measured.get(correl_id, 0)
+        if not 0 < self._maximum_bytes < lane_bytes:
+            return None
+        if taken_bytes is None:
+            taken_bytes = self._in_flight_bytes(correl_id)
+        return Limit.QUEUED_BYTES if self._maximum_bytes < lane_bytes - taken_bytes else None
 
     def _shorten(self, correl_id: bytes, limit: Limit, now_us: int) -> None:
         """Takes the newest messages off a lane until it is within its limits, or enough for one unit of work."""
         taken: list[Message] = []
         size = 0
-        while len(taken) < _UNIT_MESSAGES and size < _UNIT_BYTES and self._exceeded(correl_id, size):
+        in_flight = self._in_flight_bytes(correl_id)
+        while len(taken) < _UNIT_MESSAGES and size < _UNIT_BYTES and self._exceeded(correl_id, in_flight + size):
             message = self._engine.take_number(self._queue, self._queue.newest(correl_id))
             if message is None:
                 break

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from gateway.bridge.endings import Endings
-from gateway.bridge.flows import flow_of
+from gateway.bridge.flows import bytes_in_flight
 from gateway.bridge.holding_back import HeldBack
 from gateway.bridge.presences import Presence, Presences
 from gateway.bridge.sessions import ClientSession, Link, Sessions
@@ -108,13 +108,8 @@ class ClientCommands:
 
     def _waiting_bytes(self, session: ClientSession) -> int:
         """Bytes of what waits in the session's lane; the queue counts what is on its way to the client too."""
-        flows = (flow_of(outgoing.token) for outgoing in session.mqtt.outgoing.values())
-        bodies = {
-            flow.in_flight: len(flow.in_flight.message.body)  # once, however many of its topics are under way
-            for flow in flows
-            if flow.in_flight is not None and flow.in_flight.message.descriptor.correl_id == session.correl_id
-        }
-        return max(0, (self._queue.lane_bytes or {}).get(session.correl_id, 0) - sum(bodies.values()))
+        measured = (self._queue.lane_bytes or {}).get(session.correl_id, 0)
+        return max(0, measured - bytes_in_flight(session, session.correl_id))
 
 
 def _link_of(session: ClientSession | None) -> Link | None:

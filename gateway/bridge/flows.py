@@ -90,6 +90,17 @@ def close_flow(unit: UnitOfWork, queue: Queue, flow: Flow) -> None:
             unit.remove(queue, in_flight.message)
 
 
+def bytes_in_flight(session: ClientSession, correl_id: bytes) -> int:
+    """Bytes of what is on its way to a client and came from the lane of that CorrelId, its own or a group's."""
+    flows = (flow_of(outgoing.token) for outgoing in session.mqtt.outgoing.values())
+    bodies = {
+        flow.in_flight: len(flow.in_flight.message.body)  # once, however many of its topics are under way
+        for flow in flows
+        if flow.in_flight is not None and flow.in_flight.message.descriptor.correl_id == correl_id
+    }
+    return sum(bodies.values())
+
+
 def flow_of(token: object) -> Flow:
     """The flow that `Session.outgoing` knows as a token."""
     assert isinstance(token, Flow)

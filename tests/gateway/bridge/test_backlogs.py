@@ -6,6 +6,7 @@ import pytest
 
 from gateway.audit_trail.notes import NoteKind
 from gateway.bridge.backlogs import Backlogs
+from gateway.bridge.flows import bytes_in_flight
 from gateway.config.limits import MqttLimits
 from gateway.limits.limit import Limit, Refusals
 from gateway.mqtt.reason_codes import ReasonCode
@@ -25,7 +26,12 @@ class Backlog:
         self.refusals = Refusals()
         queue = world.engine.queue(SUBSCRIBER_QUEUE)
         self.backlogs = Backlogs(
-            world.engine, queue, MqttLimits.model_validate(limits), self.refusals, is_connected=self._is_connected
+            world.engine,
+            queue,
+            MqttLimits.model_validate(limits),
+            self.refusals,
+            is_connected=self._is_connected,
+            in_flight_bytes=self._in_flight_bytes,
         )
         away = world.connect("away", flags="00")
         world.receive(away, "82 08 0001 0003 't/#' 01")
@@ -60,6 +66,10 @@ class Backlog:
     def _is_connected(self, correl_id: bytes) -> bool:
         session = self.world.sessions.of_correl_id(correl_id)
         return session is not None and session.link is not None
+
+    def _in_flight_bytes(self, correl_id: bytes) -> int:
+        session = self.world.sessions.of_correl_id(correl_id)
+        return 0 if session is None else bytes_in_flight(session, correl_id)
 
 
 Made = Callable[..., Backlog]
@@ -120,6 +130,21 @@ def test_bytes_are_bounded_with_the_headers_that_are_kept(backlog: Made) -> None
     assert made.dead_letters() == [b"4", b"5", b"6", b"7"]
     assert made.refusals.totals == {(Limit.QUEUED_BYTES, ReasonCode.QUOTA_EXCEEDED): 4}
     assert sum((made.world.engine.queue(SUBSCRIBER_QUEUE).lane_bytes or {}).values()) <= 10_000
+
+
+def test_what_is_on_its_way_to_a_client_waits_no_more(backlog: Made) -> None:
+    """Ten messages fill the client's window and have more bytes than may wait; what comes then waits as it may."""
+    made = backlog(maximum_queued_bytes=10_000)
+    link = made.come_back()
+    made.publish(*(b"x" * 3_000 + bytes((number,)) for number in b"ABCDEFGHIJ"))
+    assert link.sent.count(b"x" * 3_000) == 10
+    made.publish(*(b"x" * 3_000 + bytes((number,)) for number in b"123"))
+    made.tick()
+    assert made.dead_letters() == []
+    made.publish(*(b"x" * 3_000 + bytes((number,)) for number in b"45"))
+    made.tick()
+    assert made.dead_letters() == [b"4", b"5"]
+    assert made.waiting()[-3:] == [b"1", b"2", b"3"]
 
 
 def test_what_is_too_old_goes_first_while_nobody_takes_it(backlog: Made) -> None:
