@@ -142,7 +142,7 @@ class Quotas:
         others = len(self._sessions) - (existing is not None)
         if not expiry_s or is_kept_already or others < self._limits.maximum_sessions:
             return None
-        text = f"there are {self._limits.maximum_sessions} sessions"
+        text = f"there are {self._limits.maximum_sessions} sessions, as many as may be"
         return LimitReached(limit=Limit.SESSIONS, reason_code=ReasonCode.QUOTA_EXCEEDED, text=text)
 
     def _of_retained(self, event: PublishReceived | Will) -> LimitReached | None:
@@ -154,7 +154,7 @@ class Quotas:
             return None
         if self._retained_room.takes(event.topic):
             return None
-        text = f"there are {self._limits.maximum_retained_messages} retained messages"
+        text = f"there are {self._limits.maximum_retained_messages} retained messages, as many as may be"
         return LimitReached(limit=Limit.RETAINED_MESSAGES, reason_code=ReasonCode.QUOTA_EXCEEDED, text=text)
 
     def _counted(self, reached: LimitReached | None) -> LimitReached | None:
