@@ -82,6 +82,8 @@ class _File(Table):
 
 _KEYS: Final = ("rule", *(f"rule.{key}" for key in _RuleTable.model_fields))
 
+_SHARE: Final = "$share"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
@@ -97,6 +99,11 @@ class Rule:
     subscribe: tuple[RuleFilter, ...]
     deny_publish: tuple[RuleFilter, ...]
     deny_subscribe: tuple[RuleFilter, ...]
+
+    @property
+    def names_a_share(self) -> bool:
+        """Whether it speaks of `$share/...`: a client of MQTT 5 is asked for the filter behind the group's name."""
+        return any(each.levels[0].before == _SHARE for each in (*self.subscribe, *self.deny_subscribe))
 
     def concerns(self, user: str | None, client: str) -> bool:
         """Whether it is for this client."""

@@ -38,7 +38,7 @@ def named_files(settings: Settings) -> list[str]:
 def warnings_about_files(settings: Settings) -> list[str]:
     """What works as it is, and should be another way."""
     of_targets = [warning for target in settings.target for warning in _warnings_about(target)]
-    return [*of_targets, *_warnings_about_certificates(settings)]
+    return [*of_targets, *_warnings_about_certificates(settings), *_warnings_about_rules(settings.access)]
 
 
 def _readers(settings: Settings) -> Iterator[tuple[str, Callable[[], Iterable[str]]]]:
@@ -88,6 +88,17 @@ def _certificates(listener: ListenerSettings) -> Iterator[str]:
         hosts = ", ".join(pair.names)
         until = f"valid until {pair.expires:%Y-%m-%d}"
         yield f"listener {listener.name}: certificate {pair.certificate} for {hosts}, its key fits, {until}"
+
+
+def _warnings_about_rules(access: AccessSettings) -> Iterator[str]:
+    from gateway.access.access_list import AccessList
+
+    for number, rule in enumerate(AccessList.read(Path(access.access_file)).rules if access.access_file else (), 1):
+        if rule.names_a_share:
+            yield (
+                f"access list: rule#{number} names $share, which means nothing to MQTT 5: there the filter behind the"
+                " group's name is asked for"
+            )
 
 
 def _warnings_about_certificates(settings: Settings) -> Iterator[str]:

@@ -90,6 +90,17 @@ def test_files_that_the_configuration_names_are_checked(rfhbridge, tmp_path):
     assert ended.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize("key", ["subscribe", "deny_subscribe"])
+def test_a_rule_about_shared_subscriptions_is_a_warning(rfhbridge, tmp_path, key):
+    rules, config = tmp_path / "access.toml", tmp_path / "rfhbridge.toml"
+    config.write_text(f'[access]\naccess_file = "{rules}"\n')
+    rules.write_text(f'[[rule]]\npublish = "$share/a"\n[[rule]]\n{key} = "$share/night/#"\n')
+    ended = rfhbridge("check", "--config", config)
+    assert ended.exit_code == 0
+    (warning,) = (line for line in ended.text.splitlines() if line.startswith("warning: "))
+    assert warning.startswith("warning: access list: rule#2 names $share, which means nothing to MQTT 5")
+
+
 @pytest.fixture
 def audited(tmp_path):
     """A configuration whose trail is keyed and signed by a key in another place."""
