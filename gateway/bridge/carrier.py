@@ -6,6 +6,7 @@ header: in MQRFH2 as properties in folder `usr`, which queue managers keep, in M
     rfhbQos     i4       QoS of the PUBLISH, 0 to 2
     rfhbClient  string   MQTT client identifier; left out where a folder cannot hold it
     rfhbSeq     i8       the session's own number of the exchange, from 1
+    rfhbRetain  i4       1 where an empty PUBLISH had RETAIN: it deletes, so no RetainPub says it; else left out
     rfhbUser    string   MQTT user, where UserIdentifier does not say it; left out where a folder cannot hold it
 
 and the properties of MQTT 5.0 (carried_properties.py). The embedded broker keeps a publication's private origin, so
@@ -30,18 +31,19 @@ from mappings.name_value import NameValues
 QOS: Final = "rfhbQos"
 CLIENT: Final = "rfhbClient"
 SEQUENCE: Final = "rfhbSeq"
+DELETES: Final = "rfhbRetain"
 USER: Final = "rfhbUser"
 #: The folder that it travels in.
 FOLDER: Final = "usr"
 #: Types of properties that are no strings (IBM MQ, "MQRFH2 folders", attribute dt).
-_TYPES: Final = {QOS: "i4", SEQUENCE: "i8", **TYPES}
+_TYPES: Final = {QOS: "i4", SEQUENCE: "i8", DELETES: "i4", **TYPES}
 #: What a folder of an MQRFH2 cannot hold (XML 1.0, production Char).
 _NOT_XML: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 _QOS: Final = re.compile(r"[0-2]")
 _SEQUENCE: Final = re.compile(r"[1-9][0-9]{0,18}")
 _MAXIMUM_SEQUENCE: Final = 2**63 - 1
 #: Folders that are longer (bytes), or that have more tags, are not read for their carrier: properties of 262,144 bytes
-#: may become five times as long, and ours have nine elements.
+#: may become five times as long, and ours have ten elements.
 _LONGEST_READ_FOLDER: Final = 2 * 1024 * 1024
 _MOST_READ_TAGS: Final = 2_000
 
@@ -51,12 +53,14 @@ class Carried:
     """What a publication says of the PUBLISH that it was; `qos` is None where it says nothing.
 
     `client` and `sequence` are "" and 0 where they are missing or no such thing. From outside: for information only.
+    `deletes`: it had RETAIN and no payload.
     `has_left_out`: among its properties are some that are no such thing.
     """
 
     qos: int | None = None
     client: str = ""
     sequence: int = 0
+    deletes: bool = False
     properties: PublishProperties | None = None
     has_left_out: bool = False
 
@@ -69,12 +73,14 @@ class Carried:
         return properties.correlation_data is not None or bool(properties.user_properties)
 
 
-def carried_pairs(*, qos: int, client: str, sequence: int, user: str | None) -> NameValues:
+def carried_pairs(*, qos: int, client: str, sequence: int, deletes: bool, user: str | None) -> NameValues:
     """Names and values of a carrier for a target, in their order; properties stand behind them."""
     texts = [(QOS, str(qos))]
     if not _NOT_XML.search(client):
         texts.append((CLIENT, client))
     texts.append((SEQUENCE, str(sequence)))
+    if deletes:
+        texts.append((DELETES, "1"))
     if user and not _NOT_XML.search(user):
         texts.append((USER, user))
     return tuple(texts)
@@ -98,6 +104,7 @@ def read_carried(chain: HeaderChain) -> Carried:
         qos=int(texts[QOS]) if _QOS.fullmatch(texts.get(QOS, "")) else None,
         client=texts.get(CLIENT, "").partition("\0")[0],
         sequence=sequence if sequence <= _MAXIMUM_SEQUENCE else 0,
+        deletes=texts.get(DELETES) == "1",
         properties=properties,
         has_left_out=has_left_out,
     )

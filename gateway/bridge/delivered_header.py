@@ -2,7 +2,8 @@
 
 It has the properties that the publication carries, the identifiers of the subscriptions that brought it, RETAIN as
 published where one of them asks for that, and what is left of the message's expiry. RETAIN of what a gateway published
-is known from the private origin; what comes from a target or an application says RetainPub in its header.
+is known from the private origin; what comes from a target or an application says RetainPub in its header, or carries
+that it deletes what is retained.
 Source: MQTT 5.0 sections 3.3.2.3 and 3.8.3.1.
 """
 
@@ -91,4 +92,7 @@ def _given(
 
 
 def _had_retain(message: Message, publication: Publication) -> bool:
-    return published_retain(message) if len(message.origin) >= ORIGIN.size else publication.retains
+    if len(message.origin) >= ORIGIN.size:
+        return published_retain(message)
+    is_empty = len(message.body) == publication.body_offset
+    return publication.retains or (publication.carried.deletes and is_empty)

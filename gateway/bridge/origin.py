@@ -32,7 +32,12 @@ def published_qos(message: Message) -> int:
 
 def published_retain(message: Message) -> bool:
     """Whether the PUBLISH that a message was had RETAIN; False for a message without a private origin."""
-    return len(message.origin) >= ORIGIN.size and message.origin[ORIGIN.size - 1] & RETAIN != 0
+    return had_retain(message.origin)
+
+
+def had_retain(origin: bytes) -> bool:
+    """The same, of the private origin itself."""
+    return len(origin) >= ORIGIN.size and origin[ORIGIN.size - 1] & RETAIN != 0
 
 
 def own_origin(subscriber: Subscriber) -> bytes:

@@ -87,10 +87,11 @@ def publication(
     user: str | None,
     sequence: int,
     msg_id: bytes,
+    deletes: bool = False,
     properties: NameValues = (),
     expiry: int = MQEI_UNLIMITED,
 ) -> TargetMessage:
-    """The Publish for a PUBLISH; `retain` without a payload is no retained publication, see `deletion`.
+    """The Publish for a PUBLISH. RETAIN without a payload is not `retain` but `deletes`, see `deletion`.
 
     `sequence` is the session's own number of the exchange, `properties` what is carried of those of MQTT 5.0. Raises
     MappingError for a topic that MQ cannot carry, and UserNotExpressible.
@@ -98,7 +99,8 @@ def publication(
     target, destination = _target_of(route), route.destination
     identifier = user_identifier(target, user)
     carried_user = None if identifier else user
-    pairs = carried_pairs(qos=qos, client=client, sequence=sequence, user=carried_user) + properties
+    pairs = carried_pairs(qos=qos, client=client, sequence=sequence, deletes=deletes, user=carried_user)
+    pairs += properties
     options = PublicationOption.RETAIN_PUBLICATION if retain else NO_PUBLICATION_OPTIONS
     dialect = Dialect(target.header)
     topics = (destination.prefix + topic,)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from gateway.audit_trail.notes import Translation
+from gateway.bridge.origin import had_retain
 from gateway.bridge.routes import Destination, Registration, Route
 from gateway.bridge.sessions import ClientSession
 from gateway.bridge.subscriber import Subscriber
@@ -108,6 +109,7 @@ class ToTarget:
             user=session.user,
             sequence=exchange,
             msg_id=self._identifier(session, Publish.verb, exchange),
+            deletes=not payload and had_retain(origin),
             properties=properties,
             expiry=expiry,
         )

@@ -97,11 +97,12 @@ def _carrier(facts: Facts, actual: Meaning) -> Fields:
     """What the header must carry: to the embedded broker properties alone, and nothing in a DeletePub."""
     if facts.command != "Publish":
         return ()
-    _, _, qos, section = _publish_of(facts)
+    _, retain, qos, section = _publish_of(facts)
     properties = carried(read_properties(section)) if section else ()
     if not facts.destination:
         return properties
-    return expected_carrier(facts, qos, read_carrier(actual.folders, actual.unmapped)) + properties
+    written = read_carrier(actual.folders, actual.unmapped)
+    return expected_carrier(facts, qos, retain=retain, written=written) + properties
 
 
 def _rest_differences(facts: Facts, actual: Meaning, carrier: Fields) -> list[str]:

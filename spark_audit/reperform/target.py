@@ -4,8 +4,8 @@
     "message_broker"          prefix $SYS/STREAM/<stream>/ in front of each topic
     "queue_manager"           prefix <stream>/
 
-A Publish carries QoS, client and exchange of its packet, the user where the record has one, and then the properties of
-a packet of level 5, which are all that it carries to the embedded broker: in MQRFH2 as properties of folder usr, in
+A Publish carries QoS, client and exchange of its packet, RETAIN of an empty one, the user where the record has one, and
+then the properties of a packet of level 5, which are all that it carries to the embedded broker: in MQRFH2 as properties of folder usr, in
 MQRFH as pairs behind the command. What is carried back may have been written by anyone: what cannot be read carries
 nothing. Source: IBM MQ, "Streams and topics"; Message Broker, "Streams".
 """
@@ -23,7 +23,7 @@ USR: Final = "usr"
 STREAM_NAME: Final = "MQPSStreamName"
 _DEFAULT_STREAM: Final = "SYSTEM.BROKER.DEFAULT.STREAM"
 _PREFIXES: Final = {"message_broker": "$SYS/STREAM/{}/", "queue_manager": "{}/"}
-_QOS, _CLIENT, _SEQUENCE, _USER = "rfhbQos", "rfhbClient", "rfhbSeq", "rfhbUser"
+_QOS, _CLIENT, _SEQUENCE, _DELETES, _USER = "rfhbQos", "rfhbClient", "rfhbSeq", "rfhbRetain", "rfhbUser"
 #: Characters that XML 1.0 has not: a client identifier or user with one of them is not carried.
 _OUTSIDE_XML: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 #: A folder that is longer (bytes), or has more tags, is not read for what it carries.
@@ -50,14 +50,19 @@ def said_stream(facts: Facts, version: int) -> Pairs:
     return ((STREAM_NAME, facts.stream),) if is_said else ()
 
 
-def expected_carrier(facts: Facts, qos: int, written: Pairs) -> Pairs:
-    """What a Publish must carry. No record tells the exchange of a will: there any number will do."""
+def expected_carrier(facts: Facts, qos: int, *, retain: bool, written: Pairs) -> Pairs:
+    """What a Publish must carry; RETAIN of a packet without a payload too, for there no RetainPub says it.
+
+    No record tells the exchange of a will: there any number will do.
+    """
     sequence = str(facts.exchange) if facts.exchange >= 0 else dict(written).get(_SEQUENCE, "")
     if facts.exchange < 0 and not _NUMBER.fullmatch(sequence):
         sequence = "1"
     pairs = [(_QOS, str(qos))]
     pairs += _text(_CLIENT, facts.client)
     pairs.append((_SEQUENCE, sequence))
+    if retain and facts.payload_bytes == 0:
+        pairs.append((_DELETES, "1"))
     pairs += _text(_USER, facts.user)
     return tuple(pairs)
 
@@ -97,7 +102,7 @@ def carried_qos(pairs: Pairs) -> int | None:
 
 def typed(pairs: Pairs) -> Pairs:
     """The properties as start tags: numbers have a type (IBM MQ, attribute dt)."""
-    types = {_QOS: "i4", _SEQUENCE: "i8", **TYPES}
+    types = {_QOS: "i4", _SEQUENCE: "i8", _DELETES: "i4", **TYPES}
     return tuple((f"{name} dt='{types[name]}'" if name in types else name, value) for name, value in pairs)
 
 

@@ -20,6 +20,13 @@ def test_a_folder_usr_is_read_with_and_without_types() -> None:
     assert carried(mqrfh2(PSC, usr)) == Carried(qos=2, client="a&b", sequence=9)
 
 
+def test_what_deletes_is_read_from_folder_and_pairs() -> None:
+    usr = "<usr><rfhbQos>1</rfhbQos><rfhbSeq>9</rfhbSeq><rfhbRetain dt='i4'>1</rfhbRetain></usr>"
+    assert carried(mqrfh2(PSC, usr)) == Carried(qos=1, sequence=9, deletes=True)
+    assert carried(mqrfh("MQPSCommand Publish MQPSTopic a rfhbQos 1 rfhbRetain 1")) == Carried(qos=1, deletes=True)
+    assert not carried(mqrfh2(PSC, usr.replace(">1</rfhbRetain", ">yes</rfhbRetain"))).deletes
+
+
 def test_pairs_of_an_mqrfh_are_read() -> None:
     header = mqrfh('MQPSCommand Publish MQPSTopic a rfhbQos 0 rfhbClient "a b" rfhbSeq 12')
     assert carried(header) == Carried(qos=0, client="a b", sequence=12)

@@ -10,6 +10,7 @@ from gateway.config import RouteSettings, TargetSettings
 from mq_adapters.message import MQAT_BROKER, MQPER_NOT_PERSISTENT, MQPER_PERSISTENT, Message, MessageDescriptor
 from tests.gateway.bridge.conftest import SUBSCRIBER_QUEUE, FakeLink, NewWorld, World, mqrfh2, written
 from tests.gateway.bridge.remote import Remote
+from tests.gateway.bridge.test_level_5_sessions import connect
 from tests.gateway.bridge.test_target_messages import mqrfh
 from tests.gateway.bridge.test_target_messages import mqrfh2 as with_folders
 
@@ -201,6 +202,42 @@ def test_a_retained_copy_of_a_target_is_marked_and_comes_once(
     world.receive(link, "82 08 0001 0003 'a/#' 02")
     remote.carry(world)
     assert link.taken() == written("90 03 0001 02 33 08 0003 'a/b' 0001 'A'")
+
+
+@pytest.mark.parametrize("header", ["mqrfh", "mqrfh2"])
+@pytest.mark.parametrize(("options", "retain"), [("08", "31"), ("00", "30")])
+def test_an_empty_retained_publish_comes_back_as_published_where_that_is_asked_for(
+    new_world: NewWorld, remotes: Callable[..., Remote], header: str, options: str, retain: str
+) -> None:
+    """MQTT-3.3.1-13 and -12: it deletes what is retained, so no RetainPub says that it had RETAIN."""
+    world, remote = new_world(**configured(header=header)), remotes()
+    remote.connect(world)
+    link = connect(world, "self")
+    world.receive(link, f"82 09 0001 00 0003 'a/#' {options}")
+    remote.carry(world)
+    assert link.taken().endswith(written("90 04 0001 00 00"))
+    world.receive(world.connect("tell"), "31 05 0003 'a/b'", "30 05 0003 'a/b'")
+    remote.carry(world)
+    assert link.taken() == written(f"{retain} 06 0003 'a/b' 00 30 06 0003 'a/b' 00")
+
+
+def test_no_local_keeps_back_what_the_client_itself_published_at_a_target(
+    new_world: NewWorld, remotes: Callable[..., Remote]
+) -> None:
+    """MQTT-3.8.3-3. Whoever writes another's client identifier keeps its own message from that client, no other."""
+    world, remote = new_world(**configured()), remotes()
+    remote.connect(world)
+    link = connect(world, "self")
+    world.receive(link, "82 09 0001 00 0003 'a/#' 04")
+    remote.carry(world)
+    link.taken()
+    world.receive(link, "30 07 0003 'a/b' 00 'A'")
+    world.receive(world.connect("tell"), "30 06 0003 'a/b' 'B'")
+    remote.carry(world)
+    assert link.taken() == written("30 07 0003 'a/b' 00 'B'")
+    arrive(world, with_folders(PSC, "<usr><rfhbClient>self</rfhbClient><rfhbSeq>1</rfhbSeq></usr>") + b"C")
+    arrive(world, with_folders(PSC, "<usr><rfhbClient>tell</rfhbClient><rfhbSeq>1</rfhbSeq></usr>") + b"D")
+    assert link.taken() == written("30 07 0003 'a/b' 00 'D'")
 
 
 def test_publications_that_differ_only_in_what_they_carry_are_not_kept_in_memory(

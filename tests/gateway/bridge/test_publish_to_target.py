@@ -123,10 +123,19 @@ def test_a_retained_delete_is_a_pair_that_no_batch_may_split(new_world: NewWorld
     delete, publish = headers(world)
     assert delete.rstrip() == "<psc><Command>DeletePub</Command><Topic>a/b</Topic></psc>"
     assert publish.startswith("<psc><Command>Publish</Command><Topic>a/b</Topic></psc>")
+    assert "</rfhbSeq><rfhbRetain dt='i4'>1</rfhbRetain></usr>" in publish
     assert [is_kept_with_next(message) for message in world.messages(XMIT)] == [True, False]
     first, second = (each.message for each in transmissions(world))
     assert first.msg_id != second.msg_id
     assert (first.descriptor.persistence, first.descriptor.expiry, first.descriptor.report) == (1, -1, MQRO_NAN)
+
+
+@pytest.mark.parametrize("packet", ["32 07 0003 'a/b' 0001", "33 08 0003 'a/b' 0001 'A'"])
+def test_only_an_empty_publish_with_retain_carries_it(new_world: NewWorld, packet: str) -> None:
+    world = routed(new_world)
+    world.receive(world.connect("self"), packet)
+    (header,) = headers(world)
+    assert "rfhbRetain" not in header
 
 
 def test_a_will_goes_to_its_target(new_world: NewWorld) -> None:

@@ -34,6 +34,7 @@ QOS, CLIENT, SEQUENCE = (
     "<rfhbClient>boiler</rfhbClient>",
     "<rfhbSeq dt='i8'>7</rfhbSeq>",
 )
+DELETES = "<rfhbRetain dt='i4'>1</rfhbRetain></usr>"
 USR = f"<usr>{QOS}{CLIENT}{SEQUENCE}</usr>"
 PAIRS = "rfhbQos 1 rfhbClient boiler rfhbSeq 7"
 TO_TARGET = {
@@ -79,6 +80,8 @@ MATCHES: dict[str, dict[str, Any]] = {
         "command": "DeletePub",
         "output": mqrfh2("<psc><Command>DeletePub</Command><Topic>a/b</Topic></psc>"),
     },
+    "publish behind a delete, which carries RETAIN": TO_TARGET
+    | {"input": DELETE, "payload_bytes": 0, "output": mqrfh2(PSC, USR.replace("</usr>", DELETES))},
     "a client that XML cannot say": TO_TARGET
     | {"client": "boi\x01ler", "output": mqrfh2(PSC, f"<usr>{QOS}{SEQUENCE}</usr>")},
     "a will, whose exchange no record tells": TO_TARGET
@@ -128,6 +131,16 @@ PLANTED: dict[str, tuple[str, dict[str, Any], str]] = {
     "another exchange": ("publish", {"exchange": 8}, "rfhbSeq '8' is not carried"),
     "a user that the record does not tell": ("publish, with its user", {"user": ""}, "rfhbUser 'anna' is carried"),
     "the user of another": ("publish, with its user", {"user": "bert"}, "rfhbUser 'bert' is not carried"),
+    "RETAIN of a delete not carried": (
+        "publish behind a delete, which carries RETAIN",
+        {"output": mqrfh2(PSC, USR)},
+        "rfhbRetain '1' is not carried",
+    ),
+    "RETAIN carried with a payload": (
+        "publish",
+        {"output": mqrfh2(PSC, USR.replace("</usr>", DELETES))},
+        "rfhbRetain '1' is carried",
+    ),
     "carried in another order": (
         "publish",
         {"output": mqrfh2(PSC, f"<usr>{CLIENT}{QOS}{SEQUENCE}</usr>")},
