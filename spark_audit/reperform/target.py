@@ -5,9 +5,9 @@
     "queue_manager"           prefix <stream>/
 
 A Publish carries QoS, client and exchange of its packet, RETAIN of an empty one, the user where the record has one, and
-then the properties of a packet of level 5, which are all that it carries to the embedded broker: in MQRFH2 as properties of folder usr, in
-MQRFH as pairs behind the command. What is carried back may have been written by anyone: what cannot be read carries
-nothing. Source: IBM MQ, "Streams and topics"; Message Broker, "Streams".
+then the properties of a packet of level 5, which are all that it carries to the embedded broker: in MQRFH2 as
+properties of folder usr, in MQRFH as pairs behind the command. What is carried back may have been written by anyone:
+what cannot be read carries nothing. Source: IBM MQ, "Streams and topics"; Message Broker, "Streams".
 """
 
 import re
