@@ -7,6 +7,7 @@ for.
 
 import asyncio
 import math
+import ssl
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,6 +19,15 @@ from cryptography.x509.oid import NameOID
 
 from gateway.listener.certificate_files import today, validity_problem
 from gateway.mqtt.reason_codes import ReasonCode
+
+
+def certificate_of(transport: asyncio.BaseTransport) -> bytes | None:
+    """What the peer has shown in its TLS handshake, in DER; None where it has shown none, or has gone."""
+    tls: ssl.SSLSocket | None = transport.get_extra_info("ssl_object")
+    try:
+        return tls.getpeercert(True) if tls is not None else None
+    except OSError:
+        return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

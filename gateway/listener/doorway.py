@@ -175,10 +175,10 @@ class Doorway:
         tls = self._context().wrap_socket(connected, server_side=True, do_handshake_on_connect=False)
         try:
             await shake_hands(tls)
+            TlsTransport(tls, self._factory(proxied)).start()
         except BaseException:
             self._refuse(tls)  # the socket is its own now
             raise
-        TlsTransport(tls, self._factory(proxied)).start()
 
     @staticmethod
     def _refuse(connected: socket.socket) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from gateway.bridge.sessions import ClientSession
 from gateway.config.values import Address
-from gateway.listener.client_certificates import read_shown
+from gateway.listener.client_certificates import certificate_of, read_shown
 from gateway.mqtt.connection import Connection
 from gateway.mqtt.reason_codes import ReasonCode
 
@@ -136,8 +136,7 @@ class NetworkLink(ABC):
         client = self._proxied or (Address(host=found[0], port=found[1]) if found else None)
         if client is not None:
             self.peer, self.address = str(client), client.host
-        tls_object = transport.get_extra_info("ssl_object")
-        certificate = tls_object.getpeercert(True) if tls_object is not None else None
+        certificate = certificate_of(transport)
         if certificate is not None:
             shown = read_shown(certificate, self.rules.user_from_certificate)
             self.certificate_ends_s, self.certificate_user = shown.ends_s, shown.user

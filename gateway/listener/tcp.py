@@ -10,6 +10,7 @@ import time
 from typing import TYPE_CHECKING, Final, cast
 
 from gateway.config.values import Address
+from gateway.listener.client_certificates import certificate_of
 from gateway.listener.link import NetworkLink
 from gateway.mqtt.reason_codes import ReasonCode
 
@@ -119,9 +120,7 @@ class TcpLink(NetworkLink, asyncio.Protocol):
     @property
     def shown_certificate(self) -> bytes | None:
         """See CertifiedLink."""
-        tls_object = self._transport.get_extra_info("ssl_object") if self._transport is not None else None
-        certificate: bytes | None = tls_object.getpeercert(True) if tls_object is not None else None
-        return certificate
+        return certificate_of(self._transport) if self._transport is not None else None
 
     def abort(self) -> None:
         if self._transport is not None:

@@ -6,6 +6,7 @@ which keep the size of the handshake. Here OpenSSL reads from the socket and wri
 
 import asyncio
 import contextlib
+import errno
 import socket
 import ssl
 from collections.abc import Callable
@@ -30,8 +31,10 @@ async def shake_hands(connected: ssl.SSLSocket) -> None:
             await _until(connected, loop.add_reader, loop.remove_reader)
         except ssl.SSLWantWriteError:
             await _until(connected, loop.add_writer, loop.remove_writer)
-        except ssl.SSLEOFError:
-            raise ConnectionResetError("it was closed") from None
+        except OSError as error:
+            if isinstance(error, ssl.SSLEOFError) or error.errno == errno.ENOTCONN:
+                raise ConnectionResetError("it was closed") from None
+            raise
         else:
             return
 
@@ -95,13 +98,13 @@ class TlsTransport(asyncio.Transport):
     # -- whose it is ---------------------------------------------------------------------------------------------------
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
-        """peername, sockname, socket, ssl_object and sslcontext."""
+        """peername, sockname, socket, sslcontext, and ssl_object as long as our half is open."""
         with contextlib.suppress(OSError):  # where the connection has gone
             if name == "peername":
                 return self._tls.getpeername()
             if name == "sockname":
                 return self._tls.getsockname()
-        if name in ("ssl_object", "socket"):
+        if name == "socket" or (name == "ssl_object" and not (self.is_closing() or self._is_shut)):
             return self._tls
         return self._tls.context if name == "sslcontext" else default
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import uvloop
 
+from gateway.listener.client_certificates import certificate_of
 from gateway.listener.tls_transport import TlsTransport, shake_hands
 from tests.certificate_authority import Authority
 
@@ -361,5 +362,35 @@ def test_a_transport_says_who_is_there(house: House) -> None:
             assert transport.get_extra_info("other", "none") == "none"
             assert transport.is_reading()
             assert transport.can_write_eof()
+            transport.close()
+            assert transport.get_extra_info("ssl_object") is None
+
+    _play(scenario)
+
+
+def test_who_has_gone_has_no_address_and_no_certificate(house: House) -> None:
+    async def scenario() -> None:
+        async with house.connected() as (transport, _recorder, _reader, writer):
+            transport.pause_reading()
+            connected = writer.get_extra_info("socket")
+            connected.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # a reset
+            writer.transport.abort()
+            async with asyncio.timeout(PATIENCE_S):
+                while transport.get_extra_info("peername") is not None:
+                    await asyncio.sleep(0)
+            assert certificate_of(transport) is None
+
+    _play(scenario)
+
+
+def test_a_handshake_with_a_peer_that_has_reset_the_connection_is_a_lost_connection(house: House) -> None:
+    async def scenario() -> None:
+        near, far = _pair()
+        tls = house.server.wrap_socket(near, server_side=True, do_handshake_on_connect=False)
+        far.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # a reset
+        far.close()
+        with pytest.raises(ConnectionResetError):
+            await asyncio.wait_for(shake_hands(tls), PATIENCE_S)
+        tls.close()
 
     _play(scenario)
