@@ -192,6 +192,8 @@ class Daemon:
         )
         server = HttpServer(
             maximum_request_bytes=settings.maximum_request_bytes,
+            maximum_connections=settings.maximum_connections,
+            request_timeout_s=settings.request_timeout_s,
             is_ready=lambda: self._is_ready(engine),
             metrics=MetricsPage(collector).page,
         )

@@ -204,6 +204,10 @@ class HttpSettings(Table):
         le=104_857_600,
         description="bytes of the largest message that is taken; IBM MQ's own default is 4 MiB, its ceiling 100 MiB",
     )
+    maximum_connections: int = Field(
+        default=100, ge=1, description="connections at one time; a further one takes the place of who is silent longest"
+    )
+    request_timeout_s: Seconds = Field(default=10.0, description="seconds that a connection has for its request")
 
     @property
     def address(self) -> Address:

@@ -22,6 +22,7 @@ from aiohttp import web
 
 from gateway.message_conversion import ConvertedMessage, converted_message
 from gateway.operations.convert_request import BadRequest, wish_of_query
+from gateway.operations.visitors import Visitors
 from mappings.errors import MappingError
 from mappings.table import TABLE_VERSION
 
@@ -42,39 +43,66 @@ _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 class HttpServer:
     """The HTTP server of a gateway. `is_ready` says whether the gateway serves."""
 
-    def __init__(self, *, maximum_request_bytes: int, is_ready: Callable[[], bool], metrics: Metrics) -> None:
+    def __init__(
+        self,
+        *,
+        maximum_request_bytes: int,
+        maximum_connections: int,
+        request_timeout_s: float,
+        is_ready: Callable[[], bool],
+        metrics: Metrics,
+    ) -> None:
         self._maximum_request_bytes = maximum_request_bytes
+        self._maximum_connections = maximum_connections
+        self._request_timeout_s = request_timeout_s
         self._is_ready = is_ready
         self._metrics = metrics
         self._description = files("gateway.operations").joinpath("openapi.json").read_bytes()
         self._large = ThreadPoolExecutor(max_workers=1, thread_name_prefix="convert")
         self._runner: web.AppRunner | None = None
+        self._port: asyncio.Server | None = None
+        self._visitors: Visitors | None = None
+        self._watching: asyncio.Task[None] | None = None
 
     async def start(self, host: str, port: int) -> int:
         """Opens the port and returns it, which matters for port 0. Raises OSError."""
         application = web.Application(client_max_size=self._maximum_request_bytes, middlewares=[_errors_as_json])
+        application.on_response_prepare.append(self._answered)
         application.router.add_post("/convert", self._convert)
         application.router.add_get("/health", self._health)
         application.router.add_get("/metrics", self._show_metrics)
         application.router.add_get("/openapi.json", self._openapi)
         runner = web.AppRunner(application, access_log=None, shutdown_timeout=SHUTDOWN_S)
         await runner.setup()
+        assert runner.server is not None, "it is set up"
+        self._visitors = visitors = Visitors(
+            runner.server, maximum_connections=self._maximum_connections, request_timeout_s=self._request_timeout_s
+        )
         try:
-            await web.TCPSite(runner, host, port).start()
+            self._port = await asyncio.get_running_loop().create_server(visitors.protocol, host, port)
         except OSError:
             await runner.cleanup()
             raise
         self._runner = runner
-        bound: int = runner.addresses[0][1]
+        self._watching = asyncio.create_task(visitors.watch())
+        bound: int = self._port.sockets[0].getsockname()[1]
         _log.info("http started host=%s port=%s", host, bound)
         return bound
 
     async def stop(self) -> None:
         """Closes the port and the connections, and waits for a conversion that is under way."""
         runner, self._runner = self._runner, None
+        if self._watching is not None:
+            self._watching.cancel()
+        if self._port is not None:
+            self._port.close()
         if runner is not None:
             await runner.cleanup()
         self._large.shutdown(wait=False, cancel_futures=True)
+
+    async def _answered(self, request: web.Request, _response: web.StreamResponse) -> None:
+        if self._visitors is not None:
+            self._visitors.answered(request)
 
     # -- requests ------------------------------------------------------------------------------------------------------
 

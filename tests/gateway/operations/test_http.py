@@ -74,9 +74,19 @@ def ask() -> Request:
     return send
 
 
+def _server(maximum_request_bytes: int, *, is_ready: bool = True) -> HttpServer:
+    return HttpServer(
+        maximum_request_bytes=maximum_request_bytes,
+        maximum_connections=10,
+        request_timeout_s=60,
+        is_ready=lambda: is_ready,
+        metrics=no_metrics,
+    )
+
+
 def _with_server(use: Callable[[aiohttp.ClientSession, str], Awaitable[Answer]], *, is_ready: bool = True) -> Answer:
     async def run() -> Answer:
-        server = HttpServer(maximum_request_bytes=MAXIMUM_BYTES, is_ready=lambda: is_ready, metrics=no_metrics)
+        server = _server(MAXIMUM_BYTES, is_ready=is_ready)
         port = await server.start("127.0.0.1", 0)
         try:
             async with aiohttp.ClientSession() as session:
@@ -300,8 +310,7 @@ def test_health_says_whether_the_gateway_serves(ask: Request, is_ready: bool, st
 
 def test_port_that_is_taken_is_an_error_and_leaves_nothing_behind() -> None:
     async def run() -> None:
-        first = HttpServer(maximum_request_bytes=1, is_ready=lambda: True, metrics=no_metrics)
-        second = HttpServer(maximum_request_bytes=1, is_ready=lambda: True, metrics=no_metrics)
+        first, second = _server(1), _server(1)
         port = await first.start("127.0.0.1", 0)
         try:
             with pytest.raises(OSError, match="in use"):

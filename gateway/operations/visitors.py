@@ -1,0 +1,79 @@
+"""Connections to the HTTP port: how many there are, and how long each may be without an answer.
+
+Every one of them is a file of the process that serves the sensors, so none may stay for ever: who sends no complete
+request in time is closed, and where there are too many, who would be closed next.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Final
+
+from aiohttp import web
+from aiohttp.web_protocol import RequestHandler
+
+#: How long a connection may stay after an answer, seconds: Prometheus asks every 15 to 60 on the same one.
+IDLE_S: Final = 75.0
+_LOOK_EVERY_S: Final = 1.0
+
+
+class Visitors:
+    """Looks after the connections of one server. Made on the event loop."""
+
+    def __init__(
+        self,
+        server: Callable[[], RequestHandler],
+        *,
+        maximum_connections: int,
+        request_timeout_s: float,
+        now_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._server = server
+        self._maximum = maximum_connections
+        self._request_timeout_s = request_timeout_s
+        self._now_s = now_s
+        #: Until when each must have had an answer.
+        self._deadlines: dict[RequestHandler, float] = {}
+        #: Those whose connection is about to be made, which is in the turn after: they have no transport yet.
+        self._new: set[RequestHandler] = set()
+
+    def protocol(self) -> RequestHandler:
+        """What a new connection talks to."""
+        if len(self._deadlines) >= self._maximum:
+            self._forget_gone()
+        if len(self._deadlines) >= self._maximum:
+            made = (each for each in self._deadlines if each.transport is not None)
+            if (next_to_go := min(made, key=self._deadlines.__getitem__, default=None)) is not None:
+                self._drop(next_to_go)
+        handler = self._server()
+        self._deadlines[handler] = self._now_s() + self._request_timeout_s
+        self._new.add(handler)
+        return handler
+
+    def answered(self, request: web.Request) -> None:
+        """A request has been answered; another may follow."""
+        if request.protocol in self._deadlines:
+            self._deadlines[request.protocol] = self._now_s() + IDLE_S
+
+    def look(self) -> None:
+        """Closes those whose time is over."""
+        self._forget_gone()
+        self._new.clear()
+        now_s = self._now_s()
+        for handler in [each for each, deadline_s in self._deadlines.items() if deadline_s < now_s]:
+            self._drop(handler)
+
+    async def watch(self) -> None:
+        """Looks once a second, until it is cancelled."""
+        while True:
+            await asyncio.sleep(_LOOK_EVERY_S)
+            self.look()
+
+    def _forget_gone(self) -> None:
+        for handler in [each for each in self._deadlines if each.transport is None and each not in self._new]:
+            del self._deadlines[handler]
+
+    def _drop(self, handler: RequestHandler) -> None:
+        del self._deadlines[handler]
+        if handler.transport is not None:
+            handler.transport.abort()
