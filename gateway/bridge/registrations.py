@@ -106,19 +106,22 @@ class Registrations:
         wanted: tuple[Registration, ...],
         packet: PacketPart,
         now_us: int,
+        *,
+        new_only: bool = False,
     ) -> list[tuple[bytes, Destination]]:
         """RegSub at each destination; MsgId and destination of each. Counts as one subscription until `let_go`.
 
-        Raises MappingError for a filter that cannot be said, QueueManagerError where a queue here takes no command;
-        then nothing is registered.
+        `new_only`: nothing that is retained is asked for. Raises MappingError for a filter that cannot be said,
+        QueueManagerError where a queue here takes no command; then nothing is registered.
         """
         asked: list[tuple[bytes, Destination]] = []
         self._hold(subscriber, wanted)
         try:
             for each in wanted:
-                msg_id = self._requests.register(unit, subscriber, each, packet, now_us)
+                msg_id = self._requests.register(unit, subscriber, each, packet, now_us, new_only=new_only)
                 asked.append((msg_id, each.destination))
-                self._requests.request_updates(unit, subscriber, each, packet, now_us)
+                if not new_only:
+                    self._requests.request_updates(unit, subscriber, each, packet, now_us)
         except (MappingError, QueueManagerError):
             told = {destination for _, destination in asked}
             unneeded = self.let_go(subscriber, wanted)
@@ -302,7 +305,7 @@ class Registrations:
         wanted = subscriber.emitted.get(destination.key, {})
         for patterns in _portions([pattern for pattern in wanted if pattern not in known]):
             missing = Registration(destination=destination, topic_filters=(), patterns=patterns)
-            msg_id = self._requests.register(unit, subscriber, missing, _NO_SUBSCRIBE, now_us, anew=True)
+            msg_id = self._requests.register(unit, subscriber, missing, _NO_SUBSCRIBE, now_us, new_only=True)
             self._replies.expect(msg_id, self.late_refusal(subscriber, " ".join(patterns)))
         for patterns in _portions([pattern for pattern in known if pattern not in wanted]):
             surplus = Registration(destination=destination, topic_filters=(), patterns=patterns)

@@ -43,20 +43,20 @@ class Requests:
         packet: PacketPart,
         now_us: int,
         *,
-        anew: bool = False,
+        new_only: bool = False,
     ) -> bytes:
         """RegSub at one destination; returns the MsgId that the answer carries as CorrelId.
 
-        `anew`: the subscriber has it already, and no SUBSCRIBE asked; for a target.
+        `new_only`: nothing that is retained is due, because no SUBSCRIBE asked, or not for that.
         """
         if wanted.destination.target is not None:
             origin = own_origin(subscriber)
-            number, sheet, msg_id = self._to_target.register(unit, subscriber, wanted, origin=origin, anew=anew)
+            number, sheet, msg_id = self._to_target.register(unit, subscriber, wanted, origin=origin, anew=new_only)
             note_request(unit, subscriber, packet, _NO_PAYLOAD, number, sheet, now_us)
             return msg_id
         command = RegisterSubscriber(
             topics=wanted.patterns,
-            registration_options=_SUBSCRIBER if subscriber.takes_retained else _WITHOUT_RETAINED,
+            registration_options=_SUBSCRIBER if subscriber.takes_retained and not new_only else _WITHOUT_RETAINED,
             queue_name=self._commands.subscriber_queue,
             queue_manager_name=self._commands.queue_manager_name,
         )

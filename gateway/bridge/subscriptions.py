@@ -101,6 +101,9 @@ class _Packet:
         """For whom a filter is registered."""
         return self.groups.get(topic_filter, self.session)
 
+    def wants_nothing_retained(self, topic_filter: str) -> bool:
+        return self.mark is not None and topic_filter not in self.mark.filters
+
     @property
     def return_codes(self) -> bytes:
         """One for each entry: the granted QoS, or failure, of which level 5 is told the reason."""
@@ -149,7 +152,7 @@ class Subscriptions:
             session, event.packet_identifier, event.subscriptions, answered, now_us + self._answer_timeout_us
         )
         session.may_be_registered = True
-        wanting_retained = _note_options(packet, event)
+        wanting_retained = self._note_options(packet, event)
         packet.mark = RetainedMark(self._engine.number(), wanting_retained)
         session.retained_marks.append(packet.mark)
         entries = {
@@ -164,6 +167,20 @@ class Subscriptions:
         if session.generations:  # what is registered at targets stands in the session's row
             self._sessions.save(unit, session)
         self._wait(unit, packet)
+
+    def _note_options(self, packet: _Packet, event: SubscribeReceived) -> frozenset[str]:
+        """Takes over the wishes for each filter, its last entry counts; returns the filters that want retained copies.
+
+        Retain handling: 0 always, 1 only for a subscription that is new, 2 never (MQTT 5.0 section 3.8.3.1).
+        """
+        identifier = (event.properties.subscription_identifier or 0) if event.properties is not None else 0
+        wanting: dict[str, bool] = {}
+        options = event.options or (SubscriptionOptions(),) * len(event.subscriptions)
+        for (topic_filter, _), asked in zip(event.subscriptions, options, strict=True):
+            packet.wishes[topic_filter] = Wishes(asked.no_local, asked.retain_as_published, identifier)
+            is_new = not self._exists(packet.session, topic_filter)
+            wanting[topic_filter] = asked.retain_handling == 0 or (asked.retain_handling == 1 and is_new)
+        return frozenset(topic_filter for topic_filter, is_wanting in wanting.items() if is_wanting)
 
     def _register(
         self, unit: UnitOfWork, packet: _Packet, topic_filter: str, entry: bytes, now_us: int
@@ -181,7 +198,9 @@ class Subscriptions:
             packet.groups[topic_filter] = self._shared.group(topic_filter)
         subscriber = packet.subscriber(topic_filter)
         try:
-            asked = self._registrations.register(unit, subscriber, wanted, part, now_us)
+            asked = self._registrations.register(
+                unit, subscriber, wanted, part, now_us, new_only=packet.wants_nothing_retained(topic_filter)
+            )
         except (MappingError, QueueManagerError) as error:
             self._settle(unit, packet, topic_filter)
             self._tell(session, "subscription refused client=%s filter=%s reason=%s", topic_filter, error)
@@ -390,21 +409,6 @@ class Subscriptions:
         unit.notes.append(
             (NoteKind.REFUSED, now_us, session.client, session.epoch, 0, "RegSub", 0, 2035, "access list")
         )
-
-
-def _note_options(packet: _Packet, event: SubscribeReceived) -> frozenset[str]:
-    """Takes over the wishes for each filter, its last entry counts; returns the filters that want retained copies.
-
-    Retain handling: 0 always, 1 only for a subscription that is new, 2 never (MQTT 5.0 section 3.8.3.1).
-    """
-    identifier = (event.properties.subscription_identifier or 0) if event.properties is not None else 0
-    wanting: dict[str, bool] = {}
-    options = event.options or (SubscriptionOptions(),) * len(event.subscriptions)
-    for (topic_filter, _), asked in zip(event.subscriptions, options, strict=True):
-        packet.wishes[topic_filter] = Wishes(asked.no_local, asked.retain_as_published, identifier)
-        is_new = topic_filter not in packet.session.subscriptions
-        wanting[topic_filter] = asked.retain_handling == 0 or (asked.retain_handling == 1 and is_new)
-    return frozenset(topic_filter for topic_filter, is_wanting in wanting.items() if is_wanting)
 
 
 def _share(session: ClientSession, topic_filter: str) -> Share | None:

@@ -87,16 +87,27 @@ def write_publish(
 
 
 def read_filter(part: bytes, packet_type: int) -> str:
-    """The topic filter of one entry of a SUBSCRIBE or UNSUBSCRIBE: length, filter and, in a SUBSCRIBE, the QoS.
+    """The topic filter of one entry of a SUBSCRIBE or UNSUBSCRIBE: length, filter and, in a SUBSCRIBE, the options.
 
     A whole packet with a single entry (fixed header, packet identifier, entry) is read too.
     """
+    return _text(_entry(part, packet_type), 0)[0]
+
+
+def read_retain_handling(part: bytes) -> int:
+    """Of an entry of a SUBSCRIBE: bits 5 and 4 of its options; before level 5 they are 0, and so without options."""
+    entry = _entry(part, SUBSCRIBE)
+    options = entry[2 + int.from_bytes(entry[:2], "big") :]
+    return options[0] >> 4 & 3 if options else 0
+
+
+def _entry(part: bytes, packet_type: int) -> bytes:
     trailing = 1 if packet_type == SUBSCRIBE else 0
     for skipped in (0, _entry_offset(part, packet_type)):
         entry = part[skipped:]
         length = int.from_bytes(entry[:2], "big")
         if len(entry) in (2 + length, 2 + length + trailing) and length:
-            return _text(entry, 0)[0]
+            return entry
     raise UnreadableBytes("not one entry of a SUBSCRIBE or UNSUBSCRIBE")
 
 

@@ -2,7 +2,8 @@
 
     PUBLISH, will       Publish, RetainPub with RETAIN and a payload; NoReg in MQRFH
     PUBLISH RETAIN=1    without a payload: DeletePub first, then a Publish without RetainPub
-    SUBSCRIBE           RegSub with CorrelAsId and InformIfRet, for the filter (MQRFH: patterns that cover it); by
+    SUBSCRIBE           RegSub with CorrelAsId and InformIfRet, for the filter (MQRFH: patterns that cover it); also
+                        with NewPubsOnly where its Retain Handling is 2, or 1 and the subscription was not new; by
                         configuration ReqUpdate with CorrelAsId for one of them that was registered already
     UNSUBSCRIBE         DeregSub with CorrelAsId, for the same topics or those of them that nobody else uses
     end of a session    DeregSub with CorrelAsId and DeregAll, without topics
@@ -26,6 +27,7 @@ from spark_audit.reperform.mqtt import (
     UNSUBSCRIBE,
     read_filter,
     read_publish,
+    read_retain_handling,
     read_will,
 )
 from spark_audit.reperform.outcome import Outcome, Status, UnreadableBytes, compared
@@ -163,9 +165,11 @@ def _subscription(facts: Facts, actual: Meaning) -> tuple[Fields, list[str]]:
         topic_filter = read_filter(facts.input, facts.packet_type)
         topics, differences = _filter_topics(facts, topic_filter, actual)
         shared = _shared_topics(facts, topic_filter, actual)
+        is_subscription = facts.command == "RegSub"
         if shared is not None:
             topics, differences = shared, []
-            options = _SUBSCRIBER_ANEW if facts.command == "RegSub" else options
+        if is_subscription and (shared is not None or _wants_new_only(facts, actual)):
+            options = _SUBSCRIBER_ANEW
     elif facts.packet_type in (SUBSCRIBE, UNSUBSCRIBE):
         topics = actual.values("Topic")  # undone or repeated by the gateway itself: no packet says which filter
         options = _SUBSCRIBER_ANEW if facts.command == "RegSub" and facts.destination else options
@@ -179,6 +183,14 @@ def _subscription(facts: Facts, actual: Meaning) -> tuple[Fields, list[str]]:
     )
     actual_fields = tuple(field for field in actual.fields if field != ("RegOpt", "PersAsPub"))
     return expected, differences + _field_differences(expected, actual_fields)
+
+
+def _wants_new_only(facts: Facts, actual: Meaning) -> bool:
+    """Whether a SUBSCRIBE asks for nothing retained; with Retain Handling 1 only the gateway knew what was there."""
+    if facts.packet_type != SUBSCRIBE:
+        return False
+    handling = read_retain_handling(facts.input)
+    return handling == 2 or (handling == 1 and ("RegOpt", "NewPubsOnly") in actual.fields)
 
 
 def _shared_topics(facts: Facts, topic_filter: str, actual: Meaning) -> tuple[str, ...] | None:

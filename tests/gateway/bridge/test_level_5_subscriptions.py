@@ -1,6 +1,10 @@
 """MQTT 5.0 at the bridge: subscription options and identifiers, and the reason codes of SUBACK and UNSUBACK."""
 
-from tests.gateway.bridge.conftest import FakeLink, NewWorld, World, written
+import pytest
+
+from mappings.command import Dialect
+from tests.gateway.bridge.audited import assert_every_conversion_is_as_the_audit_predicts
+from tests.gateway.bridge.conftest import SUBSCRIBER_QUEUE, FakeLink, NewWorld, World, written
 from tests.gateway.bridge.test_level_5_sessions import connect
 
 RETAINED = "31 06 0003 'a/b' 'R'"
@@ -84,6 +88,25 @@ def test_retain_handling_1_brings_retained_messages_to_a_new_subscription_only(w
     assert link.taken() == written("90 04 0001 00 00 31 07 0003 'a/b' 00 'R'")
     subscribe(world, link, "10")
     assert link.taken() == written("90 04 0001 00 00")
+
+
+def test_of_two_with_retain_handling_1_at_once_the_first_brings_retained_messages(world: World) -> None:
+    publish(world, RETAINED)
+    link = connected(world)
+    world.receive(link, "82 09 0001 00 0003 'a/b' 10", "82 09 0002 00 0003 'a/b' 10")
+    assert link.taken() == written("90 04 0001 00 00 90 04 0002 00 00 31 07 0003 'a/b' 00 'R'")
+
+
+@pytest.mark.parametrize("dialect", list(Dialect))
+def test_what_retain_handling_keeps_back_is_not_even_copied(new_world: NewWorld, dialect: Dialect) -> None:
+    world = new_world(dialect=dialect)
+    publish(world, RETAINED)
+    link = connected(world)
+    link.can_send = False
+    for options, copies in (("20", 0), ("10", 0), ("00", 1), ("20", 1), ("10", 1)):
+        subscribe(world, link, options)
+        assert world.depth(SUBSCRIBER_QUEUE) == copies
+    assert_every_conversion_is_as_the_audit_predicts(world)
 
 
 def test_retain_handling_2_brings_no_retained_messages(world: World) -> None:

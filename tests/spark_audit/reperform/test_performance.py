@@ -60,7 +60,7 @@ REGISTRATION_1 = (
 )
 FILTER = bytes.fromhex("0003 612f23 01")  # a/# with QoS 1
 SHARED_FILTER = bytes.fromhex("000c") + b"$share/g/a/#" + b"\x01"
-SHARED_REGISTRATION = (*REGISTRATION[:2], "<RegOpt>NewPubsOnly</RegOpt>", *REGISTRATION[2:])
+NEW_ONLY_REGISTRATION = (*REGISTRATION[:2], "<RegOpt>NewPubsOnly</RegOpt>", *REGISTRATION[2:])
 
 PACKETS = {
     "publish": {"input": PUBLISH, "output": mqrfh2(COMMAND, TOPIC)},
@@ -105,12 +105,33 @@ PACKETS = {
         "payload_bytes": 0,
         "output": mqrfh2(*REGISTRATION, "<Topic>a/#</Topic>"),
     },
+    "subscribe, retain handling 1, not new": {
+        "input": bytes.fromhex("0003 612f23 11"),
+        "packet_type": 8,
+        "command": "RegSub",
+        "payload_bytes": 0,
+        "output": mqrfh2(*NEW_ONLY_REGISTRATION, "<Topic>a/#</Topic>"),
+    },
+    "subscribe, retain handling 1, new": {
+        "input": bytes.fromhex("0003 612f23 11"),
+        "packet_type": 8,
+        "command": "RegSub",
+        "payload_bytes": 0,
+        "output": mqrfh2(*REGISTRATION, "<Topic>a/#</Topic>"),
+    },
+    "subscribe, retain handling 2": {
+        "input": bytes.fromhex("0003 612f23 21"),
+        "packet_type": 8,
+        "command": "RegSub",
+        "payload_bytes": 0,
+        "output": mqrfh2(*NEW_ONLY_REGISTRATION, "<Topic>a/#</Topic>"),
+    },
     "subscribe, shared": {
         "input": SHARED_FILTER,
         "packet_type": 8,
         "command": "RegSub",
         "payload_bytes": 0,
-        "output": mqrfh2(*SHARED_REGISTRATION, "<Topic>a/#</Topic>"),
+        "output": mqrfh2(*NEW_ONLY_REGISTRATION, "<Topic>a/#</Topic>"),
     },
     "subscribe, like a shared one, before MQTT 5": {
         "input": SHARED_FILTER,
@@ -215,8 +236,13 @@ def test_a_shared_subscription_that_takes_what_is_retained_is_a_difference(facts
     assert (outcome.status, outcome.detail) == (Status.DIFFERENCE, "RegOpt 'NewPubsOnly' is missing")
 
 
+def test_a_registration_for_new_publications_alone_is_a_difference_where_nobody_asked_for_that(facts) -> None:
+    case = PACKETS["subscribe"] | {"output": mqrfh2(*NEW_ONLY_REGISTRATION, "<Topic>a/#</Topic>")}
+    assert reperform(facts(**case)).status is Status.DIFFERENCE
+
+
 def test_a_shared_subscription_to_another_filter_is_a_difference(facts) -> None:
-    case = PACKETS["subscribe, shared"] | {"output": mqrfh2(*SHARED_REGISTRATION, "<Topic>b/#</Topic>")}
+    case = PACKETS["subscribe, shared"] | {"output": mqrfh2(*NEW_ONLY_REGISTRATION, "<Topic>b/#</Topic>")}
     assert reperform(facts(**case)).status is Status.DIFFERENCE
 
 
