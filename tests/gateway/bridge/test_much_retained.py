@@ -7,6 +7,7 @@ import pytest
 from mappings.command import Dialect
 from tests.gateway.bridge.audited import assert_every_conversion_is_as_the_audit_predicts
 from tests.gateway.bridge.conftest import REPLY_QUEUE, SUBSCRIBER_QUEUE, FakeLink, NewWorld, World, written
+from tests.gateway.bridge.test_level_5_sessions import connect
 
 #: More than some pieces of copies (mq_adapters.broker.updates).
 MANY = 70
@@ -174,3 +175,16 @@ def test_the_audit_performs_it_again(new_world: NewWorld, dialect: Dialect) -> N
     world.run()
     assert len(taken(link)[0]) == 2 * MANY
     assert_every_conversion_is_as_the_audit_predicts(world)
+
+
+def test_retained_messages_too_large_for_a_client_use_up_nothing_of_its_window(world: World) -> None:
+    teller = world.connect("puts")
+    world.receive(teller, *(f"33 26 0004 '{topic}' 0001 '{'R' * 30}'" for topic in ALL))
+    world.receive(teller, "31 07 0004 't/03' 'S'")
+    link = connect(world, "subs", properties="27 00000014 21 0002")
+    link.taken()
+    world.receive(link, "82 07 0001 00 0001 '#' 02")
+    assert link.taken() == written("90 04 0001 00 02 31 08 0004 't/03' 00 'S'")
+    world.receive(teller, "32 08 0003 'x/y' 0001 'A'", "32 08 0003 'x/z' 0002 'B'")
+    assert link.taken() == written("32 09 0003 'x/y' 0001 00 'A' 32 09 0003 'x/z' 0002 00 'B'")
+    assert world.depth(SUBSCRIBER_QUEUE) == 2
