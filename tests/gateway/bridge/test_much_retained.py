@@ -186,5 +186,5 @@ def test_retained_messages_too_large_for_a_client_use_up_nothing_of_its_window(w
     world.receive(link, "82 07 0001 00 0001 '#' 02")
     assert link.taken() == written("90 04 0001 00 02 31 08 0004 't/03' 00 'S'")
     world.receive(teller, "32 08 0003 'x/y' 0001 'A'", "32 08 0003 'x/z' 0002 'B'")
-    assert link.taken() == written("32 09 0003 'x/y' 0001 00 'A' 32 09 0003 'x/z' 0002 00 'B'")
+    assert link.taken() == written("32 09 0003 'x/y' 0046 00 'A' 32 09 0003 'x/z' 0047 00 'B'")
     assert world.depth(SUBSCRIBER_QUEUE) == 2
