@@ -19,6 +19,7 @@ from mq_adapters.message import Message
 _ROW: Final = struct.Struct(">QQQBBBB")
 
 _ACKNOWLEDGED: Final = int(NoteKind.ACKNOWLEDGED)
+_SPACE: Final = StateSpace.SESSION_OUTGOING
 
 
 class InFlight:
@@ -71,14 +72,14 @@ def start_flow(unit: UnitOfWork, session: ClientSession, flow: Flow, qos: int) -
     packet_identifier = session.mqtt.start(flow, qos)
     assert flow.in_flight is not None
     flow.in_flight.open_flows += 1
-    state = session.mqtt.outgoing[packet_identifier].state
-    unit.set_state(StateSpace.SESSION_OUTGOING, flow_key(session, packet_identifier), flow.pack(qos, state))
+    row = flow.pack(qos, session.mqtt.outgoing[packet_identifier].state)
+    unit.set_state(_SPACE, flow_key(session, packet_identifier), row)
     return packet_identifier
 
 
 def forget_flow(unit: UnitOfWork, session: ClientSession, packet_identifier: int) -> None:
     """The row of a flow goes."""
-    unit.delete_state(StateSpace.SESSION_OUTGOING, flow_key(session, packet_identifier))
+    unit.delete_state(_SPACE, flow_key(session, packet_identifier))
 
 
 def close_flow(unit: UnitOfWork, queue: Queue, flow: Flow) -> None:

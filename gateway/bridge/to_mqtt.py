@@ -158,6 +158,8 @@ class ToMqtt:
 
     def _widen(self, session: ClientSession) -> None:
         """The last answer of a flow has come: what takes its place in the window is committed together with it."""
+        if session in self._widened:
+            return
         if not self._widened:
             self._engine.before_commit(self._fill_windows)
         self._widened[session] = None

@@ -75,8 +75,10 @@ class Turn:
         self.confirmed: dict[int, Ranges] = {}
 
     def confirm(self, packet_type: int, exchange: int) -> None:
-        ranges = self.confirmed.setdefault(packet_type, [])
-        if ranges and ranges[-1][1] == exchange - 1:
+        ranges = self.confirmed.get(packet_type)
+        if ranges is None:
+            self.confirmed[packet_type] = [[exchange, exchange]]
+        elif ranges[-1][1] == exchange - 1:
             ranges[-1][1] = exchange
         else:
             ranges.append([exchange, exchange])

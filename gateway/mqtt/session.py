@@ -48,6 +48,7 @@ class Outgoing:
     state: OutgoingState
 
 
+_ACKNOWLEDGED = OutgoingState.ACKNOWLEDGED
 _FIRST_STATES = {1: OutgoingState.AWAIT_PUBACK, 2: OutgoingState.AWAIT_PUBREC}
 _REPEATED_STATES = (OutgoingState.AWAIT_PUBACK, OutgoingState.AWAIT_PUBREC, OutgoingState.AWAIT_PUBCOMP)
 _STATES_OF_QOS = {1: _REPEATED_STATES[:1], 2: _REPEATED_STATES[1:]}
@@ -170,7 +171,7 @@ class Session:
         if self._overdue:
             self._overdue.pop(packet_identifier, None)
         outgoing = self.outgoing.pop(packet_identifier)
-        self._answered -= outgoing.state is OutgoingState.ACKNOWLEDGED
+        self._answered -= outgoing.state is _ACKNOWLEDGED
         return outgoing.token
 
     def unfinished(self) -> tuple[Outgoing, ...]:
@@ -242,7 +243,7 @@ class Session:
         if step is None:
             return None
         outgoing.state, delivery = step
-        self._answered += outgoing.state is OutgoingState.ACKNOWLEDGED
+        self._answered += outgoing.state is _ACKNOWLEDGED
         return delivery(packet_identifier, outgoing.token)
 
     def note_refusal(
