@@ -55,9 +55,8 @@ class Door:
         if settings.token.key_files:
             files += [WatchedFile(Path(file), lambda: self._read_keys(settings)) for file in settings.token.key_files]
             self._tokens = _tokens(settings)
-            if self._tokens.has_secrets:
-                for file in settings.token.key_files:
-                    _tell_mode("key file", Path(file))
+            for path in _secret_files(settings):
+                _tell_mode("key file", path)
         self.access = Access(publish=settings.publish, subscribe=settings.subscribe, access_list=access_list)
         waiting = settings.maximum_waiting_logins
         self.login = Login(
@@ -121,6 +120,12 @@ def _tokens(settings: AccessSettings) -> "Tokens":
     from gateway.access.tokens import Tokens
 
     return Tokens.read(settings.token)
+
+
+def _secret_files(settings: AccessSettings) -> list[Path]:
+    from gateway.access.token_keys import holds_secret
+
+    return [path for path in map(Path, settings.token.key_files) if holds_secret(path)]
 
 
 def _tell_mode(kind: str, path: Path) -> None:

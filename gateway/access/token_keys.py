@@ -71,6 +71,11 @@ def read_token_keys(paths: Iterable[Path]) -> tuple[TokenKey, ...]:
     return tuple(keys)
 
 
+def holds_secret(path: Path) -> bool:
+    """Whether whoever reads a file of keys can make tokens. Raises ConfigurationError."""
+    return any(isinstance(key.key, bytes) for key in read_token_keys([path]))
+
+
 def parse_token_keys(text: str, source: str) -> list[TokenKey]:
     """The keys of a file's text. Raises ConfigurationError, which names no secret."""
     try:

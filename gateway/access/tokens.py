@@ -26,7 +26,6 @@ _REASONS: Final[tuple[tuple[type[Exception], str], ...]] = (
     (jwt.ImmatureSignatureError, "is not valid yet"),
     (jwt.InvalidAudienceError, "is for another audience"),
     (jwt.InvalidIssuerError, "is from another issuer"),
-    (jwt.MissingRequiredClaimError, "lacks a claim"),
     (jwt.InvalidSignatureError, "is signed with another key"),
     (jwt.InvalidAlgorithmError, "is signed by another algorithm"),
 )
@@ -48,11 +47,6 @@ class Tokens:
             problem = f"no key of {', '.join(settings.key_files)} is for {', '.join(settings.algorithms)}"
             raise ConfigurationError("access.token.algorithms", (problem,), "name the algorithm that the keys are for")
         return cls(keys, settings)
-
-    @property
-    def has_secrets(self) -> bool:
-        """Whether whoever reads the files can make tokens."""
-        return any(isinstance(key.key, bytes) for key in self.keys)
 
     def gone_since(self, before: "Tokens") -> frozenset[str]:
         """Fingerprints of the keys of an earlier state that are not there any more."""
@@ -108,4 +102,6 @@ class Tokens:
 
 
 def _reason(error: Exception) -> str:
+    if isinstance(error, jwt.MissingRequiredClaimError):  # its name is the configuration's, or the standard's
+        return f"lacks the claim {error.claim!r}"
     return next((words for kind, words in _REASONS if isinstance(error, kind)), "is malformed")

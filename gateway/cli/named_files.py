@@ -38,7 +38,7 @@ def named_files(settings: Settings) -> list[str]:
 def warnings_about_files(settings: Settings) -> list[str]:
     """What works as it is, and should be another way."""
     of_targets = [warning for target in settings.target for warning in _warnings_about(target)]
-    return [*of_targets, *_warnings_about_certificates(settings), *_warnings_about_rules(settings.access)]
+    return [*of_targets, *_warnings_about_certificates(settings), *_warnings_about_access(settings.access)]
 
 
 def _readers(settings: Settings) -> Iterator[tuple[str, Callable[[], Iterable[str]]]]:
@@ -88,6 +88,22 @@ def _certificates(listener: ListenerSettings) -> Iterator[str]:
         hosts = ", ".join(pair.names)
         until = f"valid until {pair.expires:%Y-%m-%d}"
         yield f"listener {listener.name}: certificate {pair.certificate} for {hosts}, its key fits, {until}"
+
+
+def _warnings_about_access(access: AccessSettings) -> list[str]:
+    return [*_warnings_about_secrets(access), *_warnings_about_rules(access)]
+
+
+def _warnings_about_secrets(access: AccessSettings) -> Iterator[str]:
+    """Hashes that everybody may read are everybody's to guess at, and with a secret everybody makes tokens."""
+    from gateway.access.token_keys import holds_secret
+
+    files = [("password file", access.password_file)] if access.password_file else []
+    files += [("secret of tokens", file) for file in access.token.key_files if holds_secret(Path(file))]
+    for kind, file in files:
+        mode = stat.S_IMODE(Path(file).stat().st_mode)
+        if mode & stat.S_IRWXO:
+            yield f"{kind}: {file} is open to everybody (mode {mode:03o}): chmod 600 it"
 
 
 def _warnings_about_rules(access: AccessSettings) -> Iterator[str]:

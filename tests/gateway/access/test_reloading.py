@@ -206,6 +206,12 @@ def test_a_file_of_secrets_that_others_may_read_is_warned_of(tmp_path: Path, cap
         keys.chmod(mode)
         Door(settings.access).close()
         assert caplog.text.count("key file open to others") == warnings
+    public = tmp_path / "public.pem"
+    public.write_text(pem(ec_key()), encoding="utf-8")
+    both = Settings.model_validate({"access": {"token": {"key_files": [str(public), str(keys)]}}})
+    caplog.clear()
+    Door(both.access).close()
+    assert [record.args for record in caplog.records] == [("key file", str(keys))]
 
 
 @pytest.mark.parametrize("key", ["password_file", "access_file"])

@@ -90,6 +90,20 @@ def test_files_that_the_configuration_names_are_checked(rfhbridge, tmp_path):
     assert ended.stderr.count("\n") == 1
 
 
+def test_secrets_that_everybody_may_read_are_a_warning(rfhbridge, tmp_path):
+    users, secret, config = tmp_path / "users", tmp_path / "jwks.json", tmp_path / "rfhbridge.toml"
+    secret.write_text(json.dumps({"keys": [{"kty": "oct", "k": "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY"}]}))
+    config.write_text(f'[access]\npassword_file = "{users}"\ntoken.key_files = ["{secret}"]\n')
+    rfhbridge("user", "add", "anna", "--file", users, stdin=b"sesame\n")
+    secret.chmod(0o640)
+    assert "warning" not in rfhbridge("check", "--config", config).text
+    users.chmod(0o644)
+    secret.chmod(0o644)
+    lines = rfhbridge("check", "--config", config).text.splitlines()
+    assert f"warning: password file: {users} is open to everybody (mode 644): chmod 600 it" in lines
+    assert f"warning: secret of tokens: {secret} is open to everybody (mode 644): chmod 600 it" in lines
+
+
 @pytest.mark.parametrize("key", ["subscribe", "deny_subscribe"])
 def test_a_rule_about_shared_subscriptions_is_a_warning(rfhbridge, tmp_path, key):
     rules, config = tmp_path / "access.toml", tmp_path / "rfhbridge.toml"
