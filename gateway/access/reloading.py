@@ -76,7 +76,11 @@ class Reloading:
             at_once = self._is_asked.is_set()
             self._is_asked.clear()
             for file in self._files:
-                await file.look(at_once=at_once)
+                try:
+                    await file.look(at_once=at_once)
+                except Exception as error:  # a fault of this program must not end the looking: a user who goes must go
+                    kind = type(error).__name__  # its text may hold what stands in the file
+                    _log.error("file not taken up file=%s error=%s", str(file.path), kind)
 
 
 def _state_of(path: Path) -> _State:

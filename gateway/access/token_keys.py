@@ -44,6 +44,8 @@ _FROM_JWK: Final = {
     "OKP": OKPAlgorithm.from_jwk,
     "oct": HMACAlgorithm.from_jwk,
 }
+#: Curves of keys that sign (RFC 7518 section 6.2.1.1, RFC 8037 section 2); None: the kind of key has none.
+_CURVES: Final = frozenset({None, "P-256", "P-384", "P-521", "Ed25519", "Ed448"})
 _PRIVATE: Final = "is a private key; the gateway needs the public one alone"
 _HINT: Final = "name PEM files of public keys or certificates, or a JWK Set"
 
@@ -106,13 +108,18 @@ def _of_pem(text: str) -> Iterator[TokenKey]:
 
 
 def _of_jwk_set(text: str) -> Iterator[TokenKey]:
-    """The keys for signatures; those for encryption are passed over."""
+    """The keys for signatures; those for encryption are passed over, and in a set those of kinds not known here.
+
+    An issuer may add them at any time (RFC 7517 section 5: they should be ignored).
+    """
     document = json.loads(text)
     keys = document.get("keys", [document])
     if not isinstance(keys, list) or not all(isinstance(each, dict) for each in keys):
         raise _KeyProblem("is no JWK Set: 'keys' must be an array of objects")
     for jwk in keys:
-        if jwk.get("use", "sig") == "sig" and "verify" in jwk.get("key_ops", ("verify",)):
+        is_for_signatures = jwk.get("use", "sig") == "sig" and "verify" in jwk.get("key_ops", ("verify",))
+        is_known = jwk is document or (str(jwk.get("kty")) in _FROM_JWK and jwk.get("crv") in _CURVES)
+        if is_for_signatures and is_known:
             yield _of_jwk(jwk)
 
 

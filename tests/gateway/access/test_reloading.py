@@ -97,6 +97,28 @@ def test_sighup_reads_at_once(watched: Watched) -> None:
     assert watched.taken_up == ["first", "second"]
 
 
+def test_a_fault_of_this_program_at_one_file_leaves_the_others_looked_at(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    taken_up = asyncio.Event()
+
+    def fail() -> Callable[[], None]:
+        raise RuntimeError("a fault")
+
+    async def scenario() -> None:
+        files = [WatchedFile(tmp_path / "one", fail), WatchedFile(tmp_path / "two", lambda: taken_up.set)]
+        reloading = Reloading(files)
+        running = asyncio.create_task(reloading.run())
+        for _ in range(2):
+            taken_up.clear()
+            reloading.ask()
+            await asyncio.wait_for(taken_up.wait(), 30)
+        running.cancel()
+
+    asyncio.run(scenario())
+    assert caplog.text.count("file not taken up") >= 1
+
+
 def test_every_file_is_read_when_it_is_asked_for(tmp_path: Path) -> None:
     async def scenario() -> None:
         files = [Watched(tmp_path / name) for name in ("one", "two")]

@@ -143,3 +143,17 @@ def test_all_files_together_have_a_limited_number_of_keys(tmp_path: Path) -> Non
         read_token_keys([tmp_path / "some", tmp_path / "more"])
     with pytest.raises(ConfigurationError, match="cannot be read"):
         read_token_keys([tmp_path / "none"])
+
+
+def test_keys_of_kinds_that_are_not_known_do_not_spoil_a_set() -> None:
+    """RFC 7517 section 5: keys of a kty that is not understood, or with values out of range, are ignored."""
+    unknown = [
+        {"kty": "AKP", "alg": "ML-DSA-44", "pub": "AA"},
+        {"kty": "EC", "crv": "secp256k1", "x": "AA", "y": "AA"},
+        {"kty": "OKP", "crv": "X25519", "x": "AA"},
+    ]
+    (key,) = parse_token_keys(jwk_set(*unknown, HS256_KEY), "jwks.json")
+    assert "HS256" in key.algorithms
+    for each in unknown:
+        with pytest.raises(ConfigurationError, match="has no key that verifies a token"):
+            parse_token_keys(jwk_set(each), "jwks.json")
