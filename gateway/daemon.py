@@ -303,6 +303,8 @@ class Daemon:
             task.cancel()
         if self._conversion is not None:
             self._conversion.stop()
+        if self._broker is not None:
+            self._broker.stop()
         await listeners.stop()
         if self._channels is not None:
             await self._channels.end(kill=engine.failed is not None)

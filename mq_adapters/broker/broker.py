@@ -187,6 +187,10 @@ class Broker:
         """Whether the broker is still at work on the command with that MsgId: it sends what is retained."""
         return self._updates.is_unanswered(msg_id)
 
+    def stop(self) -> None:
+        """Call before the engine is closed: what is still to be sent of what is retained waits for the next start."""
+        self._updates.stop()
+
     def queue_deleted(self, name: str) -> None:
         """Ends the subscriptions whose publications went to a queue that was deleted."""
         unit = self._engine.begin()

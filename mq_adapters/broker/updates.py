@@ -157,6 +157,7 @@ class Updates:
         self._of_number: dict[int, list[_Update]] = {}
         self._unanswered: set[bytes] = set()
         self._is_called = False
+        self._is_stopping = False
 
     def begin(self, unit: UnitOfWork, done: Done, message: Message | None, received: CommandHeader | None) -> None:
         """Sends what is retained to the subscriptions that a command names, and answers it where there is one."""
@@ -200,6 +201,10 @@ class Updates:
         self._engine.submit(unit)
         self._want_turn()
 
+    def stop(self) -> None:
+        """The queue manager is about to end: what is not sent yet waits for its next start."""
+        self._is_stopping = True
+
     def is_unanswered(self, msg_id: bytes) -> bool:
         """Whether the command with that MsgId has been taken, and is not answered because there is more to be sent."""
         return msg_id in self._unanswered
@@ -239,7 +244,8 @@ class Updates:
     def _turn(self) -> None:
         """A little for the command whose turn it is; after a unit of work the next turn waits for its commit."""
         self._is_called = False
-        update = self._next_in_turn() if self._engine.failed is None else None
+        may_go_on = self._engine.failed is None and not self._is_stopping
+        update = self._next_in_turn() if may_go_on else None
         if update is None:
             return
         if not update.is_due:

@@ -298,6 +298,20 @@ def test_after_a_crash_all_is_sent_and_the_command_is_answered(loop_station):
     assert station.engine.states(StateSpace.BROKER_UPDATE) == []
 
 
+def test_a_broker_that_is_stopped_puts_nothing_more_and_goes_on_after_the_start(loop_station):
+    station = loop_station
+    station.retain_all([f"a/{number}" for number in range(100)])
+    station.register("a/#")
+    station.turn()
+    station.broker.stop()
+    before = len(station.listener.copies)
+    station.run()
+    assert (len(station.listener.copies), station.answers()) == (before, [])
+    station.restart()
+    station.run()
+    assert (len(station.received()), station.answers()) == (100, [b"ok"])
+
+
 def test_after_a_crash_a_command_whose_subscription_has_ended_is_answered(loop_station):
     station = loop_station
     station.retain_all([f"a/{number}" for number in range(100)])
