@@ -28,6 +28,7 @@ class Limit(StrEnum):
     PACKET_BYTES = "packet_bytes"
     RECEIVE_MAXIMUM = "receive_maximum"
     TOPIC_ALIASES = "topic_aliases"
+    PROPERTIES = "properties"
     HELD_BYTES = "held_bytes"
     TOPIC_BYTES = "topic_bytes"
     TOPIC_LEVELS = "topic_levels"
@@ -55,6 +56,7 @@ REASONS: Final = {
     Limit.PACKET_BYTES: (ReasonCode.PACKET_TOO_LARGE,),
     Limit.RECEIVE_MAXIMUM: (ReasonCode.RECEIVE_MAXIMUM_EXCEEDED,),
     Limit.TOPIC_ALIASES: (ReasonCode.TOPIC_ALIAS_INVALID,),
+    Limit.PROPERTIES: (ReasonCode.QUOTA_EXCEEDED,),
     Limit.HELD_BYTES: (ReasonCode.QUOTA_EXCEEDED,),
     Limit.TOPIC_BYTES: (ReasonCode.TOPIC_NAME_INVALID, ReasonCode.TOPIC_FILTER_INVALID),
     Limit.TOPIC_LEVELS: (ReasonCode.TOPIC_NAME_INVALID, ReasonCode.TOPIC_FILTER_INVALID),

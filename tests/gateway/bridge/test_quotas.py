@@ -259,6 +259,18 @@ def test_more_than_the_receive_maximum_ends_the_connection(world: World) -> None
     assert world.refusals.totals == {(Limit.RECEIVE_MAXIMUM, ReasonCode.RECEIVE_MAXIMUM_EXCEEDED): 1}
 
 
+def test_more_properties_than_a_packet_may_have_end_the_connection_and_are_counted(world: World) -> None:
+    link = connected(world, 5)
+    properties = written("26 0001 'k' 0001 'v'") * 1_001
+    size = len(properties)
+    body = written("0001 'a'") + bytes((size & 0x7F | 0x80, size >> 7)) + properties
+    world.bridge.receive(link, bytes((0x30, len(body) & 0x7F | 0x80, len(body) >> 7)) + body)
+    assert link.taken() == written("E0 01 97")
+    assert not link.is_open
+    assert world.refusals.totals == {(Limit.PROPERTIES, QUOTA_EXCEEDED): 1}
+    others_feel_nothing(world)
+
+
 def test_publishes_whose_commit_is_under_way_are_not_answered_yet(world: World) -> None:
     link = windowed()
     world.receive(link, CONNECTS[5])
