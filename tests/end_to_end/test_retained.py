@@ -4,7 +4,7 @@ import pytest
 
 from tests.end_to_end.conftest import Connect, StartGateway
 from tests.end_to_end.gateway_process import Gateway
-from tests.end_to_end.wire import WireClient
+from tests.end_to_end.wire import WireClient, packet
 
 ACCEPTED = "20 02 00 00"
 
@@ -192,3 +192,27 @@ def test_what_is_retained_outlives_the_session_that_published_it(shared_gateway:
     client.expect_end("has ended its session")
     late = _subscribed(connect, shared_gateway, "re51", "re/ol")
     late.expect("gets it", "31 09 0005 're/ol' 'hi'")
+
+
+def test_a_gateway_that_stops_or_dies_while_it_sends_much_that_is_retained_starts_again(
+    gateway: Gateway, connect: Connect
+) -> None:
+    topics = [f"mr/{number:04}" for number in range(1_000)]
+    publisher = _connected(connect, gateway, "mr01")
+    publisher.send("publishes", *(f"31 0A 0007 '{topic}' 'R'" for topic in topics), "C0 00")
+    publisher.expect("has been heard", "D0 00")
+    for end in (gateway.stop, gateway.kill):
+        client = connect(gateway, "mr02")
+        client.send("connects", "10 10 0004 'MQTT' 04 00 0000 0004 'mr02'")
+        client.receive(4)
+        client.send("subscribes and pings", "82 06 0001 0001 '#' 00", "C0 00")
+        client.expect("is answered before the SUBACK", "D0 00")
+        end()
+        assert gateway.logged("store failed") == []
+        assert gateway.logged("Exception in callback") == []
+        gateway.start()
+    client = _connected(connect, gateway, "mr03")
+    client.send("subscribes", "82 06 0001 0001 '#' 00")
+    client.expect("is granted", "90 03 0001 00")
+    received = sorted(client.receive_packet() for _ in topics)
+    assert received == [packet(f"31 0A 0007 '{topic}' 'R'") for topic in topics]
