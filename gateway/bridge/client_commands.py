@@ -60,7 +60,7 @@ class ClientCommands:
         """The will is due when the loss of the connection is noticed, and the session stays."""
         session = self._sessions.get(client)
         link = _link_of(session)
-        if link is None:
+        if link is None or not link.is_open:
             return False
         link.close("the operator has disconnected the client", ReasonCode.ADMINISTRATIVE_ACTION)
         return True
@@ -80,7 +80,7 @@ class ClientCommands:
     def shown(self, client: str, *, subscriptions: bool) -> Shown:
         session = self._sessions.get(client)
         assert session is not None, "has() said so in this turn"
-        link = session.link
+        link = session.link if session.link is not None and session.link.is_open else None
         presence = self._presences.of(link) if link is not None else None
         here = presence or _NOT_THERE
         return {

@@ -73,6 +73,11 @@ class Link(Protocol):
     """The network side of a connected session."""
 
     @property
+    def is_open(self) -> bool:
+        """False once it is closed, which is some time before it is lost."""
+        ...
+
+    @property
     def can_send(self) -> bool:
         """False while the peer reads too slowly."""
         ...

@@ -119,6 +119,9 @@ def test_a_client_that_is_disconnected_is_told_98_keeps_its_session_and_its_will
     link = enter(world, CONNECT_5)
     assert stop(world, "self") == ("AMQ8019I: Stop of client 'self' accepted.",)
     assert (link.taken(), link.is_open) == (written("E0 01 98"), False)
+    assert shown(world, "self")["STATUS"] == ("DISCONNECTED",), "though its end of the connection is still there"
+    again = CommandServer(world.engine).execute("STOP CHANNEL(MQTT) CHLTYPE(MQTT) CLIENTID('self')")
+    assert (again.succeeded, again.lines) == (False, ("AMQ9533W: Client 'self' is not connected.",))
     world.lose(link)
     assert world.sessions.get("self") is not None
     assert watcher.taken() == b""
