@@ -35,11 +35,15 @@ class Clients:
             return
         stays = self._qos == 2 or name == ANCHOR or self._dice.random() < 0.5
         window = self._dice.choice(("", "21 0001", "21 0003"))
-        link = connect(world, name, flags="00", properties=(KEPT if stays else "") + window)
+        link = connect(world, name, flags="00", properties=(KEPT if stays else "") + window + self._limit(name))
         self._links[name] = link
         if not link.sent[2]:
             self._held[name].clear()
             world.receive(link, f"82 12 0001 00 000C '$share/g/a/b' 0{self._qos}")
+
+    def _limit(self, _name: str) -> str:
+        """Properties of its CONNECT that say how long packets may be."""
+        return ""
 
     def go(self, world: World, name: str) -> None:
         if (link := self._links.pop(name, None)) is not None:
@@ -108,6 +112,39 @@ class Clients:
             world.lose(connect(world, name))
         while self.answer(world, ANCHOR, all_of_it=True):
             continue
+
+
+class OneTakesLargePackets(Clients):
+    """The others take packets of 20 bytes, so the one that takes larger ones stays; it may have no room for them."""
+
+    def _limit(self, name: str) -> str:
+        return "" if name == ANCHOR else "27 00000014"
+
+    def go(self, world: World, name: str) -> None:
+        if name != ANCHOR:
+            super().go(world, name)
+
+
+@pytest.mark.parametrize("qos", [1, 2])
+@pytest.mark.parametrize("seed", range(6))
+def test_what_only_one_member_takes_is_not_lost_either(world: World, seed: int, qos: int) -> None:
+    dice = random.Random(seed)
+    clients, published = OneTakesLargePackets(qos, dice), 0
+    clients.come(world, ANCHOR)
+    for _ in range(STEPS):
+        if dice.random() < 0.6:
+            clients.step(world)
+            continue
+        published += 1
+        payload = f"{published:03}" + "." * dice.choice((0, 0, 30))
+        link = world.connect("else")
+        packet = f"3{2 * qos} {7 + len(payload):02X} 0003 'a/b' 0001 '{payload}'"
+        world.receive(link, packet, "62 02 0001", "E0 00")
+    clients.finish(world)
+    assert sorted(payload[:3] for payload in clients.received) == [b"%03d" % each for each in range(1, published + 1)]
+    if qos == 2:
+        assert set(clients.received.values()) == {1}
+    assert world.depth("RFHBRIDGE.SUBSCRIBER") == 0
 
 
 @pytest.mark.parametrize("qos", [1, 2])
