@@ -7,6 +7,7 @@ and answered by who asked: at level 5 with the reason code, before it as MQTT 3.
 from collections.abc import Callable, Collection
 from typing import Final, Protocol
 
+from gateway.bridge.held_room import OVERHEAD_BYTES, HeldRoom
 from gateway.bridge.retained_room import RetainedRoom, RetainedStore
 from gateway.bridge.sessions import ClientSession, Sessions
 from gateway.config.limits import MqttLimits
@@ -19,8 +20,6 @@ from gateway.mqtt.reason_codes import ReasonCode
 from mappings.command import Dialect
 from mq_adapters.broker.broker import Broker
 
-#: What a held QoS 2 PUBLISH costs beside its payload, in bytes (measured: 560 with a short topic).
-HELD_OVERHEAD_BYTES: Final = 600
 #: What the peer broke, by the reason code that it is told.
 _LIMITS_OF_CONNECTION: Final = {
     ReasonCode.PACKET_TOO_LARGE: Limit.PACKET_BYTES,
@@ -73,6 +72,7 @@ class Quotas:
         self._retained_room = RetainedRoom(
             limits.maximum_retained_messages, retained, sessions, is_for_target=is_for_target
         )
+        self._held_room = HeldRoom(limits.maximum_held_bytes_in_all, sessions)
         self._topics = TopicLimits(limits)
         #: A PUBLISH without RETAIN whose topic has no more characters needs no look.
         self.fine_characters = self._topics.fine_characters
@@ -83,21 +83,23 @@ class Quotas:
         self._refusals.tick(now_us)
         self.admission.strangers.tick()
         self._retained_room.tick()
+        self._held_room.tick()
 
     def of_publish(self, event: PublishReceived) -> LimitReached | None:
         """Why a PUBLISH is not taken, apart from what is held at QoS 2."""
         return self._counted(self._topics.of_name(event.topic) or self._of_retained(event))
 
     def of_hold(self, session: ClientSession, event: PublishReceived) -> LimitReached | None:
-        """Why a PUBLISH of QoS 2 cannot wait for its PUBREL; a single one always can."""
-        if not session.held:
-            return None
+        """Why a PUBLISH of QoS 2 cannot wait for its PUBREL; a single small one always can."""
         packet_bytes = len(event.header) + len(event.payload)
-        size = session.held_bytes + packet_bytes + HELD_OVERHEAD_BYTES * (len(session.held) + 1)
-        if size <= self._limits.maximum_held_bytes:
-            return None
-        text = f"more than {self._limits.maximum_held_bytes} bytes of QoS 2 wait for their PUBREL"
-        return self._counted(LimitReached(limit=Limit.HELD_BYTES, reason_code=ReasonCode.QUOTA_EXCEEDED, text=text))
+        size = session.held_bytes + packet_bytes + OVERHEAD_BYTES * (len(session.held) + 1)
+        limit, maximum = Limit.HELD_BYTES, self._limits.maximum_held_bytes
+        if not session.held or size <= maximum:
+            if self._held_room.takes(session, packet_bytes):
+                return None
+            limit, maximum = Limit.HELD_BYTES_IN_ALL, self._limits.maximum_held_bytes_in_all
+        text = f"more than {maximum} bytes of QoS 2 wait for their PUBREL"
+        return self._counted(LimitReached(limit=limit, reason_code=ReasonCode.QUOTA_EXCEEDED, text=text))
 
     def of_filter(self, topic_filter: str, asked: str, known: Collection[str]) -> LimitReached | None:
         """Why a session that has the known filters, granted or asked for, may not subscribe to a further one.

@@ -89,6 +89,11 @@ class SessionLimits(Table):
         ge=1,
         description="bytes of one client's QoS 2 messages between PUBLISH and PUBREL, 600 more for each; one is taken",
     )
+    maximum_held_bytes_in_all: int = Field(
+        default=536_870_912,
+        ge=1,
+        description="the same of all clients; past it one that holds nothing may still hold 65,536 bytes",
+    )
     maximum_topic_bytes: int = Field(
         default=MAXIMUM_TEXT_BYTES, ge=1, le=MAXIMUM_TEXT_BYTES, description="bytes of a topic name or filter, in UTF-8"
     )

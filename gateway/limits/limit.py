@@ -30,6 +30,7 @@ class Limit(StrEnum):
     TOPIC_ALIASES = "topic_aliases"
     PROPERTIES = "properties"
     HELD_BYTES = "held_bytes"
+    HELD_BYTES_IN_ALL = "held_bytes_in_all"
     TOPIC_BYTES = "topic_bytes"
     TOPIC_LEVELS = "topic_levels"
     SUBSCRIPTIONS = "subscriptions"
@@ -58,6 +59,7 @@ REASONS: Final = {
     Limit.TOPIC_ALIASES: (ReasonCode.TOPIC_ALIAS_INVALID,),
     Limit.PROPERTIES: (ReasonCode.QUOTA_EXCEEDED,),
     Limit.HELD_BYTES: (ReasonCode.QUOTA_EXCEEDED,),
+    Limit.HELD_BYTES_IN_ALL: (ReasonCode.QUOTA_EXCEEDED,),
     Limit.TOPIC_BYTES: (ReasonCode.TOPIC_NAME_INVALID, ReasonCode.TOPIC_FILTER_INVALID),
     Limit.TOPIC_LEVELS: (ReasonCode.TOPIC_NAME_INVALID, ReasonCode.TOPIC_FILTER_INVALID),
     Limit.SUBSCRIPTIONS: (ReasonCode.QUOTA_EXCEEDED,),

@@ -291,6 +291,43 @@ def test_a_packet_that_is_too_large_ends_the_connection_and_is_counted(world: Wo
     assert world.refusals.totals == {(Limit.PACKET_BYTES, ReasonCode.PACKET_TOO_LARGE): 1}
 
 
+# -- held at QoS 2 -----------------------------------------------------------------------------------------------------
+
+
+def held(world: World, link: FakeLink, identifier: int, size: int) -> bytes:
+    """A PUBLISH of QoS 2 and level 5 with a payload of that many bytes; returns what comes back."""
+    body = b"\x00\x01t" + identifier.to_bytes(2, "big") + b"\x00" + b"x" * size
+    length = bytes((len(body) & 0x7F | 0x80, len(body) >> 7 & 0x7F | 0x80, len(body) >> 14))
+    world.bridge.receive(link, b"\x34" + length + body)
+    world.run()
+    return link.taken()
+
+
+def test_what_all_clients_hold_has_a_limit_and_a_small_one_is_always_taken(new_world: NewWorld) -> None:
+    world = limited(new_world, maximum_held_bytes_in_all=250_000)
+    links = [connected(world, 5, KEPT[5].format(name)) for name in ("one1", "two2", "thr3")]
+    assert [held(world, link, 1, 100_000) for link in links] == [
+        written("50 02 0001"),
+        written("50 02 0001"),
+        written("50 03 0001 97"),
+    ]
+    assert held(world, links[2], 2, 60_000) == written("50 02 0002"), "it holds nothing else"
+    assert held(world, links[2], 3, 20_000) == written("50 03 0003 97")
+    assert world.refusals.totals == {(Limit.HELD_BYTES_IN_ALL, QUOTA_EXCEEDED): 2}
+    world.receive(links[0], "62 02 0001")
+    assert links[0].taken() == written("70 02 0001")
+    world.bridge.tick()
+    assert held(world, links[2], 4, 20_000) == written("50 02 0004"), "what was released has made room"
+    others_feel_nothing(world)
+
+
+def test_what_was_held_before_a_restart_counts(new_world: NewWorld) -> None:
+    world = limited(new_world, maximum_held_bytes_in_all=250_000)
+    assert held(world, connected(world, 5, KEPT[5].format("one1")), 1, 200_000) == written("50 02 0001")
+    world = limited(new_world, maximum_held_bytes_in_all=250_000)
+    assert held(world, connected(world, 5, KEPT[5].format("two2")), 1, 100_000) == written("50 03 0001 97")
+
+
 # -- retained ----------------------------------------------------------------------------------------------------------
 
 
