@@ -11,6 +11,7 @@ from itertools import islice
 from typing import Final
 
 from gateway.audit_trail.notes import NoteKind
+from gateway.bridge.due_times import DueTimes
 from gateway.bridge.registrations import Registrations
 from gateway.bridge.replies import Replies
 from gateway.bridge.sessions import ClientSession, Sessions
@@ -25,8 +26,9 @@ from mq_adapters.embedded.unit_of_work import UnitOfWork
 _log = logging.getLogger(__name__)
 
 _SECOND_US: Final = 1_000_000
-#: Sessions whose time is over that one tick ends, at some 0.2 ms each: a fleet that is lost at once expires at once.
-_ENDED_AT_ONCE: Final = 50
+#: Sessions whose time is over that one unit of work ends, at some 0.2 ms each: a fleet that is lost at once expires at
+#: once.
+_ENDED_AT_ONCE: Final = 3
 
 
 class Endings:
@@ -52,7 +54,8 @@ class Endings:
         self._replies = replies
         self._stop_listening: dict[ClientSession, Callable[[], None]] = {}
         #: Sessions without a connection for which something falls due.
-        self._due: set[ClientSession] = set()
+        self._due = DueTimes()
+        self._is_ending = False
         self._look_us = 0
 
     def listen(self, session: ClientSession) -> None:
@@ -63,8 +66,8 @@ class Endings:
         """A session of the store: its connection, if it had one, died with the gateway, and ends now."""
         if session.connected or session.expiry_s == 0:
             self.connection_lost(session, self._engine.now_us())
-        elif session.expires_us or session.will_due_us:
-            self._due.add(session)
+        else:
+            self._set_due(session)
 
     def connection_lost(self, session: ClientSession, now_us: int) -> None:
         """The connection is gone without a DISCONNECT that takes the will back."""
@@ -117,18 +120,29 @@ class Endings:
         self._engine.submit(unit, lambda done: self._replies.refused.update(done.answered))
 
     def tick(self, now_us: int) -> None:
-        """Once a second, and in every tick while there is more: wills whose delay is over, sessions whose time is."""
+        """Once a second: wills whose delay is over, and sessions whose time is."""
         if self._look_us - _SECOND_US <= now_us < self._look_us:  # a clock may be set back
             return
-        due = list(islice((session for session in self._due if _is_due(session, now_us)), _ENDED_AT_ONCE))
-        if len(due) < _ENDED_AT_ONCE:
-            self._look_us = now_us + _SECOND_US
-        if not due:
+        self._look_us = now_us + _SECOND_US
+        if not self._is_ending:
+            self._end_some()
+
+    def _end_some(self) -> None:
+        """Some of what is due in a unit of work; the next after its commit."""
+        now_us = self._engine.now_us()
+        due = list(islice(iter(lambda: self._due.take(now_us), None), _ENDED_AT_ONCE))
+        self._is_ending = bool(due) and self._engine.failed is None
+        if not self._is_ending:
             return
         unit = self._engine.begin()
         for session in due:
             self._fall_due(unit, session, now_us)
-        self._engine.submit(unit, lambda done: self._replies.refused.update(done.answered))
+
+        def committed(done: UnitOfWork) -> None:
+            self._replies.refused.update(done.answered)
+            self._end_some()
+
+        self._engine.submit(unit, committed)
 
     def detach(self, session: ClientSession) -> None:
         """The session has no link any more."""
@@ -160,8 +174,7 @@ class Endings:
             return
         session.will_due_us = now_us + delay_s * _SECOND_US if delay_s else 0
         session.expires_us = 0 if session.expiry_s == NEVER_EXPIRES_S else now_us + session.expiry_s * _SECOND_US
-        if session.will_due_us or session.expires_us:
-            self._due.add(session)
+        self._set_due(session)
         self._sessions.save(unit, session)
         self.note(unit, session, change, now_us)
 
@@ -171,9 +184,13 @@ class Endings:
         if session.expires_us and session.expires_us <= now_us:
             self._end(unit, session, PacketType.DISCONNECT, now_us)
             return
-        if not session.expires_us:
-            self._due.discard(session)
+        self._set_due(session)
         self._sessions.save(unit, session)
+
+    def _set_due(self, session: ClientSession) -> None:
+        moments = [moment for moment in (session.will_due_us, session.expires_us) if moment]
+        if moments:
+            self._due.set(session, min(moments))
 
     def _leave_will(self, unit: UnitOfWork, session: ClientSession, now_us: int) -> None:
         if session.will is not None:
@@ -191,7 +208,3 @@ class Endings:
         self._to_mqtt.discard(unit, session)
         self._sessions.end(unit, session)
         self.note(unit, session, "ended", now_us)
-
-
-def _is_due(session: ClientSession, now_us: int) -> bool:
-    return 0 < session.expires_us <= now_us or 0 < session.will_due_us <= now_us
