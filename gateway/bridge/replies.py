@@ -21,6 +21,7 @@ from gateway.bridge.dead_letters import put_dead_letter
 from gateway.bridge.origin import exchange_of
 from gateway.bridge.routes import Routes
 from gateway.channels.target import Target
+from gateway.limits.few_lines import FewLines
 from mappings.command import Completion, DeletePublication, Publish, Response, read_command, read_response
 from mappings.errors import MappingError
 from mappings.header_chain import HeaderChain, read_header_chain
@@ -72,6 +73,7 @@ class Replies:
         self._retry_us = 0
         #: What the embedded broker refused, until the notification about it has been read.
         self.refused: dict[bytes, Message] = {}
+        self._lines = FewLines(_log, "messages refused client=%s count=%s")
         reply_queue.listen(None, self.read)
 
     def expect(self, msg_id: bytes, expected: Expected) -> None:
@@ -87,6 +89,7 @@ class Replies:
 
     def tick(self, now_us: int) -> None:
         """Several times a second: notices whose copy has come, or that have waited long enough."""
+        self._lines.tick()
         if not self._waiting or self._retry_us - _RETRY_US <= now_us < self._retry_us:  # a clock may be set back
             return
         self._retry_us = now_us + _RETRY_US
@@ -170,7 +173,8 @@ class Replies:
         unit.remove(self._queue, notice)
         reason_code = _reason_code(_read(notice))
         exchange = exchange_of(message.origin)
-        _log.warning("message refused client=%s exchange=%s reason_code=%s", exchange[0], exchange[2], reason_code)
+        event = "message refused client=%s exchange=%s reason_code=%s"
+        self._lines.tell(exchange[0], exchange[0], event, exchange[0], exchange[2], reason_code)
         put_dead_letter(
             self._engine,
             unit,

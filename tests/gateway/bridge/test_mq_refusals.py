@@ -3,6 +3,7 @@
 import pytest
 
 from gateway.bridge.mq_refusals import ANSWERS, refused_publication, refused_subscription
+from gateway.limits.few_lines import LINES_OF_ONE
 from gateway.mqtt.reason_codes import FAILURE, PUBLISH_ANSWER_CODES, SUBACK_CODES
 from tests.gateway.bridge.conftest import FakeLink, NewWorld, World, written
 from tests.gateway.bridge.test_subscriptions import REPLY_TOPIC_ERROR
@@ -164,3 +165,16 @@ def test_what_the_broker_of_a_target_says_to_a_subscription_comes_back(
     world.receive(link, "82 09 0001 00 0003 'a/+' 01")
     answer(world, msg_ids(world)[0], REPLY_TOPIC_ERROR.replace(b"3072", str(reason_code).encode()))
     assert link.taken() == written("90 04 0001 00") + bytes((suback,))
+
+
+def test_many_messages_that_the_broker_refuses_leave_few_lines_in_the_log(
+    shut: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Before MQTT 5 they are acknowledged, and each of them stands on the dead-letter queue and in the audit."""
+    link = enter(shut, 4)
+    for _ in range(50):
+        shut.receive(link, publish(4, 1))
+    assert len(link.taken()) == 50 * len(written("40 02 0001"))
+    assert shut.depth(DEAD_LETTERS) == 50
+    lines = [record.message for record in caplog.records if record.message.startswith("message refused client=self")]
+    assert len(lines) == LINES_OF_ONE
