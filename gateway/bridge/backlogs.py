@@ -10,6 +10,7 @@ Limits are looked at some time after a commit, not in front of it, so a session 
 """
 
 import logging
+from collections import deque
 from collections.abc import Callable
 from typing import Final
 
@@ -29,13 +30,18 @@ from mq_adapters.reports import MQFB_EXPIRATION
 
 _log = logging.getLogger(__name__)
 
-#: Lanes that one tick looks at, a tenth of a second apart: all of 10,000 in half a second.
-_LANES_AT_ONCE: Final = 2_000
+#: Lanes that one tick looks at, a tenth of a second apart: all of 10,000 in a second.
+_LANES_AT_ONCE: Final = 1_000
 #: Messages that one tick reads to see how old they are: each may be a read of the disk.
-_READS_AT_ONCE: Final = 200
-#: Messages and bytes that one unit of work moves.
-_UNIT_MESSAGES: Final = 2_000
-_UNIT_BYTES: Final = 16 * 1024 * 1024
+_READS_AT_ONCE: Final = 20
+#: Messages and bytes that are taken off a lane before any of them is moved, so that they go in their order.
+_EXCESS_MESSAGES: Final = 2_000
+_EXCESS_BYTES: Final = 16 * 1024 * 1024
+#: A turn of the event loop takes so many of them, at some 5 microseconds each where they are in memory, or moves so
+#: many, and so many bytes, in a unit of work, at some 25.
+_TAKEN_IN_A_TURN: Final = 40
+_MOVED_IN_A_TURN: Final = 20
+_BYTES_IN_A_TURN: Final = 256 * 1024
 _SECOND_US: Final = 1_000_000
 #: How long nothing is tried after the dead-letter queue took nothing.
 _REST_US: Final = 10 * _SECOND_US
@@ -45,6 +51,19 @@ _REASONS: Final = {
     Limit.QUEUED_BYTES: int(Reason.MQRC_Q_FULL),
     Limit.QUEUED_AGE: MQFB_EXPIRATION,
 }
+
+
+class _Excess:
+    """What is taken off a lane because it is past a limit; `is_whole`: as much as is to be taken now, oldest first."""
+
+    __slots__ = ("correl_id", "is_whole", "limit", "messages", "size")
+
+    def __init__(self, correl_id: bytes, limit: Limit) -> None:
+        self.correl_id = correl_id
+        self.limit = limit
+        self.messages: deque[Message] = deque()
+        self.size = 0
+        self.is_whole = False
 
 
 class Backlogs:
@@ -76,8 +95,9 @@ class Backlogs:
         self._in_flight_bytes = in_flight_bytes
         #: Lanes that are still to be looked at in this round.
         self._round: list[bytes] = []
-        #: Lanes from which messages move just now.
-        self._moving: set[bytes] = set()
+        #: What is past limits, by CorrelId of the lane, and whose turn it is.
+        self._excesses: dict[bytes, _Excess] = {}
+        self._next: deque[_Excess] = deque()
         #: The oldest message of lanes, by number, and when it was put.
         self._oldest: dict[bytes, tuple[int, int]] = {}
         self._rests_until_us = 0
@@ -85,8 +105,7 @@ class Backlogs:
     def tick(self, now_us: int) -> None:
         """Looks at some of the lanes; several times a second."""
         has_limits = self._maximum_messages or self._maximum_bytes or self._maximum_age_us
-        is_resting = self._rests_until_us - _REST_US <= now_us < self._rests_until_us  # a clock may be set back
-        if not has_limits or is_resting:
+        if not has_limits or self._is_resting(now_us):
             return
         if not self._round:
             self._round = list(self._queue.lanes)
@@ -94,14 +113,16 @@ class Backlogs:
         reads = _READS_AT_ONCE
         for _ in range(min(_LANES_AT_ONCE, len(self._round))):
             correl_id = self._round.pop()
-            if correl_id in self._moving or correl_id not in self._queue.lanes:
+            if correl_id in self._excesses or correl_id not in self._queue.lanes:
                 continue
-            if limit := self._exceeded(correl_id):
-                self._shorten(correl_id, limit, now_us)
-            elif self._maximum_age_us and not self._is_connected(correl_id):
-                reads -= self._let_old_go(correl_id, reads, now_us)
-                if reads <= 0:
-                    return
+            limit = self._exceeded(correl_id)
+            if limit is None and self._maximum_age_us and not self._is_connected(correl_id):
+                limit, has_read = self._too_old(correl_id, now_us)
+                reads -= has_read
+            if limit is not None:
+                self._begin(_Excess(correl_id, limit))
+            if reads <= 0:
+                return
 
     # -- inside --------------------------------------------------------------------------------------------------------
 
@@ -123,58 +144,99 @@ class Backlogs:
             taken_bytes = self._in_flight_bytes(correl_id)
         return Limit.QUEUED_BYTES if self._maximum_bytes < lane_bytes - taken_bytes else None
 
-    def _shorten(self, correl_id: bytes, limit: Limit, now_us: int) -> None:
-        """Takes the newest messages off a lane until it is within its limits, or enough for one unit of work."""
-        taken: list[Message] = []
-        size = 0
-        in_flight = self._in_flight_bytes(correl_id)
-        while len(taken) < _UNIT_MESSAGES and size < _UNIT_BYTES and self._exceeded(correl_id, in_flight + size):
-            message = self._engine.take_number(self._queue, self._queue.newest(correl_id))
-            if message is None:
-                break
-            taken.append(message)
-            size += len(message.body)
-        self._move(correl_id, taken[::-1], limit, now_us)
+    def _is_resting(self, now_us: int) -> bool:
+        return self._rests_until_us - _REST_US <= now_us < self._rests_until_us  # a clock may be set back
 
-    def _let_old_go(self, correl_id: bytes, most: int, now_us: int) -> int:
-        """Takes off a lane what has waited for too long, oldest first; returns how many messages were read."""
-        taken: list[Message] = []
-        reads = 0
-        while reads < most and correl_id in self._queue.lanes:
-            number = self._queue.upcoming(correl_id, 1)[0]
-            known, put_us = self._oldest.get(correl_id, (0, 0))
-            if known == number and put_us + self._maximum_age_us > now_us:
-                break
-            reads += 1
+    def _too_old(self, correl_id: bytes, now_us: int) -> tuple[Limit | None, bool]:
+        """Whether the oldest message of a lane has waited for too long, and whether it was read to know that."""
+        number = self._queue.upcoming(correl_id, 1)[0]
+        known, put_us = self._oldest.get(correl_id, (0, 0))
+        has_read = known != number
+        if has_read:
             message = self._engine.take_number(self._queue, number)
             if message is None:
-                break
-            if message.put_us + self._maximum_age_us > now_us:
-                self._oldest[correl_id] = (number, message.put_us)
-                self._engine.give_back([(self._queue, message)], wake=False)
-                break
-            taken.append(message)
-        self._move(correl_id, taken, Limit.QUEUED_AGE, now_us)
-        return reads
+                return None, True
+            self._engine.give_back([(self._queue, message)], wake=False)
+            put_us = message.put_us
+            self._oldest[correl_id] = (number, put_us)
+        return (Limit.QUEUED_AGE if put_us + self._maximum_age_us <= now_us else None), has_read
 
-    def _move(self, correl_id: bytes, messages: list[Message], limit: Limit, now_us: int) -> None:
-        """Moves messages that were taken off a lane to the dead-letter queue, or back where that takes no more."""
-        if not messages:
+    # -- inside: turns -------------------------------------------------------------------------------------------------
+
+    def _begin(self, excess: _Excess) -> None:
+        self._excesses[excess.correl_id] = excess
+        self._next.append(excess)
+        if len(self._excesses) == 1:
+            self._carry_on()
+
+    def _carry_on(self) -> None:
+        """A little for the lane whose turn it is, in a unit of work; the next after its commit."""
+        if not self._next or self._engine.failed is not None:
             return
+        excess = self._next.popleft()
         unit = self._engine.begin()
-        for place, message in enumerate(messages):
+        if excess.is_whole:
+            self._move_some(unit, excess)
+        else:
+            self._take_some(excess)
+        if excess.messages or not excess.is_whole:
+            self._next.append(excess)
+        else:
+            del self._excesses[excess.correl_id]
+        self._engine.submit(unit, lambda _unit: self._carry_on())
+
+    def _take_some(self, excess: _Excess) -> None:
+        """Takes more off the lane: the newest past a number or bytes, and of what is too old the oldest."""
+        in_flight_bytes = self._in_flight_bytes(excess.correl_id)
+        for _ in range(_TAKEN_IN_A_TURN):
+            message = None
+            if len(excess.messages) < _EXCESS_MESSAGES and excess.size < _EXCESS_BYTES:
+                is_old = excess.limit is Limit.QUEUED_AGE
+                message = self._oldest_one(excess) if is_old else self._newest_one(excess, in_flight_bytes)
+            if message is None:
+                excess.is_whole = True
+                return
+            excess.size += len(message.body)
+
+    def _newest_one(self, excess: _Excess, in_flight_bytes: int) -> Message | None:
+        correl_id = excess.correl_id
+        if self._exceeded(correl_id, in_flight_bytes + excess.size) is None:
+            return None
+        message = self._engine.take_number(self._queue, self._queue.newest(correl_id))
+        if message is not None:
+            excess.messages.appendleft(message)
+        return message
+
+    def _oldest_one(self, excess: _Excess) -> Message | None:
+        if excess.correl_id not in self._queue.lanes or self._is_connected(excess.correl_id):
+            return None
+        message = self._engine.take(self._queue, excess.correl_id)
+        if message is not None and message.put_us + self._maximum_age_us > self._engine.now_us():
+            self._engine.give_back([(self._queue, message)], wake=False)
+            return None
+        if message is not None:
+            excess.messages.append(message)
+        return message
+
+    def _move_some(self, unit: UnitOfWork, excess: _Excess) -> None:
+        """Moves messages to the dead-letter queue, or all back where that takes no more."""
+        now_us = self._engine.now_us()
+        size = 0
+        while excess.messages and len(unit.removals) < _MOVED_IN_A_TURN and size < _BYTES_IN_A_TURN:
+            message = excess.messages[0]
             try:
-                self._part_with(unit, message, limit, now_us)
+                self._part_with(unit, message, excess.limit, now_us)
             except QueueManagerError as error:
-                self._engine.give_back([(self._queue, each) for each in messages[place:]], wake=False)
+                self._engine.give_back([(self._queue, each) for each in excess.messages], wake=False)
+                excess.messages.clear()
+                if not self._is_resting(now_us):
+                    _log.error("dead-letter queue took nothing queue=%s error=%s", self._queue.name, str(error))
                 self._rests_until_us = now_us + _REST_US
-                _log.error("dead-letter queue took nothing queue=%s error=%s", self._queue.name, str(error))
                 break
-        if not unit.removals:
-            return
-        self._moving.add(correl_id)
-        self._refusals.add(limit, ReasonCode.QUOTA_EXCEEDED, len(unit.removals))
-        self._engine.submit(unit, lambda _unit: self._moving.discard(correl_id))
+            excess.messages.popleft()
+            size += len(message.body)
+        if unit.removals:
+            self._refusals.add(excess.limit, ReasonCode.QUOTA_EXCEEDED, len(unit.removals))
 
     def _part_with(self, unit: UnitOfWork, message: Message, limit: Limit, now_us: int) -> None:
         """Raises QueueManagerError where the dead-letter queue does not take a message."""

@@ -1,6 +1,8 @@
 """What waits for a session is bounded, and nothing of it is lost: by number, by bytes and by age."""
 
 from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
@@ -12,7 +14,7 @@ from gateway.limits.limit import Limit, Refusals
 from gateway.mqtt.reason_codes import ReasonCode
 from gateway.redrive import opened
 from mq_adapters.embedded.engine import DEAD_LETTER_QUEUE
-from tests.gateway.bridge.conftest import SUBSCRIBER_QUEUE, FakeLink, World, publish_packet, written
+from tests.gateway.bridge.conftest import SUBSCRIBER_QUEUE, FakeLink, NewWorld, World, publish_packet, written
 
 SECOND_US = 1_000_000
 CONNECT = "10 10 0004 'MQTT' 04 00 0000 0004 'away'"
@@ -207,15 +209,48 @@ def test_nothing_is_lost_while_the_dead_letter_queue_takes_nothing(
     assert sorted(made.dead_letters()) == [b"2", b"3", b"4"]
 
 
-def test_many_messages_go_in_units_of_work_that_are_bounded(backlog: Made, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gateway.bridge.backlogs._UNIT_MESSAGES", 2)
+def test_many_messages_go_a_few_in_each_turn_and_in_their_order(backlog: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, number in (("TAKEN", 3), ("MOVED", 2)):
+        monkeypatch.setattr(f"gateway.bridge.backlogs._{name}_IN_A_TURN", number)
     made = backlog(maximum_queued_messages=2)
-    made.publish(*(bytes((number,)) for number in b"1234567"))
-    made.tick(1)
-    assert len(made.dead_letters()) == 2
-    made.tick(5)
+    made.publish(*(bytes((number,)) for number in b"123456789"))
+    made.backlogs.tick(made.world.now_us)
+    letters = [0]
+    while letters[-1] < 7 and len(letters) < 100:
+        made.world.turn()
+        letters.append(len(made.dead_letters()))
+    assert max(after - before for before, after in pairwise(letters)) == 2
     assert made.waiting() == [b"1", b"2"]
-    assert sorted(made.dead_letters()) == [b"3", b"4", b"5", b"6", b"7"]
+    assert b"".join(made.dead_letters()) == b"3456789"
+
+
+def test_lanes_past_their_limits_take_turns(backlog: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gateway.bridge.backlogs._MOVED_IN_A_TURN", 1)
+    made = backlog(maximum_queued_messages=1)
+    for name in ("far1", "far2"):
+        far = made.world.connect(name, flags="00")
+        made.world.receive(far, "82 08 0001 0003 't/#' 01")
+        made.world.lose(far)
+    made.publish(*(bytes((number,)) for number in b"1234"))
+    made.tick(2)
+    assert made.waiting() == [b"1"] * 3
+    assert sorted(made.dead_letters()) == sorted([b"2", b"3", b"4"] * 3)
+
+
+def test_a_crash_while_messages_move_leaves_each_where_it_was_or_is_a_dead_letter(
+    backlog: Made, new_world: NewWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gateway.bridge.backlogs._MOVED_IN_A_TURN", 1)
+    made = backlog(maximum_queued_messages=2)
+    made.publish(*(bytes((number,)) for number in b"123456789"))
+    made.backlogs.tick(made.world.now_us)
+    while len(made.dead_letters()) < 3:
+        made.world.turn()
+    world = new_world(made.world.kill(tmp_path / "killed"))
+    letters = [message.body[-1:] for message in world.messages(DEAD_LETTER_QUEUE)]
+    waiting = [message.body[-1:] for message in world.messages(SUBSCRIBER_QUEUE)]
+    assert len(letters) >= 3
+    assert sorted(letters + waiting) == [bytes((number,)) for number in b"123456789"]
 
 
 def test_without_limits_nothing_is_looked_at(backlog: Made) -> None:
