@@ -325,7 +325,8 @@ class Bridge:
         link = turn.link
 
         def answered(session: ClientSession, packet_identifier: int, return_codes: bytes) -> None:
-            if session.link is link and (codes := whole(return_codes)) is not None:
+            codes = whole(return_codes)
+            if session.link is link and codes is not None:
                 if FAILURE in codes and session.level < _FIRST_LEVEL_WITH_FAILURE:
                     link.close("a subscription was refused, and MQTT 3.1 has no code to say so")
                     return
@@ -339,13 +340,16 @@ class Bridge:
         link = turn.link
 
         def answered(session: ClientSession, packet_identifier: int, reason_codes: bytes) -> None:
-            if session.link is link and (codes := whole(reason_codes)) is not None:
+            codes = whole(reason_codes)
+            if session.link is link and codes is not None:
                 self._answer(link, link.connection.writer.unsuback(packet_identifier, codes))
             self._to_mqtt.deliver(session)
 
         self._subscriptions.unsubscribe(turn.session, event, answered, self._engine.now_us())
 
     def _part(self, turn: Turn, part: Part) -> None:
+        if part.is_first:
+            part.codes.begin(turn.session)
         carry_out = self._subscribe if isinstance(part.event, SubscribeReceived) else self._unsubscribe
         carry_out(turn, part.event, part.whole)
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from gateway.bridge.sessions import ClientSession, Link
-from gateway.bridge.shares import Asked
+from gateway.bridge.shares import Asked, Part
 from gateway.bridge.turn import MqttLink
 from gateway.mqtt.events import (
     DeliveryAcknowledged,
@@ -72,6 +72,8 @@ class HeldBack:
         link.let_go()
         if link.session is not None and link.is_open:
             self._carry_out(link, link.session, events)
+        else:
+            _give_up(events)
 
     def end(self, ended: Link, session: ClientSession) -> None:
         """The link has ended. What it had published leaves no trace; its answers to deliveries count."""
@@ -79,9 +81,17 @@ class HeldBack:
         if held is None:
             return
         link, _, events = held
+        _give_up(events)
         for event in events:
             if isinstance(event, PublishReceived) and event.qos > 1:
                 session.mqtt.drop(event.packet_identifier)
             elif isinstance(event, DisconnectReceived):
                 session.take_leave(event)
         self._carry_out(link, session, [event for event in events if isinstance(event, _STILL_COUNTS)])
+
+
+def _give_up(events: Sequence[Asked]) -> None:
+    """What is left of requests in parts is carried out by nobody."""
+    for event in events:
+        if isinstance(event, Part):
+            event.codes.end()

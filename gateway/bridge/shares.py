@@ -9,6 +9,7 @@ when the last part is decided.
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
+from gateway.bridge.sessions import ClientSession
 from gateway.bridge.subscriptions import FAILURE
 from gateway.mqtt.events import Event, SubscribeReceived, UnsubscribeReceived
 
@@ -22,18 +23,33 @@ Request = SubscribeReceived | UnsubscribeReceived
 
 
 class Codes:
-    """The return codes of a request in parts."""
+    """The return codes of a request in parts; while some are missing the session is sent nothing, as with one part."""
 
     def __init__(self, parts: int, of_request: Callable[[bytes], bytes]) -> None:
         """`of_request` makes the codes of the request of those of all parts."""
         self._codes: list[bytes | None] = [None] * parts
         self._of_request = of_request
+        self._session: ClientSession | None = None
+
+    def begin(self, session: ClientSession) -> None:
+        """The first part is carried out."""
+        self._session = session
+        session.pending_answers += 1
+
+    def end(self) -> None:
+        """All is decided, or the rest is given up."""
+        if self._session is not None:
+            self._session.pending_answers -= 1
+            self._session = None
 
     def add(self, place: int, codes: bytes) -> bytes | None:
         """All codes when they are complete; else None."""
         self._codes[place] = codes
         known = [each for each in self._codes if each is not None]
-        return self._of_request(b"".join(known)) if len(known) == len(self._codes) else None
+        if len(known) < len(self._codes):
+            return None
+        self.end()
+        return self._of_request(b"".join(known))
 
 
 class Part(NamedTuple):
@@ -42,6 +58,10 @@ class Part(NamedTuple):
     event: Request
     place: int
     codes: Codes
+
+    @property
+    def is_first(self) -> bool:
+        return self.place == 0
 
     def whole(self, codes: bytes) -> bytes | None:
         """What is to be answered when this part has these codes; None: not yet."""

@@ -77,6 +77,19 @@ def test_every_filter_has_a_reason_code_in_its_order(
     client.expect("is told which there were", "B0 06 0002 00 00 11 11")
 
 
+def test_suback_comes_before_what_is_retained_however_many_filters_there_are(five: Gateway, connect: Connect) -> None:
+    """The standard allows both (section 3.8.4); clients have come to expect it so."""
+    client = connect(five)
+    connected(client, "before")
+    client.send("retains", "33 09 0003 'sb1' 0001 00 'R'")
+    client.expect("gets PUBACK", "40 03 0001 10")
+    client.send(
+        "subscribes to five", "82 1F 0002 00 0003 'sb1' 00 0003 'sb2' 00 0003 'sb3' 00 0001 '+' 00 0003 'sb5' 00"
+    )
+    client.expect("gets SUBACK first", "90 08 0002 00 00 00 00 00 00")
+    client.expect("gets what is retained", "31 07 0003 'sb1' 00 'R'")
+
+
 def test_a_filter_that_is_none_ends_the_connection(five: Gateway, connect: Connect) -> None:
     client = connect(five)
     connected(client, "bad-filter")

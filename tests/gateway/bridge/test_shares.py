@@ -72,6 +72,39 @@ def test_what_comes_behind_a_long_request_is_carried_out_behind_it(world: World)
     assert world.registrations() == 0
 
 
+def test_suback_comes_before_what_the_first_parts_bring(world: World) -> None:
+    """The standard allows both (MQTT 5.0 section 3.8.4); a client sees no difference to a request of few filters."""
+    teller, link = world.connect("tell"), world.connect("self")
+    world.receive(teller, "31 06 0003 'r/1' 'R'")
+    filters = ["#", *(f"a/{number}" for number in range(MANY - 1))]
+    _send(world, link, _request(0x82, filters, b"\x00"))
+    while not link.sent:
+        _send(world, teller, written("30 06 0003 'b/1' 'B'"))
+        world.turn()
+    suback = b"\x90" + remaining_length(2 + MANY) + b"\x00\x07" + bytes(MANY)
+    assert link.sent.startswith(suback)
+    world.run()
+    behind = link.taken()[len(suback) :]
+    assert behind.count(written("31 06 0003 'r/1' 'R'")) == 1
+    assert written("30 06 0003 'b/1' 'B'") in behind
+
+
+@pytest.mark.parametrize("turns", range(8))
+def test_a_session_whose_connection_ends_between_the_parts_is_served_when_it_comes_back(
+    world: World, turns: int
+) -> None:
+    link = world.connect("self", flags="00")
+    _send(world, link, _subscribe(MANY))
+    for _ in range(turns):
+        world.turn()
+    world.lose(link)
+    again, teller = world.connect("self", flags="00"), world.connect("tell")
+    world.receive(again, "82 08 0001 0003 'a/1' 01")
+    assert again.taken() == written("90 03 0001 01")
+    world.receive(teller, "32 08 0003 'a/1' 0002 'X'")
+    assert again.taken() == written("32 08 0003 'a/1' 0001 'X'")
+
+
 def test_others_are_served_between_the_parts(world: World) -> None:
     greedy, other = world.connect("many"), world.connect("tell")
     world.commits_are_held = True
