@@ -84,7 +84,7 @@ def test_suback_comes_before_what_is_retained_however_many_filters_there_are(fiv
     client.send("retains", "33 09 0003 'sb1' 0001 00 'R'")
     client.expect("gets PUBACK", "40 03 0001 10")
     client.send(
-        "subscribes to five", "82 1F 0002 00 0003 'sb1' 00 0003 'sb2' 00 0003 'sb3' 00 0001 '+' 00 0003 'sb5' 00"
+        "subscribes to five", "82 21 0002 00 0003 'sb1' 00 0003 'sb2' 00 0003 'sb3' 00 0003 'sb4' 00 0003 'sb5' 00"
     )
     client.expect("gets SUBACK first", "90 08 0002 00 00 00 00 00 00")
     client.expect("gets what is retained", "31 07 0003 'sb1' 00 'R'")
