@@ -37,7 +37,7 @@ _log = logging.getLogger(__name__)
 _GENERATION_KEY: Final = b"registrations:"
 _GENERATION_VERSION: Final = 1
 #: Sessions that are told to another queue manager in one unit of work.
-_SESSIONS_AT_ONCE: Final = 100
+_SESSIONS_AT_ONCE: Final = 10
 #: Patterns of one RegSub that no SUBSCRIBE asked for.
 _PATTERNS_AT_ONCE: Final = 50
 #: What no packet asked for: the packet that usually does, without its bytes.

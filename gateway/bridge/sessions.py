@@ -41,10 +41,12 @@ class Wishes(NamedTuple):
 class RetainedMark:
     """A SUBSCRIBE: the numbers between which retained copies came for it, and its filters that want any."""
 
-    __slots__ = ("filters", "first", "last")
+    __slots__ = ("filters", "first", "last", "looks_back")
 
-    def __init__(self, first: int, filters: frozenset[str]) -> None:
+    def __init__(self, first: int, filters: frozenset[str], looks_back: int) -> None:
         self.first = first
+        #: How many marks before it reach to the oldest that was not answered when it came.
+        self.looks_back = looks_back
         #: Until it is answered it has none.
         self.last = _NO_END
         self.filters = filters
@@ -214,16 +216,30 @@ class ClientSession:
                 self._granted[topic] = granted
             return granted
 
+    def mark_retained(self, first: int, filters: frozenset[str]) -> RetainedMark:
+        """A SUBSCRIBE begins: from that number on retained copies may be for it."""
+        is_open = (place for place, mark in enumerate(self.retained_marks) if mark.last == _NO_END)
+        oldest = next(is_open, len(self.retained_marks))
+        mark = RetainedMark(first, filters, len(self.retained_marks) - oldest)
+        self.retained_marks.append(mark)
+        return mark
+
     def wants_retained(self, topic: str, number: int) -> bool:
         """Whether a retained copy is due: after a SUBSCRIBE only for that packet's own filters.
 
         One that came while an earlier packet was not answered may be for that one.
         """
-        had_begun = [mark for mark in reversed(self.retained_marks) if mark.first <= number]
-        if not had_begun:
-            return True
-        asking = (mark for mark in had_begun if mark is had_begun[0] or number <= mark.last)
-        return any(matches(pattern, topic, Scheme.MQTT) for mark in asking for pattern in mark.filters)
+        left: int | None = None
+        for mark in reversed(self.retained_marks):
+            if left is None and mark.first > number:
+                continue
+            is_latest = left is None
+            left = mark.looks_back if left is None else left - 1
+            if (is_latest or number <= mark.last) and any(matches(each, topic, Scheme.MQTT) for each in mark.filters):
+                return True
+            if not left:
+                return False
+        return left is None
 
     def entitlement(self, topic: str, *, is_own: bool) -> Entitlement | None:
         """What matching subscriptions give; `is_own`: the client itself published, so no local takes no part."""

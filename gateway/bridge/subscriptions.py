@@ -153,8 +153,7 @@ class Subscriptions:
         )
         session.may_be_registered = True
         wanting_retained = self._note_options(packet, event)
-        packet.mark = RetainedMark(self._engine.number(), wanting_retained)
-        session.retained_marks.append(packet.mark)
+        packet.mark = session.mark_retained(self._engine.number(), wanting_retained)
         entries = {
             topic_filter: entry for (topic_filter, _), entry in zip(event.subscriptions, event.entries, strict=True)
         }
