@@ -2,7 +2,7 @@
 
 Publications for the gateway's subscriptions arrive on one subscriber queue, each session's in the lane of its CorrelId.
 They wait there until the client is connected and its window is open. Then one unit of work says what happens, and
-after its commit the packets leave:
+after its commit the packets leave. It joins the commit of the publication, or of the answer that opened the window:
 
     QoS 0   the message is destroyed, then PUBLISH leaves: at most once
     QoS 1   the packet identifier is noted, PUBLISH leaves; PUBACK destroys the message
@@ -212,8 +212,13 @@ class ToMqtt:
         def arrived() -> None:
             self.deliver(session)
 
+        def stop() -> None:
+            self._queue.unlisten(session.correl_id, arrived)
+            self._queue.leave(session.correl_id)
+
         self._queue.listen(session.correl_id, arrived)
-        return lambda: self._queue.unlisten(session.correl_id, arrived)
+        self._queue.join(session.correl_id, partial(self._deliver_own, session))
+        return stop
 
     def load(self) -> None:
         """Takes up the flows of every session after a restart of the gateway, in the order of sending."""

@@ -1,7 +1,7 @@
 """The messages that can be got: which are committed, where they stand on their queues, and which somebody has taken.
 
-A message becomes available when its commit is done (`arrive`). Whoever takes it has it alone, until a unit of work that
-removes it is committed (`forget`) or it is given back.
+A message becomes available when its commit is done (`arrive`); for those who join that commit, before (`announce`).
+Whoever takes it has it alone, until a unit of work that removes it is committed (`forget`) or it is given back.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -38,6 +38,7 @@ class AvailableMessages:
         self._is_committing = is_committing
         self._fail = fail
         self._taken: dict[int, Queue] = {}
+        self._announced: set[int] = set()
         self._expiries = Expiries()
 
     def load(self, index: Iterable[IndexEntry]) -> None:
@@ -50,8 +51,21 @@ class AvailableMessages:
             if expires_us:
                 self._expiries.add(expires_us, sequence, queue)
 
+    def announce(self, queue: Queue, message: Message) -> None:
+        """A message is about to be committed, and may be taken already; `arrive` follows."""
+        self._place(queue, message)
+        self._holdings.announce(queue, message)
+        self._announced.add(message.sequence)
+
     def arrive(self, queue: Queue, message: Message) -> None:
         """A message was committed."""
+        if message.sequence in self._announced:
+            self._announced.remove(message.sequence)
+        else:
+            self._place(queue, message)
+        self._holdings.add(queue, message)
+
+    def _place(self, queue: Queue, message: Message) -> None:
         sequence, descriptor = message.sequence, message.descriptor
         place = sequence if queue.is_fifo else queue.place(sequence, descriptor.priority)
         queue.add(descriptor.correl_id, place, len(message.body))
@@ -59,7 +73,6 @@ class AvailableMessages:
             queue.add_name(descriptor.msg_id, sequence)
         if message.expires_us:
             self._expiries.add(message.expires_us, sequence, queue)
-        self._holdings.add(queue, message)
 
     def forget(self, queue: Queue, message: Message) -> None:
         """A message was destroyed, which somebody had taken."""

@@ -2,8 +2,9 @@
 
 Units of work complete in the order in which they were submitted. All that were submitted during one turn of the event
 loop are one group: one SQLite transaction, one fsync. While a slow commit runs in a thread the next group gathers.
-A group without anything durable completes at once; its audit notes join the next group or `tick`. A failed write stops
-the queue manager; it never goes on in memory.
+A group without anything durable completes at once; its audit notes join the next group or `tick`. What follows from a
+group may be committed with it (`before_commit`), and its messages be taken in it, unless a thread commits it
+(`Queue.join`). A failed write stops the queue manager; it never goes on in memory.
 
     unit = engine.begin()
     engine.put(unit, queue, message)          # numbered now, visible when the unit is committed
@@ -44,6 +45,9 @@ STANDARD_QUEUES: Final = {
 
 #: A batch of audit notes is divided when it is longer than this, in bytes: the exporter takes batches whole.
 AUDIT_MESSAGE_BYTES: Final = 16 * 1024 * 1024
+
+#: As many lanes are taken from in the commit that fills them: what goes to more would hold up who waits for the commit.
+MOST_JOINED_LANES: Final = 16
 
 Committed = Callable[[UnitOfWork], None]
 SealNotes = Callable[[int, list[Note]], bytes]
@@ -90,6 +94,7 @@ class Engine:
             offload=offload,
             next_sequence=lambda: self._next_sequence,
             audit_messages=self._audit_messages,
+            announce=self._announce,
             complete=self._complete,
             fail=self._fail,
         )
@@ -336,6 +341,21 @@ class Engine:
         message = Message(_AUDIT_DESCRIPTOR, sealed)
         self.put(unit, queue, message)
         return [(queue.identifier, message)]
+
+    def _announce(self, group: list[UnitOfWork]) -> None:
+        """Lets those who join a group take what it puts; the messages are committed with whatever comes of them."""
+        place, lanes = 0, dict[tuple[Queue, bytes], None]()
+        while place < len(group) and len(lanes) < MOST_JOINED_LANES:
+            joining: dict[tuple[Queue, bytes], None] = {}
+            for unit in group[place:]:
+                for queue, message in unit.puts:
+                    lane = (queue, message.descriptor.correl_id)
+                    if lane[1] in queue.joiners and (lane in lanes or len(lanes) < MOST_JOINED_LANES):
+                        self._available.announce(queue, message)
+                        lanes[lane] = joining[lane] = None
+            place = len(group)
+            for queue, correl_id in joining:
+                queue.joiners[correl_id]()
 
     def _complete(self, group: list[UnitOfWork]) -> None:
         touched: set[tuple[Queue, bytes]] = set()

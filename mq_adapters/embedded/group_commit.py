@@ -40,6 +40,7 @@ class GroupCommit:
         offload: Offload | None,
         next_sequence: Callable[[], int],
         audit_messages: Callable[[int, list[Note], UnitOfWork], list[tuple[int, Message]]],
+        announce: Callable[[Group], None],
         complete: Callable[[Group], None],
         fail: Callable[[StoreError], None],
     ) -> None:
@@ -48,6 +49,7 @@ class GroupCommit:
         self._offload = offload
         self._next_sequence = next_sequence
         self._audit_messages = audit_messages
+        self._announce = announce
         self._complete = complete
         self._fail = fail
         self.times = CommitTimes()
@@ -104,24 +106,27 @@ class GroupCommit:
         if self._committing is not None or not self._group or self._has_failed:
             self._flush_is_due = False
             return
+        is_slow = not here and self._offload is not None and self._commit_s > SLOW_COMMIT_S
         try:
-            self._ask_before()
+            self._let_join(is_slow=is_slow)
         finally:
             self._flush_is_due = False
-            self._commit_group(here=here)
+            self._commit_group(is_slow=is_slow)
 
-    def _ask_before(self) -> None:
-        """What is added meanwhile needs no flush of its own."""
+    def _let_join(self, *, is_slow: bool) -> None:
+        """What is added meanwhile needs no flush of its own. A slow commit is not waited for, so nobody hears of it."""
         self._flush_is_due = True
         asked, self._asked_before = self._asked_before, []
         for callback in asked:
             callback()
+        if not is_slow:
+            self._announce(self._group)
 
-    def _commit_group(self, *, here: bool) -> None:
+    def _commit_group(self, *, is_slow: bool) -> None:
         group, self._group = self._group, []
         try:
             durable = self._write(group)
-            if durable and not here and self._offload is not None and self._commit_s > SLOW_COMMIT_S:
+            if durable and is_slow and self._offload is not None:
                 self._committing = group
                 self._offload(self._timed_commit, self._commit_ended)
                 return

@@ -33,6 +33,8 @@ class Holdings:
         self._not_persistent_bytes = 0
         self._cache: OrderedDict[int, tuple[Queue, Message]] = OrderedDict()
         self._cache_bytes = 0
+        #: Persistent messages that are not on the disk yet, and can be taken already.
+        self._uncommitted: dict[int, tuple[Queue, Message]] = {}
         #: Back-out counts, for messages that leave the cache.
         self._backed_out: dict[int, int] = {}
 
@@ -72,6 +74,8 @@ class Holdings:
 
     def add(self, queue: Queue, message: Message) -> None:
         """A message was committed."""
+        if self._uncommitted:
+            self._uncommitted.pop(message.sequence, None)
         if message.descriptor.persistence != MQPER_PERSISTENT:
             self._not_persistent[message.sequence] = (queue, message)
             self._not_persistent_bytes += len(message.body) + MESSAGE_OVERHEAD_BYTES
@@ -81,6 +85,10 @@ class Holdings:
         while self._cache_bytes > BODY_CACHE_BYTES:
             _, (_, oldest) = self._cache.popitem(last=False)
             self._cache_bytes -= len(oldest.body) + MESSAGE_OVERHEAD_BYTES
+
+    def announce(self, queue: Queue, message: Message) -> None:
+        """A message is about to be committed; when it is, `add` it."""
+        self._uncommitted[message.sequence] = (queue, message)
 
     def remove(self, message: Message) -> None:
         """A message was destroyed."""
@@ -109,7 +117,8 @@ class Holdings:
                 unit.set_state(StateSpace.BACK_OUT_COUNT, back_out_key(sequence), count)
 
     def in_memory(self, sequence: int) -> tuple[Queue, Message] | None:
-        return self._not_persistent.get(sequence) or self._cache.get(sequence)
+        found = self._not_persistent.get(sequence) or self._cache.get(sequence)
+        return found or self._uncommitted.get(sequence)
 
     def on_disk(self, sequence: int) -> tuple[Queue, Message] | None:
         """One message; it is not kept in memory."""

@@ -167,6 +167,7 @@ class Queue:
         "is_fifo",
         "is_get_inhibited",
         "is_temporary",
+        "joiners",
         "lacks_space",
         "lane_bytes",
         "lanes",
@@ -197,6 +198,8 @@ class Queue:
         self.named: dict[bytes, list[int]] = {}
         #: Called after messages arrived: by CorrelId, or None for any.
         self.listeners: dict[bytes | None, list[Callable[[], None]]] = {}
+        #: Called before messages with that CorrelId are committed: what it submits is committed together with them.
+        self.joiners: dict[bytes, Callable[[], None]] = {}
         #: Takes each put in the putter's own unit of work (the broker); None for an ordinary queue.
         self.handler: ServedHandler | None = None
         #: The handler while gets are inhibited: messages wait meanwhile.
@@ -372,6 +375,16 @@ class Queue:
 
     def listen(self, correl_id: bytes | None, callback: Callable[[], None]) -> None:
         self.listeners.setdefault(correl_id, []).append(callback)
+
+    def join(self, correl_id: bytes, callback: Callable[[], None]) -> None:
+        """From now on `callback` may take a lane's messages while they are being committed.
+
+        What it makes of them must not leave before its own unit of work is committed, which is at the same moment.
+        """
+        self.joiners[correl_id] = callback
+
+    def leave(self, correl_id: bytes) -> None:
+        self.joiners.pop(correl_id, None)
 
     def wake_everyone(self) -> None:
         """Calls all who listen: the queue itself has changed."""

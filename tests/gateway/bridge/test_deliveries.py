@@ -61,6 +61,42 @@ def test_what_takes_the_place_of_an_answered_message_is_committed_together_with_
     assert flows == [2, 4, 5, 6, 7, 8, 9, 10, 11, 12]
 
 
+@pytest.mark.parametrize("qos", [1, 2])
+def test_a_publication_and_its_delivery_to_a_client_that_is_there_are_one_commit_and_leave_behind_it(
+    world: World, monkeypatch: pytest.MonkeyPatch, qos: int
+) -> None:
+    monkeypatch.setattr("mq_adapters.embedded.group_commit.SLOW_COMMIT_S", 60.0)
+    link, publisher = world.connect("self"), world.connect("tell")
+    world.receive(link, f"82 06 0001 0001 '#' 0{qos}")
+    link.taken()
+    if qos == 2:
+        world.receive(publisher, "34 06 0001 'a' 0001 'x'")
+        publisher.taken()
+    sent_by_then: list[bytes] = []
+    commit = world.engine._store.commit
+    monkeypatch.setattr(world.engine._store, "commit", lambda: (sent_by_then.append(link.sent), commit()))
+    world.receive(publisher, "32 06 0001 'a' 0001 'x'" if qos == 1 else "62 02 0001")
+    assert sent_by_then == [b""]
+    assert link.taken() == written(f"{30 + 2 * qos} 06 0001 'a' 0001 'x'")
+    assert len(world.engine.states(StateSpace.SESSION_OUTGOING)) == 1
+
+
+def test_what_is_published_while_commits_are_slow_is_delivered_behind_its_commit(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link, publisher = _subscribed(world), world.connect("tell")
+    monkeypatch.setattr("mq_adapters.embedded.group_commit.SLOW_COMMIT_S", -1.0)
+    world.commits_are_held = True
+    world.receive(publisher, "32 06 0001 'a' 0001 'x'")
+    assert (world.waiting_commits, link.sent, world.depth(SUBSCRIBER_QUEUE)) == (1, b"", 0)
+    world.commit()
+    world.run()
+    assert (link.sent, world.depth(SUBSCRIBER_QUEUE)) == (b"", 1), "its packet identifier is not on the disk"
+    world.commit()
+    world.run()
+    assert link.taken() == written("32 06 0001 'a' 0001 'x'")
+
+
 def test_pubrec_for_an_identifier_that_is_not_in_use_is_answered_with_pubrel(world: World) -> None:
     """Its sender has forgotten nothing; unanswered it would hold the identifier for ever."""
     link = world.connect("self")
