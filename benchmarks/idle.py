@@ -6,10 +6,11 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Final
 
+from benchmarks.bare_tls import BareTls
 from benchmarks.figures import Measure, Report, Row
 from benchmarks.load import Task, generate
 from benchmarks.servers import IN_MEMORY, Gateway, Mosquitto, Server, peers, resident_mib
-from benchmarks.transports import over_tcp, over_tls, over_websocket
+from benchmarks.transports import over_secure_websocket, over_tcp, over_tls, over_websocket
 
 NAME: Final = "idle"
 CONNECTIONS: Final = 10_000
@@ -34,16 +35,29 @@ tls = {{ certificate = "{folder}/certificate.pem", key = "{folder}/key.pem" }}
 name = "websocket"
 listen = "127.0.0.1:0"
 transport = "websocket"
+
+[[listener]]
+name = "secure-websocket"
+listen = "127.0.0.1:0"
+transport = "websocket"
+tls = {{ certificate = "{folder}/certificate.pem", key = "{folder}/key.pem" }}
 """
 
 Open = Callable[[int, str], socket.socket]
-#: By listener, "" is plain TCP.
-_TRANSPORTS: Final[dict[str, Open]] = {"": over_tcp, "tls": over_tls, "websocket": over_websocket}
+#: By listener, "" is plain TCP; and as the report names them.
+_TRANSPORTS: Final[dict[str, Open]] = {
+    "": over_tcp,
+    "tls": over_tls,
+    "websocket": over_websocket,
+    "secure-websocket": over_secure_websocket,
+}
+_CASES: Final = {"": "TCP", "tls": "TLS", "websocket": "WebSocket", "secure-websocket": "secure WebSocket"}
 
 
 def run(seconds: float) -> Report:
     """Measures the resident memory of the gateway's own process over each transport, and of mosquitto over TCP."""
     rows = [measure_gateway(listener, CONNECTIONS, ACTIVE, seconds) for listener in _TRANSPORTS]
+    rows.append(measure_openssl(CONNECTIONS))
     for persistence in peers(IN_MEMORY):
         allow_descriptors(CONNECTIONS + ACTIVE + _OTHER_DESCRIPTORS)
         with Mosquitto(persistence) as mosquitto:
@@ -64,8 +78,27 @@ def measure_gateway(listener: str, connections: int, active: int, seconds: float
     allow_descriptors(connections + active + _OTHER_DESCRIPTORS)
     with Gateway(_CONFIGURATION) as gateway:
         port = gateway.port_of(listener) if listener else gateway.port
-        case = {"": "TCP", "tls": "TLS", "websocket": "WebSocket"}[listener]
-        return measure(gateway, port, _TRANSPORTS[listener], connections, active, seconds, case)
+        return measure(gateway, port, _TRANSPORTS[listener], connections, active, seconds, _CASES[listener])
+
+
+def measure_openssl(connections: int) -> Row:
+    """What a process pays that does nothing but hold TLS connections: no gateway can have them for less."""
+    allow_descriptors(connections + _OTHER_DESCRIPTORS)
+    with BareTls() as server, ExitStack() as open_clients:
+        open_clients.enter_context(over_tls(server.port, "first"))  # it has started
+        before_mib = resident_mib(server.process_id)
+        for number in range(connections):
+            open_clients.enter_context(over_tls(server.port, f"idle-{number}"))
+        memory = _memory(before_mib, resident_mib(server.process_id), connections)
+    return Row(subject="OpenSSL alone", case="TLS", measures=memory)
+
+
+def _memory(before_mib: float, after_mib: float, connections: int) -> tuple[Measure, ...]:
+    return (
+        Measure(name="before", value=before_mib, unit="MiB"),
+        Measure(name="with connections", value=after_mib, unit="MiB"),
+        Measure(name="each", value=(after_mib - before_mib) * 1_024 / connections, unit="KiB"),
+    )
 
 
 def measure(
@@ -84,9 +117,7 @@ def measure(
         subject=server.name,
         case=case,
         measures=(
-            Measure(name="before", value=before_mib, unit="MiB"),
-            Measure(name="with connections", value=after_mib, unit="MiB"),
-            Measure(name="each", value=(after_mib - before_mib) * 1_024 / connections, unit="KiB"),
+            *_memory(before_mib, after_mib, connections),
             Measure(name="PUBACK p50", value=outcome.p50_ms, unit="ms"),
             Measure(name="PUBACK p99", value=outcome.p99_ms, unit="ms"),
             Measure(name="rate", value=outcome.rate, unit="messages/s"),

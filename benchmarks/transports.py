@@ -29,7 +29,14 @@ def over_tls(port: int, client: str) -> socket.socket:
 
 
 def over_websocket(port: int, client: str) -> socket.socket:
-    connected = _opened(port)
+    return _upgraded(_opened(port), client)
+
+
+def over_secure_websocket(port: int, client: str) -> socket.socket:
+    return _upgraded(_TLS.wrap_socket(_opened(port)), client)
+
+
+def _upgraded(connected: socket.socket, client: str) -> socket.socket:
     key = base64.b64encode(os.urandom(16)).decode()
     connected.sendall(
         f"GET /mqtt HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"

@@ -143,11 +143,18 @@ def test_a_pair_gets_every_message_through_the_gateway(qos: int) -> None:
 
 
 @needs_linux
-@pytest.mark.parametrize(("listener", "transport"), [("", "TCP"), ("tls", "TLS"), ("websocket", "WebSocket")])
+@pytest.mark.parametrize(
+    ("listener", "transport"), [("", "TCP"), ("tls", "TLS"), ("secure-websocket", "secure WebSocket")]
+)
 def test_idle_connections_are_measured_over_each_transport(listener: str, transport: str) -> None:
     row = idle.measure_gateway(listener, connections=20, active=5, seconds=0.1)
     assert row.case == transport
     assert row.value("rate") > 0
+
+
+@needs_linux
+def test_the_memory_that_openssl_takes_is_measured_beside_them() -> None:
+    assert 5 < idle.measure_openssl(connections=100).value("each") < 50
 
 
 @needs_linux
