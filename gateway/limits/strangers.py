@@ -1,5 +1,6 @@
-"""Log lines about connections that were not let in: few of each address, for a device with an old password comes back
-every few seconds for weeks.
+"""Log lines about connections that were not let in, few of each address.
+
+A device with an old password comes back every few seconds for weeks.
 """
 
 import logging
