@@ -68,8 +68,8 @@ class _Update:
         "copies",
         "done",
         "has_ended",
+        "is_over",
         "is_parsed",
-        "is_replaced",
         "key",
         "message",
         "ready",
@@ -98,8 +98,8 @@ class _Update:
         self.sent: set[int] = set()
         self.copies = 0
         self.is_parsed = True
-        #: Another one for the same subscriptions came later, and brings what this one has not.
-        self.is_replaced = False
+        #: It has been answered: nothing is left, or another one for the same subscriptions brings what is.
+        self.is_over = False
 
     @property
     def identity(self) -> Identity:
@@ -145,7 +145,8 @@ class Updates:
         self._distributor = distributor
         self._responder = responder
         self._call_soon = call_soon
-        self._in_turn: deque[_Update] = deque()
+        #: Those that are carried out, the next one first: small and large ones of an identity take turns with others.
+        self._in_turn: dict[tuple[Identity, bool], deque[_Update]] = {}
         #: Large ones that wait, by identity and the numbers of their subscriptions, in the order of arrival.
         self._line: dict[Identity, dict[tuple[int, ...], _Update]] = {}
         #: Identities in line of which no large one is in turn, and those of which one is.
@@ -180,7 +181,7 @@ class Updates:
         self._replace(unit, self._small.pop(update.numbers, None))
         if is_small:
             self._small[update.numbers] = update
-            self._in_turn.append(update)
+            self._in_turn.setdefault((update.identity, True), deque()).append(update)
         else:
             self._stand_in_line(unit, update)
         self._want_turn()
@@ -232,7 +233,6 @@ class Updates:
     def _replace(self, unit: UnitOfWork, earlier: _Update | None) -> None:
         """One that came later for the same subscriptions brings all that an earlier one has not: that is answered."""
         if earlier is not None:
-            earlier.is_replaced = True
             self._forget(earlier)
             self._answer(unit, earlier)
 
@@ -250,15 +250,16 @@ class Updates:
             return
         if not update.is_due:
             self._make_ready(update)
-            self._in_turn.append(update)
             self._want_turn()
             return
         unit = self._engine.begin()
         self._put(unit, update)
         if update.has_ended:
+            place, others = self._in_turn.popitem()  # the last ones, see `_next_in_turn`
+            others.popleft()
+            if others:
+                self._in_turn[place] = others
             self._end(unit, update)
-        else:
-            self._in_turn.append(update)
         self._is_called = True
         self._engine.submit(unit, lambda _unit: self._committed())
 
@@ -267,12 +268,18 @@ class Updates:
         self._want_turn()
 
     def _next_in_turn(self) -> _Update | None:
+        """The command whose turn it is; those of its identity are the last ones then."""
         while self._next and len(self._busy) < _LARGE_ONES_IN_TURN:
-            self._in_turn.append(self._first_of(self._next.popleft()))
+            identity = self._next.popleft()
+            self._in_turn[identity, False] = deque((self._first_of(identity),))
         while self._in_turn:
-            update = self._in_turn.popleft()
-            if not update.is_replaced:
-                return update
+            place = next(iter(self._in_turn))
+            updates = self._in_turn.pop(place)
+            while updates and updates[0].is_over:
+                updates.popleft()
+            if updates:
+                self._in_turn[place] = updates
+                return updates[0]
         return None
 
     def _first_of(self, identity: Identity) -> _Update:
@@ -303,6 +310,7 @@ class Updates:
         self._distributor.before = self._hurry
 
     def _forget(self, update: _Update) -> None:
+        update.is_over = True
         for number in update.numbers:
             self._of_number[number].remove(update)
             if not self._of_number[number]:

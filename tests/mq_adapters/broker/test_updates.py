@@ -144,6 +144,22 @@ def test_who_asks_for_little_does_not_wait_for_who_asks_for_much(loop_station):
     assert (station.received(2), station.answers()) == ([("a/7", b"old")], [b"ok"])
 
 
+def test_who_asks_for_little_does_not_wait_for_who_asks_often(loop_station):
+    station = loop_station
+    station.retain_all([f"{number}/{place}" for number in range(100) for place in range(5)])
+    for number in range(100):
+        station.register(f"{number}/+", 1)
+    station.register("7/#", 2)
+    received = []
+    for _ in range(20):
+        station.turn()
+        received += station.received(2)
+    assert len(received) == 5
+    station.run()
+    assert len(station.received(1)) == 500
+    assert station.answers() == [b"ok"] * 101
+
+
 def test_commands_are_carried_out_in_turn(loop_station):
     station = loop_station
     station.retain_all([f"a/{number}" for number in range(3 * UNIT)])
