@@ -85,7 +85,20 @@ def _delivery_qos1(story) -> set[int]:
     story.copied(6, 56, **lane), story.delivered(2, 1, 56)
     story.copied(7, 57, **lane)  # one later message alone: a near miss
     story.copied(8, 58, **lane), story.delivered(3, 1, 58)
-    return {passed_over}
+    return {passed_over, _delivery_in_a_group(story)}
+
+
+def _delivery_in_a_group(story) -> int:
+    """Two members: one that is larger waits, while smaller ones go on: right. One as large as these: the fault."""
+    lane, member = {"correlation_id": "54" * 24}, {"client": "c2"}
+    for exchange in range(10, 16):
+        story.published(exchange, 1, payload_bytes=90 if exchange == 11 else 2)
+    story.copied(10, 60, **lane), story.delivered(10, 1, 60)
+    story.copied(11, 61, **lane)
+    passed_over = story.copied(12, 62, **lane)
+    for exchange in (13, 14, 15):
+        story.copied(exchange, 50 + exchange, **lane), story.delivered(exchange, 1, 50 + exchange, **member)
+    return passed_over
 
 
 def _delivery_qos2(story) -> set[int]:
