@@ -27,7 +27,6 @@ from gateway.listener.proxy_protocol import (
 )
 from gateway.listener.rules import ListenerRules
 from gateway.listener.sparing_log import SparingLog
-from gateway.listener.tls_transport import TlsTransport, shake_hands
 
 _log = logging.getLogger(__name__)
 
@@ -172,16 +171,11 @@ class Doorway:
         return read_source(fixed, await _receive(connected, fixed.rest_bytes))
 
     async def _hand_over(self, connected: socket.socket, proxied: Address | None) -> None:
-        if self._context is None:
-            await asyncio.get_running_loop().connect_accepted_socket(lambda: self._factory(proxied), connected)
-            return
-        tls = self._context().wrap_socket(connected, server_side=True, do_handshake_on_connect=False)
-        try:
-            await shake_hands(tls)
-            TlsTransport(tls, self._factory(proxied)).start()
-        except BaseException:
-            self._refuse(tls)  # the socket is its own now
-            raise
+        await asyncio.get_running_loop().connect_accepted_socket(
+            lambda: self._factory(proxied),
+            connected,
+            ssl=self._context() if self._context is not None else None,
+        )
 
     @staticmethod
     def _refuse(connected: socket.socket) -> None:
