@@ -239,7 +239,8 @@ def test_a_full_disk_stops_the_gateway_and_loses_nothing_acknowledged(gateway: G
     client.send("publishes again", "32 08 0003 'a/b' 0001 'A'")
     client.expect("gets PUBACK", "40 02 0001")
     assert gateway.stop() == 0
-    assert verify(gateway.data / "trail").verdict is Verdict.INTACT
+    verified = verify(gateway.data / "trail")
+    assert verified.verdict is Verdict.INTACT, verified
 
 
 def _messages(queue_manager: QueueManager) -> int:
