@@ -25,6 +25,11 @@ _LINGER_S: Final = 2.0
 #: Of the connections that one look closes for lack of a CONNECT so many are named in the log.
 _NAMED_AT_ONCE: Final = 10
 _MICROSECONDS: Final = 1_000_000
+#: By whether CONNECT has come: then it is the gateway that was late, and may have time later.
+_WHAT_WAS_LATE: Final = {
+    False: ("no CONNECT was received in time", ReasonCode.UNSPECIFIED_ERROR),
+    True: ("login took too long", ReasonCode.SERVER_BUSY),
+}
 
 
 class _Port(Protocol):
@@ -156,8 +161,8 @@ class Listener:
         """Closes who was too slow; the log names some of them, and how many they were (limits/limit.py)."""
         for place, link in enumerate(late):
             self._admission.refusals.add(Limit.CONNECT_TIMEOUT, ReasonCode.MAXIMUM_CONNECT_TIME)
-            reason = "login took too long" if link.connection.level else "no CONNECT was received in time"
-            link.close(reason if place < _NAMED_AT_ONCE else "")
+            reason, reason_code = _WHAT_WAS_LATE[bool(link.connection.level)]
+            link.close(reason if place < _NAMED_AT_ONCE else "", reason_code)
 
     def _examine(self, authorities: Authorities) -> None:
         """An authority of clients' certificates is not trusted any more."""

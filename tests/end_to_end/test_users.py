@@ -247,12 +247,15 @@ def test_sighup_takes_up_the_access_list_and_a_wrong_one_changes_nothing(guarded
 # -- storms ------------------------------------------------------------------------------------------------------------
 
 
-def test_a_storm_of_wrong_logins_holds_up_nobody_who_is_connected(guarded: Guarded, connect: Connect) -> None:
+def test_a_storm_of_wrong_logins_holds_up_nobody_who_is_connected(
+    new_gateway: StartGateway, tmp_path: Path, connect: Connect
+) -> None:
     """200 wrong passwords against hashes of the usual cost, all at once; QoS 1 round trips of another client go on.
 
     While the storm lasts, the median is that of a gateway at rest within an allowance for a busy machine: one hash on
     the event loop takes 20 ms, 200 of them four seconds.
     """
+    guarded = Guarded(new_gateway, tmp_path, "[mqtt]", "connect_timeout_s = 120")
     gateway = guarded.gateway
     guarded.command("add", "anna", text="password\n")
     gateway.wait_for_log("file read again", file="users")

@@ -9,6 +9,7 @@ from tests.end_to_end.gateway_process import Gateway
 
 pytestmark = pytest.mark.proof
 
+NO_MATCHING_SUBSCRIBERS = b"\x10"
 MALFORMED, PROTOCOL_ERROR = 0x81, 0x82
 RECEIVE_MAXIMUM_EXCEEDED, TOPIC_ALIAS_INVALID, PACKET_TOO_LARGE, QUOTA_EXCEEDED = 0x93, 0x94, 0x95, 0x97
 USER_PROPERTY, TOPIC_ALIAS, CORRELATION_DATA = b"\x26", b"\x23", b"\x09"
@@ -67,7 +68,7 @@ def test_messages_full_of_properties_cost_what_they_weigh(attacked: Gateway, sca
         _connected(attacker, "full-of-properties")
         for identifier in range(1, count + 1):
             attacker.send(publish("nobody/listens", b"", qos=1, identifier=identifier, properties=properties))
-            attacker.expect(b"\x40\x02" + two(identifier))
+            attacker.expect(b"\x40\x03" + two(identifier) + NO_MATCHING_SUBSCRIBERS)
         watch.others_are_served()
 
 
@@ -143,7 +144,7 @@ def test_a_client_that_takes_one_message_at_a_time_and_never_answers_holds_up_it
         _connected(attacker, "many-at-a-time")
         for identifier in range(1, 501):
             attacker.send(publish("one/at/a/time", b"x" * 100, qos=1, identifier=identifier, properties=b""))
-            attacker.expect(b"\x40\x02" + two(identifier))
+            attacker.expect(b"\x40\x03" + two(identifier) + NO_MATCHING_SUBSCRIBERS)
         watch.others_are_served()
         first = publish("one/at/a/time", b"x" * 100, qos=1, identifier=1, properties=b"")
         one.expect(first)

@@ -24,6 +24,7 @@ def _new_listener(bridge: RecordingBridge, *, maximum_connections: int, maximum_
         maximum_packet_bytes=1_000,
         maximum_unsent_bytes=maximum_unsent_bytes,
         connect_timeout_s=10.0,
+        levels=frozenset({3, 4, 5}),
     )
     return Listener(cast(Bridge, bridge), rules, long_reads=LongReads(bridge.commit_now))
 
@@ -300,5 +301,31 @@ def test_an_address_in_use_is_an_oserror() -> None:
         second = _new_listener(bridge, maximum_connections=1, maximum_unsent_bytes=1)
         with pytest.raises(OSError, match="in use"):
             await second.start("127.0.0.1", port)
+
+    _run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("connect", "answer"),
+    [
+        ("10 0E 0004 4D515454 04 02 003C 0002 6331", "20 02 00 03"),
+        ("10 0F 0004 4D515454 05 02 003C 00 0002 6331", "20 03 00 89 00"),
+        ("10 0E 0004 4D51", ""),
+    ],
+    ids=["3.1.1", "5", "no CONNECT"],
+)
+def test_a_client_whose_login_takes_too_long_is_told_that_the_gateway_is_busy(
+    monkeypatch: pytest.MonkeyPatch, connect: str, answer: str
+) -> None:
+    """MQTT 3.1.1 section 3.2.2.3, MQTT 5.0 section 3.2.2.2; nothing is sent in front of a CONNECT."""
+
+    async def scenario(listener: Listener, bridge: RecordingBridge, port: int) -> None:
+        link, reader, writer = await _link(bridge, port)
+        link.connection.receive_data(bytes.fromhex(connect))
+        monkeypatch.setattr(time, "monotonic", lambda: link.accepted_s + 10.1)
+        listener.tick()
+        monkeypatch.undo()
+        assert await asyncio.wait_for(reader.read(), 20) == bytes.fromhex(answer)
+        writer.close()
 
     _run(scenario)
