@@ -56,6 +56,9 @@ class SharedDeliveries:
         self._to_mqtt = to_mqtt
         self._packets = packets
         self._aside = SetAside(engine, queue)
+        #: Groups for which something waited when members were last looked for. For any other, what comes is handed out
+        #: in turn when it has come, and not to whoever happens to have room in that moment.
+        self._short_of_room: set[SharedGroup] = set()
         to_mqtt.on_room.append(self._has_room)
         to_mqtt.other_lanes.append(lambda correl_id: groups.of_correl_id(correl_id) is not None)
 
@@ -66,6 +69,7 @@ class SharedDeliveries:
             self.deliver(group)
 
         self._queue.listen(group.correl_id, arrived)
+        self._short_of_room.add(group)
         return lambda: self._queue.unlisten(group.correl_id, arrived)
 
     def deliver(self, group: SharedGroup, member: ClientSession | None = None) -> None:
@@ -73,7 +77,8 @@ class SharedDeliveries:
 
         `member`: the only one that may take more than before, so that many members cost an acknowledgement nothing.
         """
-        if group.correl_id not in self._queue.lanes and not self._aside.has_any(group):
+        if not self._has_any(group):
+            self._short_of_room.discard(group)
             return
         asked = group.members if member is None else (member,)
         ready = deque(each for each in asked if _is_ready(each) and _may(each, group))
@@ -89,11 +94,20 @@ class SharedDeliveries:
                 is_more = False
                 break
             self._hand_over(unit, group, message, ready, parcels)
+        if self._has_any(group):
+            self._short_of_room.add(group)
+        else:
+            self._short_of_room.discard(group)
         if unit.removals or unit.states or is_more:
             self._engine.submit(unit, lambda _unit: self._sent(group, parcels))
 
+    def _has_any(self, group: SharedGroup) -> bool:
+        """Whether something waits for it, in its lane or aside."""
+        return group.correl_id in self._queue.lanes or self._aside.has_any(group)
+
     def discard(self, group: SharedGroup) -> None:
         """The group has ended: what waits for it is destroyed little by little."""
+        self._short_of_room.discard(group)
         self._aside.give_back(group)
         self._to_mqtt.drain_behind(group.correl_id, (group.client, group.epoch))
 
@@ -108,7 +122,7 @@ class SharedDeliveries:
         """A member may take more than before."""
         for correl_id in tuple(session.shared):
             group = self._groups.of_correl_id(correl_id)
-            if group is not None:
+            if group in self._short_of_room:
                 self.deliver(group, session)
 
     def _sent(self, group: SharedGroup, parcels: dict[ClientSession, _Parcel]) -> None:

@@ -63,6 +63,17 @@ def test_each_message_goes_to_one_member_and_members_take_turns(world: World) ->
     assert (payloads(one), payloads(two)) == ("AC", "BD")
 
 
+def test_who_answers_in_the_moment_in_which_a_message_comes_does_not_have_it_out_of_turn(world: World) -> None:
+    one, two = member(world, "one1"), member(world, "two2")
+    publish(world, "A", qos=1)
+    assert (payloads(one), payloads(two)) == ("A", "")
+    other = world.connect("tell")
+    world.bridge.receive(one, written("40 02 0001"))
+    world.bridge.receive(other, written("32 08 0003 'a/b' 0002 'B'"))
+    world.run()
+    assert (payloads(one), payloads(two)) == ("", "B")
+
+
 def test_a_group_is_one_subscriber_of_the_broker(world: World) -> None:
     member(world, "one1")
     member(world, "two2")
