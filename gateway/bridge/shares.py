@@ -121,7 +121,7 @@ def _without_repeated(event: SubscribeReceived) -> tuple[SubscribeReceived, Call
 
 
 class Shares:
-    """What is left of this turn of the loop's share; in the next one those go on who wait in line."""
+    """What is left of this turn of the loop's share; in the one after the next those go on who wait in line."""
 
     def __init__(
         self,
@@ -146,8 +146,12 @@ class Shares:
             self._left -= len(request.entries)
         if not self._is_due:
             self._is_due = True
-            self._call_soon(self._renew)
+            self._call_soon(self._rest)
         return may
+
+    def _rest(self) -> None:
+        """Every other turn is for everybody else, and takes no time where nobody else has sent anything."""
+        self._call_soon(self._renew)
 
     def _renew(self) -> None:
         self._is_due = False

@@ -10,9 +10,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, Protocol
 
-#: What the pieces of one turn of the loop may take together, seconds: as long as a commit on a quick disk. Where nobody
-#: else has sent anything for a while it is longer, since each turn has its own commit.
-_SHARE_S: Final = 0.0005
+#: What the pieces of one turn of the loop may take together, seconds: little more than a commit on a quick disk. Where
+#: nobody else has sent anything for a while it is longer, since each turn has its own commit.
+_SHARE_S: Final = 0.0003
 _SHARE_AMONG_THEMSELVES_S: Final = 0.002
 _WHILE_S: Final = 0.02
 
