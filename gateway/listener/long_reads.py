@@ -10,10 +10,11 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, Protocol
 
-#: What the pieces of one turn of the loop may take together, seconds: little more than a commit on a quick disk. Where
-#: nobody else has sent anything for a while it is longer, since each turn has its own commit.
+#: What the pieces of one turn of the loop may take together, and what one piece may, seconds: little more than a commit
+#: on a quick disk.
 _SHARE_S: Final = 0.0003
-_SHARE_AMONG_THEMSELVES_S: Final = 0.002
+#: The same where nobody else has sent anything for a while: a turn has its own commit, and a piece its unit of work.
+_SHARE_AMONG_THEMSELVES_S: Final = 0.004
 _WHILE_S: Final = 0.02
 
 
@@ -33,6 +34,8 @@ class LongReads:
         self._commit_now = commit_now
         #: When the last short read came, by the monotonic clock.
         self.short_read_s = 0.0
+        #: What a piece should take at present, seconds.
+        self.piece_s = _SHARE_S
         self._line: deque[LongRead] = deque()
         self._is_due = False
 
@@ -47,7 +50,8 @@ class LongReads:
         self._commit_now()
         now_s = time.monotonic()
         others_send = now_s < self.short_read_s + _WHILE_S
-        ends_s = now_s + (_SHARE_S if others_send else _SHARE_AMONG_THEMSELVES_S)
+        self.piece_s = _SHARE_S if others_send else _SHARE_AMONG_THEMSELVES_S
+        ends_s = now_s + self.piece_s
         while self._line:
             first = self._line.popleft()
             if first.hand_on_piece():

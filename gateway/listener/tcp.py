@@ -22,16 +22,15 @@ _FAREWELL_S: Final = 0.5
 #: Lengths of pieces, bytes: 16 KiB hold a window of a hundred usual messages, and 1 KiB 256 of the shortest packets
 #: that are answered.
 _LONGEST_PIECE_BYTES: Final = 16_384
-_FIRST_PIECE_BYTES: Final = 4_096
 _SHORTEST_PIECE_BYTES: Final = 1_024
-#: What is aimed at for one piece, seconds.
-_PIECE_S: Final = 0.0003
+#: Who has sent much counts as such for so long, seconds, though a read of his may be short.
+_WHILE_S: Final = 1.0
 
 
 class TcpLink(NetworkLink, asyncio.Protocol):
     """One MQTT connection on TCP or TLS."""
 
-    __slots__ = ("_piece_bytes", "_place", "_rest", "_transport")
+    __slots__ = ("_long_read_s", "_piece_bytes", "_place", "_rest", "_transport")
 
     def __init__(self, listener: "Listener", proxied: Address | None = None) -> None:
         super().__init__(listener, proxied)
@@ -39,7 +38,9 @@ class TcpLink(NetworkLink, asyncio.Protocol):
         #: A long read, for which the link stands in line, and how much of it has gone to the bridge.
         self._rest = b""
         self._place = 0
-        self._piece_bytes = _FIRST_PIECE_BYTES
+        #: When the last long read came, by the monotonic clock.
+        self._long_read_s = 0.0
+        self._piece_bytes = _LONGEST_PIECE_BYTES
 
     # -- asyncio.Protocol ----------------------------------------------------------------------------------------------
 
@@ -59,9 +60,12 @@ class TcpLink(NetworkLink, asyncio.Protocol):
         if self._rest:
             self._rest += data
         elif len(data) <= _SHORTEST_PIECE_BYTES:
-            self._listener.long_reads.short_read_s = time.monotonic()
+            now_s = time.monotonic()
+            if now_s > self._long_read_s + _WHILE_S:
+                self._listener.long_reads.short_read_s = now_s
             self._take(data)
         else:
+            self._long_read_s = time.monotonic()
             self._rest = data
             self._stop_reading()
             self._listener.long_reads.join(self)
@@ -88,9 +92,10 @@ class TcpLink(NetworkLink, asyncio.Protocol):
 
     def _fit_pieces(self, length: int, took_s: float) -> None:
         """The next pieces are half as long where one took too long, and twice as long where one was quick."""
-        if took_s > _PIECE_S:
+        aim_s = self._listener.long_reads.piece_s
+        if took_s > aim_s:
             self._piece_bytes = max(length // 2, _SHORTEST_PIECE_BYTES)
-        elif length == self._piece_bytes and took_s < _PIECE_S / 4:
+        elif length == self._piece_bytes and took_s < aim_s / 4:
             self._piece_bytes = min(2 * length, _LONGEST_PIECE_BYTES)
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -125,7 +125,7 @@ def test_those_in_line_take_turns_and_one_share_is_for_all_of_them() -> None:
 def test_pieces_are_short_where_they_take_long_and_long_where_they_are_quick(
     monkeypatch: pytest.MonkeyPatch, aim_s: float, length: int
 ) -> None:
-    monkeypatch.setattr("gateway.listener.tcp._PIECE_S", aim_s)
+    monkeypatch.setattr("gateway.listener.long_reads._SHARE_AMONG_THEMSELVES_S", aim_s)
     watcher = Watcher()
 
     async def scenario(running: Running) -> None:
