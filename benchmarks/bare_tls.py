@@ -48,6 +48,7 @@ def _hold(listening: socket.socket, folder: Path) -> None:
     held: list[ssl.SSLSocket] = []
     while True:
         connected, _ = listening.accept()
+        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         held.append(context.wrap_socket(connected, server_side=True))
         held[-1].recv(_LONGEST_CONNECT_BYTES)
         held[-1].sendall(_ACCEPTED)
