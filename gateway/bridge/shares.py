@@ -1,4 +1,4 @@
-"""SUBSCRIBE and UNSUBSCRIBE in small shares: each turn of the event loop carries out a few filters, whoever asks.
+"""SUBSCRIBE and UNSUBSCRIBE in small shares: every other turn of the event loop carries out a few filters, no more.
 
 A filter costs as much as some ten publications: it becomes a command, which the broker answers. A client that asks for
 thousands at once, or many that do so together, would hold up all others; so a request of many filters is cut into

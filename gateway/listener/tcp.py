@@ -30,11 +30,13 @@ _WHILE_S: Final = 1.0
 class TcpLink(NetworkLink, asyncio.Protocol):
     """One MQTT connection on TCP or TLS."""
 
-    __slots__ = ("_long_read_s", "_piece_bytes", "_place", "_rest", "_transport")
+    __slots__ = ("_is_ending", "_long_read_s", "_piece_bytes", "_place", "_rest", "_transport")
 
     def __init__(self, listener: "Listener", proxied: Address | None = None) -> None:
         super().__init__(listener, proxied)
         self._transport: asyncio.Transport | None = None
+        #: The connection has gone, and not all that came on it has been handed on.
+        self._is_ending = False
         #: A long read, for which the link stands in line, and how much of it has gone to the bridge.
         self._rest = b""
         self._place = 0
@@ -76,8 +78,9 @@ class TcpLink(NetworkLink, asyncio.Protocol):
         self._listener.bridge.receive(self, data)
 
     def hand_on_piece(self) -> bool:
-        """See LongRead. Of a connection that has ended meanwhile there is nothing more."""
+        """See LongRead. Of a connection that was closed meanwhile there is nothing more."""
         if not self._rest:
+            self._end_if_due()
             return False
         piece = self._rest[self._place : self._place + self._piece_bytes]
         self._place += len(piece)
@@ -88,6 +91,7 @@ class TcpLink(NetworkLink, asyncio.Protocol):
             return True
         self._rest, self._place = b"", 0
         self._read_if_possible()
+        self._end_if_due()
         return False
 
     def _fit_pieces(self, length: int, took_s: float) -> None:
@@ -99,11 +103,16 @@ class TcpLink(NetworkLink, asyncio.Protocol):
             self._piece_bytes = min(2 * length, _LONGEST_PIECE_BYTES)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        rest, self._rest = self._rest[self._place :], b""
-        if rest:
-            self._take(rest)
+        """What has been read before goes to the bridge first, in pieces like every long read."""
         self._transport = None
-        self._lost()
+        self._is_ending = True
+        if not self._rest:
+            self._end_if_due()
+
+    def _end_if_due(self) -> None:
+        if self._is_ending:
+            self._is_ending = False
+            self._lost()
 
     def pause_writing(self) -> None:
         self._writing_paused()

@@ -82,6 +82,35 @@ def test_another_client_is_served_between_the_pieces() -> None:
     run(scenario, {}, answers=False)
 
 
+@pytest.mark.parametrize("is_closed", [False, True], ids=["all is taken", "closed in the middle"])
+def test_what_was_read_before_a_connection_went_is_handed_on_in_pieces_and_the_loss_is_told_once_behind_it(
+    is_closed: bool,
+) -> None:
+    watcher = Watcher()
+
+    async def scenario(running: Running) -> None:
+        _watch(running.bridge, watcher)
+        client = await asyncio.to_thread(socket.create_connection, ("127.0.0.1", running.port), PATIENCE_S)
+        with client:
+            client.sendall(b"1")
+            link = await running.only_link()
+            assert isinstance(link, TcpLink)
+            link.data_received(bytes(100_000))
+            link.abort()
+            await running.bridge.until(lambda: link._transport is None or bool(running.bridge.lost_links))
+            if is_closed:
+                link.close("no more")
+            await running.bridge.until(lambda: running.bridge.lost_links == [link])
+            for _ in range(20):
+                await asyncio.sleep(0)
+        assert running.bridge.lost_links == [link]
+        received = len(running.bridge.received) - 1
+        assert received < 100_000 if is_closed else received == 100_000
+
+    run(scenario, {}, answers=False)
+    assert max(length for _, length in watcher.pieces) <= PIECE_BYTES
+
+
 def _send(port: int, data: bytes) -> None:
     """Sends all, and waits until the listener has closed the connection too."""
     with socket.create_connection(("127.0.0.1", port), PATIENCE_S) as client:
