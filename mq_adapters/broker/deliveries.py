@@ -32,8 +32,10 @@ from mq_adapters.reasons import QueueManagerError
 
 #: Descriptors kept for sharing; about 1 KiB each.
 _KEPT_DESCRIPTORS: Final = 65_536
-#: Plans and copies that a cache of plans may hold together; about 2 KiB each.
+#: What plans, their copies and their headers may weigh together in a cache, in units of about 2 KiB.
 _KEPT_WEIGHT: Final = 65_536
+#: Bytes of a header that weigh as much as a copy: a plan holds its header in several forms.
+_WEIGHT_BYTES: Final = 256
 #: Headers longer than this (bytes) are read anew for each publication: they would fill the cache.
 LONGEST_KEPT_HEADER: Final = 4_096
 
@@ -245,7 +247,7 @@ class DeliveryMaker:
 
 
 class PlanCache:
-    """Plans by published header and MQMD, bounded by the number of plans and copies; a full cache begins again."""
+    """Plans by published header and MQMD, bounded by what they weigh; a full cache begins again."""
 
     def __init__(self) -> None:
         self._plans: dict[PlanKey, Plan] = {}
@@ -255,13 +257,18 @@ class PlanCache:
 
     def put(self, key: PlanKey, plan: Plan) -> None:
         """Keeps a plan in the place of an earlier one."""
-        weight = 1 + len(plan.copies)
-        if self._weight + weight > _KEPT_WEIGHT:
+        weight, earlier = _weight(key, plan), self._plans.get(key)
+        more = weight if earlier is None else weight - _weight(key, earlier)
+        if self._weight + more > _KEPT_WEIGHT:
             self._plans.clear()
-            self._weight = 0
-        earlier = self._plans.get(key)
-        self._weight += weight - (1 + len(earlier.copies) if earlier is not None else 0)
+            self._weight, more = 0, weight
+        self._weight += more
         self._plans[key] = plan
+
+
+def _weight(key: PlanKey, plan: Plan) -> int:
+    """Its copies and the length of its header, which it holds in several forms, count."""
+    return 1 + len(plan.copies) + len(key[0]) // _WEIGHT_BYTES
 
 
 def _wish_of(subscription: Subscription, occasion: Occasion) -> Wish:
