@@ -99,7 +99,7 @@ class Bridge:
         self.admission = quotas.admission
         self._intake = intake
         self.held_back = HeldBack(self._carry_out)
-        self._shares = Shares(call_soon, engine.commit_now, self._next_in_line_goes_on)
+        self._shares = Shares(call_soon, engine.commit_now, self._next_in_line_goes_on, lambda: sum(traffic.published))
         self.presences = Presences()
         self.endings = Endings(
             engine,

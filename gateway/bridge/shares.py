@@ -15,6 +15,9 @@ from gateway.mqtt.events import Event, SubscribeReceived, UnsubscribeReceived
 
 #: Our choice: half a millisecond with the broker's side.
 FILTERS_AT_ONCE: Final = 2
+#: The same where nobody has published in so many turns: a fleet that subscribes anew holds up nobody.
+_FILTERS_AMONG_THEMSELVES: Final = 10
+_TURNS_OF_SILENCE: Final = 20
 #: Stands for the line among the names of targets, which have no small letters.
 LINE: Final = "line"
 
@@ -128,11 +131,19 @@ class Shares:
         call_soon: Callable[[Callable[[], None]], object],
         commit_now: Callable[[], None],
         next_goes_on: Callable[[], bool],
+        published: Callable[[], int],
     ) -> None:
-        """`commit_now` answers what others have asked for; `next_goes_on` lets the first in line go on, if any."""
+        """`commit_now` answers what others have asked for; `next_goes_on` lets the first in line go on, if any.
+
+        `published` counts the PUBLISHes that were taken.
+        """
         self._call_soon = call_soon
         self._commit_now = commit_now
         self._next_goes_on = next_goes_on
+        self._published = published
+        self._published_before = published()
+        #: Turns in which nobody has published.
+        self._silence = 0
         self._left = FILTERS_AT_ONCE
         self._is_due = False
 
@@ -155,7 +166,13 @@ class Shares:
 
     def _renew(self) -> None:
         self._is_due = False
-        self._left = FILTERS_AT_ONCE
+        self._listen()
+        self._left = FILTERS_AT_ONCE if self._silence < _TURNS_OF_SILENCE else _FILTERS_AMONG_THEMSELVES
         self._commit_now()
         while self._left > 0 and self._next_goes_on():
             continue
+
+    def _listen(self) -> None:
+        published = self._published()
+        self._silence = self._silence + 1 if published == self._published_before else 0
+        self._published_before = published

@@ -153,3 +153,25 @@ def test_few_filters_are_carried_out_at_once(world: World) -> None:
     world.run()
     assert link.is_read()
     assert world.registrations() == FILTERS_AT_ONCE
+
+
+def _turns_until_answered(world: World, link: FakeLink) -> int:
+    turns = 0
+    while not link.sent:
+        world.turn()
+        turns += 1
+    link.taken()
+    return turns
+
+
+def test_where_nobody_publishes_for_a_while_more_filters_are_carried_out_in_a_turn(new_world: NewWorld) -> None:
+    world = new_world(limits=MqttLimits(maximum_subscriptions=1_000))
+    link, other = world.connect("self"), world.connect("tell")
+    _send(world, link, _subscribe(200, "a"))
+    began_slowly = _turns_until_answered(world, link)
+    _send(world, link, _subscribe(200, "b"))
+    alone = _turns_until_answered(world, link)
+    assert alone < began_slowly
+    _send(world, other, written("30 04 0001 'b' 'x'"))
+    _send(world, link, _subscribe(200, "c"))
+    assert _turns_until_answered(world, link) > alone
