@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+import time
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -51,7 +52,11 @@ def _exporter(gateway: Gateway) -> int:
     children = Path(f"/proc/{gateway.process_identifier}/task/{gateway.process_identifier}/children")
     if not children.exists():
         pytest.skip("the kernel does not tell the children of a process")
-    (exporter,) = children.read_text().split()
+    deadline_s = time.monotonic() + PATIENCE_S
+    while not (exporters := children.read_text().split()):  # one that was killed is started again after a while
+        assert time.monotonic() < deadline_s, gateway.log
+        time.sleep(0.02)
+    (exporter,) = exporters
     return int(exporter)
 
 

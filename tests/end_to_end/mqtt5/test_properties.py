@@ -21,6 +21,9 @@ from tests.end_to_end.gateway_process import Gateway
 from tests.gateway.bridge.audited import judged
 from tests.gateway.bridge.test_target_messages import mqrfh, mqrfh2
 
+#: All of them: the last one judges what those before it have done.
+pytestmark = pytest.mark.proof
+
 ALL: Properties = {
     "payload_format_indicator": 1,
     "content_type": "text/<b>&amp;</b>",
@@ -259,7 +262,6 @@ def test_a_will_with_properties_survives_a_kill_of_the_gateway(plant: Plant, new
     assert (message.essence, message.properties) == (("will/g", b"gone", 1, False), ALL)
 
 
-@pytest.mark.proof
 @pytest.mark.timeout(600)
 def test_the_audit_predicts_every_conversion_of_all_this(plant: Plant, proof_scale: str, tmp_path: Path) -> None:
     """Must be the last one: it stops the gateway. The audit on Spark is part of the full form alone."""
