@@ -30,7 +30,8 @@ class Codes:
 
     def __init__(self, parts: int, of_request: Callable[[bytes], bytes]) -> None:
         """`of_request` makes the codes of the request of those of all parts."""
-        self._codes: list[bytes | None] = [None] * parts
+        self._codes = [b""] * parts
+        self._missing = parts
         self._of_request = of_request
         self._session: ClientSession | None = None
 
@@ -46,13 +47,13 @@ class Codes:
             self._session = None
 
     def add(self, place: int, codes: bytes) -> bytes | None:
-        """All codes when they are complete; else None."""
+        """All codes when they are complete; else None. Each part is decided once."""
         self._codes[place] = codes
-        known = [each for each in self._codes if each is not None]
-        if len(known) < len(self._codes):
+        self._missing -= 1
+        if self._missing:
             return None
         self.end()
-        return self._of_request(b"".join(known))
+        return self._of_request(b"".join(self._codes))
 
 
 class Part(NamedTuple):
