@@ -22,12 +22,9 @@ from gateway.mqtt.reason_codes import ReasonCode
 
 
 def certificate_of(transport: asyncio.BaseTransport) -> bytes | None:
-    """What the peer has shown in its TLS handshake, in DER; None where it has shown none, or has gone."""
+    """What the peer has shown in its TLS handshake, in DER; None where it has shown none."""
     tls: ssl.SSLObject | None = transport.get_extra_info("ssl_object")
-    try:
-        return tls.getpeercert(True) if tls is not None else None
-    except OSError:
-        return None
+    return tls.getpeercert(True) if tls is not None else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
