@@ -31,7 +31,7 @@ class _Source:
 
 
 class FewLines:
-    """Warnings of one kind. `summary` is the template of the line with a source's name and its number at the end."""
+    """Lines of one kind. `summary` is the template of the line with a source's name and its number at the end."""
 
     def __init__(self, log: logging.Logger, summary: str, *, now_s: Callable[[], float] = time.monotonic) -> None:
         self._log = log
@@ -43,7 +43,7 @@ class FewLines:
         self._others = _Source("others")
         self._told = 0
 
-    def tell(self, source: Hashable, name: str, event: str, *values: object) -> None:
+    def tell(self, source: Hashable, name: str, event: str, *values: object, level: int = logging.WARNING) -> None:
         """Writes the line, or counts it. `name` is the source's in the log; the first counts."""
         self.tick()
         found = self._source(source, name)
@@ -52,7 +52,7 @@ class FewLines:
             return
         found.told += 1
         self._told += 1
-        self._log.warning(event, *values)
+        self._log.log(level, event, *values)
 
     def tick(self) -> None:
         """Several times a second: at the end of an interval it is told how many more there were."""

@@ -21,8 +21,11 @@ class Strangers:
 
     def tell(self, address: str, *, listener: str, peer: str, reason: str) -> None:
         """`address` is the client's without its port, `peer` with it. One /64 of IPv6 counts as one address."""
-        event = "connection closed listener=%s client=%s peer=%s reason=%s"
-        self._lines.tell(network_of(address), address, event, listener, "", peer, reason)
+        self.tell_more(address, "connection closed listener=%s client=%s peer=%s reason=%s", listener, "", peer, reason)
+
+    def tell_more(self, address: str, event: str, *values: object, level: int = logging.WARNING) -> None:
+        """The same of a connection that ended before it spoke MQTT, in the words of what came before."""
+        self._lines.tell(network_of(address), address, event, *values, level=level)
 
     def tick(self) -> None:
         """Several times a second."""

@@ -18,6 +18,7 @@ from typing import Final
 
 from gateway.config.values import Address
 from gateway.limits.limit import Limit
+from gateway.limits.strangers import Strangers
 from gateway.listener.proxy_protocol import (
     FIXED_BYTES,
     ProxyProtocolError,
@@ -26,7 +27,6 @@ from gateway.listener.proxy_protocol import (
     read_source,
 )
 from gateway.listener.rules import ListenerRules
-from gateway.listener.sparing_log import SparingLog
 
 _log = logging.getLogger(__name__)
 
@@ -55,17 +55,18 @@ class Doorway:
         context: Callable[[], ssl.SSLContext] | None,
         knock: Callable[[str], bool],
         refused: Callable[[Limit], None],
+        strangers: Strangers,
     ) -> None:
         """`context` None: no TLS; it is asked at every handshake, for certificates change. `refused` counts.
 
-        `knock` says whether a client of this address may begin a handshake now.
+        `knock` says whether a client of this address may begin a handshake now; `strangers` tells who came no further.
         """
         self._factory = factory
         self._rules = rules
         self._context = context
         self._knock = knock
         self._refused = refused
-        self._log = SparingLog(_log, rules.name)
+        self._strangers = strangers
         self._sockets: list[socket.socket] = []
         #: Oldest first.
         self._on_their_way: dict[asyncio.Task[None], None] = {}
@@ -154,13 +155,15 @@ class Doorway:
             self._refuse(connected)
             if isinstance(error, TimeoutError):
                 self._refused(Limit.CONNECT_TIMEOUT)
-            self._log.tell(
-                logging.INFO if isinstance(error, ConnectionError) else logging.WARNING,
+            client = proxied or peer
+            self._strangers.tell_more(
+                client.host,
                 "connection refused listener=%s peer=%s in=%s reason=%s",
                 self._rules.name,
-                proxied or peer,
+                client,
                 step,
                 _reason(error),
+                level=logging.INFO if isinstance(error, ConnectionError) else logging.WARNING,
             )
 
     async def _read_proxy_header(self, connected: socket.socket) -> Address | None:

@@ -79,6 +79,7 @@ class Listener:
             context=self.certificates.context if self.certificates is not None else None,
             knock=self._knock,
             refused=self.count_refusal,
+            strangers=self._admission.strangers,
         )
         return await doorway.open(host, port)
 

@@ -15,8 +15,8 @@ from aiohttp.web_protocol import RequestHandler
 
 from gateway.config.values import Address
 from gateway.limits.limit import Limit
+from gateway.limits.strangers import Strangers
 from gateway.listener.rules import WebSocketRules
-from gateway.listener.sparing_log import SparingLog
 from gateway.listener.websocket import WebSocketLink
 
 if TYPE_CHECKING:
@@ -37,18 +37,18 @@ _log = logging.getLogger(__name__)
 class _OneLine(logging.Filter):
     """A request that is no HTTP is its sender's fault: a line for it, without where in aiohttp that was found out."""
 
-    def __init__(self, log: SparingLog, listener: str) -> None:
+    def __init__(self, strangers: Strangers, listener: str) -> None:
         super().__init__()
-        self._log = log
+        self._strangers = strangers
         self._listener = listener
 
     def filter(self, record: logging.LogRecord) -> bool:
         error = record.exc_info[1] if record.exc_info else None
         if not isinstance(error, HttpProcessingError):
             return _log.isEnabledFor(record.levelno)
-        peer = record.args[0] if isinstance(record.args, tuple) and record.args else "unknown"
+        peer = str(record.args[0]) if isinstance(record.args, tuple) and record.args else "unknown"
         reason = error.message.partition("\n")[0]
-        self._log.tell(logging.WARNING, "request refused listener=%s peer=%s reason=%s", self._listener, peer, reason)
+        self._strangers.tell_more(peer, "request refused listener=%s peer=%s reason=%s", self._listener, peer, reason)
         return False
 
 
@@ -106,11 +106,11 @@ class Upgrades:
     def __init__(self, listener: "Listener", rules: WebSocketRules) -> None:
         self._listener = listener
         self._rules = rules
-        self._log = SparingLog(_log, listener.rules.name)
+        self._strangers = listener.bridge.admission.strangers
         http_log = logging.Logger(f"{__name__}.http")  # one of its own, for its own filter
         http_log.parent = _log
         http_log.setLevel(logging.DEBUG)  # where aiohttp tells of what is no HTTP at all, MQTT or TLS for example
-        http_log.addFilter(_OneLine(self._log, listener.rules.name))
+        http_log.addFilter(_OneLine(self._strangers, listener.rules.name))
         self._http_log = http_log
         self._server = web.Server(self._answer)
         #: Since when each is on its way (seconds), and where it comes from by its PROXY header; the oldest first.
@@ -180,14 +180,16 @@ class Upgrades:
             link.data_received(behind)
 
     def _tell_refused(self, request: web.BaseRequest, proxied: Address | None, refusal: _Refusal) -> None:
-        self._log.tell(
-            logging.INFO,
+        address = proxied.host if proxied is not None else request.remote or "unknown"
+        self._strangers.tell_more(
+            address,
             "request refused listener=%s peer=%s status=%s reason=%s found=%s",
             self._listener.rules.name,
             proxied or request.remote,
             refusal.status,
             refusal.reason,
             refusal.found,
+            level=logging.INFO,
         )
 
     def _refusal(self, request: web.BaseRequest) -> _Refusal | None:

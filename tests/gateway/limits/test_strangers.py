@@ -86,3 +86,13 @@ def test_many_addresses_have_a_bounded_number_of_lines_together(
     assert numbers[-1].startswith("connections closed address=others count=")
     assert len(numbers) <= 11
     assert sum(int(line.rpartition("=")[2]) for line in numbers) == attempts - LINES_IN_ALL
+
+
+def test_who_comes_no_further_than_the_port_counts_with_the_others_of_the_address(
+    strangers: Strangers, caplog: pytest.LogCaptureFixture
+) -> None:
+    for number in range(ATTEMPTS):
+        strangers.tell_more("192.0.2.7", "request refused listener=%s number=%s", "web", number, level=logging.INFO)
+    assert len(written(caplog)) == LINES_OF_ONE
+    strangers.tell("192.0.2.7", listener="default", peer="192.0.2.7:1", reason="wrong")
+    assert written(caplog) == []
