@@ -35,6 +35,8 @@ SHUTDOWN_S: Final = 0.5
 
 _BYTES: Final = "application/octet-stream"
 _JSON: Final = "application/json"
+#: Content-Encoding of a body that is as it is (RFC 9110 section 12.5.3).
+_PLAIN: Final = "identity"
 #: The page of metrics and its media type, by what a header Accept asks for.
 Metrics = Callable[[str], tuple[bytes, str]]
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -72,7 +74,9 @@ class HttpServer:
         application.router.add_get("/health", self._health)
         application.router.add_get("/metrics", self._show_metrics)
         application.router.add_get("/openapi.json", self._openapi)
-        runner = web.AppRunner(application, access_log=None, shutdown_timeout=SHUTDOWN_S)
+        runner = web.AppRunner(  # a megabyte may become a gigabyte, on the event loop, whatever limits its length then
+            application, access_log=None, shutdown_timeout=SHUTDOWN_S, auto_decompress=False
+        )
         await runner.setup()
         assert runner.server is not None, "it is set up"
         self._visitors = visitors = Visitors(
@@ -108,6 +112,9 @@ class HttpServer:
 
     async def _convert(self, request: web.Request) -> web.StreamResponse:
         wish = wish_of_query(request.query)
+        if request.headers.get("Content-Encoding", _PLAIN).lower() != _PLAIN:
+            hint = "messages are taken as they are; send it without Content-Encoding"
+            return _problem(415, "unsupported_content_encoding", hint)
         wants_json = _wants_json(request.headers.get("Accept", ""))
         data = await request.read()
         if len(data) <= INLINE_BYTES:

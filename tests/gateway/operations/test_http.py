@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import json
+import zlib
 from collections.abc import Awaitable, Callable
 from importlib.resources import files
 from typing import Any
@@ -270,6 +271,17 @@ def test_longer_message_than_the_limit_is_413_and_the_limit_itself_is_not(ask: R
     answer = ask("POST", "/convert?to=mqrfh2", PUBLISH + room + b"\0")
     assert (answer.status, answer.json["reason_name"]) == (413, "request_too_large")
     assert "http.maximum_request_bytes" in answer.json["hint"]
+
+
+@pytest.mark.parametrize("encoding", ["deflate", "gzip", "br", "gzip, deflate"])
+def test_compressed_message_is_415_and_nothing_is_unpacked(ask: Request, encoding: str) -> None:
+    """One megabyte of zeros that were compressed is a gigabyte, which took the event loop seven seconds."""
+    answer = ask("POST", "/convert?to=mqrfh2", zlib.compress(PUBLISH), **{"Content-Encoding": encoding})
+    assert (answer.status, answer.json["reason_name"]) == (415, "unsupported_content_encoding")
+
+
+def test_message_that_is_said_to_be_as_it_is_is_converted(ask: Request) -> None:
+    assert ask("POST", "/convert?to=mqrfh2", PUBLISH, **{"Content-Encoding": "identity"}).status == 200
 
 
 def test_length_that_is_not_told_does_not_get_round_the_limit() -> None:
