@@ -18,6 +18,8 @@ import time
 import traceback
 from typing import Final, Literal
 
+_log = logging.getLogger(__name__)
+
 Level = Literal["debug", "info", "warning", "error"]
 Format = Literal["text", "json"]
 Value = str | int | float | bool | None
@@ -35,6 +37,8 @@ _FIELD: Final = re.compile(r" (\w+)=%\w")
 
 def configure(level: Level = "info", format: Format = "text") -> None:
     """Logs to standard error from now on, in place of what was configured before."""
+    if sys.unraisablehook is sys.__unraisablehook__:  # nobody else looks after them
+        sys.unraisablehook = _tell_unraisable
     handler = _LineHandler(sys.stderr)
     handler.setFormatter(_JsonLines() if format == "json" else _TextLines())
     for room in _ROOMS:
@@ -46,6 +50,17 @@ def configure(level: Level = "info", format: Format = "text") -> None:
 def is_json() -> bool:
     """Whether the log is JSON now."""
     return any(isinstance(handler.formatter, _JsonLines) for handler in logging.getLogger(_ROOMS[0]).handlers)
+
+
+def _tell_unraisable(found: "sys.UnraisableHookArgs") -> None:
+    """An error that Python can raise nowhere, because a C library called it, is a line too.
+
+    A client may ask for a host whose name is not ASCII (SNI): Python finds that out before it asks our callback, whose
+    object is the name then. Its handshake fails, and the doorway tells that, in few lines.
+    """
+    if isinstance(found.exc_value, UnicodeDecodeError) and isinstance(found.object, bytes):
+        return
+    _log.error("error ignored in=%s", type(found.object).__name__, exc_info=found.exc_value)
 
 
 class _LineHandler(logging.StreamHandler):  # type: ignore[type-arg]  # generic in its stub alone

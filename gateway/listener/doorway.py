@@ -37,8 +37,12 @@ _ACCEPTED_AT_ONCE: Final = 64
 _REST_S: Final = 1.0
 _EXHAUSTED: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
-#: What OpenSSL says of connections that speak something else, and what that is.
-_NO_TLS: Final = {"wrong version number": ": no TLS came, as from a client of a plain port", "http request": ": no TLS"}
+#: What OpenSSL says of connections that speak something else, or ask for what cannot be read, and what that is.
+_MEANINGS: Final = {
+    "wrong version number": ": no TLS came, as from a client of a plain port",
+    "http request": ": no TLS",
+    "callback failed": ": the host that it asked for is not ASCII",
+}
 
 #: Makes the protocol of a connection that is through; the address is what the PROXY header says, None: nothing.
 Factory = Callable[[Address | None], asyncio.Protocol]
@@ -213,5 +217,5 @@ def _reason(error: Exception) -> str:
         return f"the client's certificate: {error.verify_message}"
     if isinstance(error, ssl.SSLError):
         reason = (error.reason or str(error)).lower().replace("_", " ")
-        return reason + _NO_TLS.get(reason, "")
+        return reason + _MEANINGS.get(reason, "")
     return str(error) or "it was closed"

@@ -3,6 +3,8 @@
 import json
 import logging
 import re
+import ssl
+import sys
 
 import pytest
 
@@ -16,7 +18,9 @@ def restored():
     """The loggers as they were."""
     rooms = [logging.getLogger(room) for room in ("gateway", "mq_adapters", "mappings", "spark_audit", "asyncio")]
     before = [(room.handlers[:], room.level) for room in rooms]
+    hook, sys.unraisablehook = sys.unraisablehook, sys.__unraisablehook__
     yield
+    sys.unraisablehook = hook
     for room, (handlers, level) in zip(rooms, before, strict=True):
         room.handlers[:] = handlers
         room.setLevel(level)
@@ -127,3 +131,36 @@ def test_log_that_cannot_be_written_stops_nothing(capsys, monkeypatch):
     log.configure("info", "text")
     _log.info("client connected client=%s", "a")
     assert capsys.readouterr().out == ""
+
+
+def _asked_for(host: bytes) -> bytes:
+    """The ClientHello of a client that asks for a host (RFC 6066 section 3), whose name has 7 bytes."""
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    tls = ssl.create_default_context().wrap_bio(incoming, outgoing, server_hostname="unheard")
+    with pytest.raises(ssl.SSLWantReadError):
+        tls.do_handshake()
+    return outgoing.read().replace(b"unheard", host)
+
+
+def test_host_that_is_not_ascii_writes_nothing_past_the_log(capsys):
+    """Each of them wrote six lines, traceback and all, whatever the format and however many came."""
+    log.configure("info", "json")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.sni_callback = lambda *_: None
+    incoming = ssl.MemoryBIO()
+    incoming.write(_asked_for(b"\xff\xfe\xfdabc\n"))
+    with pytest.raises(ssl.SSLError):
+        context.wrap_bio(incoming, ssl.MemoryBIO(), server_side=True).do_handshake()
+    assert capsys.readouterr().err == ""
+
+
+def test_error_that_can_be_raised_nowhere_is_one_line(capsys):
+    class Fragile:
+        def __del__(self) -> None:
+            raise ValueError("broken")
+
+    log.configure("info", "json")
+    Fragile()
+    line = json.loads(capsys.readouterr().err)
+    assert (line["level"], line["event"], line["in"]) == ("error", "error ignored", "function")
+    assert "ValueError: broken" in line["traceback"]
