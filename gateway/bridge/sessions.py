@@ -53,7 +53,7 @@ class RetainedMark:
 
 
 class Entitlement(NamedTuple):
-    """What the subscriptions that match a topic give together."""
+    """What the subscriptions that match a topic give together; an identifier as often as they have it (5.0, 3.3.4)."""
 
     qos: int
     retain_as_published: bool
@@ -253,7 +253,7 @@ class ClientSession:
             entitlement = Entitlement(
                 max(qos for qos, _ in taking_part),
                 any(wishes.retain_as_published for _, wishes in taking_part),
-                tuple(sorted({wishes.identifier for _, wishes in taking_part if wishes.identifier})),
+                tuple(sorted(wishes.identifier for _, wishes in taking_part if wishes.identifier)),
             )
         if len(topic) <= _LONGEST_KEPT_TOPIC:
             if len(self._entitlements) >= _GRANTED_CACHE_ENTRIES:

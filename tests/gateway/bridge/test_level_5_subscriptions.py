@@ -133,6 +133,15 @@ def test_a_delivery_has_the_identifiers_of_all_subscriptions_that_match(world: W
     assert link.taken() == written("30 0C 0003 'a/b' 05 0B 07 0B 8001 'X'")
 
 
+def test_an_identifier_of_several_subscriptions_that_match_comes_as_often(world: World) -> None:
+    """Section 3.3.4: such a PUBLISH carries multiple identical subscription identifiers."""
+    link = subscribed(world, "00", properties="02 0B 07")
+    world.receive(link, "82 0B 0002 02 0B 07 0003 'a/#' 00")
+    link.taken()
+    publish(world, "30 06 0003 'a/b' 'X'")
+    assert link.taken() == written("30 0B 0003 'a/b' 04 0B 07 0B 07 'X'")
+
+
 def test_options_and_identifiers_survive_a_restart(new_world: NewWorld) -> None:
     world = new_world()
     world.lose(subscribed(world, "0C", properties="02 0B 07"))
