@@ -3,10 +3,10 @@
     first byte          level 3 (3.1)                levels 4 (3.1.1) and 5 (5.0)
     10  CONNECT         its flags are not used       10 only (MQTT-2.2.2-2, at level 5 MQTT-2.1.3-1)
     3x  PUBLISH         DUP with QoS 0 is tolerated  DUP with QoS 0 is malformed (MQTT-3.3.1-2)
-    62  PUBREL          6A (DUP) too                 62 only (MQTT-3.6.1-1)
-    82  SUBSCRIBE       8A (DUP) too                 82 only (MQTT-3.8.1-1)
-    A2  UNSUBSCRIBE     AA (DUP) too                 A2 only (MQTT-3.10.1-1)
-    40 50 70 C0 E0      PUBACK PUBREC PUBCOMP PINGREQ DISCONNECT, at all
+    62  PUBREL          DUP too, RETAIN not used     62 only (MQTT-3.6.1-1)
+    82  SUBSCRIBE       DUP too, RETAIN not used     82 only (MQTT-3.8.1-1)
+    A2  UNSUBSCRIBE     DUP too, RETAIN not used     A2 only (MQTT-3.10.1-1)
+    40 50 70 C0 E0      its flags are not used       PUBACK PUBREC PUBCOMP PINGREQ DISCONNECT: these only
     F0                                               AUTH, at level 5 only
     texts           control characters are taken     control characters are malformed (section 1.5.3, 1.5.4)
 
@@ -58,6 +58,10 @@ LONGEST_WITH_PROPERTIES = _longest(_WITH_PROPERTIES | _LONGEST | {PacketType.DIS
 _WRONG_BEFORE_FLAGS = (PacketType.CONNACK, PacketType.PINGRESP)
 
 _RECEIVED_AT_ALL = "30 31 32 33 34 35 3A 3B 3C 3D 40 50 62 70 82 A2 C0 E0"
+#: Flags that MQTT 3.1 does not use, as it says of each packet, may be set.
+_RECEIVED_IN_3_1 = "38 39 63 6A 6B 83 8A 8B A3 AA AB" + "".join(
+    f"{packet_type}{flags:X}" for packet_type in "457CE" for flags in range(16)
+)
 _RECEIVED_BY_CLIENT = "20 30 31 32 33 34 35 3A 3B 3C 3D 40 50 62 70 90 B0 D0"
 
 
@@ -103,7 +107,7 @@ class Level:
 MQTT_3_1 = Level(
     number=3,
     protocol_name=PROTOCOL_NAMES[3].encode(),
-    received=_received(_RECEIVED_AT_ALL + "38 39 6A 8A AA"),
+    received=_received(_RECEIVED_AT_ALL + _RECEIVED_IN_3_1),
     received_by_client=_received(_RECEIVED_BY_CLIENT + "38 39 6A"),
     connect_flags_must_be_clear=False,
     unused_connect_flags_must_be_clear=False,

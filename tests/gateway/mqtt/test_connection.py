@@ -98,11 +98,7 @@ MALFORMED = {
     "topic name not UTF-8": "30 04 0002 C328",
     "topic name with U+0000": "30 05 0003 610062",
     "topic name with a surrogate": "30 05 0003 EDA080",
-    "PUBACK with flags": "42 02 0001",
-    "PUBREC with flags": "52 02 0001",
     "PUBREL without flags": "60 02 0001",
-    "PUBREL with RETAIN": "63 02 0001",
-    "PUBCOMP with flags": "71 02 0001",
     "PUBACK of no bytes": "40 00",
     "PUBREC of one byte": "50 01 00",
     "PUBREL of three bytes": "62 03 0001 00",
@@ -126,13 +122,23 @@ MALFORMED = {
     "UNSUBSCRIBE without flags": "A0 05 000A 0001 61",
     "UNSUBSCRIBE with packet identifier 0": "A2 05 0000 0001 61",
     "UNSUBSCRIBE with a topic filter longer than the packet": "A2 06 000A 0003 6162",
-    "PINGREQ with flags": "C1 00",
     "PINGREQ with a body": "C0 01 00",
-    "DISCONNECT with flags": "E1 00",
     "DISCONNECT with a body": "E0 01 00",
     "remaining length of five bytes": "30 80 80 80 80 01",
     "remaining length of five bytes in an answer": "40 82 80 80 80 00",
     "remaining length of five bytes in a SUBSCRIBE": "82 FF FF FF FF 7F",
+}
+
+#: Flags that MQTT 3.1 does not use, as it says of each packet, and 3.1.1 reserves; and the packet without them.
+UNUSED_FLAGS = {
+    "PUBACK": ("42 02 0001", "40 02 0001"),
+    "PUBREC": ("5F 02 0001", "50 02 0001"),
+    "PUBREL": ("63 02 0001", "62 02 0001"),
+    "PUBCOMP": ("71 02 0001", "70 02 0001"),
+    "SUBSCRIBE": ("83 06 000A 0001 61 01", "82 06 000A 0001 61 01"),
+    "UNSUBSCRIBE": ("AB 05 000A 0001 61", "A2 05 000A 0001 61"),
+    "PINGREQ": ("C1 00", "C0 00"),
+    "DISCONNECT": ("EE 00", "E0 00"),
 }
 
 ONLY_3_1_1_MALFORMED = {
@@ -185,6 +191,21 @@ def test_what_3_1_tolerates_is_tolerated(
     assert feed(open_connection(3), data, 1000) == [expected]
 
 
+@pytest.mark.parametrize(("flagged", "plain"), UNUSED_FLAGS.values(), ids=UNUSED_FLAGS)
+def test_flags_that_3_1_does_not_use_may_be_set(flagged: str, plain: str, open_connection: OpenConnection) -> None:
+    first, second = open_connection(3), open_connection(3)
+    assert first.receive_data(bytes.fromhex(flagged)) == second.receive_data(bytes.fromhex(plain))
+    assert first.receive_data(b"\xc0\x00") == second.receive_data(b"\xc0\x00")
+
+
+@pytest.mark.parametrize("flagged", [flagged for flagged, _ in UNUSED_FLAGS.values()], ids=UNUSED_FLAGS)
+def test_flags_that_3_1_1_reserves_are_malformed(flagged: str, open_connection: OpenConnection) -> None:
+    """MQTT-2.2.2-2, MQTT-3.14.1-1."""
+    (violated,) = open_connection(4).receive_data(bytes.fromhex(flagged))
+    assert isinstance(violated, Violated)
+    assert isinstance(violated.error, MalformedPacket)
+
+
 @pytest.mark.parametrize(("data", "expected"), VECTORS[:-1])
 def test_packet_gives_its_event_before_trailing_bytes(
     data: bytes, expected: Event, open_connection: OpenConnection
@@ -225,8 +246,8 @@ def test_fault_of_the_peer_is_the_last_event(
 ) -> None:
     """The cases break these statements of 3.1.1.
 
-    MQTT-2.2.2-2, MQTT-2.3.1-1, MQTT-3.3.1-4, MQTT-3.3.2-1, -2, MQTT-3.8.3-1, -3, -4, MQTT-3.10.3-1, -2,
-    MQTT-3.14.1-1, MQTT-4.7.1-1, -2, -3, MQTT-4.7.3-1, -2, MQTT-4.8.0-1.
+    MQTT-2.3.1-1, MQTT-3.3.1-4, MQTT-3.3.2-1, -2, MQTT-3.8.3-1, -3, -4, MQTT-3.10.3-1, -2,
+    MQTT-4.7.1-1, -2, -3, MQTT-4.7.3-1, -2, MQTT-4.8.0-1.
     """
     connection = open_connection(level)
     ping, violated = feed(connection, b"\xc0\x00" + bytes.fromhex(encoded) + b"\xc0\x00", piece_bytes)
