@@ -9,7 +9,7 @@ from enum import IntEnum
 
 from gateway.mqtt.connect import read_connect, read_level
 from gateway.mqtt.disconnect import read_auth, read_disconnect
-from gateway.mqtt.errors import MalformedPacket, ProtocolViolation, UsageError
+from gateway.mqtt.errors import LimitExceeded, MalformedPacket, ProtocolViolation, UsageError
 from gateway.mqtt.events import ConnectReceived, ConnectRefused, DisconnectReceived, Event, PingReceived
 from gateway.mqtt.incoming import PublishReader
 from gateway.mqtt.levels import BEFORE_MQTT_5, LEVELS
@@ -30,7 +30,7 @@ from gateway.mqtt.reason_codes import (
 from gateway.mqtt.receiver import PacketReceiver
 from gateway.mqtt.session import Session
 from gateway.mqtt.subscriptions import read_subscribe, read_unsubscribe
-from gateway.mqtt.wire import MAXIMUM_REMAINING_LENGTH, Fields, largest_remaining_length
+from gateway.mqtt.wire import MAXIMUM_REMAINING_LENGTH, Fields, decode_remaining_length, largest_remaining_length
 from gateway.mqtt.writer import PacketWriter
 
 LONGEST_WAITING_BYTES = 1_048_576  # our choice: what may wait behind a CONNECT; a listener that pauses never gets there
@@ -39,6 +39,8 @@ KEEP_ALIVE_FACTOR = 1.5  # MQTT-3.1.2-24
 
 #: What else strangers begin with, for the log; no CONNECT has flags (section 2.2.2).
 _OTHER_PROTOCOLS = {0x16: ", as TLS does, and this port has none", 0x47: ", as GET of HTTP does"}
+#: Protocol name and level of MQTT 5 (its section 3.1.2.1).
+_BEGINNING_OF_5 = b"\x00\x04MQTT\x05"
 _NOTHING_MORE = ConnackProperties()
 _WRITERS = {number: PacketWriter(number) for number in LEVELS}
 
@@ -213,7 +215,19 @@ class Connection(PacketReceiver):
             raise ProtocolViolation(
                 f"the first packet is not CONNECT: it begins with {first_byte:02X}{guess} (MQTT-3.1.0-1)"
             )
-        return self._decode_one(data, position, events)
+        try:
+            return self._decode_one(data, position, events)
+        except LimitExceeded:
+            if self._level is None:
+                self._foresee_level(data, position)
+            raise
+
+    def _foresee_level(self, data: bytes, position: int) -> None:
+        """A CONNECT that is too long is told so by level 5 (table 3-1), where that came together with its length."""
+        _, body = decode_remaining_length(data, position + 1)
+        if 5 in self._levels and data.startswith(_BEGINNING_OF_5, body):
+            self._level = LEVELS[5]
+            self.writer = _WRITERS[5]
 
     def _keep(self, data: bytes, position: int) -> None:
         if self._phase is not Phase.AWAIT_ATTACH:

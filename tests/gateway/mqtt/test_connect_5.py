@@ -230,12 +230,30 @@ def test_unknown_protocol_name_of_an_older_level_or_none_is_closed_without_an_an
     assert connection.closing_packet(violated.error.reason_code) == b""
 
 
-def test_too_large_connect_is_closed_without_an_answer() -> None:
+@pytest.mark.parametrize(
+    ("written", "answer"),
+    [
+        (f"10 FF FF FF 7F {MQTT}", "20 03 00 95 00"),
+        (f"10 D2 80 14 {MQTT} 02 003C 00 0002 6331", "20 03 00 95 00"),  # 327,762 bytes, cut behind the identifier
+        ("10 FF FF FF 7F 0004 4D515454 04", ""),  # has no code for it
+        ("10 FF FF FF 7F 0004 4D5154", ""),
+        ("10 FF FF FF 7F", ""),
+    ],
+)
+def test_connect_that_is_too_large_is_told_so_where_it_begins_as_one_of_level_5(written: str, answer: str) -> None:
+    """MQTT-3.1.4-1, table 3-1."""
     connection = _connection()
-    (violated,) = connection.receive_data(bytes.fromhex(f"10 FF FF FF 7F {MQTT}"))
+    (violated,) = connection.receive_data(bytes.fromhex(written))
     assert isinstance(violated, Violated)
     assert isinstance(violated.error, LimitExceeded)
-    assert connection.closing_packet(violated.error.reason_code) == b""
+    assert connection.closing_packet(violated.error.reason_code) == bytes.fromhex(answer)
+
+
+def test_connect_that_is_too_large_is_not_answered_where_level_5_may_not_connect() -> None:
+    connection = Connection(levels={4})
+    (violated,) = connection.receive_data(bytes.fromhex(f"10 FF FF FF 7F {MQTT}"))
+    assert isinstance(violated, Violated)
+    assert connection.closing_packet(ReasonCode.PACKET_TOO_LARGE) == b""
 
 
 def test_connack_says_what_the_connection_was_made_with() -> None:
