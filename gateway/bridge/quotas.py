@@ -95,11 +95,18 @@ class Quotas:
         size = session.held_bytes + packet_bytes + OVERHEAD_BYTES * (len(session.held) + 1)
         limit, maximum = Limit.HELD_BYTES, self._limits.maximum_held_bytes
         if not session.held or size <= maximum:
-            if self._held_room.takes(session, packet_bytes):
+            if self._held_room.takes(packet_bytes, is_first=not session.held):
                 return None
             limit, maximum = Limit.HELD_BYTES_IN_ALL, self._limits.maximum_held_bytes_in_all
         text = f"more than {maximum} bytes of QoS 2 wait for their PUBREL"
         return self._counted(LimitReached(limit=limit, reason_code=ReasonCode.QUOTA_EXCEEDED, text=text))
+
+    def _of_will(self, will: Will) -> LimitReached | None:
+        """Why a will is not kept: it is in memory as long as its session."""
+        if self._held_room.takes(will.kept_bytes, is_first=True):
+            return None
+        text = f"more than {self._limits.maximum_held_bytes_in_all} bytes of wills and QoS 2 are kept"
+        return LimitReached(limit=Limit.HELD_BYTES_IN_ALL, reason_code=ReasonCode.QUOTA_EXCEEDED, text=text)
 
     def of_filter(self, topic_filter: str, asked: str, known: Collection[str]) -> LimitReached | None:
         """Why a session that has the known filters, granted or asked for, may not subscribe to a further one.
@@ -125,8 +132,9 @@ class Quotas:
         `existing`: the session that the client has already.
         """
         will = event.will
-        reached = self._topics.of_name(will.topic) or self._of_retained(will) if will is not None else None
-        reached = reached or self._of_session(existing, expiry_s)
+        reached = self._of_session(existing, expiry_s)
+        if will is not None:
+            reached = reached or self._topics.of_name(will.topic) or self._of_retained(will) or self._of_will(will)
         if reached is not None:
             return self._counted(reached)
         replaced = existing.link or existing.pending_link if existing is not None else None

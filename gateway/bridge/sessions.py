@@ -100,6 +100,7 @@ class ClientSession:
     __slots__ = (
         "_entitlements",
         "_granted",
+        "_will",
         "connected",
         "correl_id",
         "emitted",
@@ -123,7 +124,7 @@ class ClientSession:
         "stored_registrations",
         "subscriptions",
         "user",
-        "will",
+        "will_bytes",
         "will_due_us",
         "wishes",
     )
@@ -139,7 +140,7 @@ class ClientSession:
         self.level = level
         self.correl_id = correl_id
         self.connected = False
-        self.will: Will | None = None
+        self.will = None
         #: How long the session outlives its connection; NEVER_EXPIRES_S: for ever.
         self.expiry_s = 0 if mqtt.clean_session else NEVER_EXPIRES_S
         #: While it is not connected: when it ends, and when its will is due; 0: no such time is running.
@@ -182,6 +183,16 @@ class ClientSession:
     def takes_retained(self) -> bool:
         """Its registrations ask for what is retained."""
         return True
+
+    @property
+    def will(self) -> Will | None:
+        """What is published when its connection or the session itself ends."""
+        return self._will
+
+    @will.setter
+    def will(self, will: Will | None) -> None:
+        self._will = will
+        self.will_bytes = 0 if will is None else will.kept_bytes
 
     @property
     def will_delay_s(self) -> int:

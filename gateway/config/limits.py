@@ -92,7 +92,7 @@ class SessionLimits(Table):
     maximum_held_bytes_in_all: int = Field(
         default=536_870_912,
         ge=1,
-        description="the same of all clients; past it one that holds nothing may still hold 65,536 bytes",
+        description="the same of all clients, with wills; past it, to twice as much, the first 65,536 of a client",
     )
     maximum_topic_bytes: int = Field(
         default=MAXIMUM_TEXT_BYTES, ge=1, le=MAXIMUM_TEXT_BYTES, description="bytes of a topic name or filter, in UTF-8"

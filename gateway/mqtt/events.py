@@ -24,6 +24,7 @@ from gateway.mqtt.properties import (
 )
 
 _FIRST_LEVEL_WITH_PROPERTIES = 5
+_USER_PROPERTY_BYTES = 150  # in memory, beside its characters
 
 
 class Will(NamedTuple):
@@ -34,6 +35,16 @@ class Will(NamedTuple):
     qos: int
     retain: bool
     properties: WillProperties | None = None
+
+    @property
+    def kept_bytes(self) -> int:
+        """About what it takes in memory while its session lives."""
+        size = len(self.topic) + len(self.payload)
+        if self.properties is None:
+            return size
+        told = self.properties
+        size += len(told.content_type or "") + len(told.response_topic or "") + len(told.correlation_data or b"")
+        return size + sum(_USER_PROPERTY_BYTES + len(name) + len(value) for name, value in told.user_properties)
 
 
 class ConnectReceived(NamedTuple):

@@ -9,7 +9,8 @@ from gateway.audit_trail.notes import NoteKind
 from gateway.config.limits import MqttLimits
 from gateway.limits.limit import Limit
 from gateway.mqtt.connection import Connection
-from gateway.mqtt.events import ConnectReceived
+from gateway.mqtt.events import ConnectReceived, Will
+from gateway.mqtt.properties import WillProperties
 from gateway.mqtt.reason_codes import ReasonCode
 from mq_adapters.embedded.unit_of_work import StateSpace
 from tests.gateway.bridge.conftest import FakeLink, NewWorld, World, publish_packet, written
@@ -326,6 +327,64 @@ def test_what_was_held_before_a_restart_counts(new_world: NewWorld) -> None:
     assert held(world, connected(world, 5, KEPT[5].format("one1")), 1, 200_000) == written("50 02 0001")
     world = limited(new_world, maximum_held_bytes_in_all=250_000)
     assert held(world, connected(world, 5, KEPT[5].format("two2")), 1, 100_000) == written("50 03 0001 97")
+
+
+def test_small_ones_end_at_twice_the_limit_whoever_comes_under_new_identifiers(new_world: NewWorld) -> None:
+    world = limited(new_world, maximum_held_bytes_in_all=250_000)
+    answers = []
+    for number in range(10):
+        link = connected(world, 5, KEPT[5].format(f"one{number}"))
+        answers.append(held(world, link, 1, 60_000))
+        world.lose(link)
+        world.bridge.tick()
+    assert answers == [written("50 02 0001")] * 8 + [written("50 03 0001 97")] * 2
+    assert world.refusals.totals == {(Limit.HELD_BYTES_IN_ALL, QUOTA_EXCEEDED): 2}
+    others_feel_nothing(world)
+
+
+#: What stands in front of a will's topic in CONNECT: a session of an hour, and a will without properties.
+LEAVING = {
+    4: "0004 'MQTT' 04 04 0000 0004 '{0}'",
+    5: "0004 'MQTT' 05 06 0000 05 11 00000E10 0004 '{0}' 00",
+}
+
+
+def leave(world: World, level: int, client: str, size: int) -> FakeLink:
+    """A client that connects with a will of that many bytes."""
+    behind = b"\x00\x01w" + size.to_bytes(2, "big") + b"x" * size
+    body = written(LEAVING[level].format(client)) + behind
+    length = bytes((len(body) & 0x7F | 0x80, len(body) >> 7 & 0x7F | 0x80, len(body) >> 14))
+    link = FakeLink()
+    world.bridge.receive(link, b"\x10" + length + body)
+    world.run()
+    return link
+
+
+@pytest.mark.parametrize(("level", "answer"), [(4, UNAVAILABLE), (5, written("20 03 00 97 00"))])
+def test_wills_count_among_what_all_clients_hold(new_world: NewWorld, level: int, answer: bytes) -> None:
+    world = limited(new_world, maximum_held_bytes_in_all=100_000)
+    links = [leave(world, level, f"one{number}", 60_000) for number in range(4)]
+    assert [link.is_open for link in links] == [True, True, True, False]
+    assert links[-1].taken() == answer
+    assert world.sessions.get("one3") is None
+    assert world.refusals.totals == {(Limit.HELD_BYTES_IN_ALL, QUOTA_EXCEEDED): 1}
+    others_feel_nothing(world)
+    world.bridge.tick()
+    world.receive(links[0], "E0 00")
+    assert leave(world, level, "more", 60_000).is_open, "a will that is taken back has made room"
+
+
+def test_a_large_will_is_refused_where_the_room_is_full(new_world: NewWorld) -> None:
+    world = limited(new_world, maximum_held_bytes_in_all=100_000)
+    assert leave(world, 5, "one1", 65_000).is_open
+    large = leave(world, 5, "two2", 65_500)
+    assert (large.is_open, large.taken()) == (False, written("20 03 00 97 00"))
+    assert leave(world, 5, "thr3", 20_000).is_open
+
+
+def test_user_properties_of_a_will_count() -> None:
+    will = Will("w", b"x" * 10, 1, False, WillProperties(user_properties=(("k" * 60_000, "v" * 5),) * 4))
+    assert 240_000 < will.kept_bytes < 242_000
 
 
 # -- retained ----------------------------------------------------------------------------------------------------------
