@@ -62,7 +62,7 @@ def run(
         },
     )
     log.configure(settings.log.level, settings.log.format)
-    make_room_for(settings.mqtt)
+    make_room_for(settings.mqtt, settings.listeners)
     for caution in cautions(settings):
         _log.warning("configuration doubted because=%s", caution)
     raise typer.Exit(run_gateway(settings, ready=_announce))

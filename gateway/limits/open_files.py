@@ -6,9 +6,11 @@ the configuration asks for and the system lets it (getrlimit(2), RLIMIT_NOFILE).
 
 import logging
 import resource
+from collections.abc import Iterable
 from typing import Final
 
 from gateway.config.limits import ConnectionLimits
+from gateway.config.listeners import ListenerSettings
 
 _log = logging.getLogger(__name__)
 
@@ -16,9 +18,14 @@ _log = logging.getLogger(__name__)
 OWN_FILES: Final = 512
 
 
-def make_room_for(limits: ConnectionLimits) -> None:
-    """Raises the limit for the connections that are allowed and those that wait; a warning where that is not enough."""
-    needed = limits.maximum_connections + limits.maximum_waiting_connections + OWN_FILES
+def make_room_for(limits: ConnectionLimits, listeners: Iterable[ListenerSettings]) -> None:
+    """Raises the limit for the connections that are allowed and those that wait; a warning where that is not enough.
+
+    As many as wait for their CONNECT may be in the doorway of each listener that has one, and as many again in a
+    request that becomes a WebSocket.
+    """
+    places = 1 + sum((each.is_secure or each.proxy_protocol) + (each.transport == "websocket") for each in listeners)
+    needed = limits.maximum_connections + places * limits.maximum_waiting_connections + OWN_FILES
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY or soft >= needed:
         return

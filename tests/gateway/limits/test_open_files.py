@@ -5,6 +5,7 @@ import resource
 import pytest
 
 from gateway.config.limits import ConnectionLimits
+from gateway.config.listeners import ListenerSettings, TlsSettings
 from gateway.limits.open_files import OWN_FILES, make_room_for
 
 LIMITS = ConnectionLimits(maximum_connections=3_000, maximum_waiting_connections=100)
@@ -33,9 +34,33 @@ def test_the_limit_becomes_what_the_connections_need(
     made: list[tuple[int, int]] = []
     monkeypatch.setattr(resource, "getrlimit", lambda _which: (soft, hard))
     monkeypatch.setattr(resource, "setrlimit", lambda _which, limits: made.append(limits))
-    make_room_for(LIMITS)
+    make_room_for(LIMITS, [])
     assert made == ([] if raised_to is None else [(raised_to, hard)])
     assert caplog.messages == ([warning] if warning else [])
+
+
+TLS = TlsSettings(certificate="gateway.pem", key="gateway.key")
+
+
+@pytest.mark.parametrize(
+    ("listeners", "waiting"),
+    [
+        ([ListenerSettings(name="plain", listen="127.0.0.1:1")], 100),
+        ([ListenerSettings(name="tls", listen="127.0.0.1:1", tls=TLS)], 200),
+        ([ListenerSettings(name="proxy", listen="127.0.0.1:1", proxy_protocol=True, tls=TLS)], 200),
+        ([ListenerSettings(name="web", listen="127.0.0.1:1", transport="websocket")], 200),
+        ([ListenerSettings(name=name, listen="127.0.0.1:1", transport="websocket", tls=TLS) for name in "ab"], 500),
+    ],
+)
+def test_those_on_their_way_to_each_listener_need_theirs_too(
+    monkeypatch: pytest.MonkeyPatch, listeners: list[ListenerSettings], waiting: int
+) -> None:
+    """Handshakes and requests that were never finished took the gateway's own files, and /health did not answer."""
+    made: list[tuple[int, int]] = []
+    monkeypatch.setattr(resource, "getrlimit", lambda _which: (256, 9_999))
+    monkeypatch.setattr(resource, "setrlimit", lambda _which, limits: made.append(limits))
+    make_room_for(LIMITS, listeners)
+    assert made == [(3_000 + waiting + OWN_FILES, 9_999)]
 
 
 def test_a_system_that_refuses_is_named(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
@@ -44,5 +69,5 @@ def test_a_system_that_refuses_is_named(monkeypatch: pytest.MonkeyPatch, caplog:
 
     monkeypatch.setattr(resource, "getrlimit", lambda _which: (256, 9_999))
     monkeypatch.setattr(resource, "setrlimit", refuse)
-    make_room_for(LIMITS)
+    make_room_for(LIMITS, [])
     assert caplog.messages == [f"limit of open files not raised limit=256 needed={NEEDED} reason=not permitted"]
