@@ -170,15 +170,17 @@ class Subscriptions:
     def _note_options(self, packet: _Packet, event: SubscribeReceived) -> frozenset[str]:
         """Takes over the wishes for each filter, its last entry counts; returns the filters that want retained copies.
 
-        Retain handling: 0 always, 1 only for a subscription that is new, 2 never (MQTT 5.0 section 3.8.3.1).
+        Retain handling: 0 always, 1 only for a subscription that is new, 2 never (MQTT 5.0 section 3.8.3.1). Of a
+        filter with several entries each may want them, as each of several SUBSCRIBEs might (MQTT-3.8.4-5).
         """
         identifier = (event.properties.subscription_identifier or 0) if event.properties is not None else 0
         wanting: dict[str, bool] = {}
         options = event.options or (SubscriptionOptions(),) * len(event.subscriptions)
         for (topic_filter, _), asked in zip(event.subscriptions, options, strict=True):
             packet.wishes[topic_filter] = Wishes(asked.no_local, asked.retain_as_published, identifier)
-            is_new = not self._exists(packet.session, topic_filter)
-            wanting[topic_filter] = asked.retain_handling == 0 or (asked.retain_handling == 1 and is_new)
+            is_new = topic_filter not in wanting and not self._exists(packet.session, topic_filter)
+            is_wanting = asked.retain_handling == 0 or (asked.retain_handling == 1 and is_new)
+            wanting[topic_filter] = is_wanting or wanting.get(topic_filter, False)
         return frozenset(topic_filter for topic_filter, is_wanting in wanting.items() if is_wanting)
 
     def _register(

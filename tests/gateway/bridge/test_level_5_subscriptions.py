@@ -118,6 +118,17 @@ def test_retain_handling_2_brings_no_retained_messages(world: World) -> None:
     assert link.taken() == written("30 07 0003 'a/b' 00 'X'")
 
 
+@pytest.mark.parametrize(("first", "second", "copies"), [("00", "20", 1), ("10", "20", 1), ("20", "10", 0)])
+def test_a_filter_that_stands_twice_in_a_subscribe_is_handled_as_in_two(
+    world: World, first: str, second: str, copies: int
+) -> None:
+    publish(world, RETAINED)
+    link = connected(world)
+    world.receive(link, f"82 0F 0001 00 0003 'a/b' {first} 0003 'a/b' {second}")  # MQTT-3.8.4-5
+    retained = "31 07 0003 'a/b' 00 'R'" * copies
+    assert link.taken() == written(f"90 05 0001 00 00 00 {retained}")
+
+
 def test_retain_handling_holds_for_its_own_subscribe_when_another_follows_at_once(world: World) -> None:
     publish(world, RETAINED)
     link = connected(world)
