@@ -29,7 +29,7 @@ def read_operator_file(path: Path, *, made_by: str = "") -> str:
     if len(data) > MAXIMUM_FILE_BYTES:
         raise ConfigurationError(str(path), (f"has more than {MAXIMUM_FILE_BYTES} bytes",), "is it the right file?")
     try:
-        return data.decode()
+        return data.decode("utf-8-sig")  # editors of Windows put a mark in front
     except UnicodeDecodeError as error:
         problem = f"is not UTF-8 at byte {error.start}"
-        raise ConfigurationError(str(path), (problem,), "write it in UTF-8") from None
+        raise ConfigurationError(str(path), (problem,), "write it in UTF-8, certificates and keys in PEM") from None

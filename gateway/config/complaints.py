@@ -1,6 +1,7 @@
 """What is wrong with a configuration file, in sentences for its author."""
 
 import difflib
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from pydantic_core import ErrorDetails
@@ -12,24 +13,43 @@ _IN_TOML_TERMS: Final = {
     "is_instance_of": "must be text",
     "too_short": "must hold something",
 }
+#: Of the 64 bits of an integer of TOML 1.0 one is its sign.
+_INTEGER_BITS: Final = 63
 
 
 def sentence(problem: ErrorDetails, known_keys: tuple[str, ...]) -> str:
     """One problem that pydantic found, with the key; for an unknown key the nearest known one."""
     path = _path(problem["loc"])
+    without_index = ".".join(part for part in problem["loc"] if isinstance(part, str))
     if problem["type"] == "extra_forbidden":
-        without_index = ".".join(part for part in problem["loc"] if isinstance(part, str))
         return f"unknown key {path!r}{_nearest(without_index, known_keys)}"
     if problem["type"] == "value_error":
         words = problem["msg"].removeprefix("Value error, ")
         return f"{path}: {words}" if path else words
     if problem["type"] == "missing":
         return f"{path}: is missing"
+    holds_tables = any(key.startswith(f"{without_index}.") for key in known_keys)
+    if problem["type"] == "tuple_type" and isinstance(problem["input"], dict) and holds_tables:
+        return f"{path}: must be an array of tables: write [[{without_index}]]"
     message = _IN_TOML_TERMS.get(problem["type"]) or problem["msg"].replace("Input should be", "must be")
     if problem["type"] == "literal_error":
         message = message.replace("True, False", "true, false")
     value = problem["input"]
     return f"{path}: {message}, not {str(value).lower() if isinstance(value, bool) else repr(value)}"
+
+
+def unusable_values(tables: Mapping[str, object]) -> Iterator[str]:
+    """What tomllib reads and nothing can take, by its key: integers past the 64 bits of TOML 1.0, texts with U+0000."""
+    values: list[tuple[str, object]] = list(tables.items())
+    for path, value in values:  # which grows meanwhile: keys with dots may be deeper than calls
+        if isinstance(value, dict):
+            values += [(f"{path}.{key}", inner) for key, inner in value.items()]
+        elif isinstance(value, list):
+            values += [(f"{path}#{number}", inner) for number, inner in enumerate(value, 1)]
+        elif isinstance(value, int) and value.bit_length() > _INTEGER_BITS:
+            yield f"{path}: has more than the 64 bits of an integer"
+        elif isinstance(value, str) and "\0" in value:
+            yield f"{path}: holds U+0000"
 
 
 def _path(location: tuple[str | int, ...]) -> str:

@@ -124,6 +124,7 @@ class SessionLimits(Table):
     maximum_queued_age_s: int = Field(
         default=0,
         ge=0,
+        le=3_153_600_000,  # a hundred years
         description="seconds a message waits for a session without connection, then it is a dead letter; 0: no limit",
     )
     maximum_retained_messages: int = Field(

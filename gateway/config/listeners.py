@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from gateway.config.tables import MqttSettings
-from gateway.config.values import Address, ListenText, Table, listed
+from gateway.config.values import MAXIMUM_WAIT_S, Address, ListenText, Table, listed
 
 if TYPE_CHECKING:
     from gateway.config.settings import Settings
@@ -163,6 +163,7 @@ class ListenerSettings(Table):
     repeat_after_s: float = Field(
         default=0.0,
         ge=0,
+        le=MAXIMUM_WAIT_S,
         allow_inf_nan=False,
         description="seconds after which MQTT 3.1 clients are sent again what they leave unanswered; 0: not at all",
     )

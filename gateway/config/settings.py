@@ -14,7 +14,7 @@ from typing import Annotated, Final, Literal, Self
 from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
 from gateway.config.checks import problems_of
-from gateway.config.complaints import sentence
+from gateway.config.complaints import sentence, unusable_values
 from gateway.config.listeners import (
     DEFAULT_LISTENER,
     ListenerSettings,
@@ -35,6 +35,8 @@ from gateway.config.tables import (
 )
 from gateway.config.targets import RouteSettings, TargetSettings
 from gateway.config.values import ConfigurationError, FolderPath, Table, listed
+
+_HINT: Final = "'rfhbridge check --example' prints every key with its default"
 
 Conversions = Annotated[tuple[ConversionSettings, ...], BeforeValidator(listed)]
 Targets = Annotated[tuple[TargetSettings, ...], BeforeValidator(listed)]
@@ -121,13 +123,14 @@ class Settings(Table):
         for key, value in (overrides or {}).items():
             if value is not None:
                 _override(tables, key, value)
+        problems = tuple(unusable_values(tables))
+        if problems:
+            raise ConfigurationError(source, problems, _HINT)
         try:
             return cls.model_validate(tables)
         except ValidationError as error:
             problems = tuple(sentence(problem, known_keys()) for problem in error.errors())
-            raise ConfigurationError(
-                source, problems, "'rfhbridge check --example' prints every key with its default"
-            ) from None
+            raise ConfigurationError(source, problems, _HINT) from None
 
 
 def known_keys() -> tuple[str, ...]:
@@ -159,13 +162,15 @@ TABLE_ARRAYS: Final[dict[str, type[Table]]] = {
 
 def _read_toml(path: Path) -> dict[str, object]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))  # editors of Windows put a mark in front
     except OSError as error:
         raise ConfigurationError(
             str(path), (f"cannot be read: {error.strerror}",), "name a readable file with --config"
         ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigurationError(str(path), (f"is not TOML: {error}",), "correct the file at that place") from None
+    except RecursionError:
+        raise ConfigurationError(str(path), ("is nested too deeply",), _HINT) from None
 
 
 def _override(tables: dict[str, object], key: str, value: object) -> None:

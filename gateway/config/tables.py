@@ -140,7 +140,12 @@ class AuditSettings(Table):
 
     enabled: bool = Field(default=True, description="whether every conversion leaves its records in the trail")
     segment_bytes: int = Field(default=67_108_864, ge=1, description="bytes after which a file of the trail is closed")
-    segment_minutes: int = Field(default=15, ge=1, description="minutes after which a file of the trail is closed")
+    segment_minutes: int = Field(
+        default=15,
+        ge=1,
+        le=525_600,  # a year
+        description="minutes after which a file of the trail is closed",
+    )
     signing_key: str = Field(
         default="",
         description='file of the Ed25519 key that signs digests, made at the first start; "": DATA/trail-key.pem',
@@ -153,12 +158,14 @@ class AuditSettings(Table):
     compress_after_hours: float = Field(
         default=24.0,
         ge=0,
+        le=876_000,  # a hundred years
         allow_inf_nan=False,
         description="hours after which a closed file of the trail is compressed; 0: never",
     )
     keep_days: float = Field(
         default=0.0,
         ge=0,
+        le=36_500,  # a hundred years
         allow_inf_nan=False,
         description="days after which a file of the trail is removed, once it is copied; 0: never",
     )

@@ -18,6 +18,8 @@ MAXIMUM_TEXT_BYTES: Final = 65_535
 #: Hosts that stand for all of IPv4, or of IPv6.
 _EVERY_ADDRESS: Final = frozenset({"0.0.0.0", "::"})
 MAXIMUM_PORT: Final = 65_535
+#: A year: what waits longer waits for ever, and no clock of ours overflows.
+MAXIMUM_WAIT_S: Final = 31_536_000
 #: IBM MQ, MQ_SUB_POINT_LENGTH.
 MAXIMUM_SUBSCRIPTION_POINT_CHARACTERS: Final = 128
 _MQ_NAME: Final = re.compile(r"[A-Za-z0-9./_%]{1,48}")
@@ -97,7 +99,7 @@ MqName = Annotated[str, AfterValidator(_checked_mq_name)]
 MqNames = Annotated[tuple[MqName, ...], BeforeValidator(listed)]
 TopicFilters = Annotated[tuple[Annotated[str, AfterValidator(_checked_topic_filter)], ...], BeforeValidator(listed)]
 SubscriptionPoint = Annotated[str, Field(min_length=1, max_length=MAXIMUM_SUBSCRIPTION_POINT_CHARACTERS)]
-Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Seconds = Annotated[float, Field(gt=0, le=MAXIMUM_WAIT_S, allow_inf_nan=False)]
 
 
 class Table(BaseModel):

@@ -55,9 +55,8 @@ def read_pair(certificate: Path, key: Path) -> Pair:
         problem = "is for a key of a kind that is not known"
         raise ConfigurationError(str(certificate), (problem,), "use one for a key of RSA, P-256 or Ed25519") from None
     if _public_key(key) != certified:
-        raise ConfigurationError(
-            str(key), (f"is not the key of the certificate in {certificate}",), "name the key that it was made for"
-        )
+        hint = "name the key that it was made for; of several certificates the gateway's own comes first"
+        raise ConfigurationError(str(key), (f"is not the key of the certificate in {certificate}",), hint)
     return Pair(certificate=certificate, key=key, chain=chain)
 
 

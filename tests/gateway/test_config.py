@@ -123,6 +123,15 @@ def test_key_with_a_letter_too_much_names_the_right_one(load, key):
         ("[audit]\nenabled = 1", "audit.enabled: "),
         ('[log]\nlevel = "loud"', "log.level: "),
         ("mqtt = 3", "mqtt: must be a table, not 3"),
+        ("[mqtt]\nmaximum_sessions = 9223372036854775808", "mqtt.maximum_sessions: has more than the 64 bits of an"),
+        ('data = "a\\u0000b"', "data: holds U+0000"),
+        ('[[listener]]\ntls.key = "a\\u0000"', "listener#1.tls.key: holds U+0000"),
+        ("[mqtt]\nconnect_timeout_s = 1e300", "mqtt.connect_timeout_s: must be less than or equal to 31536000"),
+        ("[mqtt]\nmaximum_queued_age_s = 9000000000000", "mqtt.maximum_queued_age_s: must be less than"),
+        ("[audit]\nsegment_minutes = 9000000000000", "audit.segment_minutes: must be less than or equal to 525600"),
+        ("[audit]\ncompress_after_hours = 1e300", "audit.compress_after_hours: must be less than or equal to 876000"),
+        ("[audit]\nkeep_days = 1e300", "audit.keep_days: must be less than or equal to 36500"),
+        ('[listener]\nname = "a"', "listener: must be an array of tables: write [[listener]]"),
     ],
 )
 def test_wrong_value_is_an_error_that_names_the_key(load, text, complaint):
@@ -130,6 +139,17 @@ def test_wrong_value_is_an_error_that_names_the_key(load, text, complaint):
         load(text)
     assert complaint in str(raised.value)
     assert "rfhbridge check --example" in raised.value.hint
+
+
+def test_byte_order_mark_and_ends_of_lines_of_windows_change_nothing(load):
+    assert load("\ufeff[mqtt]\r\nmaximum_in_flight = 7\r\n").mqtt.maximum_in_flight == 7
+
+
+def test_arrays_without_end_in_each_other_are_an_error_of_the_file(load):
+    with pytest.raises(ConfigurationError, match="is nested too deeply"):
+        load(f"x = {'[' * 5_000}{']' * 5_000}")
+    with pytest.raises(ConfigurationError, match="unknown key 'a'"):
+        load(f"a{'.a' * 2_000} = 1")
 
 
 def test_conversions_are_read_with_their_defaults(load):
@@ -185,7 +205,7 @@ def test_conversion_may_put_on_the_brokers_queues(load, target):
         ('[[conversion]]\nfrom = "A"\nto = "B"\n', "conversion#1.header: is missing"),
         (CONVERSION.format("A", "B") + 'form = "C"\n', "unknown key 'conversion#1.form', the nearest known key is"),
         (CONVERSION.format("A", "B") + 'mode = "loose"\n', "conversion#1.mode: must be 'strict' or 'extended'"),
-        ('[conversion]\nfrom = "A"\n', "conversion: must be an array"),
+        ('[conversion]\nfrom = "A"\n', "conversion: must be an array of tables: write [[conversion]]"),
         ('[http]\nlisten = "8080"\n', "http.listen: '8080' is not HOST:PORT"),
         ("[http]\nmaximum_request_bytes = 104857601\n", "http.maximum_request_bytes: "),
     ],

@@ -30,7 +30,7 @@ def test_the_example_of_readme_says_what_readme_says_of_it() -> None:
     ("text", "complaint"),
     [
         ("rule = 1", "rule: must be an array, not 1"),
-        ("[rule]\npublish = 'a'\n", "rule: must be an array"),
+        ("[rule]\npublish = 'a'\n", "rule: must be an array of tables: write [[rule]]"),
         ("[[rules]]\n", "unknown key 'rules', the nearest known key is 'rule'"),
         ("[[rule]]\n", "rule#1: says nothing"),
         ("[[rule]]\npublish = 'a'\nanonymous = true\nuser = 'b'\n", "rule#1: anonymous and user exclude each other"),

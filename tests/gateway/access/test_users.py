@@ -44,13 +44,18 @@ def test_a_file_that_is_none_is_refused(tmp_path: Path) -> None:
     binary.write_bytes(b"anna:\xff")
     for path, complaint in (
         (large, "has more than"),
-        (binary, "is not UTF-8 at byte 5"),
+        (binary, "is not UTF-8 at byte 5 .*certificates and keys in PEM"),
         (tmp_path, "cannot be read: Is a directory"),
         (tmp_path / "none", "cannot be read: No such file"),
         (Path("/dev/zero"), "is not a regular file"),
     ):
         with pytest.raises(ConfigurationError, match=complaint):
             Users.read(path)
+
+
+def test_a_byte_order_mark_and_ends_of_lines_of_windows_are_no_part_of_a_name(tmp_path: Path) -> None:
+    (tmp_path / "users").write_bytes(b"\xef\xbb\xbf" + f"anna:{HASH}\r\n".encode())
+    assert list(Users.read(tmp_path / "users").hashes) == ["anna"]
 
 
 def test_a_pipe_that_nobody_writes_to_holds_up_nobody(tmp_path: Path) -> None:
