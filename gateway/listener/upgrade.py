@@ -26,6 +26,13 @@ if TYPE_CHECKING:
 SUBPROTOCOLS: Final = ("mqtt", "mqttv3.1")
 #: The headers that make a handshake, beside the subprotocol.
 _HANDSHAKE: Final = (hdrs.UPGRADE, hdrs.CONNECTION, hdrs.SEC_WEBSOCKET_VERSION, hdrs.SEC_WEBSOCKET_KEY)
+#: The only version that RFC 6455 knows; 7 and 8 were drafts of it, which sent their origin by another name.
+_VERSION: Final = "13"
+#: What a refusal says of what would be taken, by its status.
+_TELLING: Final[dict[int, dict[str, str]]] = {
+    HTTPStatus.METHOD_NOT_ALLOWED: {hdrs.ALLOW: hdrs.METH_GET},
+    HTTPStatus.UPGRADE_REQUIRED: {hdrs.SEC_WEBSOCKET_VERSION: _VERSION},
+}
 #: A request line with its headers, in bytes: browsers send cookies.
 _LONGEST_LINE_BYTES: Final = 8_190
 _SHUTDOWN_S: Final = 0.1
@@ -60,8 +67,7 @@ class _Refusal(NamedTuple):
     found: str
 
     def answer(self) -> web.Response:
-        headers = {hdrs.ALLOW: hdrs.METH_GET} if self.status == HTTPStatus.METHOD_NOT_ALLOWED else None
-        return web.Response(status=self.status, text=f"{self.reason}\n", headers=headers)
+        return web.Response(status=self.status, text=f"{self.reason}\n", headers=_TELLING.get(self.status))
 
 
 class _Tail:
@@ -201,19 +207,27 @@ class Upgrades:
         origin = request.headers.get(hdrs.ORIGIN)
         if self._rules.origins and origin is not None and origin.lower() not in self._rules.origins:
             return _Refusal(403, "pages of this origin may not connect", origin)
+        offered = _offered(request)
         if _subprotocol(request) is None:
-            offered = request.headers.get(hdrs.SEC_WEBSOCKET_PROTOCOL, "none")
-            return _Refusal(400, "offer the subprotocol mqtt or mqttv3.1", offered)
-        if not web.WebSocketResponse(protocols=SUBPROTOCOLS, compress=False).can_prepare(request):
+            return _Refusal(400, "offer the subprotocol mqtt or mqttv3.1", ",".join(offered) or "none")
+        version = request.headers.get(hdrs.SEC_WEBSOCKET_VERSION, _VERSION)
+        if version != _VERSION:
+            return _Refusal(HTTPStatus.UPGRADE_REQUIRED, f"WebSocket is spoken in version {_VERSION}", version)
+        if not web.WebSocketResponse(protocols=offered, compress=False).can_prepare(request):  # it logs where none fits
             found = " ".join(f"{name}={request.headers.get(name, 'none')}" for name in _HANDSHAKE)
             return _Refusal(400, "this begins no WebSocket (RFC 6455 section 4.2.1)", found)
         return None
 
 
+def _offered(request: web.BaseRequest) -> list[str]:
+    """The subprotocols that the client offers, in one header or in several (RFC 6455 section 11.3.4)."""
+    headers = request.headers.getall(hdrs.SEC_WEBSOCKET_PROTOCOL, ())
+    return [name.strip() for header in headers for name in header.split(",")]
+
+
 def _subprotocol(request: web.BaseRequest) -> str | None:
     """The first of ours that the client offers."""
-    offered = request.headers.get(hdrs.SEC_WEBSOCKET_PROTOCOL, "").split(",")
-    return next((name.strip() for name in offered if name.strip() in SUBPROTOCOLS), None)
+    return next((name for name in _offered(request) if name in SUBPROTOCOLS), None)
 
 
 def _acceptance(request: web.BaseRequest) -> bytes:

@@ -7,7 +7,15 @@ import time
 import pytest
 
 from tests.gateway.listener.running import Running, run
-from tests.gateway.listener.websocket_client import OFFER, PATIENCE_S, UPGRADE, WEBSOCKET, answer_to, opened
+from tests.gateway.listener.websocket_client import (
+    OFFER,
+    PATIENCE_S,
+    UPGRADE,
+    WEBSOCKET,
+    answer_to,
+    opened,
+    raw_websocket,
+)
 
 
 @pytest.mark.parametrize(
@@ -20,6 +28,29 @@ def test_the_first_subprotocol_of_ours_that_is_offered_is_chosen(offered: list[s
         async with opened(running, *offered) as websocket:
             assert websocket.protocol == chosen
             assert not websocket.compress
+
+    run(scenario, WEBSOCKET)
+
+
+def test_subprotocols_may_be_offered_in_several_headers(caplog: pytest.LogCaptureFixture) -> None:
+    """RFC 6455 section 11.3.4: they are one list."""
+
+    async def scenario(running: Running) -> None:
+        _, writer = await raw_websocket(running, offer="Sec-WebSocket-Protocol: chat, talk\r\n" + OFFER)
+        writer.close()
+
+    run(scenario, WEBSOCKET)
+    assert not [record for record in caplog.records if record.name.startswith("aiohttp")]
+
+
+def test_another_version_of_websocket_is_told_which_one_is_spoken() -> None:
+    """RFC 6455 section 4.2.2, 4."""
+
+    async def scenario(running: Running) -> None:
+        wanted = UPGRADE.format(path="/mqtt", more=OFFER)
+        answer = await answer_to(running, wanted.replace("Version: 13", "Version: 8"))
+        assert answer.startswith("HTTP/1.1 426 ")
+        assert "\r\nSec-WebSocket-Version: 13\r\n" in answer
 
     run(scenario, WEBSOCKET)
 
@@ -41,7 +72,7 @@ def test_the_path_is_the_one_that_is_configured(path: str) -> None:
         (UPGRADE.format(path="/mqtt", more=""), 400),
         (UPGRADE.format(path="/mqtt", more="Sec-WebSocket-Protocol: chat\r\n"), 400),
         (UPGRADE.format(path="/mqtt", more=OFFER).replace("GET", "POST"), 405),
-        (UPGRADE.format(path="/mqtt", more=OFFER).replace("Version: 13", "Version: 12"), 400),
+        (UPGRADE.format(path="/mqtt", more=OFFER).replace("Version: 13", "Version: 8"), 426),
         (UPGRADE.format(path="/mqtt", more=OFFER).replace("dGhlIHNhbXBsZSBub25jZQ==", "short"), 400),
         (UPGRADE.format(path="/mqtt", more=OFFER).replace("Upgrade: websocket\r\n", ""), 400),
         ("GET /mqtt HTTP/1.1\r\nHost: localhost\r\n\r\n", 400),

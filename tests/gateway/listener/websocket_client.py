@@ -41,12 +41,13 @@ async def answer_to(running: Running, request: str) -> str:
     return answer.decode()
 
 
-async def raw_websocket(running: Running) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+async def raw_websocket(running: Running, *, offer: str = OFFER) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """A connection that has become a websocket, for frames written by hand."""
     reader, writer = await asyncio.open_connection("127.0.0.1", running.port)
-    writer.write(UPGRADE.format(path="/mqtt", more=OFFER).encode())
+    writer.write(UPGRADE.format(path="/mqtt", more=offer).encode())
     head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), PATIENCE_S)
     assert head.startswith(b"HTTP/1.1 101 ")
+    assert b"\r\nSec-WebSocket-Protocol: mqtt\r\n" in head
     assert b"Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=" in head  # the example of RFC 6455 section 1.3
     return reader, writer
 
