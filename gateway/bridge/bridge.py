@@ -109,6 +109,7 @@ class Bridge:
             registrations=registrations,
             shared=shared,
             replies=replies,
+            call_soon=call_soon,
         )
         self._openings = Openings(
             engine,

@@ -108,7 +108,7 @@ class Openings:
     def _connect(self, link: MqttLink, event: ConnectReceived, user: str | None) -> None:
         now_us = self._engine.now_us()
         client = event.client_identifier or self._sessions.unused_client()
-        existing = self._sessions.get(client)
+        existing = self._endings.settled(self._sessions.get(client))
         if existing is not None and not self._login.may_have_session(user, existing.user):
             self._refuse_connect(link, client, _OF_ANOTHER_USER)
             return

@@ -108,15 +108,21 @@ class SharedSubscriptions:
         if not group.is_held and self._groups.get(group.client) is group:
             self._forget(unit, group)
 
-    def end_session(self, unit: UnitOfWork, session: ClientSession, packet_type: int, now_us: int) -> None:
-        """A session ends: it leaves every group, and groups without members end."""
-        for shared in tuple(session.shared.values()):
-            group = self._groups.get(shared.topic_filter)
-            if group is None:
-                continue
+    def end_session(self, unit: UnitOfWork, session: ClientSession) -> list[SharedGroup]:
+        """A session ends: it leaves every group. Those that nobody holds any more, for `end_unheld`.
+
+        Until that is called the row of such a group has no members, and a restart ends it.
+        """
+        groups = [self._groups.get(shared.topic_filter) for shared in session.shared.values()]
+        left = [group for group in groups if group is not None]
+        for group in left:
             self.leave(unit, session, group)
-            if not group.is_held:
-                self._end(unit, group, packet_type, now_us)
+        return [group for group in left if not group.is_held]
+
+    def end_unheld(self, unit: UnitOfWork, group: SharedGroup, packet_type: int, now_us: int) -> None:
+        """Ends a group, unless somebody holds it again or it has ended already."""
+        if not group.is_held and self._groups.get(group.client) is group:
+            self._end(unit, group, packet_type, now_us)
 
     def _end(self, unit: UnitOfWork, group: SharedGroup, packet_type: int, now_us: int) -> None:
         self._registrations.end(unit, group, packet_type, now_us)
