@@ -4,7 +4,7 @@ import ipaddress
 from collections.abc import Iterator
 from typing import Final
 
-from gateway.config import Settings
+from gateway.config import Address, Settings
 from gateway.config.listeners import ListenerSettings
 
 _EVERYTHING: Final = ("#",)
@@ -15,8 +15,10 @@ def cautions(settings: Settings) -> Iterator[str]:
     tells_users = settings.access.tells_users or settings.has_certificate_users
     if settings.mqtt.maximum_connections_per_user and not tells_users:
         yield "mqtt.maximum_connections_per_user counts nobody: nothing tells users apart (see [access])"
+    if settings.http.enabled and not _is_of_this_machine(settings.http.address):
+        yield f"http, {settings.http.listen}: whoever reaches it may read the metrics and have messages converted"
     for listener in settings.listeners:
-        if _is_of_this_machine(listener):
+        if _is_of_this_machine(listener.address):
             continue
         where = f"listener {listener.name}, {listener.listen}"
         if _is_open_to_everybody(listener, settings):
@@ -25,12 +27,11 @@ def cautions(settings: Settings) -> Iterator[str]:
             yield f"{where}: passwords cross the network in clear (name a tls.certificate)"
 
 
-def _is_of_this_machine(listener: ListenerSettings) -> bool:
-    host = listener.address.host
+def _is_of_this_machine(address: Address) -> bool:
     try:
-        return ipaddress.ip_address(host).is_loopback
+        return ipaddress.ip_address(address.host).is_loopback
     except ValueError:
-        return host == "localhost"
+        return address.host == "localhost"
 
 
 def _is_open_to_everybody(listener: ListenerSettings, settings: Settings) -> bool:

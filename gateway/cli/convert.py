@@ -67,7 +67,9 @@ def convert(
         _check_targets(output, report)
         _convert_message(message, output, report, wish)
         return
-    if out is None or not is_folder or output != STANDARD_STREAM:
+    if not is_folder:
+        raise typer.BadParameter(f"it is for a folder of messages, and {message!r} is none", param_hint="'--out'")
+    if out is None or output != STANDARD_STREAM:
         raise typer.BadParameter("a folder of messages goes to another folder: IN and --out DIR", param_hint="'--out'")
     _convert_folder(FolderConversion(Path(message), out, report, wish))
 

@@ -32,10 +32,13 @@ def _read_message(file: BinaryIO, name: str) -> bytes:
 
 
 def write_output(data: bytes) -> None:
-    """Bytes to standard output, through to whoever reads it. Raises OSError, BrokenPipeError among them."""
-    sys.stdout.flush()
-    sys.stdout.buffer.write(data)
-    sys.stdout.buffer.flush()
+    """Bytes to standard output, through to whoever reads it. Raises OSError, which names it, or BrokenPipeError."""
+    try:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, "standard output") from None
 
 
 def write_whole(path: Path, data: bytes, *, mode: int | None = None) -> None:

@@ -16,6 +16,7 @@ from gateway.config import ConfigurationError, Settings
 from gateway.config.listeners import ListenerSettings
 from gateway.config.tables import AccessSettings
 from gateway.config.targets import TargetSettings
+from mq_adapters.reasons import StoreError
 
 #: IBM MQ's kinds of key repository: CMS, and PKCS #12 since 9.3, which may also be named with its ending.
 _REPOSITORY_ENDINGS: Final = (".kdb", ".p12", "")
@@ -28,8 +29,10 @@ def named_files(settings: Settings) -> list[str]:
     for place, read in _readers(settings):
         try:
             lines += read()
-        except ConfigurationError as error:
+        except (ConfigurationError, StoreError) as error:
             problems.append(f"{place}{error}")
+        except OSError as error:  # of a data folder, which may be the gateway's user's alone
+            problems.append(f"{place}{error.filename}: {error.strerror} (run this as the gateway's user)")
     if problems:
         raise CommandFailed("; ".join(problems))
     return lines

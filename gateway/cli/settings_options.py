@@ -71,7 +71,13 @@ def check_store(folder: Path) -> None:
 
 
 def has_store(folder: Path) -> bool:
-    """Whether a gateway, or a command that puts or defines, has ever worked on a data folder. Raises OSError."""
+    """Whether a gateway, or a command that puts or defines, has ever worked on a data folder.
+
+    Raises CommandFailed where that cannot be seen, and OSError.
+    """
     from mq_adapters.embedded.store import FILE_NAME
 
-    return (folder / FILE_NAME).is_file()
+    try:
+        return (folder / FILE_NAME).is_file()
+    except PermissionError as error:
+        raise CommandFailed(f"{folder}: {error.strerror} (run this as the gateway's user)") from None

@@ -147,6 +147,21 @@ def test_closed_output_is_one_line_and_takes_nothing(rfhbridge, data_folder):
     assert rfhbridge("queue", "get", "A", "--raw", *folder).stdout == b"precious"
 
 
+def test_full_output_is_not_taken_for_a_full_store():
+    ended = _run_with(">/dev/full", "check")
+    assert (ended.returncode, ended.stderr) == (1, "rfhbridge: standard output: No space left on device\n")
+
+
+def test_data_folder_of_another_user_is_one_line_that_says_what_to_do(rfhbridge, tmp_path, monkeypatch):
+    def deny(_path):
+        raise PermissionError(13, "Permission denied", "queue_manager.sqlite")
+
+    monkeypatch.setattr("pathlib.Path.is_file", deny)
+    ended = rfhbridge("queue", "list", "--data", tmp_path)
+    assert (ended.exit_code, ended.stdout) == (1, b"")
+    assert ended.stderr == f"rfhbridge: {tmp_path}: Permission denied (run this as the gateway's user)\n"
+
+
 def test_closed_input_is_an_empty_one():
     ended = _run_with("<&-", "convert", "--to", "mqrfh")
     assert (ended.returncode, ended.stdout) == (1, "")

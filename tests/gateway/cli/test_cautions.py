@@ -28,6 +28,10 @@ def found(**settings: object) -> list[str]:
             {"listen": "127.0.0.1:1883", "mqtt": {"maximum_connections_per_user": 3}},
             "mqtt.maximum_connections_per_user counts nobody",
         ),
+        (
+            {"listen": "127.0.0.1:1883", "http": {"enabled": True, "listen": "0.0.0.0:8080"}},
+            "http, 0.0.0.0:8080: whoever reaches it may read the metrics and have messages converted",
+        ),
         ({"listen": "gateway.example.com:1883"}, "listener default, gateway.example.com:1883: whoever reaches it"),
     ],
 )
@@ -41,6 +45,8 @@ def test_what_may_not_be_meant_is_said_in_one_sentence(settings: dict[str, objec
     [
         {"listen": "127.0.0.1:1883"},
         {"listen": "[::1]:1883"},
+        {"listen": "127.0.0.1:1883", "http": {"enabled": True}},
+        {"listen": "127.0.0.1:1883", "http": {"listen": "0.0.0.0:8080"}},
         {"listen": "localhost:1883"},
         {"listener": [{**ANYWHERE, "tls": CERTIFIED}]},
         {"listener": [{**ANYWHERE, "tls": {**CERTIFIED, "user_from_certificate": "subject"}}]},

@@ -9,6 +9,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from gateway.audit_trail.segment import Trail
 from gateway.audit_trail.signing_key import make_key
 from gateway.config import Settings
+from mq_adapters.reasons import StoreError
 from spark_audit.digest import public_key_of
 from tests.gateway.access.jwt_vectors import ES256_KEY, HS256_KEY
 
@@ -190,6 +191,31 @@ def test_key_that_is_not_that_of_the_trail_is_told(rfhbridge, tmp_path, audited)
     )
     make_key(tmp_path / "signing.pem")
     assert "is not the key of this trail" in rfhbridge("check", "--config", audited).stderr
+
+
+@pytest.mark.parametrize(
+    ("error", "complaint"),
+    [
+        (
+            PermissionError(13, "Permission denied", "trail"),
+            "trail: Permission denied (run this as the gateway's user)",
+        ),
+        (StoreError("read digest 1", "is no digest", "restore it"), "read digest 1: is no digest (restore it)"),
+    ],
+)
+def test_a_trail_that_cannot_be_read_does_not_hide_what_else_is_wrong(
+    rfhbridge, tmp_path, monkeypatch, error, complaint
+):
+    def fail(_trail):
+        raise error
+
+    monkeypatch.setattr("gateway.audit_trail.digests.key_in_force", fail)
+    config = tmp_path / "rfhbridge.toml"
+    config.write_text(f'access.password_file = "{tmp_path / "none"}"\n')
+    ended = rfhbridge("check", "--config", config)
+    assert (ended.exit_code, ended.stdout) == (1, b"")
+    assert "none: cannot be read: No such file or directory" in ended.stderr
+    assert ended.stderr.endswith(f"; {complaint}\n")
 
 
 def _target(tmp_path, keys):
