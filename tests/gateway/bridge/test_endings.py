@@ -8,7 +8,7 @@ import pytest
 
 from gateway.config.limits import MqttLimits
 from mq_adapters.embedded.unit_of_work import StateSpace
-from tests.gateway.bridge.conftest import SUBSCRIBER_QUEUE, FakeLink, NewWorld, World, written
+from tests.gateway.bridge.conftest import SUBSCRIBER_QUEUE, FakeLink, NewWorld, World, publish_packet, written
 from tests.gateway.bridge.test_level_5_sessions import connect, watcher
 
 #: Sessions of which a unit of work may carry the end out.
@@ -169,6 +169,17 @@ def test_the_operator_ends_a_session_that_waits_in_line(world: World) -> None:
     assert world.sessions.get("m019") is None
     assert len(world.sessions) == 20
     assert heard.taken() == 20 * WILL_PUBLISHED
+
+
+def test_what_waits_for_a_session_that_ends_is_destroyed_a_megabyte_at_a_time(world: World) -> None:
+    world.receive(world.connect("self", flags="00"), "82 06 0001 0001 'a' 01", DISCONNECT)
+    tell = world.connect("tell")
+    for _ in range(6):
+        world.bridge.receive(tell, publish_packet(0x32, b"a", bytes(600_000)))
+        world.run()
+    assert world.depth(SUBSCRIBER_QUEUE) == 6
+    world.bridge.receive(FakeLink(), written("10 10 0004 'MQTT' 04 02 0000 0004 'self'"))
+    assert most_at_once(world, lambda: world.depth(SUBSCRIBER_QUEUE)) == 2
 
 
 # -- groups that share subscriptions -----------------------------------------------------------------------------------

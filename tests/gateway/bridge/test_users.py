@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import ormsgpack
@@ -11,6 +12,7 @@ from gateway.access.access_list import AccessList
 from gateway.access.hashing import HashingThreads
 from gateway.access.login import Login, Refusal
 from gateway.access.users import Users
+from gateway.bridge.sessions import ClientSession
 from mq_adapters.embedded.unit_of_work import StateSpace
 from tests.gateway.bridge.conftest import FakeLink, NewWorld, World, written
 
@@ -289,3 +291,25 @@ def test_other_rules_hold_at_once_for_publish_and_for_what_is_delivered(guarded:
     assert link.is_open
     world.receive(link, "30 04 0001 'c' '4'")
     assert not link.is_open
+
+
+@pytest.mark.parametrize("turns_between", [0, 1])
+def test_many_sessions_take_up_other_rules_in_shares_and_each_takes_up_the_last_ones(
+    world: World, monkeypatch: pytest.MonkeyPatch, turns_between: int
+) -> None:
+    for number in range(1_200):
+        world.sessions.create(f"s{number}", level=4, clean_session=False)
+    taken_up: list[str] = []
+    monkeypatch.setattr(ClientSession, "forget_access", lambda session: taken_up.append(session.client))
+    world.bridge.access_changed()
+    for _ in range(turns_between):
+        world.turn()
+    before = len(taken_up)
+    assert before == 500 * (1 + turns_between)
+    world.bridge.access_changed()
+    counts = [before]
+    for _ in range(5):
+        world.turn()
+        counts.append(len(taken_up))
+    assert max(later - earlier for earlier, later in pairwise(counts)) == 500
+    assert {f"s{number}" for number in range(1_200)} <= set(taken_up[before:])
