@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, cast
 from gateway.config.values import Address
 from gateway.listener.client_certificates import certificate_of
 from gateway.listener.link import NetworkLink
+from gateway.listener.tls_reading import BARREN, BarrenTls
 from gateway.mqtt.reason_codes import ReasonCode
 
 if TYPE_CHECKING:
@@ -104,6 +105,8 @@ class TcpLink(NetworkLink, asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """What has been read before goes to the bridge first, in pieces like every long read."""
+        if isinstance(exc, BarrenTls):
+            self.close(BARREN, ReasonCode.PROTOCOL_ERROR)
         self._transport = None
         self._is_ending = True
         if not self._rest:

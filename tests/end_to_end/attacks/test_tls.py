@@ -1,6 +1,7 @@
 """Handshakes that are begun, broken or repeated."""
 
 import contextlib
+import os
 import shutil
 import socket
 import ssl
@@ -107,6 +108,34 @@ def test_a_connection_does_not_negotiate_again_and_again(
             reader.join(PATIENCE_S)
         watch.others_are_served()
     assert answer in output, bytes(output[-2_000:])
+
+
+def test_a_flood_of_key_updates_ends_its_connection(attacked: Gateway, tls_port: int) -> None:
+    """Thousands a second: `openssl s_client` sends one for each K that comes in a read of its own (O_DIRECT)."""
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        pytest.skip("the command openssl is not installed (apt-get install openssl)")
+    already = len(attacked.logged("connection closed"))
+    read_end, write_end = os.pipe2(os.O_DIRECT)
+    with watched(attacked, memory_mib=60) as watch, os.fdopen(write_end, "wb", buffering=0) as commands:
+        process = subprocess.Popen(
+            [openssl, "s_client", "-connect", f"127.0.0.1:{tls_port}", "-tls1_3"],
+            stdin=read_end,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        os.close(read_end)
+        try:
+            with contextlib.suppress(BrokenPipeError):
+                commands.write(connect("key-updates"))
+                for _ in range(1_000_000):
+                    commands.write(b"k\n")
+            process.wait(PATIENCE_S)
+        finally:
+            process.kill()
+        watch.others_are_served()
+    closed = attacked.wait_for_log("connection closed", count=already + 1, client="^key-updates$")
+    assert closed["reason"] == "its TLS records brought next to nothing"
 
 
 def _ask_until_it_ends(process: subprocess.Popen[bytes], command: bytes) -> None:
