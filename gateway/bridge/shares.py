@@ -105,10 +105,14 @@ def _some(event: Request, share: slice) -> Request:
 
 
 def _without_repeated(event: SubscribeReceived) -> tuple[SubscribeReceived, Callable[[bytes], bytes]]:
-    """The last of the entries of each filter is the one that counts: all of them would bring all retained again."""
+    """One entry for each filter, the last: all of them would bring all retained again.
+
+    It is asked for where any entry asks for it always, or the first, as of several SUBSCRIBEs (MQTT-3.8.4-5).
+    """
     last = {topic_filter: place for place, (topic_filter, _) in enumerate(event.subscriptions)}
     if len(last) == len(event.subscriptions):
         return event, as_they_are
+    decisive = _of_retained(event) if event.options else last
 
     def of_request(codes: bytes) -> bytes:
         """A filter that is refused is so at each of its places; one that is granted has there what was asked there."""
@@ -118,10 +122,25 @@ def _without_repeated(event: SubscribeReceived) -> tuple[SubscribeReceived, Call
 
     once = event._replace(
         subscriptions=tuple(event.subscriptions[place] for place in last.values()),
-        entries=tuple(event.entries[place] for place in last.values()),
-        options=tuple(event.options[place] for place in last.values()) if event.options else (),
+        entries=tuple(event.entries[decisive[topic_filter]] for topic_filter in last),
+        options=tuple(
+            event.options[place]._replace(retain_handling=event.options[decisive[topic_filter]].retain_handling)
+            for topic_filter, place in last.items()
+        )
+        if event.options
+        else (),
     )
     return once, of_request
+
+
+def _of_retained(event: SubscribeReceived) -> dict[str, int]:
+    """The place of the entry of each filter that says whether what is retained is sent."""
+    decisive: dict[str, int] = {}
+    for place, (topic_filter, _) in enumerate(event.subscriptions):
+        is_always = event.options[place].retain_handling == 0
+        if topic_filter not in decisive or (is_always and event.options[decisive[topic_filter]].retain_handling):
+            decisive[topic_filter] = place
+    return decisive
 
 
 class Shares:

@@ -153,10 +153,10 @@ class Subscriptions:
         )
         session.may_be_registered = True
         wanting_retained = self._note_options(packet, event)
-        packet.mark = session.mark_retained(self._engine.number(), wanting_retained)
+        packet.mark = session.mark_retained(self._engine.number(), frozenset(wanting_retained))
         entries = {
             topic_filter: entry for (topic_filter, _), entry in zip(event.subscriptions, event.entries, strict=True)
-        }
+        } | wanting_retained
         known = self._known_filters(session)
         for topic_filter, entry in entries.items():
             refused = self._refused(unit, session, topic_filter, known, now_us)
@@ -167,21 +167,22 @@ class Subscriptions:
             self._sessions.save(unit, session)
         self._wait(unit, packet)
 
-    def _note_options(self, packet: _Packet, event: SubscribeReceived) -> frozenset[str]:
+    def _note_options(self, packet: _Packet, event: SubscribeReceived) -> dict[str, bytes]:
         """Takes over the wishes for each filter, its last entry counts; returns the filters that want retained copies.
 
         Retain handling: 0 always, 1 only for a subscription that is new, 2 never (MQTT 5.0 section 3.8.3.1). Of a
-        filter with several entries each may want them, as each of several SUBSCRIBEs might (MQTT-3.8.4-5).
+        filter with several entries each may want them, as each of several SUBSCRIBEs might (MQTT-3.8.4-5); returned
+        with the entry that does.
         """
         identifier = (event.properties.subscription_identifier or 0) if event.properties is not None else 0
-        wanting: dict[str, bool] = {}
+        wanting: dict[str, bytes] = {}
         options = event.options or (SubscriptionOptions(),) * len(event.subscriptions)
-        for (topic_filter, _), asked in zip(event.subscriptions, options, strict=True):
+        for (topic_filter, _), asked, entry in zip(event.subscriptions, options, event.entries, strict=True):
+            is_new = topic_filter not in packet.wishes and not self._exists(packet.session, topic_filter)
             packet.wishes[topic_filter] = Wishes(asked.no_local, asked.retain_as_published, identifier)
-            is_new = topic_filter not in wanting and not self._exists(packet.session, topic_filter)
-            is_wanting = asked.retain_handling == 0 or (asked.retain_handling == 1 and is_new)
-            wanting[topic_filter] = is_wanting or wanting.get(topic_filter, False)
-        return frozenset(topic_filter for topic_filter, is_wanting in wanting.items() if is_wanting)
+            if asked.retain_handling == 0 or (asked.retain_handling == 1 and is_new):
+                wanting.setdefault(topic_filter, entry)
+        return wanting
 
     def _register(
         self, unit: UnitOfWork, packet: _Packet, topic_filter: str, entry: bytes, now_us: int

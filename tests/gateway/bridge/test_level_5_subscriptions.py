@@ -120,13 +120,19 @@ def test_retain_handling_2_brings_no_retained_messages(world: World) -> None:
 
 @pytest.mark.parametrize(("first", "second", "copies"), [("00", "20", 1), ("10", "20", 1), ("20", "10", 0)])
 def test_a_filter_that_stands_twice_in_a_subscribe_is_handled_as_in_two(
-    world: World, first: str, second: str, copies: int
+    new_world: NewWorld, first: str, second: str, copies: int
 ) -> None:
+    world = new_world(dialect=Dialect.MQRFH2)
     publish(world, RETAINED)
     link = connected(world)
-    world.receive(link, f"82 0F 0001 00 0003 'a/b' {first} 0003 'a/b' {second}")  # MQTT-3.8.4-5
     retained = "31 07 0003 'a/b' 00 'R'" * copies
+    world.receive(link, f"82 0F 0001 00 0003 'a/b' {first} 0003 'a/b' {second}")  # MQTT-3.8.4-5
     assert link.taken() == written(f"90 05 0001 00 00 00 {retained}")
+    world.receive(link, "A2 08 0001 00 0003 'a/b'")
+    link.taken()
+    world.receive(link, f"82 15 0001 00 0003 'x/y' 20 0003 'a/b' {first} 0003 'a/b' {second}")  # in parts
+    assert link.taken() == written(f"90 06 0001 00 00 00 00 {retained}")
+    assert_every_conversion_is_as_the_audit_predicts(world)
 
 
 def test_retain_handling_holds_for_its_own_subscribe_when_another_follows_at_once(world: World) -> None:
