@@ -291,7 +291,7 @@ class Daemon:
                 self._channels.tick()
             engine.tick()
             if ticks % _TICKS_PER_SECOND == 0:
-                listeners.tick()
+                await listeners.tick()
                 if self._space is not None:
                     self._space.tick()
             if ticks % _TICKS_PER_SWEEP == 0 and self._broker is not None:

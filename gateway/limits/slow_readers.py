@@ -6,7 +6,7 @@ comes back. Where more than `maximum_unsent_bytes_in_all` waits, those that have
 disconnected before, the largest first, so that a thousand of them cannot fill the memory in that time.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 from gateway.config.limits import ConnectionLimits
@@ -38,8 +38,11 @@ class SlowReaders:
         self._maximum_bytes = limits.maximum_unsent_bytes_in_all
         self._refusals = refusals
 
-    def look(self, readers: Iterable[Reader], now_s: float) -> None:
-        """Once a second. `now_s`: a clock that never goes back."""
+    def look(self, readers: Iterable[Reader], now_s: float) -> Iterator[bool]:
+        """Once a second, in steps: one for each reader, and one, True, where one was closed.
+
+        `now_s`: a clock that never goes back.
+        """
         unsent_in_all = 0
         stalled: list[tuple[int, Reader]] = []
         for reader in readers:
@@ -50,6 +53,7 @@ class SlowReaders:
             elif reader.is_open:
                 stalled.append((unsent_bytes, reader))
             unsent_in_all += unsent_bytes
+            yield False
         for unsent_bytes, reader in sorted(stalled, key=lambda each: each[0], reverse=True):
             if now_s > reader.taken_s + self._timeout_s:
                 self._close(reader, Limit.SLOW_READER)
@@ -58,6 +62,7 @@ class SlowReaders:
             else:
                 continue
             unsent_in_all -= unsent_bytes
+            yield True
 
     def _close(self, reader: Reader, limit: Limit) -> None:
         self._refusals.add(limit, ReasonCode.QUOTA_EXCEEDED)

@@ -4,7 +4,7 @@ A client may send a packet of `maximum_packet_bytes` as slowly as it likes. Many
 fill the memory, so past `maximum_unfinished_bytes_in_all` the largest beginnings are dropped with their connections.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 from gateway.config.limits import ConnectionLimits
@@ -32,9 +32,13 @@ class UnfinishedPackets:
         self._maximum_bytes = limits.maximum_unfinished_bytes_in_all
         self._refusals = refusals
 
-    def look(self, senders: Iterable[Sender]) -> None:
-        """Once a second."""
-        unfinished = [(sender.unfinished_bytes, sender) for sender in senders if sender.is_open]
+    def look(self, senders: Iterable[Sender]) -> Iterator[bool]:
+        """Once a second, in steps: one for each sender, and one, True, where one was closed."""
+        unfinished: list[tuple[int, Sender]] = []
+        for sender in senders:
+            if sender.is_open and (size := sender.unfinished_bytes):
+                unfinished.append((size, sender))
+            yield False
         in_all = sum(size for size, _ in unfinished)
         if in_all <= self._maximum_bytes:
             return
@@ -44,3 +48,4 @@ class UnfinishedPackets:
             in_all -= size
             if in_all <= self._maximum_bytes:
                 return
+            yield True

@@ -131,39 +131,46 @@ class Listener:
         """A connection was ended before its CONNECT."""
         self._admission.refusals.add(limit, REASONS[limit][0])
 
-    def tick(self) -> None:
+    def tick(self) -> Iterator[bool]:
         """Once a second: closes connections that are silent past their keep-alive, or that never sent CONNECT.
 
-        A closed one whose peer does not take what was written for it would never end: it is cut off.
+        A closed one whose peer does not take what was written for it would never end: it is cut off. There is a step
+        for each connection, True where it was closed: they come and go meanwhile.
         """
         now_s, date_s = time.monotonic(), time.time()
         if self._upgrades is not None:
             self._upgrades.tick(now_s)
-        late: list[NetworkLink] = []
+        late = 0
         for link in tuple(self._links):
             if not link.is_open:
                 if now_s > link.closed_s + _LINGER_S:
                     link.abort()
+                yield False
                 continue
-            deadline_s = link.connection.keep_alive_deadline(link.last_received_s)
-            if deadline_s is not None and now_s > deadline_s and not link.is_held_back:
-                link.close(
-                    "nothing was received for one and a half times the keep-alive time", ReasonCode.KEEP_ALIVE_TIMEOUT
-                )
-            elif date_s > link.certificate_ends_s:
-                link.close("its certificate has expired", ReasonCode.MAXIMUM_CONNECT_TIME)
-            elif link.session is None and now_s > link.accepted_s + self.rules.connect_timeout_s:
-                late.append(link)
-            elif self.rules.repeat_after_s:
-                self.bridge.repeat(link, round(self.rules.repeat_after_s * _MICROSECONDS))
-        self._close_late(late)
+            is_without_session = link.session is None and not link.connection.is_closed
+            if is_without_session and now_s > link.accepted_s + self.rules.connect_timeout_s:
+                late += 1
+                self._close_late(link, is_named=late <= _NAMED_AT_ONCE)
+            else:
+                self._look_at(link, now_s, date_s)
+            yield not link.is_open
 
-    def _close_late(self, late: list[NetworkLink]) -> None:
+    def _look_at(self, link: NetworkLink, now_s: float, date_s: float) -> None:
+        deadline_s = link.connection.keep_alive_deadline(link.last_received_s)
+        if deadline_s is not None and now_s > deadline_s and not link.is_held_back:
+            link.close(
+                "nothing was received for one and a half times the keep-alive time", ReasonCode.KEEP_ALIVE_TIMEOUT
+            )
+        elif date_s > link.certificate_ends_s:
+            link.close("its certificate has expired", ReasonCode.MAXIMUM_CONNECT_TIME)
+        elif self.rules.repeat_after_s:
+            self.bridge.repeat(link, round(self.rules.repeat_after_s * _MICROSECONDS))
+
+    def _close_late(self, link: NetworkLink, *, is_named: bool) -> None:
         """Closes who was too slow; the log names some of them, and how many they were (limits/limit.py)."""
-        for place, link in enumerate(late):
-            self._admission.refusals.add(Limit.CONNECT_TIMEOUT, ReasonCode.MAXIMUM_CONNECT_TIME)
-            reason, reason_code = _WHAT_WAS_LATE[bool(link.connection.level)]
-            link.close(reason if place < _NAMED_AT_ONCE else "", reason_code)
+        self._admission.refusals.add(Limit.CONNECT_TIMEOUT, ReasonCode.MAXIMUM_CONNECT_TIME)
+        reason, reason_code = _WHAT_WAS_LATE[bool(link.connection.level)]
+        link.close(reason if is_named else "", reason_code)
 
     def _examine(self, authorities: Authorities) -> None:
         """An authority of clients' certificates is not trusted any more."""

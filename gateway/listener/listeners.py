@@ -28,6 +28,9 @@ _log = logging.getLogger(__name__)
 #: How long connections have to take what was written for them when the gateway stops, and how often that is looked at.
 _STOP_S: Final = 0.2
 _LOOK_S: Final = 0.02
+#: Connections that are looked at in one turn of the event loop, each at up to a microsecond, and what a closing counts.
+_LOOKED_AT_ONCE: Final = 500
+_LOOKS_OF_A_CLOSING: Final = 50
 #: What to do about an address that cannot be had; a name that nobody knows has no number of the system's.
 _HINTS: Final = {
     errno.EADDRINUSE: "another program has it: another gateway?",
@@ -109,12 +112,16 @@ class Listeners:
         """Takes up certificates that change, until it is cancelled."""
         await self._reloading.run()
 
-    def tick(self) -> None:
-        """Once a second."""
-        for listener in self._listeners:
-            listener.tick()
-        self._slow_readers.look(chain.from_iterable(self._listeners), time.monotonic())
-        self._unfinished.look(chain.from_iterable(self._listeners))
+    async def tick(self) -> None:
+        """Once a second; some connections in each turn of the event loop."""
+        links, now_s = tuple(chain.from_iterable(self._listeners)), time.monotonic()
+        ticks = (listener.tick() for listener in self._listeners)
+        left = _LOOKED_AT_ONCE
+        for was_closed in chain(*ticks, self._slow_readers.look(links, now_s), self._unfinished.look(links)):
+            left -= _LOOKS_OF_A_CLOSING if was_closed else 1
+            if left <= 0:
+                left = _LOOKED_AT_ONCE
+                await asyncio.sleep(0)
 
     async def stop(self) -> None:
         """Closes the ports and every connection; what was written still goes out."""

@@ -30,7 +30,7 @@ class Reader:
 
 def _look(looked: SlowReaders, readers: list[Reader], first_s: int, last_s: int) -> None:
     for now_s in range(first_s, last_s + 1):
-        looked.look(readers, float(now_s))
+        list(looked.look(readers, float(now_s)))
 
 
 def test_who_takes_nothing_for_so_long_is_disconnected_and_who_takes_a_byte_is_not() -> None:
@@ -43,7 +43,7 @@ def test_who_takes_nothing_for_so_long_is_disconnected_and_who_takes_a_byte_is_n
         if now_s % 9 == 0:
             slow.take(1)
         dead.send(1)  # what is sent meanwhile does not make it look alive
-        looked.look([dead, slow, idle], float(now_s))
+        list(looked.look([dead, slow, idle], float(now_s)))
         assert dead.is_open == (now_s <= 1_010), now_s
     assert slow.is_open
     assert idle.is_open
@@ -70,6 +70,6 @@ def test_where_too_much_waits_for_all_who_takes_nothing_goes_and_the_largest_fir
     for reader, size in zip(readers, (300, 400, 500, 600), strict=True):
         reader.send(size)
     alive.take(1)
-    looked.look(readers, 1_001.0)
+    list(looked.look(readers, 1_001.0))
     assert [reader.is_open for reader in readers] == [True, False, False, True]
     assert refusals.totals == {(Limit.UNSENT_BYTES_IN_ALL, ReasonCode.QUOTA_EXCEEDED): 2}

@@ -24,17 +24,17 @@ def test_the_largest_are_dropped_until_the_rest_has_room() -> None:
     refusals = Refusals()
     senders = [Sender(size) for size in (10, 400, 0, 300, 90)]
     packets = UnfinishedPackets(MqttLimits(maximum_unfinished_bytes_in_all=100), refusals)
-    packets.look(senders)
+    list(packets.look(senders))
     assert [sender.is_open for sender in senders] == [True, False, True, False, True]
     assert {sender.reason_code for sender in senders if not sender.is_open} == {ReasonCode.QUOTA_EXCEEDED}
     assert refusals.totals == {(Limit.UNFINISHED_BYTES_IN_ALL, ReasonCode.QUOTA_EXCEEDED): 2}
-    packets.look(senders)
+    list(packets.look(senders))
     assert sum(refusals.totals.values()) == 2
 
 
 def test_what_fits_is_waited_for() -> None:
     refusals = Refusals()
     senders = [Sender(50), Sender(50)]
-    UnfinishedPackets(MqttLimits(maximum_unfinished_bytes_in_all=100), refusals).look(senders)
+    list(UnfinishedPackets(MqttLimits(maximum_unfinished_bytes_in_all=100), refusals).look(senders))
     assert all(sender.is_open for sender in senders)
     assert not refusals.totals

@@ -213,14 +213,14 @@ def test_a_publisher_that_is_held_back_is_not_taken_for_dead(monkeypatch: pytest
         began_s = link.last_received_s
         link.hold_back()
         monkeypatch.setattr(time, "monotonic", lambda: began_s + 3_600.0)
-        listener.tick()
+        list(listener.tick())
         assert link.is_open
         link.let_go()
         monkeypatch.setattr(time, "monotonic", lambda: began_s + 3_690.0)
-        listener.tick()
+        list(listener.tick())
         assert link.is_open
         monkeypatch.setattr(time, "monotonic", lambda: began_s + 3_690.1)
-        listener.tick()
+        list(listener.tick())
         monkeypatch.undo()
         assert await reader.read() == b""
         writer.close()
@@ -237,10 +237,10 @@ def test_silence_is_measured_by_the_keep_alive_of_the_connect(monkeypatch: pytes
         link.accepted_s = 1e9
         began_s = link.last_received_s
         monkeypatch.setattr(time, "monotonic", lambda: began_s + 90.0)
-        listener.tick()
+        list(listener.tick())
         assert link.is_open
         monkeypatch.setattr(time, "monotonic", lambda: began_s + 90.1)
-        listener.tick()
+        list(listener.tick())
         monkeypatch.undo()
         assert await reader.read() == b""
         writer.close()
@@ -253,10 +253,10 @@ def test_a_link_without_connect_is_closed_in_time(monkeypatch: pytest.MonkeyPatc
         link, reader, writer = await _link(bridge, port)
         began_s = link.accepted_s
         monkeypatch.setattr(time, "monotonic", lambda: began_s + 9.9)
-        listener.tick()
+        list(listener.tick())
         assert link.is_open
         monkeypatch.setattr(time, "monotonic", lambda: began_s + 10.1)
-        listener.tick()
+        list(listener.tick())
         monkeypatch.undo()
         assert await reader.read() == b""
         writer.close()
@@ -271,11 +271,11 @@ def test_a_closed_link_whose_peer_takes_nothing_is_cut_off(monkeypatch: pytest.M
             link.send(bytes(65_536))
             await asyncio.sleep(0)
         link.close("because")
-        listener.tick()
+        list(listener.tick())
         assert bridge.lost_links == []
         closed_s = link.closed_s
         monkeypatch.setattr(time, "monotonic", lambda: closed_s + 2.1)
-        listener.tick()
+        list(listener.tick())
         monkeypatch.undo()
         await bridge.until(lambda: bridge.lost_links == [link])
         writer.transport.abort()
@@ -323,7 +323,7 @@ def test_a_client_whose_login_takes_too_long_is_told_that_the_gateway_is_busy(
         link, reader, writer = await _link(bridge, port)
         link.connection.receive_data(bytes.fromhex(connect))
         monkeypatch.setattr(time, "monotonic", lambda: link.accepted_s + 10.1)
-        listener.tick()
+        list(listener.tick())
         monkeypatch.undo()
         assert await asyncio.wait_for(reader.read(), 20) == bytes.fromhex(answer)
         writer.close()

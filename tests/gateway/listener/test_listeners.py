@@ -57,6 +57,36 @@ def test_every_listener_has_its_rules_and_its_links_know_them() -> None:
     _run(scenario, {**PLAIN, "versions": ["3.1.1"], "anonymous": False}, WEB)
 
 
+@pytest.mark.parametrize(("at_once", "turns"), [(1, 15), (4, 3), (16, 0)])
+def test_the_look_at_connections_takes_some_of_them_in_each_turn_of_the_event_loop(
+    monkeypatch: pytest.MonkeyPatch, at_once: int, turns: int
+) -> None:
+    """Five connections, each of which is looked at for its silence, what it does not take and what it has begun."""
+    monkeypatch.setattr("gateway.listener.listeners._LOOKED_AT_ONCE", at_once)
+
+    async def scenario(listeners: Listeners, bridge: RecordingBridge, opened: tuple[OpenListener, ...]) -> None:
+        writers = []
+        for _ in range(5):
+            _, writer = await asyncio.open_connection("127.0.0.1", opened[len(writers) % 2].address.port)
+            writer.write(b"x")
+            writers.append(writer)
+        await bridge.until(lambda: len(bridge.links) == 5)
+        loop, passed = asyncio.get_running_loop(), -1
+
+        def passes() -> None:
+            nonlocal passed
+            passed += 1
+            loop.call_soon(passes)
+
+        passes()
+        await listeners.tick()
+        assert passed == turns
+        for writer in writers:
+            writer.close()
+
+    _run(scenario, PLAIN)
+
+
 def test_a_listener_that_is_full_leaves_room_at_the_others() -> None:
     async def scenario(_listeners: Listeners, bridge: RecordingBridge, opened: tuple[OpenListener, ...]) -> None:
         writers = []

@@ -468,10 +468,10 @@ def test_a_connection_ends_with_the_certificate_of_its_client(
         link = await running.only_link()
         ends_s = link.certificate_ends_s
         monkeypatch.setattr(time, "time", lambda: ends_s)
-        running.listeners.tick()
+        await running.listeners.tick()
         assert link.is_open
         monkeypatch.setattr(time, "time", lambda: ends_s + 1)
-        running.listeners.tick()
+        await running.listeners.tick()
         monkeypatch.undo()
         assert await asyncio.wait_for(reader.read(), PATIENCE_S) == b""
         writer.close()

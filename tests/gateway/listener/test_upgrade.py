@@ -132,9 +132,9 @@ def test_a_request_that_takes_too_long_is_ended(beginning: str, monkeypatch: pyt
         await asyncio.sleep(0.05)
         began_s = time.monotonic()
         monkeypatch.setattr(time, "monotonic", lambda: began_s + 9.0)
-        running.listeners.tick()
+        await running.listeners.tick()
         monkeypatch.setattr(time, "monotonic", lambda: began_s + 10.1)
-        running.listeners.tick()
+        await running.listeners.tick()
         monkeypatch.undo()
         with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
             await asyncio.wait_for(reader.readexactly(1), PATIENCE_S)

@@ -363,11 +363,11 @@ def test_a_closed_link_whose_peer_takes_nothing_is_cut_off(monkeypatch: pytest.M
             link.send(bytes(65_536))
             await asyncio.sleep(0)
         link.close("because")
-        running.listeners.tick()
+        await running.listeners.tick()
         assert running.bridge.lost_links == []
         closed_s = link.closed_s
         monkeypatch.setattr(time, "monotonic", lambda: closed_s + 2.1)
-        running.listeners.tick()
+        await running.listeners.tick()
         monkeypatch.undo()
         await running.bridge.until(lambda: running.bridge.lost_links == [link])
         writer.transport.abort()
@@ -385,7 +385,7 @@ def test_silence_is_measured_as_on_tcp_and_pings_do_not_count(monkeypatch: pytes
         link.accepted_s = 1e9
         began_s = link.last_received_s
         monkeypatch.setattr(time, "monotonic", lambda: began_s + 90.1)
-        running.listeners.tick()
+        await running.listeners.tick()
         monkeypatch.undo()
         opcode, payload = await read_frame(reader)
         assert (opcode, payload) == (CLOSE, (1008).to_bytes(2, "big"))
