@@ -201,16 +201,17 @@ class ToMq:
     def release(self, unit: UnitOfWork, session: ClientSession, packet_identifier: int, now_us: int) -> int:
         """PUBREL: what was held becomes a Publish and is held no more; then PUBCOMP may leave. Returns the exchange.
 
-        What has expired since is put nowhere. Raises QueueManagerError where the queue does not take it: then it is
-        held as before.
+        What has expired since is put nowhere, and what it should have replaced is not retained any more. Raises
+        QueueManagerError where the queue does not take it: then it is held as before.
         """
         held = session.held[packet_identifier]
         flags = held.header[0] & 7
-        if held.retain and not held.payload:
+        has_expired = 0 < held.expires_us <= now_us
+        if held.retain and (has_expired or not held.payload):  # it replaces what is retained (MQTT-3.3.1-5)
             packet = (int(PacketType.PUBLISH), packet_identifier, held.header)
             self._delete_retained(unit, session, held.topic, held.exchange, packet, held.level, now_us)
             flags &= 6
-        if 0 < held.expires_us <= now_us:  # nobody may get it any more (MQTT-3.3.2-5), and the flow ends (-4.3.3-13)
+        if has_expired:  # nobody may get it any more (MQTT-3.3.2-5), and the flow ends (-4.3.3-13)
             identity = (session.client, session.epoch, held.exchange)
             unit.notes.append((NoteKind.REFUSED, now_us, *identity, Publish.verb, *_EXPIRED))
             self._forget(unit, session, packet_identifier)
@@ -348,7 +349,7 @@ class ToMq:
         level: int,
         now_us: int,
     ) -> None:
-        """DeletePub in front of the empty Publish, in the same unit of work."""
+        """DeletePub, in front of the empty Publish and in the same unit of work where there is one."""
         try:
             route = self._routes.of(topic)
             if route.target is None:

@@ -118,7 +118,7 @@ class ToTarget:
     def delete_retained(
         self, unit: UnitOfWork, session: ClientSession, route: Route, *, topic: str, exchange: int, origin: bytes
     ) -> tuple[int, Translation]:
-        """The DeletePub in front of the empty Publish of the same exchange, which must follow."""
+        """The DeletePub in front of the empty Publish of the same exchange, which follows unless it has expired."""
         msg_id = self._identifier(session, DeletePublication.verb, exchange)
         made = deletion(route, topic=topic, msg_id=msg_id)
         return self._put(unit, session, route.destination, made, origin, topic=topic, with_next=True)

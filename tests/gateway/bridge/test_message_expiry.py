@@ -5,9 +5,10 @@ import ormsgpack
 from gateway.audit_trail.notes import NoteKind
 from gateway.bridge.session_rows import HeldPublish
 from mq_adapters.message import MQEI_UNLIMITED
+from tests.gateway.bridge.audited import assert_every_conversion_is_as_the_audit_predicts
 from tests.gateway.bridge.conftest import DEFAULT_STREAM, NewWorld, World, written
 from tests.gateway.bridge.test_level_5_sessions import connect, pass_seconds
-from tests.gateway.bridge.test_level_5_subscriptions import subscribed
+from tests.gateway.bridge.test_level_5_subscriptions import connected, publish, subscribe, subscribed
 
 #: PUBLISH of QoS 1 to a/b with payload X, that expires after 60 s.
 IN_A_MINUTE = "32 0E 0003 'a/b' 0001 05 02 0000003C 'X'"
@@ -60,6 +61,21 @@ def test_what_expired_before_its_release_is_put_nowhere_and_acknowledged(new_wor
     assert world.messages(DEFAULT_STREAM) == []
     refused = [note[5:] for note in world.notes if note[0] == NoteKind.REFUSED]
     assert refused == [("Publish", 0, 2013, "it expired before its PUBREL")]
+
+
+def test_what_expired_before_its_release_replaces_what_is_retained(world: World) -> None:
+    """MQTT-3.3.1-5: an older message would be the newest again."""
+    publish(world, "31 06 0003 'a/b' 'R'")
+    link = connect(world, "else")
+    world.receive(link, "35 0E 0003 'a/b' 0001 05 02 00000001 'X'")
+    pass_seconds(world, 1)
+    link.taken()
+    world.receive(link, "62 02 0001")
+    assert link.taken() == written("70 02 0001")
+    subscriber = connected(world)
+    subscribe(world, subscriber, "01")
+    assert subscriber.taken() == written("90 04 0001 00 01")
+    assert_every_conversion_is_as_the_audit_predicts(world)
 
 
 def test_a_will_expires_as_it_says(new_world: NewWorld) -> None:
