@@ -37,7 +37,10 @@ class ConnectionLimits(Table):
     )
     connect_timeout_s: Seconds = Field(default=10.0, description="seconds that a new connection has for its CONNECT")
     maximum_unsent_bytes: int = Field(
-        default=8_388_608, ge=1, description="bytes that may wait for one slow client before its deliveries pause"
+        default=8_388_608,
+        ge=1,
+        le=2_147_483_647,  # uvloop counts them in a C int
+        description="bytes that may wait for one slow client before its deliveries pause",
     )
     maximum_unsent_bytes_in_all: int = Field(
         default=536_870_912,

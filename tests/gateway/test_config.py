@@ -127,6 +127,7 @@ def test_key_with_a_letter_too_much_names_the_right_one(load, key):
         ('data = "a\\u0000b"', "data: holds U+0000"),
         ('[[listener]]\ntls.key = "a\\u0000"', "listener#1.tls.key: holds U+0000"),
         ("[mqtt]\nconnect_timeout_s = 1e300", "mqtt.connect_timeout_s: must be less than or equal to 31536000"),
+        ("[mqtt]\nmaximum_unsent_bytes = 2147483648", "mqtt.maximum_unsent_bytes: must be less than or equal to 2147"),
         ("[mqtt]\nmaximum_queued_age_s = 9000000000000", "mqtt.maximum_queued_age_s: must be less than"),
         ("[audit]\nsegment_minutes = 9000000000000", "audit.segment_minutes: must be less than or equal to 525600"),
         ("[audit]\ncompress_after_hours = 1e300", "audit.compress_after_hours: must be less than or equal to 876000"),
