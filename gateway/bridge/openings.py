@@ -73,7 +73,8 @@ class Openings:
                     return
                 self._log_in(link, event)
             elif isinstance(event, ConnectRefused):
-                link.send(event.answer)
+                if event.answer:
+                    link.send(event.answer)
                 link.close(event.reason)
             elif isinstance(event, Violated):
                 self._quotas.violated(event.error)

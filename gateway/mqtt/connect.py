@@ -69,7 +69,9 @@ def read_connect(fields: Fields, level: Level) -> ConnectReceived | ConnectRefus
     password = fields.binary() if _is_there(fields, flags & _PASSWORD, level) else None
     fields.finish()
     refused = _refuse_method(properties, level) or _refuse_identifier(client_identifier, clean_session, level)
-    return refused or ConnectReceived(
+    if refused is not None:
+        return _as_far_as_taken(refused, properties)
+    return ConnectReceived(
         level.number, client_identifier, clean_session, keep_alive_s, will, user_name, password, properties
     )
 
@@ -103,6 +105,13 @@ def _refuse_method(properties: ConnectProperties | None, level: Level) -> Connec
 def _refused(reason_code: ReasonCode, reason: str, level: int) -> ConnectRefused:
     return_code = CONNECT_RETURN_CODES[reason_code] if level in BEFORE_MQTT_5 else reason_code
     return ConnectRefused(return_code, reason, packets.connack(False, return_code, level=level))
+
+
+def _as_far_as_taken(refused: ConnectRefused, properties: ConnectProperties | None) -> ConnectRefused:
+    """Without the CONNACK, where the client takes no packet as long as that (MQTT-3.1.2-24)."""
+    if properties is not None and 0 < properties.maximum_packet_bytes < len(refused.answer):
+        return refused._replace(answer=b"")
+    return refused
 
 
 def _check_flags(flags: int, level: Level) -> None:

@@ -75,7 +75,7 @@ class ConnectReceived(NamedTuple):
 class ConnectRefused(NamedTuple):
     """CONNECT that must be answered by CONNACK with this return code; always the last event, then close.
 
-    `answer` is that CONNACK, in the form of the client's level.
+    `answer` is that CONNACK, in the form of the client's level; b"" where the client takes none.
     """
 
     return_code: int

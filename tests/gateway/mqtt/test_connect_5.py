@@ -298,6 +298,17 @@ def test_a_client_that_cannot_take_connack_is_sent_nothing_at_all() -> None:
     assert connection.closing_packet(ReasonCode.PACKET_TOO_LARGE) == b""
 
 
+@pytest.mark.parametrize(("maximum", "answer"), [(4, ""), (5, "20 03 00 8C 00")])
+def test_a_client_that_is_refused_is_sent_no_more_than_it_takes(maximum: int, answer: str) -> None:
+    """MQTT-3.1.2-24."""
+    connection = _connection()
+    packet = f"10 18 0004 4D515454 05 02 003C 09 27 0000000{maximum} 15 0001 6D 0002 6331"
+    (refused,) = connection.receive_data(bytes.fromhex(packet))
+    assert isinstance(refused, ConnectRefused)
+    assert refused.answer == bytes.fromhex(answer)
+    assert connection.closing_packet(ReasonCode.UNSPECIFIED_ERROR) == b""
+
+
 def test_server_keep_alive_replaces_that_of_the_client() -> None:
     """MQTT-3.1.2-21, MQTT-3.2.2-21; without it the client's holds (MQTT-3.2.2-22, MQTT-3.1.2-22)."""
     connection = _connection()
