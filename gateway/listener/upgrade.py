@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from aiohttp import hdrs, web
 from aiohttp.http import WS_KEY, WebSocketReader
-from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.web_protocol import RequestHandler
 
 from gateway.config.values import Address
+from gateway.limits.bad_requests import CarefulHandler, request_log
 from gateway.limits.limit import Limit
-from gateway.limits.strangers import Strangers
 from gateway.listener.rules import WebSocketRules
 from gateway.listener.websocket import WebSocketLink
 
@@ -39,24 +38,6 @@ _SHUTDOWN_S: Final = 0.1
 
 
 _log = logging.getLogger(__name__)
-
-
-class _OneLine(logging.Filter):
-    """A request that is no HTTP is its sender's fault: a line for it, without where in aiohttp that was found out."""
-
-    def __init__(self, strangers: Strangers, listener: str) -> None:
-        super().__init__()
-        self._strangers = strangers
-        self._listener = listener
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        error = record.exc_info[1] if record.exc_info else None
-        if not isinstance(error, HttpProcessingError):
-            return _log.isEnabledFor(record.levelno)
-        peer = str(record.args[0]) if isinstance(record.args, tuple) and record.args else "unknown"
-        reason = error.message.partition("\n")[0]
-        self._strangers.tell_more(peer, "request refused listener=%s peer=%s reason=%s", self._listener, peer, reason)
-        return False
 
 
 class _Refusal(NamedTuple):
@@ -87,7 +68,7 @@ class _Tail:
         """The transport says so to whom the connection belongs then."""
 
 
-class RequestReader(RequestHandler):
+class RequestReader(CarefulHandler):
     """aiohttp's protocol of one connection, which gives it away when its request is found in order."""
 
     __slots__ = ()
@@ -113,11 +94,7 @@ class Upgrades:
         self._listener = listener
         self._rules = rules
         self._strangers = listener.bridge.admission.strangers
-        http_log = logging.Logger(f"{__name__}.http")  # one of its own, for its own filter
-        http_log.parent = _log
-        http_log.setLevel(logging.DEBUG)  # where aiohttp tells of what is no HTTP at all, MQTT or TLS for example
-        http_log.addFilter(_OneLine(self._strangers, listener.rules.name))
-        self._http_log = http_log
+        self._http_log = request_log(_log, self._strangers, listener.rules.name)
         self._server = web.Server(self._answer)
         #: Since when each is on its way (seconds), and where it comes from by its PROXY header; the oldest first.
         self._on_their_way: dict[RequestHandler, tuple[float, Address | None]] = {}

@@ -15,11 +15,15 @@ import json
 import logging
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from importlib.resources import files
-from typing import Final
+from typing import Final, cast
 
 from aiohttp import web
+from aiohttp.web_protocol import RequestHandler
 
+from gateway.limits.bad_requests import CarefulHandler, request_log
+from gateway.limits.strangers import Strangers
 from gateway.message_conversion import ConvertedMessage, converted_message
 from gateway.operations.convert_request import BadRequest, wish_of_query
 from gateway.operations.visitors import Visitors
@@ -74,13 +78,12 @@ class HttpServer:
         application.router.add_get("/health", self._health)
         application.router.add_get("/metrics", self._show_metrics)
         application.router.add_get("/openapi.json", self._openapi)
-        runner = web.AppRunner(  # a megabyte may become a gigabyte, on the event loop, whatever limits its length then
-            application, access_log=None, shutdown_timeout=SHUTDOWN_S, auto_decompress=False
-        )
+        runner = web.AppRunner(application, shutdown_timeout=SHUTDOWN_S)
         await runner.setup()
-        assert runner.server is not None, "it is set up"
         self._visitors = visitors = Visitors(
-            runner.server, maximum_connections=self._maximum_connections, request_timeout_s=self._request_timeout_s
+            partial(_handler, runner.server, request_log(_log, Strangers(), "http")),
+            maximum_connections=self._maximum_connections,
+            request_timeout_s=self._request_timeout_s,
         )
         try:
             self._port = await asyncio.get_running_loop().create_server(visitors.protocol, host, port)
@@ -134,6 +137,17 @@ class HttpServer:
 
     async def _openapi(self, _request: web.Request) -> web.StreamResponse:
         return web.Response(body=self._description, content_type=_JSON)
+
+
+def _handler(server: web.Server | None, log: logging.Logger) -> RequestHandler:
+    """The protocol of one connection. A body is not unpacked: a megabyte may become a gigabyte, on the event loop."""
+    return CarefulHandler(
+        server,
+        loop=asyncio.get_running_loop(),
+        logger=log,
+        access_log=cast(logging.Logger, None),  # so one has none, whatever its type says
+        auto_decompress=False,
+    )
 
 
 def _wants_json(accept: str) -> bool:
