@@ -15,6 +15,7 @@ from gateway.bridge.counts import Counts
 from gateway.bridge.endings import Endings
 from gateway.bridge.holding_back import HeldBack
 from gateway.bridge.intake import Intake
+from gateway.bridge.long_requests import Asked, LongRequest, Whole, as_they_are
 from gateway.bridge.openings import Openings
 from gateway.bridge.presences import Presences
 from gateway.bridge.quotas import Quotas
@@ -23,7 +24,7 @@ from gateway.bridge.replies import Replies
 from gateway.bridge.sessions import ClientSession, Sessions
 from gateway.bridge.shared_groups import SharedGroups
 from gateway.bridge.shared_subscriptions import SharedSubscriptions
-from gateway.bridge.shares import LINE, Asked, Part, Shares, Whole, as_they_are, in_parts
+from gateway.bridge.shares import FILTERS_AT_ONCE, LINE, Shares
 from gateway.bridge.subscriptions import FAILURE, Subscriptions
 from gateway.bridge.to_mq import ToMq
 from gateway.bridge.to_mqtt import ToMqtt
@@ -62,7 +63,7 @@ _FIRST_LEVEL_WITH_FAILURE: Final = 4
 _DISK: Final = "disk"
 
 #: Events that are carried out in a unit of their own: what came before them is submitted first.
-_APART: Final = frozenset({SubscribeReceived, UnsubscribeReceived, Part, DisconnectReceived, Violated})
+_APART: Final = frozenset({SubscribeReceived, UnsubscribeReceived, LongRequest, DisconnectReceived, Violated})
 
 
 class Bridge:
@@ -195,14 +196,15 @@ class Bridge:
                 if type(event) in _APART:
                     self._submit(turn)
                     turn = None
-                    if not self._shares.take(event):
-                        self.held_back.hold(link, LINE, [*in_parts(event), *events[place + 1 :]])
+                    if isinstance(event, SubscribeReceived | UnsubscribeReceived | LongRequest):
+                        left = self._ask(link, session, event)
+                        if left is None:
+                            continue
+                        self.held_back.hold(link, LINE, [left, *events[place + 1 :]])
                         break
                     turn = Turn(link, session, self._engine.begin())
-                if isinstance(event, Part):
-                    self._part(turn, event)
-                else:
-                    self._handlers[type(event)](turn, event)
+                assert not isinstance(event, LongRequest)  # it is one of _APART
+                self._handlers[type(event)](turn, event)
         if turn is not None:
             self._submit(turn)
 
@@ -363,11 +365,24 @@ class Bridge:
 
         self._subscriptions.unsubscribe(turn.session, event, answered, self._engine.now_us())
 
-    def _part(self, turn: Turn, part: Part) -> None:
-        if part.is_first:
-            part.codes.begin(turn.session)
-        carry_out = self._subscribe if isinstance(part.event, SubscribeReceived) else self._unsubscribe
-        carry_out(turn, part.event, part.whole)
+    def _ask(
+        self, link: MqttLink, session: ClientSession, asked: SubscribeReceived | UnsubscribeReceived | LongRequest
+    ) -> Asked | None:
+        """Carries out what this turn's share of the loop allows of a request; what is left of it, None: nothing."""
+        if not isinstance(asked, LongRequest):
+            if len(asked.entries) <= FILTERS_AT_ONCE:
+                if not self._shares.take(len(asked.entries)):
+                    return asked
+                self._handlers[type(asked)](Turn(link, session, self._engine.begin()), asked)
+                return None
+            asked = LongRequest(asked)
+        while not asked.is_over:
+            if not self._shares.take(FILTERS_AT_ONCE):
+                return asked
+            if (part := asked.next_part(session)) is not None:
+                carry_out = self._subscribe if isinstance(part.event, SubscribeReceived) else self._unsubscribe
+                carry_out(Turn(link, session, self._engine.begin()), part.event, part.whole)
+        return None
 
     def _next_in_line_goes_on(self) -> bool:
         return self._goes_on() and self.held_back.first_goes_on(LINE)

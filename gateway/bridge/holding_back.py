@@ -8,8 +8,8 @@ was. Nothing of it was acknowledged, so a client whose connection ends meanwhile
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from gateway.bridge.long_requests import Asked, LongRequest
 from gateway.bridge.sessions import ClientSession, Link
-from gateway.bridge.shares import Asked, Part
 from gateway.bridge.turn import MqttLink
 from gateway.mqtt.events import (
     DeliveryAcknowledged,
@@ -91,7 +91,7 @@ class HeldBack:
 
 
 def _give_up(events: Sequence[Asked]) -> None:
-    """What is left of requests in parts is carried out by nobody."""
+    """What is left of long requests is carried out by nobody."""
     for event in events:
-        if isinstance(event, Part):
-            event.codes.end()
+        if isinstance(event, LongRequest):
+            event.end()
