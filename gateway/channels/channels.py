@@ -71,7 +71,7 @@ class Channels:
         names = channel_names(target.name, target.shards)
         return ProcessSettings(
             data=os.fspath(Path(self._settings.data).absolute()),
-            target=target.settings,
+            target=target.settings.from_any_folder(),
             shards=target.shards,
             subscriber_queue=self._subscriber_queue.name,
             reply_queue=self._reply_queue.name,

@@ -6,6 +6,7 @@ takes stays at the embedded broker.
 """
 
 import re
+from pathlib import Path
 from typing import Annotated, Final, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
@@ -125,6 +126,11 @@ class TargetSettings(Table):
     users: dict[str, UserIdentifier] = Field(
         default={}, description="UserIdentifier of MQTT users whose names are longer than 12 characters"
     )
+
+    def from_any_folder(self) -> Self:
+        """The same with full names of files: a channel process works in another folder than the gateway."""
+        named = {key: name for key in ("password_file", "key_repository") if (name := getattr(self, key))}
+        return self.model_copy(update={key: str(Path(name).absolute()) for key, name in named.items()})
 
     @model_validator(mode="after")
     def _checked_together(self) -> Self:
