@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -44,16 +45,17 @@ class Door:
         users = access_list = None
         files: list[WatchedFile] = []
         if settings.password_file:
-            path = Path(settings.password_file)
-            files.append(WatchedFile(path, lambda: self._read_users(path)))
-            users = Users.read(path)
-            _tell_mode("password file", path)
+            users_path = Path(settings.password_file)
+            files.append(WatchedFile(users_path, partial(self._read_users, users_path)))
+            users = Users.read(users_path)
+            _tell_mode("password file", users_path)
         if settings.access_file:
             rules_path = Path(settings.access_file)
-            files.append(WatchedFile(rules_path, lambda: self._read_access_list(rules_path)))
+            files.append(WatchedFile(rules_path, partial(self._read_access_list, rules_path)))
             access_list = AccessList.read(rules_path)
         if settings.token.key_files:
-            files += [WatchedFile(Path(file), lambda: self._read_keys(settings)) for file in settings.token.key_files]
+            read_keys = partial(self._read_keys, settings)
+            files += [WatchedFile(Path(file), read_keys) for file in settings.token.key_files]
             self._tokens = _tokens(settings)
             for path in _secret_files(settings):
                 _tell_mode("key file", path)

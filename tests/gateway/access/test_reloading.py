@@ -173,6 +173,28 @@ def test_the_door_tells_the_bridge_which_users_have_changed_and_that_rules_have(
     asyncio.run(asyncio.wait_for(scenario(), 30))
 
 
+@pytest.mark.parametrize("key_text", [pem(ec_key()), jwk_set(HS256_KEY)], ids=["public keys", "secrets"])
+def test_users_who_go_are_noticed_beside_keys_of_tokens(tmp_path: Path, key_text: str) -> None:
+    """Beside a file of secrets it was that one that was read as the password file, and whoever had gone stayed."""
+    users, keys = tmp_path / "users", tmp_path / "keys"
+    users.write_text(ANNA + ANNA.replace("anna", "bob"), encoding="utf-8")
+    keys.write_text(key_text, encoding="utf-8")
+
+    async def scenario() -> None:
+        table = {"password_file": str(users), "token": {"key_files": [str(keys)]}}
+        door, inside = Door(Settings.model_validate({"access": table}).access), Inside()
+        task = asyncio.create_task(door.watch(inside))
+        users.write_text(ANNA, encoding="utf-8")
+        door.ask()
+        while len(inside.changed) < 2:
+            await asyncio.sleep(0.01)
+        assert inside.changed == [frozenset({"bob"}), frozenset()]
+        task.cancel()
+        door.close()
+
+    asyncio.run(asyncio.wait_for(scenario(), 30))
+
+
 def test_the_door_takes_up_other_keys_of_tokens_and_tells_the_bridge_which_are_gone(tmp_path: Path) -> None:
     keys = tmp_path / "keys"
     keys.write_text(pem(ec_key()) + pem(ed_key()), encoding="utf-8")
