@@ -11,6 +11,7 @@ from gateway.mqtt.connect import read_connect, read_level
 from gateway.mqtt.disconnect import read_auth, read_disconnect
 from gateway.mqtt.errors import LimitExceeded, MalformedPacket, ProtocolViolation, UsageError
 from gateway.mqtt.events import ConnectReceived, ConnectRefused, DisconnectReceived, Event, PingReceived
+from gateway.mqtt.framing import PartialPacket
 from gateway.mqtt.incoming import PublishReader
 from gateway.mqtt.levels import BEFORE_MQTT_5, LEVELS
 from gateway.mqtt.packets import PacketType
@@ -29,7 +30,7 @@ from gateway.mqtt.reason_codes import (
 )
 from gateway.mqtt.receiver import PacketReceiver
 from gateway.mqtt.session import Session
-from gateway.mqtt.subscriptions import read_subscribe, read_unsubscribe
+from gateway.mqtt.subscriptions import SubscribeReader, UnsubscribeReader
 from gateway.mqtt.wire import MAXIMUM_REMAINING_LENGTH, Fields, decode_remaining_length, largest_remaining_length
 from gateway.mqtt.writer import PacketWriter
 
@@ -42,6 +43,10 @@ _OTHER_PROTOCOLS = {0x16: ", as TLS does, and this port has none", 0x47: ", as G
 #: Protocol name and level of MQTT 5 (its section 3.1.2.1).
 _BEGINNING_OF_5 = b"\x00\x04MQTT\x05"
 _NOTHING_MORE = ConnackProperties()
+_READERS: dict[int, type[SubscribeReader] | type[UnsubscribeReader]] = {
+    PacketType.SUBSCRIBE: SubscribeReader,
+    PacketType.UNSUBSCRIBE: UnsubscribeReader,
+}
 _WRITERS = {number: PacketWriter(number) for number in LEVELS}
 
 
@@ -64,6 +69,7 @@ class Connection(PacketReceiver):
     """
 
     __slots__ = (
+        "_filters",
         "_is_answered",
         "_levels",
         "_maximum_keep_alive_s",
@@ -99,6 +105,8 @@ class Connection(PacketReceiver):
         self._outgoing_alias_maximum = outgoing_alias_maximum
         self._phase = Phase.AWAIT_CONNECT
         self._waiting: bytearray | None = None
+        #: What has been read of the SUBSCRIBE or UNSUBSCRIBE whose end has not come.
+        self._filters: SubscribeReader | UnsubscribeReader | None = None
         self._is_answered = False
         self._session_may_expire_later = False
         #: Whether CONNACK has said that there is a session from before.
@@ -202,7 +210,7 @@ class Connection(PacketReceiver):
 
     def _close(self) -> None:
         super()._close()
-        self._waiting = None
+        self._waiting = self._filters = None
 
     def _decode(self, data: bytes, position: int, events: list[Event]) -> int:
         if self.session is not None and self._level is not None:
@@ -239,14 +247,27 @@ class Connection(PacketReceiver):
         if len(self._waiting) > LONGEST_WAITING_BYTES:
             raise ProtocolViolation(f"more than {LONGEST_WAITING_BYTES} bytes were sent before CONNACK")
 
+    def _extend(self, partial: PartialPacket, data: bytes, position: int) -> int:
+        position = super()._extend(partial, data, position)
+        if partial.has_header and not partial.is_complete and partial.first_byte >> 4 in _READERS:
+            self._read_ahead(partial)
+        return position
+
+    def _read_ahead(self, partial: PartialPacket) -> None:
+        if self._filters is None:
+            assert self._level is not None
+            self._filters = _READERS[partial.first_byte >> 4](self._level)
+        reader = self._filters
+        if partial.body_bytes >= reader.read_bytes + reader.wanted_bytes:
+            reader.read_ahead(partial.body_behind(reader.read_bytes))
+
     def _read(self, packet_type: PacketType, flags: int, fields: Fields) -> Event | None:
         if packet_type is PacketType.CONNECT:
             return self._read_connect(flags, fields)
         assert self._level is not None
-        if packet_type is PacketType.SUBSCRIBE:
-            return read_subscribe(fields, self._level)
-        if packet_type is PacketType.UNSUBSCRIBE:
-            return read_unsubscribe(fields, self._level)
+        if packet_type in _READERS:
+            reader, self._filters = self._filters or _READERS[packet_type](self._level), None
+            return reader.read(fields)
         if packet_type is PacketType.PINGREQ:
             return PingReceived()
         if packet_type is PacketType.DISCONNECT:

@@ -6,11 +6,13 @@ from gateway.mqtt.wire import decode_remaining_length
 class PartialPacket:
     """Gathers the bytes of one packet; memory follows what has arrived, never a length that is only claimed."""
 
-    __slots__ = ("_bytes", "_wanted_bytes")
+    __slots__ = ("_body", "_bytes", "_wanted_bytes")
 
     def __init__(self) -> None:
         self._bytes = bytearray()
         self._wanted_bytes = 0
+        #: Where the body begins, once the fixed header has arrived.
+        self._body = 0
 
     def __len__(self) -> int:
         """How many bytes of it have arrived."""
@@ -43,6 +45,7 @@ class PartialPacket:
             remaining_length, behind = decode_remaining_length(header, 1)
             if remaining_length >= 0:
                 self._wanted_bytes = behind + remaining_length
+                self._body = behind
                 return remaining_length, position
         return -1, position
 
@@ -53,6 +56,15 @@ class PartialPacket:
         end = min(position + self._wanted_bytes - len(self._bytes), len(data))
         self._bytes += data[position:end]
         return end
+
+    @property
+    def body_bytes(self) -> int:
+        """How much of the body has arrived."""
+        return len(self._bytes) - self._body
+
+    def body_behind(self, read_bytes: int) -> bytes:
+        """What has arrived of the body, without its first bytes."""
+        return bytes(self._bytes[self._body + read_bytes :])
 
     def packet(self) -> bytes:
         """The packet, whole; to be called once, when it is complete."""

@@ -2,53 +2,156 @@
 
 Packet identifier (2 bytes), at level 5 properties, then at least one entry: topic filter (text) and, in SUBSCRIBE, the
 requested QoS (1 byte, 0..2; at level 5 also no local 04, retain as published 08, retain handling 30).
+
+There may be a quarter of a million of them, so they are read as they come in: the end of the packet would otherwise
+bring the work of all.
 """
+
+from abc import ABC, abstractmethod
 
 from gateway.mqtt import property_codec
 from gateway.mqtt.errors import MalformedPacket, ProtocolViolation
 from gateway.mqtt.events import SubscribeReceived, SubscriptionOptions, UnsubscribeReceived
 from gateway.mqtt.levels import Level
+from gateway.mqtt.properties import SubscribeProperties, UnsubscribeProperties
 from gateway.mqtt.topics import check_shared_filter, check_topic_filter, share_of
-from gateway.mqtt.wire import Fields
+from gateway.mqtt.wire import Fields, decode_remaining_length
 
+_WORTH_READING_BYTES = 1_024  # our choice: who sends byte by byte has them looked at when they are so many
+_IDENTIFIER_BYTES, _LENGTH_BYTES = 2, 2
 _QOS, _NO_LOCAL, _RETAIN_AS_PUBLISHED, _RETAIN_HANDLING, _RESERVED = 0x03, 0x04, 0x08, 0x30, 0xC0
 
 
-def read_subscribe(fields: Fields, level: Level) -> SubscribeReceived:
-    """Read a SUBSCRIBE behind its fixed header; MalformedPacket or ProtocolViolation is the client's fault."""
-    packet_identifier = fields.packet_identifier()
-    properties = property_codec.SUBSCRIBE.read(fields) if level.has_properties else None
-    subscriptions: list[tuple[str, int]] = []
-    entries: list[bytes] = []
-    options: list[SubscriptionOptions] = []
-    while fields.left:
+class FilterReader(ABC):
+    """Reads one packet behind its fixed header; MalformedPacket or ProtocolViolation is the client's fault."""
+
+    __slots__ = ("_entries", "_has_begun", "_level", "_packet_identifier", "read_bytes", "wanted_bytes")
+
+    #: What stands behind the topic filter in an entry, bytes.
+    _BEHIND_FILTER = 0
+
+    def __init__(self, level: Level) -> None:
+        self._level = level
+        self._has_begun = False
+        self._packet_identifier = 0
+        self._entries: list[bytes] = []
+        #: How much of the packet has been read, and how much must have come behind that before more can be.
+        self.read_bytes = 0
+        self.wanted_bytes = _WORTH_READING_BYTES
+
+    def read_ahead(self, data: bytes) -> None:
+        """Read what is whole of the bytes that have come and are unread, `wanted_bytes` or more; others are to come."""
+        fields = Fields(data, 0, len(data))
+        while (wanted := self._next_bytes(fields)) <= fields.left:
+            if self._has_begun:
+                self._read_entry(fields)
+            else:
+                self._begin(fields)
+        self.read_bytes += fields.position
+        self.wanted_bytes = max(wanted, _WORTH_READING_BYTES)
+
+    def _read_to_end(self, fields: Fields) -> None:
+        """`fields` is the packet, whole."""
+        fields.position += self.read_bytes
+        if not self._has_begun:
+            self._begin(fields)
+        while fields.left:
+            self._read_entry(fields)
+
+    def _next_bytes(self, fields: Fields) -> int:
+        """How long what comes next is, as far as that can be seen: the beginning of the packet, or an entry."""
+        data, position = fields.data, fields.position
+        if not self._has_begun:
+            if not self._level.has_properties:
+                return _IDENTIFIER_BYTES
+            length, behind = decode_remaining_length(data, _IDENTIFIER_BYTES)
+            return behind + length
+        if fields.left < _LENGTH_BYTES:
+            return _LENGTH_BYTES
+        return _LENGTH_BYTES + (data[position] << 8 | data[position + 1]) + self._BEHIND_FILTER
+
+    def _begin(self, fields: Fields) -> None:
+        self._has_begun = True
+        self._packet_identifier = fields.packet_identifier()
+        if self._level.has_properties:
+            self._read_properties(fields)
+
+    def _read_entry(self, fields: Fields) -> None:
         start = fields.position
-        topic_filter = _read_topic_filter(fields, level)
-        if level.has_properties:
+        self._read_filter(fields)
+        self._entries.append(fields.data[start : fields.position])
+
+    @abstractmethod
+    def _read_properties(self, fields: Fields) -> None: ...
+
+    @abstractmethod
+    def _read_filter(self, fields: Fields) -> None:
+        """Read an entry."""
+
+
+class SubscribeReader(FilterReader):
+    """Reads a SUBSCRIBE."""
+
+    __slots__ = ("_options", "_properties", "_subscriptions")
+
+    _BEHIND_FILTER = 1
+
+    def __init__(self, level: Level) -> None:
+        super().__init__(level)
+        self._properties: SubscribeProperties | None = None
+        self._subscriptions: list[tuple[str, int]] = []
+        self._options: list[SubscriptionOptions] = []
+
+    def read(self, fields: Fields) -> SubscribeReceived:
+        """Read the packet, or what is left of it; `fields` is all of it."""
+        self._read_to_end(fields)
+        if not self._entries:
+            raise ProtocolViolation("SUBSCRIBE has no topic filter (MQTT-3.8.3-3, at level 5 MQTT-3.8.3-2)")
+        return SubscribeReceived(
+            self._packet_identifier,
+            tuple(self._subscriptions),
+            tuple(self._entries),
+            tuple(self._options),
+            self._properties,
+        )
+
+    def _read_properties(self, fields: Fields) -> None:
+        self._properties = property_codec.SUBSCRIBE.read(fields)
+
+    def _read_filter(self, fields: Fields) -> None:
+        topic_filter = _read_topic_filter(fields, self._level)
+        if self._level.has_properties:
             qos, asked = _read_options(fields, topic_filter)
-            options.append(asked)
+            self._options.append(asked)
         else:
             qos = _read_qos(fields)
-        subscriptions.append((topic_filter, qos))
-        entries.append(fields.data[start : fields.position])
-    if not entries:
-        raise ProtocolViolation("SUBSCRIBE has no topic filter (MQTT-3.8.3-3, at level 5 MQTT-3.8.3-2)")
-    return SubscribeReceived(packet_identifier, tuple(subscriptions), tuple(entries), tuple(options), properties)
+        self._subscriptions.append((topic_filter, qos))
 
 
-def read_unsubscribe(fields: Fields, level: Level) -> UnsubscribeReceived:
-    """Read an UNSUBSCRIBE behind its fixed header; MalformedPacket or ProtocolViolation is the client's fault."""
-    packet_identifier = fields.packet_identifier()
-    properties = property_codec.UNSUBSCRIBE.read(fields) if level.has_properties else None
-    topic_filters: list[str] = []
-    entries: list[bytes] = []
-    while fields.left:
-        start = fields.position
-        topic_filters.append(_read_topic_filter(fields, level))
-        entries.append(fields.data[start : fields.position])
-    if not entries:
-        raise ProtocolViolation("UNSUBSCRIBE has no topic filter (MQTT-3.10.3-2)")
-    return UnsubscribeReceived(packet_identifier, tuple(topic_filters), tuple(entries), properties)
+class UnsubscribeReader(FilterReader):
+    """Reads an UNSUBSCRIBE."""
+
+    __slots__ = ("_properties", "_topic_filters")
+
+    def __init__(self, level: Level) -> None:
+        super().__init__(level)
+        self._properties: UnsubscribeProperties | None = None
+        self._topic_filters: list[str] = []
+
+    def read(self, fields: Fields) -> UnsubscribeReceived:
+        """Read the packet, or what is left of it; `fields` is all of it."""
+        self._read_to_end(fields)
+        if not self._entries:
+            raise ProtocolViolation("UNSUBSCRIBE has no topic filter (MQTT-3.10.3-2)")
+        return UnsubscribeReceived(
+            self._packet_identifier, tuple(self._topic_filters), tuple(self._entries), self._properties
+        )
+
+    def _read_properties(self, fields: Fields) -> None:
+        self._properties = property_codec.UNSUBSCRIBE.read(fields)
+
+    def _read_filter(self, fields: Fields) -> None:
+        self._topic_filters.append(_read_topic_filter(fields, self._level))
 
 
 def _read_topic_filter(fields: Fields, level: Level) -> str:
