@@ -6,6 +6,7 @@ is made or changed: a key that the first start makes is said to be made then.
 
 import stat
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -14,7 +15,7 @@ from gateway.cli.application import CommandFailed
 from gateway.cli.terminal import counted
 from gateway.config import ConfigurationError, Settings
 from gateway.config.listeners import ListenerSettings
-from gateway.config.tables import AccessSettings
+from gateway.config.tables import AccessSettings, AuditSettings
 from gateway.config.targets import TargetSettings
 from mq_adapters.reasons import StoreError
 
@@ -41,12 +42,18 @@ def named_files(settings: Settings) -> list[str]:
 def warnings_about_files(settings: Settings) -> list[str]:
     """What works as it is, and should be another way."""
     of_targets = [warning for target in settings.target for warning in _warnings_about(target)]
-    return [*of_targets, *_warnings_about_certificates(settings), *_warnings_about_access(settings.access)]
+    return [
+        *of_targets,
+        *_warnings_about_certificates(settings),
+        *_warnings_about_access(settings.access),
+        *_warnings_about_copies(settings.audit),
+    ]
 
 
 def _readers(settings: Settings) -> Iterator[tuple[str, Callable[[], Iterable[str]]]]:
     """What reads each file, and who names it, to stand in front of what is wrong with it."""
     access = settings.access
+    yield "data: ", lambda: _data_folder(settings.data)
     if access.password_file:
         yield "access.password_file: ", lambda: _users(access)
     if access.token.key_files:
@@ -58,6 +65,13 @@ def _readers(settings: Settings) -> Iterator[tuple[str, Callable[[], Iterable[st
             yield f"listener {listener.name}: ", partial(_certificates, listener)
     yield "", lambda: _keys(settings)  # whose errors name their keys themselves
     yield "", lambda: _passwords(settings)
+
+
+def _data_folder(folder: Path) -> Iterator[str]:
+    """No line; the first start makes the folder."""
+    if folder.exists() and not folder.is_dir():
+        raise ConfigurationError(str(folder), ("is there and no folder",), "name another one, or remove it")
+    yield from ()
 
 
 def _users(access: AccessSettings) -> Iterator[str]:
@@ -127,6 +141,14 @@ def _warnings_about_certificates(settings: Settings) -> Iterator[str]:
             mode = stat.S_IMODE(Path(key).stat().st_mode)
             if mode & stat.S_IRWXO:
                 yield f"listener {listener.name}: {key} is open to everybody (mode {mode:03o}): chmod 600 it"
+
+
+def _warnings_about_copies(audit: AuditSettings) -> Iterator[str]:
+    if not (audit.enabled and audit.copy_folder):
+        return
+    with suppress(PermissionError):  # the gateway's user may see it
+        if not Path(audit.copy_folder).is_dir():
+            yield f"audit.copy_folder: there is no folder {audit.copy_folder}; the trail is copied once it is there"
 
 
 def _keys(settings: Settings) -> Iterator[str]:

@@ -218,6 +218,25 @@ def test_a_trail_that_cannot_be_read_does_not_hide_what_else_is_wrong(
     assert ended.stderr.endswith(f"; {complaint}\n")
 
 
+def test_data_folder_that_is_a_file_is_told_before_the_start(rfhbridge, tmp_path):
+    (tmp_path / "var").touch()
+    config = tmp_path / "rfhbridge.toml"
+    config.write_text(f'data = "{tmp_path / "var"}"\n')
+    ended = rfhbridge("check", "--config", config)
+    assert (ended.exit_code, ended.stdout) == (1, b"")
+    assert f"data: {tmp_path / 'var'}: is there and no folder" in ended.stderr
+
+
+def test_folder_for_copies_that_is_not_there_is_a_warning(rfhbridge, tmp_path):
+    config = tmp_path / "rfhbridge.toml"
+    config.write_text(f'data = "{tmp_path / "var"}"\n[audit]\ncopy_folder = "{tmp_path / "copies"}"\n')
+    ended = rfhbridge("check", "--config", config)
+    assert ended.exit_code == 0
+    assert f"warning: audit.copy_folder: there is no folder {tmp_path / 'copies'}" in ended.text
+    (tmp_path / "copies").mkdir()
+    assert "warning" not in rfhbridge("check", "--config", config).text
+
+
 def _target(tmp_path, keys):
     config = tmp_path / "rfhbridge.toml"
     config.write_text(f'[[target]]\nname = "PLANT"\nuser = "gateway"\n{keys}\n')
