@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 from mappings.command import Dialect, RegisterSubscriber, read_response, write_command
+from mappings.errors import MappingError
 from mappings.header_chain import FORMAT_MQRFH, FORMAT_MQRFH2, HeaderChain, read_header_chain
 from mappings.mqrfh import Mqrfh
 from mappings.mqrfh2 import Mqrfh2
@@ -27,7 +28,7 @@ FORMATS = {Dialect.MQRFH: FORMAT_MQRFH, Dialect.MQRFH2: FORMAT_MQRFH2}
 def main() -> int:
     arguments = read_arguments()
     dialect = Dialect(arguments.header)
-    with connect(arguments.data, application_name="mq_application") as queue_manager:
+    with connect(arguments.data, application_name="mq_application", may_own=False) as queue_manager:
         define(queue_manager, arguments.queue)
         completion = register(queue_manager, arguments.queue, arguments.topic, dialect)
         print(f"registered {arguments.topic} for {arguments.queue}: completion code {completion}", flush=True)
@@ -99,4 +100,9 @@ def show(message: Message) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except (QueueManagerError, MappingError) as error:
+        sys.exit(f"mq_application: {error}")
+    except KeyboardInterrupt:
+        sys.exit(130)
