@@ -151,6 +151,7 @@ def build_bridge(
             answer_timeout_s=answer_timeout_s,
             is_at_work=is_at_work,
             quotas=quotas,
+            call_soon=call_soon,
         ),
         login=login,
         counts=counts,

@@ -127,6 +127,7 @@ class Subscriptions:
         answer_timeout_s: float,
         is_at_work: Callable[[bytes], bool],
         quotas: Quotas,
+        call_soon: Callable[[Callable[[], None]], object],
     ) -> None:
         """`is_at_work`: whether the embedded broker will answer the command with a MsgId, as soon as it has sent all
         that is retained."""
@@ -142,6 +143,9 @@ class Subscriptions:
         self._refused_lines = FewLines(_log, "subscriptions refused client=%s count=%s")
         #: Packets that wait, by session and in the order of arrival.
         self._under_way: dict[ClientSession, list[_Packet]] = {}
+        #: Those of them that wait for nothing any more, and are to be finished in the next turn of the event loop.
+        self._decided: list[_Packet] = []
+        self._call_soon = call_soon
 
     # -- packets -------------------------------------------------------------------------------------------------------
 
@@ -347,22 +351,38 @@ class Subscriptions:
             self._finish(packet)
 
     def _finish(self, packet: _Packet) -> None:
-        """All is decided: the session's row is written, and after that the packet is answered."""
-        session = packet.session
+        """All is decided. What is decided in one turn of the event loop is finished together.
+
+        A session's row has all its filters, so it is written once for many parts of a request (long_requests.py).
+        """
+        if not self._decided:
+            self._call_soon(self._finish_decided)
+        self._decided.append(packet)
+
+    def _finish_decided(self) -> None:
+        """The rows of the sessions are written, and after that the packets are answered."""
+        decided, self._decided = self._decided, []
+        if self._engine.failed is not None:
+            return
         unit = self._engine.begin()
-        self._leave(packet)
-        if packet.mark is not None:
-            packet.mark.last = self._engine.number()
-        if self._sessions.get(session.client) is session:
-            for topic_filter, wanted in packet.registered.items():
-                self._decide(unit, packet, topic_filter, wanted)
+        changed: dict[ClientSession, None] = {}
+        for packet in decided:
+            self._leave(packet)
+            if packet.mark is not None:
+                packet.mark.last = self._engine.number()
+            if self._sessions.get(packet.session.client) is packet.session:
+                changed[packet.session] = None
+                for topic_filter, wanted in packet.registered.items():
+                    self._decide(unit, packet, topic_filter, wanted)
+            else:
+                self._abandon(unit, packet)
+        for session in changed:
             self._sessions.save(unit, session)
-        else:
-            self._abandon(unit, packet)
 
         def committed(_unit: UnitOfWork) -> None:
-            session.pending_answers -= 1
-            packet.answered(session, packet.packet_identifier, packet.return_codes)
+            for packet in decided:
+                packet.session.pending_answers -= 1
+                packet.answered(packet.session, packet.packet_identifier, packet.return_codes)
 
         self._engine.submit(unit, committed)
 

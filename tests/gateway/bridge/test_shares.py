@@ -2,8 +2,10 @@
 
 import pytest
 
+from gateway.bridge.sessions import ClientSession, Sessions
 from gateway.bridge.shares import FILTERS_AT_ONCE
 from gateway.config.limits import MqttLimits
+from mq_adapters.embedded.unit_of_work import UnitOfWork
 from tests.gateway.bridge.conftest import FakeLink, NewWorld, World, remaining_length, written
 
 MANY = 2 * FILTERS_AT_ONCE + 5
@@ -175,3 +177,25 @@ def test_where_nobody_publishes_for_a_while_more_filters_are_carried_out_in_a_tu
     _send(world, other, written("30 04 0001 'b' 'x'"))
     _send(world, link, _subscribe(200, "c"))
     assert _turns_until_answered(world, link) > alone
+
+
+def test_the_row_of_a_session_is_written_once_for_all_parts_that_a_slow_commit_decides(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has all filters: once for each part would be as much work as filters times filters. Here are two commits."""
+    saved: list[str] = []
+    save = Sessions.save
+
+    def counted(sessions: Sessions, unit: UnitOfWork, session: ClientSession) -> None:
+        saved.append(session.client)
+        save(sessions, unit, session)
+
+    link = world.connect("self")
+    world.commits_are_held = True
+    _send(world, link, _subscribe(MANY))
+    world.run()
+    monkeypatch.setattr(Sessions, "save", counted)
+    world.commits_are_held = False
+    world.run()
+    assert saved == 2 * ["self"]
+    assert link.taken() == b"\x90" + remaining_length(2 + MANY) + b"\x00\x07" + b"\x01" * MANY
