@@ -36,6 +36,8 @@ from gateway.config.tables import (
 from gateway.config.targets import RouteSettings, TargetSettings
 from gateway.config.values import ConfigurationError, FolderPath, Table, listed
 
+#: A larger file is somebody's mistake, as of the other files that the operator keeps.
+_MAXIMUM_CHARACTERS: Final = 16_777_216
 _HINT: Final = "'rfhbridge check --example' prints every key with its default"
 
 Conversions = Annotated[tuple[ConversionSettings, ...], BeforeValidator(listed)]
@@ -162,7 +164,12 @@ TABLE_ARRAYS: Final[dict[str, type[Table]]] = {
 
 def _read_toml(path: Path) -> dict[str, object]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8-sig"))  # editors of Windows put a mark in front
+        with path.open(encoding="utf-8-sig") as file:  # editors of Windows put a mark in front
+            text = file.read(_MAXIMUM_CHARACTERS + 1)
+        if len(text) > _MAXIMUM_CHARACTERS:
+            problem = f"has more than {_MAXIMUM_CHARACTERS} characters"
+            raise ConfigurationError(str(path), (problem,), "is it the right file?")
+        return tomllib.loads(text)
     except OSError as error:
         raise ConfigurationError(
             str(path), (f"cannot be read: {error.strerror}",), "name a readable file with --config"

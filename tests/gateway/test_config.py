@@ -146,6 +146,11 @@ def test_byte_order_mark_and_ends_of_lines_of_windows_change_nothing(load):
     assert load("\ufeff[mqtt]\r\nmaximum_in_flight = 7\r\n").mqtt.maximum_in_flight == 7
 
 
+def test_a_file_without_end_is_none_of_a_configuration():
+    with pytest.raises(ConfigurationError, match="has more than 16777216 characters"):
+        Settings.load(Path("/dev/zero"))
+
+
 def test_arrays_without_end_in_each_other_are_an_error_of_the_file(load):
     with pytest.raises(ConfigurationError, match="is nested too deeply"):
         load(f"x = {'[' * 5_000}{']' * 5_000}")
