@@ -21,6 +21,7 @@ from gateway.mqtt.connection import Connection
 from gateway.mqtt.events import Event, PublishReceived, PublishRepeated, ReleaseReceived
 from gateway.mqtt.packets import PacketType
 from gateway.mqtt.reason_codes import ReasonCode
+from gateway.mqtt.session import IncomingState
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.unit_of_work import UnitOfWork
 from mq_adapters.reasons import QueueManagerError
@@ -170,6 +171,9 @@ class Intake:
     def release(self, turn: Turn, event: Event) -> None:
         assert isinstance(event, ReleaseReceived)
         pubcomp = _PUBCOMP + event.packet_identifier.to_bytes(2, "big")
+        if event.repeated and turn.session.mqtt.held.get(event.packet_identifier) is IncomingState.RELEASED:
+            turn.acknowledgements.append(pubcomp)  # behind that of the first
+            return
         if event.held and event.packet_identifier in turn.session.held:  # else its PUBLISH was refused in this read
             now_us = self._engine.now_us()
             try:

@@ -112,11 +112,13 @@ class PublishRepeated(NamedTuple):
 class ReleaseReceived(NamedTuple):
     """PUBREL. With `held`: publish, commit, call `Session.drop`, send PUBCOMP. Without: only PUBCOMP is due.
 
-    A PUBREL repeated before `drop` gives no event; its PUBCOMP is the one of the commit under way.
+    `repeated`: the same came before on this connection and its commit is under way; send one more PUBCOMP behind that
+    one's (MQTT-4.3.3-11). One that came on the connection before gives no event: that commit's PUBCOMP is carried on.
     """
 
     packet_identifier: int
     held: bool
+    repeated: bool = False
 
 
 class DeliveryAcknowledged(NamedTuple):

@@ -28,6 +28,14 @@ from gateway.mqtt.properties import UNLIMITED_RECEIVE_MAXIMUM, Explanation
 from gateway.mqtt.wire import MAXIMUM_PACKET_IDENTIFIER
 
 
+class IncomingState(IntEnum):
+    """How far an incoming flow of QoS 2 has come; the first is what a restart finds on the disk."""
+
+    HELD = 0
+    RELEASED = 1  # PUBREL came on this connection, and its commit is under way
+    CARRIED_ON = 2  # it came on the one before: its commit's own PUBCOMP answers the next PUBREL too
+
+
 class OutgoingState(IntEnum):
     """How far an outgoing flow has come; the first three are what a restart may find on the disk."""
 
@@ -77,8 +85,8 @@ _REFUSALS = {PacketType.PUBACK: OutgoingState.AWAIT_PUBACK, PacketType.PUBREC: O
 class Session:
     """The session of one client: no I/O, no clock; what must survive a restart is stored by the caller.
 
-    `held`: packet identifiers of incoming QoS 2 PUBLISHes; the value says that PUBREL arrived and its commit is under
-    way. `outgoing`: flows by packet identifier, in the order in which a reconnect repeats them.
+    `held`: incoming flows of QoS 2 by packet identifier. `outgoing`: flows by packet identifier, in the order in which
+    a reconnect repeats them.
     """
 
     __slots__ = (
@@ -100,7 +108,7 @@ class Session:
         self.client_identifier = client_identifier
         self.clean_session = clean_session
         self.maximum_in_flight = maximum_in_flight
-        self.held: dict[int, bool] = {}
+        self.held: dict[int, IncomingState] = {}
         self.outgoing: dict[int, Outgoing] = {}
         #: How many of these have had their last answer, whose commit is under way.
         self._answered = 0
@@ -116,13 +124,16 @@ class Session:
         self._limit = min(self.maximum_in_flight, receive_maximum)
         self._overdue = {}
         self._unanswered = _NONE_SEEN
+        for packet_identifier, state in self.held.items():
+            if state is IncomingState.RELEASED:
+                self.held[packet_identifier] = IncomingState.CARRIED_ON
         if receive_maximum < UNLIMITED_RECEIVE_MAXIMUM:
             publishes = [each for each in self.outgoing.values() if each.state in _REFUSALS.values()]
             self._overdue = {each.packet_identifier: each for each in publishes[receive_maximum:]}
 
     def hold(self, packet_identifier: int) -> None:
         """Hold the identifier of an incoming QoS 2 PUBLISH, after a restart; a decoded PUBLISH is held already."""
-        self.held[packet_identifier] = False
+        self.held[packet_identifier] = IncomingState.HELD
 
     def drop(self, packet_identifier: int) -> None:
         """Free the identifier of an incoming QoS 2 PUBLISH: its PUBREL has been committed."""
@@ -218,18 +229,18 @@ class Session:
         """Hold the identifier of a QoS 2 PUBLISH that arrived; False when it was held before, so it is a repeat."""
         if packet_identifier in self.held:
             return False
-        self.held[packet_identifier] = False
+        self.held[packet_identifier] = IncomingState.HELD
         return True
 
     def note_release(self, packet_identifier: int) -> ReleaseReceived | None:
-        """PUBREL arrived; None when the release is under way already."""
-        release_is_under_way = self.held.get(packet_identifier)
-        if release_is_under_way is None:
+        """PUBREL arrived; None when the PUBCOMP of one that came on the connection before answers it."""
+        state = self.held.get(packet_identifier)
+        if state is None:
             return ReleaseReceived(packet_identifier, False)
-        if release_is_under_way:
+        self.held[packet_identifier] = IncomingState.RELEASED
+        if state is IncomingState.CARRIED_ON:
             return None
-        self.held[packet_identifier] = True
-        return ReleaseReceived(packet_identifier, True)
+        return ReleaseReceived(packet_identifier, True, state is IncomingState.RELEASED)
 
     def note_answer(self, packet_type: int, packet_identifier: int) -> DeliveryEvent | None:
         """PUBACK, PUBREC or PUBCOMP arrived; None when no flow awaits it.

@@ -63,6 +63,16 @@ def test_qos_2_arrives_after_pubrel_and_not_before(shared_gateway: Gateway, conn
     watcher.expect("gets the first", "30 09 0005 'pu/q2' 'no'")
 
 
+def test_each_pubrel_is_answered_however_fast_they_come(shared_gateway: Gateway, connect: Connect) -> None:
+    """MQTT-4.3.3-2: whoever repeats QoS 2 counts the answers."""
+    client = _connected(connect, shared_gateway, "pu17")
+    published = ["34 0B 0005 'pu/th' 0444 'hi'", "3C 0B 0005 'pu/th' 0444 'hi'"]
+    client.send("publishes, repeats and releases twice", *published, "62 02 0444", "62 02 0444")
+    client.expect("gets each answer twice", "50 02 0444 50 02 0444 70 02 0444 70 02 0444")
+    client.send("asks whether there is more", "C0 00")
+    client.expect("hears that there is not", "D0 00")
+
+
 def test_qos_2_that_is_repeated_is_published_once(shared_gateway: Gateway, connect: Connect) -> None:
     client, watcher = _connected(connect, shared_gateway, "pu06"), _connected(connect, shared_gateway, "pu07")
     watcher.send("subscribes", "82 0A 0001 0005 'pu/on' 00")

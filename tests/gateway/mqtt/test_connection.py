@@ -356,12 +356,20 @@ def test_qos_2_publish_is_received_once_and_then_repeated_until_it_is_dropped(op
     assert [type(event) for event in connection.receive_data(first)] == [PublishReceived]
 
 
-def test_release_repeated_while_its_commit_is_under_way_gives_no_event(open_connection: OpenConnection) -> None:
+def test_release_repeated_while_its_commit_is_under_way_is_to_be_answered_again(
+    open_connection: OpenConnection,
+) -> None:
+    """MQTT-4.3.3-2. What a PUBREL on the connection before is answered with answers the first on the next one too."""
     session = Session("c1", clean_session=False)
     session.hold(7)
     release = bytes.fromhex("62 02 0007")
-    assert open_connection(session=session).receive_data(release + release) == [ReleaseReceived(7, True)]
-    assert open_connection(session=session).receive_data(release) == []
+    repeated = ReleaseReceived(7, True, True)
+    connection = open_connection(session=session)
+    assert connection.receive_data(release + release) == [ReleaseReceived(7, True), repeated]
+    assert connection.receive_data(release) == [repeated]
+    next_connection = open_connection(session=session)
+    assert next_connection.receive_data(release) == []
+    assert next_connection.receive_data(release) == [repeated]
 
 
 def test_bad_qos_2_publish_does_not_hold_its_identifier(open_connection: OpenConnection) -> None:
