@@ -33,9 +33,17 @@ class _Source:
 class FewLines:
     """Lines of one kind. `summary` is the template of the line with a source's name and its number at the end."""
 
-    def __init__(self, log: logging.Logger, summary: str, *, now_s: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        log: logging.Logger,
+        summary: str,
+        *,
+        lines_in_all: int = LINES_IN_ALL,
+        now_s: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._log = log
         self._summary = summary
+        self._lines_in_all = lines_in_all
         self._now_s = now_s
         self._ends_s = 0.0
         self._known: dict[Hashable, _Source] = {}
@@ -47,7 +55,7 @@ class FewLines:
         """Writes the line, or counts it. `name` is the source's in the log; the first counts."""
         self.tick()
         found = self._source(source, name)
-        if found.told >= LINES_OF_ONE or self._told >= LINES_IN_ALL:
+        if found.told >= LINES_OF_ONE or self._told >= self._lines_in_all:
             found.untold += 1
             return
         found.told += 1

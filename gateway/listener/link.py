@@ -5,7 +5,6 @@ not read. One that is not admitted is read until its CONNECT, which the bridge a
 """
 
 import asyncio
-import logging
 import math
 import time
 from abc import ABC, abstractmethod
@@ -20,8 +19,6 @@ from gateway.mqtt.reason_codes import ReasonCode
 if TYPE_CHECKING:
     from gateway.listener.listener import Listener
     from gateway.listener.rules import ListenerRules
-
-_log = logging.getLogger(__name__)
 
 
 class NetworkLink(ABC):
@@ -177,12 +174,11 @@ class NetworkLink(ABC):
             self.send(farewell)
         self.is_open = False
         self.closed_s = time.monotonic()
+        strangers = self._listener.bridge.admission.strangers
         if reason and self.session is None:
-            strangers = self._listener.bridge.admission.strangers
             strangers.tell(self.address, listener=self.rules.name, peer=self.peer, reason=reason)
         elif reason and self.session is not None:
-            event = "connection closed listener=%s client=%s peer=%s reason=%s"
-            _log.warning(event, self.rules.name, self.session.client, self.peer, reason)
+            strangers.tell_of_client(self.session.client, listener=self.rules.name, peer=self.peer, reason=reason)
         self._end(reason, reason_code)
 
     def pause_reading(self) -> None:

@@ -115,7 +115,6 @@ def test_a_flood_of_key_updates_ends_its_connection(attacked: Gateway, tls_port:
     openssl = shutil.which("openssl")
     if openssl is None:
         pytest.skip("the command openssl is not installed (apt-get install openssl)")
-    already = len(attacked.logged("connection closed"))
     read_end, write_end = os.pipe2(os.O_DIRECT)
     with watched(attacked, memory_mib=60) as watch, os.fdopen(write_end, "wb", buffering=0) as commands:
         process = subprocess.Popen(
@@ -134,7 +133,7 @@ def test_a_flood_of_key_updates_ends_its_connection(attacked: Gateway, tls_port:
         finally:
             process.kill()
         watch.others_are_served()
-    closed = attacked.wait_for_log("connection closed", count=already + 1, client="^key-updates$")
+    closed = attacked.wait_for_log("connection closed", client="^key-updates$")
     assert closed["reason"] == "its TLS records brought next to nothing"
 
 

@@ -96,3 +96,25 @@ def test_who_comes_no_further_than_the_port_counts_with_the_others_of_the_addres
     assert len(written(caplog)) == LINES_OF_ONE
     strangers.tell("192.0.2.7", listener="default", peer="192.0.2.7:1", reason="wrong")
     assert written(caplog) == []
+
+
+def test_two_clients_with_one_identifier_have_some_lines_in_a_minute_and_then_a_number(
+    strangers: Strangers, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    for port in range(ATTEMPTS):
+        strangers.tell_of_client("pump-7", listener="default", peer=f"192.0.2.7:{port}", reason="it connected again")
+    line = "connection closed listener=default client=pump-7 peer=192.0.2.7:{} reason=it connected again"
+    assert written(caplog) == [line.format(port) for port in range(LINES_OF_ONE)]
+    strangers.tell("192.0.2.7", listener="default", peer="192.0.2.7:1", reason="wrong")
+    assert len(written(caplog)) == 1, "they take no line from those who were not let in"
+    clock.now_s += INTERVAL_S
+    strangers.tick()
+    assert written(caplog) == [f"connections closed client=pump-7 count={ATTEMPTS - LINES_OF_ONE}"]
+
+
+def test_clients_have_more_lines_together_than_strangers_and_not_as_many_as_they_like(
+    strangers: Strangers, caplog: pytest.LogCaptureFixture
+) -> None:
+    for number in range(3_000):
+        strangers.tell_of_client(f"pump-{number}", listener="default", peer="192.0.2.7:1", reason="the gateway stops")
+    assert len(written(caplog)) == 2_000
