@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import apsw
@@ -386,6 +387,35 @@ def test_expired_messages_are_destroyed_after_a_restart(data_folder):
     again.tick()
     assert again.queue("ORDERS").depth == 0
     again.close()
+
+
+def test_messages_that_expire_together_are_destroyed_some_in_a_turn_of_the_loop(data_folder, loop):
+    now_us = 1_000_000
+    engine = open_engine(data_folder, call_soon=loop.call_soon, now_us=lambda: now_us)
+    for _ in range(1_000):
+        put(engine, b"x", expiry=1)
+    loop.turn()
+    now_us += 200_000
+    depths = [engine.queue("ORDERS").depth]
+    for _ in range(12):
+        engine.tick()
+        loop.turn()
+        depths.append(engine.queue("ORDERS").depth)
+    assert depths[0] == 1_000
+    assert depths[-1] == 0
+    assert max(before - after for before, after in pairwise(depths)) == 200
+    engine.close()
+
+
+def test_messages_that_expire_together_are_destroyed_at_once_where_there_is_no_loop(data_folder):
+    now_us = 1_000_000
+    engine = open_engine(data_folder, now_us=lambda: now_us)
+    for _ in range(1_000):
+        put(engine, b"x", expiry=1)
+    now_us += 200_000
+    engine.tick()
+    assert engine.queue("ORDERS").depth == 0
+    engine.close()
 
 
 def test_serving_a_queue_drains_what_waited_on_it(data_folder):
