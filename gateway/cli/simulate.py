@@ -48,7 +48,8 @@ def simulate(
     port: Annotated[int, typer.Option("--port", min=1, max=65_535, help="Port of the gateway.")] = 1883,
     user: Annotated[str | None, typer.Option("--user", metavar="NAME", help="User that they all connect as.")] = None,
     password_file: Annotated[
-        Path | None, typer.Option("--password-file", metavar="FILE", help="File whose first line is its password.")
+        Path | None,
+        typer.Option("--password-file", metavar="FILE", readable=False, help="File whose first line is its password."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:

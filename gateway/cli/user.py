@@ -38,7 +38,8 @@ def user_name(text: str) -> str:
 
 UserName = Annotated[str, typer.Argument(metavar="NAME", callback=user_name, help="User name, as the client sends it.")]
 FileOption = Annotated[
-    Path | None, typer.Option("--file", metavar="FILE", help="Password file. Without it: the configured one.")
+    Path | None,
+    typer.Option("--file", metavar="FILE", readable=False, help="Password file. Without it: the configured one."),
 ]
 
 user = typer.Typer(
@@ -63,7 +64,7 @@ def add(
     config: ConfigOption = None,
     password_file: Annotated[
         Path | None,
-        typer.Option("--password-file", metavar="FILE", help="File whose first line is the password."),
+        typer.Option("--password-file", metavar="FILE", readable=False, help="File whose first line is the password."),
     ] = None,
 ) -> None:
     """Add a user, or change a user's password.

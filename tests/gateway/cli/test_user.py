@@ -164,6 +164,29 @@ def test_file_that_is_no_file_is_one_line(rfhbridge, tmp_path):
         assert (ended.exit_code, ended.stdout, ended.stderr.count("\n")) == (1, b"", 1)
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["user", "list", "--file", "FILE"],
+        ["user", "remove", "anna", "--file", "FILE"],
+        ["user", "add", "anna", "--file", "/nowhere/other", "--password-file", "FILE"],
+        [*"simulate --sensors 1 --rate 1 --qos 0 --seconds 1 --user a --password-file".split(), "FILE"],
+    ],
+    ids=" ".join,
+)
+def test_file_that_may_not_be_read_has_failed_like_one_that_is_not_there(rfhbridge, file, monkeypatch, arguments):
+    file.write_text(ANNA)
+
+    def deny(*_arguments, **_options):
+        raise PermissionError(13, "Permission denied", str(file))
+
+    monkeypatch.setattr("os.access", lambda *_: False)
+    monkeypatch.setattr("gateway.access.operator_file.os.open", deny)
+    ended = rfhbridge(*(str(file) if each == "FILE" else each for each in arguments))
+    assert (ended.exit_code, ended.stdout) == (1, b"")
+    assert "Permission denied" in ended.stderr
+
+
 def test_commands_at_one_time_lose_nobody(file):
     names = [f"user-{number}" for number in range(6)]
     processes = [
