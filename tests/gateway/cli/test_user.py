@@ -13,6 +13,7 @@ from gateway.access.users import Users
 
 # The reference implementation of Argon2 gives this hash for "password" with the salt "somesalt".
 ANNA = "anna:$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4\n"
+SENSOR = ("--sensors", "1", "--rate", "1", "--qos", "0", "--seconds", "1")
 
 
 @pytest.fixture
@@ -170,7 +171,7 @@ def test_file_that_is_no_file_is_one_line(rfhbridge, tmp_path):
         ["user", "list", "--file", "FILE"],
         ["user", "remove", "anna", "--file", "FILE"],
         ["user", "add", "anna", "--file", "/nowhere/other", "--password-file", "FILE"],
-        [*"simulate --sensors 1 --rate 1 --qos 0 --seconds 1 --user a --password-file".split(), "FILE"],
+        ["simulate", *SENSOR, "--user", "anna", "--password-file", "FILE"],
     ],
     ids=" ".join,
 )
