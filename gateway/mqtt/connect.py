@@ -33,8 +33,8 @@ def read_level(fields: Fields, served: Container[int]) -> Level | ConnectRefused
     """Read protocol name and level of a CONNECT; `served`: the numbers of the levels that may connect.
 
     A level that is not served, or not that of the protocol name, gives ConnectRefused, in the form of levels 3 and 4
-    where the client is of the time before level 5. So does an unknown protocol name from level 5 on; before it, it
-    raises ProtocolViolation (MQTT-3.1.2-1).
+    where the client is of the time before level 5, or of a level that nobody knows and has no properties. So does an
+    unknown protocol name from level 5 on; before it, it raises ProtocolViolation (MQTT-3.1.2-1).
     """
     protocol_name = fields.binary()
     if protocol_name not in _PROTOCOL_NAMES:
@@ -47,10 +47,24 @@ def read_level(fields: Fields, served: Container[int]) -> Level | ConnectRefused
     if level is not None and level.protocol_name == protocol_name and number in served:
         return level
     reason = f"level {number} of {protocol_name.decode()} is not served"
-    if protocol_name == LEVELS[3].protocol_name or number & ~_BRIDGE < _FIRST_LEVEL_WITH_PROPERTIES:
+    is_of_the_time_before = protocol_name == LEVELS[3].protocol_name or number & ~_BRIDGE < _FIRST_LEVEL_WITH_PROPERTIES
+    if is_of_the_time_before or (level is None and _has_no_properties(fields)):
         return_code = ConnectReturnCode.UNACCEPTABLE_PROTOCOL_VERSION
         return ConnectRefused(return_code, reason, packets.connack(False, return_code))
     return _refused(ReasonCode.UNSUPPORTED_PROTOCOL_VERSION, reason, 5)
+
+
+def _has_no_properties(fields: Fields) -> bool:
+    """Whether the rest of a CONNECT, behind its level, is laid out to the last byte as that of level 4."""
+    try:
+        flags = fields.byte()
+        fields.number()  # keep alive
+        for announced in (True, flags & _WILL, flags & _WILL, flags & _USER_NAME, flags & _PASSWORD):
+            if announced:
+                fields.binary()
+    except MalformedPacket:
+        return False
+    return not fields.left
 
 
 def read_connect(fields: Fields, level: Level) -> ConnectReceived | ConnectRefused:

@@ -58,13 +58,14 @@ def test_session_present_tells_whether_a_session_was_kept(shared_gateway: Gatewa
 @pytest.mark.parametrize(
     ("written", "answer"),
     [
-        ("10 10 0004 'MQTT' 06 02 003C 0004 'co20'", UNKNOWN_LEVEL),
+        ("10 11 0004 'MQTT' 06 02 003C 00 0004 'co20'", UNKNOWN_LEVEL),
+        ("10 10 0004 'MQTT' 06 02 003C 0004 'co20'", WRONG_LEVEL),
         ("10 10 0004 'MQTT' 03 02 003C 0004 'co21'", WRONG_LEVEL),
         ("10 12 0006 'MQIsdp' 04 02 003C 0004 'co22'", WRONG_LEVEL),
         ("10 0C 0004 'MQTT' 04 00 003C 0000", IDENTIFIER_REJECTED),
         ("10 0E 0006 'MQIsdp' 03 02 003C 0000", IDENTIFIER_REJECTED),
     ],
-    ids=["level 6", "MQTT at 3", "MQIsdp at 4", "empty and persistent", "empty at 3.1"],
+    ids=["level 6", "level 6 without properties", "MQTT at 3", "MQIsdp at 4", "empty and persistent", "empty at 3.1"],
 )
 def test_a_connect_that_cannot_be_accepted_is_answered_and_closed(
     shared_gateway: Gateway, connect: Connect, written: str, answer: str

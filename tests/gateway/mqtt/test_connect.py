@@ -58,7 +58,17 @@ ACCEPTED = {
 
 REFUSED = {
     "level 5 of MQTT, which must be asked for": (f"10 0F {MQTT} 05 02 003C 00 0002 6331", 0x84),
-    "level 6 of MQTT": (f"10 0F {MQTT} 06 02 003C 00 0002 6331", 0x84),
+    "level 6 of MQTT, with properties": (f"10 0F {MQTT} 06 02 003C 00 0002 6331", 0x84),
+    "level 6 of MQTT, cut off": (f"10 0D {MQTT} 06 02 003C 0002 63", 0x84),
+    "level 6 of MQTT, without properties": (f"10 0E {MQTT} 06 02 003C 0002 6331", 1),
+    "level 255 of MQTT, with every field and no properties": (
+        f"10 1A {MQTT} FF C6 003C 0002 6331 0001 74 0001 6D 0001 75 0001 70",
+        1,
+    ),
+    "level 255 of MQTT, with every field and properties": (
+        f"10 1C {MQTT} FF C6 003C 00 0002 6331 00 0001 74 0001 6D 0001 75 0001 70",
+        0x84,
+    ),
     "level 2 of MQIsdp": (f"10 10 {MQISDP} 02 02 003C 0002 6331", 1),
     "level 2 of MQTT": (f"10 0E {MQTT} 02 02 003C 0002 6331", 1),
     "level 5 of MQIsdp": (f"10 11 {MQISDP} 05 02 003C 00 0002 6331", 1),
@@ -122,6 +132,8 @@ def test_connect_is_accepted(case: str, piece_bytes: int) -> None:
 @pytest.mark.parametrize("case", REFUSED)
 def test_connect_is_refused_with_a_return_code(case: str, piece_bytes: int) -> None:
     """MQTT-3.1.2-2 of both standards: a client from before level 5 is told in its form, others in that of 5.
+
+    Of levels that nobody knows the layout decides: without properties it is that of level 4.
 
     MQTT-3.1.3-8, -9.
     """
