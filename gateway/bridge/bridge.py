@@ -222,6 +222,7 @@ class Bridge:
     def disk_space_changed(self, is_short: bool) -> None:
         """The disk has come below its mark, or is above it again: then everyone goes on."""
         self._may_be_full = self._has_targets or is_short
+        self._quotas.disk_is_short = is_short
         if is_short:
             self._intake.disk_is_short = True
         else:

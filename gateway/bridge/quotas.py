@@ -29,6 +29,10 @@ _LIMITS_OF_CONNECTION: Final = {
 }
 
 
+#: What a session may have of filters (characters) and as its will (bytes) while the disk is short.
+_LITTLE: Final = 4_096
+
+
 class BrokerRetained:
     """The retained publications of the broker, as the gateway publishes them."""
 
@@ -74,6 +78,9 @@ class Quotas:
         )
         self._held_room = HeldRoom(limits.maximum_held_bytes_in_all, sessions)
         self._topics = TopicLimits(limits)
+        #: Below the disk's mark publishers are held back, and what else fills it is refused: else who may not publish
+        #: could fill it all the same, and a full disk stops the gateway.
+        self.disk_is_short = False
         #: A PUBLISH without RETAIN whose topic has no more characters needs no look.
         self.fine_characters = self._topics.fine_characters
 
@@ -103,6 +110,9 @@ class Quotas:
 
     def _of_will(self, will: Will) -> LimitReached | None:
         """Why a will is not kept: it is in memory as long as its session."""
+        if self.disk_is_short and will.kept_bytes > _LITTLE:
+            text = f"the disk is short of space, and a will has more than {_LITTLE} bytes"
+            return LimitReached(limit=Limit.HELD_BYTES_IN_ALL, reason_code=ReasonCode.QUOTA_EXCEEDED, text=text)
         if self._held_room.takes(will.kept_bytes, is_first=True):
             return None
         text = f"more than {self._limits.maximum_held_bytes_in_all} bytes of wills and QoS 2 are kept"
@@ -114,6 +124,8 @@ class Quotas:
         `asked` is the part of a shared subscription's filter that topics match, of others the whole.
         """
         maximum, characters = self._limits.maximum_subscriptions, self._limits.maximum_subscription_characters
+        if self.disk_is_short:
+            characters = min(characters, _LITTLE)
         text = ""
         if len(known) >= maximum:
             text = f"a session has more than {maximum} topic filters"
@@ -151,9 +163,14 @@ class Quotas:
         """A session that ends with its connection is bounded by the connections there are."""
         is_kept_already = existing is not None and existing.expiry_s
         others = len(self._sessions) - (existing is not None)
-        if not expiry_s or is_kept_already or others < self._limits.maximum_sessions:
+        if not expiry_s or is_kept_already:
             return None
-        text = f"there are {self._limits.maximum_sessions} sessions, as many as may be"
+        if self.disk_is_short:
+            text = "the disk is short of space, and no session is begun that would stay on it"
+        elif others >= self._limits.maximum_sessions:
+            text = f"there are {self._limits.maximum_sessions} sessions, as many as may be"
+        else:
+            return None
         return LimitReached(limit=Limit.SESSIONS, reason_code=ReasonCode.QUOTA_EXCEEDED, text=text)
 
     def _of_retained(self, event: PublishReceived | Will) -> LimitReached | None:
