@@ -228,8 +228,8 @@ class Subscriptions:
         return next((target for target in targets if target is not None and target.is_full), None)
 
     def _known_filters(self, session: ClientSession) -> set[str]:
-        """The filters that count against the session's limit: granted, and asked for but not answered."""
-        under_way = (packet.wanted for packet in self._under_way.get(session, ()))
+        """The filters that count against the session's limit: granted, and asked for but not answered or refused."""
+        under_way = (packet.wanted.keys() - packet.failed for packet in self._under_way.get(session, ()))
         shared = (each.topic_filter for each in session.shared.values())
         return set(session.subscriptions).union(shared, *under_way)
 
