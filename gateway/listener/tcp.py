@@ -20,9 +20,10 @@ if TYPE_CHECKING:
 
 #: How long a client that is told why its connection ends may go on sending before it is cut off, seconds.
 _FAREWELL_S: Final = 0.5
-#: Lengths of pieces, bytes: 16 KiB hold a window of a hundred usual messages, and 1 KiB 256 of the shortest packets
-#: that are answered.
+#: Lengths of pieces, bytes: 16 KiB hold a window of a hundred usual messages, and 1 KiB 512 PINGREQs. The first one of
+#: a connection, of which nobody knows yet how dear it is to read, is a short one.
 _LONGEST_PIECE_BYTES: Final = 16_384
+_FIRST_PIECE_BYTES: Final = 2_048
 _SHORTEST_PIECE_BYTES: Final = 1_024
 #: Who has sent much counts as such for so long, seconds, though a read of his may be short.
 _WHILE_S: Final = 1.0
@@ -31,19 +32,20 @@ _WHILE_S: Final = 1.0
 class TcpLink(NetworkLink, asyncio.Protocol):
     """One MQTT connection on TCP or TLS."""
 
-    __slots__ = ("_is_ending", "_long_read_s", "_piece_bytes", "_place", "_rest", "_transport")
+    __slots__ = ("_is_ending", "_is_in_line", "_long_read_s", "_piece_bytes", "_place", "_rest", "_transport")
 
     def __init__(self, listener: "Listener", proxied: Address | None = None) -> None:
         super().__init__(listener, proxied)
         self._transport: asyncio.Transport | None = None
         #: The connection has gone, and not all that came on it has been handed on.
         self._is_ending = False
-        #: A long read, for which the link stands in line, and how much of it has gone to the bridge.
+        #: A long read, for which the link stands in line while it is read, and how much of it has gone to the bridge.
+        self._is_in_line = False
         self._rest = b""
         self._place = 0
         #: When the last long read came, by the monotonic clock.
         self._long_read_s = 0.0
-        self._piece_bytes = _LONGEST_PIECE_BYTES
+        self._piece_bytes = _FIRST_PIECE_BYTES
 
     # -- asyncio.Protocol ----------------------------------------------------------------------------------------------
 
@@ -71,15 +73,33 @@ class TcpLink(NetworkLink, asyncio.Protocol):
             self._long_read_s = time.monotonic()
             self._rest = data
             self._stop_reading()
-            self._listener.long_reads.join(self)
+            self._join_line()
 
     def _take(self, data: bytes) -> None:
         """Hands on what came, as it came."""
         self.last_received_s = time.monotonic()
         self._listener.bridge.receive(self, data)
 
+    def _join_line(self) -> None:
+        if not self._is_in_line:
+            self._is_in_line = True
+            self._listener.long_reads.join(self)
+
     def hand_on_piece(self) -> bool:
-        """See LongRead. Of a connection that was closed meanwhile there is nothing more."""
+        """See LongRead. Who is not read just now leaves the line, and joins it when he is (`_start_reading`)."""
+        self._is_in_line = self._may_hand_on() and self._hand_on()
+        return self._is_in_line
+
+    def _may_hand_on(self) -> bool:
+        """A commit comes, and what is behind a CONNECT must not come all at once; a peer that has gone takes no answer,
+        and makes no room.
+        """
+        if not self._rest:
+            return True
+        return not self._is_held and (self._is_ending or not (self._is_held_back or self._paused_writing))
+
+    def _hand_on(self) -> bool:
+        """Of a connection that was closed meanwhile there is nothing more."""
         if not self._rest:
             self._end_if_due()
             return False
@@ -109,7 +129,9 @@ class TcpLink(NetworkLink, asyncio.Protocol):
             self.close(BARREN, ReasonCode.PROTOCOL_ERROR)
         self._transport = None
         self._is_ending = True
-        if not self._rest:
+        if self._rest:
+            self._join_line()
+        else:
             self._end_if_due()
 
     def _end_if_due(self) -> None:
@@ -147,6 +169,7 @@ class TcpLink(NetworkLink, asyncio.Protocol):
         self._rest = b""
         transport = self._transport
         if transport is None:
+            self._join_line()  # its loss is told there
             return
         if reason and self.connection.has_said_why:
             self._close_after_last_words(transport)
@@ -168,5 +191,7 @@ class TcpLink(NetworkLink, asyncio.Protocol):
             self._transport.pause_reading()
 
     def _start_reading(self) -> None:
-        if self._transport is not None and not self._rest:
+        if self._rest:
+            self._join_line()
+        elif self._transport is not None:
             self._transport.resume_reading()

@@ -132,6 +132,7 @@ class WebSocketLink(TcpLink):
         """Says why, and waits for the peer's close frame; `Listener.tick` does not wait for long."""
         rest, self._rest = self._rest[self._place :], b""
         if self._transport is None:
+            self._join_line()  # its loss is told there
             return
         code: int = CloseReason.NORMAL_CLOSURE
         if reason:

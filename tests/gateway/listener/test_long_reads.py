@@ -62,6 +62,19 @@ def test_all_of_it_comes_in_order_and_little_waits() -> None:
     assert max(watcher.waiting) <= LONGEST_READ_BYTES
 
 
+def test_the_first_piece_of_a_connection_is_a_short_one() -> None:
+    """Nobody knows yet how dear it is to read; PINGREQs are, which have two bytes each."""
+    watcher = Watcher()
+
+    async def scenario(running: Running) -> None:
+        _watch(running.bridge, watcher)
+        await asyncio.to_thread(_send, running.port, LONG)
+        await running.bridge.until(lambda: len(running.bridge.received) == len(LONG))
+
+    run(scenario, {}, answers=False)
+    assert watcher.pieces[0][1] == 2_048
+
+
 def test_another_client_is_served_between_the_pieces() -> None:
     watcher = Watcher()
 
@@ -109,6 +122,76 @@ def test_what_was_read_before_a_connection_went_is_handed_on_in_pieces_and_the_l
 
     run(scenario, {}, answers=False)
     assert max(length for _, length in watcher.pieces) <= PIECE_BYTES
+
+
+def _end_of(link: TcpLink, ending: str) -> None:
+    if ending == "closed":
+        link.close("no more")
+    else:
+        link.resume_reading()
+
+
+@pytest.mark.parametrize("is_lost", [False, True], ids=["there", "gone"])
+@pytest.mark.parametrize("ending", ["read again", "closed"])
+def test_a_link_that_waits_for_a_commit_hands_nothing_on_until_it_is_read_again(ending: str, is_lost: bool) -> None:
+    """What stands behind a CONNECT would otherwise gather, and be carried out in one turn."""
+    watcher = Watcher()
+
+    async def scenario(running: Running) -> None:
+        client = await asyncio.to_thread(socket.create_connection, ("127.0.0.1", running.port), PATIENCE_S)
+        with client:
+            client.sendall(b"1")
+            link = await running.only_link()
+            assert isinstance(link, TcpLink)
+            link.pause_reading()
+            link.data_received(bytes(100_000))
+            if is_lost:
+                link.abort()
+                await running.bridge.until(lambda: link._transport is None)
+            for _ in range(20):
+                await asyncio.sleep(0)
+            assert (len(running.bridge.received), running.bridge.lost_links) == (1, [])
+            _watch(running.bridge, watcher)
+            _end_of(link, ending)
+            if ending == "read again":
+                await running.bridge.until(lambda: len(running.bridge.received) == 100_001)
+            if is_lost or ending == "closed":
+                await running.bridge.until(lambda: running.bridge.lost_links == [link])
+            else:
+                client.sendall(b"2")
+                await running.bridge.until(lambda: len(running.bridge.received) == 100_002)
+        await running.bridge.until(lambda: running.bridge.lost_links == [link])
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert running.bridge.lost_links == [link]
+
+    run(scenario, {}, answers=False)
+    assert all(length <= PIECE_BYTES for _, length in watcher.pieces)
+
+
+@pytest.mark.parametrize("is_lost", [False, True], ids=["there", "gone"])
+def test_a_link_that_is_held_back_hands_on_what_it_has_when_its_peer_has_gone(is_lost: bool) -> None:
+    """Its room may come in hours, and its end must be told before."""
+
+    async def scenario(running: Running) -> None:
+        client = await asyncio.to_thread(socket.create_connection, ("127.0.0.1", running.port), PATIENCE_S)
+        with client:
+            client.sendall(b"1")
+            link = await running.only_link()
+            assert isinstance(link, TcpLink)
+            link.hold_back()
+            link.data_received(bytes(100_000))
+            for _ in range(20):
+                await asyncio.sleep(0)
+            assert len(running.bridge.received) == 1
+            if is_lost:
+                link.abort()
+            else:
+                link.let_go()
+            await running.bridge.until(lambda: len(running.bridge.received) == 100_001)
+        await running.bridge.until(lambda: running.bridge.lost_links == [link])
+
+    run(scenario, {}, answers=False)
 
 
 def _send(port: int, data: bytes) -> None:
