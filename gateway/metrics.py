@@ -95,7 +95,7 @@ class GatewayCollector(Collector):
         yield _counters("received_bytes", "Bytes of MQTT received, with frames of WebSockets", ("listener",), received)
         yield _counters("sent_bytes", "Bytes of MQTT sent, with frames of WebSockets", ("listener",), sent)
         yield _gauge("unsent_bytes", "Bytes that wait for clients to take them", unsent)
-        yield _gauge("unfinished_bytes", "Bytes of packets whose end has not come", unfinished)
+        yield _gauge("unfinished_bytes", "Bytes that packets without their end and requests that wait take", unfinished)
 
     def _packets(self) -> Iterator[Metric]:
         traffic = self._bridge.traffic

@@ -39,8 +39,8 @@ class HeldBack:
         return len(self._links)
 
     def hold(self, link: MqttLink, target: str, events: list[Asked]) -> None:
-        """Reads the link no more; its events wait."""
-        link.hold_back()
+        """Reads the link no more; its events wait. A long request is the first of them, and what it takes counts."""
+        link.hold_back(events[0].memory_bytes if isinstance(events[0], LongRequest) else 0)
         self._links[link] = (link, target, events)
 
     def keep(self, link: MqttLink, events: Sequence[Asked]) -> bool:

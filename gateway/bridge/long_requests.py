@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from gateway.bridge.sessions import ClientSession
 from gateway.bridge.shares import FILTERS_AT_ONCE
 from gateway.bridge.subscriptions import FAILURE
-from gateway.mqtt.events import Event, SubscribeReceived, UnsubscribeReceived
+from gateway.mqtt.events import Event, SubscribeReceived, UnsubscribeReceived, entries_memory_bytes
 
 #: Filters that are looked at in the time that carrying out a part takes, at half a microsecond each.
 LOOKED_AT_ONCE: Final = 500
@@ -38,6 +38,8 @@ class LongRequest:
 
     def __init__(self, event: Request) -> None:
         self._event = event
+        #: What it takes at the most, with what is noted of its filters.
+        self.memory_bytes = entries_memory_bytes(len(event.entries), sum(map(len, event.entries)))
         self._session: ClientSession | None = None
         #: One for each entry: granted where the others do not say otherwise.
         self._codes = bytearray() if isinstance(event, SubscribeReceived) else bytearray(len(event.entries))

@@ -47,8 +47,11 @@ class MqttLink(Link, Protocol):
 
     def resume_reading(self) -> None: ...
 
-    def hold_back(self) -> None:
-        """Reads no more until there is room at a target, and does not take the peer for dead meanwhile."""
+    def hold_back(self, waiting_bytes: int = 0) -> None:
+        """Reads no more until there is room at a target, and does not take the peer for dead meanwhile.
+
+        `waiting_bytes`: what a request that waits takes in memory; it counts as if the end of its packet had not come.
+        """
         ...
 
     def let_go(self) -> None: ...

@@ -50,7 +50,7 @@ class ConnectionLimits(Table):
     maximum_unfinished_bytes_in_all: int = Field(
         default=536_870_912,
         ge=1,
-        description="bytes of packets whose end has not come, of all clients; past it the largest are closed",
+        description="bytes of packets whose end has not come and of requests that wait; past it the largest are closed",
     )
     slow_reader_timeout_s: Seconds = Field(
         default=60.0, description="seconds after which a client that takes nothing of what waits for it is disconnected"

@@ -1,7 +1,8 @@
-"""Packets whose end has not come: what has arrived of them stays in memory, and all of it together has a limit.
+"""Packets that are not done with: what they take in memory until then, all of them together, has a limit.
 
-A client may send a packet of `maximum_packet_bytes` as slowly as it likes. Many that stop in the middle of one would
-fill the memory, so past `maximum_unfinished_bytes_in_all` the largest beginnings are dropped with their connections.
+A client may send a packet of `maximum_packet_bytes` as slowly as it likes, and a SUBSCRIBE whose filters wait to be
+carried out takes up to 80 times its bytes. Many that do so would fill the memory, so past
+`maximum_unfinished_bytes_in_all` those with most are dropped with their connections.
 """
 
 from collections.abc import Iterable, Iterator
@@ -19,7 +20,7 @@ class Sender(Protocol):
 
     @property
     def unfinished_bytes(self) -> int:
-        """What has arrived of the packet whose end has not."""
+        """What the packet takes whose end has not come, or the request that waits to be carried out."""
         ...
 
     def close(self, reason: str, reason_code: ReasonCode = ReasonCode.UNSPECIFIED_ERROR) -> None: ...
@@ -43,7 +44,7 @@ class UnfinishedPackets:
         if in_all <= self._maximum_bytes:
             return
         for size, sender in sorted(unfinished, key=lambda each: each[0], reverse=True):
-            sender.close("too much of unfinished packets waits", ReasonCode.QUOTA_EXCEEDED)
+            sender.close("too much of unfinished packets and requests waits", ReasonCode.QUOTA_EXCEEDED)
             self._refusals.add(Limit.UNFINISHED_BYTES_IN_ALL, ReasonCode.QUOTA_EXCEEDED)
             in_all -= size
             if in_all <= self._maximum_bytes:

@@ -30,6 +30,7 @@ class NetworkLink(ABC):
         "_listener",
         "_paused_writing",
         "_proxied",
+        "_waiting_bytes",
         "accepted_s",
         "address",
         "certificate_ends_s",
@@ -63,6 +64,8 @@ class NetworkLink(ABC):
         #: The bridge has paused reading, until commits under way are done; or until there is room at a target.
         self._is_held = False
         self._is_held_back = False
+        #: What a request takes that waits to be carried out.
+        self._waiting_bytes = 0
         self.connection = Connection(
             levels=listener.rules.levels,
             maximum_packet_bytes=listener.rules.maximum_packet_bytes,
@@ -89,8 +92,8 @@ class NetworkLink(ABC):
 
     @property
     def unfinished_bytes(self) -> int:
-        """What has arrived of the packet whose end has not."""
-        return self.connection.unfinished_bytes
+        """What the packet takes whose end has not come, or the request that waits to be carried out."""
+        return self.connection.unfinished_bytes + self._waiting_bytes
 
     @property
     @abstractmethod
@@ -189,12 +192,12 @@ class NetworkLink(ABC):
         self._is_held = False
         self._read_if_possible()
 
-    def hold_back(self) -> None:
-        self._is_held_back = True
+    def hold_back(self, waiting_bytes: int = 0) -> None:
+        self._is_held_back, self._waiting_bytes = True, waiting_bytes
         self._read_no_more()
 
     def let_go(self) -> None:
-        self._is_held_back = False
+        self._is_held_back, self._waiting_bytes = False, 0
         self.last_received_s = time.monotonic()
         self._read_if_possible()
 

@@ -208,6 +208,11 @@ class Connection(PacketReceiver):
             self._waiting = None
         return super().receive_data(data)
 
+    @property
+    def unfinished_bytes(self) -> int:
+        """What has arrived of the packet whose end has not, and what has been read of it already takes."""
+        return super().unfinished_bytes + (0 if self._filters is None else self._filters.memory_bytes)
+
     def _close(self) -> None:
         super()._close()
         self._waiting = self._filters = None

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 
 from gateway.mqtt import property_codec
 from gateway.mqtt.errors import MalformedPacket, ProtocolViolation
-from gateway.mqtt.events import SubscribeReceived, SubscriptionOptions, UnsubscribeReceived
+from gateway.mqtt.events import SubscribeReceived, SubscriptionOptions, UnsubscribeReceived, entries_memory_bytes
 from gateway.mqtt.levels import Level
 from gateway.mqtt.properties import SubscribeProperties, UnsubscribeProperties
 from gateway.mqtt.topics import check_shared_filter, check_topic_filter, share_of
@@ -38,6 +38,11 @@ class FilterReader(ABC):
         #: How much of the packet has been read, and how much must have come behind that before more can be.
         self.read_bytes = 0
         self.wanted_bytes = _WORTH_READING_BYTES
+
+    @property
+    def memory_bytes(self) -> int:
+        """What the entries that have been read take."""
+        return entries_memory_bytes(len(self._entries), self.read_bytes)
 
     def read_ahead(self, data: bytes) -> None:
         """Read what is whole of the bytes that have come and are unread, `wanted_bytes` or more; others are to come."""

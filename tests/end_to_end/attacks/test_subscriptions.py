@@ -66,6 +66,19 @@ def test_a_storm_of_subscriptions_leaves_others_room(attacked: Gateway, scale: S
         crowd.read_until(lambda _: False)
 
 
+@pytest.mark.parametrize("missing_bytes", [0, 1], ids=["whole", "unfinished"])
+def test_filters_that_wait_are_dropped_where_they_take_too_much(attacked: Gateway, missing_bytes: int) -> None:
+    """maximum_unfinished_bytes_in_all, here 64 MiB: a filter of six bytes takes some 300, so two packets may wait."""
+    asked = subscribe(f"{each:06d}" for each in range(100_000))
+    with watched(attacked, memory_mib=450) as watch, Crowd(attacked.port, 10) as crowd:
+        crowd.send(lambda place: connect(f"waiting-{place}"))
+        crowd.read_until(lambda member: len(member.received) >= 4)
+        crowd.send(lambda _: asked[: len(asked) - missing_bytes])
+        crowd.read_until(lambda _: crowd.ended >= 8)
+        watch.others_are_served()
+        assert crowd.ended == 8
+
+
 def test_filters_of_nothing_but_wildcards_do_not_multiply(attacked: Gateway, scale: Scale) -> None:
     """2**8 filters match each of these topics, and a search that follows every branch would visit 2**24 nodes."""
     filters = ["/".join(levels) for levels in itertools.product("a+", repeat=8)]

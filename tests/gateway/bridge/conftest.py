@@ -94,6 +94,7 @@ class FakeLink:
         self.is_open = True
         self._is_reading = True
         self._is_held_back = False
+        self.waiting_bytes = 0
         self.can_send = True
         self.sent = b""
         self.reason: str | None = None
@@ -116,11 +117,11 @@ class FakeLink:
     def resume_reading(self) -> None:
         self._is_reading = True
 
-    def hold_back(self) -> None:
-        self._is_held_back = True
+    def hold_back(self, waiting_bytes: int = 0) -> None:
+        self._is_held_back, self.waiting_bytes = True, waiting_bytes
 
     def let_go(self) -> None:
-        self._is_held_back = False
+        self._is_held_back, self.waiting_bytes = False, 0
 
     def is_read(self) -> bool:
         return self._is_reading and not self._is_held_back

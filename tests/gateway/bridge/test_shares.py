@@ -42,6 +42,15 @@ def test_many_filters_have_one_suback_with_all_codes_in_their_order(world: World
     assert link.is_read()
 
 
+def test_filters_that_wait_count_for_their_link_until_the_last_is_carried_out(world: World) -> None:
+    link = world.connect("self")
+    asked = _subscribe(MANY)
+    _send(world, link, asked)
+    assert link.waiting_bytes > 10 * len(asked)
+    world.run()
+    assert link.waiting_bytes == 0
+
+
 def test_a_filter_that_stands_in_several_parts_is_registered_once_and_has_a_code_at_each_place(world: World) -> None:
     """Each registration would send everything that is retained again; the last QoS counts (MQTT-3.8.4-3)."""
     link = world.connect("self")

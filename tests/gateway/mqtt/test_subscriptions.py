@@ -93,6 +93,16 @@ def test_a_long_unsubscribe_is_the_same_however_it_is_cut(level: int) -> None:
         assert event.topic_filters == tuple(f"a/{place}" for place in range(COUNT))
 
 
+def test_filters_that_have_been_read_count_while_their_packet_has_no_end() -> None:
+    """They take much more than their bytes."""
+    opened = connection(4)
+    asked = packet(SUBSCRIBE, (text("a") + b"\0") * COUNT)
+    opened.receive_data(asked[:-1])
+    assert opened.unfinished_bytes > 50 * len(asked)
+    opened.receive_data(asked[-1:])
+    assert opened.unfinished_bytes == 0
+
+
 def test_two_long_packets_are_read_one_behind_the_other() -> None:
     one = packet(SUBSCRIBE, b"".join(text(f"a/{place}") + b"\x01" for place in range(COUNT)))
     two = packet(UNSUBSCRIBE, b"".join(text(f"b/{place}") for place in range(COUNT)))
