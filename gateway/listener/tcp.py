@@ -57,6 +57,7 @@ class TcpLink(NetworkLink, asyncio.Protocol):
         connected = transport.get_extra_info("socket")
         if connected is not None:
             connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # for clients that never send a PINGREQ
 
     def data_received(self, data: bytes) -> None:
         if not self.is_open:
@@ -91,12 +92,14 @@ class TcpLink(NetworkLink, asyncio.Protocol):
         return self._is_in_line
 
     def _may_hand_on(self) -> bool:
-        """A commit comes, and what is behind a CONNECT must not come all at once; a peer that has gone takes no answer,
-        and makes no room.
+        """What is behind a CONNECT that is not accepted would come all at once then. Other commits may gather much.
+
+        A peer that has gone takes no answer, and its end is told whenever there is room for what it published.
         """
         if not self._rest:
             return True
-        return not self._is_held and (self._is_ending or not (self._is_held_back or self._paused_writing))
+        awaits_session = self._is_held and self.connection.session is None
+        return not awaits_session and (self._is_ending or not (self._is_held_back or self._paused_writing))
 
     def _hand_on(self) -> bool:
         """Of a connection that was closed meanwhile there is nothing more."""

@@ -7,13 +7,15 @@ than MQTT can have sent byte by byte, each in a record of its own.
 """
 
 import ssl
+import time
 from typing import Any, Final
 
 #: A byte in a record of its own takes 23 to 85, by the cipher suite: so many for each are nobody's fault.
 _BYTES_OF_RECORDS: Final = 96
 #: What may come beyond that, bytes: the longest record has 16,640, and gives nothing before its end.
 _MAXIMUM_BARREN_BYTES: Final = 32_768
-
+#: How much of it is forgiven in a second: a client may fill its records up to the longest (RFC 8446 section 5.4).
+_FORGIVEN_BYTES: Final = 16_640
 
 #: What the log says of such a connection.
 BARREN: Final = "its TLS records brought next to nothing"
@@ -28,7 +30,9 @@ class CountedTls(ssl.SSLObject):
 
     #: What has come from the network, and was not read.
     incoming: ssl.MemoryBIO
-    _barren_bytes = 0
+    #: When it counted last, by the monotonic clock.
+    counted_s: float
+    _barren_bytes = 0.0
 
     def read(self, *wanted: Any) -> Any:
         """See ssl.SSLObject.read: some bytes, or where there is a buffer their number. Raises BarrenTls."""
@@ -42,7 +46,9 @@ class CountedTls(ssl.SSLObject):
         return found
 
     def _count(self, taken_bytes: int, given_bytes: int) -> None:
-        self._barren_bytes = max(0, self._barren_bytes + taken_bytes - _BYTES_OF_RECORDS * given_bytes)
+        now_s = time.monotonic()
+        forgiven = _BYTES_OF_RECORDS * given_bytes + _FORGIVEN_BYTES * (now_s - self.counted_s)
+        self._barren_bytes, self.counted_s = max(0.0, self._barren_bytes + taken_bytes - forgiven), now_s
         if self._barren_bytes > _MAXIMUM_BARREN_BYTES:
             raise BarrenTls(BARREN)
 
@@ -56,5 +62,5 @@ class CountedContext(ssl.SSLContext):
         """See ssl.SSLContext.wrap_bio."""
         made = super().wrap_bio(incoming, outgoing, *how, **named)
         assert isinstance(made, CountedTls)
-        made.incoming = incoming
+        made.incoming, made.counted_s = incoming, time.monotonic()
         return made

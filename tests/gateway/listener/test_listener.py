@@ -1,6 +1,7 @@
 """The listener on a real socket of the loopback, with a bridge that only writes down what it is told."""
 
 import asyncio
+import socket
 import time
 from collections.abc import Awaitable, Callable
 from typing import cast
@@ -62,6 +63,21 @@ async def _link(bridge: RecordingBridge, port: int) -> tuple[NetworkLink, asynci
     writer.write(b"x")
     await bridge.until(lambda: len(bridge.links) > known)
     return bridge.links[-1], reader, writer
+
+
+def test_the_system_looks_for_peers_that_have_gone_without_a_word() -> None:
+    """A client with keep alive 0 sends no PINGREQ."""
+
+    async def scenario(_listener: Listener, bridge: RecordingBridge, port: int) -> None:
+        link, _, writer = await _link(bridge, port)
+        assert isinstance(link, TcpLink)
+        assert link._transport is not None
+        connected = link._transport.get_extra_info("socket")
+        assert connected.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+        assert connected.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) == 1
+        writer.close()
+
+    _run(scenario)
 
 
 def test_bytes_go_to_the_bridge_and_answers_to_the_client() -> None:

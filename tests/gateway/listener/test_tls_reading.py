@@ -1,12 +1,15 @@
 """TLS records that bring nothing end their connection, and single bytes in records of their own do not."""
 
 import contextlib
+import itertools
 import ssl
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from gateway.listener import tls_reading
 from gateway.listener.tls_reading import BarrenTls, CountedContext, CountedTls
 from tests.end_to_end.clients.certificates import make_certificates
 
@@ -99,3 +102,15 @@ def test_connection_that_brings_next_to_nothing_ends(
     pair.incoming.write(bytes(KEY_UPDATE_BYTES * 40_000))
     with pytest.raises(BarrenTls):
         pair.read_all()
+
+
+def test_what_comes_slowly_may_be_filled_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The longest record that there is each second, as if nothing were in it, for two minutes."""
+    pair = Pair(tmp_path, ssl.TLSVersion.TLSv1_3)
+    openssl = Barren(b"")
+    monkeypatch.setattr(ssl.SSLObject, "read", lambda *arguments: openssl(*arguments))
+    seconds = itertools.count(pair.server.counted_s)
+    monkeypatch.setattr(tls_reading, "time", SimpleNamespace(monotonic=lambda: next(seconds)))
+    for _ in range(120):
+        pair.incoming.write(bytes(LONGEST_RECORD_BYTES + 256))
+        assert pair.read_all() == b""
