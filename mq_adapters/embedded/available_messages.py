@@ -10,7 +10,7 @@ from typing import Final
 
 from mq_adapters.embedded.expiries import Expiries
 from mq_adapters.embedded.holdings import READ_AHEAD_MESSAGES, Holdings
-from mq_adapters.embedded.queue import Queue
+from mq_adapters.embedded.queue import SEQUENCE_MASK, Queue
 from mq_adapters.message import MQCI_NONE, MQMI_NONE, Message
 from mq_adapters.reasons import StoreError
 
@@ -45,9 +45,10 @@ class AvailableMessages:
         """Takes up what the store has. StoreError where a message is on a queue that is not there."""
         for sequence, identifier, correl_id, msg_id, expires_us, priority, body_bytes in index:
             queue = self._holdings.queue(identifier)
-            queue.add(correl_id or MQCI_NONE, queue.place(sequence, priority), body_bytes)
+            place = queue.place(sequence, priority)
+            queue.add(correl_id or MQCI_NONE, place, body_bytes)
             if msg_id is not None:
-                queue.add_name(msg_id, sequence)
+                queue.add_name(msg_id, place)
             if expires_us:
                 self._expiries.add(expires_us, sequence, queue)
 
@@ -70,7 +71,7 @@ class AvailableMessages:
         place = sequence if queue.is_fifo else queue.place(sequence, descriptor.priority)
         queue.add(descriptor.correl_id, place, len(message.body))
         if descriptor.msg_id != MQMI_NONE:
-            queue.add_name(descriptor.msg_id, sequence)
+            queue.add_name(descriptor.msg_id, place)
         if message.expires_us:
             self._expiries.add(message.expires_us, sequence, queue)
 
@@ -80,7 +81,7 @@ class AvailableMessages:
         queue.remove(descriptor.correl_id, len(message.body))
         self._taken.pop(sequence, None)
         if descriptor.msg_id != MQMI_NONE:
-            queue.drop_name(descriptor.msg_id, sequence)
+            queue.drop_name(descriptor.msg_id, queue.place(sequence, descriptor.priority))
         self._holdings.remove(message)
         if message.expires_us:
             self._expiries.discard(sequence)
@@ -151,10 +152,15 @@ class AvailableMessages:
         queue.discard(descriptor.correl_id, queue.place(message.sequence, descriptor.priority))
 
     def _numbers_of(self, queue: Queue, msg_id: bytes) -> list[int]:
-        """Where a message with that MsgId may be. A putter may have chosen a MsgId that this queue manager made."""
-        chosen = queue.named.get(msg_id, [])
+        """Where messages with that MsgId may be, in the order of delivery.
+
+        A putter may have chosen a MsgId that this queue manager made.
+        """
+        places = set(queue.named.get(msg_id, ()))
         made = int.from_bytes(msg_id[len(self._prefix) :], "big") if msg_id.startswith(self._prefix) else 0
-        return sorted({*chosen, made}) if 0 < made <= _HIGHEST_NUMBER else list(chosen)
+        if 0 < made <= _HIGHEST_NUMBER and (message := self._of(queue, made)) is not None:
+            places.add(queue.place(made, message.descriptor.priority))
+        return [place & SEQUENCE_MASK for place in sorted(places)]
 
     def _of(self, queue: Queue, sequence: int) -> Message | None:
         """A committed message of that queue that nobody has taken."""

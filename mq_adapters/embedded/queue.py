@@ -20,7 +20,8 @@ from mq_adapters.reasons import QueueManagerError, ReasonCode
 
 #: A place is (9 - priority) << BAND_BITS, and the sequence number: 89 years at 100,000 messages a second.
 BAND_BITS: Final = 48
-_SEQUENCE_MASK: Final = (1 << BAND_BITS) - 1
+#: What of a place is the sequence number.
+SEQUENCE_MASK: Final = (1 << BAND_BITS) - 1
 _HIGHEST_PRIORITY: Final = 9
 #: The heap of lane heads is made anew when it has twice as many entries as there are lanes, and this many more.
 _STALE_HEADS: Final = 64
@@ -194,7 +195,7 @@ class Queue:
         self.lane_bytes: dict[bytes, int] | None = None
         #: A heap of lane heads; an entry may be stale, `oldest` mends it.
         self._heads: list[tuple[int, bytes]] = []
-        #: Sequences by MsgId, oldest first, for messages whose putter chose the MsgId; several may have the same.
+        #: Places by MsgId, first one first, for messages whose putter chose the MsgId; several may have the same.
         self.named: dict[bytes, list[int]] = {}
         #: Called after messages arrived: by CorrelId, or None for any.
         self.listeners: dict[bytes | None, list[Callable[[], None]]] = {}
@@ -302,15 +303,15 @@ class Queue:
         self.lanes.clear()
         self._heads.clear()
 
-    def add_name(self, msg_id: bytes, number: int) -> None:
-        """A committed message has a MsgId that its putter chose."""
-        insort(self.named.setdefault(msg_id, []), number)
+    def add_name(self, msg_id: bytes, place: int) -> None:
+        """A committed message at that place has a MsgId that its putter chose."""
+        insort(self.named.setdefault(msg_id, []), place)
 
-    def drop_name(self, msg_id: bytes, number: int) -> None:
-        numbers = self.named.get(msg_id, [])
-        if number in numbers:
-            numbers.remove(number)
-        if not numbers:
+    def drop_name(self, msg_id: bytes, place: int) -> None:
+        places = self.named.get(msg_id, [])
+        if place in places:
+            places.remove(place)
+        if not places:
             self.named.pop(msg_id, None)
 
     def take(self, correl_id: bytes) -> int:
@@ -321,7 +322,7 @@ class Queue:
         number = lane.pop()
         if not lane.head():
             del self.lanes[correl_id]
-        return number & _SEQUENCE_MASK
+        return number & SEQUENCE_MASK
 
     def discard(self, correl_id: bytes, number: int) -> None:
         """Takes one named message out of its lane."""
@@ -357,18 +358,18 @@ class Queue:
             places = list(self.lanes.get(correl_id, ()))
         else:
             places = sorted(number for lane in self.lanes.values() for number in lane)
-        return places if self.is_fifo else [place & _SEQUENCE_MASK for place in places]
+        return places if self.is_fifo else [place & SEQUENCE_MASK for place in places]
 
     def newest(self, correl_id: bytes) -> int:
         """Sequence number of the available message that a lane delivers last; 0 for an empty lane."""
-        return next(reversed(self.lanes[correl_id]), 0) & _SEQUENCE_MASK if correl_id in self.lanes else 0
+        return next(reversed(self.lanes[correl_id]), 0) & SEQUENCE_MASK if correl_id in self.lanes else 0
 
     def upcoming(self, correl_id: bytes, count: int) -> list[int]:
         """Sequence numbers that gets will likely ask for next; some may have been taken already."""
         places = list(islice(self.lanes.get(correl_id, ()), count))
         if len(places) < count:
             places += [place for place, _ in self._heads[: count - len(places)]]
-        return [place & _SEQUENCE_MASK for place in places]
+        return [place & SEQUENCE_MASK for place in places]
 
     def _new_lane(self) -> Lane | PriorityLane:
         return Lane() if self.is_fifo else PriorityLane()

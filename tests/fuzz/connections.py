@@ -18,6 +18,7 @@ sys.path.insert(0, str(PROJECT))
 with atheris.instrument_imports(include=["gateway.mqtt"]):
     from gateway.mqtt.client import ClientConnection
     from gateway.mqtt.connection import Connection
+    from gateway.mqtt.errors import LimitExceeded
     from gateway.mqtt.events import ConnectReceived, DisconnectReceived, Event, PublishReceived, Violated
     from gateway.mqtt.session import OutgoingState, Session
     from tests.fuzz.campaign import run
@@ -88,10 +89,15 @@ class Peer:
         return self._connection.closing_packet(last.error.reason_code if isinstance(last, Violated) else 0x8B)
 
     def outcome(self) -> object:
-        """Which of two faults of one packet is named may depend on the cut; that there is one may not."""
+        """Which of two faults of one packet is named may depend on the cut; that there is one may not.
+
+        A CONNECT that is too long is refused by its length, and told so where its level came together with that.
+        """
         kinds = [type(event) if isinstance(event, Violated) else event for event in self.events]
         due = self._session.repeats_due(len(self.events), 1)
-        return kinds, self.connack, due, self._session.held, bool(self.last_word())
+        first = self.events[0] if self.events else None
+        is_too_long = isinstance(first, Violated) and isinstance(first.error, LimitExceeded)
+        return kinds, self.connack, due, self._session.held, is_too_long or bool(self.last_word())
 
 
 def pieces_of(data: bytes, seed: int) -> Iterator[bytes]:

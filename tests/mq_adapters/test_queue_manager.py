@@ -381,6 +381,14 @@ def test_a_higher_priority_comes_first_and_the_older_of_the_same(queue_manager):
     assert drain(queue_manager) == [b"high", b"high too", b"middle", b"low"]
 
 
+def test_a_higher_priority_comes_first_among_those_with_the_same_msg_id(queue_manager):
+    for body, priority in ((b"low", 0), (b"high", 9), (b"middle", 4), (b"high too", 9)):
+        put(queue_manager, body, MessageDescriptor(priority=priority, msg_id=b"x" * 24))
+    assert bodies(queue_manager.browse(ORDERS, msg_id=b"x" * 24)) == [b"high", b"high too", b"middle", b"low"]
+    got = [queue_manager.get(ORDERS, msg_id=b"x" * 24).body for _ in range(4)]
+    assert got == [b"high", b"high too", b"middle", b"low"]
+
+
 def test_persistence_is_as_given(queue_manager):
     for persistence in (MQPER_PERSISTENT, MQPER_NOT_PERSISTENT):
         put(queue_manager, b"", MessageDescriptor(persistence=persistence))
