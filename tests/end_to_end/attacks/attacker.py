@@ -173,9 +173,9 @@ class Crowd:
             if not member.has_ended:
                 member.send(make(place))
 
-    def read_until(self, is_done: Callable[[Attacker], bool]) -> None:
+    def read_until(self, is_done: Callable[[Attacker], bool], patience_s: float = PATIENCE_S) -> None:
         """Reads on all connections until each is done or has ended."""
-        deadline_s = time.monotonic() + PATIENCE_S
+        deadline_s = time.monotonic() + patience_s
         waiting = {member.socket.fileno(): member for member in self.members if not _is_over(member, is_done)}
         poller = select.poll()
         for descriptor in waiting:
