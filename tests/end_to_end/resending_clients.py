@@ -12,6 +12,8 @@ from collections import Counter
 from typing import Self
 
 PATIENCE_S = 60.0
+#: How long nothing may come: a channel that fails three times in a row waits for a minute before it tries again.
+_SILENCE_S = 3 * PATIENCE_S
 _PUBACK, _PUBREC, _PUBREL, _PUBCOMP, _PUBLISH = 0x40, 0x50, 0x62, 0x70, 0x30
 
 
@@ -32,6 +34,7 @@ class Connection:
 
     def __init__(self, port: int) -> None:
         self.socket = socket.create_connection(("127.0.0.1", port), PATIENCE_S)
+        self.socket.settimeout(_SILENCE_S)
         self._data = b""
         self.behind_connack: list[bytes] = []
 
