@@ -3,7 +3,8 @@
 A client of TLS 1.3 may ask for new keys as often as it likes (KeyUpdate, RFC 8446 section 4.6.3). Each costs some 10
 microseconds and 27 bytes, OpenSSL sets no limit, and nothing of it reaches MQTT: one connection that sent 3 MB of them
 a second stopped the gateway, and needed no password for that. So a connection ends when far more bytes have come on it
-than MQTT can have sent byte by byte, each in a record of its own.
+than MQTT can have sent byte by byte, each in a record of its own; what comes slowly, as from a client that fills its
+records up, is forgiven.
 """
 
 import ssl
