@@ -9,7 +9,8 @@ import json
 import secrets
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -46,11 +47,44 @@ class Plan:
         return max(1, round(self.sensors * self.rate * self.seconds))
 
 
-def simulate(plan: Plan, on_progress: Callable[[int], None]) -> Outcome:
+class EarlyEnd:
+    """The wish to end a run early, as a signal handler brings it.
+
+    An exception in the middle of a publication would leave its acknowledgement without an owner; so while publications
+    are sent and waited for, the wish is only noted.
+    """
+
+    def __init__(self) -> None:
+        self._is_noted_only = False
+        self._is_wished = False
+
+    def wish(self) -> None:
+        """Called by a signal handler. KeyboardInterrupt outside of `noted`."""
+        if not self._is_noted_only:
+            raise KeyboardInterrupt
+        self._is_wished = True
+
+    @contextmanager
+    def noted(self) -> Iterator[None]:
+        self._is_noted_only = True
+        try:
+            yield
+        finally:
+            self._is_noted_only = False
+
+    def sleep_until(self, due_s: float) -> bool:
+        """Whether that time of the monotonic clock came without a wish, which counts once."""
+        while not self._is_wished and (left_s := due_s - time.monotonic()) > 0:
+            time.sleep(min(left_s, _POLL_S))
+        was_wished, self._is_wished = self._is_wished, False
+        return not was_wished
+
+
+def simulate(plan: Plan, on_progress: Callable[[int], None], early_end: EarlyEnd) -> Outcome:
     """Publishes by the plan, waits for what is on its way, and says what became of it all.
 
     `on_progress` is told how many publications were sent. CommandFailed when the gateway cannot be reached or refuses.
-    KeyboardInterrupt ends the publishing, a second one the wait: what was counted so far is the outcome.
+    A wish for an early end ends the publishing, a second one the wait: what was counted so far is the outcome.
     """
     run = secrets.token_hex(4)
     ledger = Ledger(plan.qos)
@@ -61,38 +95,41 @@ def simulate(plan: Plan, on_progress: Callable[[int], None]) -> Outcome:
         for station in stations:
             station.join()
         subscriber.subscribe(f"simulate/{run}/#")
-        ended_early = False
-        try:
-            _publish(plan, sensors, f"simulate/{run}", ledger, on_progress)
-        except KeyboardInterrupt:
-            ended_early = True
-        try:
-            _settle(ledger)
-        except KeyboardInterrupt:
-            ended_early = True
-        return ledger.outcome(ended_early=ended_early)
+        with early_end.noted():
+            was_published = _publish(plan, sensors, f"simulate/{run}", ledger, on_progress, early_end)
+            was_settled = _settle(ledger, early_end)
+        return ledger.outcome(ended_early=not (was_published and was_settled))
     finally:
         for station in stations:
             station.leave()
 
 
-def _settle(ledger: Ledger) -> None:
+def _settle(ledger: Ledger, early_end: EarlyEnd) -> bool:
+    """Whether all that is on its way was waited for."""
     while not ledger.is_settled():
-        time.sleep(_POLL_S)
+        if not early_end.sleep_until(time.monotonic() + _POLL_S):
+            return False
+    return True
 
 
 def _publish(
-    plan: Plan, sensors: list["Station"], topic: str, ledger: Ledger, on_progress: Callable[[int], None]
-) -> None:
-    """Each publication at its time; what is late is sent at once."""
+    plan: Plan,
+    sensors: list["Station"],
+    topic: str,
+    ledger: Ledger,
+    on_progress: Callable[[int], None],
+    early_end: EarlyEnd,
+) -> bool:
+    """Each publication at its time, what is late at once; whether all were sent."""
     began_s = time.monotonic()
     for count in range(plan.publications):
-        due_s = began_s + count / (plan.sensors * plan.rate)
-        time.sleep(max(0.0, due_s - time.monotonic()))
+        if not early_end.sleep_until(began_s + count / (plan.sensors * plan.rate)):
+            return False
         number, sensor = divmod(count, plan.sensors)
         ledger.note_sent((sensor, number))
         sensors[sensor].publish(f"{topic}/{sensor}", (sensor, number))
         on_progress(count + 1)
+    return True
 
 
 class Station:

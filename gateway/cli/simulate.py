@@ -18,6 +18,7 @@ from gateway.cli.terminal import write_json, write_line
 
 if TYPE_CHECKING:
     from gateway.cli.ledger import Outcome
+    from gateway.cli.sensors import EarlyEnd
 
 
 #: The least and the most of a rate and of a duration: a year of seconds.
@@ -58,7 +59,7 @@ def simulate(
     Exit code 1 when QoS 1 or 2 lost an acknowledged publication, or QoS 2 delivered one twice. Ctrl-C and SIGTERM end
     the run early and show what was counted so far.
     """
-    from gateway.cli.sensors import Plan
+    from gateway.cli.sensors import EarlyEnd, Plan
     from gateway.cli.sensors import simulate as simulate_sensors
 
     if (user is None) != (password_file is None):
@@ -73,8 +74,9 @@ def simulate(
         user=user,
         password=None if password_file is None else read_password(password_file),
     )
-    with _termination_as_interruption(), _progress_bar(plan.publications) as on_progress:
-        outcome = simulate_sensors(plan, on_progress)
+    early_end = EarlyEnd()
+    with _signals_as_wishes(early_end), _progress_bar(plan.publications) as on_progress:
+        outcome = simulate_sensors(plan, on_progress, early_end)
     if as_json:
         write_json({**asdict(outcome), "as_promised": outcome.is_as_promised})
     else:
@@ -103,20 +105,21 @@ def _write_outcome(outcome: "Outcome") -> None:
 
 
 @contextmanager
-def _termination_as_interruption() -> Iterator[None]:
-    """SIGTERM does what Ctrl-C does; only the main thread can have it so."""
+def _signals_as_wishes(early_end: "EarlyEnd") -> Iterator[None]:
+    """SIGTERM does what Ctrl-C does: it wishes for an early end. Only the main thread can have it so."""
 
-    def interrupt(_number: int, _frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
+    def wish(_number: int, _frame: FrameType | None) -> None:
+        early_end.wish()
 
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGTERM, interrupt)
+    before = {number: signal.signal(number, wish) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextmanager

@@ -9,8 +9,10 @@ import sys
 import time
 
 import pytest
+from paho.mqtt.client import Client
 
 from gateway.cli.ledger import Ledger, Outcome
+from gateway.cli.sensors import EarlyEnd
 from mq_adapters import connect
 
 PLAN = ("--sensors", "2", "--rate", "20", "--seconds", "0.2")
@@ -36,7 +38,7 @@ def outcome(**changes):
     ],
 )
 def test_promise_of_each_qos_decides_the_exit_code(rfhbridge, monkeypatch, what, as_promised):
-    monkeypatch.setattr("gateway.cli.sensors.simulate", lambda _plan, _on_progress: what)
+    monkeypatch.setattr("gateway.cli.sensors.simulate", lambda _plan, _on_progress, _early_end: what)
     ended = rfhbridge("simulate", *PLAN, "--qos", str(what.qos), "--json")
     assert ended.exit_code == (0 if as_promised else 1)
     assert json.loads(ended.stdout)["as_promised"] is as_promised
@@ -88,6 +90,33 @@ def test_run_that_is_ended_early_shows_what_was_counted_and_leaves_no_session(ga
     assert (told["ended_early"], told["lost"], told["unacknowledged"]) == (True, 0, 0)
     assert told["received"] == told["acknowledged"] == told["sent"] < 100_000
     assert not _subscribes(data)
+
+
+@pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM])
+def test_signal_in_the_middle_of_a_publication_leaves_it_counted(rfhbridge, gateway_port, monkeypatch, signal_number):
+    publish, sent = Client.publish, []
+
+    def publish_and_signal(client, *arguments):
+        sent.append(publish(client, *arguments))
+        if len(sent) == 3:
+            signal.raise_signal(signal_number)
+        return sent[-1]
+
+    monkeypatch.setattr(Client, "publish", publish_and_signal)
+    plan = ("--sensors", "2", "--rate", "20", "--seconds", "3600", "--qos", "1", "--port", gateway_port, "--json")
+    told = json.loads(rfhbridge("simulate", *plan).stdout)
+    assert told["ended_early"]
+    assert [told[what] for what in ("sent", "acknowledged", "received")] == [3, 3, 3]
+
+
+def test_signal_before_the_first_publication_is_an_interruption():
+    early_end = EarlyEnd()
+    with pytest.raises(KeyboardInterrupt):
+        early_end.wish()
+    with early_end.noted():
+        early_end.wish()
+        assert not early_end.sleep_until(time.monotonic() + 60)
+        assert early_end.sleep_until(time.monotonic())
 
 
 def _await_subscriber(data, simulation):
