@@ -14,6 +14,8 @@ OPEN_SUFFIX: Final = ".open"
 CLOSED_SUFFIX: Final = ".jsonl"
 COMPRESSED_SUFFIX: Final = ".jsonl.gz"
 TORN_SUFFIX: Final = ".torn"
+#: A segment that is closed while it is looked for has its new name behind the look for the old one.
+_LOOKED_FOR: Final = (CLOSED_SUFFIX, COMPRESSED_SUFFIX, OPEN_SUFFIX, CLOSED_SUFFIX, COMPRESSED_SUFFIX)
 _CHUNK_BYTES: Final = 1024 * 1024
 _SEGMENT_NAME: Final = re.compile(r"(([0-9]{12})-[0-9]{8}T[0-9]{2})(\.open|\.jsonl|\.jsonl\.gz)")
 
@@ -70,8 +72,8 @@ def segment_files(folder: Path) -> list[SegmentFile]:
 
 
 def segment_file(folder: Path, stem: str) -> SegmentFile | None:
-    """The file of a segment, whatever became of it; None where it is removed."""
-    for suffix in (CLOSED_SUFFIX, COMPRESSED_SUFFIX, OPEN_SUFFIX):
+    """The file of a segment, whatever becomes of it meanwhile; None where it is removed."""
+    for suffix in _LOOKED_FOR:
         path = folder / (stem + suffix)
         if path.exists():
             return SegmentFile.of(path)

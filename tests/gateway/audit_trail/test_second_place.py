@@ -112,3 +112,24 @@ def test_a_segment_that_has_not_its_name_yet_waits(folder, place, clock, batches
         assert not second.step()
         segment.with_suffix(".open").rename(segment)
         assert second.step()
+
+
+def test_a_segment_that_gets_its_name_while_it_is_looked_for_is_copied(
+    folder, place, clock, batches, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its digest went alone, and the segment was held to be safe there."""
+    exists = Path.exists
+
+    def closing(path: Path) -> bool:
+        found = exists(path)
+        if path.suffix == ".jsonl" and exists(path.with_suffix(".open")):
+            path.with_suffix(".open").rename(path)
+        return found
+
+    with Trail.open(folder, now=clock) as trail:
+        _closed(trail, batches, 1)
+        (segment,) = folder.glob("*.jsonl")
+        segment.rename(segment.with_suffix(".open"))
+        monkeypatch.setattr(Path, "exists", closing)
+        _copy_all(SecondPlace(folder, place, trail.digests))
+    assert _files(place) == _files(folder)
