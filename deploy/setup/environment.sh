@@ -10,15 +10,12 @@
 set -eu
 cd "$(dirname "$0")/../.."
 . deploy/setup/debian.sh
+. deploy/setup/turn.sh
 
 project_folder=$(pwd -P)
 environment_python=.venv/bin/python
-
-# One set-up at a time in a folder; the lock goes with the process. Without flock (not Linux) we trust the user.
-if command -v flock >/dev/null 2>&1; then
-    exec 9<pyproject.toml
-    flock 9
-fi
+# A download that breaks off ends pip; what it has is in its cache, and the next attempt goes on with the rest.
+attempts=3
 
 # suits PYTHON: succeeds when it is 3.11 or later and really runs (a shim of pyenv may stand for nothing).
 suits() {
@@ -64,6 +61,7 @@ make_environment() {
     require_python
     python=$(find_python)
     require_ensurepip
+    rm -rf .venv/bin    # first, so that what a kill leaves of .venv is no environment
     rm -rf .venv
     mkdir .venv
     touch .venv/unfinished
@@ -88,8 +86,13 @@ is_installed() {
 }
 
 install_locked() {
-    "$environment_python" -m pip install --quiet --disable-pip-version-check --no-input --no-deps --no-build-isolation \
-        "$@" && return
+    attempt=1
+    while [ "$attempt" -le "$attempts" ]; do
+        "$environment_python" -m pip install --quiet --disable-pip-version-check --no-input --no-deps \
+            --no-build-isolation "$@" && return
+        echo "set-up: pip failed, attempt $attempt of $attempts" >&2
+        attempt=$((attempt + 1))
+    done
     rm -f .venv/unfinished    # pip has taken back what it had begun; only a killed one does not
     fail "pip could not install: $*; the lines above say why (the first time it needs the network)"
 }
@@ -118,6 +121,7 @@ install_all() {
     rm -f .venv/unfinished
 }
 
+await_turn
 if was_moved || ! environment_works; then
     make_environment
 fi

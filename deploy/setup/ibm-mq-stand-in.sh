@@ -11,6 +11,7 @@
 set -eu
 cd "$(dirname "$0")/../.."
 . deploy/setup/debian.sh
+. deploy/setup/turn.sh
 
 project_folder=$(pwd -P)
 built=.venv/ibm-mq-stand-in
@@ -60,6 +61,7 @@ install_binding() {
         --target "$built/python-$1" -r "$built/$1.txt"
 }
 
+await_turn
 if [ -e "$built/stamp" ] && [ "$(cat "$built/stamp")" = "$(fingerprint)" ]; then
     exit 0
 fi

@@ -9,6 +9,7 @@
 set -eu
 cd "$(dirname "$0")/../.."
 . deploy/setup/debian.sh
+. deploy/setup/turn.sh
 
 oldest=17
 first_too_new=24
@@ -36,8 +37,12 @@ find_java() {
 download_java() {
     limit=
     ! command -v timeout >/dev/null 2>&1 || limit="timeout $download_limit_s"
-    $limit .venv/bin/python -c "import jdk; jdk.install('$oldest', jre=True, path='.venv/java')" >/dev/null 2>&1
+    rm -rf .venv/java .venv/java.unfinished
+    $limit .venv/bin/python -c "import jdk; jdk.install('$oldest', jre=True, path='.venv/java.unfinished')" \
+        >/dev/null 2>&1 && mv .venv/java.unfinished .venv/java
 }
+
+await_turn
 
 # The answer of an earlier call stands while it runs and nobody asked for another.
 if [ -s "$answer" ] && [ -x "$(cat "$answer")/bin/java" ] && [ "${JAVA_HOME:-}" = "$(cat "$answer.asked" 2>/dev/null)" ]; then
@@ -46,11 +51,12 @@ fi
 
 if ! home=$(find_java); then
     echo "set-up: no Java $oldest to $((first_too_new - 1)) found for Spark, installing one"
-    install_debian_package openjdk-17-jre-headless openjdk-21-jre-headless || download_java || true
+    install_debian_package openjdk-17-jre-headless openjdk-21-jre-headless || download_java || download_java || true
     home=$(find_java) || {
         echo "set-up: Spark needs Java 17 or 21; install it (apt-get install openjdk-17-jre-headless) or set JAVA_HOME" >&2
         exit 1
     }
 fi
 printf '%s\n' "${JAVA_HOME:-}" >"$answer.asked"
-printf '%s\n' "$home" >"$answer"
+printf '%s\n' "$home" >"$answer.new"
+mv "$answer.new" "$answer"    # at once: another make may be about to read it

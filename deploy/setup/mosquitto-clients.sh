@@ -5,7 +5,9 @@
 set -eu
 cd "$(dirname "$0")/../.."
 . deploy/setup/debian.sh
+. deploy/setup/turn.sh
 
+await_turn
 tried=.venv/installed/mosquitto-clients-tried
 command -v mosquitto_pub >/dev/null 2>&1 && exit 0
 [ ! -e "$tried" ] || exit 0

@@ -10,6 +10,7 @@
 set -eu
 cd "$(dirname "$0")/../.."
 . deploy/setup/debian.sh
+. deploy/setup/turn.sh
 
 oldest_node=18
 download_limit_s=120
@@ -53,6 +54,7 @@ install_packages() {
         </dev/null >"$installed/npm.log" 2>&1
 }
 
+await_turn
 ! is_done || exit 0
 echo "set-up: MQTT.js"
 rm -rf "$installed"

@@ -26,6 +26,7 @@ def test_every_make_command_of_a_paper_is_a_target(root: Path, paper: str) -> No
 READMES = ["README.md", "deploy/README.md", "mq_adapters/broker/README.md", "spark_audit/README.md"]
 
 
+@pytest.mark.timeout(600)  # some thirty processes, one after the other
 def test_every_rfhbridge_command_of_a_readme_exists(root: Path) -> None:
     command = re.compile(r"(?:^|[\s`/])rfhbridge ((?:queue |audit |sessions |user )?[a-z]+)")
     shown = {found for paper in READMES for found in command.findall(_code(root, paper))}

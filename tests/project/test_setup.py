@@ -22,17 +22,23 @@ def clone(root: Path, tmp_path: Path) -> Path:
     return folder
 
 
-def _run(clone: Path, *command: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def _start(clone: Path, *command: str, **environment: str) -> subprocess.Popen[str]:
     inherited = {name: value for name, value in os.environ.items() if name not in {"JAVA_HOME", "PYTHON"}}
-    return subprocess.run(
+    return subprocess.Popen(
         [str(clone / "deploy" / "setup" / command[0]), *command[1:]],
         env=inherited | environment,
         cwd=clone,
         stdin=subprocess.DEVNULL,
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        check=False,
     )
+
+
+def _run(clone: Path, *command: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    with _start(clone, *command, **environment) as started:
+        told, complained = started.communicate()
+    return subprocess.CompletedProcess(started.args, started.returncode, told, complained)
 
 
 def _write_program(path: Path, script: str) -> Path:
@@ -69,6 +75,25 @@ def test_an_older_python_is_refused(clone: Path, tmp_path: Path) -> None:
     assert _run(clone, "environment.sh", "run", PYTHON=str(older)).returncode == 1
 
 
+#: A Python that makes environments of itself; pip notes its calls, and fails in the first ones.
+PYTHON_WITH_PIP = """
+case "$*" in
+    *" venv .venv") mkdir -p .venv/bin && cp "$0" .venv/bin/python ;;
+    *"-m pip install"*) echo pip >>calls; [ $(wc -l <calls) -gt {failures} ] ;;
+esac
+"""
+
+
+@pytest.mark.parametrize(("failures", "calls", "status"), [(0, 3, 0), (2, 5, 0), (3, 3, 1)])
+def test_pip_may_break_off_twice(clone: Path, tmp_path: Path, failures: int, calls: int, status: int) -> None:
+    python = _write_program(tmp_path / "python", PYTHON_WITH_PIP.format(failures=failures))
+    run = _run(clone, "environment.sh", "run", PYTHON=str(python))
+    assert run.returncode == status, run.stderr
+    assert (clone / "calls").read_text().split() == ["pip"] * calls
+    assert (clone / ".venv/installed/run").exists() == (status == 0)
+    assert not (clone / ".venv/unfinished").exists()
+
+
 def test_java_home_is_taken_first(clone: Path, tmp_path: Path) -> None:
     asked, on_path = _write_java(tmp_path / "asked", "21"), _write_java(tmp_path / "on_path", "17")
     assert _chosen_java(clone, on_path, JAVA_HOME=str(asked)) == str(asked)
@@ -89,7 +114,10 @@ def test_java_is_looked_for_again_when_java_home_changes(clone: Path, tmp_path: 
 
 @pytest.mark.parametrize(
     "script",
-    ["environment.sh", "java.sh", "mosquitto-clients.sh", "mqtt-js.sh", "ibm-mq-stand-in.sh", "lock.sh", "debian.sh"],
+    [
+        *("environment.sh", "java.sh", "mosquitto-clients.sh", "mqtt-js.sh", "ibm-mq-stand-in.sh"),
+        *("lock.sh", "debian.sh", "turn.sh"),
+    ],
 )
 def test_scripts_are_valid_posix_shell(root: Path, script: str) -> None:
     run = subprocess.run(["sh", "-n", str(root / "deploy/setup" / script)], capture_output=True, text=True, check=False)
@@ -117,6 +145,29 @@ def test_without_a_compiler_the_stand_in_for_ibm_mq_is_left_out_and_says_why(roo
     needed = "a C compiler and Python's headers are needed (apt-get install gcc libc6-dev python3-dev)"
     assert f"set-up: {needed}: the tests of IBM MQ over the stand-in are skipped" in run.stdout
     assert (clone / ".venv/ibm-mq-stand-in/unavailable").read_text().strip() == needed
+
+
+LOCKED = "E: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 4711 (unattended-upgr)"
+
+
+@pytest.mark.parametrize(
+    ("answer", "calls"), [(LOCKED, 3), ("E: Unable to locate package mosquitto-clients", 1)], ids=["locked", "unknown"]
+)
+def test_apt_is_waited_for_while_another_process_has_it_and_not_otherwise(clone: Path, answer: str, calls: int) -> None:
+    path = clone / "bin"
+    for name in ("sh", "dirname", "cat", "grep", "rm", "mktemp", "touch", "wc"):
+        path.mkdir(exist_ok=True)
+        (path / name).symlink_to(str(shutil.which(name)))
+    _write_program(path / "id", "echo 0")
+    _write_program(path / "sleep", "exit 0")
+    refused = f'echo install >>calls; [ $(wc -l <calls) -gt 2 ] || {{ echo "{answer}" >&2; exit 100; }}'
+    _write_program(path / "apt-get", f'case "$*" in *install*) {refused} ;; esac')
+    (clone / ".venv" / "installed").mkdir(parents=True)
+    run = _run(clone, "mosquitto-clients.sh", PATH=str(path))
+    assert run.returncode == 0
+    assert (clone / "calls").read_text().split() == ["install"] * calls
+    assert ("set-up: installed mosquitto-clients" in run.stdout) == (answer == LOCKED)
+    assert run.stderr.count("set-up: waiting for apt, which another process uses") == (answer == LOCKED)
 
 
 MQTT_JS = "tests/end_to_end/clients/mqtt_js"
@@ -161,6 +212,25 @@ def test_mqtt_js_is_installed_once(root: Path, clone: Path) -> None:
     assert [(run.returncode, run.stdout) for run in runs] == [(0, "set-up: MQTT.js\n"), (0, "")]
     (call,) = (clone / "calls").read_text().splitlines()
     assert call.startswith("ci --prefix .venv/mqtt-js --ignore-scripts")
+
+
+@pytest.mark.skipif(shutil.which("flock") is None, reason="flock is not installed: set-ups do not wait")
+def test_of_two_set_ups_at_once_one_waits_and_then_has_nothing_to_do(root: Path, clone: Path) -> None:
+    path = _with_mqtt_js(root, clone, node="exit 0", npm="echo begun >>calls; read word <go")
+    for name in ("flock", "timeout"):
+        (path / name).symlink_to(str(shutil.which(name)))
+    os.mkfifo(clone / "go")
+    with _start(clone, "mqtt-js.sh", PATH=str(path)) as first:
+        assert first.stdout is not None
+        assert first.stdout.readline() == "set-up: MQTT.js\n"
+        with _start(clone, "mqtt-js.sh", PATH=str(path)) as second:
+            assert second.stdout is not None
+            assert second.stdout.readline() == "set-up: waiting for another one in this folder\n"
+            (clone / "go").write_text("on\n")
+            assert second.communicate() == ("", "")
+        assert first.communicate() == ("", "")
+    assert (first.returncode, second.returncode) == (0, 0)
+    assert (clone / "calls").read_text() == "begun\n"
 
 
 def test_the_lock_file_of_mqtt_js_has_hashes_and_names_no_place(root: Path) -> None:
