@@ -163,6 +163,7 @@ def test_what_the_target_refuses_for_good_is_a_dead_letter_here(gateway, central
     gateway.send(b"before", b"much too long for it", b"behind")
     until(lambda: central.bodies() == [b"before", b"behind"], "the others arrive")
     with gateway.connected() as store:
+        until(lambda: any(store.browse(DEAD_LETTERS)), "the batch is committed here after it is there")
         (letter,) = store.browse(DEAD_LETTERS)
     assert letter.body[8:12] == MQRC_MSG_TOO_BIG_FOR_Q.to_bytes(4, "little")
     assert letter.body.endswith(b"much too long for it")
