@@ -89,7 +89,7 @@ def measure_one_by_one(seconds: float) -> Row:
         before = time.process_time(), cpu_s(here.process_id), cpu_s(there.process_id)
         started = time.perf_counter()
         messages = 0
-        while (elapsed_s := time.perf_counter() - started) < seconds and store.depth(TRANSMISSION_QUEUE):
+        while not messages or (time.perf_counter() - started < seconds and store.depth(TRANSMISSION_QUEUE)):
             store.begin()
             sent = read_transmission(store.get(TRANSMISSION_QUEUE), now_us=0)
             other.begin()
@@ -97,6 +97,7 @@ def measure_one_by_one(seconds: float) -> Row:
             other.commit()
             store.commit()
             messages += 1
+        elapsed_s = time.perf_counter() - started
         after = time.process_time(), cpu_s(here.process_id), cpu_s(there.process_id)
         _check_arrived(there, messages)
     per_message = [(last - first) * 1e6 / messages for first, last in zip(before, after, strict=True)]

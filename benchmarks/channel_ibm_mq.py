@@ -85,7 +85,7 @@ def measure_one_by_one(binding: Binding, seconds: float) -> Row:
         before_s = time.process_time()
         started = time.perf_counter()
         messages = 0
-        while (elapsed_s := time.perf_counter() - started) < seconds and messages < fill_messages(seconds):
+        while not messages or (time.perf_counter() - started < seconds and messages < fill_messages(seconds)):
             here.begin()
             sent = read_transmission(here.get(TRANSMISSION_QUEUE), now_us=0)
             there.begin()
@@ -93,6 +93,7 @@ def measure_one_by_one(binding: Binding, seconds: float) -> Row:
             there.commit()
             here.commit()
             messages += 1
+        elapsed_s = time.perf_counter() - started
         cpu_s = time.process_time() - before_s
         _check_arrived(stand_in, messages)
     return _row(binding, "one by one", messages / elapsed_s, cpu_s / messages)
