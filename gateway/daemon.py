@@ -41,7 +41,7 @@ from mappings.command import Dialect
 from mappings.table import TABLE_VERSION
 from mq_adapters.broker.broker import Broker, BrokerRules
 from mq_adapters.broker.topic_spaces import BrokerDialect
-from mq_adapters.embedded.engine import Engine
+from mq_adapters.embedded.engine import AUDIT_QUEUE, Engine
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.server import Server
 from mq_adapters.embedded.unit_of_work import UnitOfWork
@@ -64,6 +64,10 @@ _SWITCH_S: Final = 0.0005
 _GC_THRESHOLD: Final = (10_000, 100, 10)
 _TICKS_PER_SECOND: Final = 10
 _TICKS_PER_SWEEP: Final = 50
+#: How often a stopping gateway sees whether a commit is done, seconds.
+_COMMIT_LOOK_S: Final = 0.001
+#: Commits that may follow from one another while the gateway drains, as a will's after the end of its session.
+_FOLLOWING_COMMITS: Final = 10
 
 #: Is told the ports that are open, in the order of the configuration.
 Ready = Callable[[Sequence[OpenListener]], None]
@@ -170,6 +174,7 @@ class Daemon:
             await http.stop()
         await self._drain(engine, bridge, listeners)
         await server.stop()
+        await _until_idle(engine)  # the store is closed next, and a thread may be committing for an application
         return self._exit_code
 
     async def _start_http(self, engine: Engine, bridge: Bridge, listeners: Listeners) -> "HttpServer | None":
@@ -310,11 +315,12 @@ class Daemon:
             await self._channels.end(kill=engine.failed is not None)
         if engine.failed is None:
             bridge.tick()
-            await _until_idle(engine)
+            await _until_settled(engine)
             engine.tick()  # writes the audit notes of all that
-            await _until_idle(engine)
+            await _until_settled(engine)
         if self._exporter is not None:
-            await self._exporter.end(kill=engine.failed is not None)
+            batches = engine.queue(AUDIT_QUEUE)
+            await self._exporter.end(kill=engine.failed is not None, has_batches=lambda: batches.depth > 0)
 
     def _offload(self, call: Callable[[], None], done: Callable[[BaseException | None], None]) -> None:
         """Runs a slow commit in a thread; `done` is called in the event loop."""
@@ -338,9 +344,21 @@ def _broker_rules(settings: Settings) -> BrokerRules:
     )
 
 
+async def _until_settled(engine: Engine) -> None:
+    """Until all that was submitted is committed, and what followed from it; applications go on submitting meanwhile."""
+    for _ in range(_FOLLOWING_COMMITS):
+        if engine.is_idle or engine.failed is not None:
+            return
+        committed = asyncio.Event()
+        engine.submit(engine.begin(), lambda _unit, committed=committed: committed.set())
+        while not committed.is_set() and engine.failed is None:
+            await asyncio.sleep(_COMMIT_LOOK_S)
+
+
 async def _until_idle(engine: Engine) -> None:
+    """Until nothing waits for a commit: when nobody submits anything any more."""
     while not engine.is_idle and engine.failed is None:
-        await asyncio.sleep(0.001)
+        await asyncio.sleep(_COMMIT_LOOK_S)
 
 
 def run(

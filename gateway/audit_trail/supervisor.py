@@ -6,6 +6,7 @@ import errno
 import logging
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -44,36 +45,44 @@ class ExporterSupervisor:
         """Starts the exporter; the gateway's socket must be there."""
         self._task = asyncio.create_task(self._keep_exporting())
 
-    async def end(self, *, kill: bool) -> None:
-        """Returns when the trail is complete and its segment closed, or, with `kill`, the store has failed."""
+    async def end(self, *, kill: bool, has_batches: Callable[[], bool]) -> None:
+        """Returns when the trail is complete and its segment closed, or, with `kill`, the store has failed.
+
+        `has_batches`: whether anything waits on the audit queue.
+        """
         if self._task is None:
             return
         self._stop.set()
-        if not kill:
+        if kill:
+            self._kill()  # it may wait for an answer that a failed store never gives
+        else:
             self._terminate()
-        elif self._process is not None and self._process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                self._process.kill()  # it may wait for an answer that a failed store never gives
         await self._wait_for(self._task)
         has_finished = self._process is not None and self._process.returncode == 0
-        if not has_finished and not kill:  # it was not up yet, or had died: another does its work
+        if kill or (has_finished and not has_batches()):
+            return
+        try:  # it was not up yet, had died, or somebody else had told it to end: another does its work
             self._process = await self._start("--once")
-            await self._wait_for(asyncio.create_task(self._process.wait()))
+        except OSError as error:
+            _log.error("exporter not started reason=%s", str(error))
+            return
+        await self._wait_for(asyncio.create_task(self._process.wait()))
 
     async def _keep_exporting(self) -> None:
         """Runs the exporter, and starts it again if it dies: what it has not written is still on the audit queue."""
         while not self._stop.is_set():
-            self._process = await self._start()
-            if self._stop.is_set():
-                self._terminate()
-            exit_code = await self._process.wait()
-            if self._stop.is_set():
-                return
-            _log.warning("exporter ended exit_code=%s", exit_code)
             try:
+                self._process = await self._start()
+            except OSError as error:  # no memory or no file left for it now
+                _log.error("exporter not started reason=%s", str(error))
+            else:
+                if self._stop.is_set():
+                    self._terminate()
+                exit_code = await self._process.wait()
+                if not self._stop.is_set():
+                    _log.warning("exporter ended exit_code=%s", exit_code)
+            with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._stop.wait(), _RESTART_S)
-            except TimeoutError:
-                continue
 
     async def _start(self, *options: str) -> asyncio.subprocess.Process:
         return await asyncio.create_subprocess_exec(
@@ -97,13 +106,17 @@ class ExporterSupervisor:
             with contextlib.suppress(ProcessLookupError):
                 self._process.terminate()
 
+    def _kill(self) -> None:
+        if self._process is not None and self._process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.kill()
+
     async def _wait_for(self, end: "asyncio.Task[Any]") -> None:
         try:
             await asyncio.wait_for(asyncio.shield(end), EXPORT_WAIT_S)
         except TimeoutError:
             _log.warning("exporter left behind waited_s=%s", EXPORT_WAIT_S)
-            if self._process is not None:
-                self._process.kill()
+            self._kill()
             await end
 
 

@@ -1,12 +1,17 @@
-"""Keys that are missing or wrong are told before the gateway starts."""
+"""Keys that are missing or wrong are told before the gateway starts; the exporter's process, and who does its work."""
 
+import asyncio
 import os
+import sys
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 
 from gateway import daemon
+from gateway.audit_trail import supervisor
 from gateway.audit_trail.segment import Trail
+from gateway.audit_trail.supervisor import ExporterSupervisor
 from gateway.config import ConfigurationError, Settings
 
 
@@ -54,3 +59,86 @@ def test_a_data_folder_that_cannot_be_had_is_named_before_the_keys_in_it(
     monkeypatch.setattr(os, "access", lambda _path, _mode: False)
     with pytest.raises(ConfigurationError, match="cannot be had: Permission denied"):
         _run(tmp_path)
+
+
+PATIENCE_S = 60
+
+
+class Exporters:
+    """Processes in the place of exporters, each of which ends with 0 at once: what they were started with."""
+
+    def __init__(self, folder: Path) -> None:
+        self._told = folder / "told"
+        self._told.write_text("")
+        program = "import sys; open(sys.argv[1], 'a').write(' '.join(sys.argv[2:]) + '\\n')"
+        self.command = (sys.executable, "-c", program, str(self._told))
+
+    @property
+    def options(self) -> list[str]:
+        return [line.split()[-1] for line in self._told.read_text().splitlines()]
+
+
+def _supervise(data: Path, use: Callable[[ExporterSupervisor], Awaitable[None]]) -> None:
+    async def run() -> None:
+        await use(ExporterSupervisor(Settings.model_validate({"data": str(data)})))
+
+    asyncio.run(asyncio.wait_for(run(), PATIENCE_S))
+
+
+async def _until(is_so: Callable[[], bool]) -> None:
+    while not is_so():
+        await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize("has_batches", [False, True])
+def test_what_waits_behind_an_exporter_that_somebody_else_told_to_end_is_written_by_another(
+    data_folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    has_batches: bool,
+) -> None:
+    """systemd sends SIGTERM to every process of a service: the exporter may be gone while the gateway still drains."""
+    exporters = Exporters(tmp_path)
+    monkeypatch.setattr(supervisor, "_COMMAND", exporters.command)
+    monkeypatch.setattr(supervisor, "_RESTART_S", PATIENCE_S)
+
+    async def use(supervised: ExporterSupervisor) -> None:
+        supervised.begin()
+        await _until(lambda: "exporter ended exit_code=0" in caplog.text)
+        await supervised.end(kill=False, has_batches=lambda: has_batches)
+
+    _supervise(data_folder, use)
+    assert exporters.options.count("--once") == has_batches
+
+
+def test_an_exporter_that_cannot_be_started_is_tried_again(
+    data_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The system may have no process or no file to give for a moment; nothing was exported from then on."""
+    exporters = Exporters(tmp_path)
+    monkeypatch.setattr(supervisor, "_RESTART_S", 0.01)
+    monkeypatch.setattr(supervisor, "_COMMAND", (str(tmp_path / "nowhere"),))
+
+    async def use(supervised: ExporterSupervisor) -> None:
+        supervised.begin()
+        await _until(lambda: "exporter not started" in caplog.text)
+        monkeypatch.setattr(supervisor, "_COMMAND", exporters.command)
+        await _until(lambda: bool(exporters.options))
+        await supervised.end(kill=False, has_batches=lambda: False)
+
+    _supervise(data_folder, use)
+
+
+def test_a_gateway_whose_exporter_cannot_be_started_stops_all_the_same(
+    data_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(supervisor, "_COMMAND", (str(tmp_path / "nowhere"),))
+
+    async def use(supervised: ExporterSupervisor) -> None:
+        supervised.begin()
+        await _until(lambda: "exporter not started" in caplog.text)
+        await supervised.end(kill=False, has_batches=lambda: True)
+
+    _supervise(data_folder, use)
+    assert caplog.text.count("exporter not started") == 2
