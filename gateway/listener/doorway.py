@@ -14,6 +14,7 @@ import logging
 import socket
 import ssl
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from gateway.config.values import Address
@@ -118,7 +119,7 @@ class Doorway:
                 self._drop_oldest()
             task = asyncio.get_running_loop().create_task(self._enter(connected, _address(address)))
             self._on_their_way[task] = None
-            task.add_done_callback(self._through)
+            task.add_done_callback(partial(self._through, connected))
 
     def _drop_oldest(self) -> None:
         oldest = next(iter(self._on_their_way))
@@ -126,8 +127,11 @@ class Doorway:
         oldest.cancel()
         self._refused(Limit.WAITING_CONNECTIONS)
 
-    def _through(self, task: asyncio.Task[None]) -> None:
+    def _through(self, connected: socket.socket, task: asyncio.Task[None]) -> None:
+        """One that is told to end may not have begun yet."""
         self._on_their_way.pop(task, None)
+        if task.cancelled():
+            self._refuse(connected)
 
     def _rest(self, listening: socket.socket, error: OSError) -> None:
         _log.error("connections not accepted listener=%s reason=%s", self._rules.name, error.strerror)
@@ -140,7 +144,7 @@ class Doorway:
             asyncio.get_running_loop().add_reader(listening, self._accept, listening)
 
     async def _enter(self, connected: socket.socket, peer: Address) -> None:
-        """A connection on its way to its link; it ends there, or is closed."""
+        """A connection on its way to its link; it ends there, or is closed (where it is cancelled by `_through`)."""
         step = "PROXY header" if self._rules.proxy_protocol else "TLS handshake"
         proxied = None
         try:
@@ -152,9 +156,6 @@ class Doorway:
                     self._refuse(connected)
                     return
                 await self._hand_over(connected, proxied)
-        except asyncio.CancelledError:
-            self._refuse(connected)
-            raise
         except (OSError, ProxyProtocolError) as error:
             self._refuse(connected)
             if isinstance(error, TimeoutError):
@@ -178,10 +179,13 @@ class Doorway:
         return read_source(fixed, await _receive(connected, fixed.rest_bytes))
 
     async def _hand_over(self, connected: socket.socket, proxied: Address | None) -> None:
-        await asyncio.get_running_loop().connect_accepted_socket(
-            lambda: self._factory(proxied),
-            connected,
-            ssl=self._context() if self._context is not None else None,
+        """What has begun ends by `_refuse` alone: uvloop would forget a link that it has made in the same turn."""
+        await asyncio.shield(
+            asyncio.get_running_loop().connect_accepted_socket(
+                lambda: self._factory(proxied),
+                connected,
+                ssl=self._context() if self._context is not None else None,
+            )
         )
 
     @staticmethod

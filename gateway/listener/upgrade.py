@@ -5,8 +5,9 @@ import base64
 import hashlib
 import logging
 import time
+from collections.abc import Callable
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from aiohttp import hdrs, web
 from aiohttp.http import WS_KEY, WebSocketReader
@@ -69,9 +70,21 @@ class _Tail:
 
 
 class RequestReader(CarefulHandler):
-    """aiohttp's protocol of one connection, which gives it away when its request is found in order."""
+    """aiohttp's protocol of one connection, which gives it away when its request is found in order.
 
-    __slots__ = ()
+    `arrived` is called when the connection is there: behind its handshake of TLS.
+    """
+
+    __slots__ = ("_arrived",)
+
+    def __init__(self, manager: Any, *, arrived: Callable[[RequestHandler], None], **how: Any) -> None:
+        super().__init__(manager, **how)
+        self._arrived = arrived
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """See asyncio.Protocol."""
+        super().connection_made(transport)
+        self._arrived(self)
 
     def give_away(self) -> tuple[asyncio.Transport, bytes] | None:
         """The connection, and what has come behind the request; None where it is lost.
@@ -110,6 +123,7 @@ class Upgrades:
     def _handler(self) -> RequestReader:
         return RequestReader(
             self._server,
+            arrived=self._arrived,
             loop=asyncio.get_running_loop(),
             logger=self._http_log,
             access_log=cast(logging.Logger, None),  # so one has none, whatever its type says
@@ -126,9 +140,15 @@ class Upgrades:
                 return
             self._drop(handler, Limit.CONNECT_TIMEOUT)
 
+    def _arrived(self, handler: RequestHandler) -> None:
+        """A connection is there. One that was dropped while it shook hands ends now: nobody looks after it."""
+        if handler not in self._on_their_way and handler.transport is not None:
+            handler.transport.abort()
+            self._listener.count_refusal(Limit.WAITING_CONNECTIONS)
+
     def _drop(self, handler: RequestHandler, limit: Limit) -> None:
         del self._on_their_way[handler]
-        if handler.transport is not None:  # it has not gone by itself
+        if handler.transport is not None:  # it has not gone by itself, and is not still to come
             handler.transport.abort()
             self._listener.count_refusal(limit)
 

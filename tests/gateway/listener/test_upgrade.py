@@ -1,11 +1,18 @@
 """The HTTP request that becomes a WebSocket, on a real socket of the loopback."""
 
 import asyncio
+import contextlib
 import logging
+import ssl
 import time
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
+from aiohttp.web_protocol import RequestHandler
 
+from gateway.limits.limit import Limit
+from tests.certificate_authority import Authority
 from tests.gateway.listener.running import Running, run
 from tests.gateway.listener.websocket_client import (
     OFFER,
@@ -16,6 +23,18 @@ from tests.gateway.listener.websocket_client import (
     opened,
     raw_websocket,
 )
+
+
+def _on_their_way(running: Running) -> list[RequestHandler]:
+    (listener,) = running.listeners
+    assert listener._upgrades is not None
+    return list(listener._upgrades._on_their_way)
+
+
+async def _until(is_true: Callable[[], bool]) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        while not is_true():
+            await asyncio.sleep(0.01)
 
 
 @pytest.mark.parametrize(
@@ -129,7 +148,7 @@ def test_a_request_that_takes_too_long_is_ended(beginning: str, monkeypatch: pyt
     async def scenario(running: Running) -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", running.port)
         writer.write(beginning.encode())
-        await asyncio.sleep(0.05)
+        await _until(lambda: [each.transport is not None for each in _on_their_way(running)] == [True])
         began_s = time.monotonic()
         monkeypatch.setattr(time, "monotonic", lambda: began_s + 9.0)
         await running.listeners.tick()
@@ -152,3 +171,26 @@ def test_where_too_many_requests_wait_the_oldest_is_ended() -> None:
             writer.close()
 
     run(scenario, WEBSOCKET, maximum_waiting_connections=2)
+
+
+def test_a_handshake_that_ends_when_nobody_waits_for_its_request_any_more_ends_the_connection(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    certificate, key = authority.issue("gateway")
+    context = ssl.create_default_context(cafile=str(authority.certificate))
+
+    async def scenario(running: Running) -> None:
+        address = ("127.0.0.1", running.port)
+        slow, slow_writer = await asyncio.open_connection(*address)
+        _, silent = await asyncio.open_connection(*address, ssl=context, server_hostname="localhost")
+        await _until(lambda: [each.transport is not None for each in _on_their_way(running)] == [False, True])
+        _, latest = await asyncio.open_connection(*address)  # what has waited longest is dropped: `slow`
+        await _until(lambda: [each.transport is not None for each in _on_their_way(running)] == [True, False])
+        with contextlib.suppress(ConnectionError):
+            await asyncio.wait_for(slow_writer.start_tls(context, server_hostname="localhost"), PATIENCE_S)
+            assert await asyncio.wait_for(slow.read(), PATIENCE_S) == b""
+        assert running.refused(Limit.WAITING_CONNECTIONS) == 1
+        for writer in (slow_writer, silent, latest):
+            writer.close()
+
+    tls = {"certificate": str(certificate), "key": str(key)}
+    run(scenario, {**WEBSOCKET, "tls": tls}, maximum_waiting_connections=2)
