@@ -11,8 +11,12 @@ from gateway.config.values import ConfigurationError
 MAXIMUM_FILE_BYTES: Final = 16_777_216
 
 
+class UnreadableFile(ConfigurationError):
+    """The system does not give the file: it may do so later, though the file stays as it is."""
+
+
 def read_operator_file(path: Path, *, made_by: str = "") -> str:
-    """The text of a regular file. ConfigurationError for one that cannot be read, is too large or not UTF-8.
+    """The text of a regular file. UnreadableFile where it cannot be read, ConfigurationError: too large or not UTF-8.
 
     `made_by`: the command that makes one, for the hint where there is none.
     """
@@ -25,7 +29,7 @@ def read_operator_file(path: Path, *, made_by: str = "") -> str:
     except OSError as error:
         is_missing = isinstance(error, FileNotFoundError) and made_by
         hint = f"{made_by} makes it" if is_missing else "see that it is there and that the gateway's user may read it"
-        raise ConfigurationError(str(path), (f"cannot be read: {error.strerror}",), hint) from None
+        raise UnreadableFile(str(path), (f"cannot be read: {error.strerror}",), hint) from None
     if len(data) > MAXIMUM_FILE_BYTES:
         raise ConfigurationError(str(path), (f"has more than {MAXIMUM_FILE_BYTES} bytes",), "is it the right file?")
     try:

@@ -2,7 +2,8 @@
 
 A changed file is read when it has stood still from one look to the next (a second), SIGHUP reads at once. Looking and
 reading happen in a thread: a slow disk holds up nobody. A file that is wrong changes nothing: what held goes on to
-hold, and the log says why, once for each state of the file.
+hold, and the log says why, once for each state of the file. One that cannot be read is tried again at every look: the
+right to read it may come after its bytes, and leaves no trace in them.
 """
 
 import asyncio
@@ -12,6 +13,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
 
+from gateway.access.operator_file import UnreadableFile
 from gateway.config.values import ConfigurationError
 
 _log = logging.getLogger(__name__)
@@ -37,6 +39,8 @@ class WatchedFile:
         self._read = read
         #: The state that was read last, and the one that was seen last.
         self._known = self._seen = self._state()
+        #: What was last said to be wrong, and of which state.
+        self._refused: tuple[list[_State], str] | None = None
 
     async def look(self, *, at_once: bool = False) -> None:
         """Reads the file where it has changed and stood still; `at_once`: in whatever state it is."""
@@ -44,14 +48,22 @@ class WatchedFile:
         stands_still, self._seen = state == self._seen, state
         if not at_once and (state == self._known or not stands_still):
             return
-        self._known = state
+        before, self._known = self._known, state
         try:
             take_up = await asyncio.to_thread(self._read)
         except ConfigurationError as error:
-            _log.error("file refused file=%s reason=%s", error.source, "; ".join(error.problems))
+            if isinstance(error, UnreadableFile):
+                self._known = before
+            self._tell_refused(state, error, again=at_once)
             return
+        self._refused = None
         take_up()
         _log.info("file read again file=%s", str(self.path))
+
+    def _tell_refused(self, state: list[_State], error: ConfigurationError, *, again: bool) -> None:
+        before, self._refused = self._refused, (state, str(error))
+        if again or self._refused != before:
+            _log.error("file refused file=%s reason=%s", error.source, "; ".join(error.problems))
 
     def _state(self) -> list[_State]:
         return [_state_of(path) for path in self._paths]

@@ -13,6 +13,7 @@ from typing import Final
 
 from cryptography import x509
 
+from gateway.access.operator_file import UnreadableFile
 from gateway.access.reloading import WatchedFile
 from gateway.config.listeners import ListenerSettings, TlsSettings
 from gateway.config.values import ConfigurationError
@@ -77,19 +78,22 @@ def _context(pair: Pair, tls: TlsSettings, alpn: str) -> ssl.SSLContext:
     try:
         context.load_cert_chain(pair.certificate, pair.key, password="")  # a key with a password is never asked for
     except (ssl.SSLError, OSError) as error:
-        raise ConfigurationError(str(pair.certificate), (_refusal(error),), "OpenSSL does not take it") from None
+        raise _refused(str(pair.certificate), error) from None
     context.verify_mode = _VERIFY[tls.client_certificate]
     if tls.client_authority:
         try:
             context.load_verify_locations(tls.client_authority)
         except (ssl.SSLError, OSError) as error:
-            raise ConfigurationError(tls.client_authority, (_refusal(error),), "OpenSSL does not take it") from None
+            raise _refused(tls.client_authority, error) from None
     return context
 
 
-def _refusal(error: OSError) -> str:
+def _refused(source: str, error: OSError) -> ConfigurationError:
+    """What OpenSSL says of a file, or the system."""
     reason = error.reason if isinstance(error, ssl.SSLError) else error.strerror
-    return f"is refused: {(reason or str(error)).lower().replace('_', ' ')}"
+    problem = f"is refused: {(reason or str(error)).lower().replace('_', ' ')}"
+    kind = ConfigurationError if isinstance(error, ssl.SSLError) else UnreadableFile
+    return kind(source, (problem,), "OpenSSL does not take it")
 
 
 def _choose(by_name: Mapping[str, ssl.SSLContext], tls_object: ssl.SSLObject, name: str | None) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from gateway.access.door import Door
 from gateway.access.reloading import Reloading, WatchedFile
 from gateway.access.tokens import Tokens
+from gateway.access.users import Users
 from gateway.access.vouched import TokenRefused
 from gateway.config import ConfigurationError, Settings
 from tests.gateway.access.jwt_vectors import HS256_KEY, ec_key, ed_key, jwk_set, pem, rsa_key, token
@@ -88,6 +90,29 @@ def test_a_wrong_file_is_said_once_and_changes_nothing(watched: Watched, caplog:
     for _ in range(2):
         watched.look()
     assert watched.taken_up == ["right"]
+
+
+def test_a_file_that_may_not_be_read_yet_is_taken_up_when_it_may_though_it_has_not_changed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """root puts a file there, and gives it to the gateway's user seconds later: that changes no byte and no time."""
+    users, taken_up = tmp_path / "users", list[Users]()
+    users.write_text(ANNA, encoding="utf-8")
+    file = WatchedFile(users, lambda: partial(taken_up.append, Users.read(users)))
+    users.write_text("", encoding="utf-8")
+
+    def deny(*_arguments: object) -> int:
+        raise PermissionError(13, "Permission denied", str(users))
+
+    with monkeypatch.context() as denied:
+        denied.setattr("gateway.access.operator_file.os.open", deny)
+        for _ in range(4):
+            asyncio.run(file.look())
+    assert taken_up == []
+    for _ in range(2):
+        asyncio.run(file.look())
+    assert [each.hashes for each in taken_up] == [{}]
+    assert caplog.text.count("file refused") == 1
 
 
 def test_sighup_reads_at_once(watched: Watched) -> None:
