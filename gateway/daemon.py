@@ -349,10 +349,15 @@ async def _until_settled(engine: Engine) -> None:
     for _ in range(_FOLLOWING_COMMITS):
         if engine.is_idle or engine.failed is not None:
             return
-        committed = asyncio.Event()
-        engine.submit(engine.begin(), lambda _unit, committed=committed: committed.set())
-        while not committed.is_set() and engine.failed is None:
-            await asyncio.sleep(_COMMIT_LOOK_S)
+        await _until_committed(engine)
+
+
+async def _until_committed(engine: Engine) -> None:
+    """Until all that was submitted so far is committed."""
+    committed = asyncio.Event()
+    engine.submit(engine.begin(), lambda _unit: committed.set())
+    while not committed.is_set() and engine.failed is None:
+        await asyncio.sleep(_COMMIT_LOOK_S)
 
 
 async def _until_idle(engine: Engine) -> None:

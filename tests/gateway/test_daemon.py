@@ -1,12 +1,16 @@
 """The daemon in this process: what its run gives back, and what it leaves behind where it cannot start."""
 
+import contextlib
 import gc
 import logging
 import os
 import signal
 import socket
 import sys
-from collections.abc import Iterator, Sequence
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -14,9 +18,11 @@ import pytest
 from gateway import daemon
 from gateway.config import ConfigurationError, Settings
 from gateway.listener import OpenListener
+from mq_adapters import connect as connect_queue_manager
 from mq_adapters.embedded import group_commit
 from mq_adapters.embedded.store import Store
 from mq_adapters.embedded.unit_of_work import StateSpace
+from mq_adapters.message import MQPER_PERSISTENT, Message, MessageDescriptor
 from mq_adapters.reasons import QueueManagerError, ReasonCode, StoreError
 
 
@@ -72,6 +78,45 @@ def test_a_daemon_whose_commits_are_slow_stops_as_cleanly(data_folder: Path, mon
     assert daemon.run(_settings(data_folder), ready=_terminate) == 0
     assert _endings_of_the_trail(data_folder) == {".jsonl"}
     assert _owner_is_gone(data_folder)
+
+
+def test_a_daemon_whose_commits_are_slow_stops_while_applications_go_on_putting(
+    data_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While one commit is under way the next one gathers, so that there is never none."""
+    commit = Store.commit
+
+    def commit_slowly(store: Store) -> None:
+        commit(store)
+        time.sleep(0.01)
+
+    monkeypatch.setattr(Store, "commit", commit_slowly)
+    monkeypatch.setattr(group_commit, "SLOW_COMMIT_S", -1.0)
+    applications = [
+        threading.Thread(target=_put_until_it_stops, args=(data_folder, f"APP.{number}", on_fifth))
+        for number, on_fifth in enumerate((_terminate, lambda: None, lambda: None))
+    ]
+
+    def ready(_listeners: Sequence[OpenListener]) -> None:
+        for application in applications:
+            application.start()
+
+    assert daemon.run(_settings(data_folder), ready=ready) == 0
+    for application in applications:
+        application.join(60)
+    assert _endings_of_the_trail(data_folder) == {".jsonl"}
+    assert _owner_is_gone(data_folder)
+
+
+def _put_until_it_stops(data: Path, queue_name: str, on_fifth: Callable[[], None]) -> None:
+    """One message after another, until the queue manager has gone."""
+    message = Message(MessageDescriptor(persistence=MQPER_PERSISTENT), b"put")
+    with connect_queue_manager(data) as queue_manager, contextlib.suppress(QueueManagerError):
+        queue_manager.define(queue_name)
+        for number in count(1):
+            queue_manager.put(queue_name, message)
+            if number == 5:
+                on_fifth()
 
 
 def test_without_an_audit_there_is_no_trail(data_folder: Path) -> None:
