@@ -15,7 +15,7 @@ import socket
 import ssl
 from collections.abc import Callable
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from gateway.config.values import Address
 from gateway.limits.limit import Limit
@@ -180,13 +180,15 @@ class Doorway:
 
     async def _hand_over(self, connected: socket.socket, proxied: Address | None) -> None:
         """What has begun ends by `_refuse` alone: uvloop would forget a link that it has made in the same turn."""
-        await asyncio.shield(
+        handing_over = asyncio.ensure_future(
             asyncio.get_running_loop().connect_accepted_socket(
                 lambda: self._factory(proxied),
                 connected,
                 ssl=self._context() if self._context is not None else None,
             )
         )
+        handing_over.add_done_callback(_hear_of_the_end)
+        await asyncio.shield(handing_over)
 
     @staticmethod
     def _refuse(connected: socket.socket) -> None:
@@ -194,6 +196,12 @@ class Doorway:
         with contextlib.suppress(OSError):
             connected.shutdown(socket.SHUT_RDWR)
         connected.close()
+
+
+def _hear_of_the_end(handing_over: "asyncio.Task[Any]") -> None:
+    """An error that came when nobody waited any more: asyncio would write a traceback of it."""
+    if not handing_over.cancelled():
+        handing_over.exception()
 
 
 async def _receive(connected: socket.socket, count: int, check: Callable[[bytes], None] = lambda _data: None) -> bytes:
