@@ -2,7 +2,9 @@
 
 import contextlib
 import logging
-from collections.abc import Sequence
+import signal
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -46,26 +48,39 @@ def run(
     SIGTERM and Ctrl-C drain it and stop it. SIGHUP makes it read the password file, the access list,
     the keys of tokens and the certificates again.
     """
+    invocation = context.find_root().obj
+    assert isinstance(invocation, Invocation)
+    options = {
+        "listen": listen,
+        "data": data,
+        "header": None if header is None else header.value,
+        "log.level": invocation.log_level,
+        "log.format": invocation.log_format,
+    }
+    with _hang_ups_ignored():
+        raise typer.Exit(_run(config, options))
+
+
+def _run(config: Path | None, options: Mapping[str, object]) -> int:
     from gateway.daemon import run as run_gateway
     from gateway.limits.open_files import make_room_for
 
-    invocation = context.find_root().obj
-    assert isinstance(invocation, Invocation)
-    settings = Settings.load(
-        config,
-        {
-            "listen": listen,
-            "data": data,
-            "header": None if header is None else header.value,
-            "log.level": invocation.log_level,
-            "log.format": invocation.log_format,
-        },
-    )
+    settings = Settings.load(config, options)
     log.configure(settings.log.level, settings.log.format)
     make_room_for(settings.mqtt, settings.listeners)
     for caution in cautions(settings):
         _log.warning("configuration doubted because=%s", caution)
-    raise typer.Exit(run_gateway(settings, ready=_announce))
+    return run_gateway(settings, ready=_announce)
+
+
+@contextlib.contextmanager
+def _hang_ups_ignored() -> Iterator[None]:
+    """SIGHUP ends no gateway that is about to listen for it: what it would read again, it reads then anyway."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def _announce(listeners: "Sequence[OpenListener]") -> None:

@@ -4,6 +4,7 @@ import json
 import logging
 import os
 import shlex
+import signal
 import subprocess
 import sys
 
@@ -189,6 +190,17 @@ def test_interruption_while_the_program_loads_is_silent():
     )
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
     assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_signal_while_python_ends_changes_nothing_of_what_came_of_the_command(number):
+    program = (
+        "import atexit, signal\nfrom gateway.cli import main\n"
+        f"atexit.register(signal.raise_signal, {int(number)})\nmain()"
+    )
+    command = [sys.executable, "-c", program, "--version"]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")
 
 
 def test_installation_that_cannot_start_is_one_line(tmp_path):

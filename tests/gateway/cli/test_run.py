@@ -110,3 +110,23 @@ def test_gateway_announces_its_port_and_ends_with_0_on_sigterm(data_folder):
     assert int(port) > 0
     assert gateway.returncode == 0
     assert "Traceback" not in stderr
+
+
+def test_sighup_before_the_gateway_listens_for_it_does_not_end_it(data_folder):
+    """Who reloads a service in the moment of its start stopped it: systemd takes that for a clean end."""
+    data_folder.touch()
+    program = (
+        "import signal, sys\nclass HangingUp:\n    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'gateway.daemon': signal.raise_signal(signal.SIGHUP)\n"
+        "from gateway.cli import main\nsys.meta_path.insert(0, HangingUp())\nmain()"
+    )
+    command = [sys.executable, "-c", program, "run", "--listen", "127.0.0.1:0", "--data", str(data_folder)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    assert ended.returncode == 1
+    assert f"{data_folder} cannot be had: File exists" in ended.stderr
+
+
+def test_hang_ups_mean_what_they_did_after_a_gateway_in_this_process(rfhbridge, started):
+    before = signal.getsignal(signal.SIGHUP)
+    assert rfhbridge("run").exit_code == 0
+    assert signal.getsignal(signal.SIGHUP) is before
