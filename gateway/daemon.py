@@ -55,6 +55,7 @@ _log = logging.getLogger(__name__)
 
 #: How long a starting gateway waits for a command that has the store open, seconds.
 OWNER_WAIT_S: Final = 10.0
+_ENDING_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 _TICK_S: Final = 0.1
 #: How long a thread may keep the others waiting: a commit that ends in a thread must get in quickly.
 _SWITCH_S: Final = 0.0005
@@ -95,7 +96,7 @@ class Daemon:
     async def run(self, ready: Ready) -> int:
         """Serves until SIGTERM or SIGINT; returns the exit code. `ready(listeners)`: the ports are open."""
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in _ENDING_SIGNALS:
             loop.add_signal_handler(number, self._stop.set)
         loop.add_signal_handler(signal.SIGHUP, self._read_files_again)
         engine = await self._open_engine()
@@ -366,6 +367,14 @@ async def _until_idle(engine: Engine) -> None:
         await asyncio.sleep(_COMMIT_LOOK_S)
 
 
+def _ignore_further_signals() -> None:
+    """An event loop that is closed gives signals back their default, which is the end of the process."""
+    loop = asyncio.get_running_loop()
+    for number in (*_ENDING_SIGNALS, signal.SIGHUP):
+        loop.remove_signal_handler(number)
+        signal.signal(number, signal.SIG_IGN)
+
+
 def run(
     settings: Settings,
     *,
@@ -374,12 +383,16 @@ def run(
 ) -> int:
     """Runs the gateway until it is told to stop; returns the exit code.
 
+    SIGTERM, SIGINT and SIGHUP are ignored from then on: the process is about to end, and they would end it otherwise.
     Raises QueueManagerError 2042 where another gateway owns the data folder, StoreError for a store that cannot be
     opened, ConfigurationError for an address that cannot be had.
     """
 
     async def main() -> int:
-        return await Daemon(settings, channel_command=channel_command).run(ready)
+        try:
+            return await Daemon(settings, channel_command=channel_command).run(ready)
+        finally:
+            _ignore_further_signals()
 
     sys.setswitchinterval(_SWITCH_S)
     gc.freeze()

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -14,12 +15,14 @@ from typing import IO, Any, Self
 
 #: Far above what a start or a stop takes, for machines that are busy with something else.
 PATIENCE_S = 40.0
+#: How long the lines of a process that has ended may take from the pipe to the test.
+_LAST_LINES_S = 5.0
 
 LogLine = dict[str, Any]
 
 
 class Gateway:
-    """One gateway on one data folder. Every start after the first is on the port of the first."""
+    """One gateway on one data folder. Every start is on the same port, which nobody else gets in between."""
 
     def __init__(self, data: Path, *arguments: str, environment: Mapping[str, str] | None = None) -> None:
         """`environment`: variables that its processes have beside those of the tests."""
@@ -28,6 +31,7 @@ class Gateway:
         self.lines: list[str] = []
         self._arguments = arguments
         self._environment = environment or {}
+        self._reserved: socket.socket | None = None
         self._process: subprocess.Popen[str] | None = None
         self._reader: threading.Thread | None = None
         self._changed = threading.Condition()
@@ -36,6 +40,8 @@ class Gateway:
 
     def launch(self) -> Self:
         """Starts the process and does not wait for it."""
+        if not self.port:
+            self._reserve_port()
         command = [sys.executable, "-m", "gateway.cli", "run", "--log-format", "json", "--data", str(self.data)]
         command += ["--listen", f"127.0.0.1:{self.port}", *self._arguments]
         self._process = subprocess.Popen(
@@ -57,31 +63,39 @@ class Gateway:
         already = len(self.logged("gateway started"))
         self.launch()
         started = self.wait_for_log("gateway started", count=already + 1)
-        self.port = started["port"]
+        assert started["port"] == self.port, started
         return self
+
+    def _reserve_port(self) -> None:
+        """Binds a port and never listens: the gateway may bind it too, and the system gives it to nobody else."""
+        self._reserved = socket.socket()
+        self._reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._reserved.bind(("127.0.0.1", 0))
+        self.port = self._reserved.getsockname()[1]
 
     def signal(self, number: signal.Signals) -> None:
         assert self._process is not None
         self._process.send_signal(number)
 
     def wait(self) -> int:
-        """Waits for the process to end; returns the exit code."""
+        """Waits until the gateway and all that it had started have ended, and the log is whole. The exit code."""
         assert self._process is not None
-        return self._process.wait(PATIENCE_S)
-
-    def stop(self) -> int:
-        """SIGTERM; returns the exit code, when the gateway and all that it had started have ended."""
-        self.signal(signal.SIGTERM)
-        exit_code = self.wait()
         assert self._reader is not None
+        exit_code = self._process.wait(PATIENCE_S)
         self._reader.join(PATIENCE_S)
         assert not self._reader.is_alive(), f"something outlived the gateway:\n{self.log}"
         return exit_code
 
+    def stop(self) -> int:
+        """SIGTERM; returns the exit code."""
+        self.signal(signal.SIGTERM)
+        return self.wait()
+
     def kill(self) -> None:
         """kill -9. The exporter, which is not killed, sees the gateway go and ends in its own time."""
+        assert self._process is not None
         self.signal(signal.SIGKILL)
-        self.wait()
+        self._process.wait(PATIENCE_S)
 
     def restart(self) -> Self:
         assert self.stop() == 0, self.log
@@ -93,9 +107,10 @@ class Gateway:
 
     def clean_up(self) -> None:
         """Leaves nothing running, whatever state the test left the gateway in."""
-        if self._process is not None and self._process.poll() is None:
-            self._process.kill()
-            self.wait()
+        if self.is_running:
+            self.kill()
+        if self._reserved is not None:
+            self._reserved.close()
 
     @property
     def process_identifier(self) -> int:
@@ -136,7 +151,7 @@ class Gateway:
         assert self._process is not None
         if self._process.poll() is None:
             return False
-        return not self._changed.wait(0.5)
+        return not self._changed.wait(_LAST_LINES_S)
 
     def _logged(self, event: str) -> list[LogLine]:
         return [line for line in map(_event, self.lines) if line.get("event") == event]

@@ -25,13 +25,18 @@ from mq_adapters.embedded.unit_of_work import StateSpace
 from mq_adapters.message import MQPER_PERSISTENT, Message, MessageDescriptor
 from mq_adapters.reasons import QueueManagerError, ReasonCode, StoreError
 
+SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
 
 @pytest.fixture(autouse=True)
 def _the_interpreter_as_it_was(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A daemon changes settings of its interpreter, which here is that of the tests."""
     monkeypatch.setattr(daemon, "OWNER_WAIT_S", 0.0)
     interval, threshold = sys.getswitchinterval(), gc.get_threshold()
+    handlers = {number: signal.getsignal(number) for number in SIGNALS}
     yield
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
     sys.setswitchinterval(interval)
     gc.set_threshold(*threshold)
     gc.unfreeze()
@@ -70,6 +75,12 @@ def test_a_daemon_that_is_told_to_stop_gives_zero_and_lets_go_of_its_store(data_
     assert ports[0] > 0
     assert _endings_of_the_trail(data_folder) == {".jsonl"}
     assert _owner_is_gone(data_folder)
+
+
+def test_a_daemon_that_has_stopped_is_ended_by_no_further_signal(data_folder: Path) -> None:
+    """Its process still frees its memory, and what it ends with is settled."""
+    assert daemon.run(_settings(data_folder), ready=_terminate) == 0
+    assert [signal.getsignal(number) for number in SIGNALS] == [signal.SIG_IGN] * 3
 
 
 def test_a_daemon_whose_commits_are_slow_stops_as_cleanly(data_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
