@@ -90,6 +90,14 @@ def trail_files(trail_dir: Path, scratch: Path, *, period: Period = EVERYTHING, 
     )
 
 
+def closed_segments(trail_dir: Path) -> list[Path]:
+    """The files of closed segments in a folder, in no order; none where it cannot be read."""
+    try:
+        return [path for path in trail_dir.iterdir() if _CLOSED.fullmatch(path.name)]
+    except OSError:
+        return []
+
+
 def _whole_lines(path: Path, folder: Path) -> Path:
     """A closed segment; of an open one a copy up to its last line feed, or the closed one where it was closed now."""
     if not _OPEN.fullmatch(path.name):

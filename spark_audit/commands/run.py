@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 TRAIL_FOLDER: Final = "trail"
 _PIPE_COLUMNS: Final = 160
+#: How often a trail is audited that a gateway's retention changes meanwhile, where what came of it is not clean.
+_ATTEMPTS: Final = 3
 
 
 class NothingToRead(Exception):
@@ -100,15 +102,30 @@ class _Run:
 
     def result(self) -> AuditResult:
         """The whole result; what keeps Spark from starting or a trail from being read makes it `not evaluable`."""
+        with scratch_folder() as scratch:
+            for _attempt in range(_ATTEMPTS - 1):
+                closed = self._closed_segments()
+                result = self._once(scratch)
+                if result.verdict is Verdict.CLEAN or closed <= self._closed_segments():
+                    return result
+                self.tell("segments were compressed or removed meanwhile: once more")
+            return self._once(scratch)
+
+    def _closed_segments(self) -> set[Path]:
+        """The files of closed segments that are there now."""
+        from spark_audit.read import closed_segments
+
+        return {path for folder in self.folders for path in closed_segments(folder)}
+
+    def _once(self, scratch: Path) -> AuditResult:
         from spark_audit.audit import not_evaluable
 
         verifications = tuple(verify(folder, self.anchor) for folder in self.folders)
-        with scratch_folder() as scratch:
-            try:
-                source = self._parquet() if self.options.parquet else self._trails(scratch, verifications)
-                result = self._judged(scratch, *source)
-            except (NothingToRead, SparkFailed) as error:
-                result = not_evaluable(str(error))
+        try:
+            source = self._parquet() if self.options.parquet else self._trails(scratch, verifications)
+            result = self._judged(scratch, *source)
+        except (NothingToRead, SparkFailed) as error:
+            result = not_evaluable(str(error))
         integrity = integrity_of_all(tuple(map(str, self.folders)), verifications)
         return replace(
             result,

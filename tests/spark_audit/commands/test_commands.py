@@ -6,13 +6,16 @@ import hashlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
 from spark_audit import session
 from spark_audit.__main__ import main
+from spark_audit.commands import run as run_command
 from spark_audit.report import figures
+from spark_audit.verify import Verification
 from tests.spark_audit.conftest import TrailBuilder, policy_text_of
 
 SEGMENT = "000000000001-20261120T07.jsonl"
@@ -220,6 +223,52 @@ def test_a_segment_that_spark_cannot_read_is_not_evaluable(tmp_path: Path, spark
     assert result["reason"].startswith("Spark gave up: ")
     assert "\n" not in result["reason"]
     assert "Traceback" not in told.err
+
+
+def test_a_segment_that_is_compressed_while_spark_starts_is_audited_all_the_same(
+    tmp_path: Path, spark, trail, monkeypatch, capsys
+) -> None:
+    trail.add("session", client="boiler", session_epoch=1, event="opened")
+    (tmp_path / "policy.toml").write_text(policy_text_of("integrity.hash"))
+    segment = trail.write() / SEGMENT
+
+    def compressed_meanwhile(*_values: object, **_named: object) -> SparkSession:
+        if segment.exists():
+            (trail.folder / f"{SEGMENT}.gz").write_bytes(gzip.compress(segment.read_bytes(), mtime=0))
+            segment.unlink()
+        return spark
+
+    monkeypatch.setattr(session, "start_session", compressed_meanwhile)
+    monkeypatch.setattr(SparkSession, "stop", lambda _session: None)
+    monkeypatch.setattr(figures, "with_figures", lambda result, _records: result)
+    command = [*_command("run", tmp_path), "--policy", str(tmp_path / "policy.toml"), "--json"]
+    assert main([*command, "--trail", str(trail.folder)]) == 0
+    told = capsys.readouterr()
+    assert json.loads(told.out)["verdict"] == "clean"
+    assert told.err.count("segments were compressed or removed meanwhile: once more") == 1
+
+
+@pytest.mark.usefixtures("in_this_spark")
+def test_segments_that_are_removed_after_they_were_verified_are_not_missed(
+    tmp_path: Path, signed, monkeypatch, capsys
+) -> None:
+    for _segment in range(2):
+        signed.records(2)
+        signed.close()
+    verify = run_command.verify
+
+    def removed_behind_it(*values: Any) -> Verification:
+        verification = verify(*values)
+        if not verification.segments_removed:
+            signed.remove(1)
+        return verification
+
+    monkeypatch.setattr(run_command, "verify", removed_behind_it)
+    (tmp_path / "policy.toml").write_text(policy_text_of("integrity.chain", "integrity.sequence"))
+    command = [*_command("run", tmp_path), "--policy", str(tmp_path / "policy.toml"), "--json"]
+    assert main([*command, "--trail", str(signed.folder)]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert (result["verdict"], result["integrity"]["verdict"]) == ("clean", "consistent, not anchored")
 
 
 @pytest.mark.usefixtures("in_this_spark")

@@ -1,6 +1,8 @@
 """What a segment's file may hold: long lines, damaged and hostile compression, lines by the million that are none."""
 
 import gzip
+from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
@@ -75,3 +77,18 @@ def test_a_segment_closed_or_compressed_while_the_trail_is_read_is_found_under_i
     names = [entry.name for entry in folder.entries() if isinstance(entry, source.SegmentFile)]
     assert names == [f"{FIRST}.jsonl.gz", second.with_suffix(".jsonl").name]
     assert not first.exists()
+
+
+def test_a_segment_that_is_compressed_when_it_is_about_to_be_opened_is_looked_for_again(signed, monkeypatch) -> None:
+    signed.records(2)
+    first = signed.close()
+    opened = source._opened
+
+    def compressed_meanwhile(path: Path) -> BinaryIO:
+        if first.exists():
+            signed.compress(1)
+        return opened(path)
+
+    monkeypatch.setattr(source, "_opened", compressed_meanwhile)
+    result = verify(signed.folder)
+    assert (result.verdict, result.records) == (Verdict.INTACT, 2)
