@@ -49,6 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parsed(arguments, __doc__ or "")
     with Interruption() as interruption:
         try:
+            interruption.listen()
             return _COMMANDS[options.command](options, interruption)
         except BaseException as error:  # what comes of an interruption within a call of Java is an error of any kind
             if interruption.has_come:

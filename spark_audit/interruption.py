@@ -36,6 +36,10 @@ class Interruption:
         signal.signal(signal.SIGINT, self._before)
         logging.disable(logging.NOTSET)
 
+    def listen(self) -> None:
+        """Whoever started this process may have held SIGINT back while it was loaded; raises KeyboardInterrupt then."""
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+
     @contextmanager
     def held(self) -> Iterator[None]:
         """Around the start of Spark, which puts a handler of its own in place. Raises KeyboardInterrupt at its end."""

@@ -7,7 +7,9 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from types import FrameType
 from typing import Annotated, Final
 
 import typer
@@ -96,13 +98,39 @@ def exit_code_of(command: list[str], environment: dict[str, str]) -> int:
 
 
 def ended(command: list[str], environment: dict[str, str]) -> int:
-    """The exit code of a process. An interruption is passed on, so that it stops Spark and removes what it wrote."""
-    with subprocess.Popen(command, env=environment) as process:
+    """The exit code of a process. An interruption is passed on, so that it stops Spark and removes what it wrote.
+
+    The process inherits that SIGINT is held back, and listens once it is loaded: Python would tell at length where it
+    was.
+    """
+    with _termination_as_interruption():
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
-            return process.wait()
-        except KeyboardInterrupt:
-            let_end(process)
+            process = subprocess.Popen(command, env=environment)
+        except BaseException:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
             raise
+        with process:
+            try:
+                signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+                return process.wait()
+            except KeyboardInterrupt:
+                let_end(process)
+                raise
+
+
+@contextlib.contextmanager
+def _termination_as_interruption() -> Iterator[None]:
+    """SIGTERM does what Ctrl-C does: it would end this process alone, and Spark would go on without anybody."""
+
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def let_end(process: "subprocess.Popen[bytes]") -> None:

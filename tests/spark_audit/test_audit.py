@@ -303,6 +303,19 @@ def test_an_interrupted_audit_ends_with_130_and_without_a_traceback(data: Path, 
     assert not list(tmp_path.glob("rfhbridge-audit-*"))
 
 
+def test_an_interruption_while_the_audit_is_loaded_ends_it_without_a_word(data: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "spark_audit", "run", "--data", str(data), "--out", str(tmp_path / "report")]
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # as the command line does
+    try:
+        run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    with run:
+        run.send_signal(signal.SIGINT)
+        assert run.communicate(timeout=60) == (b"", b"")
+    assert run.returncode == 130
+
+
 def test_a_bad_line_is_named_by_its_file_and_number(spark, trail, tmp_path: Path) -> None:
     trail.add("started")
     trail.lines.append(b"nonsense\n")

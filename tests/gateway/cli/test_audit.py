@@ -3,6 +3,7 @@
 import contextlib
 import hashlib
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.cli.spark_process import let_end
+from gateway.cli.spark_process import ended, let_end
 from mq_adapters.embedded.direct import Direct
 from mq_adapters.reasons import StoreError
 
@@ -230,6 +231,39 @@ def test_interruption_is_passed_on_and_waited_for():
         process.send_signal(signal.SIGINT)
         let_end(process)
         assert process.returncode == 130
+
+
+def test_termination_is_passed_on_as_an_interruption():
+    """It ended the command alone, and Spark wrote its report some time later."""
+    audit = (
+        "import signal, sys\n"
+        "def end(*_):\n"
+        "    signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+        "    print('told', flush=True)\n"
+        "    sys.exit(130)\n"
+        "signal.signal(signal.SIGINT, end)\n"
+        "signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})\n"
+        "print('listens', flush=True)\nsignal.pause()"
+    )
+    program = (
+        "import os, sys\nfrom gateway.cli import spark_process\nspark_process._TERMINAL_WAIT_S = 0.1\n"
+        f"try:\n    spark_process.ended([sys.executable, '-c', {audit!r}], dict(os.environ))\n"
+        "except KeyboardInterrupt:\n    print('interrupted')"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as command:
+        assert command.stdout.readline() == "listens\n"
+        command.terminate()
+        assert command.communicate(timeout=60)[0] == "told\ninterrupted\n"
+    assert command.returncode == 0
+
+
+def test_process_is_interrupted_only_when_it_listens():
+    before, handler = signal.pthread_sigmask(signal.SIG_BLOCK, ()), signal.getsignal(signal.SIGTERM)
+    program = "import signal, sys; sys.exit(signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ()))"
+    assert ended([sys.executable, "-c", program], dict(os.environ)) == 1
+    with pytest.raises(FileNotFoundError):
+        ended(["/nowhere/python"], dict(os.environ))
+    assert (signal.pthread_sigmask(signal.SIG_BLOCK, ()), signal.getsignal(signal.SIGTERM)) == (before, handler)
 
 
 @pytest.mark.parametrize("command", [(), ("run",), ("verify",), ("ingest",), ("stream",), ("explain",)], ids=str)
