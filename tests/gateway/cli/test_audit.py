@@ -7,7 +7,9 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -141,9 +143,28 @@ def test_stream_is_a_process_of_its_own(rfhbridge, spark, data_folder, tmp_path,
     assert list(spark.command[4:]) == ["stream", *told, "--every-s", "10", "--history-hours", "2", "--once"]
 
 
-def test_audit_runs_beside_a_gateway_that_owns_the_store(rfhbridge, spark, data_folder):
+def test_audit_runs_beside_somebody_who_owns_the_store_and_does_not_listen(rfhbridge, spark, data_folder, monkeypatch):
+    monkeypatch.setattr("gateway.cli.pending_notes.EXPORT_WAIT_S", 0.1)
     with Direct(data_folder):
-        assert rfhbridge("audit", "run", "--data", data_folder).exit_code == 0
+        ended = rfhbridge("audit", "run", "--data", data_folder)
+    assert ended.exit_code == 0
+    assert "notes that wait are not included" in ended.stderr
+    assert "2059 MQRC_Q_MGR_NOT_AVAILABLE" in ended.stderr
+    assert ended.stderr.count("\n") == 1
+
+
+def test_audit_waits_for_a_gateway_that_is_about_to_end(rfhbridge, spark, data_folder, monkeypatch):
+    """It has the store still, and listens no more: what it left was not included."""
+    ending, looks = Direct(data_folder), []
+
+    def ended_meanwhile(_seconds):
+        looks.append(1)
+        ending.close()
+
+    clock = SimpleNamespace(monotonic=time.monotonic, sleep=ended_meanwhile)
+    monkeypatch.setattr("gateway.cli.pending_notes.time", clock)
+    ended = rfhbridge("audit", "run", "--data", data_folder)
+    assert (ended.exit_code, ended.stderr, len(looks)) == (0, "", 1)
 
 
 def test_copied_trail_without_a_store_is_audited_and_gets_none(rfhbridge, spark, data_folder, tmp_path):
