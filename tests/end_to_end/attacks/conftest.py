@@ -47,8 +47,11 @@ def attacked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     made = make_certificates(folder)
     configuration.write_text(CONFIGURATION.format(certificate=made.certificate, key=made.key))
     gateway = Gateway(folder / "data", "--config", str(configuration)).start()
-    yield gateway
-    exit_code = gateway.stop()
+    try:
+        yield gateway
+        exit_code = gateway.stop()
+    finally:
+        gateway.clean_up()
     troubles = [line for line in gateway.lines if "Traceback" in line or '"level":"error"' in line]
     assert (exit_code, troubles) == (0, [])
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
