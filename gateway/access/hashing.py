@@ -87,7 +87,12 @@ class HashingThreads:
             with contextlib.suppress(RuntimeError):  # the loop has ended, and with it whoever asked
                 loop.call_soon_threadsafe(self._finish, future, done)
 
-        self._executor.submit(check).add_done_callback(finished)
+        try:
+            future = self._executor.submit(check)
+        except RuntimeError as error:  # the system has no thread to give; the next check asks it again
+            future = Future()
+            future.set_exception(error)
+        future.add_done_callback(finished)
 
     def _finish(self, future: "Future[bool]", done: Done) -> None:
         self.unfinished -= 1

@@ -6,8 +6,9 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Final
 
-#: After the last publication nothing more is expected once nothing has come in for this long, seconds.
-QUIET_S: Final = 5.0
+#: After the last publication nothing more is expected once nothing has come in for this long, seconds. The disk of a
+#: small gateway may stand still for ten: what it then delivers was not lost.
+QUIET_S: Final = 30.0
 
 #: A publication is known by its sensor and its number.
 Publication = tuple[int, int]

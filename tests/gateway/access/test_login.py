@@ -371,6 +371,29 @@ def test_checks_run_in_threads_and_are_answered_on_the_event_loop() -> None:
     asyncio.run(scenario())
 
 
+def test_a_check_for_which_the_system_has_no_thread_is_impossible_and_the_next_is_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One thread less checked passwords each time, and in the end none: every login was told to come later."""
+
+    async def scenario() -> None:
+        threads = HashingThreads(threads=1, maximum_waiting=1)
+        results: asyncio.Queue[bool | None] = asyncio.Queue()
+
+        def refuse(_thread: threading.Thread) -> None:
+            raise RuntimeError("can't start new thread")
+
+        with monkeypatch.context() as short:
+            short.setattr(threading.Thread, "start", refuse)
+            assert threads.submit(lambda: True, results.put_nowait)
+            assert await asyncio.wait_for(results.get(), 30) is None
+        assert threads.submit(lambda: True, results.put_nowait)
+        assert await asyncio.wait_for(results.get(), 30) is True
+        threads.close()
+
+    asyncio.run(scenario())
+
+
 def test_a_limited_number_of_checks_waits_and_a_finished_one_makes_room() -> None:
     async def scenario() -> None:
         threads = HashingThreads(threads=1, maximum_waiting=3)
