@@ -36,6 +36,9 @@ _INTERPRETED: Final = {
 _SHORT_LIVED: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 #: Bytes of trail for each shuffle partition.
 _PARTITION_BYTES: Final = 32 * 1024 * 1024
+#: How long Python and Java wait for each other when a result is handed over, seconds: on a busy machine one of them may
+#: stand still for longer than the 15 s that Spark gives them.
+_HANDOVER_S: Final = 300
 _CONFIGURATION: Final = Path(__file__).parent / "conf"
 #: Where the project's set-up notes the Java that it found or installed, beside the interpreter.
 _JAVA_HOME_NOTE: Final = Path(sys.prefix) / "java-home"
@@ -122,6 +125,7 @@ def _options_of_a_driver(scratch: Path, trail_bytes: int, memory: str, place: Sp
         "spark.ui.enabled": "false",
         "spark.driver.memory": memory,
         "spark.local.dir": str(scratch),
+        "spark.python.authenticate.socketTimeout": f"{_HANDOVER_S}s",
         "spark.sql.warehouse.dir": (scratch / "warehouse").as_uri(),
         "spark.ui.showConsoleProgress": "false",
     }

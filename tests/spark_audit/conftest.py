@@ -227,13 +227,20 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session.stop()
 
 
+@pytest.fixture(autouse=True)
+def sockets_of_spark(request: pytest.FixtureRequest) -> Iterator[None]:
+    """PySpark leaves the sockets of its results to the collector: not to that of another test, which forgives none."""
+    yield
+    if "spark" in request.fixturenames:
+        gc.collect()
+
+
 @pytest.fixture
-def read(spark: SparkSession, tmp_path: Path) -> Iterator[Callable[[Path], DataFrame]]:
+def read(spark: SparkSession, tmp_path: Path) -> Callable[[Path], DataFrame]:
     """Reads a trail's folder as the audit does."""
     scratch = tmp_path / "scratch"
     scratch.mkdir()
-    yield lambda folder: read_lines(spark, trail_files(folder, scratch))
-    gc.collect()  # PySpark leaves the sockets of its results to the collector; not to that of another test
+    return lambda folder: read_lines(spark, trail_files(folder, scratch))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -16,7 +16,6 @@ from spark_audit.bulk import convert_archive, converted
 
 BODY = b"\x00\xff 21.5 \xe9"
 FOLLOWING = bytes.fromhex("22020000 b8040000 4d51535452202020 00000000")
-PATIENCE_S = 100
 
 
 def mqrfh(string: str) -> bytes:
@@ -126,6 +125,7 @@ def test_parquet_becomes_parquet_in_many_batches(spark: SparkSession, tmp_path: 
     }
 
 
+@pytest.mark.usefixtures("spark")
 def test_command_converts_a_folder_and_its_exit_code_tells_of_errors(tmp_path: Path) -> None:
     source, target = tmp_path / "in", tmp_path / "out"
     source.mkdir()
@@ -143,7 +143,7 @@ def test_command_converts_a_folder_and_its_exit_code_tells_of_errors(tmp_path: P
         "--out",
         str(target),
     ]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ended.returncode == 1, ended.stderr
     assert ended.stdout == f"2 messages, 1 could not be converted, {target}\n"
     assert list(target.glob("*.parquet"))

@@ -26,7 +26,7 @@ POLICY = "" if os.environ.get("RFHBRIDGE_PROOF") == "full" else policy_text_of(*
 IN = {"direction": "in", "client": "boiler", "session_epoch": 1, "packet_type": 3, "qos": 1}
 #: For every Java of a test: none lives long enough for its second compiler.
 SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-_START_S = 60.0
+_START_S = 300.0
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ EXPECTED = ("violations", {name: 2 if name == "qos.1" else 0 for name in IN_SHOR
 
 
 @pytest.mark.proof
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1_800)
 @pytest.mark.usefixtures("spark")
 def test_spark_submit_runs_the_audit(arguments: list[str], tmp_path: Path) -> None:
     command = [str(SPARK_HOME / "bin" / "spark-submit"), "--master", "local[2]", "--driver-memory", "512m"]
@@ -112,7 +112,7 @@ def cluster(tmp_path: Path) -> Iterator[str]:
 
 
 @pytest.mark.proof
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1_800)
 @pytest.mark.usefixtures("spark")
 def test_two_workers_of_a_cluster_run_the_audit(arguments: list[str], cluster: str, tmp_path: Path) -> None:
     configuration = tmp_path / "conf"
@@ -127,7 +127,7 @@ def test_two_workers_of_a_cluster_run_the_audit(arguments: list[str], cluster: s
 
 
 @pytest.mark.proof
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1_800)
 @pytest.mark.skipif(
     any(importlib.util.find_spec(name) is None for name in ("grpc", "grpc_status", "google.protobuf")),
     reason="Spark Connect needs pyspark's extra `connect` (grpcio), which is not among the requirements",

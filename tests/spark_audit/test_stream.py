@@ -183,7 +183,7 @@ def test_a_checkpoint_is_not_audited_as_if_it_were_whole(streaming: Streaming, t
 
 
 @pytest.mark.proof
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1_800)
 @pytest.mark.usefixtures("spark")
 def test_a_killed_process_goes_on_where_it_was(trail, tmp_path: Path) -> None:
     """kill -9 in the middle of the first batch; then the same command again, twice."""

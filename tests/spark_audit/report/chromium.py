@@ -48,11 +48,13 @@ class Page:
         self._session: str | None = None
         self.requests: list[str] = []
         self.complaints: list[str] = []
-        self._loaded = False
+        #: Documents that are loaded, by their loaders: that of the empty page may say so late.
+        self._loaded: set[str] = set()
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Network", "Log", "Runtime"):
             self.call(f"{domain}.enable")
+        self.call("Page.setLifecycleEventsEnabled", enabled=True)
 
     def call(self, method: str, **parameters: object) -> dict[str, Any]:
         """Carries out one command and returns its result."""
@@ -71,12 +73,11 @@ class Page:
     def open(self, file: Path, *, width: int, height: int = 800, media: str = "", scheme: str = "light") -> None:
         """Shows a file in a window of that size in CSS pixels, and waits until it is loaded."""
         self.requests.clear()
-        self._loaded = False
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=True)
         features = [{"name": "prefers-color-scheme", "value": scheme}]
         self.call("Emulation.setEmulatedMedia", media=media, features=features)
-        self.call("Page.navigate", url=file.as_uri())
-        while not self._loaded:
+        loader = self.call("Page.navigate", url=file.as_uri())["loaderId"]
+        while loader not in self._loaded:
             self._next()
 
     def value(self, expression: str) -> Any:
@@ -110,8 +111,8 @@ class Page:
             self.requests.append(facts["request"]["url"])
         elif event == "Log.entryAdded":
             self.complaints.append(facts["entry"]["text"])
-        elif event == "Page.loadEventFired":
-            self._loaded = True
+        elif event == "Page.lifecycleEvent" and facts["name"] == "load":
+            self._loaded.add(facts["loaderId"])
 
 
 @contextmanager
