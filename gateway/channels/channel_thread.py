@@ -32,6 +32,8 @@ class ChannelThread:
         self._on_store_lost = on_store_lost
         self._changed = threading.Condition()
         self._may_run = not is_stopped
+        #: The operator has started it when it was known to have failed: perhaps before its thread has come to rest.
+        self._is_started_again = False
         self._has_ended = False
         self._stop = threading.Event()
         # A call of IBM's library may hang for ever: that must not keep the process from ending.
@@ -44,12 +46,13 @@ class ChannelThread:
         """The channel may run, from now on or again."""
         with self._changed:
             self._may_run = True
+            self._is_started_again = self.channel.status.state is ChannelState.FAILED
             self._changed.notify()
 
     def stop(self) -> None:
         """The channel ends soon, and rests."""
         with self._changed:
-            self._may_run = False
+            self._may_run = self._is_started_again = False
             self._stop.set()
 
     def end(self) -> None:
@@ -83,11 +86,12 @@ class ChannelThread:
                 self._on_store_lost()
                 return
             with self._changed:
-                self._may_run = False
+                self._may_run = self._is_started_again
 
     def _wait_for_start(self) -> bool:
         """Waits until the channel may run; False at the end."""
         with self._changed:
             self._changed.wait_for(lambda: self._may_run or self._has_ended)
             self._stop.clear()
+            self._is_started_again = False
             return not self._has_ended

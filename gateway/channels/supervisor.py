@@ -69,10 +69,9 @@ class TargetProcess:
     def order(self, order: Order, channel: str, **values: object) -> bool:
         """Sends an order; False while no process is there to take it."""
         process = self._process
-        if process is None or process.stdin is None or process.returncode is not None:
+        if process is None or process.returncode is not None:
             return False
-        process.stdin.write(line_of(order=order, channel=channel, **values))
-        return True
+        return _tell(process, line_of(order=order, channel=channel, **values))
 
     async def end(self, *, kill: bool = False) -> None:
         """Returns when the process has ended: told to, or killed at once, or killed because it took too long."""
@@ -115,8 +114,7 @@ class TargetProcess:
             cwd=self._folder,  # IBM's library looks for others beside itself there: nobody else may write into it
             start_new_session=True,
         )
-        assert process.stdin is not None, "it is a pipe"
-        process.stdin.write(self._settings_of(self.target).to_line())
+        _tell(process, self._settings_of(self.target).to_line())
         if self._stop.is_set():
             self._terminate()
         try:
@@ -172,6 +170,15 @@ class TargetProcess:
         if self._process is not None and self._process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 self._process.kill()
+
+
+def _tell(process: asyncio.subprocess.Process, line: bytes) -> bool:
+    """Writes a line; False where the process reads no more: it has ended, which may not be known yet."""
+    assert process.stdin is not None, "it is a pipe"
+    if process.stdin.is_closing():
+        return False
+    process.stdin.write(line)
+    return True
 
 
 class Supervisor:

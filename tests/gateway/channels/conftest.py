@@ -18,7 +18,7 @@ from mq_adapters.mqsc import read_command
 from mq_adapters.transmission import transmission_message
 
 PROCESSES = Path(__file__).with_name("processes.py")
-STEP_S = 30.0  # the processes may have one busy core for all of them; a step that takes longer has failed
+STEP_S = 60.0  # the processes may have one busy core for all of them; a step that takes longer has failed
 TRANSMISSION_QUEUE = "RFHBRIDGE.XMIT.CENTRAL.0"
 OUT = "CENTRAL.OUT.0"
 

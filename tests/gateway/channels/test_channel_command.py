@@ -45,6 +45,7 @@ def test_dead_letters_for_the_target_go_back_to_it_with_the_same_msg_id(gateway,
     gateway.send(b"much too long for it", b"short")
     until(lambda: central.bodies() == [b"short"], "the other one arrives")
     with gateway.connected() as store:
+        until(lambda: store.depth("SYSTEM.DEAD.LETTER.QUEUE") == 1, "the batch is settled here, too")
         (letter,) = store.browse("SYSTEM.DEAD.LETTER.QUEUE")
     with Client(central.data) as target:
         assert target.mqsc("ALTER QLOCAL(STOCK) MAXMSGL(100)").succeeded

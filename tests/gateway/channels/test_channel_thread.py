@@ -8,7 +8,7 @@ import pytest
 from gateway.channels.channel_thread import ChannelThread
 from mq_adapters.channel import ChannelState, ChannelStatus
 
-STEP_S = 10.0
+STEP_S = 60.0
 
 
 class Channel:
@@ -22,6 +22,8 @@ class Channel:
         self.rested = threading.Semaphore(0)
         self.ends_with: ChannelState | None = None
         self.error: Exception | None = None
+        #: What happens between the status that tells its end and that end.
+        self.last: Callable[[], None] = lambda: None
 
     def run(self, stop: threading.Event) -> None:
         self.status = ChannelStatus(channel=self.name, state=ChannelState.RUNNING)
@@ -31,6 +33,7 @@ class Channel:
         if self.ends_with is None:
             stop.wait(STEP_S)
         self.status = ChannelStatus(channel=self.name, state=self.ends_with or ChannelState.STOPPED)
+        self.last()
         self.rested.release()
 
 
@@ -85,6 +88,25 @@ def test_a_channel_that_must_not_go_on_rests_until_it_is_started(thread_of, lost
     assert not lost.is_set()
     thread.start()
     assert channel.rested.acquire(timeout=STEP_S)
+
+
+def test_a_channel_that_is_started_when_its_failure_is_known_runs_again_once(thread_of):
+    channel = Channel()
+    channel.ends_with = ChannelState.FAILED
+    threads: list[ChannelThread] = []
+    is_known = threading.Event()
+
+    def start_once() -> None:
+        assert is_known.wait(STEP_S)
+        if len(threads) == 1:
+            threads.pop().start()
+
+    channel.last = start_once
+    threads.append(thread_of(channel))
+    is_known.set()
+    for _ in range(2):
+        assert channel.rested.acquire(timeout=STEP_S)
+    assert not channel.rested.acquire(timeout=0.05)
 
 
 def test_a_channel_that_ends_by_itself_has_lost_the_store(thread_of, lost):

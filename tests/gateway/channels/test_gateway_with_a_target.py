@@ -2,7 +2,6 @@
 
 import json
 import signal
-import time
 
 import pytest
 
@@ -177,9 +176,7 @@ def test_a_gateway_that_is_told_to_stop_leaves_nothing_in_doubt(gateway, until, 
     gateway.wait_for_state("RUNNING")
     process = gateway.channel_process()
     gateway.send(*numbered(3_000))
-    began = time.monotonic()
     assert gateway.end() == 0
-    assert time.monotonic() - began < 20
     assert is_gone(process)
     gateway.start()
     gateway.wait_for_state("RUNNING")

@@ -1,6 +1,5 @@
 """The channel process itself, over both of IBM's bindings, with the stand-in as the target's queue manager."""
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,8 +11,8 @@ from tests.ibm_mq_stand_in.process import BINDINGS, StandInQueueManager, needs_s
 
 OUT = "CENTRAL.OUT.0"
 QUEUES = ("STOCK", "RFHBRIDGE.STATE.0", "RFHBRIDGE.SUBSCRIBER", "RFHBRIDGE.REPLY")
-#: A gateway whose channel hangs waits 4 seconds for it, and ends what else it has to end.
-STOP_S = 15.0
+#: How long a call hangs: far longer than a gateway may take to end, which waits 4 seconds for its channels.
+HANGS_S = 120.0
 
 pytestmark = [needs_stand_in, pytest.mark.parametrize("binding", BINDINGS)]
 
@@ -60,12 +59,10 @@ def test_a_call_that_hangs_does_not_keep_the_gateway_from_ending(binding, ibm_mq
     gateway = new_gateway(ibm_mq.environment(binding), binding=binding)
     gateway.wait_for_state("RUNNING")
     process = gateway.channel_process()
-    ibm_mq.control.plant("MQPUT", 0, "before", times=0, delay_s=120)
+    ibm_mq.control.plant("MQPUT", 0, "before", times=0, delay_s=HANGS_S)
     gateway.send(b"it hangs")
     until(lambda: is_under_way(gateway), "a batch is under way, in the call that hangs")
-    began = time.monotonic()
-    assert gateway.end() == 0
-    assert time.monotonic() - began < STOP_S
+    assert gateway.end() == 0  # it is waited for no longer than STEP_S of conftest.py
     until(lambda: is_gone(process), "the process has ended")
     ibm_mq.control.clear_faults()
     gateway.start()

@@ -6,8 +6,10 @@ import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import uvloop
 
 from gateway.channels import supervisor
 from gateway.channels.protocol import Order, ProcessSettings
@@ -17,7 +19,7 @@ from gateway.config import TargetSettings
 from mq_adapters.embedded.engine import Engine
 
 OUT = "CENTRAL.OUT.0"
-STEP_S = 20.0
+STEP_S = 60.0
 #: Programs in place of a channel process. The first line that each gets are its settings.
 DIES = "import sys; sys.stdin.readline(); open('starts', 'a').write('x')"
 STAYS = "import sys; sys.stdin.readline(); print('{}', flush=True); sys.stdin.read()"
@@ -64,7 +66,8 @@ def supervised(target: Target, folder: Path, program: str, then: Callable[[Targe
         await then(process)
         await process.end()
 
-    asyncio.run(asyncio.wait_for(run(), STEP_S))
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:  # the gateway's own
+        runner.run(asyncio.wait_for(run(), STEP_S))
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -76,6 +79,21 @@ def test_a_process_that_dies_is_started_again(target, tmp_path, monkeypatch):
     monkeypatch.setattr(supervisor, "_RESTART_S", 0.01)
     starts = tmp_path / "starts"
     supervised(target, tmp_path, DIES, lambda _: until(lambda: starts.exists() and len(starts.read_text()) >= 3))
+
+
+def test_a_process_that_has_ended_before_it_is_told_anything_is_started_again(target, tmp_path, monkeypatch):
+    monkeypatch.setattr(supervisor, "_RESTART_S", 0.01)
+    starts = tmp_path / "starts"
+    create = asyncio.create_subprocess_exec
+
+    async def create_late(*command: str, **how: Any) -> asyncio.subprocess.Process:
+        process = await create(*command, **how)
+        await process.wait()
+        return process
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", create_late)
+    program = "open('starts', 'a').write('x')"
+    supervised(target, tmp_path, program, lambda _: until(lambda: starts.exists() and len(starts.read_text()) >= 2))
 
 
 def test_orders_follow_the_settings(target, tmp_path):
@@ -134,12 +152,12 @@ def test_a_process_that_does_not_end_is_killed(target, tmp_path, monkeypatch):
     supervised(target, tmp_path, IGNORES, lambda _: until((tmp_path / "starts").exists))
 
 
-def test_a_process_that_cannot_be_started_is_tried_again(target, tmp_path, monkeypatch):
+def test_a_process_that_cannot_be_started_is_tried_again(target, tmp_path, monkeypatch, caplog):
     monkeypatch.setattr(supervisor, "_RESTART_S", 0.01)
     folder = tmp_path / "later"
 
     async def appear(process: TargetProcess) -> None:
-        await asyncio.sleep(0.05)
+        await until(lambda: "channel process not started" in caplog.text)
         folder.mkdir()
         await until(lambda: process.order(Order.STOP, OUT))
 

@@ -15,6 +15,7 @@ from mappings.options import RegistrationOption
 from mq_adapters.embedded.client import Client
 from mq_adapters.message import MQMT_DATAGRAM, MQPER_PERSISTENT, Message, MessageDescriptor
 
+STEP_S = 60.0
 ORPHAN = b"RFHS" + b"\x77" * 20
 CONTROL_QUEUE = "SYSTEM.BROKER.CONTROL.QUEUE"
 #: MQTT 3.1.1: CONNECT of client pump, clean session 0; SUBSCRIBE to a/b, QoS 1, packet identifier 1.
@@ -27,7 +28,7 @@ CONNACK, SUBACK = bytes.fromhex("20 02 00 00"), bytes.fromhex("90 03 0001 01")
 def gateway(tmp_path: Path, central, new_program) -> Iterator[object]:
     """A gateway that keeps all topics but those under `far` to itself, with a persistent session of client pump."""
     gateway = new_program(tmp_path, central.data, topics="far/#")
-    with socket.create_connection(("127.0.0.1", int(gateway.line)), 10) as link:
+    with socket.create_connection(("127.0.0.1", int(gateway.line)), STEP_S) as link:
         link.sendall(CONNECT)
         assert link.recv(4, socket.MSG_WAITALL) == CONNACK
         link.sendall(SUBSCRIBE)
