@@ -40,22 +40,28 @@ class CheckpointThread(threading.Thread):
             if self._stopping:
                 break
             try:
-                self._copy(connection)
-                self.copied.set()
+                if self._copy(connection):
+                    self.copied.set()
             except apsw.Error:
                 pass  # the next commit asks again
             self._is_busy = False
         connection.close()
 
     @staticmethod
-    def _copy(connection: apsw.Connection) -> None:
-        """Copies, and then what has come meanwhile, until that is little: who begins the WAL anew copies the rest."""
+    def _copy(connection: apsw.Connection) -> bool:
+        """Copies, and then what has come meanwhile, until that is little: who begins the WAL anew copies the rest.
+
+        False where that cannot be done yet: somebody reads the store as it was, and nothing newer may be copied.
+        """
         before = 0
         for _ in range(_MOST_PASSES):
-            _, copied = connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+            pages, copied = connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+            if copied < pages:
+                return False
             if copied - before <= _FEW_PAGES:
                 break
             before = copied
+        return True
 
     def stop(self) -> None:
         self._stopping = True

@@ -11,7 +11,9 @@ import os
 import time
 from array import array
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
+from threading import Lock
 from typing import Final
 
 import apsw
@@ -32,6 +34,8 @@ CHECKPOINT_PAGES: Final = 4_000
 #: Numbers reserved at a time: the reservation costs one row, a gap after a restart costs nothing.
 SEQUENCE_BLOCK: Final = 1_000_000
 _LOCK_POLL_S: Final = 0.05
+#: How long a statement waits for the file's locks: this process's other connections have them for a commit.
+_BUSY_TIMEOUT_MS: Final = 10_000
 #: Name of a queue manager that nobody named.
 DEFAULT_NAME: Final = "RFHBRIDGE"
 #: A back-out count's key is the number of its message, 8 bytes, big-endian (unit_of_work.back_out_key).
@@ -56,6 +60,8 @@ class Store:
 
     def __init__(self, data_dir: Path, lock: int) -> None:
         self._lock = lock
+        #: Held while a commit is under way, perhaps in a thread.
+        self._committing = Lock()
         self.path = data_dir / FILE_NAME
         self._rows = RowReader()
         try:
@@ -208,12 +214,13 @@ class Store:
 
     def commit(self) -> None:
         """COMMIT, which returns after fsync. After an error nothing of the group is promised: stop."""
-        try:
-            self._writer.execute("COMMIT")
-        except apsw.Error as error:
-            raise _failure("commit a group of units of work", error) from error
-        if self._checkpoint.copied.is_set():
-            self._restart_wal()
+        with self._committing:
+            try:
+                self._writer.execute("COMMIT")
+            except apsw.Error as error:
+                raise _failure("commit a group of units of work", error) from error
+            if self._checkpoint.copied.is_set():
+                self._restart_wal()
 
     def add_queue(self, definition: Definition) -> int:
         """Adds a queue; returns its number."""
@@ -255,6 +262,11 @@ class Store:
         self._change(f"delete {definition.name}", [("DELETE FROM object WHERE type = ? AND name = ?", place)])
 
     def close(self) -> None:
+        """Waits for a commit that is under way in a thread."""
+        with self._committing:
+            self._close()
+
+    def _close(self) -> None:
         self._checkpoint.stop()
         self._reader.close()
         self._writer.close()
@@ -264,7 +276,7 @@ class Store:
 
     def _connect(self, flags: int) -> apsw.Connection:
         connection = apsw.Connection(str(self.path), flags=flags)
-        connection.set_busy_timeout(10_000)
+        connection.set_busy_timeout(_BUSY_TIMEOUT_MS)
         for pragma in ("page_size = 4096", "journal_mode = WAL", "synchronous = FULL", "wal_autocheckpoint = 0"):
             connection.execute(f"PRAGMA {pragma}")
         return connection
@@ -320,21 +332,27 @@ class Store:
         return apsw.SQLITE_OK
 
     def _restart_wal(self) -> None:
-        """Most of the WAL has been copied back by the thread: copy the little rest and begin the WAL anew."""
+        """Most of the WAL has been copied back by the thread: copy the little rest and begin the WAL anew.
+
+        While somebody reads (a backup, a check), the WAL goes on growing instead: no commit waits for readers.
+        """
         self._checkpoint.copied.clear()
+        self._writer.set_busy_timeout(0)
         try:
             self._writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_RESTART)
         except apsw.BusyError:
             return
         except apsw.Error as error:
             raise _failure("check-point the store", error) from error
+        finally:
+            self._writer.set_busy_timeout(_BUSY_TIMEOUT_MS)
 
 
 def _keep_private(path: Path) -> None:
     """Makes the file before SQLite does: the WAL beside it, which has the payloads too, takes over its mode."""
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
     for name in (path, path.with_name(path.name + "-wal"), path.with_name(path.name + "-shm")):
-        if name.exists():
+        with suppress(FileNotFoundError):  # who has the file open to check it takes them along when it closes it
             name.chmod(0o600)
 
 

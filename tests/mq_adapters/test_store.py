@@ -309,6 +309,21 @@ def test_nobody_else_can_read_the_store_nor_its_wal_in_a_folder_that_was_there_b
     assert set(modes.values()) == {0o600}
 
 
+def test_a_wal_that_goes_while_the_store_is_opened_does_no_harm(filled, monkeypatch):
+    """Who checked the store while nobody owned it takes the WAL along at the end."""
+    wal, chmod = filled / f"{FILE_NAME}-wal", Path.chmod
+    wal.touch()
+
+    def go_before(path: Path, mode: int) -> None:
+        if path == wal:
+            path.unlink()
+        chmod(path, mode)
+
+    monkeypatch.setattr(Path, "chmod", go_before)
+    with Direct(filled) as queue_manager:
+        assert queue_manager.depth("ORDERS") == 200
+
+
 def test_a_file_in_the_place_of_the_data_folder_is_named(tmp_path):
     (tmp_path / "data").write_text("a file")
     with pytest.raises(StoreError, match="not a folder"):
