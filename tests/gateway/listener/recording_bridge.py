@@ -1,6 +1,7 @@
 """A bridge that writes down what links bring."""
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 
 from gateway.config.limits import MqttLimits
@@ -8,7 +9,9 @@ from gateway.limits.admission import Admission
 from gateway.limits.limit import Refusals
 from gateway.listener.link import NetworkLink
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
+#: How often a condition is looked at that changes without a word to the bridge, seconds.
+_LOOK_S = 0.01
 
 
 class RecordingBridge:
@@ -45,9 +48,8 @@ class RecordingBridge:
         self.happened.set()
 
     async def until(self, is_true: Callable[[], bool]) -> None:
-        async def wait() -> None:
+        async with asyncio.timeout(PATIENCE_S):
             while not is_true():
                 self.happened.clear()
-                await self.happened.wait()
-
-        await asyncio.wait_for(wait(), PATIENCE_S)
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self.happened.wait(), _LOOK_S)

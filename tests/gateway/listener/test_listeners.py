@@ -16,7 +16,7 @@ from gateway.listener import Listeners, OpenListener
 from tests.certificate_authority import Authority
 from tests.gateway.listener.recording_bridge import RecordingBridge
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 PLAIN = {"name": "plain", "listen": "127.0.0.1:0"}
 WEB = {"name": "web", "listen": "127.0.0.1:0", "transport": "websocket"}
 

@@ -16,7 +16,7 @@ from gateway.limits.limit import Limit
 from tests.certificate_authority import Authority
 from tests.gateway.listener.running import Running, Table, run
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 CONNECT = bytes.fromhex("10 0E 0004 4D515454 04 02 003C 0002 6331")
 VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 

@@ -10,7 +10,7 @@ import aiohttp
 
 from tests.gateway.listener.running import Running, Table
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 WEBSOCKET: Table = {"transport": "websocket"}
 UPGRADE = (
     "GET {path} HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
