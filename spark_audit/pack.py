@@ -110,6 +110,8 @@ def _members(evidence: Evidence) -> Iterator[tuple[str, bytes | AbstractContextM
             yield f"{TRAIL}/{DIGEST_FOLDER}/{digest_name(entry.number)}", entry.data
         else:
             yield _segment_member(entry)
+    if source.gone:
+        raise PackError(f"{source.gone[0]} was removed while the trail was packed (pack it again)")
     for name in source.torn_files:
         yield f"{TRAIL}/{name}", (evidence.trail / name).open("rb")
 

@@ -8,7 +8,7 @@ import gzip
 import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -95,10 +95,14 @@ class TrailSource(Protocol):
 
 
 class TrailFolder:
-    """A trail's folder, which a gateway may be writing meanwhile. Raises OSError where it cannot be read."""
+    """A trail's folder, which a gateway may be writing meanwhile. Raises OSError where it cannot be read.
+
+    `gone` are the segments that were removed before they could be read; known when `entries` has ended.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self.gone: list[str] = []
         self._digests = digest_numbers(folder / DIGEST_FOLDER)
         names = sorted(path.name for path in folder.iterdir())
         self._segments = [name for name in names if _SEGMENT.fullmatch(name)]
@@ -122,10 +126,11 @@ class TrailFolder:
         for name in self._segments:
             stem = name.partition(".")[0]
             for ending in (name.removeprefix(stem), CLOSED, COMPRESSED):
-                path = self._folder / f"{stem}{ending}"
-                if path.exists():
-                    yield _segment_file(path.name, partial(_opened, path))
+                with suppress(FileNotFoundError), _opened(self._folder / f"{stem}{ending}") as file:
+                    yield _segment_file(f"{stem}{ending}", partial(_held, file))
                     break
+            else:
+                self.gone.append(name)
 
 
 def in_checking_order(digests: Iterable[DigestFile], segments: Iterable[SegmentFile]) -> Iterator[Entry]:
@@ -155,6 +160,11 @@ def _segment_file(name: str, open_file: Callable[[], AbstractContextManager[Bina
 
 def _opened(path: Path) -> BinaryIO:
     return path.open("rb")
+
+
+def _held(file: BinaryIO) -> AbstractContextManager[BinaryIO]:
+    """A file that somebody else closes."""
+    return nullcontext(file)
 
 
 def _segment_of(data: bytes) -> int:

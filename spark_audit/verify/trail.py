@@ -14,8 +14,7 @@ from spark_audit.verify.digests import DigestChain
 from spark_audit.verify.source import LONGEST_LINE_BYTES, DigestFile, SegmentFile, TrailFolder, TrailSource
 from spark_audit.verify.verdict import Finding, Findings, Verdict, Verification, in_order
 
-#: How often a trail is read that changes under the check's hands (a gateway's retention) in a way that looks wrong, or
-#: keeps it from being read.
+#: How often a trail is read that changes under the check's hands (a gateway's retention) in a way that looks wrong.
 _ATTEMPTS: Final = 3
 _NO_ANCHOR: Final = Anchor()
 
@@ -25,7 +24,7 @@ def verify(trail_dir: Path, anchor: Anchor = _NO_ANCHOR) -> Verification:
     for _attempt in range(_ATTEMPTS - 1):
         before = _names(trail_dir)
         verification = _verify_folder(trail_dir, anchor)
-        if verification.verdict in (Verdict.INTACT, Verdict.ANCHORED) or _names(trail_dir) == before:
+        if verification.verdict is not Verdict.VIOLATED or _names(trail_dir) == before:
             return verification
     return _verify_folder(trail_dir, anchor)
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from spark_audit import pack
 from spark_audit.audit import audit
 from spark_audit.material import material_of
 from spark_audit.pack import Evidence, PackError, write_pack
@@ -194,6 +195,19 @@ def test_without_a_trail_there_is_no_pack(tmp_path) -> None:
     with pytest.raises(PackError, match="there is no trail"):
         write_pack(Evidence(trail=tmp_path / "trail", code_version="0.1.0"), tmp_path / "evidence.zip")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_pack_lacks_no_segment_that_was_removed_while_it_was_written(evidence, signed, tmp_path, monkeypatch) -> None:
+    key_in_force = pack._key_in_force
+
+    def removed_meanwhile(trail: Path) -> str:
+        (trail / f"{signed.segments[0]}.jsonl.gz").unlink()
+        return key_in_force(trail)
+
+    monkeypatch.setattr(pack, "_key_in_force", removed_meanwhile)
+    with pytest.raises(PackError, match=r"000000000001-20261120T07\.jsonl\.gz was removed while the trail was packed"):
+        write_pack(evidence, tmp_path / "pack.zip")
+    assert not (tmp_path / "pack.zip").exists()
 
 
 def test_a_pack_that_fails_leaves_the_old_one(evidence, tmp_path) -> None:
