@@ -185,7 +185,7 @@ def test_a_connection_without_a_connect_is_closed_in_time(
     new_gateway: StartGateway, connect: Connect, tmp_path: Path
 ) -> None:
     configuration = tmp_path / "rfhbridge.toml"
-    configuration.write_text("[mqtt]\nconnect_timeout_s = 0.5\nmaximum_connections = 2\n")
+    configuration.write_text("[mqtt]\nconnect_timeout_s = 5\nmaximum_connections = 2\n")
     gateway = new_gateway("--config", str(configuration)).start()
     silent, talking = connect(gateway, "the silent one"), connect(gateway, "the other")
     talking.send("connects", "10 10 0004 'MQTT' 04 02 0000 0004 'co70'")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.end_to_end.conftest import Connect
+from tests.end_to_end.conftest import Connect, StartGateway
 from tests.end_to_end.gateway_process import Gateway
 from tests.end_to_end.wire import WireClient, packet
 
@@ -101,12 +101,13 @@ def test_the_window_limits_what_is_unacknowledged(shared_gateway: Gateway, conne
 
 @pytest.mark.parametrize("how", ["connection lost", "restart", "kill"])
 def test_unacknowledged_deliveries_are_repeated_with_dup_and_their_identifiers(
-    gateway: Gateway, connect: Connect, how: str
+    new_gateway: StartGateway, connect: Connect, how: str
 ) -> None:
     """QoS 1 and 2 that were sent, a QoS 2 that was received, and one that waits: PUBLISH, PUBLISH, PUBREL, PUBLISH.
 
     MQTT-3.3.1-1, MQTT-4.4.0-1, MQTT-4.6.0-1.
     """
+    gateway = new_gateway("--log-level", "debug").start()
     watcher = _resumed(connect, gateway, "hear", ACCEPTED)
     watcher.send("subscribes", "82 08 0001 0003 'a/b' 02")
     watcher.expect("is granted QoS 2", "90 03 0001 02")
@@ -121,7 +122,7 @@ def test_unacknowledged_deliveries_are_repeated_with_dup_and_their_identifiers(
     watcher.expect("gets PUBREL", "62 02 0001")
 
     if how == "connection lost":
-        watcher.drop()
+        _drop_and_be_missed(watcher, gateway, "hear")
     elif how == "restart":
         gateway.restart()
     else:
@@ -144,11 +145,20 @@ def test_unacknowledged_deliveries_are_repeated_with_dup_and_their_identifiers(
     watcher.send("completes it", "70 02 0003")
     watcher.send("pings, so that all of it has been read", "C0 00")
     watcher.expect("is answered", "D0 00")
-    watcher.drop()
+    _drop_and_be_missed(watcher, gateway, "hear")
     client.send("publishes once more", "32 08 0003 'a/b' 0005 'E'")
     client.expect("gets PUBACK", "40 02 0005")
     watcher = _resumed(connect, gateway, "hear")
     watcher.expect("gets nothing twice", "32 08 0003 'a/b' 0005 'E'")
+
+
+def _drop_and_be_missed(client: WireClient, gateway: Gateway, name: str) -> None:
+    """The gateway, whose log is at level debug, has noticed: nothing is sent to this connection any more."""
+    changes = [(line["client"], line["change"]) for line in gateway.logged("session changed")]
+    client.drop()
+    gateway.wait_for_log(
+        "session changed", client=f"^{name}$", change="^lost$", count=changes.count((name, "lost")) + 1
+    )
 
 
 def test_mqtt_3_1_repeats_pubrel_with_dup(shared_gateway: Gateway, connect: Connect) -> None:

@@ -86,7 +86,7 @@ def test_connections_that_are_made_too_often_are_told_so(limited: Limited, conne
     for _ in range(40):
         connect(gateway)
     for packet, answer in CONNECTS.values():
-        more = connect(gateway, "one too many")
+        *_, more = [connect(gateway, "one too many") for _ in range(5)]  # the others take what a second has brought
         more.send("connects", packet)
         more.expect("is refused", answer.format("9F"))
         more.expect_end("is closed")

@@ -1,10 +1,13 @@
 """Clean and persistent sessions, and one client in two places (MQTT 3.1.1 sections 3.1.2.4 and 3.1.4)."""
 
+import threading
+import time
+
 import pytest
 
 from tests.end_to_end.conftest import Connect, StartGateway
 from tests.end_to_end.gateway_process import Gateway
-from tests.end_to_end.wire import WireClient
+from tests.end_to_end.wire import PATIENCE_S, WireClient
 
 ACCEPTED = "20 02 00 00"
 SESSION_PRESENT = "20 02 01 00"
@@ -135,10 +138,21 @@ def test_many_connections_that_fight_for_a_session_leave_the_last(shared_gateway
     clients = [connect(shared_gateway, f"number {number}") for number in range(20)]
     for client in clients:
         client.send("connects and publishes", "10 10 0004 'MQTT' 04 00 0000 0004 'se30'", "32 09 0005 'se/fi' 0001")
-    survivors = [client for client in clients if not client.ended_soon()]
-    assert len(survivors) == 1
-    survivors[0].send("pings", "C0 00")
-    survivors[0].expect("is still connected", "D0 00")
+    survivor = _last_that_is_open(clients)
+    assert survivor.receive_packet()[:2] == b"\x20\x02"
+    survivor.expect("gets PUBACK", "40 02 0001")
+    survivor.send("pings", "C0 00")
+    survivor.expect("is still connected", "D0 00")
+
+
+def _last_that_is_open(clients: list[WireClient]) -> WireClient:
+    """Waits until the gateway has ended all but one."""
+    deadline_s, pause = time.monotonic() + PATIENCE_S, threading.Event()
+    while len(still_open := [client for client in clients if not client.has_ended()]) > 1:
+        assert time.monotonic() < deadline_s, f"{len(still_open)} are still open"
+        pause.wait(0.01)
+    (survivor,) = still_open
+    return survivor
 
 
 def test_a_delivery_that_has_begun_is_completed_after_unsubscribing(shared_gateway: Gateway, connect: Connect) -> None:

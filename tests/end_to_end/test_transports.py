@@ -24,7 +24,7 @@ LEVELS = {"3.1": mqtt.MQTTv31, "3.1.1": mqtt.MQTTv311, "5": mqtt.MQTTv5}
 LISTENERS = """
 [mqtt]
 versions = ["3.1", "3.1.1", "5"]
-connect_timeout_s = 1.0
+connect_timeout_s = 5.0
 
 [[listener]]
 name = "tls"
@@ -215,9 +215,12 @@ def test_a_client_behind_a_balancer_is_logged_with_its_own_address(house: House)
 @pytest.mark.parametrize("name", ["tls", "certified", "secure-web", "balanced"])
 def test_hostile_bytes_end_their_own_connection_and_leave_the_others_alone(house: House, name: str) -> None:
     port = house.port(name)
-    for beginning in (bytes.fromhex("10 0E 0004 4D515454 04 02 003C 0002 6331"), bytes(1_000), b"\x16\x03\x01\x02\x00"):
-        with socket.create_connection(("127.0.0.1", port), PATIENCE_S) as hostile:
+    beginnings = bytes.fromhex("10 0E 0004 4D515454 04 02 003C 0002 6331"), bytes(1_000), b"\x16\x03\x01\x02\x00"
+    with contextlib.ExitStack() as stack:
+        opened = [stack.enter_context(socket.create_connection(("127.0.0.1", port), PATIENCE_S)) for _ in beginnings]
+        for hostile, beginning in zip(opened, beginnings, strict=True):
             hostile.sendall(beginning)
+        for hostile in opened:
             _read_to_the_end(hostile)
     talker = Talker(f"unharmed-by-{name}", "3.1.1")
     talker.secure(house)

@@ -1,12 +1,10 @@
 """Users on a running gateway: byte by byte, with paho, while files change, and while somebody tries passwords."""
 
+import os
 import queue
 import signal
-import statistics
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,7 +23,9 @@ WRONG_CREDENTIALS, NOT_AUTHORIZED = "20 02 00 04", "20 02 00 05"
 # The reference implementation of Argon2 gives this for "password" with the salt "somesalt"; a check takes 0.2 ms.
 CHEAP = "$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4"
 PATIENCE_S = 30.0
-STORM = 200
+#: Wrong logins at once, and how many of them are waited for: more than the log names. On a busy machine the checks come
+#: behind everything else, and all of them would take minutes.
+STORM, ANSWERED = 200, 40
 
 RULES = """
 [[rule]]
@@ -205,22 +205,23 @@ def test_a_user_is_added_changed_and_removed_while_the_gateway_runs(guarded: Gua
     anna = connect(gateway, "anna")
     anna.send("connects", "10 1E 0004 'MQTT' 04 C2 0000 0002 'an' 0004 'anna' 0008 'password'")
     anna.expect("is accepted", ACCEPTED)
-    _expect_connack(connect(gateway), as_eve.format("1234"), WRONG_CREDENTIALS)
-    guarded.command("add", "eve", text="1234\n")
+    _expect_connack(connect(gateway), as_eve.format("Zq7x"), WRONG_CREDENTIALS)
+    guarded.command("add", "eve", text="Zq7x\n")
     gateway.wait_for_log("file read again", file="users")
     eve = connect(gateway, "eve")
-    _expect_connack(eve, as_eve.format("1234"), ACCEPTED)
-    guarded.command("add", "eve", text="5678\n")
+    _expect_connack(eve, as_eve.format("Zq7x"), ACCEPTED)
+    guarded.command("add", "eve", text="Yw3k\n")
     eve.expect_end("is disconnected, for her password has changed")
     gateway.wait_for_log("file read again", file="users", count=2)
-    _expect_connack(connect(gateway), as_eve.format("1234"), WRONG_CREDENTIALS)
+    _expect_connack(connect(gateway), as_eve.format("Zq7x"), WRONG_CREDENTIALS)
     again = connect(gateway, "eve")
-    _expect_connack(again, as_eve.format("5678"), ACCEPTED)
+    _expect_connack(again, as_eve.format("Yw3k"), ACCEPTED)
     guarded.command("remove", "eve")
     again.expect_end("is disconnected, for she is no user any more")
     anna.send("pings", "C0 00")
     anna.expect("is still there", "D0 00")
-    assert "1234" not in gateway.log.replace(f":{gateway.port}", "")
+    assert "Zq7x" not in gateway.log
+    assert "Yw3k" not in gateway.log
 
 
 def test_sighup_takes_up_the_access_list_and_a_wrong_one_changes_nothing(guarded: Guarded, connect: Connect) -> None:
@@ -252,8 +253,7 @@ def test_a_storm_of_wrong_logins_holds_up_nobody_who_is_connected(
 ) -> None:
     """200 wrong passwords against hashes of the usual cost, all at once; QoS 1 round trips of another client go on.
 
-    While the storm lasts, the median is that of a gateway at rest within an allowance for a busy machine: one hash on
-    the event loop takes 20 ms, 200 of them four seconds.
+    None of them waits for the storm, which takes 20 ms of a core for each login, and none of that is the event loop's.
     """
     guarded = Guarded(new_gateway, tmp_path, "[mqtt]", "connect_timeout_s = 120")
     gateway = guarded.gateway
@@ -262,22 +262,21 @@ def test_a_storm_of_wrong_logins_holds_up_nobody_who_is_connected(
     sensor = connect(gateway, "the sensor")
     sensor.send("connects", "10 1E 0004 'MQTT' 04 C2 0000 0002 'an' 0004 'anna' 0008 'password'")
     sensor.expect("is accepted", ACCEPTED)
-    quiet = [_round_trip_s(sensor) for _ in range(50)]
-    ended = threading.Event()
-    answers: list[bytes] = []
-    storm = threading.Thread(target=_storm, args=(gateway.port, answers, ended))
-    storm.start()
-    stormy: list[float] = []
-    while not ended.is_set():
-        stormy.append(_round_trip_s(sensor))
-    storm.join()
-    assert set(answers) == {b"\x20\x02\x00\x04"}
-    assert len(answers) == STORM
-    assert statistics.median(stormy) < statistics.median(quiet) * 4 + 0.01, (quiet, stormy)
-    assert max(stormy) < 1.0, "no answer waited for more than a quarter of the storm"
+    storm = [connect(gateway, f"attacker {number}") for number in range(STORM)]
+    for number, attacker in enumerate(storm):
+        attacker.send("tries", f"10 1E 0004 'MQTT' 04 C2 0000 0002 'xx' 0004 'anna' 0008 '{number:08}'")
+    for _ in range(10):
+        sensor.send("publishes", "32 0A 0005 'all/1' 0007 'A'")
+        sensor.expect("is acknowledged", "40 02 0007")
+    assert not all(attacker.has_something for attacker in storm), "ten round trips waited for all the logins"
+    event_loop_s, others_s = _processor_s(gateway)
+    for attacker in storm[:ANSWERED]:
+        attacker.expect("is told that the password is wrong", WRONG_CREDENTIALS)
+    later_event_loop_s, later_others_s = _processor_s(gateway)
+    assert later_event_loop_s - event_loop_s < later_others_s - others_s, "the event loop checked passwords"
     lines = [line for line in gateway.logged("connection closed") if "may not connect" in line["reason"]]
     minutes = 1 + len({line["at"][:16] for line in lines})  # a minute may end between two of them
-    assert 0 < len(lines) <= LINES_OF_ONE * minutes < STORM, "the log does not grow with the storm"
+    assert 0 < len(lines) <= LINES_OF_ONE * minutes, "the log does not grow with the storm"
 
 
 def test_a_known_device_is_let_in_while_logins_wait_and_more_than_can_wait_are_told_so(
@@ -292,11 +291,9 @@ def test_a_known_device_is_let_in_while_logins_wait_and_more_than_can_wait_are_t
     for number, attacker in enumerate(storm):
         attacker.send("tries", f"10 1E 0004 'MQTT' 04 C2 0000 0002 'xx' 0004 'pump' 0008 '{number:08}'")
     storm[-1].expect("is told that too many wait", UNAVAILABLE)
-    before = time.monotonic()
     _expect_connack(connect(gateway), known, ACCEPTED)
-    took_s = time.monotonic() - before
+    assert not all(attacker.has_something for attacker in storm), "it waited behind them"
     storm[0].expect("is told that the password is wrong", WRONG_CREDENTIALS)
-    assert took_s < 1.0, "it did not wait behind them, which takes seconds"
 
 
 def _expect_connack(client: WireClient, written: str, answer: str) -> None:
@@ -304,21 +301,15 @@ def _expect_connack(client: WireClient, written: str, answer: str) -> None:
     client.expect("is answered", answer)
 
 
-def _round_trip_s(client: WireClient) -> float:
-    before = time.perf_counter()
-    client.send("publishes", "32 0A 0005 'all/1' 0007 'A'")
-    client.expect("is acknowledged", "40 02 0007")
-    return time.perf_counter() - before
-
-
-def _storm(port: int, answers: list[bytes], ended: threading.Event) -> None:
-    attackers = [WireClient(port, f"attacker {number}") for number in range(STORM)]
-    for number, attacker in enumerate(attackers):
-        attacker.send("tries", f"10 1E 0004 'MQTT' 04 C2 0000 0002 'xx' 0004 'anna' 0008 '{number:08}'")
-    answers += [attacker.receive_packet() for attacker in attackers]
-    ended.set()
-    for attacker in attackers:
-        attacker.drop()
+def _processor_s(gateway: Gateway) -> tuple[float, float]:
+    """What the event loop has had of the processor, and what all other threads of the gateway have had (proc(5))."""
+    of_threads = {
+        int(thread.name): sum(map(int, (thread / "stat").read_text().rpartition(")")[2].split()[11:13]))
+        for thread in Path(f"/proc/{gateway.process_identifier}/task").iterdir()
+    }
+    event_loop = of_threads.pop(gateway.process_identifier)
+    ticks_a_second = os.sysconf("SC_CLK_TCK")
+    return event_loop / ticks_a_second, sum(of_threads.values()) / ticks_a_second
 
 
 def test_simulated_sensors_log_in_as_a_user(guarded: Guarded, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ Hexadecimal digits with blanks where they help; text between single quotes stand
 """
 
 import re
+import select
 import socket
 import time
 from types import TracebackType
@@ -86,17 +87,22 @@ class WireClient:
         assert not data, f"{self.name}: {data.hex()} came where nothing was due"
         return True
 
-    def ended_soon(self) -> bool:
-        """Reads to the end of the connection; False, with everything read, where it stays open for a second."""
-        self._socket.settimeout(1.0)
-        try:
-            while self._socket.recv(65_536):
-                continue
-        except TimeoutError:
-            return False
-        except ConnectionError:
-            return True
-        return True
+    @property
+    def has_something(self) -> bool:
+        """Whether anything has come that was not received yet, or the end of the connection."""
+        return bool(self._received or select.select([self._socket], [], [], 0)[0])
+
+    def has_ended(self) -> bool:
+        """Whether the gateway has ended the connection; what has come is kept for `receive`."""
+        while select.select([self._socket], [], [], 0)[0]:
+            try:
+                data = self._socket.recv(65_536)
+            except ConnectionError:
+                return True
+            if not data:
+                return True
+            self._received += data
+        return False
 
     def receive(self, length: int) -> bytes:
         """That many bytes, or fewer where the connection ends or the patience does."""
