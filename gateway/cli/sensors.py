@@ -145,7 +145,7 @@ class Station:
         self._in_flight: dict[int, Publication] = {}
         self._early: set[int] = set()
         self._refusal = ""
-        self._has_joined = False
+        self._has_joined = self._may_have_session = False
         self._is_leaving = False
         self._client = _client(client_identifier, plan, clean_session=False)
         self._client.max_inflight_messages_set(_IN_FLIGHT)
@@ -168,8 +168,13 @@ class Station:
             raise CommandFailed(
                 f"no gateway answers on {self._gateway}: {error.strerror or error} (rfhbridge run starts one)"
             ) from None
+        self._may_have_session = True  # also where an interruption comes before the answer
         self._client.loop_start()
-        self._await_answer("the connection")
+        try:
+            self._await_answer("the connection")
+        except CommandFailed:
+            self._may_have_session = False
+            raise
         self._has_joined = True
 
     def subscribe(self, topic_filter: str) -> None:
@@ -193,7 +198,7 @@ class Station:
         self._is_leaving = True
         self._client.disconnect()
         self._client.loop_stop()
-        if self._has_joined:
+        if self._may_have_session:
             _remove_session(self._client_identifier, self._plan)
 
     def _await_answer(self, what: str) -> None:

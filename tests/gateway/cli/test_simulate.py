@@ -1,6 +1,7 @@
 """`rfhbridge simulate`: the counting, the exit code, and a run against a real gateway."""
 
 import json
+import select
 import signal
 import socket
 import subprocess
@@ -12,7 +13,7 @@ from paho.mqtt import subscribe
 from paho.mqtt.client import Client
 
 from gateway.cli.ledger import Ledger, Outcome
-from gateway.cli.sensors import EarlyEnd
+from gateway.cli.sensors import EarlyEnd, Station
 from mq_adapters import connect
 
 PLAN = ("--sensors", "2", "--rate", "20", "--seconds", "0.2")
@@ -107,6 +108,22 @@ def test_signal_in_the_middle_of_a_publication_leaves_it_counted(rfhbridge, gate
     told = json.loads(rfhbridge("simulate", *plan).stdout)
     assert told["ended_early"]
     assert [told[what] for what in ("sent", "acknowledged", "received")] == [3, 3, 3]
+
+
+def test_signal_before_a_connection_is_answered_leaves_no_session(rfhbridge, gateway, monkeypatch):
+    port, data = gateway
+    await_answer = Station._await_answer
+
+    def await_and_interrupt(station, what):
+        await_answer(station, what)
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(Station, "_await_answer", await_and_interrupt)
+    assert rfhbridge("simulate", *PLAN, "--qos", "1", "--port", port).exit_code == 130
+    deadline_s = time.monotonic() + 60
+    while json.loads(rfhbridge("sessions", "list", "--json", "--data", data).stdout):  # the last DISCONNECT is read soon
+        assert time.monotonic() < deadline_s
+        select.select([], [], [], 0.05)
 
 
 def test_signal_before_the_first_publication_is_an_interruption():

@@ -86,7 +86,7 @@ def test_password_is_asked_for_twice_on_a_terminal_and_not_shown(file, typed, pr
         except OSError:  # the other side of the terminal is closed
             break
     os.close(ours)
-    process.wait(30)
+    process.wait(60)
     assert printed in shown.decode()
     assert b"sesam" not in shown
     assert file.exists() is (process.returncode == 0)
