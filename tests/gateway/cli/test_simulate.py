@@ -120,8 +120,8 @@ def test_signal_before_a_connection_is_answered_leaves_no_session(rfhbridge, gat
 
     monkeypatch.setattr(Station, "_await_answer", await_and_interrupt)
     assert rfhbridge("simulate", *PLAN, "--qos", "1", "--port", port).exit_code == 130
-    deadline_s = time.monotonic() + 60
-    while json.loads(rfhbridge("sessions", "list", "--json", "--data", data).stdout):  # it is read soon
+    deadline_s = time.monotonic() + 60  # by when the gateway has read the last DISCONNECT
+    while json.loads(rfhbridge("sessions", "list", "--json", "--data", data).stdout):
         assert time.monotonic() < deadline_s
         select.select([], [], [], 0.05)
 
