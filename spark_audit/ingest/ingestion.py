@@ -25,6 +25,7 @@ from spark_audit.ingest.manifest import DataFile, IngestedSegment, Manifest
 from spark_audit.ingest.segments import MeasuredSegment, Measuring
 from spark_audit.ingest.warehouse import STAGING, Damaged, bring_into_place
 from spark_audit.read import TrailFiles, literal_path, read_lines
+from spark_audit.verify.source import COMPRESSED
 
 #: Text of one batch: what is lost by a kill, and what Spark sorts at once.
 BATCH_BYTES: Final = 4 * 1024**3
@@ -141,7 +142,7 @@ def ingested(
     for new in news:
         for batch in _batches(new.segments, batch_bytes):
             staged = folder / STAGING / f"{manifest.next_number:08d}"
-            _write(_partitioned(_lines_of(spark, new, batch)), staged, files=_files_for(batch))
+            _write_batch(spark, new, batch, staged)
             files = bring_into_place(folder, staged, manifest.next_number)
             _check_rows(files, sum(segment.lines for segment in batch))
             manifest = manifest.with_more(tuple(_named(new.trail, segment) for segment in batch), files)
@@ -166,8 +167,25 @@ def _files_for(batch: Sequence[MeasuredSegment]) -> int:
     return 1 + sum(segment.size_bytes for segment in batch) // _TEXT_BYTES_A_FILE
 
 
-def _lines_of(spark: SparkSession, new: NewSegments, batch: Sequence[MeasuredSegment]) -> DataFrame:
-    files = TrailFiles(folder=new.folder, segments=tuple(segment.path for segment in batch), torn=())
+def _write_batch(spark: SparkSession, new: NewSegments, batch: Sequence[MeasuredSegment], staged: Path) -> None:
+    """Writes a batch; once more where a gateway has compressed one of its segments meanwhile."""
+    paths = _paths_now(batch)
+    try:
+        _write(_partitioned(_lines_of(spark, new, paths)), staged, files=_files_for(batch))
+    except Exception:
+        if _paths_now(batch) == paths:
+            raise
+        _write(_partitioned(_lines_of(spark, new, _paths_now(batch))), staged, files=_files_for(batch))
+
+
+def _paths_now(batch: Sequence[MeasuredSegment]) -> tuple[Path, ...]:
+    """Where the segments are: one that was not compressed when it was measured may be by now."""
+    compressed = ((segment.path, segment.path.with_name(segment.stem + COMPRESSED)) for segment in batch)
+    return tuple(later if not path.exists() and later.exists() else path for path, later in compressed)
+
+
+def _lines_of(spark: SparkSession, new: NewSegments, paths: tuple[Path, ...]) -> DataFrame:
+    files = TrailFiles(folder=new.folder, segments=paths, torn=())
     return read_lines(spark, files).withColumn("trail", sf.lit(new.trail))
 
 

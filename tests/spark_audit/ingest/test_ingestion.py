@@ -3,6 +3,7 @@
 import gzip
 import json
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -288,6 +289,24 @@ def test_what_is_no_trail_is_not_ingested(tmp_path: Path, name: str, content: by
     (tmp_path / "trail" / name).write_bytes(content)
     with pytest.raises(error):
         new_segments(tmp_path / "trail", Manifest(), Measuring())
+
+
+def test_segments_that_are_compressed_while_spark_works_are_found(spark, trail, tmp_path: Path, monkeypatch) -> None:
+    folder, to, write = _segments(trail, 2, 1), tmp_path / "to", ingestion._write
+    to_compress = [SECOND, FIRST]
+
+    def compressed_meanwhile(*values: Any, **named: Any) -> None:
+        if to_compress:
+            path = folder / to_compress.pop()
+            path.with_name(f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes(), mtime=0))
+            path.unlink()
+        write(*values, **named)
+
+    new = new_segments(folder, Manifest(), Measuring())
+    monkeypatch.setattr(ingestion, "_write", compressed_meanwhile)
+    with writing_to(to) as manifest:
+        list(ingestion.ingested(spark, to, manifest, [new], 1))
+    assert sorted(_lines(to)) == [(GATEWAY, 1), (GATEWAY, 2), (GATEWAY, 3)]
 
 
 def test_a_segment_that_changes_while_spark_reads_it_is_not_taken(spark, trail, tmp_path: Path, monkeypatch) -> None:
