@@ -71,8 +71,11 @@ def test_half_a_packet_is_held_for_little_memory(attacked: Gateway, scale: Scale
 def test_a_length_of_268_million_bytes_costs_what_has_arrived(attacked: Gateway, scale: Scale) -> None:
     count, arrived = scale(50, 500), 20_000
     kib = KIB_A_CONNECTION + 2 * arrived / 1_024
-    with watched(attacked, memory_mib=_mib(count, kib)) as watch, Crowd(attacked.port, count) as crowd:
-        crowd.send(lambda place: connect(f"long-{place}") + b"\x32" + number(LONGEST) + text("long") + bytes(arrived))
+    with (
+        watched(attacked, memory_mib=_mib(count, kib)) as watch,
+        Crowd(attacked.port, count, lambda place: connect(f"long-{place}")) as crowd,
+    ):
+        crowd.send(lambda _: b"\x32" + number(LONGEST) + text("long") + bytes(arrived))
         crowd.read_until(lambda member: len(member.received) >= len(ACCEPTED))
         watch.others_are_served()
         assert crowd.ended == 0
@@ -80,8 +83,11 @@ def test_a_length_of_268_million_bytes_costs_what_has_arrived(attacked: Gateway,
 
 def test_what_has_come_of_unfinished_packets_is_dropped_where_it_is_too_much(attacked: Gateway) -> None:
     """maximum_unfinished_bytes_in_all, here 64 MiB: of ten packets of 20 MB without an end three may wait."""
-    with watched(attacked, memory_mib=400) as watch, Crowd(attacked.port, 10) as crowd:
-        crowd.send(lambda place: connect(f"unfinished-{place}") + b"\x32" + number(LONGEST) + text("long"))
+    with (
+        watched(attacked, memory_mib=400) as watch,
+        Crowd(attacked.port, 10, lambda place: connect(f"unfinished-{place}")) as crowd,
+    ):
+        crowd.send(lambda _: b"\x32" + number(LONGEST) + text("long"))
         crowd.send(lambda _: bytes(20_000_000))
         crowd.read_until(lambda _: crowd.ended >= 7)
         watch.others_are_served()

@@ -66,8 +66,10 @@ def test_the_same_filters_again_and_again_cost_nothing_more(attacked: Gateway, s
 def test_a_storm_of_subscriptions_leaves_others_room(attacked: Gateway, scale: Scale) -> None:
     """In full 100,000 filters, some 1,300 a second where others publish. They go with their sessions."""
     sessions = scale(6, 200)
-    with watched(attacked, memory_mib=80 + sessions * 2.5) as watch, Crowd(attacked.port, sessions) as crowd:
-        crowd.send(lambda place: connect(f"storm-{place}"))
+    with (
+        watched(attacked, memory_mib=80 + sessions * 2.5) as watch,
+        Crowd(attacked.port, sessions, lambda place: connect(f"storm-{place}")) as crowd,
+    ):
         crowd.read_until(lambda member: len(member.received) >= 4)
         crowd.send(lambda place: subscribe(f"storm/{place}/{each}/+" for each in range(FILTERS_OF_A_SESSION)))
         answered = 4 + 3 + 2 + FILTERS_OF_A_SESSION
@@ -82,8 +84,10 @@ def test_a_storm_of_subscriptions_leaves_others_room(attacked: Gateway, scale: S
 def test_filters_that_wait_are_dropped_where_they_take_too_much(attacked: Gateway, missing_bytes: int) -> None:
     """maximum_unfinished_bytes_in_all, here 64 MiB: a filter of six bytes takes some 300, so two packets may wait."""
     asked = subscribe(f"{each:06d}" for each in range(100_000))
-    with watched(attacked, memory_mib=450) as watch, Crowd(attacked.port, 10) as crowd:
-        crowd.send(lambda place: connect(f"waiting-{place}"))
+    with (
+        watched(attacked, memory_mib=450) as watch,
+        Crowd(attacked.port, 10, lambda place: connect(f"waiting-{place}")) as crowd,
+    ):
         crowd.read_until(lambda member: len(member.received) >= 4)
         crowd.send(lambda _: asked[: len(asked) - missing_bytes])
         crowd.read_until(lambda _: crowd.ended >= 8)

@@ -1,24 +1,50 @@
 """Two clients of one name that fight for their session: what was acknowledged is not lost, what is QoS 2 comes once."""
 
-import contextlib
+import threading
 
 import pytest
 
-from tests.end_to_end.attacks.attacker import Attacker, connect, publish
+from tests.end_to_end.attacks.attacker import ACCEPTED, Attacker, Crowd, connect, publish
 from tests.end_to_end.attacks.bystander import watched
 from tests.end_to_end.attacks.conftest import Scale
 from tests.end_to_end.gateway_process import Gateway
-from tests.end_to_end.resending_clients import PATIENCE_S, Connection, Publisher, Subscriber
+from tests.end_to_end.resending_clients import PATIENCE_S, Connection, Publisher, ResendingClient, Subscriber
 
 pytestmark = pytest.mark.proof
 
+#: A CONNACK that says that there is a session.
+SESSION_FOUND = b"\x20\x02\x01\x00"
+LONGER_S = 0.005
 
-class FightingPublisher(Publisher):
+
+class Fighter(ResendingClient):
+    """Waits before each connection a little longer than before the last.
+
+    So everybody has his turn at last, however slow the disk is, and nobody goes past the rate of connections.
+    """
+
+    _connects = 0
+
+    def _one_connection(self) -> None:
+        self._pause.wait(self._connects * LONGER_S)
+        self._connects += 1
+        if not self._is_stopped:
+            super()._one_connection()
+
+
+class FightingPublisher(Fighter, Publisher):
     """Shares its session with others of its name, so its packet identifiers are its own: `first` and those behind."""
 
-    def __init__(self, port: int, client: bytes, topic: bytes, count: int, first: int) -> None:
+    def __init__(self, port: int, client: bytes, topic: bytes, count: int, first: int, ring: threading.Barrier) -> None:
+        """`ring`: nobody publishes before all of them have been connected, so each has to fight."""
         super().__init__(port, client, topic, count)
         self._identifier = first
+        self._ring = ring
+
+    def connected(self, connection: Connection) -> None:
+        if self.connections == 1:
+            self._ring.wait(PATIENCE_S)
+        super().connected(connection)
 
     def received(self, connection: Connection, packets: list[bytes]) -> None:
         """Answers to what another has sent are its own business: it gets them again when it repeats."""
@@ -27,7 +53,7 @@ class FightingPublisher(Publisher):
         )
 
 
-class FightingSubscriber(Subscriber):
+class FightingSubscriber(Fighter, Subscriber):
     """Shares its session with another of its name, who may end what this one has begun."""
 
     def is_done(self) -> bool:
@@ -44,8 +70,9 @@ def test_publishers_that_fight_lose_nothing(attacked: Gateway, scale: Scale) -> 
         watcher = Subscriber(attacked.port, b"fight-watcher", b"fight/publish")
         watcher.start()
         assert watcher.subscribed.wait(PATIENCE_S)
+        ring = threading.Barrier(3)
         fighters = [
-            FightingPublisher(attacked.port, b"fighter", b"fight/publish", count, first)
+            FightingPublisher(attacked.port, b"fighter", b"fight/publish", count, first, ring)
             for first in (0, 20_000, 40_000)
         ]
         for fighter, mark in zip(fighters, (b"a", b"b", b"c"), strict=True):
@@ -98,18 +125,14 @@ def _end(gateway: Gateway, watcher: Subscriber, topic: str) -> None:
 
 
 def test_a_crowd_that_fights_for_a_name_leaves_one(attacked: Gateway, scale: Scale) -> None:
-    with watched(attacked, memory_mib=120) as watch, contextlib.ExitStack() as stack:
-        attackers = [stack.enter_context(Attacker(attacked.port)) for _ in range(scale(50, 1_000))]
+    count = scale(50, 1_000)
+    with watched(attacked, memory_mib=120) as watch, Crowd(attacked.port, count) as crowd:
         for turn in range(3):
-            for attacker in attackers[turn::3]:
+            for attacker in crowd.members[turn::3]:
                 attacker.send(connect("crowd", flags=0))
             watch.bystander.wait_for_more(1)
-        alive = 0
-        for attacker in attackers:
-            with contextlib.suppress(OSError):
-                attacker.socket.settimeout(1.0 if alive == 0 else 0.2)
-                while data := attacker.socket.recv(1_000):
-                    attacker.take(data)
-                attacker.take(b"")
-            alive += not attacker.has_ended
-        assert alive == 1
+        crowd.read_until(lambda _: crowd.ended >= count - 1)
+        (last,) = (attacker for attacker in crowd.members if not attacker.has_ended)
+        last.send(b"\xc0\x00")
+        received = last.receive(len(ACCEPTED) + 2)
+        assert received in (ACCEPTED + b"\xd0\x00", SESSION_FOUND + b"\xd0\x00")

@@ -50,6 +50,11 @@ def frame(first: int, payload: bytes, *, length: int | None = None, is_masked: b
 def _upgrade(attacker: Attacker, *headers: str) -> str:
     """Opens the WebSocket; returns the answer's headers."""
     attacker.send(request(*headers))
+    return _answer(attacker)
+
+
+def _answer(attacker: Attacker) -> str:
+    """The headers of the answer to a request, which opens the WebSocket."""
     answer = b""
     while not answer.endswith(b"\r\n\r\n"):
         more = attacker.receive(1)
@@ -88,9 +93,12 @@ def test_a_frame_that_says_it_is_very_long_costs_nothing_while_it_comes(
     attacked: Gateway, websocket_port: int, scale: Scale, length: int
 ) -> None:
     count = scale(20, 500)
-    with watched(attacked, memory_mib=60 + count / 10), Crowd(websocket_port, count) as crowd:
+    with (
+        watched(attacked, memory_mib=60 + count / 10),
+        Crowd(websocket_port, count, lambda _: request()) as crowd,
+    ):
         for number, member in enumerate(crowd.members):
-            _upgrade(member)
+            _answer(member)
             member.send(frame(FINAL | BINARY, connect(f"long-{length}-{number}"), length=length))
         crowd.read_until(lambda member: ACCEPTED in member.received)
         assert all(ACCEPTED in member.received for member in crowd.members)
@@ -203,9 +211,12 @@ def test_requests_are_as_long_as_they_may_be(attacked: Gateway, websocket_port: 
 
 def test_open_websockets_that_never_connect_end_in_time(attacked: Gateway, websocket_port: int, scale: Scale) -> None:
     count = scale(100, 2_000)
-    with watched(attacked, memory_mib=60 + count / 10) as watch, Crowd(websocket_port, count) as crowd:
+    with (
+        watched(attacked, memory_mib=60 + count / 10) as watch,
+        Crowd(websocket_port, count, lambda _: request()) as crowd,
+    ):
         for member in crowd.members:
-            _upgrade(member)
+            _answer(member)
         watch.others_are_served()
         crowd.read_until(lambda _: False)
         assert crowd.ended == count
