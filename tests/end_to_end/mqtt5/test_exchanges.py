@@ -132,11 +132,11 @@ def test_messages_of_a_topic_keep_their_order(five: Gateway, connect: Connect) -
 
 
 def _wait_for_the_will_of_another(connect: Connect, gateway: Gateway, name: str) -> None:
-    """Two seconds by the gateway's clock: how long a delayed will of another client takes."""
+    """Six seconds by the gateway's clock: how long a delayed will of another client takes."""
     watcher = subscribed(connect(gateway), gateway, f"{name}-clock", f"clock/{name}", 0)
     client = connect(gateway)
     topic = f"{len(f'clock/{name}'):04X} 'clock/{name}'"
-    connected(client, f"{name}-tick", properties="11 00000010", will=f"05 18 00000002 {topic} 0001 'W'")
+    connected(client, f"{name}-tick", properties="11 00000010", will=f"05 18 00000006 {topic} 0001 'W'")
     client.drop()
     assert payloads(watcher, 1) == [b"W"]
 
@@ -145,7 +145,7 @@ def test_what_has_been_sent_expires_no_more(five: Gateway, connect: Connect) -> 
     """MQTT-4.3.3-7: only a message whose PUBLISH has not been sent is discarded (MQTT-3.3.2-5)."""
     watcher = subscribed(connect(five), five, "exp-w", "ep1", 2)
     sender = _client(connect, five, "exp-p")
-    sender.send("publishes with an expiry of a second", "34 0E 0003 'ep1' 0001 05 02 00000001 'A'", "62 02 0001")
+    sender.send("publishes with an expiry of five seconds", "34 0E 0003 'ep1' 0001 05 02 00000005 'A'", "62 02 0001")
     sender.expect("gets its answers", "50 02 0001 70 02 0001")
     data = watcher.receive_packet()
     assert (data[0], data[-1:]) == (0x34, b"A")
@@ -214,14 +214,14 @@ def test_lower_qos_of_publish_and_subscription_holds(five: Gateway, connect: Con
 def test_overlapping_subscriptions_bring_one_copy_at_the_highest_qos(five: Gateway, connect: Connect) -> None:
     """MQTT-3.3.4-2, -3, -4, -5: with the identifiers of all that match."""
     watcher = _client(connect, five, "ovl-w")
-    subscribe(watcher, "ov1", 0, properties="0B 05")
-    subscribe(watcher, "+", 1, properties="0B 8001")
-    subscribe(watcher, "ov1/#", 0)
-    publish(publisher(connect(five), "ovl-p"), "ov1", "A", qos=2)
+    subscribe(watcher, "ov/1", 0, properties="0B 05")
+    subscribe(watcher, "ov/+", 1, properties="0B 8001")
+    subscribe(watcher, "ov/1/#", 0)
+    publish(publisher(connect(five), "ovl-p"), "ov/1", "A", qos=2)
     data = watcher.receive_packet()
     assert data.hex(" ") in (
-        "32 0e 00 03 6f 76 31 00 01 05 0b 05 0b 80 01 41",
-        "32 0e 00 03 6f 76 31 00 01 05 0b 80 01 0b 05 41",
+        "32 0f 00 04 6f 76 2f 31 00 01 05 0b 05 0b 80 01 41",
+        "32 0f 00 04 6f 76 2f 31 00 01 05 0b 80 01 0b 05 41",
     )
     watcher.send("answers", "40 02 0001")
     assert is_quiet(watcher)
