@@ -150,7 +150,7 @@ class Doorway:
         try:
             async with asyncio.timeout(self._rules.connect_timeout_s):
                 if self._rules.proxy_protocol:
-                    proxied = await self._read_proxy_header(connected)
+                    proxied = await self._read_proxy_header(connected, peer)
                     step = "TLS handshake"
                 if self._context is not None and not self._knock((proxied or peer).host):
                     self._refuse(connected)
@@ -171,8 +171,8 @@ class Doorway:
                 level=logging.INFO if isinstance(error, ConnectionError) else logging.WARNING,
             )
 
-    async def _read_proxy_header(self, connected: socket.socket) -> Address | None:
-        found = ipaddress.ip_address(connected.getpeername()[0].partition("%")[0])
+    async def _read_proxy_header(self, connected: socket.socket, peer: Address) -> Address | None:
+        found = ipaddress.ip_address(peer.host.partition("%")[0])
         if self._rules.proxy_addresses and not any(found in network for network in self._rules.proxy_addresses):
             raise ProxyProtocolError("it is none of proxy_addresses")
         fixed = read_fixed_part(await _receive(connected, FIXED_BYTES, check_beginning))

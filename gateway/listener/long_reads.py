@@ -47,6 +47,14 @@ class LongReads:
             asyncio.get_running_loop().call_soon(self._serve)
 
     def _serve(self) -> None:
+        try:
+            self._hand_on()
+        finally:  # an error in one of them, or in a commit, is told, and the others go on
+            self._is_due = bool(self._line)
+            if self._is_due:
+                asyncio.get_running_loop().call_soon(self._serve)
+
+    def _hand_on(self) -> None:
         self._commit_now()
         now_s = time.monotonic()
         others_send = now_s < self.short_read_s + _WHILE_S
@@ -58,6 +66,3 @@ class LongReads:
                 self._line.append(first)
             if time.monotonic() > ends_s:
                 break
-        self._is_due = bool(self._line)
-        if self._is_due:
-            asyncio.get_running_loop().call_soon(self._serve)

@@ -6,6 +6,7 @@ import errno
 import logging
 import socket
 import ssl
+import struct
 import warnings
 from pathlib import Path
 from typing import Any
@@ -155,12 +156,17 @@ def test_a_header_that_takes_too_long_ends_the_connection(caplog: pytest.LogCapt
     assert "in=PROXY header reason=it took too long" in caplog.text
 
 
-def test_a_connection_that_goes_before_its_header_is_no_warning(caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("linger", [b"", struct.pack("ii", 1, 0)], ids=["closed", "reset"])
+def test_a_connection_that_goes_before_its_header_is_no_warning(
+    caplog: pytest.LogCaptureFixture, linger: bytes
+) -> None:
+    """As from a load balancer that looks whether the port is open."""
     caplog.set_level(logging.INFO)
 
     async def scenario(running: Running) -> None:
-        _, writer = await asyncio.open_connection("127.0.0.1", running.port)
-        writer.close()
+        with socket.create_connection(("127.0.0.1", running.port), PATIENCE_S) as client:
+            if linger:
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
         async with asyncio.timeout(PATIENCE_S):
             while "connection refused listener=tested" not in caplog.text:
                 await asyncio.sleep(0.01)

@@ -233,6 +233,30 @@ def test_those_in_line_take_turns_and_one_share_is_for_all_of_them() -> None:
     assert commits == list(range(len(taken)))  # what others asked for meanwhile is answered before each share
 
 
+class _Broken:
+    """A long read with a defect."""
+
+    def hand_on_piece(self) -> bool:
+        raise ZeroDivisionError
+
+
+def test_an_error_in_one_of_those_in_line_is_told_and_the_others_go_on() -> None:
+    taken: list[str] = []
+    told: list[object] = []
+
+    async def scenario() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _loop, context: told.append(context["exception"]))
+        reads = LongReads(lambda: None)
+        reads.join(_Broken())
+        reads.join(_Pieces("other", 2, taken))
+        for _ in range(10):
+            await asyncio.sleep(0)
+
+    asyncio.run(scenario())
+    assert taken == ["other", "other"]
+    assert [type(each) for each in told] == [ZeroDivisionError]
+
+
 @pytest.mark.parametrize(("aim_s", "length"), [(-1.0, 1_024), (3_600.0, 16_384)])
 def test_pieces_are_short_where_they_take_long_and_long_where_they_are_quick(
     monkeypatch: pytest.MonkeyPatch, aim_s: float, length: int
