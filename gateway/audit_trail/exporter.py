@@ -51,7 +51,8 @@ _IN_CLEAR: Final = InClear()
 #: How often a busy exporter sees what is due by the clock, seconds.
 _TEND_S: Final = 1.0
 
-_log = logging.getLogger(__name__)
+#: Said in full: the process runs this module as `__main__`, which is nobody's room in the log.
+_log = logging.getLogger("gateway.audit_trail.exporter")
 
 
 class AuditQueue(Protocol):

@@ -1,7 +1,10 @@
 """Each record is written exactly once, whatever dies in between, and nothing stops the ones behind it."""
 
+import json
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -203,3 +206,15 @@ def test_sigterm_ends_the_wait_at_once_and_sigint_is_ignored() -> None:
         signal.signal(signal.SIGTERM, terminate)
         signal.signal(signal.SIGINT, interrupt)
         stop.close()
+
+
+def test_exporter_that_gives_up_says_why_in_the_log_of_its_gateway(tmp_path: Path) -> None:
+    """The process that is said to have started it did not."""
+    command = [sys.executable, "-m", "gateway.audit_trail.exporter", "--data", str(tmp_path), "--log-format", "json"]
+    ended = subprocess.run(
+        [*command, "--parent", str(os.getppid())], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert ended.returncode == 1
+    (line,) = map(json.loads, ended.stderr.splitlines())
+    assert (line["level"], line["module"]) == ("error", "gateway.audit_trail.exporter")
+    assert (line["event"], "2009 MQRC_CONNECTION_BROKEN" in line["reason"]) == ("exporter gave up", True)
