@@ -110,10 +110,10 @@ def test_an_empty_retained_will_deletes_what_was_retained(shared_gateway: Gatewa
 
 
 def test_keep_alive_ends_a_silent_connection_and_leaves_its_will(shared_gateway: Gateway, connect: Connect) -> None:
-    """One and a half times the keep-alive of one second; a client that pings in time stays (MQTT-3.1.2-24)."""
+    """One and a half times the keep-alive of four seconds; a client that pings in time stays (MQTT-3.1.2-24)."""
     watcher = _watching(connect, shared_gateway, "wi17", "w/kee")
-    pinging = _with_will(connect, shared_gateway, "0E", "wi18", "w/oth", "0001")
-    silent = _with_will(connect, shared_gateway, "0E", "wi19", "w/kee", "0001")
+    pinging = _with_will(connect, shared_gateway, "0E", "wi18", "w/oth", "0004")
+    silent = _with_will(connect, shared_gateway, "0E", "wi19", "w/kee", "0004")
     while not silent.ended_within(0.2):
         pinging.send("pings in time", "C0 00")
         pinging.expect("is answered", "D0 00")
