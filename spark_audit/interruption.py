@@ -8,6 +8,7 @@ but killed: all that it has is the scratch folder.
 import logging
 import os
 import signal
+import socketserver
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -33,8 +34,8 @@ class Interruption:
         return self
 
     def __exit__(self, *_error: object) -> None:
-        signal.signal(signal.SIGINT, self._before)
-        logging.disable(logging.NOTSET)
+        if not self.has_come:  # else this process ends, and a second interruption tells it nothing
+            signal.signal(signal.SIGINT, self._before)
 
     def listen(self) -> None:
         """Whoever started this process may have held SIGINT back while it was loaded; raises KeyboardInterrupt then."""
@@ -54,8 +55,14 @@ class Interruption:
         self.has_come = True
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         logging.disable(logging.CRITICAL)
+        # PySpark listens to its workers' sums in a thread, which would tell at length that Java has gone.
+        socketserver.BaseServer.handle_error = _say_nothing  # type: ignore[method-assign]  # this process ends
         kill_java()
         raise KeyboardInterrupt
+
+
+def _say_nothing(self: socketserver.BaseServer, request: object, client_address: object) -> None:
+    """What a server does about a request that failed."""
 
 
 def kill_java() -> None:

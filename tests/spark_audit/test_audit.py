@@ -29,7 +29,7 @@ from spark_audit.policy import Policy
 from spark_audit.read import trail_files
 from spark_audit.report import html, print_summary
 from spark_audit.result import AuditResult, Verdict
-from tests.spark_audit.conftest import policy_of
+from tests.spark_audit.conftest import policy_of, policy_text_of
 
 AT = 1_795_158_000_000_000
 PUBLISH = bytes.fromhex("32 09 0003 612f62 000a")
@@ -285,9 +285,11 @@ def test_lines_on_stderr_are_json_where_that_is_asked_for(tmp_path: Path, capsys
 
 
 @pytest.mark.usefixtures("spark")
-@pytest.mark.parametrize("until", ["starting Spark", "reading 1 segment"])
+@pytest.mark.parametrize("until", ["starting Spark", "reading 1 segment", "conversion.reperformance: "])
 def test_an_interrupted_audit_ends_with_130_and_without_a_traceback(data: Path, tmp_path: Path, until: str) -> None:
+    (tmp_path / "policy.toml").write_text(policy_text_of("conversion.reperformance"))
     command = [sys.executable, "-m", "spark_audit", "run", "--data", str(data), "--out", str(tmp_path / "report")]
+    command += ["--policy", str(tmp_path / "policy.toml")]
     environment = os.environ | {"TMPDIR": str(tmp_path)}
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True
