@@ -5,7 +5,7 @@ import socket
 from pathlib import Path
 from typing import Any, Final
 
-_ANSWER_LIMIT_S: Final = 30.0
+_ANSWER_LIMIT_S: Final = 60.0
 
 
 class ControlError(Exception):
@@ -34,6 +34,10 @@ class Control:
     def clear_faults(self) -> list[int]:
         """Forgets all faults; returns how often each has struck, in the order in which they were planted."""
         return list(self._ask("clear_faults"))
+
+    def hasten(self) -> None:
+        """What faults delay goes on now, and what is late or lost takes effect: no test has to hit a moment."""
+        self._ask("hasten")
 
     def drop_connections(self, *, linger_s: float = 0.0) -> int:
         """Breaks every connection: 2009 for the programs, and `linger_s` later the queue manager backs them out."""

@@ -34,6 +34,7 @@ class ControlServer:
             "switch": self._switch,
             "plant": self._plant,
             "clear_faults": self._clear_faults,
+            "hasten": self._state.hasten,
             "drop_connections": self._drop_connections,
             "mqsc": self._mqsc,
             "connections": self._connections,

@@ -111,7 +111,7 @@ class Link(asyncio.Protocol):
         messages = self._messages(verb, fields)
         fault = self._state.faults.striking(verb.name, messages)
         if fault is not None and fault.delay_s:
-            await asyncio.sleep(fault.delay_s)
+            await self._state.pass_time(fault.delay_s)
         if fault is not None and fault.reason:
             answer = await self._struck(fault, verb, fields)
         else:
@@ -159,13 +159,13 @@ class Link(asyncio.Protocol):
 
     async def _work_late(self, late_s: float, verb: Verb, fields: bytes) -> None:
         """Does the work of a call whose program has long been told that its connection is lost."""
-        await asyncio.sleep(late_s)
+        await self._state.pass_time(late_s)
         await self._worked(verb, fields)
         self._end()
 
     async def _lose_late(self, late_s: float) -> None:
         """Notices only now that the program's connection is lost."""
-        await asyncio.sleep(late_s)
+        await self._state.pass_time(late_s)
         self._end()
 
     def _note(self, verb: Verb, answer: Answer) -> None:

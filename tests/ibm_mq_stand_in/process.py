@@ -33,7 +33,7 @@ VARIABLE: Final = "RFHBRIDGE_MQ_STAND_IN"
 BUILT: Final = Path(sys.prefix) / "ibm-mq-stand-in"
 _LIBRARIES: Final = {"pymqi": "libmqic_r.so", "ibmmq": "libmqm_r.so"}
 _ROOT: Final = Path(__file__).resolve().parents[2]
-_STOP_LIMIT_S: Final = 20.0
+_STOP_LIMIT_S: Final = 60.0
 
 
 def why_unavailable() -> str:
@@ -70,7 +70,7 @@ def environment(binding: Binding, sockets: str) -> dict[str, str]:
     }
 
 
-def wait_until(is_so: Callable[[], bool], *, limit_s: float = 20.0) -> None:
+def wait_until(is_so: Callable[[], bool], *, limit_s: float = 60.0) -> None:
     """Asks again and again until it is so."""
     deadline = time.monotonic() + limit_s
     while not is_so():

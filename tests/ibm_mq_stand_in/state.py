@@ -1,5 +1,7 @@
 """What all connections to the stand-in's queue manager share: engine, switches, faults, and who has what open."""
 
+import asyncio
+import contextlib
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field
@@ -117,6 +119,18 @@ class State:
         self.open_queues = OpenQueues(data_folder)
         self.links: set[Link] = set()
         self._last_connection = 0
+        self._hastened = asyncio.Event()
+
+    async def pass_time(self, seconds: float) -> None:
+        """Waits so long, or until a test has no patience any more."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._hastened.wait()
+
+    def hasten(self) -> None:
+        """What waits for its time goes on."""
+        self._hastened.set()
+        self._hastened = asyncio.Event()
 
     @property
     def identifier(self) -> str:

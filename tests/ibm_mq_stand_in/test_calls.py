@@ -198,12 +198,12 @@ def test_a_get_that_waits_ends_with_the_message_or_the_interval(
     orders = program.open("ORDERS", INPUT_SHARED)
     assert program.reason_of(program.get, orders, wait_ms=30) == MISSING
     got: list[bytes] = []
-    waiting = threading.Thread(target=lambda: got.append(program.get(orders, wait_ms=20_000)[0]))
+    waiting = threading.Thread(target=lambda: got.append(program.get(orders, wait_ms=60_000)[0]))
     waiting.start()
     wait_until(lambda: queue_manager.control.calls_under_way() == 1)
     other = Program(program.mq)
     other.put(other.open("ORDERS", OUTPUT), b"late", NO_SYNCPOINT)
-    waiting.join(20)
+    waiting.join(60)
     assert got == [b"late"]
 
 

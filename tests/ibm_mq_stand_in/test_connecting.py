@@ -46,7 +46,7 @@ def _reason_in_thread(program: Program, call: object, *arguments: object, **name
     reasons: list[int] = []
     thread = threading.Thread(target=lambda: reasons.append(program.reason_of(call, *arguments, **named)))
     thread.start()
-    thread.join(20)
+    thread.join(60)
     return reasons[0]
 
 
@@ -60,18 +60,19 @@ def test_a_handle_belongs_to_its_thread(mq: ModuleType, queue_manager: StandInQu
     program.manager.disconnect()
 
 
-@pytest.mark.parametrize(("share", "reason"), [(SHARE_BLOCK, 2033), (SHARE_NO_BLOCK, 2219)])
+@pytest.mark.parametrize(("share", "delay_s", "reason"), [(SHARE_BLOCK, 0.3, 2033), (SHARE_NO_BLOCK, 600, 2219)])
 def test_a_shared_handle_blocks_or_refuses_the_second_call(
-    mq: ModuleType, queue_manager: StandInQueueManager, share: int, reason: int
+    mq: ModuleType, queue_manager: StandInQueueManager, share: int, delay_s: float, reason: int
 ) -> None:
     program = Program(mq, share=share)
     orders = program.open("ORDERS", INPUT_SHARED)
-    queue_manager.control.plant("MQGET", delay_s=0.3)
+    queue_manager.control.plant("MQGET", delay_s=delay_s)
     other = threading.Thread(target=program.reason_of, args=(program.get, orders))
     other.start()
     wait_until(lambda: queue_manager.control.calls_under_way() == 1)
     assert program.reason_of(program.get, orders) == reason
-    other.join(20)
+    queue_manager.control.hasten()
+    other.join(60)
 
 
 @needs_stand_in

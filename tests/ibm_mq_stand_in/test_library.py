@@ -102,7 +102,7 @@ def test_the_library_calls_itself_a_stand_in() -> None:
 def test_who_sends_no_request_is_cut_off_and_nobody_else(queue_manager: StandInQueueManager, sent: bytes) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as stranger:
         stranger.connect(str(queue_manager.socket))
-        stranger.settimeout(20)
+        stranger.settimeout(60)
         stranger.sendall(sent)
         try:
             received = stranger.recv(1)

@@ -30,7 +30,7 @@ from tests.ibm_mq_stand_in.process import StandInQueueManager, load, needs_stand
 
 T = TypeVar("T")
 
-STEP_S: Final = 10.0  # no step of a test takes longer; a lock that never comes ends the test with an error
+STEP_S: Final = 60.0  # no step of a test takes longer; a lock that never comes ends the test with an error
 
 #: Two local queues that the contract suite empties and fills.
 ORDERS: Final = "RFHBRIDGE.TEST.ORDERS"

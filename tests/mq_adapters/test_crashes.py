@@ -286,6 +286,8 @@ TestQueueManagerAgainstAModel.settings = settings(
     stateful_step_count=60, max_examples=150 if os.environ.get("RFHBRIDGE_PROOF") == "full" else 40
 )
 TestQueueManagerAgainstAModel = pytest.mark.proof(TestQueueManagerAgainstAModel)
+#: Each step is a commit or more, on a disk that may be slow and busy.
+TestQueueManagerAgainstAModel = pytest.mark.timeout(1_800)(TestQueueManagerAgainstAModel)
 
 
 # -- kill -9 -----------------------------------------------------------------------------------------------------------

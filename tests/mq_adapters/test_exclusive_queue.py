@@ -4,7 +4,7 @@ import pytest
 
 from mq_adapters.message import Message
 from mq_adapters.queue_manager import QueueManager
-from tests.mq_adapters.adapters import EVERY_KIND, ORDERS
+from tests.mq_adapters.adapters import EVERY_KIND, ORDERS, STEP_S
 from tests.mq_adapters.contract import ANY, bodies, drain, put, refusal
 
 pytestmark = pytest.mark.parametrize("adapter", EVERY_KIND, indirect=True)
@@ -88,7 +88,7 @@ def test_a_held_queue_is_free_when_its_holder_goes(queue_manager, other):
     queue_manager.begin()
     queue_manager.open_exclusively(ORDERS).replace(Message(ANY, b"never"))
     queue_manager.close()
-    with other.open_exclusively(ORDERS, wait_s=10) as state:
+    with other.open_exclusively(ORDERS, wait_s=STEP_S) as state:
         assert bodies(state.messages()) == [b"state"]
 
 

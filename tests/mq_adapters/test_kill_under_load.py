@@ -14,6 +14,7 @@ import pytest
 
 from mq_adapters.embedded.direct import Direct
 from mq_adapters.embedded.verification import verify_store
+from tests.ibm_mq_stand_in.process import wait_until
 
 GATEWAY = """
 import asyncio, os, signal, sys, threading
@@ -66,6 +67,8 @@ while True:
 ROLES = ("put-a", "put-b", "move-a", "move-b")
 KILLS = {"short": 5, "full": 200}
 LONGEST_LIFE_S = 0.2
+#: The first gateway is killed by the test, and not by itself.
+LIFE_OF_THE_FIRST_S = 3_600
 
 
 @contextmanager
@@ -81,7 +84,17 @@ def clients(data_folder: Path, outputs: Path) -> Iterator[None]:
     finally:
         for client in running:
             client.send_signal(signal.SIGKILL)
-            client.wait(10)
+            client.wait(60)
+
+
+def let_everybody_work(data_folder: Path, outputs: Path) -> None:
+    """A gateway that is killed when each client has noted something: from then on kills meet clients at work."""
+    first = [sys.executable, "-c", GATEWAY, str(data_folder), str(LIFE_OF_THE_FIRST_S)]
+    with subprocess.Popen(first) as gateway:
+        try:
+            wait_until(lambda: all(acknowledged(outputs / role) for role in ROLES))
+        finally:
+            gateway.kill()
 
 
 def acknowledged(output: Path) -> list[list[str]]:
@@ -96,6 +109,7 @@ def test_nothing_acknowledged_is_lost_and_nothing_doubled_however_often_the_gate
     data_folder = socket_folder / "data"
     draw = random.Random(20261120)
     with clients(data_folder, tmp_path):
+        let_everybody_work(data_folder, tmp_path)
         for _ in range(KILLS[proof_scale]):
             life_s = draw.uniform(0.0, LONGEST_LIFE_S)
             gateway = [sys.executable, "-c", GATEWAY, str(data_folder), str(life_s)]

@@ -15,7 +15,7 @@ from mq_adapters.message import (
 )
 from mq_adapters.queue_manager import QueueManager
 from mq_adapters.reports import MQFB_COA, MQFB_COD, ReportOption
-from tests.mq_adapters.adapters import EVERY_KIND, NEXT, ORDERS
+from tests.mq_adapters.adapters import EVERY_KIND, NEXT, ORDERS, STEP_S
 from tests.mq_adapters.contract import ANY, bodies, drain, put, refusal
 
 pytestmark = pytest.mark.parametrize("adapter", EVERY_KIND, indirect=True)
@@ -368,10 +368,10 @@ def test_a_get_that_waits_has_the_message_that_comes(queue_manager, adapter, oth
 
     with ThreadPoolExecutor() as pool:
         got = pool.submit(wait_for_one)
-        assert is_there.wait(10)
+        assert is_there.wait(STEP_S)
         put(queue_manager, b"valve", MessageDescriptor(correl_id=VALVE))
         put(queue_manager, b"pump", MessageDescriptor(correl_id=PUMP))
-        assert got.result(10) == b"pump"
+        assert got.result(STEP_S) == b"pump"
 
 
 def test_a_higher_priority_comes_first_and_the_older_of_the_same(queue_manager):
@@ -398,7 +398,7 @@ def test_persistence_is_as_given(queue_manager):
 def test_an_expired_message_is_got_by_nobody(queue_manager):
     put(queue_manager, b"short-lived", MessageDescriptor(expiry=1))
     put(queue_manager, b"lasting", MessageDescriptor(expiry=36_000))
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + STEP_S
     while len(bodies(queue_manager.browse(ORDERS))) == 2:
         assert time.monotonic() < deadline, "a tenth of a second does not pass"
     got = queue_manager.get(ORDERS)
@@ -415,7 +415,7 @@ def test_arrival_and_delivery_are_reported(queue_manager, keeps_msg_id):
     assert queue_manager.get(ORDERS).body == b"one"
     queue_manager.commit()
     for feedback in (MQFB_COA, MQFB_COD):
-        got = queue_manager.get(NEXT, wait_s=10)
+        got = queue_manager.get(NEXT, wait_s=STEP_S)
         assert (got.descriptor.msg_type, got.descriptor.feedback) == (4, feedback)
         assert got.descriptor.correl_id == msg_id
         assert (got.msg_id == msg_id) is keeps_msg_id

@@ -22,8 +22,8 @@ from tests.mq_adapters.channel.conftest import CHANNEL_STATES, STATE_QUEUE, STRE
 
 QUEUE = "RFHBRIDGE.XMIT.PLANT.0"
 SUBSCRIBER = "RFHBRIDGE.SUBSCRIBER"
-#: A channel that shall stop waits out a get of one second, and finishes a batch.
-STOP_S = 2.0
+#: A channel that shall stop waits out a get of one second, and finishes a batch, on a machine that may be busy.
+STOP_S = 30.0
 BATCHES = 20
 
 
@@ -57,13 +57,13 @@ def sides(socket_folder: Path) -> Iterator[tuple[GatewayThread, GatewayThread]]:
     there.stop()
 
 
-def outbound(here: GatewayThread, there: GatewayThread) -> Outbound:
+def outbound(here: GatewayThread, there: GatewayThread, *, delay_s: float = 0.01) -> Outbound:
     return Outbound(
         OutboundSettings(
             channel="PLANT.OUT.0",
             transmission_queue=QUEUE,
             remote_state_queue=STATE_QUEUE,
-            retry=RetrySchedule(delays_s=(0.01,)),
+            retry=RetrySchedule(delays_s=(delay_s,)),
         ),
         connect_local=lambda: Client(here.data_dir),
         connect_remote=lambda: Client(there.data_dir),
@@ -165,9 +165,8 @@ def test_an_idle_channel_stops_soon(sides):
 
 def test_a_channel_that_waits_to_try_again_stops_at_once(sides):
     here, there = sides
-    channel = outbound(here, there)
+    channel = outbound(here, there, delay_s=600.0)
     channel._connect_remote = lambda: Client(here.data_dir / "nobody")
-    channel._common = OutboundSettings(channel="PLANT.OUT.0", transmission_queue=QUEUE, remote_state_queue=STATE_QUEUE)
     running = Running(channel)
     wait_until(lambda: channel.status.problem is not None)
     assert running.end() < STOP_S
