@@ -50,7 +50,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with Interruption() as interruption:
         try:
             interruption.listen()
-            return _COMMANDS[options.command](options, interruption)
+            exit_code = _COMMANDS[options.command](options, interruption)
+            return INTERRUPTED if interruption.has_come else exit_code
         except BaseException as error:  # what comes of an interruption within a call of Java is an error of any kind
             if interruption.has_come:
                 return INTERRUPTED

@@ -9,6 +9,8 @@ import logging
 import os
 import signal
 import socketserver
+import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -54,11 +56,20 @@ class Interruption:
     def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
         self.has_come = True
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        logging.disable(logging.CRITICAL)
-        # PySpark listens to its workers' sums in a thread, which would tell at length that Java has gone.
-        socketserver.BaseServer.handle_error = _say_nothing  # type: ignore[method-assign]  # this process ends
+        _fall_silent()
         kill_java()
         raise KeyboardInterrupt
+
+
+def _fall_silent() -> None:
+    """This process ends, and nobody need hear of a call that was interrupted, or that found Java gone.
+
+    PySpark listens to its workers' sums in a thread, and py4j lets go of Java's objects where no exception can leave.
+    """
+    logging.disable(logging.CRITICAL)
+    socketserver.BaseServer.handle_error = _say_nothing  # type: ignore[method-assign]  # for all of them
+    sys.unraisablehook = lambda _unheard: None
+    threading.excepthook = lambda _unheard: None
 
 
 def _say_nothing(self: socketserver.BaseServer, request: object, client_address: object) -> None:
