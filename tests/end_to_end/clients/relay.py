@@ -31,6 +31,8 @@ class Relay:
     def close(self) -> None:
         with contextlib.suppress(OSError):
             self._listening.shutdown(socket.SHUT_RDWR)
+        accepting, *_ = self._threads
+        accepting.join(PATIENCE_S)  # who had been accepted before is among those that are cut
         self._listening.close()
         self.cut()
         for thread in self._threads:
@@ -93,9 +95,10 @@ class Relay:
         with contextlib.suppress(OSError):
             while data := source.recv(_READ_BYTES):
                 with self._changed:
+                    is_lost = loses.is_set()  # who hears below that it was said may cut, and nothing is lost then
                     seen += data
                     self._changed.notify_all()
-                if not loses.is_set():
+                if not is_lost:
                     sink.sendall(data)
         with contextlib.suppress(OSError):
             sink.shutdown(socket.SHUT_WR)

@@ -151,8 +151,8 @@ def test_a_message_that_expires_while_its_reader_is_away_is_not_delivered(
     first.close()
     publisher = connected(kind, way, f"{kind.prefix}-expires-2")
     publisher.publish(topic, b"short", 1, properties={"message_expiry_interval": 1})
-    expired_s = time.monotonic() + 1.1
     publisher.publish(topic, b"long", 1, properties={"message_expiry_interval": 3_600})
+    expired_s = time.monotonic() + 1.1
     threading.Event().wait(max(0.0, expired_s - time.monotonic()))  # time itself is what is tested
     second = new_client(kind)
     second.connect(way, login)

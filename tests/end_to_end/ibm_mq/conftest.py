@@ -34,12 +34,18 @@ NewCentral = Callable[..., Central]
 NewClient = Callable[..., PahoClient]
 
 
+#: Most tests here start a dozen processes, one after the other: a minute where two cores have other work.
+LIMIT_S = 600
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Everything here needs the stand-in."""
+    """Everything here needs the stand-in, and time; a test's own limit counts before this one."""
     reason = why_unavailable()
     for item in items:
-        if reason and Path(__file__).parent in item.path.parents:
-            item.add_marker(pytest.mark.skip(reason=reason))
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.timeout(LIMIT_S))
+            if reason:
+                item.add_marker(pytest.mark.skip(reason=reason))
 
 
 @pytest.fixture(params=WAYS, ids=lambda way: f"{way.binding}-{way.header}")

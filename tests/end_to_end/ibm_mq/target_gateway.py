@@ -107,24 +107,30 @@ class TargetGateway(Gateway):
         shown = read_command("DISPLAY NOTHING " + " ".join(self.mqsc(f"DISPLAY CHSTATUS({name})")[1:]))
         return {parameter.keyword: parameter.text for parameter in shown.parameters}
 
-    def wait_for_channel(self, state: str, name: str = OUT, *, limit_s: float = PATIENCE_S) -> dict[str, str]:
-        """Waits until a channel has that state; returns how it stands then."""
+    def wait_for_channel(
+        self, state: str, name: str = OUT, *, problem: str = "", limit_s: float = PATIENCE_S
+    ) -> dict[str, str]:
+        """Waits until a channel has that state, and a problem with that text; returns how it stands then."""
         shown: dict[str, str] = {}
 
         def has_it() -> bool:
             shown.update(self.channel(name))
-            return shown["STATUS"] == state
+            return shown["STATUS"] == state and problem in shown["PROBLEM"]
 
-        wait_until(has_it, f"{name} is {state}", limit_s=limit_s, found=lambda: f"{shown}\n{self.log}")
+        wait_until(has_it, f"{name} is {state} {problem}", limit_s=limit_s, found=lambda: f"{shown}\n{self.log}")
         return shown
 
     def try_now(self, *names: str) -> None:
-        """Ends the wait of channels for their next attempt, by default of all."""
+        """Ends the wait of channels for their next attempt, by default of all.
+
+        None is started before all are at rest: one that is still at another queue manager would keep the others away.
+        """
         chosen = names or (OUT, IN_SUBSCRIBER, IN_REPLY)
         for name in chosen:
             self.mqsc(f"STOP CHANNEL({name})")
         for name in chosen:
             self.wait_for_channel("STOPPED", name)
+        for name in chosen:
             self.mqsc(f"START CHANNEL({name})")
 
     def wait_for_running(self, *, shards: int = 1) -> None:

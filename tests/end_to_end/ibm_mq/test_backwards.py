@@ -15,7 +15,7 @@ TOPIC = "back/a"
 LAST = b"the last one"
 #: Sensors publish half of it at QoS 1 and 2 by turns, an application of the queue manager the other half, persistent.
 SCALES = {
-    "short": Scale(clients=2, messages_each=125, calls_a_loss=120, batch_messages=20, kills=2, patience_s=150),
+    "short": Scale(clients=2, messages_each=125, calls_a_loss=120, batch_messages=20, kills=2, patience_s=600),
     "full": Scale(clients=4, messages_each=2_500, calls_a_loss=500, batch_messages=100, kills=10, patience_s=1_500),
 }
 

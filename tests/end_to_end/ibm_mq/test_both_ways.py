@@ -221,6 +221,7 @@ def test_a_message_that_is_refused_for_good_holds_up_none_of_the_others(plant: P
     assert plant.gateway.waiting() == before + 5
     plant.gateway.mqsc(f"START CHANNEL({OUT})")
     plant.arrived(SMALL_QUEUE, b"a", b"b", b"c", b"d")
+    wait_until(lambda: _dead_letter(plant, b"!" * 3_000) != b"", "it is a dead letter: here is committed after there")
     letter = _dead_letter(plant, b"!" * 3_000)
     assert int.from_bytes(letter[REASON], "little") == MQRC_MSG_TOO_BIG_FOR_Q
     assert letter[QUEUE].rstrip() == SMALL_QUEUE.encode()

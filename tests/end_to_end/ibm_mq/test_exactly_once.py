@@ -25,7 +25,7 @@ LATE_S = 0.2
 class Scale:
     """How much a proof does. `calls_a_loss`: connections break once in so many calls, on average.
 
-    Two losses of one channel in a row cost it 10 seconds, a third one 60: `patience_s` has room for both.
+    Two losses of one channel in a row cost it 10 seconds, each further one 60: `patience_s` has room for many.
     """
 
     clients: int
@@ -41,7 +41,7 @@ class Scale:
 
 
 SCALES = {
-    "short": Scale(clients=6, messages_each=250, calls_a_loss=100, batch_messages=20, kills=2, patience_s=150),
+    "short": Scale(clients=6, messages_each=250, calls_a_loss=100, batch_messages=20, kills=2, patience_s=600),
     "full": Scale(clients=20, messages_each=5_000, calls_a_loss=500, batch_messages=100, kills=10, patience_s=1_500),
 }
 

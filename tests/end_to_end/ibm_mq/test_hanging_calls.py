@@ -11,7 +11,7 @@ from tests.end_to_end.ibm_mq.target_gateway import has_ibm_library, wait_until
 #: How long a call hangs, seconds: longer than everything that the test does meanwhile.
 HANG_S = 60.0
 #: The longest that a PUBACK may take meanwhile, seconds: milliseconds, but on machines that have other work.
-LONGEST_PUBACK_S = 3.0
+LONGEST_PUBACK_S = HANG_S / 3
 
 
 @pytest.mark.parametrize("verb", ["MQGET", "MQPUT", "MQCMIT", "MQCONNX"])

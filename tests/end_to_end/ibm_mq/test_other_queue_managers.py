@@ -45,9 +45,8 @@ def test_another_queue_manager_gets_nothing_while_a_batch_is_in_doubt(
     gateway = new_target_gateway(WAY, standby=standby, routes=ROUTES).start()
     gateway.wait_for_running()
     in_doubt_at(central, gateway, new_client)
-    wait_until(lambda: "while a batch is in doubt" in gateway.channel()["PROBLEM"], "the standby is refused")
-    status = gateway.channel()
-    assert (status["INDOUBT"], status["STATUS"]) == ("YES", "IN DOUBT")
+    status = gateway.wait_for_channel("IN DOUBT", problem="while a batch is in doubt")
+    assert status["INDOUBT"] == "YES"
     assert central.control.identifier in status["PROBLEM"]
     assert "rfhbridge channel resolve CENTRAL.OUT.0" in status["PROBLEM"]
     assert standby.depth(QUEUE) == 0
@@ -74,7 +73,7 @@ def test_the_operator_says_what_became_of_a_batch_and_another_queue_manager_goes
     gateway = new_target_gateway(WAY, standby=standby, routes=ROUTES).start()
     gateway.wait_for_running()
     in_doubt_at(central, gateway, new_client)
-    wait_until(lambda: gateway.channel()["INDOUBT"] == "YES", "it is in doubt")
+    gateway.wait_for_channel("IN DOUBT")
     done = gateway.channel_command("resolve", OUT, "--action", action)
     assert done.returncode == 1, done.stdout  # it runs: stop it first
     assert "STOP CHANNEL" in done.stderr

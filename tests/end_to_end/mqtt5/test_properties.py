@@ -247,7 +247,9 @@ def test_the_will_of_a_client_that_is_killed_has_its_properties(plant: Plant, ne
         assert doomed.stdout.readline() == "connected\n"
         doomed.kill()
     message = hearer.next_message()
-    assert message.properties.pop("message_expiry_interval") == 600
+    left = message.properties.pop("message_expiry_interval")
+    assert isinstance(left, int)
+    assert 500 <= left <= 600
     given = {"content_type": "text/plain", "correlation_data": b"\x00\xff", "user_property": [("a", "1"), ("a", "2")]}
     assert (message.essence, message.properties) == (("will/t", b"gone", 1, False), given)
 
