@@ -153,6 +153,9 @@ class Publisher(ResendingClient):
         #: QoS, payload and whether PUBREC has come, by packet identifier, in the order of sending.
         self.in_flight: dict[int, tuple[int, bytes, bool]] = {}
         self.acknowledged: dict[int, set[bytes]] = {1: set(), 2: set()}
+        #: How many payloads it may begin for now; None: all. More are begun with the next answer or connection.
+        self.most: int | None = None
+        self._begun = 0
         self._identifier = 0
 
     def is_done(self) -> bool:
@@ -184,7 +187,8 @@ class Publisher(ResendingClient):
 
     def _fill(self, connection: Connection) -> None:
         new = []
-        while self.waiting and len(self.in_flight) < self.WINDOW:
+        while self.waiting and len(self.in_flight) < self.WINDOW and (self.most is None or self._begun < self.most):
+            self._begun += 1
             self._identifier = self._identifier % 65_535 + 1
             self.in_flight[self._identifier] = (*self.waiting.pop(), False)
             new.append(self._publish(self._identifier, 0))
