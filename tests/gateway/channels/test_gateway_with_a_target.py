@@ -113,6 +113,7 @@ def test_messages_wait_in_an_outage_and_the_status_says_why(gateway, central, un
 
 
 def test_a_stopped_channel_stays_stopped_over_a_restart(gateway, central, until):
+    gateway.wait_for_state("RUNNING")
     gateway.mqsc(f"STOP CHANNEL({OUT})")
     gateway.wait_for_state("STOPPED")
     gateway.send(*numbered(5))
@@ -127,13 +128,20 @@ def test_a_stopped_channel_stays_stopped_over_a_restart(gateway, central, until)
 
 
 @pytest.mark.parametrize(("action", "arrives"), [("COMMIT", 0), ("BACKOUT", 3)])
-def test_a_batch_in_doubt_is_resolved_while_its_channel_is_stopped(gateway, central, until, action, arrives):
+def test_a_batch_in_doubt_is_resolved_while_its_channel_is_stopped(
+    tmp_path, new_program, central, until, action, arrives
+):
+    """Of a channel that has never reached its queue manager: none can say anything else than the operator."""
+    central.end(signal.SIGKILL)
+    gateway = new_program(tmp_path, central.data)
+    gateway.wait_for_state("WAITING")
     gateway.mqsc(f"STOP CHANNEL({OUT})")
     gateway.wait_for_state("STOPPED")
     gateway.send(*numbered(3))
     state = doubt(gateway)
     assert state.doubtful is not None
     gateway.end()
+    central.start()
     gateway.start()
     until(lambda: gateway.status()["INDOUBT"] == "YES", "the process tells the doubt")
     numbers = [int.from_bytes(msg_id[-8:], "big") for msg_id in state.doubtful.messages]
