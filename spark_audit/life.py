@@ -71,6 +71,7 @@ class _Search:
     #: All of these names, and the clients of the exchanges, as they stand in a line.
     names: set[bytes] = field(default_factory=set)
     clients: set[bytes] = field(default_factory=set)
+    #: By the trail's place, the segment's stem (a gateway may close or compress it between two scans), and the line.
     found: dict[tuple[int, str, int], LifeRecord] = field(default_factory=dict)
     segments: int = 0
     lines: int = 0
@@ -97,7 +98,7 @@ class _Search:
             if self._may_concern(block):
                 for at, line in enumerate(block.removesuffix(b"\n").split(b"\n"), start=number + 1):
                     if self._may_concern(line):
-                        self._take(place, trail, segment.name, at, line)
+                        self._take(place, trail, segment, at, line)
             number += count
         self.lines += number
 
@@ -108,17 +109,17 @@ class _Search:
             bool(self.clients) and not self.clients.isdisjoint(_CLIENT.findall(text))
         )
 
-    def _take(self, place: int, trail: str, segment: str, number: int, line: bytes) -> None:
+    def _take(self, place: int, trail: str, segment: SegmentFile, number: int, line: bytes) -> None:
         record = _parsed(line)
-        if (place, segment, number) in self.found or record is None or not self._learns_from(record):
+        if (place, segment.stem, number) in self.found or record is None or not self._learns_from(record):
             return
         if len(self.found) >= MOST_RECORDS:
             self.is_cut = True
             return
         hashes = line_hashes(line)
-        self.found[place, segment, number] = LifeRecord(
+        self.found[place, segment.stem, number] = LifeRecord(
             trail=trail,
-            segment=segment,
+            segment=segment.name,
             line=number,
             is_unchanged=hashes is not None and hashes[0] == hashes[1],
             record=record,

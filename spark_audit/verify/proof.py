@@ -141,6 +141,8 @@ def prove(source: Callable[[], TrailSource], message_id: str) -> tuple[Proof, in
         if isinstance(entry, SegmentFile) and entry.number in search.leaves:
             wanted = search.leaves.pop(entry.number)
             records += _proven(entry, search.digests[entry.number][0], wanted)
+    if search.leaves:
+        raise ProofError(f"segment {min(search.leaves)} was removed meanwhile (prove again what is left)")
     digests = [data for _digest, data in search.digests.values()] + search.rotations
     ordered = sorted(digests, key=lambda data: parse_digest(data).number)
     texts = tuple(data.decode() for data in ordered)

@@ -90,6 +90,22 @@ def test_life_over_the_segments_of_several_trails_is_told_in_their_order(trail, 
     assert (life.segments, life.lines) == (3, 3)
 
 
+def test_records_of_a_segment_that_is_compressed_between_two_scans_are_told_once(published) -> None:
+    folder = published.write()
+    (segment,) = folder.iterdir()
+    sources = []
+
+    def source() -> TrailFolder:
+        if len(sources) == 1:
+            segment.with_name(f"{segment.name}.gz").write_bytes(gzip.compress(segment.read_bytes()))
+            segment.unlink()
+        sources.append(TrailFolder(folder))
+        return sources[-1]
+
+    told = [each.record["sequence"] for each in life_of(PUT, [("here", source)]).records]
+    assert (told, len(sources) > 1) == ([1, 4, 5, 6, 7, 8, 9, 11], True)
+
+
 def test_changed_record_is_told_as_such(published) -> None:
     published.lines[3] = published.lines[3].replace(b'"put"', b'"got"')
     assert [each.record["sequence"] for each in _life(published, PUT).records if not each.is_unchanged] == [4]

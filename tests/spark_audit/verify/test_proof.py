@@ -165,6 +165,19 @@ def test_a_proof_cut_anywhere_is_not_evaluable(told) -> None:
         assert verify_proof(data[:length]).verdict is Verdict.NOT_EVALUABLE
 
 
+def test_no_proof_is_made_of_what_was_removed_meanwhile(told) -> None:
+    sources = []
+
+    def source() -> TrailFolder:
+        if sources:
+            told.remove(1)
+        sources.append(TrailFolder(told.folder))
+        return sources[-1]
+
+    with pytest.raises(ProofError, match="segment 1 was removed meanwhile"):
+        prove(source, MESSAGE)
+
+
 def test_a_message_that_is_not_there_has_no_proof(told) -> None:
     with pytest.raises(ProofError, match=f"there is no record on message {'d' * 48}"):
         _prove(told, "d" * 48)
