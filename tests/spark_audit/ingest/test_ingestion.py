@@ -279,7 +279,7 @@ def test_only_one_writes_and_only_into_a_folder_of_its_own(tmp_path: Path) -> No
         (FIRST, b"", NotATrail),
         (FIRST, b"temperature;21\n", NotATrail),
         (FIRST, b'{"gateway":"../../etc"}\n', NotATrail),
-        (f"{FIRST}.gz", gzip.compress(b"{}\n")[:-6], DamagedSegment),
+        (f"{FIRST}.gz", gzip.compress(b"{}\n", mtime=0)[:-6], DamagedSegment),
         (FIRST.replace("jsonl", "open"), json.dumps({"gateway": GATEWAY}).encode(), NotATrail),
     ],
     ids=["no segment", "empty", "foreign", "no gateway", "cut", "open"],
