@@ -308,7 +308,7 @@ def test_remembered_answers_are_forgotten_with_each_generation_and_when_they_are
         assert len(index._cache) <= 2
 
 
-@pytest.mark.timeout(20)
+@pytest.mark.timeout(100)
 def test_a_look_up_among_a_hundred_and_fifty_thousand_patterns_visits_few_of_them() -> None:
     index: PatternIndex[int] = PatternIndex()
     for number in range(50_000):

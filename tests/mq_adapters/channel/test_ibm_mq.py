@@ -28,6 +28,8 @@ MESSAGES = {"short": 300, "full": 20_000}
 #: A call is lost every so many calls on average; what it did, or did not do, takes effect a little later.
 CALLS_BETWEEN_LOSSES = 60
 LATE_S = 0.02
+#: Which calls are lost depends on how many there are, and that on time; this commit is lost in every run.
+NTH_COMMIT = 5
 STEP_S = 300.0
 RETRY = RetrySchedule(delays_s=(0.0, 0.001))
 REMOTE_QUEUES = (STATE_QUEUE, STREAM, SUBSCRIBER)
@@ -62,6 +64,7 @@ def test_messages_go_out_once_and_in_order_through_random_losses(
         bodies[number] = body
     control.mqsc(f"ALTER QLOCAL({STREAM}) MAXMSGL(200)")
     lose_calls(control, 1)
+    control.plant("MQCMIT", 2009, "random", nth=NTH_COMMIT, seed=1, late_s=LATE_S)  # also where no other one strikes
     world.here.faults.when_empty = world._stop_when_empty
     channel = Outbound(
         OutboundSettings(
