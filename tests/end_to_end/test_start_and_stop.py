@@ -33,8 +33,9 @@ def _connected(connect: Connect, gateway: Gateway, name: str, flags: str = "02",
     return client
 
 
-def _trail_files(gateway: Gateway) -> list[str]:
-    return sorted(path.suffix for path in (gateway.data / "trail").iterdir() if path.is_file())
+def _endings_of_the_trail(gateway: Gateway) -> set[str]:
+    """Of the segments; there are two where an hour begins meanwhile."""
+    return {path.suffix for path in (gateway.data / "trail").iterdir() if path.is_file()}
 
 
 def _records(gateway: Gateway) -> list[dict[str, object]]:
@@ -54,7 +55,7 @@ def test_sigterm_stops_an_idle_gateway_at_once_and_closes_the_trail(gateway: Gat
     assert gateway.wait() == 0
     assert time.monotonic() - began < STOP_S * BUSY_MACHINE_FACTOR
     client.expect_end("is disconnected")
-    assert _trail_files(gateway) == [".jsonl"]
+    assert _endings_of_the_trail(gateway) == {".jsonl"}
     assert verify(gateway.data / "trail").verdict is Verdict.INTACT
     kinds = [record["kind"] for record in _records(gateway)]
     assert kinds[0] == "started"
@@ -78,7 +79,7 @@ def test_further_sigterms_change_nothing(gateway: Gateway) -> None:
         gateway.signal(signal.SIGTERM)
         pause.wait(0.001)
     assert gateway.wait() == 0
-    assert _trail_files(gateway) == [".jsonl"]
+    assert _endings_of_the_trail(gateway) == {".jsonl"}
     assert len(gateway.logged("gateway stopped")) == 1
     assert "Traceback" not in gateway.log
 
@@ -86,14 +87,14 @@ def test_further_sigterms_change_nothing(gateway: Gateway) -> None:
 def test_a_gateway_that_is_stopped_as_soon_as_it_stands_closes_its_trail(gateway: Gateway) -> None:
     """The exporter may not have come up yet; its work is done all the same."""
     assert gateway.stop() == 0
-    assert _trail_files(gateway) == [".jsonl"]
+    assert _endings_of_the_trail(gateway) == {".jsonl"}
     assert [record["kind"] for record in _records(gateway)] == ["started"]
 
 
 def test_sigint_stops_like_sigterm(gateway: Gateway) -> None:
     gateway.signal(signal.SIGINT)
     assert gateway.stop() == 0
-    assert _trail_files(gateway) == [".jsonl"]
+    assert _endings_of_the_trail(gateway) == {".jsonl"}
 
 
 def test_sigterm_drains_what_was_sent_before_it(gateway: Gateway, connect: Connect) -> None:
@@ -129,7 +130,7 @@ def test_nothing_stale_prevents_a_start_after_kill_9(gateway: Gateway, connect: 
     client.send("pings", "C0 00")
     client.expect("is answered", "D0 00")
     assert gateway.stop() == 0
-    assert _trail_files(gateway) == [".jsonl"]
+    assert _endings_of_the_trail(gateway) == {".jsonl"}
     assert verify(gateway.data / "trail").verdict is Verdict.INTACT
     assert [record["kind"] for record in _records(gateway)].count("started") == 4
 
@@ -146,7 +147,7 @@ def test_an_exporter_that_was_killed_leaves_no_gap_in_the_trail(gateway: Gateway
     client.send("publishes", "32 08 0003 'a/b' 0001 'A'")
     client.expect("gets PUBACK", "40 02 0001")
     assert gateway.stop() == 0
-    assert _trail_files(gateway) == [".jsonl"]
+    assert _endings_of_the_trail(gateway) == {".jsonl"}
     assert verify(gateway.data / "trail").verdict is Verdict.INTACT
     assert [record["kind"] for record in _records(gateway)].count("accepted") == 1
 
