@@ -309,12 +309,17 @@ class Engine:
             self.submit(self.begin())
 
     def close(self) -> None:
-        """Commits what waits, then closes the store. With commits in a thread, wait for `is_idle` first."""
-        if self.failed is None and self.is_idle:
-            self._commits.want_notes()
-            self._commits.add(self.begin())
-            self._commits.flush(here=True)
-        self._store.close()
+        """Commits what waits, then closes the store. With commits in a thread, wait for `is_idle` first.
+
+        What a thread is committing at this moment is committed or not; nobody hears of it, nor of what waits behind it.
+        """
+        try:
+            if self.failed is None and not self._commits.is_in_flight:
+                self._commits.want_notes()
+                self._commits.add(self.begin())
+                self._commits.flush(here=True)
+        finally:
+            self._store.close()
 
     # -- inside: submitting -------------------------------------------------------------------------------------------
 

@@ -70,6 +70,11 @@ class GroupCommit:
         return not self._group and self._committing is None
 
     @property
+    def is_in_flight(self) -> bool:
+        """A thread is committing."""
+        return self._committing is not None
+
+    @property
     def has_later_notes(self) -> bool:
         return bool(self._later_notes)
 

@@ -1,5 +1,6 @@
 """Groups at their edges: audit batches that are divided, call-backs that fail, a close behind slow commits."""
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -106,6 +107,41 @@ def test_a_close_behind_slow_commits_writes_the_last_notes_itself(slow_engine, l
     with_notes = Engine.open(data_folder)
     assert _batches(with_notes) == [b"1 7"]
     with_notes.close()
+
+
+def test_a_close_commits_what_was_submitted_in_its_turn_of_the_loop(slow_engine, loop, data_folder):
+    told: list[str] = []
+    _submit(slow_engine, 7, on_committed=lambda _unit: told.append("committed"))
+    slow_engine.close()
+    assert (told, loop.commits) == (["committed"], [])
+    again = Engine.open(data_folder)
+    assert [message.body for message in again.browse(again.queue("ORDERS"))] == [b"one"]
+    assert _batches(again) == [b"1 7"]
+    again.close()
+
+
+def test_a_close_waits_for_a_commit_that_a_thread_is_making(slow_engine, loop, data_folder):
+    is_in_commit, may_end = threading.Event(), threading.Event()
+
+    def hold_up(*_of_the_wal: object) -> int:
+        is_in_commit.set()
+        assert may_end.wait(60)
+        return 0
+
+    slow_engine._store._writer.set_wal_hook(hold_up)
+    _submit(slow_engine)
+    loop.soon.pop(0)()
+    commit, _ended = loop.commits.pop()
+    thread = threading.Thread(target=commit)
+    thread.start()
+    assert is_in_commit.wait(60)
+    _submit(slow_engine, on_committed=lambda _unit: pytest.fail("it waits behind the other, which nobody heard of"))
+    threading.Timer(0.05, may_end.set).start()
+    slow_engine.close()
+    thread.join()
+    again = Engine.open(data_folder)
+    assert again.queue("ORDERS").depth == 1
+    again.close()
 
 
 @pytest.mark.parametrize("is_slow", [False, True])

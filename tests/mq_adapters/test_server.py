@@ -25,6 +25,7 @@ from mq_adapters.embedded.server import Server
 from mq_adapters.embedded.socket_file import SOCKET_NAME, listening_socket
 from mq_adapters.message import Message, MessageDescriptor
 from mq_adapters.reasons import QueueManagerError, StoreError
+from tests.mq_adapters.adapters import STEP_S
 
 HELLO, PUT, GET, BROWSE_OPEN, BROWSE_NEXT, BEGIN, COMMIT, DEPTH, HOLD, RELEASE = 1, 2, 3, 4, 5, 7, 8, 12, 19, 20
 NAME = b"ORDERS".ljust(48)
@@ -59,7 +60,7 @@ class Peer:
     def __init__(self, data_dir: Path, *, hello: bool = True) -> None:
         self.socket = socket.socket(socket.AF_UNIX)
         self.socket.connect(str(data_dir / SOCKET_NAME))
-        self.socket.settimeout(10)
+        self.socket.settimeout(STEP_S)
         if hello:
             self.socket.sendall(HELLO_FRAME)
             self.answer()
@@ -109,7 +110,7 @@ def depth(gateway) -> int:
 
 def wait_until(gateway, condition) -> None:
     """Asks the gateway's loop again and again, each time after it has had its turn."""
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + STEP_S
     while not gateway.call(condition):
         assert time.monotonic() < deadline, "it did not come to pass"
 
@@ -258,7 +259,7 @@ def test_a_get_waits_until_a_message_arrives(gateway, client):
         waiting = pool.submit(waiter.get, "ORDERS", wait_s=float("inf"))
         wait_until(gateway, lambda: bool(gateway.engine.queue("ORDERS").listeners))
         client.put("ORDERS", Message(MessageDescriptor(), b"one"))
-        assert waiting.result(10).body == b"one"
+        assert waiting.result(STEP_S).body == b"one"
     assert gateway.engine.queue("ORDERS").listeners == {}
     assert client.depth("ORDERS") == 0
 
@@ -270,7 +271,7 @@ def test_a_get_by_correl_id_waits_for_its_own_message(gateway, client):
         wait_until(gateway, lambda: bool(gateway.engine.queue("ORDERS").listeners))
         client.put("ORDERS", Message(MessageDescriptor(), b"another's"))
         client.put("ORDERS", Message(MessageDescriptor(correl_id=pump), b"own"))
-        assert waiting.result(10).body == b"own"
+        assert waiting.result(STEP_S).body == b"own"
     assert client.depth("ORDERS") == 1
 
 
@@ -282,7 +283,7 @@ def test_a_waiting_get_is_woken_by_a_back_out(gateway, client):
         waiting = pool.submit(waiter.get, "ORDERS", wait_s=60)
         wait_until(gateway, lambda: bool(gateway.engine.queue("ORDERS").listeners))
         client.back_out()
-        assert waiting.result(10).backout_count == 1
+        assert waiting.result(STEP_S).backout_count == 1
 
 
 def test_one_of_two_waiting_gets_has_the_message(gateway, client):
@@ -293,7 +294,7 @@ def test_one_of_two_waiting_gets_has_the_message(gateway, client):
         client.put("ORDERS", Message(MessageDescriptor(), b"first"))
         wait_until(gateway, lambda: len(listeners.get(None, ())) == 1)
         client.put("ORDERS", Message(MessageDescriptor(), b"second"))
-        assert {each.result(10).body for each in waiting} == {b"first", b"second"}
+        assert {each.result(STEP_S).body for each in waiting} == {b"first", b"second"}
 
 
 def test_a_get_that_waits_in_vain_gives_2033(client):
@@ -322,7 +323,7 @@ def test_a_queue_is_held_until_it_is_released_or_its_holder_goes(gateway, peer, 
     peer.socket.sendall(request(HOLD, 3, NAME))
     peer.answer()
     peer.close()
-    client.open_exclusively("ORDERS", wait_s=10).close()
+    client.open_exclusively("ORDERS", wait_s=STEP_S).close()
 
 
 def test_a_queue_at_which_a_get_waits_cannot_be_held_until_the_wait_ends(gateway, peer, client):
@@ -344,7 +345,7 @@ def test_an_application_that_dies_has_its_unit_of_work_backed_out_at_once(gatewa
         waiting = pool.submit(client.get, "ORDERS", wait_s=60)
         wait_until(gateway, lambda: bool(gateway.engine.queue("ORDERS").listeners))
         peer.close()
-        again = waiting.result(10)
+        again = waiting.result(STEP_S)
     assert (again.body, again.backout_count) == (b"one", 1)
     assert client.depth("ORDERS") == 0
 
@@ -380,19 +381,26 @@ def test_two_applications_share_a_queue_and_each_message_is_got_once(gateway):
             for number in range(100):
                 application.put("ORDERS", Message(MessageDescriptor(persistence=0), f"{name} {number}".encode()))
 
+    all_is_put = threading.Event()
+
     def consume() -> list[bytes]:
         got = []
-        with Client(gateway.data_dir) as application, contextlib.suppress(QueueManagerError):
+        with Client(gateway.data_dir) as application:
             while True:
-                got.append(application.get("ORDERS", wait_s=0.5).body)
-        return got
+                is_end = all_is_put.is_set()
+                try:
+                    got.append(application.get("ORDERS", wait_s=0.1).body)
+                except QueueManagerError:
+                    if is_end:
+                        return got
 
     with ThreadPoolExecutor() as pool:
         consumers = [pool.submit(consume) for _ in range(2)]
         producers = [pool.submit(produce, name) for name in ("one", "two")]
         for producer in producers:
-            producer.result(30)
-        got = [consumer.result(30) for consumer in consumers]
+            producer.result(STEP_S)
+        all_is_put.set()
+        got = [consumer.result(STEP_S) for consumer in consumers]
     everything = sorted(got[0] + got[1])
     assert everything == sorted(f"{name} {number}".encode() for name in ("one", "two") for number in range(100))
     for consumed in got:
@@ -408,13 +416,25 @@ def test_a_gateway_that_goes_away_is_2009_and_its_waiting_get_2162(gateway_class
         wait_until(gateway, lambda: bool(gateway.engine.queue("ORDERS").listeners))
         gateway.stop()
         with pytest.raises(QueueManagerError, match="2162"):
-            waiting.result(10)
+            waiting.result(STEP_S)
         for _ in range(2):
             with pytest.raises(QueueManagerError, match="2009"):
                 idle.depth("ORDERS")
     assert not (data_folder / SOCKET_NAME).exists()
     with pytest.raises(QueueManagerError, match="2059"):
         Client(data_folder)
+
+
+def test_a_unit_of_work_that_is_open_when_the_gateway_stops_counts_as_backed_out(gateway_class, data_folder):
+    gateway = gateway_class(data_folder)
+    gateway.call(lambda: gateway.engine.define("ORDERS"))
+    with Client(data_folder) as application:
+        application.put("ORDERS", Message(MessageDescriptor(), b"one"))
+        application.begin()
+        application.get("ORDERS")
+        gateway.stop()
+    with Direct(data_folder) as queue_manager:
+        assert queue_manager.get("ORDERS").backout_count == 1
 
 
 def test_a_failed_store_ends_calls_with_2162(gateway, client):
