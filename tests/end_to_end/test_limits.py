@@ -114,7 +114,7 @@ def test_silent_connections_make_room_for_who_speaks(limited: Limited, connect: 
 
 def test_who_takes_nothing_is_disconnected_and_keeps_its_session(limited: Limited, connect: Connect) -> None:
     """Its peers are served meanwhile; what it had not acknowledged comes again."""
-    gateway = limited(slow_reader_timeout_s=1.0, maximum_unsent_bytes=65_536)
+    gateway = limited(slow_reader_timeout_s=5.0, maximum_unsent_bytes=65_536)
     slow = connect(gateway, "the slow reader")
     slow.send("connects to stay", NOT_CLEAN.format("slow"), "82 06 0001 0001 'a' 01")
     slow.expect("is accepted and granted QoS 1", ACCEPTED, "90 03 0001 01")
