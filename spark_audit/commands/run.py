@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
 TRAIL_FOLDER: Final = "trail"
 _PIPE_COLUMNS: Final = 160
-#: How often a trail is audited that a gateway's retention changes meanwhile, where what came of it is not clean.
+#: How often a trail is audited that a gateway's retention changes meanwhile, or Parquet that an ingest changes, where
+#: what came of it is not clean.
 _ATTEMPTS: Final = 3
 
 
@@ -104,17 +105,19 @@ class _Run:
         """The whole result; what keeps Spark from starting or a trail from being read makes it `not evaluable`."""
         with scratch_folder() as scratch:
             for _attempt in range(_ATTEMPTS - 1):
-                closed = self._closed_segments()
+                there = self._files()
                 result = self._once(scratch)
-                if result.verdict is Verdict.CLEAN or closed <= self._closed_segments():
+                if result.verdict is Verdict.CLEAN or there <= self._files():
                     return result
-                self.tell("segments were compressed or removed meanwhile: once more")
+                self.tell("files were compressed, made one or removed meanwhile: once more")
             return self._once(scratch)
 
-    def _closed_segments(self) -> set[Path]:
-        """The files of closed segments that are there now."""
+    def _files(self) -> set[Path]:
+        """The files of closed segments that are there now, or those of Parquet."""
         from spark_audit.read import closed_segments
 
+        if self.options.parquet:
+            return set(self.options.parquet.rglob("*.parquet"))
         return {path for folder in self.folders for path in closed_segments(folder)}
 
     def _once(self, scratch: Path) -> AuditResult:

@@ -245,7 +245,32 @@ def test_a_segment_that_is_compressed_while_spark_starts_is_audited_all_the_same
     assert main([*command, "--trail", str(trail.folder)]) == 0
     told = capsys.readouterr()
     assert json.loads(told.out)["verdict"] == "clean"
-    assert told.err.count("segments were compressed or removed meanwhile: once more") == 1
+    assert told.err.count("files were compressed, made one or removed meanwhile: once more") == 1
+
+
+def test_parquet_that_is_compacted_while_spark_starts_is_audited_all_the_same(
+    tmp_path: Path, spark, trail, monkeypatch, capsys
+) -> None:
+    (tmp_path / "policy.toml").write_text(policy_text_of("integrity.hash"))
+    ingest = ["ingest", "--to", str(tmp_path / "lines"), "--trail", str(trail.folder)]
+    monkeypatch.setattr(session, "start_session", lambda *_values, **_named: spark)
+    monkeypatch.setattr(SparkSession, "stop", lambda _session: None)
+    monkeypatch.setattr(figures, "with_figures", lambda result, _records: result)
+    for number in (1, 2):
+        trail.add("session", client="boiler", session_epoch=number, event="opened")
+        trail.write(f"{number:012d}-20261120T07.jsonl")
+        trail.lines.clear()
+        assert main(ingest) == 0
+
+    def compacted_meanwhile(*_values: object, **_named: object) -> SparkSession:
+        monkeypatch.setattr(session, "start_session", lambda *_values, **_named: spark)
+        assert main([*ingest, "--compact"]) == 0
+        return spark
+
+    monkeypatch.setattr(session, "start_session", compacted_meanwhile)
+    command = [*_command("run", tmp_path), "--policy", str(tmp_path / "policy.toml")]
+    assert main([*command, "--parquet", str(tmp_path / "lines")]) == 0
+    assert "made one or removed meanwhile: once more" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("in_this_spark")
