@@ -57,7 +57,14 @@ def settings_of(target: Target) -> ProcessSettings:
     )
 
 
-def supervised(target: Target, folder: Path, program: str, then: Callable[[TargetProcess], Awaitable[None]]) -> None:
+def supervised(
+    target: Target,
+    folder: Path,
+    program: str,
+    then: Callable[[TargetProcess], Awaitable[None]],
+    *,
+    loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None,
+) -> None:
     """Runs a program as the target's process, does something, and ends it."""
 
     async def run() -> None:
@@ -66,7 +73,7 @@ def supervised(target: Target, folder: Path, program: str, then: Callable[[Targe
         await then(process)
         await process.end()
 
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:  # the gateway's own
+    with asyncio.Runner(loop_factory=loop_factory) as runner:
         runner.run(asyncio.wait_for(run(), STEP_S))
 
 
@@ -92,8 +99,12 @@ def test_a_process_that_has_ended_before_it_is_told_anything_is_started_again(ta
         return process
 
     monkeypatch.setattr(asyncio, "create_subprocess_exec", create_late)
+
+    async def started_again(_process: TargetProcess) -> None:
+        await until(lambda: starts.exists() and len(starts.read_text()) >= 2)
+
     program = "open('starts', 'a').write('x')"
-    supervised(target, tmp_path, program, lambda _: until(lambda: starts.exists() and len(starts.read_text()) >= 2))
+    supervised(target, tmp_path, program, started_again, loop_factory=uvloop.new_event_loop)  # as the gateway has it
 
 
 def test_orders_follow_the_settings(target, tmp_path):
