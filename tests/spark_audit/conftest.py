@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -224,7 +225,10 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         pytest.skip("Spark needs Java 17 or 21: neither java on PATH nor JAVA_HOME is there (make test installs it)")
     session = start_session(tmp_path_factory.mktemp("spark"), trail_bytes=0, memory="1g")
     yield session
-    session.stop()
+    with warnings.catch_warnings():  # whichever test is the last of this process, it is not about Spark's sockets
+        warnings.simplefilter("ignore", ResourceWarning)
+        session.stop()
+        gc.collect()
 
 
 @pytest.fixture(autouse=True)
