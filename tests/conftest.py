@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 # A shell starts what runs in the background with SIGINT ignored, and children inherit that: tests interrupt theirs.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -47,6 +48,11 @@ def pytest_configure(config: pytest.Config) -> None:
     if scale not in PROOF_SCALES:
         raise pytest.UsageError(f"{PROOF_VARIABLE}={scale}: must be one of {', '.join(PROOF_SCALES)}")
     settings.load_profile(scale)
+    if scale == "short":
+        # Of the modules that are loaded hypothesis takes their constants as cases: with them a test would have others
+        # in each process, by the tests that ran there before it.
+        no_constants = providers.Constants()
+        providers._get_local_constants = lambda: no_constants
 
 
 @pytest.fixture(scope="session")
