@@ -9,7 +9,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import count
 from pathlib import Path
 
@@ -103,9 +103,10 @@ def test_a_daemon_whose_commits_are_slow_stops_while_applications_go_on_putting(
 
     monkeypatch.setattr(Store, "commit", commit_slowly)
     monkeypatch.setattr(group_commit, "SLOW_COMMIT_S", -1.0)
+    all_put = threading.Barrier(3, action=_terminate, timeout=60)
     applications = [
-        threading.Thread(target=_put_until_it_stops, args=(data_folder, f"APP.{number}", on_fifth))
-        for number, on_fifth in enumerate((_terminate, lambda: None, lambda: None))
+        threading.Thread(target=_put_until_it_stops, args=(data_folder, f"APP.{number}", all_put))
+        for number in range(all_put.parties)
     ]
 
     def ready(_listeners: Sequence[OpenListener]) -> None:
@@ -119,15 +120,15 @@ def test_a_daemon_whose_commits_are_slow_stops_while_applications_go_on_putting(
     assert _owner_is_gone(data_folder)
 
 
-def _put_until_it_stops(data: Path, queue_name: str, on_fifth: Callable[[], None]) -> None:
+def _put_until_it_stops(data: Path, queue_name: str, all_put: threading.Barrier) -> None:
     """One message after another, until the queue manager has gone."""
     message = Message(MessageDescriptor(persistence=MQPER_PERSISTENT), b"put")
-    with connect_queue_manager(data) as queue_manager, contextlib.suppress(QueueManagerError):
+    with contextlib.suppress(QueueManagerError), connect_queue_manager(data) as queue_manager:
         queue_manager.define(queue_name)
         for number in count(1):
             queue_manager.put(queue_name, message)
             if number == 5:
-                on_fifth()
+                all_put.wait()
 
 
 def test_without_an_audit_there_is_no_trail(data_folder: Path) -> None:
