@@ -113,7 +113,11 @@ class Listeners:
         await self._reloading.run()
 
     async def tick(self) -> None:
-        """Once a second; some connections in each turn of the event loop."""
+        """Once a second; some connections in each turn of the event loop.
+
+        Who was not read because the gateway itself was held up is read before his silence is judged.
+        """
+        await asyncio.sleep(0)
         links, now_s = tuple(chain.from_iterable(self._listeners)), time.monotonic()
         ticks = (listener.tick() for listener in self._listeners)
         left = _LOOKED_AT_ONCE

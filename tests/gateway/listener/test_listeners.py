@@ -57,11 +57,14 @@ def test_every_listener_has_its_rules_and_its_links_know_them() -> None:
     _run(scenario, {**PLAIN, "versions": ["3.1.1"], "anonymous": False}, WEB)
 
 
-@pytest.mark.parametrize(("at_once", "turns"), [(1, 15), (4, 3), (16, 0)])
+@pytest.mark.parametrize(("at_once", "turns"), [(1, 16), (4, 4), (16, 1)])
 def test_the_look_at_connections_takes_some_of_them_in_each_turn_of_the_event_loop(
     monkeypatch: pytest.MonkeyPatch, at_once: int, turns: int
 ) -> None:
-    """Five connections, each of which is looked at for its silence, what it does not take and what it has begun."""
+    """Five connections, each of which is looked at for its silence, what it does not take and what it has begun.
+
+    One turn more comes first, in which everybody is read.
+    """
     monkeypatch.setattr("gateway.listener.listeners._LOOKED_AT_ONCE", at_once)
 
     async def scenario(listeners: Listeners, bridge: RecordingBridge, opened: tuple[OpenListener, ...]) -> None:
@@ -83,6 +86,27 @@ def test_the_look_at_connections_takes_some_of_them_in_each_turn_of_the_event_lo
         assert passed == turns
         for writer in writers:
             writer.close()
+
+    _run(scenario, PLAIN)
+
+
+def test_who_sent_something_while_the_gateway_was_held_up_is_not_taken_for_silent() -> None:
+    """As after the machine has been suspended: the time is over, and a PINGREQ has come and was not read."""
+
+    async def scenario(listeners: Listeners, bridge: RecordingBridge, opened: tuple[OpenListener, ...]) -> None:
+        with socket.create_connection(("127.0.0.1", opened[0].address.port)) as client:
+            client.send(b"x")
+            await bridge.until(lambda: bool(bridge.links))
+            (link,) = bridge.links
+            link.connection.receive_data(bytes.fromhex("10 0E 0004 4D515454 04 02 003C 0002 6331"))
+            link.accepted_s += 3_600.0
+            link.last_received_s -= 91.0  # its keep-alive is 60 s
+            client.send(bytes.fromhex("C0 00"))
+            await listeners.tick()
+            assert link.is_open
+            link.last_received_s -= 91.0
+            await listeners.tick()
+            assert not link.is_open
 
     _run(scenario, PLAIN)
 
