@@ -15,6 +15,8 @@ from typing import Any, Final
 _BYTES_OF_RECORDS: Final = 96
 #: What may come beyond that, bytes: the longest record has 16,640, and gives nothing before its end.
 _MAXIMUM_BARREN_BYTES: Final = 32_768
+#: What a record brings at most (RFC 8446 section 5.1), bytes.
+_RECORD_BYTES: Final = 16_384
 #: How much of it is forgiven in a second: a client may fill its records up to the longest (RFC 8446 section 5.4).
 _FORGIVEN_BYTES: Final = 16_640
 
@@ -35,11 +37,14 @@ class CountedTls(ssl.SSLObject):
     counted_s: float
     _barren_bytes = 0.0
 
-    def read(self, *wanted: Any) -> Any:
-        """See ssl.SSLObject.read: some bytes, or where there is a buffer their number. Raises BarrenTls."""
+    def read(self, wanted_bytes: int = _RECORD_BYTES, *buffer: Any) -> Any:
+        """See ssl.SSLObject.read: some bytes, or where there is a buffer their number. Raises BarrenTls.
+
+        OpenSSL gives one record at most. uvloop asks for 256 KiB, which are mapped for it and given back each time.
+        """
         before = self.incoming.pending
         try:
-            found: Any = super().read(*wanted)
+            found: Any = super().read(min(wanted_bytes, _RECORD_BYTES), *buffer)
         except ssl.SSLWantReadError:
             self._count(before - self.incoming.pending, 0)
             raise

@@ -79,6 +79,24 @@ def test_long_records_that_come_byte_by_byte_are_read(tmp_path: Path) -> None:
         assert found == payload
 
 
+def test_openssl_is_asked_for_no_more_than_a_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """uvloop asks for 256 KiB each time."""
+    pair = Pair(tmp_path, ssl.TLSVersion.TLSv1_3)
+    asked: list[int] = []
+    read = ssl.SSLObject.read
+
+    def noted(connection: ssl.SSLObject, wanted_bytes: int) -> Any:
+        asked.append(wanted_bytes)
+        return read(connection, wanted_bytes)
+
+    monkeypatch.setattr(ssl.SSLObject, "read", noted)
+    payload = bytes(range(256)) * 200
+    pair.client.write(payload)
+    pair.incoming.write(pair.sent.read())
+    assert b"".join(pair.server.read(262_144) for _ in range(4)) == payload
+    assert asked == [LONGEST_RECORD_BYTES] * 4
+
+
 class Barren:
     """In place of OpenSSL: whatever comes is taken, and nothing is in it but a packet for each 64 KiB, if any."""
 
