@@ -173,11 +173,18 @@ class Endings:
             self._call_soon(self._work)
 
     def _work(self) -> None:
-        """Carries out some of what waits in a unit of work; the next behind its commit."""
+        """Carries out some of what waits in a unit of work; the next behind its commit.
+
+        An error in one of them is told by the event loop, and the others have their turn with the next that comes.
+        """
         unit, now_us = self._engine.begin(), self._engine.now_us()
         left, afters = _AT_ONCE, list[Callable[[], None]]()
-        while left > 0 and self._engine.failed is None and (cost := self._end_one(unit, now_us, afters)):
-            left -= cost
+        try:
+            while left > 0 and self._engine.failed is None and (cost := self._end_one(unit, now_us, afters)):
+                left -= cost
+        except Exception:
+            self._is_at_work = False
+            raise
         self._is_at_work = left < _AT_ONCE
         if not self._is_at_work:
             return

@@ -262,9 +262,9 @@ class ToMq:
         origin = ORIGIN.pack(session.epoch, exchange, 0, will.qos | will.retain * RETAIN) + session.origin_suffix
         payload = (len(will.payload), hashlib.sha256(will.payload).digest())
         packet = (int(PacketType.CONNECT), 0, part)
-        if will.retain and not will.payload:
-            self._delete_retained(unit, session, will.topic, exchange, packet, session.level, now_us)
         try:
+            if will.retain and not will.payload:
+                self._delete_retained(unit, session, will.topic, exchange, packet, session.level, now_us)
             expiry, carried = expiry_of(will.properties), properties_pairs(will.properties)
             number, sheet = self._put(unit, session, will.topic, flags, exchange, will.payload, origin, expiry, carried)
         except (MappingError, QueueManagerError) as error:

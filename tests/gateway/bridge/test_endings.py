@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from gateway.bridge.to_mq import ToMq
 from gateway.config.limits import MqttLimits
 from mq_adapters.embedded.unit_of_work import StateSpace
 from tests.gateway.bridge.conftest import SUBSCRIBER_QUEUE, FakeLink, NewWorld, World, publish_packet, written
@@ -59,6 +60,19 @@ def test_a_network_that_is_cut_parts_few_sessions_in_a_turn_that_stay(world: Wor
     cut(world, fleet(world, 60, KEPT_WITH_WILL))
     assert most_at_once(world, lambda: sum(each.connected for each in world.sessions)) <= AT_ONCE
     assert len(world.sessions) == 60
+
+
+def test_an_error_in_one_ending_does_not_keep_the_others_waiting_for_ever(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard = watcher(world)
+    first, second = fleet(world, 2, CLEAN_WITH_WILL)
+    with monkeypatch.context() as broken:
+        broken.setattr(ToMq, "publish_will", lambda *_arguments: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            world.lose(first)
+    world.lose(second)
+    assert heard.taken() == WILL_PUBLISHED
 
 
 def test_a_session_of_many_filters_takes_the_share_of_many_sessions_when_it_ends(world: World) -> None:

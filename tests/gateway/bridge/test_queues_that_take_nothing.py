@@ -79,6 +79,23 @@ def test_a_lost_connection_leaves_its_will(new_world: NewWorld, refusal: str) ->
     assert world.sessions.get("dies") is None
 
 
+def test_a_lost_connection_whose_will_deletes_what_is_retained_holds_up_nobody(
+    new_world: NewWorld, refusal: str
+) -> None:
+    world, _ = subscribed(new_world, refusal)
+    reader = world.connect("read")
+    world.receive(reader, "82 08 0001 0003 'b/+' 00")
+    assert reader.taken() == written("90 03 0001 00")
+    deletes, publishes = FakeLink(), FakeLink()
+    world.receive(deletes, "10 17 0004 'MQTT' 04 26 0000 0004 'dies' 0003 'a/w' 0000")
+    world.receive(publishes, "10 18 0004 'MQTT' 04 06 0000 0004 'more' 0003 'b/w' 0001 'W'")
+    world.lose(deletes)
+    assert world.sessions.get("dies") is None
+    assert len(world.messages("SYSTEM.DEAD.LETTER.QUEUE")) == 1
+    world.lose(publishes)
+    assert reader.taken() == written("30 06 0003 'b/w' 'W'")
+
+
 def test_another_queue_manager_gets_its_subscriptions_when_the_queue_takes_them(
     new_world: NewWorld, refusal: str
 ) -> None:
