@@ -1,8 +1,10 @@
 """Fixtures for every room's tests: the scale of proofs, folders, and mosquitto's clients."""
 
+import gc
 import os
 import shutil
 import signal
+import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -73,6 +75,22 @@ def socket_folder() -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="rfh"))
     yield folder
     shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def interpreter_as_it_was() -> Iterator[None]:
+    """For tests that run a daemon in their own process: it changes signals and settings, as one that is about to end.
+
+    With SIGINT ignored, which children inherit, another test of this process would interrupt its children in vain.
+    """
+    interval, threshold = sys.getswitchinterval(), gc.get_threshold()
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    yield
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+    sys.setswitchinterval(interval)
+    gc.set_threshold(*threshold)
+    gc.unfreeze()
 
 
 @pytest.fixture(scope="session")

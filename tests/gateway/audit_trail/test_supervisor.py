@@ -14,6 +14,8 @@ from gateway.audit_trail.segment import Trail
 from gateway.audit_trail.supervisor import ExporterSupervisor
 from gateway.config import ConfigurationError, Settings
 
+pytestmark = pytest.mark.usefixtures("interpreter_as_it_was")
+
 
 @pytest.fixture
 def begun(data_folder: Path, clock, batches) -> Path:
