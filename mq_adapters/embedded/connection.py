@@ -333,7 +333,8 @@ class Connection(asyncio.Protocol):
     def _back_out(self, number: int, fields: Fields) -> None:
         fields.end()
         self._call().back_out()
-        self._answer(Verb.BACK_OUT, number)
+        # Behind the back-out counts, which survive a restart once this is answered.
+        self._engine.submit(self._engine.begin(), lambda _unit: self._answer(Verb.BACK_OUT, number))
 
     def _define(self, number: int, fields: Fields) -> None:
         queue_name, description = fields.name(), fields.text()
@@ -355,6 +356,8 @@ class Connection(asyncio.Protocol):
                 return
             try:
                 self._call().clear_some(queue_name, cleared)
+            except QueueManagerError as error:  # the name leads nowhere any more
+                self._refuse(Verb.CLEAR, number, error.reason_code, error.operation)
             except StoreError:
                 self.close()
 

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -18,7 +18,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mq_adapters import connect
+from mq_adapters.attributes import ObjectType
 from mq_adapters.embedded import connection as connection_module
+from mq_adapters.embedded.application import Application
 from mq_adapters.embedded.client import Client
 from mq_adapters.embedded.direct import Direct
 from mq_adapters.embedded.server import Server
@@ -373,6 +375,38 @@ def test_a_put_is_answered_after_its_commit(gateway, monkeypatch):
     assert peer.answer()[1:4] == (1, 0, 0)
     assert unanswered_at_commit == [1]
     peer.close()
+
+
+def test_a_back_out_is_answered_after_the_commit_of_its_counts(gateway, client, monkeypatch):
+    client.put("ORDERS", Message(MessageDescriptor(), b"one"))
+    client.begin()
+    client.get("ORDERS")
+    commit, unanswered_at_commit = gateway.engine._store.commit, []
+
+    def watched_commit() -> None:
+        unanswered_at_commit.append(sum(each._unanswered for each in gateway.server.connections))
+        commit()
+
+    monkeypatch.setattr(gateway.engine._store, "commit", watched_commit)
+    client.back_out()
+    assert unanswered_at_commit == [1]
+
+
+def test_a_clear_whose_alias_goes_meanwhile_is_answered(gateway, client, monkeypatch):
+    monkeypatch.setattr("mq_adapters.embedded.application.CLEAR_MESSAGES", 1)
+    for body in (b"one", b"two"):
+        client.put("ORDERS", Message(MessageDescriptor(), body))
+    assert client.mqsc("DEFINE QALIAS(WANTED) TARGET(ORDERS)").succeeded
+    clear_some = Application.clear_some
+
+    def clear_some_and_delete_the_alias(self: Application, queue_name: str, done: Callable[[int], None]) -> None:
+        clear_some(self, queue_name, done)
+        gateway.engine.objects.delete(gateway.engine.objects.find(ObjectType.QALIAS, "WANTED"))
+
+    monkeypatch.setattr(Application, "clear_some", clear_some_and_delete_the_alias)
+    with pytest.raises(QueueManagerError, match="2085"):
+        client.clear("WANTED")
+    assert client.depth("ORDERS") == 1
 
 
 def test_two_applications_share_a_queue_and_each_message_is_got_once(gateway):
