@@ -15,7 +15,7 @@ import socket
 import ssl
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from gateway.config.values import Address
 from gateway.limits.limit import Limit
@@ -28,6 +28,7 @@ from gateway.listener.proxy_protocol import (
     read_source,
 )
 from gateway.listener.rules import ListenerRules
+from gateway.listener.tls_transport import TlsTransport
 
 _log = logging.getLogger(__name__)
 
@@ -180,15 +181,18 @@ class Doorway:
 
     async def _hand_over(self, connected: socket.socket, proxied: Address | None) -> None:
         """What has begun ends by `_refuse` alone: uvloop would forget a link that it has made in the same turn."""
-        handing_over = asyncio.ensure_future(
-            asyncio.get_running_loop().connect_accepted_socket(
-                lambda: self._factory(proxied),
-                connected,
-                ssl=self._context() if self._context is not None else None,
-            )
-        )
+        handing_over = asyncio.ensure_future(self._open_link(connected, proxied))
         handing_over.add_done_callback(_hear_of_the_end)
         await asyncio.shield(handing_over)
+
+    async def _open_link(self, connected: socket.socket, proxied: Address | None) -> None:
+        loop, link = asyncio.get_running_loop(), self._factory(proxied)
+        if self._context is None:
+            await loop.connect_accepted_socket(lambda: link, connected)
+            return
+        transport = TlsTransport(self._context(), link)
+        await loop.connect_accepted_socket(lambda: transport, connected)
+        await transport.handshake
 
     @staticmethod
     def _refuse(connected: socket.socket) -> None:
@@ -198,7 +202,7 @@ class Doorway:
         connected.close()
 
 
-def _hear_of_the_end(handing_over: "asyncio.Task[Any]") -> None:
+def _hear_of_the_end(handing_over: "asyncio.Task[None]") -> None:
     """An error that came when nobody waited any more: asyncio would write a traceback of it."""
     if not handing_over.cancelled():
         handing_over.exception()

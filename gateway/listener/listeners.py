@@ -17,7 +17,6 @@ from gateway.config.settings import Settings
 from gateway.config.values import Address, ConfigurationError
 from gateway.limits.slow_readers import SlowReaders
 from gateway.limits.unfinished import UnfinishedPackets
-from gateway.listener.allocation import map_large_buffers
 from gateway.listener.listener import Listener
 from gateway.listener.long_reads import LongReads
 from gateway.listener.rules import ListenerRules
@@ -62,8 +61,6 @@ class Listeners:
         self._slow_readers = SlowReaders(settings.mqtt, bridge.admission.refusals)
         self._unfinished = UnfinishedPackets(settings.mqtt, bridge.admission.refusals)
         self._settings = settings.listeners
-        if any(each.is_secure for each in settings.listeners):
-            map_large_buffers()
         long_reads = LongReads(bridge.commit_now)
         self._listeners = tuple(
             Listener(

@@ -19,7 +19,6 @@ from gateway.config.listeners import ListenerSettings, TlsSettings
 from gateway.config.values import ConfigurationError
 from gateway.listener.certificate_files import Pair, read_certificates, read_pair, today, validity_problem
 from gateway.listener.client_certificates import Authorities
-from gateway.listener.tls_reading import CountedContext
 
 _log = logging.getLogger(__name__)
 
@@ -65,7 +64,7 @@ def _read_authorities(path: Path) -> tuple[x509.Certificate, ...]:
 
 
 def _context(pair: Pair, tls: TlsSettings, alpn: str) -> ssl.SSLContext:
-    context = CountedContext(ssl.PROTOCOL_TLS_SERVER)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = _VERSIONS[tls.minimum_version]
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION | ssl.OP_CIPHER_SERVER_PREFERENCE
     context.set_alpn_protocols([alpn])

@@ -9,14 +9,12 @@ records up, is forgiven.
 
 import ssl
 import time
-from typing import Any, Final
+from typing import Final
 
 #: A byte in a record of its own takes 23 to 85, by the cipher suite: so many for each are nobody's fault.
 _BYTES_OF_RECORDS: Final = 96
 #: What may come beyond that, bytes: the longest record has 16,640, and gives nothing before its end.
 _MAXIMUM_BARREN_BYTES: Final = 32_768
-#: What a record brings at most (RFC 8446 section 5.1), bytes.
-_RECORD_BYTES: Final = 16_384
 #: How much of it is forgiven in a second: a client may fill its records up to the longest (RFC 8446 section 5.4).
 _FORGIVEN_BYTES: Final = 16_640
 
@@ -28,45 +26,20 @@ class BarrenTls(ssl.SSLError):
     """Much has come in TLS and next to nothing in it: the client's fault. OpenSSL reports its errors as this class."""
 
 
-class CountedTls(ssl.SSLObject):
-    """One TLS connection, which counts what it reads. `CountedContext` makes them."""
+class BarrenBytes:
+    """What one connection has taken and brought nothing for, as far as it is not forgiven."""
 
-    #: What has come from the network, and was not read.
-    incoming: ssl.MemoryBIO
-    #: When it counted last, by the monotonic clock.
-    counted_s: float
-    _barren_bytes = 0.0
+    __slots__ = ("_barren_bytes", "_counted_s")
 
-    def read(self, wanted_bytes: int = _RECORD_BYTES, *buffer: Any) -> Any:
-        """See ssl.SSLObject.read: some bytes, or where there is a buffer their number. Raises BarrenTls.
+    def __init__(self) -> None:
+        self._barren_bytes = 0.0
+        #: When it counted last, by the monotonic clock.
+        self._counted_s = time.monotonic()
 
-        OpenSSL gives one record at most. uvloop asks for 256 KiB, which are mapped for it and given back each time.
-        """
-        before = self.incoming.pending
-        try:
-            found: Any = super().read(min(wanted_bytes, _RECORD_BYTES), *buffer)
-        except ssl.SSLWantReadError:
-            self._count(before - self.incoming.pending, 0)
-            raise
-        self._count(before - self.incoming.pending, found if isinstance(found, int) else len(found))
-        return found
-
-    def _count(self, taken_bytes: int, given_bytes: int) -> None:
+    def count(self, taken_bytes: int, given_bytes: int) -> None:
+        """What OpenSSL has taken from the network, and what it gave for that. Raises BarrenTls."""
         now_s = time.monotonic()
-        forgiven = _BYTES_OF_RECORDS * given_bytes + _FORGIVEN_BYTES * (now_s - self.counted_s)
-        self._barren_bytes, self.counted_s = max(0.0, self._barren_bytes + taken_bytes - forgiven), now_s
+        forgiven = _BYTES_OF_RECORDS * given_bytes + _FORGIVEN_BYTES * (now_s - self._counted_s)
+        self._barren_bytes, self._counted_s = max(0.0, self._barren_bytes + taken_bytes - forgiven), now_s
         if self._barren_bytes > _MAXIMUM_BARREN_BYTES:
             raise BarrenTls(BARREN)
-
-
-class CountedContext(ssl.SSLContext):
-    """A context whose connections count what they read; asyncio makes them by `wrap_bio` alone."""
-
-    sslobject_class = CountedTls
-
-    def wrap_bio(self, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO, *how: Any, **named: Any) -> CountedTls:
-        """See ssl.SSLContext.wrap_bio."""
-        made = super().wrap_bio(incoming, outgoing, *how, **named)
-        assert isinstance(made, CountedTls)
-        made.incoming, made.counted_s = incoming, time.monotonic()
-        return made

@@ -1,0 +1,201 @@
+"""TLS between a TCP transport and what speaks on it, with little more memory than OpenSSL itself takes.
+
+uvloop's own TLS reads 256 KiB at once and gives OpenSSL whole messages, through two buffers that never shrink: a
+connection on which a megabyte had come or gone kept as much until it ended. Here OpenSSL gets pieces, and what it has
+made of them goes on at once: all that waits is with the TCP transport, which also stops reading when it is told to.
+"""
+
+import asyncio
+import contextlib
+import ssl
+from typing import Any, Final, cast
+
+from gateway.listener.tls_reading import BarrenBytes
+
+#: What OpenSSL gets at once, bytes: each of its buffers (ssl.MemoryBIO) grows to 4/3 of it, and no further.
+_PIECE_BYTES: Final = 8_192
+#: A record of TLS has no more (RFC 8446 section 5.1).
+_RECORD_BYTES: Final = 16_384
+
+
+class TlsTransport(asyncio.Transport, asyncio.Protocol):
+    """The server's side of one connection: a protocol to the TCP transport, and a transport to the protocol above.
+
+    `handshake` is done when the protocol above has its connection, or fails with OSError; ssl.SSLError is one.
+    """
+
+    __slots__ = (
+        "_above",
+        "_barren",
+        "_error",
+        "_incoming",
+        "_is_ended",
+        "_is_open",
+        "_outgoing",
+        "_tcp",
+        "_tls",
+        "handshake",
+    )
+
+    def __init__(self, context: ssl.SSLContext, above: asyncio.Protocol) -> None:
+        super().__init__()
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
+        self._barren = BarrenBytes()
+        self._tcp: asyncio.Transport
+        self._above = above
+        self.handshake: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        #: The handshake is complete.
+        self._is_open = False
+        #: Nothing more is written, and what comes is dropped.
+        self._is_ended = False
+        #: Why OpenSSL has ended the connection.
+        self._error: ssl.SSLError | None = None
+
+    # -- the protocol of the TCP transport -----------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """See asyncio.Protocol; the other methods too."""
+        self._tcp = cast(asyncio.Transport, transport)  # uvloop's transports are no subclasses of it
+
+    def data_received(self, data: bytes) -> None:
+        found: list[bytes] = []
+        try:
+            is_complete = self._take(data, found)
+        except ssl.SSLError as error:
+            self._fail(error)
+            return
+        if found and not self._is_ended:
+            self._above.data_received(found[0] if len(found) == 1 else b"".join(found))
+        if is_complete and not self._is_ended:
+            self._above.eof_received()
+            self.close()
+
+    def _take(self, data: bytes, found: list[bytes]) -> bool:
+        """Adds what came in records of TLS to what is found; whether nothing follows, as the peer says."""
+        is_complete = False
+        for start in range(0, len(data), _PIECE_BYTES):
+            if self._is_ended:  # perhaps by the protocol above, as soon as it had the connection
+                return False
+            self._incoming.write(data[start : start + _PIECE_BYTES])
+            is_complete = (self._is_open or self._shake_hands()) and self._read(found)
+            self._flush()
+        return is_complete
+
+    def _shake_hands(self) -> bool:
+        """Goes on with the handshake; whether it is complete."""
+        try:
+            self._tls.do_handshake()
+        except ssl.SSLWantReadError:
+            return False
+        self._is_open = True
+        self._above.connection_made(self)
+        if not self.handshake.done():
+            self.handshake.set_result(None)
+        return True
+
+    def _read(self, found: list[bytes]) -> bool:
+        """See `_take`; of a record whose end has not come there is nothing yet."""
+        coming_bytes, given_bytes = self._incoming.pending, 0
+        is_complete = False
+        with contextlib.suppress(ssl.SSLWantReadError):
+            while not is_complete and (self._incoming.pending or self._tls.pending()):
+                if data := self._tls.read(_RECORD_BYTES):
+                    found.append(data)
+                    given_bytes += len(data)
+                else:
+                    is_complete = True
+        self._barren.count(coming_bytes - self._incoming.pending, given_bytes)
+        return is_complete
+
+    def _fail(self, error: ssl.SSLError) -> None:
+        self._error = error
+        self.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._is_ended = True
+        if self._is_open:
+            self._above.connection_lost(self._error or exc)
+        elif not self.handshake.done():
+            self.handshake.set_exception(self._error or ConnectionResetError())
+
+    def pause_writing(self) -> None:
+        if self._is_open:
+            self._above.pause_writing()
+
+    def resume_writing(self) -> None:
+        if self._is_open:
+            self._above.resume_writing()
+
+    # -- the transport of the protocol above ---------------------------------------------------------------------------
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        """See asyncio.Transport; the other methods too."""
+        if name == "ssl_object":
+            return self._tls
+        return self._tls.context if name == "sslcontext" else self._tcp.get_extra_info(name, default)
+
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        self._above = cast(asyncio.Protocol, protocol)
+
+    def pause_reading(self) -> None:
+        self._tcp.pause_reading()
+
+    def resume_reading(self) -> None:
+        self._tcp.resume_reading()
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        self._tcp.set_write_buffer_limits(high, low)
+
+    def get_write_buffer_size(self) -> int:
+        return self._tcp.get_write_buffer_size()
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """See asyncio.Transport.
+
+        Of a peer that has cut a message of TLS in two, OpenSSL wants the rest first: that one's connection ends.
+        """
+        if self._is_ended:
+            return
+        records: list[bytes] = []
+        try:
+            for start in range(0, len(data), _PIECE_BYTES):
+                self._tls.write(data[start : start + _PIECE_BYTES])
+                records.append(self._outgoing.read())
+        except ssl.SSLError as error:
+            self._fail(error)
+            return
+        self._tcp.writelines(records)
+
+    def _flush(self) -> None:
+        """Sends what OpenSSL says of its own."""
+        if self._outgoing.pending and not self._is_ended:
+            self._tcp.write(self._outgoing.read())
+
+    def is_closing(self) -> bool:
+        return self._tcp.is_closing()
+
+    def can_write_eof(self) -> bool:
+        return True
+
+    def write_eof(self) -> None:
+        if self._say_end():
+            self._tcp.write_eof()
+
+    def close(self) -> None:
+        self._say_end()
+        self._tcp.close()
+
+    def _say_end(self) -> bool:
+        """Says that nothing follows; False where that was said before."""
+        if self._is_ended:
+            return False
+        with contextlib.suppress(ssl.SSLError):  # it does not wait until the peer says the same
+            self._tls.unwrap()
+        self._flush()
+        self._is_ended = True
+        return True
+
+    def abort(self) -> None:
+        self._is_ended = True
+        self._tcp.abort()
