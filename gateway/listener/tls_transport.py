@@ -109,8 +109,14 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
         return is_complete
 
     def _fail(self, error: ssl.SSLError) -> None:
+        """Ends the connection; who shakes hands gets the alert that says why (RFC 8446 section 6.2)."""
         self._error = error
-        self.abort()
+        if self._is_open:
+            self.abort()
+            return
+        self._flush()
+        self._is_ended = True
+        self._tcp.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._is_ended = True

@@ -262,6 +262,27 @@ def test_a_handshake_that_fails_says_why_and_the_protocol_above_nothing(house: H
     play(scenario)
 
 
+def test_who_fails_to_shake_hands_gets_the_alert_that_says_why(house: House) -> None:
+    """A client must know whether its certificate is missing, or its version of TLS too old."""
+
+    async def scenario() -> None:
+        house.server.verify_mode = ssl.CERT_REQUIRED
+        near, far = connected_sockets()
+        context = house.client("TLSv1.3")
+        reading = asyncio.create_task(asyncio.open_connection(sock=far, ssl=context, server_hostname="localhost"))
+        above = Recorder()
+        transport = await handed_over(house.server, near, above)
+        with pytest.raises(ssl.SSLError, match="PEER_DID_NOT_RETURN_A_CERTIFICATE"):
+            await asyncio.wait_for(transport.handshake, PATIENCE_S)
+        reader, writer = await reading  # a client of TLS 1.3 is through before its certificate is missed
+        with pytest.raises(ssl.SSLError, match="TLSV13_ALERT_CERTIFICATE_REQUIRED"):
+            await asyncio.wait_for(reader.read(), PATIENCE_S)
+        writer.transport.abort()
+        assert above.told == []
+
+    play(scenario)
+
+
 def test_another_protocol_may_take_over(house: House) -> None:
     async def scenario() -> None:
         pair = TlsPair(house, "TLSv1.3")
