@@ -11,11 +11,11 @@ import signal
 import socketserver
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
-from typing import Final, Self
+from typing import Any, Final, Self
 
 #: spark-class, which PySpark starts, becomes `.../bin/java`.
 _JAVA: Final = b"java"
@@ -29,6 +29,7 @@ class Interruption:
 
     def __init__(self) -> None:
         self.has_come = False
+        self._is_waiting = False
         self._before = signal.getsignal(signal.SIGINT)
 
     def __enter__(self) -> Self:
@@ -45,13 +46,26 @@ class Interruption:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Around the start of Spark, which puts a handler of its own in place. Raises KeyboardInterrupt at its end."""
+        """Around the start of Spark, which would put a handler of its own there. Raises KeyboardInterrupt at its end.
+
+        To block the signal is not enough: it then comes to a thread of a library, and Python's handler runs all the
+        same. An interruption in the middle of the start left a Java behind that never ended.
+        """
+        install = signal.signal
+        install(signal.SIGINT, self._note)
+        signal.signal = _but_for_interruptions(install)  # type: ignore[assignment]  # of the same parameters
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             yield
         finally:
+            signal.signal = install
             signal.signal(signal.SIGINT, self._on_signal)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+            if self._is_waiting:
+                self._on_signal(signal.SIGINT, None)
+
+    def _note(self, _number: int, _frame: FrameType | None) -> None:
+        self._is_waiting = True
 
     def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
         self.has_come = True
@@ -59,6 +73,15 @@ class Interruption:
         _fall_silent()
         kill_java()
         raise KeyboardInterrupt
+
+
+def _but_for_interruptions(install: Callable[[int, Any], Any]) -> Callable[[int, Any], Any]:
+    """signal.signal that leaves the handler of SIGINT; to ignore it, as the process of Java does, is no handler."""
+
+    def installed(number: int, handler: Any) -> Any:
+        return None if number == signal.SIGINT and callable(handler) else install(number, handler)
+
+    return installed
 
 
 def _fall_silent() -> None:
