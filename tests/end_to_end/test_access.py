@@ -67,17 +67,18 @@ class Paho:
 
     def __init__(self, name: str, level: int, user: str | None, password: str | None, *, is_clean: bool = True) -> None:
         self.happened: queue.Queue[str] = queue.Queue()
+        happened = self.happened  # the callbacks hold the queue alone: the client then goes, with its sockets, at once
         options: dict[str, Any] = {} if level == mqtt.MQTTv5 else {"clean_session": is_clean}
         self.client = mqtt.Client(CallbackAPIVersion.VERSION2, client_id=name, protocol=level, **options)
         self.client.reconnect_delay_set(min_delay=60, max_delay=60)
         if user is not None or password is not None:
             self.client.username_pw_set(user, password)  # type: ignore[arg-type]  # MQTT 5 has passwords without a name
-        self.client.on_connect = lambda _client, _data, flags, reason, _properties: self.happened.put(
+        self.client.on_connect = lambda _client, _data, flags, reason, _properties: happened.put(
             f"{reason}{', present' if flags.session_present else ''}"
         )
-        self.client.on_disconnect = lambda _client, _data, _flags, reason, _properties: self.happened.put(str(reason))
-        self.client.on_message = lambda _client, _data, message: self.happened.put(message.payload.decode())
-        self.client.on_subscribe = lambda _c, _d, _n, reasons, _properties: self.happened.put(str(reasons[0]))
+        self.client.on_disconnect = lambda _client, _data, _flags, reason, _properties: happened.put(str(reason))
+        self.client.on_message = lambda _client, _data, message: happened.put(message.payload.decode())
+        self.client.on_subscribe = lambda _c, _d, _n, reasons, _properties: happened.put(str(reasons[0]))
 
     def connect(self, port: int) -> str:
         self.client.connect("127.0.0.1", port)

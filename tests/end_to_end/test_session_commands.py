@@ -45,12 +45,13 @@ class Device:
 
     def __init__(self, gateway: Gateway, name: str) -> None:
         self.happened: queue.Queue[str] = queue.Queue()
+        happened = self.happened  # the callbacks hold the queue alone: the client then goes, with its sockets, at once
         self.client = mqtt.Client(CallbackAPIVersion.VERSION2, client_id=name, protocol=mqtt.MQTTv5)
         self.client.will_set("wills", f"{name} has gone", qos=1)
-        self.client.on_connect = lambda *_: self.happened.put("connected")
-        self.client.on_subscribe = lambda *_: self.happened.put("subscribed")
-        self.client.on_disconnect = lambda _client, _data, _flags, reason, _properties: self.happened.put(str(reason))
-        self.client.on_message = lambda _client, _data, message: self.happened.put(message.payload.decode())
+        self.client.on_connect = lambda *_: happened.put("connected")
+        self.client.on_subscribe = lambda *_: happened.put("subscribed")
+        self.client.on_disconnect = lambda _client, _data, _flags, reason, _properties: happened.put(str(reason))
+        self.client.on_message = lambda _client, _data, message: happened.put(message.payload.decode())
         properties = Properties(PacketTypes.CONNECT)
         properties.SessionExpiryInterval = 3_600
         self.client.connect("127.0.0.1", gateway.port, keepalive=45, properties=properties)

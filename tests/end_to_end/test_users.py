@@ -146,12 +146,13 @@ class Paho:
 
     def __init__(self, name: str, user: str | None, password: str | None, level: int = mqtt.MQTTv311) -> None:
         self.happened: queue.Queue[str] = queue.Queue()
+        happened = self.happened  # the callbacks hold the queue alone: the client then goes, with its sockets, at once
         self.client = mqtt.Client(CallbackAPIVersion.VERSION2, client_id=name, protocol=level)
         if user is not None:
             self.client.username_pw_set(user, password)
-        self.client.on_connect = lambda _client, _data, _flags, reason, _properties: self.happened.put(str(reason))
-        self.client.on_message = lambda _client, _data, message: self.happened.put(message.payload.decode())
-        self.client.on_subscribe = lambda _c, _d, _n, reasons, _properties: self.happened.put(str(reasons[0]))
+        self.client.on_connect = lambda _client, _data, _flags, reason, _properties: happened.put(str(reason))
+        self.client.on_message = lambda _client, _data, message: happened.put(message.payload.decode())
+        self.client.on_subscribe = lambda _c, _d, _n, reasons, _properties: happened.put(str(reasons[0]))
 
     def connect(self, gateway: Gateway) -> str:
         self.client.connect("127.0.0.1", gateway.port)
