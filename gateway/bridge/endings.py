@@ -175,7 +175,7 @@ class Endings:
     def _work(self) -> None:
         """Carries out some of what waits in a unit of work; the next behind its commit.
 
-        An error in one of them is told by the event loop, and the others have their turn with the next that comes.
+        An error in one of them is told by the event loop, and those behind it have their turn with the next that comes.
         """
         unit, now_us = self._engine.begin(), self._engine.now_us()
         left, afters = _AT_ONCE, list[Callable[[], None]]()

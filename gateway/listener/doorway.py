@@ -190,9 +190,8 @@ class Doorway:
         if self._context is None:
             await loop.connect_accepted_socket(lambda: link, connected)
             return
-        transport = TlsTransport(self._context(), link)
-        await loop.connect_accepted_socket(lambda: transport, connected)
-        await transport.handshake
+        opening = loop.connect_accepted_socket(partial(TlsTransport, self._context(), link), connected)
+        await (await opening)[1].handshake  # in no variable: its error would keep it until Python looks for cycles
 
     @staticmethod
     def _refuse(connected: socket.socket) -> None:

@@ -63,10 +63,10 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
         try:
             is_complete = self._take(data, found)
         except ssl.SSLError as error:
+            self._hand_on(found)
             self._fail(error)
             return
-        if found and not self._is_ended:
-            self._above.data_received(found[0] if len(found) == 1 else b"".join(found))
+        self._hand_on(found)
         if is_complete and not self._is_ended:
             self._above.eof_received()
             self.close()
@@ -108,9 +108,13 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
         self._barren.count(coming_bytes - self._incoming.pending, given_bytes)
         return is_complete
 
+    def _hand_on(self, found: list[bytes]) -> None:
+        if found and not self._is_ended:
+            self._above.data_received(found[0] if len(found) == 1 else b"".join(found))
+
     def _fail(self, error: ssl.SSLError) -> None:
         """Ends the connection; who shakes hands gets the alert that says why (RFC 8446 section 6.2)."""
-        self._error = error
+        self._error = error.with_traceback(None)  # which would keep what has come until Python looks for cycles
         if self._is_open:
             self.abort()
             return
@@ -120,10 +124,11 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._is_ended = True
+        error, self._error = self._error, None
+        if not self.handshake.done():
+            self.handshake.set_exception(error or ConnectionResetError())
         if self._is_open:
-            self._above.connection_lost(self._error or exc)
-        elif not self.handshake.done():
-            self.handshake.set_exception(self._error or ConnectionResetError())
+            self._above.connection_lost(error or exc)
 
     def pause_writing(self) -> None:
         if self._is_open:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import logging
 import shutil
 import socket
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from gateway.limits.limit import Limit
+from gateway.listener.tls_transport import TlsTransport
 from tests.certificate_authority import Authority
 from tests.gateway.listener.running import Running, Table, run
 
@@ -273,6 +275,29 @@ def test_what_is_no_handshake_is_refused_in_one_line_and_others_feel_nothing(
     (refusal,) = [each for each in caplog.records if each.getMessage().startswith("connection refused ")]
     assert reason in refusal.getMessage()
     assert refusal.exc_info is None
+
+
+def test_what_is_no_handshake_is_not_kept(authority: Authority, caplog: pytest.LogCaptureFixture) -> None:
+    """An error that knew the call in which it came would keep all that was read, until Python looks for cycles."""
+
+    async def scenario(running: Running) -> None:
+        for _ in range(5):
+            reader, writer = await asyncio.open_connection("127.0.0.1", running.port)
+            with contextlib.suppress(ConnectionError):
+                writer.write(bytes(200_000))
+                await asyncio.wait_for(reader.read(), PATIENCE_S)
+            writer.transport.abort()
+        await _logged(caplog, "connection refused listener=tested peer=127.0.0.1:")
+        async with asyncio.timeout(PATIENCE_S):
+            while any(isinstance(each, TlsTransport) for each in gc.get_objects()):
+                await asyncio.sleep(0.05)
+
+    gc.collect()
+    gc.disable()
+    try:
+        run(scenario, _server(authority.issue("gateway")))
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize("beginning", [b"", bytes.fromhex("16 0301 0200 01")], ids=["nothing", "half a record"])

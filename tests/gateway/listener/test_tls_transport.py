@@ -206,6 +206,17 @@ def test_what_is_no_record_of_tls_ends_the_connection(house: House) -> None:
     play(scenario)
 
 
+def test_what_came_before_an_error_counts_though_it_came_in_the_same_read(house: House) -> None:
+    async def scenario() -> None:
+        pair = TlsPair(house, "TLSv1.3")
+        pair.client.write(b"a whole record")
+        pair.transport.data_received(pair.sent.read() + b"no record of TLS at all")
+        assert pair.above.received == b"a whole record"
+        assert pair.tcp.was_aborted
+
+    play(scenario)
+
+
 def test_peer_that_cuts_a_message_of_tls_in_two_is_not_waited_for(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -279,6 +290,26 @@ def test_who_fails_to_shake_hands_gets_the_alert_that_says_why(house: House) -> 
             await asyncio.wait_for(reader.read(), PATIENCE_S)
         writer.transport.abort()
         assert above.told == []
+
+    play(scenario)
+
+
+def test_a_handshake_whose_protocol_above_fails_has_failed(house: House) -> None:
+    class Failing(Recorder):
+        def connection_made(self, transport: asyncio.BaseTransport) -> None:
+            raise OSError("no file is left")
+
+    async def scenario() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda *_: None)
+        near, far = connected_sockets()
+        context = house.client("TLSv1.3")
+        opening = asyncio.create_task(asyncio.open_connection(sock=far, ssl=context, server_hostname="localhost"))
+        transport = await handed_over(house.server, near, Failing())
+        with pytest.raises(ConnectionResetError):
+            await asyncio.wait_for(transport.handshake, PATIENCE_S)
+        with contextlib.suppress(OSError):
+            _, writer = await opening
+            writer.transport.abort()
 
     play(scenario)
 
