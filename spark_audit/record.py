@@ -33,6 +33,10 @@ class Kind(StrEnum):
     FORWARDED = "forwarded"
     RECEIVED = "received"
     REDRIVEN = "redriven"
+    REPEATED = "repeated"
+    OPERATED = "operated"
+    CLOCK_JUMPED = "clock_jumped"
+    RESTORED = "restored"
 
 
 class ConversionKind(StrEnum):
@@ -42,6 +46,18 @@ class ConversionKind(StrEnum):
     HEADER_TO_HEADER = "header_to_header"
     HEADER_TO_PACKET = "header_to_packet"
     SERVICE = "service"
+
+
+#: What a record of a kind says in its field `event`.
+EVENTS: Final = {
+    Kind.SESSION: ("opened", "resumed", "taken_over", "disconnected", "lost", "ended"),
+    #: The same PUBLISH again; another message under an identifier whose PUBREL has not come.
+    Kind.REPEATED: ("repeat", "identifier_reused"),
+    #: The wall clock left the plausible time ahead or behind; it agrees again.
+    Kind.CLOCK_JUMPED: ("ahead", "behind", "settled"),
+    #: An operator accepted a store that went back; a trail begins without what was before.
+    Kind.RESTORED: ("rolled_back", "trail_begun_late"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +97,11 @@ FIELDS: Final = (
     Field("retain", "boolean", "RETAIN flag of the packet"),
     Field("duplicate", "boolean", "DUP flag of the packet"),
     Field("topic", "string", "topic name, or filter for a subscription"),
-    Field("command", "string", "publish/subscribe command: Publish, RegSub, DeregSub, DeletePub ..."),
+    Field(
+        "command",
+        "string",
+        "publish/subscribe command: Publish, RegSub, DeregSub ...; operated: what was ordered, CLEAR QLOCAL ...",
+    ),
     Field(
         "queue",
         "string",
@@ -136,7 +156,16 @@ FIELDS: Final = (
     Field("payload_sha256", "string", "SHA-256 of the payload, hex"),
     Field("reason_code", "long", "MQRC or MQRCCF number"),
     Field("reason", "string", "the reason in words"),
-    Field("event", "string", "session: opened, resumed, taken_over, disconnected, lost, ended"),
+    Field("event", "string", "session, repeated, clock_jumped, restored: what happened, one of EVENTS"),
+    Field("operator", "string", "operated, restored: user of the operating system whose act it was"),
+    Field("object", "string", "operated: what the act was on where it is no queue: client, topic, channel"),
+    Field("messages", "long", "operated: messages that the act destroyed, took or moved"),
+    Field("jump_us", "long", "clock_jumped: microseconds that the wall clock is ahead of the plausible time"),
+    Field("gateway_before", "string", "restored: incarnation of the store until then, 24 hex digits"),
+    Field("first_missing", "long", "restored: sequence of the first record of the trail that is missing"),
+    Field("last_missing", "long", "restored: sequence of the last one, as far as anything that is left tells"),
+    Field("first_missing_batch", "long", "restored: number of the first group commit that is missing"),
+    Field("last_missing_batch", "long", "restored: number of the last one, as far as anything that is left tells"),
     Field("code_version", "string", "started: version of the program"),
     Field("table_version", "string", "started, service: version of the field-mapping table"),
     Field("configuration_sha256", "string", "started: SHA-256 of the configuration in force, hex"),

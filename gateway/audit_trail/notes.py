@@ -27,9 +27,14 @@ stands as its index. The other items are, by kind:
     FORWARDED      at, MsgId number, MsgId at the target, passage
     RECEIVED       at, MsgId number, MsgId at the target, passage
     REDRIVEN       at, client, epoch, exchange, queue, MsgId number of the dead letter, MsgId number
+    REPEATED       at, client, epoch, exchange, packet header, payload bytes, payload SHA-256, event
+    OPERATED       at, operator, command, queue, object, messages, reason text
+    CLOCK_JUMPED   at, event, jump in microseconds, reason text
+    RESTORED       at, event, incarnation before in hex, first and last missing record, first and last missing batch,
+                   operator, reason text
 
 Of a PUBLISH or will of level 5 or later the note has the protocol level behind these items, and behind that the topic
-where the packet names it by a topic alias alone.
+where the packet names it by a topic alias alone. A text that is empty and a missing number that is 0 say nothing.
 
 PUBLISHED is one exchange of QoS 0 or 1: an `accepted` and a `put` record. A QoS 2 exchange is ACCEPTED when it is
 stored and RELEASED when its PUBREL makes it a put. A MsgId number is the sequence number that ends a MsgId of this
@@ -76,6 +81,10 @@ class NoteKind(IntEnum):
     FORWARDED = 15
     RECEIVED = 16
     REDRIVEN = 17
+    REPEATED = 18
+    OPERATED = 19
+    CLOCK_JUMPED = 20
+    RESTORED = 21
 
 
 #: Packs faster than the member itself.

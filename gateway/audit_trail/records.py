@@ -58,6 +58,10 @@ class Expander:
             NoteKind.FORWARDED: self._forwarded,
             NoteKind.RECEIVED: self._received,
             NoteKind.REDRIVEN: self._redriven,
+            NoteKind.REPEATED: self._repeated,
+            NoteKind.OPERATED: self._operated,
+            NoteKind.CLOCK_JUMPED: self._clock_jumped,
+            NoteKind.RESTORED: self._restored,
         }
 
     def expand(self, packed: bytes) -> tuple[int, list[str]]:
@@ -279,10 +283,9 @@ class Expander:
         reason_code: int,
         reason: str,
     ) -> tuple[str, ...]:
-        words = f',"reason":{self._shown.words(reason)}' if reason else ""
         return (
             f"{self._start(Kind.REFUSED, at)}{self._exchange('in', client, epoch, exchange)}"
-            f',"command":{json_text(command)}{self._message(number)},"reason_code":{reason_code}{words}',
+            f',"command":{json_text(command)}{self._message(number)},"reason_code":{reason_code}{self._reason(reason)}',
         )
 
     def _dead_lettered(
@@ -348,6 +351,69 @@ class Expander:
             f"{self._start(Kind.REDRIVEN, at)}{self._origin(client, epoch, exchange)}"
             f',"queue":{json_text(queue)}{self._message(number)}{self._message(dead_letter, "dead_letter_id")}',
         )
+
+    def _repeated(
+        self,
+        at: int,
+        client: str,
+        epoch: int,
+        exchange: int,
+        header: bytes,
+        length: int,
+        digest: bytes,
+        event: str,
+        level: int = 0,
+        named: str = "",
+    ) -> tuple[str, ...]:
+        who = self._exchange("in", client, epoch, exchange) + self._publish_fields(header, level)
+        return (
+            f'{self._start(Kind.REPEATED, at)}{who},"topic":{self._text(named or topic_bytes(header))}'
+            f',"payload_bytes":{length},"payload_sha256":"{digest_text(digest)}","event":{json_text(event)}',
+        )
+
+    def _operated(
+        self, at: int, operator: str, command: str, queue: str, subject: str, messages: int, reason: str
+    ) -> tuple[str, ...]:
+        on_queue = f',"queue":{json_text(queue)}' if queue else ""
+        on_object = f',"object":{self._text(subject)}' if subject else ""
+        return (
+            f'{self._start(Kind.OPERATED, at)},"command":{json_text(command)}{on_queue}{self._reason(reason)}'
+            f',"operator":{self._text(operator)}{on_object},"messages":{messages}',
+        )
+
+    def _clock_jumped(self, at: int, event: str, jump_us: int, reason: str) -> tuple[str, ...]:
+        return (
+            f"{self._start(Kind.CLOCK_JUMPED, at)}{self._reason(reason)}"
+            f',"event":{json_text(event)},"jump_us":{jump_us}',
+        )
+
+    def _restored(
+        self,
+        at: int,
+        event: str,
+        gateway_before: str,
+        first_missing: int,
+        last_missing: int,
+        first_missing_batch: int,
+        last_missing_batch: int,
+        operator: str,
+        reason: str,
+    ) -> tuple[str, ...]:
+        by = f',"operator":{self._text(operator)}' if operator else ""
+        before = f',"gateway_before":{json_text(gateway_before)}' if gateway_before else ""
+        missing = f',"first_missing":{first_missing},"last_missing":{last_missing}' if last_missing else ""
+        batches = (
+            f',"first_missing_batch":{first_missing_batch},"last_missing_batch":{last_missing_batch}'
+            if last_missing_batch
+            else ""
+        )
+        return (
+            f'{self._start(Kind.RESTORED, at)}{self._reason(reason)},"event":{json_text(event)}'
+            f"{by}{before}{missing}{batches}",
+        )
+
+    def _reason(self, words: str) -> str:
+        return f',"reason":{self._shown.words(words)}' if words else ""
 
     def _passed(self, kind: Kind, at: int, number: int, msg_id: bytes, passage: int) -> str:
         """A message that a channel took from one queue manager to the other."""

@@ -53,6 +53,7 @@ _SHOWN_FIELDS: Final = (
     ("channel_batch", "batch"),
     ("reason_code", "reason"),
     ("reason", "because"),
+    ("event", "event"),
     ("payload_bytes", "payload bytes"),
     ("payload_sha256", "payload SHA-256"),
 )

@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from spark_audit.controls.control import Control, Scope, Severity, gateway_subject, violations
-from spark_audit.record import ConversionKind, Kind
+from spark_audit.record import EVENTS, ConversionKind, Kind
 
 _SESSION: Final = ("client", "session_epoch")
 _IN_SESSION: Final = ("direction", *_SESSION)
@@ -29,6 +29,10 @@ _REQUIRED: Final = {
     Kind.FORWARDED: ("message_id", "target_message_id", "queue", "queue_manager", "channel"),
     Kind.RECEIVED: ("message_id", "target_message_id", "queue", "queue_manager", "channel"),
     Kind.REDRIVEN: ("message_id", "dead_letter_id", "queue"),
+    Kind.REPEATED: (*_IN_SESSION, "exchange", "packet_type", "qos", "event"),
+    Kind.OPERATED: ("command", "operator", "messages"),
+    Kind.CLOCK_JUMPED: ("event", "jump_us"),
+    Kind.RESTORED: ("event",),
 }
 _BOUNDS: Final = {
     "sequence": (1, 2**63 - 1),
@@ -43,12 +47,17 @@ _BOUNDS: Final = {
     "published_qos": (0, 2),
     "granted_qos": (0, 2),
     "payload_bytes": (0, 268_435_455),  # MQTT 3.1.1 section 2.2.3; MQ's MAXMSGL ends below it
+    "messages": (0, 2**63 - 1),
+    "first_missing": (1, 2**63 - 1),
+    "last_missing": (1, 2**63 - 1),
+    "first_missing_batch": (1, 2**63 - 1),
+    "last_missing_batch": (1, 2**63 - 1),
 }
 _WORDS: Final = {
     "kind": tuple(Kind),
     "conversion": tuple(ConversionKind),
     "direction": ("in", "out"),
-    "event": ("opened", "resumed", "taken_over", "disconnected", "lost", "ended"),
+    "event": tuple(event for events in EVENTS.values() for event in events),
 }
 #: Hex digits of each field that is hex.
 _HEX: Final = {
@@ -57,6 +66,7 @@ _HEX: Final = {
     "correlation_id": 48,
     "source_message_id": 48,
     "dead_letter_id": 48,
+    "gateway_before": 24,
     "target_message_id": 48,
     "payload_sha256": 64,
     "configuration_sha256": 64,

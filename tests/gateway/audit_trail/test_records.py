@@ -225,6 +225,43 @@ def test_a_dead_letter_that_was_put_back_names_both_messages() -> None:
     assert (redriven["dead_letter_id"], redriven["message_id"]) == (_message_id(304), _message_id(307))
 
 
+def test_a_repeat_tells_whether_it_is_the_same_message() -> None:
+    header = bytes.fromhex("3c 09 0003 612f63 0007")
+    repeat, reused = _expanded(
+        (NoteKind.REPEATED, AT, "boiler", 5, 2, header, 2, DIGEST, "repeat"),
+        (NoteKind.REPEATED, AT, "boiler", 5, 2, header, 2, DIGEST, "identifier_reused", 5, "a/c"),
+    )
+    assert (repeat["kind"], repeat["event"], repeat["exchange"], repeat["qos"]) == ("repeated", "repeat", 2, 2)
+    assert (repeat["duplicate"], repeat["packet_identifier"], repeat["topic"]) == (True, 7, "a/c")
+    assert (reused["event"], reused["protocol_level"]) == ("identifier_reused", 5)
+
+
+def test_an_operators_act_says_who_did_what_to_how_many() -> None:
+    cleared, expired = _expanded(
+        (NoteKind.OPERATED, AT, "anna", "CLEAR QLOCAL", "BOILER.ALARMS", "", 12, ""),
+        (NoteKind.OPERATED, AT, "anna", "sessions expire", "", "panel-7", 3, "the operator's word"),
+    )
+    assert (cleared["operator"], cleared["command"], cleared["queue"]) == ("anna", "CLEAR QLOCAL", "BOILER.ALARMS")
+    assert cleared["messages"] == 12
+    assert not {"object", "reason", "client"} & cleared.keys()
+    assert (expired["object"], expired["reason"]) == ("panel-7", "the operator's word")
+    assert "queue" not in expired
+
+
+def test_a_jump_of_the_clock_and_a_restored_store_are_told_with_their_numbers() -> None:
+    jumped, restored, late = _expanded(
+        (NoteKind.CLOCK_JUMPED, AT, "behind", -7_000_000, ""),
+        (NoteKind.RESTORED, AT, "rolled_back", "0a" * 12, 41, 60, 7, 9, "anna", "an old copy"),
+        (NoteKind.RESTORED, AT, "trail_begun_late", "", 1, 40, 0, 0, "", ""),
+    )
+    assert (jumped["event"], jumped["jump_us"]) == ("behind", -7_000_000)
+    assert (restored["gateway_before"], restored["operator"], restored["reason"]) == ("0a" * 12, "anna", "an old copy")
+    assert [restored[name] for name in ("first_missing", "last_missing")] == [41, 60]
+    assert [restored[name] for name in ("first_missing_batch", "last_missing_batch")] == [7, 9]
+    assert (late["event"], late["last_missing"]) == ("trail_begun_late", 40)
+    assert not {"gateway_before", "operator", "reason", "first_missing_batch"} & late.keys()
+
+
 def test_a_message_of_no_client_has_no_exchange() -> None:
     (dead,) = _expanded((NoteKind.DEAD_LETTERED, AT, "", 0, 0, "BOILER.ALARMS", 303, 304, 2053))
     assert not {"direction", "client", "session_epoch", "exchange"} & dead.keys()
@@ -356,6 +393,10 @@ def test_every_record_has_its_fields_in_the_order_of_the_definition(translation,
         (NoteKind.FORWARDED, AT, 300, MSG_ID, passage),
         (NoteKind.RECEIVED, AT, 306, MSG_ID, passage),
         (NoteKind.REDRIVEN, AT, "boiler", 5, 2, "BOILER.ALARMS", 304, 307),
+        (NoteKind.REPEATED, AT, "boiler", 5, 2, PUBLISH, 2, DIGEST, "repeat", 5, "a/b"),
+        (NoteKind.OPERATED, AT, "anna", "CLEAR QLOCAL", "BOILER.ALARMS", "panel-7", 12, "why"),
+        (NoteKind.CLOCK_JUMPED, AT, "behind", -7, "why"),
+        (NoteKind.RESTORED, AT, "rolled_back", "0a" * 12, 41, 60, 7, 9, "anna", "why"),
     )
     order = [field.name for field in FIELDS]
     for record in records:
