@@ -24,6 +24,13 @@ def record_schema() -> StructType:
     return StructType([StructField(field.name, _TYPES[field.type]) for field in FIELDS])
 
 
+def ingested_schema() -> StructType:
+    """A line of a trail as `read.read_lines` gives it, with the trail's name: what `ingest` keeps as Parquet."""
+    placed = record_schema().add("segment", StringType()).add("block", LongType()).add("place", LongType())
+    checked = placed.add("is_record", BooleanType()).add("actual_hash", StringType()).add("line", StringType())
+    return checked.add("trail", StringType())
+
+
 def line_schema() -> StructType:
     """A record and, where the line is none, the line."""
     return record_schema().add(CORRUPT, StringType())

@@ -23,8 +23,8 @@ from spark_audit.digest import (
 )
 from spark_audit.ingest.manifest import DataFile, IngestedSegment, Manifest
 from spark_audit.ingest.segments import MeasuredSegment, Measuring
-from spark_audit.ingest.warehouse import STAGING, Damaged, bring_into_place
-from spark_audit.read import TrailFiles, literal_path, read_lines
+from spark_audit.ingest.warehouse import STAGING, Damaged, bring_into_place, read_files
+from spark_audit.read import TrailFiles, read_lines
 from spark_audit.verify.source import COMPRESSED
 
 #: Text of one batch: what is lost by a kill, and what Spark sorts at once.
@@ -257,8 +257,7 @@ def _filled(files: Sequence[DataFile]) -> Iterator[tuple[DataFile, ...]]:
 def compacted(spark: SparkSession, folder: Path, manifest: Manifest, group: tuple[DataFile, ...]) -> Manifest:
     """The same lines in one file; the old ones are removed when the manifest names the new one."""
     staged = folder / STAGING / f"{manifest.next_number:08d}"
-    lines = spark.read.parquet(*(literal_path(folder / file.path) for file in group))
-    _write(_partitioned(lines), staged, files=1)
+    _write(_partitioned(read_files(spark, folder, group)), staged, files=1)
     files = bring_into_place(folder, staged, manifest.next_number)
     _check_rows(files, sum(file.rows for file in group))
     manifest = manifest.with_others(group, files)

@@ -11,10 +11,9 @@ from pyspark.sql import functions as sf
 
 from spark_audit.digest import DIGEST_FOLDER
 from spark_audit.ingest.manifest import DataFile, Manifest
-from spark_audit.ingest.warehouse import Damaged, check_files
+from spark_audit.ingest.warehouse import Damaged, check_files, read_files
 from spark_audit.material import Material, digests_in
 from spark_audit.period import AROUND_US, Period, hour_of
-from spark_audit.read import literal_path
 
 #: Beside the manifest where a stream keeps its history here.
 STREAM_FILE: Final = "reported.json"
@@ -84,7 +83,7 @@ def _is_later(first_read: str, first_there: str) -> bool:
 def parquet_material(spark: SparkSession, folder: Path, selection: Selection) -> Material:
     """The material of a selection. Raises PySparkException."""
     trails = sorted(selection.segments)
-    lines = spark.read.parquet(*(literal_path(folder / file.path) for file in selection.files))
+    lines = read_files(spark, folder, selection.files)
     stem = sf.substring_index("segment", ".", 1)
     is_read = sf.lit(False)
     for trail, (first, last) in selection.segments.items():

@@ -4,15 +4,18 @@ import fcntl
 import hashlib
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
 
 from spark_audit.digest import DIGEST_FOLDER
 from spark_audit.ingest.manifest import MANIFEST_FILE, DataFile, Manifest, sync_folder
+from spark_audit.read import literal_path
+from spark_audit.schema import ingested_schema
 
 RECORDS: Final = "records"
 STAGING: Final = "staging"
@@ -96,6 +99,12 @@ def replace_file(path: Path, data: bytes) -> None:
         os.fsync(file.fileno())
     unfinished.replace(path)
     sync_folder(path.parent)
+
+
+def read_files(spark: SparkSession, folder: Path, files: Iterable[DataFile]) -> DataFrame:
+    """The lines in these files. Fields that an earlier version did not know are null in what it ingested."""
+    paths = (literal_path(folder / file.path) for file in files)
+    return spark.read.schema(ingested_schema()).parquet(*paths)
 
 
 def check_files(folder: Path, files: tuple[DataFile, ...]) -> None:

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from spark_audit import read
 from spark_audit.audit import audit
 from spark_audit.controls import digests
 from spark_audit.controls.catalogue import CONTROLS
@@ -21,6 +22,7 @@ from spark_audit.ingest.warehouse import Damaged, InUse, writing_to
 from spark_audit.material import material_of
 from spark_audit.period import EVERYTHING, Period
 from spark_audit.read import trail_files
+from spark_audit.record import FIELDS
 from spark_audit.verify.source import DamagedSegment
 from tests.spark_audit.conftest import GATEWAY, SignedTrail, TrailBuilder, policy_of
 
@@ -202,6 +204,25 @@ def _of_digests(spark: SparkSession, folder: Path) -> list[str]:
     assert material.digests is not None
     found = digests.find(digests.beside_segments(material.digests, material.lines), required=False).collect()
     return [f"{row['subject']}: {row['detail']}" for row in found]
+
+
+def test_parquet_of_an_earlier_version_is_read_beside_that_of_this_one(spark, trail, tmp_path, monkeypatch) -> None:
+    folder, to = _segments(trail, 2), tmp_path / "to"
+    with monkeypatch.context() as earlier:
+        earlier.setattr(read, "FIELDS", tuple(field for field in FIELDS if field.name not in ("operator", "messages")))
+        _ingest(spark, to, folder)
+    trail.add("operated", command="CLEAR QLOCAL", operator="anna", messages=3)
+    trail.write(SECOND)
+    manifest = _ingest(spark, to, folder)
+    rows = [(1, None, None), (2, None, None), (3, "anna", 3)]
+    assert _operators(spark, to) == rows
+    compacted(spark, to, manifest, manifest.files)
+    assert _operators(spark, to) == rows
+
+
+def _operators(spark: SparkSession, folder: Path) -> list[tuple[object, ...]]:
+    lines = parquet_material(spark, folder, selected(folder, EVERYTHING)).lines.orderBy("sequence")
+    return [tuple(row) for row in lines.select("sequence", "operator", "messages").collect()]
 
 
 def test_a_last_segment_that_was_taken_away_before_is_missed_by_its_digest(spark, signed, tmp_path: Path) -> None:
