@@ -14,6 +14,7 @@ from typing import Final
 from benchmarks.figures import Measure, Report, Row
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.queue import Queue
+from mq_adapters.embedded.unit_of_work import Departure
 from mq_adapters.message import MQPER_PERSISTENT, Message, MessageDescriptor
 
 NAME: Final = "queues"
@@ -115,6 +116,6 @@ def get_batch(engine: Engine, queue: Queue, batch: int) -> int:
     """Takes up to a batch and destroys it; returns how many there were."""
     unit = engine.begin()
     while len(unit.removals) < batch and (message := engine.take(queue)) is not None:
-        unit.remove(queue, message)
+        unit.remove(queue, message, Departure.TAKEN)
     engine.submit(unit)
     return len(unit.removals)

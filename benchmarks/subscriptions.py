@@ -23,7 +23,7 @@ from mq_adapters.broker.broker import Broker
 from mq_adapters.delivery_listener import Delivery
 from mq_adapters.embedded.engine import CONTROL_QUEUE, DEFAULT_STREAM, Engine
 from mq_adapters.embedded.queue import Queue
-from mq_adapters.embedded.unit_of_work import UnitOfWork
+from mq_adapters.embedded.unit_of_work import Departure, UnitOfWork
 from mq_adapters.message import MQPER_PERSISTENT, Message, MessageDescriptor
 
 NAME: Final = "subscriptions"
@@ -189,7 +189,7 @@ def put(engine: Engine, messages: list[Message]) -> None:
 def clear(engine: Engine, queue: Queue) -> None:
     unit = engine.begin()
     while (message := engine.take(queue)) is not None:
-        unit.remove(queue, message)
+        unit.remove(queue, message, Departure.TAKEN)
     engine.submit(unit)
 
 

@@ -28,7 +28,7 @@ from mq_adapters.broker.dead_letters import DeadLetters
 from mq_adapters.delivery_listener import DeliveryListener
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.queue import Queue
-from mq_adapters.embedded.unit_of_work import UnitOfWork
+from mq_adapters.embedded.unit_of_work import Departure, UnitOfWork
 from mq_adapters.message import Message
 from mq_adapters.reasons import QueueManagerError, ReasonCode, StoreError
 
@@ -167,7 +167,7 @@ class Route:
             else:
                 self._give_up(unit, message, error.reason_code)
             return
-        unit.remove(self._source, message)
+        unit.remove(self._source, message, Departure.FORWARDED)
         body_bytes = len(message.body) - converted.body_offset
         digest = hashlib.sha256(memoryview(message.body)[converted.body_offset :]).digest()
         unit.notes.append(
@@ -212,7 +212,7 @@ class Route:
         kept = Message(message.descriptor.replace(msg_id=message.msg_id), message.body, message.origin)
         kept.sequence, kept.put_us = message.sequence, message.put_us
         self._dead_letters.put_or_discard(unit, kept, self._source.name, reason_code)
-        unit.remove(self._source, message)
+        unit.remove(self._source, message, Departure.DEAD_LETTERED)
         _log.warning(
             "message not converted from=%s to=%s msg_id=%s reason=%s",
             self._source.name,

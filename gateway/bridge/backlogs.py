@@ -22,7 +22,7 @@ from gateway.mqtt.reason_codes import ReasonCode
 from mq_adapters.dead_letter import dead_letter
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.queue import Queue
-from mq_adapters.embedded.unit_of_work import UnitOfWork
+from mq_adapters.embedded.unit_of_work import Departure, UnitOfWork
 from mq_adapters.message import Message
 from mq_adapters.reasons import QueueManagerError
 from mq_adapters.reasons import ReasonCode as Reason
@@ -253,7 +253,8 @@ class Backlogs:
             self._engine.put(unit, self._engine.objects.dead_letter_queue, letter)
             numbers = (message.sequence, letter.sequence)
             unit.notes.append((NoteKind.DEAD_LETTERED, now_us, *origin, queue_name, *numbers, reason_code))
+            unit.remove(self._queue, message, Departure.DEAD_LETTERED)
         else:
             reason = f"the session's limit of {limit.value} was reached"
             unit.notes.append((NoteKind.DROPPED, now_us, *origin, queue_name, message.sequence, reason))
-        unit.remove(self._queue, message)
+            unit.remove(self._queue, message, Departure.DROPPED)

@@ -12,7 +12,7 @@ from gateway.audit_trail.notes import NoteKind
 from gateway.bridge.sessions import ClientSession, flow_key
 from gateway.mqtt.session import OutgoingState
 from mq_adapters.embedded.queue import Queue
-from mq_adapters.embedded.unit_of_work import StateSpace, UnitOfWork
+from mq_adapters.embedded.unit_of_work import Departure, StateSpace, UnitOfWork
 from mq_adapters.message import Message
 
 #: Number of the message, exchange, order of sending, QoS, granted QoS, index of the topic, OutgoingState.
@@ -82,13 +82,13 @@ def forget_flow(unit: UnitOfWork, session: ClientSession, packet_identifier: int
     unit.delete_state(_SPACE, flow_key(session, packet_identifier))
 
 
-def close_flow(unit: UnitOfWork, queue: Queue, flow: Flow) -> None:
+def close_flow(unit: UnitOfWork, queue: Queue, flow: Flow, departure: Departure = Departure.TAKEN) -> None:
     """A flow needs its message's bytes no more; the last one destroys the message, which came off `queue`."""
     in_flight, flow.in_flight = flow.in_flight, None
     if in_flight is not None:
         in_flight.open_flows -= 1
         if not in_flight.open_flows:
-            unit.remove(queue, in_flight.message)
+            unit.remove(queue, in_flight.message, departure)
 
 
 def bytes_in_flight(session: ClientSession, correl_id: bytes) -> int:

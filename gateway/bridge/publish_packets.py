@@ -18,7 +18,7 @@ from gateway.mqtt import packets
 from gateway.mqtt.session import Outgoing, OutgoingState
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.queue import Queue
-from mq_adapters.embedded.unit_of_work import Note, UnitOfWork
+from mq_adapters.embedded.unit_of_work import Departure, Note, UnitOfWork
 from mq_adapters.message import Message
 
 _FIRST_LEVEL_WITH_PROPERTIES: Final = 5
@@ -61,6 +61,7 @@ class PublishPackets:
             self._engine.give_back([(self._queue, message)], wake=False)
             return False
         in_flight = InFlight(message)
+        is_sent = False
         for index, granted in wanted:
             qos = min(granted, published) if room else 0
             flow = Flow(in_flight, message.sequence, message.sequence, granted, index)
@@ -73,12 +74,13 @@ class PublishPackets:
             packet = self._packet(unit, session, publication, message, flow, qos, packet_identifier, published)
             if packet is not None:
                 out.append(packet)
+                is_sent = True
             else:
                 self._give_up(unit, session, message, packet_identifier)
                 in_flight.open_flows -= packet_identifier > 0
                 room += packet_identifier > 0
         if not in_flight.open_flows:
-            unit.remove(self._queue, message)
+            unit.remove(self._queue, message, Departure.TAKEN if is_sent else Departure.DROPPED)
         return True
 
     def fits(self, session: ClientSession, message: Message, publication: Publication) -> bool:
@@ -109,7 +111,7 @@ class PublishPackets:
             duplicate=True,
         )
         if packet is None:
-            close_flow(unit, self._queue, flow)
+            close_flow(unit, self._queue, flow, Departure.DROPPED)
             self._give_up(unit, session, in_flight.message, outgoing.packet_identifier)
         return packet or b""
 

@@ -27,7 +27,7 @@ from mappings.errors import MappingError
 from mappings.header_chain import HeaderChain, read_header_chain
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.queue import Queue
-from mq_adapters.embedded.unit_of_work import UnitOfWork
+from mq_adapters.embedded.unit_of_work import Departure, UnitOfWork
 from mq_adapters.message import Message
 from mq_adapters.reasons import ReasonCode
 
@@ -118,7 +118,7 @@ class Replies:
 
     def _settle(self, message: Message) -> None:
         unit = self._engine.begin()
-        unit.remove(self._queue, message)
+        unit.remove(self._queue, message, Departure.TAKEN)
         self._engine.submit(unit)
 
     def _negative_notification(self, message: Message, msg_id: bytes) -> None:
@@ -163,14 +163,14 @@ class Replies:
             self._bury(unit, notice, notice, self._queue.name)
             return
         target, copy = found
-        unit.remove(target.sent_queue, copy)
+        unit.remove(target.sent_queue, copy, Departure.DEAD_LETTERED)
         self._bury(unit, notice, copy, self._queue_there(target, copy), target.queue_manager_name)
 
     def _bury(
         self, unit: UnitOfWork, notice: Message, message: Message, queue_name: str, queue_manager_name: str = ""
     ) -> None:
         """Puts a message on the dead-letter queue with the notice's reason, and is done with the notice."""
-        unit.remove(self._queue, notice)
+        unit.remove(self._queue, notice, Departure.DEAD_LETTERED if message is notice else Departure.TAKEN)
         reason_code = _reason_code(_read(notice))
         exchange = exchange_of(message.origin)
         event = "message refused client=%s exchange=%s reason_code=%s"

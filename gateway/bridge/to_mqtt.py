@@ -30,7 +30,7 @@ from gateway.mqtt.packets import PacketType
 from gateway.mqtt.session import Outgoing, OutgoingState
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.queue import Queue
-from mq_adapters.embedded.unit_of_work import StateSpace, UnitOfWork
+from mq_adapters.embedded.unit_of_work import Departure, StateSpace, UnitOfWork
 from mq_adapters.message import Message
 from mq_adapters.reasons import ReasonCode
 
@@ -44,6 +44,7 @@ _PUBACK: Final = int(PacketType.PUBACK)
 _PUBREC: Final = int(PacketType.PUBREC)
 _PUBCOMP: Final = int(PacketType.PUBCOMP)
 _UNKNOWN: Final = "publications for sessions that have ended"
+_SESSION_ENDED: Final = "the session ended"
 #: Topics of one publication that are looked at; the index of a topic is stored in one byte.
 MAXIMUM_TOPICS: Final = 256
 
@@ -284,7 +285,8 @@ class ToMqtt:
             if outgoing.qos == 1 and self._is_other_lane(in_flight.message.descriptor.correl_id):
                 self._call_soon(partial(self._give_back, in_flight.message))
             else:
-                self.drop(unit, (session.client, session.epoch), in_flight.message, "the session ended")
+                owner = (session.client, session.epoch)
+                self.drop(unit, owner, in_flight.message, _SESSION_ENDED, Departure.SESSION_ENDED)
         self.drain_behind(session.correl_id, (session.client, session.epoch))
 
     def _give_back(self, message: Message) -> None:
@@ -311,21 +313,28 @@ class ToMqtt:
             if message is None:
                 break
             taken_bytes += len(message.body)
-            self.drop(unit, owner, message, "the session ended")
+            self.drop(unit, owner, message, _SESSION_ENDED, Departure.SESSION_ENDED)
         if unit.removals:
             self._engine.submit(unit, lambda _unit: self._drain(correl_id, owner))
 
     # -- inside --------------------------------------------------------------------------------------------------------
 
-    def drop(self, unit: UnitOfWork, owner: tuple[str, int], message: Message, reason: str) -> None:
+    def drop(
+        self,
+        unit: UnitOfWork,
+        owner: tuple[str, int],
+        message: Message,
+        reason: str,
+        departure: Departure = Departure.DROPPED,
+    ) -> None:
         """Destroys a message that nobody is sent; `owner`: client and epoch of whom it was for."""
-        unit.remove(self._queue, message)
+        unit.remove(self._queue, message, departure)
         now_us = self._engine.now_us()
         unit.notes.append((NoteKind.DROPPED, now_us, *owner, 0, self._queue.name, message.sequence, reason))
 
     def _dead_letter(self, unit: UnitOfWork, message: Message) -> None:
         """What is no publication does not hold up the rest."""
-        unit.remove(self._queue, message)
+        unit.remove(self._queue, message, Departure.DEAD_LETTERED)
         put_dead_letter(
             self._engine,
             unit,

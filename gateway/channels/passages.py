@@ -65,7 +65,7 @@ class Passages:
         targets = {queue: target for target in self._targets for queue in target.transmission_queues}
         letters = {message.msg_id: message for queue, message in unit.puts if _is_dead_letter(message)}
         passages: dict[str, Passage] = {}
-        for queue, message in unit.removals:
+        for queue, message, _ in unit.removals:
             target = targets.get(queue)
             if target is None:
                 continue
@@ -128,7 +128,7 @@ class Passages:
 
     def _redriven(self, unit: UnitOfWork) -> None:
         """What an application takes as a dead letter and puts back with its MsgId gets back where it came from."""
-        letters = {message.msg_id: message for _, message in unit.removals if _is_dead_letter(message)}
+        letters = {message.msg_id: message for _, message, _ in unit.removals if _is_dead_letter(message)}
         if not letters:
             return
         for queue, message in unit.puts:

@@ -12,7 +12,7 @@ from mq_adapters.attributes import Definition, ObjectType
 from mq_adapters.embedded.engine import AUDIT_QUEUE, Engine
 from mq_adapters.embedded.objects import PutTarget
 from mq_adapters.embedded.queue import Queue
-from mq_adapters.embedded.unit_of_work import UnitOfWork
+from mq_adapters.embedded.unit_of_work import Departure, UnitOfWork
 from mq_adapters.message import MQMT_REQUEST, MQPER_PERSISTENCE_AS_Q_DEF, Message
 from mq_adapters.queue_manager import QueueStatus
 from mq_adapters.reasons import QueueManagerError, ReasonCode
@@ -82,7 +82,9 @@ class Application:
     def is_getting_from(self, queue: Queue) -> bool:
         """Whether a get waits at the queue, or the open unit of work gets from it."""
         unit = self._unit
-        return self.awaited_queue is queue or (unit is not None and any(found is queue for found, _ in unit.removals))
+        return self.awaited_queue is queue or (
+            unit is not None and any(found is queue for found, _, _ in unit.removals)
+        )
 
     def close(self) -> None:
         """The application has gone: backs out, and gives up what it held and the temporary queues that it made."""
@@ -131,7 +133,7 @@ class Application:
     def remove(self, queue: Queue, message: Message, done: Done) -> None:
         """Destroys a message that was taken: with the open unit of work, else now."""
         unit = self._unit if self._unit is not None else self._engine.begin()
-        unit.remove(queue, message)
+        unit.remove(queue, message, Departure.TAKEN)
         if message.descriptor.report & ReportOption.CONFIRM_ON_DELIVERY:
             self._engine.reporter.send(unit, message, ReportOption.CONFIRM_ON_DELIVERY, MQFB_COD)
         if unit is self._unit:
@@ -203,7 +205,7 @@ class Application:
         queue = self._engine.queue(queue_name)
         unit = self._engine.begin()
         while len(unit.removals) < CLEAR_MESSAGES and (message := self._engine.take(queue)) is not None:
-            unit.remove(queue, message)
+            unit.remove(queue, message, Departure.CLEARED)
         self._submit(unit, lambda: done(len(unit.removals)))
 
     def queues(self) -> tuple[QueueStatus, ...]:

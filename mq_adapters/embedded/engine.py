@@ -28,7 +28,7 @@ from mq_adapters.embedded.put_rules import FORMAT_BYTES, check_put, expiry_time,
 from mq_adapters.embedded.queue import Queue, ServedHandler
 from mq_adapters.embedded.reporting import Reporter
 from mq_adapters.embedded.store import Store
-from mq_adapters.embedded.unit_of_work import Note, StateSpace, UnitOfWork
+from mq_adapters.embedded.unit_of_work import Departure, Note, StateSpace, UnitOfWork
 from mq_adapters.message import MQPER_PERSISTENT, Message, MessageDescriptor
 from mq_adapters.reasons import QueueManagerError, ReasonCode, StoreError
 from mq_adapters.reports import MQFB_EXPIRATION, ReportOption
@@ -168,7 +168,7 @@ class Engine:
         queue.handler = handler
         while (message := self.take(queue)) is not None:
             unit = self.begin()
-            unit.remove(queue, message)
+            unit.remove(queue, message, Departure.TAKEN)
             handler(unit, queue, message)
             self.submit(unit)
 
@@ -235,10 +235,11 @@ class Engine:
     def back_out(self, unit: UnitOfWork) -> None:
         """Forgets a unit that was not submitted; what it had taken goes back with a higher back-out count."""
         counts = self.begin()
-        self._holdings.back_out(counts, unit.removals)
+        taken = [(queue, message) for queue, message, _ in unit.removals]
+        self._holdings.back_out(counts, taken)
         if counts.states and self.failed is None:
             self.submit(counts)
-        self.give_back(unit.removals)
+        self.give_back(taken)
         unit.puts.clear()
         unit.removals.clear()
 
@@ -375,7 +376,7 @@ class Engine:
             for queue, message in unit.puts:
                 self._available.arrive(queue, message)
                 touched.add((queue, message.descriptor.correl_id))
-            for queue, message in unit.removals:
+            for queue, message, _ in unit.removals:
                 self._available.forget(queue, message)
         errors: list[Exception] = []
         for unit in group:
@@ -425,7 +426,7 @@ class Engine:
     def _expire(self, queue: Queue, message: Message) -> None:
         """Destroys a message that was taken, and had expired."""
         unit = self.begin()
-        unit.remove(queue, message)
+        unit.remove(queue, message, Departure.EXPIRED)
         if message.descriptor.report & ReportOption.EXPIRATION:
             self.reporter.send(unit, message, ReportOption.EXPIRATION, MQFB_EXPIRATION)
         if self.on_expired is not None:

@@ -104,7 +104,7 @@ class GroupCommit:
     def mentions(self, queue: Queue) -> bool:
         """Whether a unit that is not yet committed puts on the queue or gets from it."""
         units = (*self._group, *(self._committing or ()))
-        return any(found is queue for unit in units for found, _ in (*unit.puts, *unit.removals))
+        return any(found[0] is queue for unit in units for found in (*unit.puts, *unit.removals))
 
     def flush(self, *, here: bool = False) -> None:
         """Commits what has gathered, unless a commit is in flight; with `here` in this thread, however slow."""
@@ -153,7 +153,7 @@ class GroupCommit:
         removals = [
             (message.sequence,)
             for unit in group
-            for _, message in unit.removals
+            for _, message, _ in unit.removals
             if message.descriptor.persistence == MQPER_PERSISTENT
         ]
         states = [state for unit in group for state in unit.states]

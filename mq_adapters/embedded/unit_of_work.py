@@ -28,8 +28,36 @@ class StateSpace(IntEnum):
     BROKER_UPDATE = 9
 
 
+class Departure(IntEnum):
+    """Why a message leaves a queue. Each message leaves once, for one of these reasons.
+
+    Numbers are stored with the counters: never reuse one.
+    """
+
+    #: Somebody has it: an application, or the client that it was for, or the gateway, for whom it was.
+    TAKEN = 1
+    #: It goes on in the same unit of work: a channel or the conversion service has put it on another queue.
+    FORWARDED = 2
+    #: A dead letter that is put back, in the same unit of work, on the queue that it was going to.
+    REDRIVEN = 3
+    #: Its own expiry is over.
+    EXPIRED = 4
+    #: An operator destroyed it: CLEAR, DELETE with PURGE, set aside as damaged.
+    CLEARED = 5
+    #: It is on a dead-letter queue (or held), whole, since the same unit of work.
+    DEAD_LETTERED = 6
+    #: A rule destroyed it, and a note says which: nobody wants it any more, too large for the client, past a limit.
+    DROPPED = 7
+    #: The session that it waited for has ended. The balance tells it apart; it is dropped by rule.
+    SESSION_ENDED = 8
+
+
 #: An audit note: a kind and its values, packed as it stands (see gateway/audit_trail/notes.py).
 Note = tuple[object, ...]
+
+
+#: A message that leaves its queue, and why.
+Removal = tuple["Queue", Message, Departure]
 
 
 class UnitOfWork:
@@ -39,7 +67,7 @@ class UnitOfWork:
 
     def __init__(self) -> None:
         self.puts: list[tuple[Queue, Message]] = []
-        self.removals: list[tuple[Queue, Message]] = []
+        self.removals: list[Removal] = []
         self.states: list[tuple[int, bytes, bytes | None]] = []
         self.notes: list[Note] = []
         #: The notes are committed with this unit even where nothing else in it is durable: a persistent publication
@@ -57,9 +85,9 @@ class UnitOfWork:
         """How many messages of the unit are for a queue."""
         return sum(1 for found, _ in self.puts if found is queue)
 
-    def remove(self, queue: "Queue", message: Message) -> None:
-        """Destroy a message that was taken off its lane."""
-        self.removals.append((queue, message))
+    def remove(self, queue: "Queue", message: Message, departure: Departure) -> None:
+        """Destroy a message that was taken off its lane; `departure` says why, for the balance."""
+        self.removals.append((queue, message, departure))
         if message.backout_count and message.is_persistent:
             self.delete_state(StateSpace.BACK_OUT_COUNT, back_out_key(message.sequence))
 

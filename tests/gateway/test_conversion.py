@@ -220,7 +220,7 @@ def test_put_removal_and_note_are_one_unit_of_work(new_service: Callable[..., Se
     service.engine.submit = lambda unit, done=None: (units.append(unit), submit(unit, done))[1]  # type: ignore[method-assign]
     service.start()
     (unit,) = [unit for unit in units if unit.removals]
-    assert [queue.name for queue, _ in unit.removals] == ["IN"]
+    assert [queue.name for queue, _, _ in unit.removals] == ["IN"]
     assert "OUT" in [queue.name for queue, _ in unit.puts]
     assert [note[0] for note in unit.notes] == [NoteKind.SERVED]
 

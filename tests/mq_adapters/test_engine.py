@@ -11,7 +11,7 @@ import pytest
 from mq_adapters.embedded import group_commit, holdings
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.queue import Queue
-from mq_adapters.embedded.unit_of_work import StateSpace, UnitOfWork
+from mq_adapters.embedded.unit_of_work import Departure, StateSpace, UnitOfWork
 from mq_adapters.message import MQPER_NOT_PERSISTENT, Message, MessageDescriptor
 from mq_adapters.reasons import QueueManagerError, StoreError
 
@@ -93,7 +93,7 @@ def test_a_sequence_is_not_used_again_after_the_queue_ran_empty(engine):
     first = put(engine, b"one")
     queue = engine.queue("ORDERS")
     unit = engine.begin()
-    unit.remove(queue, engine.take(queue))
+    unit.remove(queue, engine.take(queue), Departure.TAKEN)
     engine.submit(unit)
     assert put(engine, b"two").sequence > first.sequence
 
@@ -108,7 +108,7 @@ def test_a_sequence_is_not_used_again_after_a_restart_with_an_empty_store(data_f
         queue = engine.queue("ORDERS")
         unit = engine.begin()
         while (found := engine.take(queue)) is not None:
-            unit.remove(queue, found)
+            unit.remove(queue, found, Departure.TAKEN)
         engine.submit(unit)
         engine.close()
 
@@ -303,7 +303,7 @@ def test_the_bytes_of_a_queue_are_those_of_its_messages_also_after_a_restart(dat
     taken = engine.take(queue)
     assert queue.waiting_bytes == 10
     unit = engine.begin()
-    unit.remove(queue, taken)
+    unit.remove(queue, taken, Departure.TAKEN)
     engine.submit(unit)
     assert queue.waiting_bytes == 5
     engine.close()
@@ -325,7 +325,7 @@ def test_the_back_out_count_stays_when_the_message_leaves_the_cache(data_folder,
         unit = engine.begin()
         taken = engine.take(queue)
         assert taken.backout_count == count
-        unit.remove(queue, taken)
+        unit.remove(queue, taken, Departure.TAKEN)
         engine.back_out(unit)
     engine.close()
 
@@ -338,7 +338,7 @@ def test_a_back_out_of_many_messages_is_not_quadratic(engine):
     engine.submit(unit)
     unit = engine.begin()
     while (taken := engine.take(queue)) is not None:
-        unit.remove(queue, taken)
+        unit.remove(queue, taken, Departure.TAKEN)
     engine.back_out(unit)
     assert len(bodies(engine)) == queue.depth == 20_000
 
@@ -369,7 +369,7 @@ def test_a_message_that_expired_while_it_was_taken_is_destroyed_after_the_back_o
     put(engine, b"one", expiry=1)
     queue = engine.queue("ORDERS")
     unit = engine.begin()
-    unit.remove(queue, engine.take(queue))
+    unit.remove(queue, engine.take(queue), Departure.TAKEN)
     now_us += 200_000
     engine.tick()
     assert expired == []

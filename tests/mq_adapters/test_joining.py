@@ -8,7 +8,7 @@ import pytest
 from mq_adapters.embedded import engine as engine_module
 from mq_adapters.embedded import group_commit, holdings
 from mq_adapters.embedded.engine import Engine
-from mq_adapters.embedded.unit_of_work import StateSpace, UnitOfWork
+from mq_adapters.embedded.unit_of_work import Departure, StateSpace, UnitOfWork
 from mq_adapters.message import MQPER_NOT_PERSISTENT, MQPER_PERSISTENT, Message, MessageDescriptor
 from mq_adapters.reasons import StoreError
 
@@ -71,7 +71,7 @@ class Joiner:
             if message is None:
                 break
             self.taken.append(message.body)
-            unit.remove(queue, message)
+            unit.remove(queue, message, Departure.TAKEN)
             unit.set_state(StateSpace.GATEWAY, message.body, b"taken")
         self._engine.submit(unit, lambda done: self.committed.append(len(done.removals)))
 
@@ -150,7 +150,7 @@ def test_a_message_that_is_not_persistent_is_taken_without_any_commit(engine, lo
 def take_all(engine: Engine) -> UnitOfWork:
     unit, queue = engine.begin(), engine.queue("ORDERS")
     while (message := engine.take(queue, LANE)) is not None:
-        unit.remove(queue, message)
+        unit.remove(queue, message, Departure.TAKEN)
     engine.submit(unit)
     return unit
 

@@ -6,6 +6,7 @@ import pytest
 
 from mq_adapters.embedded import holdings
 from mq_adapters.embedded.engine import Engine
+from mq_adapters.embedded.unit_of_work import Departure
 from mq_adapters.message import MQPER_NOT_PERSISTENT, MQPER_PERSISTENT, Message, MessageDescriptor
 from mq_adapters.reasons import QueueManagerError
 
@@ -24,7 +25,7 @@ def _get(engine: Engine) -> bytes:
     message = engine.take(queue)
     assert message is not None
     unit = engine.begin()
-    unit.remove(queue, message)
+    unit.remove(queue, message, Departure.TAKEN)
     engine.submit(unit)
     return message.body
 

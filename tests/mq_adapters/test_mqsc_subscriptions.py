@@ -12,7 +12,7 @@ from mq_adapters.broker.broker import STREAM_NAMELIST, Broker
 from mq_adapters.delivery_listener import Unheard
 from mq_adapters.embedded.command_server import CommandServer
 from mq_adapters.embedded.engine import CONTROL_QUEUE, DEFAULT_STREAM, Engine
-from mq_adapters.embedded.unit_of_work import StateSpace
+from mq_adapters.embedded.unit_of_work import Departure, StateSpace
 from mq_adapters.message import Message, MessageDescriptor
 from mq_adapters.mqsc import MqscAnswer
 
@@ -60,7 +60,7 @@ class Station:
         queue, found = self.engine.queue(name), []
         while (message := self.engine.take(queue)) is not None:
             unit = self.engine.begin()
-            unit.remove(queue, message)
+            unit.remove(queue, message, Departure.TAKEN)
             self.engine.submit(unit)
             found.append(message)
         return found

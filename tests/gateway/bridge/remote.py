@@ -9,6 +9,7 @@ from mq_adapters.broker.broker import Broker, BrokerRules
 from mq_adapters.broker.topic_spaces import BrokerDialect
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.queue import Queue
+from mq_adapters.embedded.unit_of_work import Departure
 from mq_adapters.message import MQRO_NAN, Message, MessageDescriptor
 from mq_adapters.transmission import Transmission, read_transmission
 from tests.gateway.bridge.conftest import REPLY_QUEUE, SUBSCRIBER_QUEUE, World
@@ -64,7 +65,7 @@ class Remote:
             sent = read_transmission(message, now_us=world.now_us)
             self.put(sent.queue_name, sent.message)
             unit = world.engine.begin()
-            unit.remove(queue, message)
+            unit.remove(queue, message, Departure.TAKEN)
             if sent.message.is_persistent and sent.message.descriptor.report & MQRO_NAN:
                 kept = Message(sent.message.descriptor.replace(expiry=GRACE_TENTHS), sent.message.body, message.origin)
                 world.engine.put(unit, target.sent_queue, kept)
@@ -78,7 +79,7 @@ class Remote:
         queue, count = self.engine.queue(queue_name), 0
         while (message := self.engine.take(queue)) is not None:
             unit = self.engine.begin()
-            unit.remove(queue, message)
+            unit.remove(queue, message, Departure.TAKEN)
             self.engine.submit(unit)
             unit = world.engine.begin()
             arrived = Message(message.descriptor.replace(msg_id=message.msg_id), message.body)

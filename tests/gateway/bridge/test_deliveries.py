@@ -9,7 +9,7 @@ from gateway.audit_trail.notes import NoteKind
 from mappings.command import Dialect
 from mq_adapters.embedded import holdings
 from mq_adapters.embedded.engine import Engine
-from mq_adapters.embedded.unit_of_work import StateSpace
+from mq_adapters.embedded.unit_of_work import Departure, StateSpace
 from tests.gateway.bridge.conftest import (
     SUBSCRIBER_QUEUE,
     FakeLink,
@@ -221,7 +221,7 @@ def _without_messages(data: Path) -> Path:
     queue = engine.queue(SUBSCRIBER_QUEUE)
     unit = engine.begin()
     while (message := engine.take(queue)) is not None:
-        unit.remove(queue, message)
+        unit.remove(queue, message, Departure.TAKEN)
     engine.submit(unit)
     engine.close()
     return data

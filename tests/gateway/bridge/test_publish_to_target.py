@@ -5,6 +5,7 @@ import pytest
 from gateway.audit_trail.notes import NoteKind, Translation
 from gateway.bridge.target_messages import own_message_identifier
 from gateway.config import RouteSettings, TargetSettings
+from mq_adapters.embedded.unit_of_work import Departure
 from mq_adapters.message import MQRO_NAN
 from mq_adapters.transmission import is_kept_with_next
 from spark_audit.reperform.facts import Facts
@@ -231,7 +232,7 @@ def make_room(world: World) -> None:
     queue = world.engine.queue(XMIT)
     unit = world.engine.begin()
     while (message := world.engine.take(queue)) is not None:
-        unit.remove(queue, message)
+        unit.remove(queue, message, Departure.TAKEN)
     world.engine.submit(unit)
     world.run()
     world.targets["QM1"].tick()

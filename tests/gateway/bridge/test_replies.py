@@ -7,6 +7,7 @@ import pytest
 
 from gateway.audit_trail.notes import NoteKind
 from gateway.config import RouteSettings, TargetSettings
+from mq_adapters.embedded.unit_of_work import Departure
 from mq_adapters.message import MQMT_REPLY, Message, MessageDescriptor
 from mq_adapters.transmission import read_transmission
 from tests.gateway.bridge.conftest import DEFAULT_STREAM, REPLY_QUEUE, NewWorld, World, written
@@ -51,7 +52,7 @@ def deliver(world: World, target: str = "QM1") -> None:
     queue = world.engine.queue(f"RFHBRIDGE.XMIT.{target}.0")
     unit = world.engine.begin()
     while (message := world.engine.take(queue)) is not None:
-        unit.remove(queue, message)
+        unit.remove(queue, message, Departure.TAKEN)
         sent = read_transmission(message, now_us=world.now_us).message
         if sent.is_persistent:
             copy = Message(sent.descriptor.replace(expiry=600), sent.body, message.origin)

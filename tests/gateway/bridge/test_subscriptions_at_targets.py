@@ -9,7 +9,7 @@ from gateway.audit_trail.notes import NoteKind
 from gateway.bridge.session_rows import stored_registrations
 from gateway.config import RouteSettings, TargetSettings
 from mappings.command import Dialect
-from mq_adapters.embedded.unit_of_work import StateSpace
+from mq_adapters.embedded.unit_of_work import Departure, StateSpace
 from mq_adapters.message import MQMT_REPLY, Message, MessageDescriptor
 from tests.gateway.bridge.conftest import REPLY_QUEUE, SUBSCRIBER_QUEUE, FakeLink, NewWorld, World, written
 from tests.gateway.bridge.remote import Remote, headers, transmissions
@@ -428,7 +428,7 @@ def forget(world: World) -> None:
     queue = world.engine.queue("RFHBRIDGE.XMIT.QM1.0")
     unit = world.engine.begin()
     while (message := world.engine.take(queue)) is not None:
-        unit.remove(queue, message)
+        unit.remove(queue, message, Departure.TAKEN)
     world.engine.submit(unit)
     world.run()
 

@@ -9,6 +9,7 @@ from gateway.channels.target import Target
 from gateway.config import TargetSettings
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.queue import Queue
+from mq_adapters.embedded.unit_of_work import Departure
 from mq_adapters.message import MQPER_PERSISTENT, Message, MessageDescriptor
 
 IDENTIFIER, OTHER_IDENTIFIER = "QM1_2026-11-20_08.00.00", "QM1_2026-11-20_09.00.00"
@@ -42,7 +43,7 @@ def put(engine: Engine, queue: Queue, length: int) -> None:
 def remove_all(engine: Engine, queue: Queue) -> None:
     unit = engine.begin()
     while (message := engine.take(queue)) is not None:
-        unit.remove(queue, message)
+        unit.remove(queue, message, Departure.TAKEN)
     engine.submit(unit)
 
 
@@ -101,7 +102,7 @@ def test_a_full_target_has_room_again_below_nine_tenths(open_engine):
     unit = engine.begin()
     message = engine.take(queue)
     assert message is not None
-    unit.remove(queue, message)
+    unit.remove(queue, message, Departure.TAKEN)
     put(engine, queue, 55)
     engine.submit(unit)
     target.tick()

@@ -9,7 +9,7 @@ import pytest
 from mq_adapters.broker.broker import Broker, BrokerRules
 from mq_adapters.delivery_listener import Delivery
 from mq_adapters.embedded.engine import CONTROL_QUEUE, DEFAULT_STREAM, Engine
-from mq_adapters.embedded.unit_of_work import UnitOfWork
+from mq_adapters.embedded.unit_of_work import Departure, UnitOfWork
 from mq_adapters.message import Message, MessageDescriptor
 
 MQRFH = b"MQHRF   "
@@ -120,7 +120,7 @@ class Station:
         found = []
         while (message := self.engine.take(queue)) is not None:
             unit = self.engine.begin()
-            unit.remove(queue, message)
+            unit.remove(queue, message, Departure.TAKEN)
             self.engine.submit(unit)
             found.append(message)
         return found

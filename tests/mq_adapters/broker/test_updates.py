@@ -11,7 +11,7 @@ import pytest
 
 from mq_adapters.broker.broker import Broker
 from mq_adapters.embedded.engine import DEFAULT_STREAM, Engine
-from mq_adapters.embedded.unit_of_work import StateSpace
+from mq_adapters.embedded.unit_of_work import Departure, StateSpace
 from mq_adapters.message import Message, MessageDescriptor
 
 UNIT = 15
@@ -72,7 +72,7 @@ class OnALoop:
         queue, wanted = self.engine.queue("NEW"), correl_id.to_bytes(24, "big")
         while (message := self.engine.take(queue, wanted)) is not None:
             unit = self.engine.begin()
-            unit.remove(queue, message)
+            unit.remove(queue, message, Departure.TAKEN)
             self.engine.submit(unit)
             head, _, body = message.body.rpartition(b">")
             found.append((head.partition(b"<Topic>")[2].partition(b"</Topic>")[0].decode(), body.strip()))
