@@ -298,6 +298,7 @@ class Daemon:
             engine.tick()
             if ticks % _TICKS_PER_SECOND == 0:
                 await listeners.tick()
+                engine.look()
                 if self._space is not None:
                     self._space.tick()
             if ticks % _TICKS_PER_SWEEP == 0 and self._broker is not None:

@@ -70,6 +70,7 @@ class GatewayCollector(Collector):
         yield from self._audit()
         yield from self._channels()
         yield self._commits()
+        yield from self._store()
 
     # -- the front door ------------------------------------------------------------------------------------------------
 
@@ -177,6 +178,19 @@ class GatewayCollector(Collector):
         buckets = list(zip(bounds, map(float, accumulate(times.counts)), strict=True))
         family.add_metric([], buckets=buckets, sum_value=times.sum_s)
         return family
+
+    def _store(self) -> Iterator[Metric]:
+        status = self._engine.store_status()
+        yield _gauge("wal_bytes", "Bytes of the store's log that are not in the database yet", status.log_bytes)
+        yield _gauge(
+            "wal_too_long", "1 while that log is too long: somebody reads, or the disk fails", status.log_is_long
+        )
+        attempts = (
+            (("done",), status.checkpoints_done),
+            (("held",), status.checkpoints_held),
+            (("failed",), status.checkpoints_failed),
+        )
+        yield _counters("checkpoints", "Attempts to copy that log, by what came of them", ("outcome",), attempts)
 
 
 class MetricsPage:

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import apsw
 
-from mq_adapters.embedded.store import FILE_NAME
+from mq_adapters.embedded.readers import may_be_ended
+from mq_adapters.embedded.store import FILE_NAME, LOCK_NAME
 from mq_adapters.embedded.verification import Verification, verify_file
 from mq_adapters.reasons import StoreError
 
@@ -34,6 +35,9 @@ def back_up(data_dir: Path, target: Path) -> Verification:
         _synchronize(unfinished)
         unfinished.rename(target)
         _synchronize(target.parent)
+    except StoreError:
+        unfinished.unlink(missing_ok=True)
+        raise
     except (apsw.Error, OSError) as error:
         unfinished.unlink(missing_ok=True)
         raise StoreError(operation, str(error), "look at the disks of both files; the store is as it was") from error
@@ -46,7 +50,7 @@ def _copy(source: Path, target: Path) -> None:
     try:
         target.chmod(0o600)
         reader.set_busy_timeout(10_000)
-        with writer.backup("main", reader, "main") as copying:
+        with may_be_ended(source.with_name(LOCK_NAME), reader), writer.backup("main", reader, "main") as copying:
             copying.step(-1)  # all pages in one step: one moment, however much is being written meanwhile
         writer.execute("PRAGMA journal_mode = DELETE")
     finally:

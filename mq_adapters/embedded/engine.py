@@ -28,6 +28,7 @@ from mq_adapters.embedded.put_rules import FORMAT_BYTES, check_put, expiry_time,
 from mq_adapters.embedded.queue import Queue, ServedHandler
 from mq_adapters.embedded.reporting import Reporter
 from mq_adapters.embedded.store import Store
+from mq_adapters.embedded.store_status import StoreStatus
 from mq_adapters.embedded.unit_of_work import Departure, Note, StateSpace, UnitOfWork
 from mq_adapters.message import MQPER_PERSISTENT, Message, MessageDescriptor
 from mq_adapters.reasons import QueueManagerError, ReasonCode, StoreError
@@ -308,6 +309,19 @@ class Engine:
         if self._commits.has_later_notes and self.failed is None:
             self._commits.want_notes()
             self.submit(self.begin())
+
+    def look(self) -> None:
+        """Sees whether the store is as it must be while nobody commits; call about once a second."""
+        if self.failed is not None:
+            return
+        try:
+            self._store.look()
+        except StoreError as error:
+            self._commits.stop(error)
+
+    def store_status(self) -> StoreStatus:
+        """How the store is now, for whoever shows it."""
+        return self._store.status()
 
     def close(self) -> None:
         """Commits what waits, then closes the store. With commits in a thread, wait for `is_idle` first.

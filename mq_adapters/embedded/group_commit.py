@@ -138,7 +138,7 @@ class GroupCommit:
             if durable:
                 self._timed_commit()
         except Exception as error:
-            self._stop(error)
+            self.stop(error)
             return
         self._complete(group)
 
@@ -192,7 +192,7 @@ class GroupCommit:
         group, self._committing = self._committing, None
         assert group is not None
         if error is not None:
-            self._stop(error)
+            self.stop(error)
             return
         try:
             self._complete(group)
@@ -200,8 +200,10 @@ class GroupCommit:
             if self._group and not self._flush_is_due:
                 self.flush()
 
-    def _stop(self, error: BaseException) -> None:
+    def stop(self, error: BaseException) -> None:
         """Nothing of the group is promised, so nothing goes on: also an error that nobody expected stops here."""
+        if self._has_failed:
+            return
         self._has_failed = True
         if isinstance(error, StoreError):
             self._fail(error)

@@ -6,7 +6,8 @@ import apsw
 
 from mq_adapters.embedded.checksums import state_checksum
 from mq_adapters.embedded.layout import APPLICATION_ID, USER_VERSION
-from mq_adapters.embedded.store import FILE_NAME
+from mq_adapters.embedded.readers import may_be_ended
+from mq_adapters.embedded.store import FILE_NAME, LOCK_NAME
 from mq_adapters.embedded.unit_of_work import StateSpace
 from mq_adapters.reasons import StoreError
 
@@ -21,8 +22,9 @@ def states_of(data_dir: Path, space: StateSpace) -> tuple[bytes, list[tuple[byte
         try:
             connection.set_busy_timeout(10_000)
             connection.execute("PRAGMA query_only = ON")
-            connection.execute("BEGIN")
-            return _read(connection, path, space)
+            with may_be_ended(path.with_name(LOCK_NAME), connection):
+                connection.execute("BEGIN")
+                return _read(connection, path, space)
         finally:
             connection.close()
     except apsw.Error as error:

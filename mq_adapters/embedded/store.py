@@ -19,10 +19,12 @@ from typing import Final
 import apsw
 
 from mq_adapters.attributes import Definition, ObjectType, unpack_definition
-from mq_adapters.embedded.checkpoint import CheckpointThread
+from mq_adapters.embedded.checkpoint import LONG_PAGES, PAGE_BYTES, CheckpointThread
 from mq_adapters.embedded.checksums import object_checksum, state_checksum
 from mq_adapters.embedded.layout import prepare
 from mq_adapters.embedded.message_rows import COLUMNS, DamagedRow, MessageRow, RowReader
+from mq_adapters.embedded.readers import StandingReaders
+from mq_adapters.embedded.store_status import StoreStatus
 from mq_adapters.embedded.unit_of_work import StateSpace
 from mq_adapters.message import IDENTIFIER_TAG, Message
 from mq_adapters.reasons import QueueManagerError, ReasonCode, StoreError
@@ -74,9 +76,10 @@ class Store:
             self.next_batch = int(self._meta("next_batch"))
             self.reserved_to = self.next_sequence
             self.reserve_sequences(self.next_sequence)
+            self._checkpoint = CheckpointThread(self.path)
         except (apsw.Error, OSError, TypeError, ValueError) as error:
             raise _failure(f"open {self.path.name}", error) from error
-        self._checkpoint = CheckpointThread(self.path)
+        self._standing_readers = StandingReaders(self.path, data_dir / LOCK_NAME)
         self._writer.set_wal_hook(self._wal_has_grown)
 
     @classmethod
@@ -178,6 +181,22 @@ class Store:
     def identifier_prefix(self) -> bytes:
         return IDENTIFIER_TAG + self.incarnation
 
+    def status(self) -> StoreStatus:
+        """How the store is now."""
+        checkpoint = self._checkpoint
+        return StoreStatus(
+            log_bytes=checkpoint.pages * PAGE_BYTES,
+            log_is_long=checkpoint.is_long,
+            checkpoints_done=checkpoint.done,
+            checkpoints_held=checkpoint.held,
+            checkpoints_failed=checkpoint.failures,
+        )
+
+    def look(self) -> None:
+        """Sees what no commit sees; call about once a second. Raises StoreError as `commit` does."""
+        self._standing_readers.look(self._checkpoint.pages * PAGE_BYTES, is_long=self._checkpoint.is_long)
+        self._check()
+
     # -- writing -----------------------------------------------------------------------------------------------------
 
     def reserve_sequences(self, up_to: int) -> None:
@@ -221,6 +240,7 @@ class Store:
                 raise _failure("commit a group of units of work", error) from error
             if self._checkpoint.copied.is_set():
                 self._restart_wal()
+            self._check()
 
     def add_queue(self, definition: Definition) -> int:
         """Adds a queue; returns its number."""
@@ -277,7 +297,13 @@ class Store:
     def _connect(self, flags: int) -> apsw.Connection:
         connection = apsw.Connection(str(self.path), flags=flags)
         connection.set_busy_timeout(_BUSY_TIMEOUT_MS)
-        for pragma in ("page_size = 4096", "journal_mode = WAL", "synchronous = FULL", "wal_autocheckpoint = 0"):
+        for pragma in (
+            f"page_size = {PAGE_BYTES}",
+            "journal_mode = WAL",
+            "synchronous = FULL",
+            "wal_autocheckpoint = 0",
+            f"journal_size_limit = {LONG_PAGES * PAGE_BYTES}",  # a WAL that was too long gives its room back
+        ):
             connection.execute(f"PRAGMA {pragma}")
         return connection
 
@@ -326,7 +352,14 @@ class Store:
         if kept:
             self._writer.executemany("INSERT OR REPLACE INTO state VALUES(?, ?, ?, ?)", kept)
 
+    def _check(self) -> None:
+        """A check-point whose write failed is a failed write like any other."""
+        error = self._checkpoint.error
+        if error is not None:
+            raise _failure("check-point the store", error) from error
+
     def _wal_has_grown(self, _connection: apsw.Connection, _name: str, pages: int) -> int:
+        self._checkpoint.pages = pages
         if pages >= CHECKPOINT_PAGES:
             self._checkpoint.want()
         return apsw.SQLITE_OK
@@ -343,7 +376,7 @@ class Store:
         except apsw.BusyError:
             return
         except apsw.Error as error:
-            raise _failure("check-point the store", error) from error
+            self._checkpoint.failed(error)
         finally:
             self._writer.set_busy_timeout(_BUSY_TIMEOUT_MS)
 

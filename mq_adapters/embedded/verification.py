@@ -15,7 +15,8 @@ from mq_adapters.attributes import ObjectType, unpack_definition
 from mq_adapters.embedded.checksums import object_checksum, state_checksum
 from mq_adapters.embedded.layout import APPLICATION_ID, USER_VERSION
 from mq_adapters.embedded.message_rows import COLUMNS, DamagedRow, MessageRow, RowReader
-from mq_adapters.embedded.store import FILE_NAME, Store
+from mq_adapters.embedded.readers import may_be_ended
+from mq_adapters.embedded.store import FILE_NAME, LOCK_NAME, Store
 from mq_adapters.embedded.unit_of_work import StateSpace
 from mq_adapters.reasons import StoreError
 
@@ -61,8 +62,9 @@ def _reading(path: Path) -> Iterator[apsw.Connection]:
         try:
             connection.set_busy_timeout(10_000)
             connection.execute("PRAGMA query_only = ON")
-            connection.execute("BEGIN")
-            yield connection
+            with may_be_ended(path.with_name(LOCK_NAME), connection):
+                connection.execute("BEGIN")
+                yield connection
         finally:
             connection.close()
     except (apsw.Error, UnicodeDecodeError, TypeError) as error:

@@ -16,6 +16,7 @@ from gateway.listener.listeners import Listeners
 from gateway.metrics import GatewayCollector, MetricsPage
 from gateway.mqtt.reason_codes import ReasonCode
 from mq_adapters.broker.broker import Broker
+from mq_adapters.embedded.checkpoint import PAGE_BYTES
 from mq_adapters.embedded.mqsc_channels import ChannelControl
 from mq_adapters.embedded.queue import Queue
 from tests.gateway.bridge.conftest import SUBSCRIBER_QUEUE, World
@@ -90,6 +91,14 @@ def test_what_limits_refuse_and_what_is_not_carried_on_stands_by_its_reason(worl
     assert values["refusals_total sessions quota_exceeded"] == 3
     assert values["not_carried_on_total a reason"] == 2
     assert values["publishers_held_back"] == values["store_failed"] == 0
+
+
+def test_the_log_of_the_store_and_its_check_points_are_shown(world: World) -> None:
+    values = _values(world)
+    assert values["wal_bytes"] >= PAGE_BYTES
+    assert values["wal_too_long"] == values["checkpoints_total held"] == 0
+    world.engine._store._checkpoint.failed(OSError("a disk"))
+    assert _values(world)["checkpoints_total failed"] == 1
 
 
 def test_refused_logins_are_counted_by_reason_and_stand_there_before_the_first(world: World) -> None:

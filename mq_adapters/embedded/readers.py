@@ -1,0 +1,185 @@
+"""Who reads the store beside its owner, and for how long: a backup, a check, a command that looks.
+
+Whoever reads sees the store of one moment, and SQLite keeps everything since then in the WAL. A reader that moves is
+left alone. One that stands still, while the WAL is too long, is ended: a command of ours says with `may_be_ended` that
+this may be done to it. A foreign program is named in the log, and never touched.
+
+The kernel knows who holds which lock (proc(5), /proc/locks): a read of SQLite holds one of five bytes of the `-shm`
+file (SQLite, "WAL-mode File Format", 2.3.1), and who may be ended holds, of the store's lock file, the byte that its
+process identifier numbers. Where there is no /proc nobody is found. Neither file is opened here by its owner: closing
+a file takes all POSIX locks of the process on it along.
+"""
+
+import contextlib
+import fcntl
+import logging
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Final
+
+import apsw
+
+from mq_adapters.reasons import StoreError
+
+#: How long a reader may use no processor time while the WAL is too long, seconds.
+STANDING_S: Final = 5.0
+#: How long a reader that was told to end may take for it, seconds.
+_ENDING_S: Final = 3.0
+#: In the `-shm` file, the locks on the five marks of readers.
+_READ_MARKS: Final = range(123, 128)
+_LOCKS: Final = Path("/proc/locks")
+#: Bytes of a command line that are shown.
+_COMMAND_BYTES: Final = 120
+#: Steps of SQLite's machine between two moments at which a signal is seen, a few milliseconds.
+_STEPS: Final = 50_000
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reader:
+    """A process that reads. `processor_ticks`: what it has used so far; `is_stopped`: by a signal."""
+
+    pid: int
+    command: str
+    may_be_ended: bool
+    processor_ticks: int
+    is_stopped: bool
+
+
+@contextlib.contextmanager
+def may_be_ended(lock_file: Path, connection: apsw.Connection) -> Iterator[None]:
+    """Says that the store's owner may end this process's reading. StoreError when it does."""
+    connection.set_progress_handler(lambda: False, _STEPS)
+    in_main = threading.current_thread() is threading.main_thread()
+    before = signal.signal(signal.SIGUSR1, _give_way) if in_main else None
+    descriptor = _marked(lock_file) if in_main else -1
+    try:
+        yield
+    finally:
+        if descriptor >= 0:
+            os.close(descriptor)
+        if in_main:
+            signal.signal(signal.SIGUSR1, before)
+        connection.set_progress_handler(None, _STEPS)
+
+
+def _marked(lock_file: Path) -> int:
+    """A descriptor with this process's mark; -1 where there is nobody to tell it to."""
+    try:
+        descriptor = os.open(lock_file, os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return -1
+    try:
+        fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, os.getpid())
+    except OSError:
+        os.close(descriptor)
+        return -1
+    return descriptor
+
+
+def _give_way(_number: int, _frame: FrameType | None) -> None:
+    raise StoreError(
+        "read the store",
+        "the gateway ended it: nothing was read for some seconds, and what was written meanwhile had to be kept",
+        "try again; write a backup to a disk that takes it",
+    )
+
+
+def readers(database: Path, lock_file: Path) -> list[Reader]:
+    """Other processes that read the store at this moment, by their number."""
+    try:
+        shared = Path(f"{database}-shm").stat().st_ino
+        own = lock_file.stat().st_ino
+        locks = _locks()
+    except (OSError, ValueError):
+        return []
+    found = {pid for inode, pid, start in locks if inode == shared and start in _READ_MARKS}
+    marked = {pid for inode, pid, start in locks if inode == own and start == pid}
+    return [reader for pid in sorted(found) if pid > 0 and (reader := _reader(pid, pid in marked)) is not None]
+
+
+def _locks() -> list[tuple[int, int, int]]:
+    """Inode, process and first byte of each POSIX lock that others hold."""
+    found = []
+    for line in _LOCKS.read_text().splitlines():
+        words = line.split()  # number: POSIX ADVISORY READ pid major:minor:inode start end
+        if len(words) == 8 and words[1] == "POSIX" and int(words[4]) != os.getpid():
+            found.append((int(words[5].rpartition(":")[2]), int(words[4]), int(words[6])))
+    return found
+
+
+def _reader(pid: int, is_marked: bool) -> Reader | None:
+    try:
+        state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        command = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ")
+    except OSError:  # it has ended
+        return None
+    return Reader(
+        pid=pid,
+        command=command[:_COMMAND_BYTES].decode(errors="replace").strip(),
+        may_be_ended=is_marked,
+        processor_ticks=int(fields[10]) + int(fields[11]),  # utime and stime, fields 14 and 15 of proc(5)
+        is_stopped=state in "Tt",
+    )
+
+
+class StandingReaders:
+    """Watches who reads while the WAL is too long, and ends who stands still."""
+
+    def __init__(self, database: Path, lock_file: Path) -> None:
+        self._database = database
+        self._lock_file = lock_file
+        #: What each had used when it was last seen to move, and when that was.
+        self._seen: dict[int, tuple[int, float]] = {}
+        #: Those that were told to end, and when.
+        self._told: dict[int, float] = {}
+        #: Whether the WAL was too long at the last look.
+        self._was_long = False
+
+    def look(self, wal_bytes: int, *, is_long: bool) -> None:
+        """About once a second: logs when the WAL is too long, with who reads, and when it is not any more."""
+        found = readers(self._database, self._lock_file) if is_long else []
+        if is_long is not self._was_long:
+            self._was_long = is_long
+            if is_long:
+                who = "; ".join(f"{reader.pid} {reader.command}" for reader in found)
+                _log.error("wal grew too long wal_bytes=%s readers=%s", wal_bytes, who or "none found")
+            else:
+                _log.info("wal is short again wal_bytes=%s", wal_bytes)
+        now_s = time.monotonic()
+        self._seen = {reader.pid: self._movement(reader, now_s) for reader in found}
+        self._told = {pid: told_s for pid, told_s in self._told.items() if pid in self._seen}
+        for reader in found:
+            if reader.may_be_ended:
+                self._end_standing(reader, now_s)
+
+    def _movement(self, reader: Reader, now_s: float) -> tuple[int, float]:
+        ticks, moved_s = self._seen.get(reader.pid, (-1, now_s))
+        return (ticks, moved_s) if ticks == reader.processor_ticks else (reader.processor_ticks, now_s)
+
+    def _end_standing(self, reader: Reader, now_s: float) -> None:
+        stands_s = now_s - self._seen[reader.pid][1]
+        told_s = self._told.get(reader.pid)
+        if told_s is None and (reader.is_stopped or stands_s >= STANDING_S):
+            self._told[reader.pid] = now_s
+            _log.warning(
+                "reader told to end pid=%s command=%s stood_still_s=%.1f", reader.pid, reader.command, stands_s
+            )
+            _signal(reader.pid, signal.SIGUSR1)
+            _signal(reader.pid, signal.SIGCONT)
+        elif told_s is not None and now_s - told_s >= _ENDING_S:
+            self._told[reader.pid] = now_s
+            _log.warning("reader killed pid=%s command=%s", reader.pid, reader.command)
+            _signal(reader.pid, signal.SIGKILL)
+
+
+def _signal(pid: int, number: signal.Signals) -> None:
+    with contextlib.suppress(OSError):  # it has ended, or is another user's
+        os.kill(pid, number)
