@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from mappings.command_parameters import NAME_VERBS, NAMED_VERBS, Parameters
 from mappings.errors import CommandError
+from mappings.mqrfh2 import unsuitable_character
 from mappings.options import RegistrationOption, check_option, options_error
 from mappings.reasons import Reason
 from mappings.table import ROWS_BY_KEY, Dialect
@@ -82,6 +83,13 @@ def _check_topics(parameters: Parameters, dialect: Dialect) -> None:
         _check_topic(topic)
         if dialect is Dialect.MQRFH and verb not in NAME_VERBS:
             literal_prefix(topic)
+
+
+def check_topic_text(text: str, dialect: Dialect) -> None:
+    """TopicError for a topic that a header cannot hold; `text` is as it stands there, in MQRFH with its escapes."""
+    _check_topic(text)
+    if dialect is Dialect.MQRFH2 and (unsuitable := unsuitable_character(text)):
+        raise topic_error(text, f"holds {unsuitable!a}, which a folder of an MQRFH2 cannot hold")
 
 
 def _check_topic(topic: str) -> None:

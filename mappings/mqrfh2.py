@@ -177,13 +177,18 @@ def elements_text(fields: NameValues) -> str:
     return "".join(f"<{name}>{_escape(name, value)}</{name}>" for name, value in fields)
 
 
+def unsuitable_character(text: str) -> str:
+    """The first character of a text that no folder can hold (XML 1.0, production Char); "" where there is none."""
+    found = None if text.isprintable() else _NOT_XML.search(text)
+    return "" if found is None else found[0]
+
+
 def _escape(name: str, value: str) -> str:
-    unsuitable = _NOT_XML.search(value)
-    if unsuitable:
+    if unsuitable := unsuitable_character(value):
         topic = name == "Topic"
         raise ConversionError(
             Reason.MQRCCF_TOPIC_ERROR if topic else Reason.MQRC_RFH_PARM_ERROR,
-            f"{name} holds {unsuitable[0]!a}, which a folder of an MQRFH2 cannot hold; send it without that character",
+            f"{name} holds {unsuitable!a}, which a folder of an MQRFH2 cannot hold; send it without that character",
             parameter=value if topic else name,
         )
     return value.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

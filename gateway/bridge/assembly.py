@@ -89,7 +89,7 @@ def build_bridge(
             in_flight_bytes=in_flight_bytes,
         ),
         retained=retained,
-        is_for_target=lambda topic: routes.has_targets and routes.of(topic).target is not None,
+        routes=routes,
     )
     reached = tuple(targets)
     counts = Counts()

@@ -127,6 +127,7 @@ class Bridge:
             held_back=self.held_back,
             endings=self.endings,
             replies=replies,
+            to_mq=to_mq,
             goes_on=self._goes_on,
             opened=self._opened,
         )

@@ -55,7 +55,7 @@ class Intake:
         self._quotas = quotas
         self._published = traffic.published
         self._audience = audience
-        self._fine_characters = quotas.fine_characters
+        self._fine_topics = quotas.fine_topics
         self._has_targets = to_mq.has_targets
         self._maximum_payload_bytes = to_mq.maximum_payload_bytes
         #: QoS 0 is dropped, and counted alone: a note of each would fill the disk.
@@ -82,7 +82,7 @@ class Intake:
         if not is_allowed or (can_be_told and self._to_mq.is_closed(event.topic)):
             self._refuse_publish(turn, event, f"publish to {event.topic!r} is not allowed", ReasonCode.NOT_AUTHORIZED)
             return
-        may_be_limited = len(event.topic) > self._fine_characters or event.retain
+        may_be_limited = event.topic not in self._fine_topics or event.retain
         if may_be_limited and (reached := self._quotas.of_publish(event)) is not None:
             self._over_limit(turn, event, reached, now_us)
             return

@@ -14,6 +14,7 @@ from gateway.bridge.presences import Presences
 from gateway.bridge.quotas import Quotas
 from gateway.bridge.replies import Replies
 from gateway.bridge.sessions import ClientSession, Sessions
+from gateway.bridge.to_mq import ToMq
 from gateway.bridge.turn import MqttLink
 from gateway.limits.limit import LimitReached
 from gateway.mqtt.events import ConnectReceived, ConnectRefused, Event, Violated
@@ -30,6 +31,8 @@ _REFUSAL_CODES: Final = {
     Refusal.BUSY: ReasonCode.SERVER_BUSY,
 }
 _OF_ANOTHER_USER: Final = Refused(refusal=Refusal.NOT_ALLOWED, reason="the session is another user's")
+#: Before MQTT 5 there is no return code for it.
+_WILL_NOT_TAKEN: Final = ReasonCode.IMPLEMENTATION_SPECIFIC_ERROR
 #: MQTT 3.1 has no session present flag.
 _FIRST_LEVEL_WITH_SESSION_PRESENT: Final = 4
 _FIRST_LEVEL_WITH_PROPERTIES: Final = 5
@@ -49,6 +52,7 @@ class Openings:
         held_back: HeldBack,
         endings: Endings,
         replies: Replies,
+        to_mq: ToMq,
         goes_on: Callable[[], bool],
         opened: Callable[[MqttLink, ClientSession, bytes], None],
     ) -> None:
@@ -61,6 +65,7 @@ class Openings:
         self._held_back = held_back
         self._endings = endings
         self._replies = replies
+        self._to_mq = to_mq
         self._goes_on = goes_on
         self._opened = opened
 
@@ -117,6 +122,9 @@ class Openings:
             self._login.refusals[Refusal.NOT_ALLOWED] += 1
             reason = f"a will on {event.will.topic!r} is not allowed"
             self._refuse_connect(link, client, Refused(refusal=Refusal.NOT_ALLOWED, reason=reason))
+            return
+        if event.will is not None and (problem := self._to_mq.problem_of_will(event.will, client, user)):
+            link.close(f"the will of client {client!r} cannot be kept: {problem}", _WILL_NOT_TAKEN)
             return
         expiry_s = event.session_expiry_s
         if reached := self._quotas.of_connect(link, event, user, existing, expiry_s):

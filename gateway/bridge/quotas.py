@@ -4,20 +4,22 @@ One object for all limits that the bridge knows, so that its rooms need to know 
 and answered by who asked: at level 5 with the reason code, before it as MQTT 3.1.1 allows.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import Final, Protocol
 
 from gateway.bridge.held_room import OVERHEAD_BYTES, HeldRoom
 from gateway.bridge.retained_room import RetainedRoom, RetainedStore
+from gateway.bridge.routes import Routes
 from gateway.bridge.sessions import ClientSession, Sessions
 from gateway.config.limits import MqttLimits
 from gateway.limits.admission import Admission
 from gateway.limits.limit import Limit, LimitReached
-from gateway.limits.topics import TopicLimits
+from gateway.limits.topics import FineTopics, TopicLimits
 from gateway.mqtt.errors import LimitExceeded, PeerError
 from gateway.mqtt.events import ConnectReceived, PublishReceived, Will
 from gateway.mqtt.reason_codes import ReasonCode
 from mappings.command import Dialect
+from mappings.topics import TopicError
 from mq_adapters.broker.broker import Broker
 
 #: What the peer broke, by the reason code that it is told.
@@ -65,24 +67,25 @@ class Quotas:
         admission: Admission,
         backlogs: Ticking,
         retained: RetainedStore,
-        is_for_target: Callable[[str], bool],
+        routes: Routes,
     ) -> None:
-        """`is_for_target`: whether a topic is published elsewhere, and retained there if at all."""
+        """`routes`: which topic is published elsewhere, and retained there if at all; what MQ can say of one."""
         self._limits = limits
         self._sessions = sessions
         self.admission = admission
         self._refusals = admission.refusals
         self._backlogs = backlogs
         self._retained_room = RetainedRoom(
-            limits.maximum_retained_messages, retained, sessions, is_for_target=is_for_target
+            limits.maximum_retained_messages, retained, sessions, is_for_target=routes.is_for_target
         )
         self._held_room = HeldRoom(limits.maximum_held_bytes_in_all, sessions)
         self._topics = TopicLimits(limits)
         #: Below the disk's mark publishers are held back, and what else fills it is refused: else who may not publish
         #: could fill it all the same, and a full disk stops the gateway.
         self.disk_is_short = False
-        #: A PUBLISH without RETAIN whose topic has no more characters needs no look.
-        self.fine_characters = self._topics.fine_characters
+        self._routes = routes
+        #: A PUBLISH without RETAIN on one of these needs no look.
+        self.fine_topics = FineTopics()
 
     def tick(self, now_us: int) -> None:
         """Several times a second."""
@@ -94,7 +97,7 @@ class Quotas:
 
     def of_publish(self, event: PublishReceived) -> LimitReached | None:
         """Why a PUBLISH is not taken, apart from what is held at QoS 2."""
-        return self._counted(self._topics.of_name(event.topic) or self._of_retained(event))
+        return self._counted(self._of_name(event.topic) or self._of_retained(event))
 
     def of_hold(self, session: ClientSession, event: PublishReceived) -> LimitReached | None:
         """Why a PUBLISH of QoS 2 cannot wait for its PUBREL; a single small one always can."""
@@ -136,6 +139,12 @@ class Quotas:
             return self._counted(reached)
         return self._counted(self._topics.of_filter(topic_filter, asked))
 
+    def of_unsayable_filter(self) -> LimitReached:
+        """A topic filter means nothing at one of its destinations, because a header of MQ cannot say it."""
+        reached = _unsayable("a header of MQ cannot say a topic filter", ReasonCode.TOPIC_FILTER_INVALID)
+        self._refusals.count(reached)
+        return reached
+
     def of_connect(
         self, link: object, event: ConnectReceived, user: str | None, existing: ClientSession | None, expiry_s: int
     ) -> LimitReached | None:
@@ -146,7 +155,7 @@ class Quotas:
         will = event.will
         reached = self._of_session(existing, expiry_s)
         if will is not None:
-            reached = reached or self._topics.of_name(will.topic) or self._of_retained(will) or self._of_will(will)
+            reached = reached or self._of_name(will.topic) or self._of_retained(will) or self._of_will(will)
         if reached is not None:
             return self._counted(reached)
         replaced = existing.link or existing.pending_link if existing is not None else None
@@ -173,6 +182,18 @@ class Quotas:
             return None
         return LimitReached(limit=Limit.SESSIONS, reason_code=ReasonCode.QUOTA_EXCEEDED, text=text)
 
+    def _of_name(self, topic: str) -> LimitReached | None:
+        if topic in self.fine_topics:
+            return None
+        if (reached := self._topics.of_name(topic)) is not None:
+            return reached
+        try:
+            self._routes.check_name(topic)
+        except TopicError as error:
+            return _unsayable(str(error), ReasonCode.TOPIC_NAME_INVALID)
+        self.fine_topics.keep(topic)
+        return None
+
     def _of_retained(self, event: PublishReceived | Will) -> LimitReached | None:
         if not event.retain:
             return None
@@ -189,3 +210,7 @@ class Quotas:
         if reached is not None:
             self._refusals.count(reached)
         return reached
+
+
+def _unsayable(text: str, reason_code: ReasonCode) -> LimitReached:
+    return LimitReached(limit=Limit.TOPIC_CHARACTERS, reason_code=reason_code, text=text)

@@ -375,10 +375,13 @@ class Registrations:
 
 @contextmanager
 def _staying_registered(subscriber: Subscriber, destination: Destination) -> Iterator[None]:
-    """Where a queue here takes no DeregSub, the session ends and its publications are discarded all the same."""
+    """Where a queue here takes no DeregSub, or the header in use by now cannot say it, the session ends all the same.
+
+    Its publications are discarded.
+    """
     try:
         yield
-    except QueueManagerError as error:
+    except (MappingError, QueueManagerError) as error:
         where = destination.key or "here"
         _log.error("deregistration not put client=%s destination=%r reason=%s", subscriber.client, where, str(error))
 

@@ -3,8 +3,12 @@
 Step 3 on the way of a PUBLISH. The first route with a filter that matches the topic counts; what no route takes belongs
 to the embedded broker. A subscription goes to every destination that may have topics of it, and asks there for no more
 than the destination's routes bring: an overlap of two filters is again one filter. So each topic comes from one broker
-alone, and the gateway needs authority there for its own topics only. Sources: MQTT 3.1.1 section 4.7; IBM MQ, "Streams
-and topics".
+alone, and the gateway needs authority there for its own topics only.
+
+Here it is decided too, before anything is acknowledged, whether MQ can say a topic: as it stands in its header, behind
+the prefix of its stream and in MQRFH with escapes for `%`, `*` and `?`, it has at most 10,240 characters, and an MQRFH2
+holds those of XML 1.0 alone. The properties of MQTT 5 can always be said (carried_properties.py).
+Sources: MQTT 3.1.1 section 4.7; IBM MQ, "Streams and topics", and MQ_TOPIC_STR_LENGTH.
 """
 
 from collections.abc import Iterable
@@ -14,10 +18,11 @@ from typing import Final
 from gateway.config import RouteSettings, TargetSettings
 from gateway.config.targets import DEFAULT_STREAM
 from mappings.command import Dialect
+from mappings.command_rules import check_topic_text
 from mappings.errors import ConversionError
 from mappings.reasons import Reason
 from mappings.streams import StreamPrefixes, StreamStyle, StreamTopic
-from mappings.topics import Scheme, character_patterns, matches
+from mappings.topics import Scheme, character_patterns, escape_topic, matches
 
 #: Topics whose route is kept; past it the cache is emptied.
 _KNOWN_TOPICS: Final = 10_000
@@ -148,6 +153,19 @@ class Routes:
                 self._known[topic] = found
         return found
 
+    def is_for_target(self, topic: str) -> bool:
+        """Whether a topic name belongs to a target's broker."""
+        return bool(self._routes) and self.of(topic).target is not None
+
+    def check_name(self, topic: str) -> None:
+        """TopicError for a topic name that the header of its route cannot say, with the prefix of its stream."""
+        destination = self.of(topic).destination if self._routes else EMBEDDED
+        dialect, name = self._dialect_at(destination), destination.prefix + topic
+        check_topic_text(escape_topic(name) if dialect is Dialect.MQRFH else name, dialect)
+
+    def _dialect_at(self, destination: Destination) -> Dialect:
+        return self._own_dialect if destination.target is None else Dialect(destination.target.header)
+
     def concerned(self, topic_filter: str) -> tuple[Destination, ...]:
         """Every destination that a subscription must be registered at, in the order of the routes."""
         return tuple(registration.destination for registration in self.registrations(topic_filter))
@@ -166,7 +184,12 @@ class Routes:
             if is_covered:
                 break
         found = [_registration(destination, tuple(narrowed)) for destination, narrowed in filters.items() if narrowed]
-        return tuple(found) if is_covered else (*found, self._at_embedded(topic_filter))
+        if not is_covered:
+            found.append(self._at_embedded(topic_filter))
+        for each in found:
+            for pattern in each.patterns:
+                check_topic_text(pattern, self._dialect_at(each.destination))
+        return tuple(found)
 
     def without_prefix(self, topic: str) -> tuple[str, Destination]:
         """A topic as a target published it, without the prefix of its stream; and the destination with that prefix."""

@@ -195,6 +195,8 @@ class Subscriptions:
         session = packet.session
         share = _share(session, topic_filter)
         wanted = self._registrations.of(topic_filter if share is None else share.topic_filter)
+        if not wanted:
+            return self._quotas.of_unsayable_filter().reason_code
         full = self._full_target(wanted)
         if full is not None:
             self._tell(session, "subscription refused client=%s filter=%s full_target=%s", topic_filter, full.name)
@@ -220,7 +222,7 @@ class Subscriptions:
                 self._replies.expect(msg_id, self._registrations.late_refusal(subscriber, topic_filter))
             else:
                 self._await(packet, msg_id, topic_filter, destination)
-        return None if wanted else _NOT_SAID
+        return None
 
     def _full_target(self, wanted: tuple[Registration, ...]) -> Target | None:
         """The first target for which as much waits as may: clients that ask again and again do not add to that."""

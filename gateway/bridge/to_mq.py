@@ -113,18 +113,25 @@ class ToMq:
 
     def problem(self, session: ClientSession, event: PublishReceived) -> str:
         """Why a PUBLISH cannot be taken at all, for the log; empty where it can."""
-        route = self._routes.of(event.topic)
+        carried_bytes = 0 if event.properties is None else longest_carried_bytes(event.header)
+        return self._problem(event.topic, len(event.payload), carried_bytes, session.client, session.user)
+
+    def problem_of_will(self, will: Will, client: str, user: str | None) -> str:
+        """The same of a will, which nobody could be told of any more when it is due."""
+        properties = b"" if will.properties is None else property_codec.WILL.encode(will.properties)
+        return self._problem(will.topic, len(will.payload), longest_carried_bytes(properties), client, user)
+
+    def _problem(self, topic: str, payload_bytes: int, carried_bytes: int, client: str, user: str | None) -> str:
+        route = self._routes.of(topic)
         maximum = self.maximum_payload_bytes
         if route.target is not None:
-            maximum = self._to_target.maximum_payload_bytes(route, session, event.topic)
+            maximum = self._to_target.maximum_payload_bytes(route, topic, client, user)
             try:
-                user_identifier(route.target, session.user)
+                user_identifier(route.target, user)
             except MappingError as error:
                 return str(error)
-        if event.properties is not None:
-            maximum -= longest_carried_bytes(event.header)
-        if len(event.payload) > maximum:
-            return f"a payload of {len(event.payload)} bytes is too big for queue {route.queue or self._stream.name}"
+        if payload_bytes > maximum - carried_bytes:
+            return f"a payload of {payload_bytes} bytes is too big for queue {route.queue or self._stream.name}"
         return ""
 
     def is_closed(self, topic: str) -> bool:

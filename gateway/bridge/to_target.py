@@ -74,15 +74,13 @@ class ToTarget:
 
     # -- publications --------------------------------------------------------------------------------------------------
 
-    def maximum_payload_bytes(self, route: Route, session: ClientSession, topic: str) -> int:
+    def maximum_payload_bytes(self, route: Route, topic: str, client: str, user: str | None) -> int:
         """The longest payload that fits, with its header in front, on the queue there and on the transmission queue."""
         assert route.target is not None
         target = self.of(route.target)
-        texts = (
-            len(topic.encode()) + len(route.destination.prefix) + len(session.origin_suffix) + len(session.user or "")
-        )
+        texts = len(topic.encode()) + len(route.destination.prefix) + len(client.encode()) + len((user or "").encode())
         header = _HEADER_BYTES + _ESCAPED_BYTES * texts
-        here = target.transmission_queue(session.client).maximum_message_bytes - _TRANSMISSION_HEADER_BYTES
+        here = target.transmission_queue(client).maximum_message_bytes - _TRANSMISSION_HEADER_BYTES
         return min(here, target.maximum_message_bytes(route.queue)) - header
 
     def publish(

@@ -98,7 +98,10 @@ class SessionLimits(Table):
         description="the same of all clients, with wills; past it, to twice as much, the first 65,536 of a client",
     )
     maximum_topic_bytes: int = Field(
-        default=MAXIMUM_TEXT_BYTES, ge=1, le=MAXIMUM_TEXT_BYTES, description="bytes of a topic name or filter, in UTF-8"
+        default=40_960,  # what 10,240 characters have at the most
+        ge=1,
+        le=MAXIMUM_TEXT_BYTES,
+        description="bytes of a topic name or filter, in UTF-8; MQ carries no more than 10,240 characters",
     )
     maximum_topic_levels: int = Field(
         default=200, ge=1, le=200, description="levels of a topic name or filter; each costs 300 bytes of index"

@@ -32,6 +32,8 @@ class Limit(StrEnum):
     HELD_BYTES = "held_bytes"
     HELD_BYTES_IN_ALL = "held_bytes_in_all"
     TOPIC_BYTES = "topic_bytes"
+    #: Not a key: what a header of MQ can say of a topic (bridge/routes.py).
+    TOPIC_CHARACTERS = "topic_characters"
     TOPIC_LEVELS = "topic_levels"
     SUBSCRIPTIONS = "subscriptions"
     SESSIONS = "sessions"
@@ -61,6 +63,7 @@ REASONS: Final = {
     Limit.HELD_BYTES: (ReasonCode.QUOTA_EXCEEDED,),
     Limit.HELD_BYTES_IN_ALL: (ReasonCode.QUOTA_EXCEEDED,),
     Limit.TOPIC_BYTES: (ReasonCode.TOPIC_NAME_INVALID, ReasonCode.TOPIC_FILTER_INVALID),
+    Limit.TOPIC_CHARACTERS: (ReasonCode.TOPIC_NAME_INVALID, ReasonCode.TOPIC_FILTER_INVALID),
     Limit.TOPIC_LEVELS: (ReasonCode.TOPIC_NAME_INVALID, ReasonCode.TOPIC_FILTER_INVALID),
     Limit.SUBSCRIPTIONS: (ReasonCode.QUOTA_EXCEEDED,),
     Limit.SESSIONS: (ReasonCode.QUOTA_EXCEEDED,),

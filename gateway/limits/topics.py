@@ -1,4 +1,4 @@
-"""How long and how deep topic names and filters may be."""
+"""How long and how deep topic names and filters may be; which names were looked at and found in order."""
 
 from typing import Final
 
@@ -8,6 +8,25 @@ from gateway.mqtt.reason_codes import ReasonCode
 
 #: The most bytes of UTF-8 that one character has.
 _BYTES_OF_CHARACTER: Final = 4
+#: Topics that are kept, and their characters together; past either all are forgotten.
+_KEPT_TOPICS: Final = 10_000
+_KEPT_CHARACTERS: Final = 1_000_000
+
+
+class FineTopics(set[str]):
+    """Topics that no limit touches: whether one is here costs a PUBLISH one look. Only a bounded number is kept."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._characters = 0
+
+    def keep(self, topic: str) -> None:
+        """Takes note that no limit touches a topic."""
+        if len(self) >= _KEPT_TOPICS or self._characters + len(topic) > _KEPT_CHARACTERS:
+            self.clear()
+            self._characters = 0
+        self._characters += len(topic)
+        self.add(topic)
 
 
 class TopicLimits:
