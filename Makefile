@@ -62,6 +62,7 @@ setup: ## set up everything for tests and work on the code
 	@deploy/setup/mosquitto-clients.sh
 	@deploy/setup/mqtt-js.sh
 	@deploy/setup/ibm-mq-stand-in.sh
+	@deploy/setup/crash-points.sh
 
 lock: ## make the lock files anew from pyproject.toml and requirements/*.in
 	@$(environment) test

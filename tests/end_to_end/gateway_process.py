@@ -44,7 +44,14 @@ class Gateway:
             self._reserve_port()
         command = [sys.executable, "-m", "gateway.cli", "run", "--log-format", "json", "--data", str(self.data)]
         command += ["--listen", f"127.0.0.1:{self.port}", *self._arguments]
-        self._process = subprocess.Popen(
+        self._process = self._begin(command)
+        assert self._process.stderr is not None
+        self._reader = threading.Thread(target=self._read, args=(self._process.stderr,), daemon=True)
+        self._reader.start()
+        return self
+
+    def _begin(self, command: list[str]) -> subprocess.Popen[str]:
+        return subprocess.Popen(
             command,
             env=os.environ | self._environment,
             stdin=subprocess.DEVNULL,
@@ -53,10 +60,6 @@ class Gateway:
             text=True,
             errors="replace",
         )
-        assert self._process.stderr is not None
-        self._reader = threading.Thread(target=self._read, args=(self._process.stderr,), daemon=True)
-        self._reader.start()
-        return self
 
     def start(self) -> Self:
         """Starts the process and waits until its port is open."""

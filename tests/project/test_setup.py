@@ -116,7 +116,7 @@ def test_java_is_looked_for_again_when_java_home_changes(clone: Path, tmp_path: 
     "script",
     [
         *("environment.sh", "java.sh", "mosquitto-clients.sh", "mqtt-js.sh", "ibm-mq-stand-in.sh"),
-        *("lock.sh", "debian.sh", "turn.sh"),
+        *("crash-points.sh", "lock.sh", "debian.sh", "turn.sh"),
     ],
 )
 def test_scripts_are_valid_posix_shell(root: Path, script: str) -> None:
@@ -131,20 +131,36 @@ def test_plain_make_lists_the_commands(root: Path) -> None:
     assert set(TARGETS) <= listed
 
 
-def test_without_a_compiler_the_stand_in_for_ibm_mq_is_left_out_and_says_why(root: Path, clone: Path) -> None:
-    library = "tests/ibm_mq_stand_in/library"
+PYTHON_HEADERS = "a C compiler and Python's headers are needed (apt-get install gcc libc6-dev python3-dev)"
+
+
+@pytest.mark.parametrize(
+    ("name", "tests", "needed", "skipped"),
+    [
+        ("ibm-mq-stand-in", "ibm_mq_stand_in", PYTHON_HEADERS, "the tests of IBM MQ over the stand-in are skipped"),
+        (
+            "crash-points",
+            "crash_matrix",
+            "a C compiler is needed (apt-get install gcc libc6-dev)",
+            "the crash matrix is skipped",
+        ),
+    ],
+)
+def test_without_a_compiler_what_is_built_in_c_is_left_out_and_says_why(
+    root: Path, clone: Path, name: str, tests: str, needed: str, skipped: str
+) -> None:
+    library = f"tests/{tests}/library"
     shutil.copytree(root / library, clone / library)
-    tools = ["sh", "dirname", "cat", "cksum", "rm", "mkdir", "id"]
-    for name in tools:
-        (clone / "bin" / name).parent.mkdir(exist_ok=True)
-        (clone / "bin" / name).symlink_to(str(shutil.which(name)))
+    tools = ["sh", "dirname", "cat", "cksum", "rm", "mkdir", "id", "uname"]
+    for tool in tools:
+        (clone / "bin" / tool).parent.mkdir(exist_ok=True)
+        (clone / "bin" / tool).symlink_to(str(shutil.which(tool)))
     (clone / ".venv" / "bin").mkdir(parents=True)
     (clone / ".venv" / "bin" / "python").symlink_to(sys.executable)
-    run = _run(clone, "ibm-mq-stand-in.sh", PATH=str(clone / "bin"))
+    run = _run(clone, f"{name}.sh", PATH=str(clone / "bin"))
     assert run.returncode == 0, run.stderr
-    needed = "a C compiler and Python's headers are needed (apt-get install gcc libc6-dev python3-dev)"
-    assert f"set-up: {needed}: the tests of IBM MQ over the stand-in are skipped" in run.stdout
-    assert (clone / ".venv/ibm-mq-stand-in/unavailable").read_text().strip() == needed
+    assert f"set-up: {needed}: {skipped}" in run.stdout
+    assert (clone / ".venv" / name / "unavailable").read_text().strip() == needed
 
 
 LOCKED = "E: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 4711 (unattended-upgr)"

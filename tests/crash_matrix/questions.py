@@ -1,0 +1,49 @@
+"""What is asked after each cut: the store, the trail and the balance by their commands; the clients by their ledger."""
+
+from tests.crash_matrix.ledger import ACKNOWLEDGED, DELIVERED, SENT
+from tests.crash_matrix.stage import Stage
+
+#: Commands that must find nothing wrong on the stopped gateway's folder.
+COMMANDS = (("queue", "verify"), ("audit", "verify"))
+#: The message behind which nothing more can come.
+LAST = b"the last one"
+
+
+def ask(stage: Stage) -> None:
+    """Each question, with the whole of what was said where the answer is wrong."""
+    for command in COMMANDS:
+        ended = stage.command(*command, "--data", str(stage.data))
+        assert ended.exit_code == 0, f"{' '.join(command)}: {ended.output}{ended.error}\n{stage.gateway.log}"
+    assert "Traceback" not in stage.gateway.log, stage.gateway.log
+
+
+def settle_messages(stage: Stage, subscribers: tuple[str, ...] = ("subscriber",), topic: str = "t/last") -> None:
+    """Publishers go on with what they had begun; each subscriber takes all that waits for it. Then they count."""
+    for name in sorted({entry.who for entry in stage.ledger.of(SENT) if entry.qos}):
+        if stage.ledger.in_flight(name):
+            with stage.connected(name) as publisher:
+                publisher.disconnect()
+    with stage.connected("the last", clean=True) as last:
+        last.publish(topic, LAST, 1)
+    for name in subscribers:
+        with stage.connected(name) as subscriber:
+            subscriber.receive_until(LAST)
+            subscriber.disconnect()
+        check_deliveries(stage, name)
+
+
+def check_deliveries(stage: Stage, *subscriber: str) -> None:
+    """What was acknowledged at QoS 1 has arrived, at QoS 2 once; nothing else has; and the order is that of sending."""
+    counts = stage.ledger.delivered(*subscriber)
+    acknowledged = {entry.payload for entry in stage.ledger.of(ACKNOWLEDGED)}
+    del counts[LAST]
+    sent = [entry for entry in stage.ledger.of(SENT) if entry.payload != LAST]
+    for entry in sent:
+        least = 1 if entry.qos else 0
+        most = {0: 1, 1: 1_000, 2: 1}[entry.qos]
+        found = counts.pop(entry.payload, 0)
+        assert least <= found <= most, f"{entry} came {found} times (acknowledged: {sorted(acknowledged)})"
+    assert not counts, f"nobody sent {counts}"
+    first = list(dict.fromkeys(entry.payload for entry in stage.ledger.of(DELIVERED) if entry.who in subscriber))
+    of_sender = [entry.payload for entry in sent if entry.payload in first]
+    assert [payload for payload in first if payload != LAST] == of_sender, "another order"

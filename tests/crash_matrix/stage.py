@@ -1,0 +1,223 @@
+"""Where a flow is played: a folder, a gateway on it, the clients' ledger; and how a run is prepared, cut off, mended.
+
+A flow is prepared once, without points. Each run begins with a copy of what that left, so that a point has the same
+number in each run, as far as the gateway's own threads and processes allow.
+"""
+
+import random
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from mq_adapters.embedded.client import Client
+from mq_adapters.reasons import QueueManagerError
+from tests.crash_matrix.disk_images import Disk, Loss, write_image
+from tests.crash_matrix.forked import Ended, ForkedGateway, ForkServer, GatewayGone
+from tests.crash_matrix.ledger import Entry, Ledger
+from tests.crash_matrix.points import Change, Moment, Option, Points
+from tests.crash_matrix.sensor import Sensor
+
+DATA, CONFIGURATION = "data", "rfhbridge.toml"
+
+
+class Stage:
+    """One life or two of a gateway on one folder."""
+
+    def __init__(self, server: ForkServer, folder: Path, flow: "Flow", entries: tuple[Entry, ...] = ()) -> None:
+        """`entries`: what clients did while the flow was prepared."""
+        self.folder, self.flow = folder, flow
+        self.points: Points | None = None
+        self.ledger = Ledger(lambda: 0 if self.points is None else self.points.count, entries)
+        self._server = server
+        self.write_configuration()
+        configuration = ("--config", str(folder / CONFIGURATION))
+        self.gateway: Final = ForkedGateway(server, self.data, *configuration, environment=flow.environment(folder))
+
+    def write_configuration(self) -> None:
+        (self.folder / CONFIGURATION).write_text(self.flow.settings.replace("FOLDER", str(self.folder)))
+
+    @property
+    def data(self) -> Path:
+        return self.folder / DATA
+
+    def start(self) -> None:
+        self.gateway.points = self.points
+        self.gateway.start()
+
+    def sensor(self, name: str, **more: object) -> Sensor:
+        """A client, not connected yet, in the state that the ledger tells."""
+        return Sensor(ledger=self.ledger, port=self.gateway.port, name=name, **more)  # type: ignore[arg-type]
+
+    def connected(self, name: str, **more: object) -> Sensor:
+        sensor = self.sensor(name, **more)
+        try:
+            sensor.connect()
+        except BaseException:
+            sensor.drop()
+            raise
+        return sensor
+
+    def application(self) -> Client:
+        """An application of the gateway's queue manager."""
+        try:
+            return Client(self.data)
+        except QueueManagerError as error:
+            if self.is_cut_off:
+                raise GatewayGone("an application") from error
+            raise
+
+    def command(self, *arguments: str) -> Ended:
+        """`rfhbridge`; its changes are points too."""
+        return self._server.command(*arguments, points=self.points)
+
+    @property
+    def is_cut_off(self) -> bool:
+        return self.points is not None and self.points.is_dead
+
+    def play(self) -> None:
+        """The run, from the start of the gateway to its end, or to its point."""
+        try:
+            self.start()
+            self.flow.run(self)
+            self.gateway.end()
+        except GatewayGone:
+            assert self.is_cut_off, self.gateway.log
+        except QueueManagerError:  # an application of the queue manager, whose connection broke
+            if not self.is_cut_off:
+                raise
+        self.gateway.wait()
+
+    def mend(self) -> None:
+        """The gateway's second life, in which everything must come right. It has ended when this returns."""
+        self.points = None
+        self.start()
+        self.flow.settle(self)
+        assert self.gateway.stop() == 0, self.gateway.log
+
+    def clean_up(self) -> None:
+        self.gateway.clean_up()
+
+    def forget(self) -> None:
+        """Removes the files; a stage whose questions were not answered keeps them."""
+        shutil.rmtree(self.folder)
+
+
+Step = Callable[[Stage], None]
+
+
+def _nothing(_stage: Stage) -> None:
+    return
+
+
+def _no_variables(_folder: Path) -> dict[str, str]:
+    return {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flow:
+    """A row of the matrix. In `settings`, TOML, FOLDER stands for the folder of the run.
+
+    `prepare` comes before the points, `run` is cut off at one of them. `settle` plays the clients' part behind the next
+    start, and checks what each of them was told, by the ledger.
+    """
+
+    name: str
+    run: Step
+    settle: Step
+    prepare: Step = _nothing
+    settings: str = ""
+    environment: Callable[[Path], dict[str, str]] = _no_variables
+
+
+@dataclass(kw_only=True)
+class Recorded:
+    """A flow that was played to its end: what it left, and how many points it has."""
+
+    prepared: Path
+    entries: tuple[Entry, ...]
+    changes: tuple[Change, ...]
+    ledger: Ledger
+    count: int
+
+
+@dataclass(kw_only=True)
+class Theatre:
+    """Makes stages in one folder; a flow is prepared and recorded once."""
+
+    server: ForkServer
+    folder: Path
+    _recorded: dict[str, Recorded] = field(default_factory=dict)
+    _prepared: dict[object, tuple[Path, tuple[Entry, ...]]] = field(default_factory=dict)
+    _number: int = 0
+
+    def recorded(self, flow: Flow) -> Recorded:
+        """The flow played without a kill, with a journal."""
+        if flow.name not in self._recorded:
+            self._recorded[flow.name] = self._record(flow)
+        return self._recorded[flow.name]
+
+    def cut_off(self, flow: Flow, number: int, moment: Moment) -> Stage:
+        """A run that was killed at that point, or came to its end before it: the next thing is `mend`."""
+        recorded = self.recorded(flow)
+        stage = self.stage(flow, recorded.prepared, recorded.entries)
+        with Points(stage.folder.with_suffix(".points"), stage.folder) as points:
+            points.kill_at(number, moment)
+            stage.points = points
+            stage.play()
+            stage.points = None
+        return stage
+
+    def power_lost(self, flow: Flow, number: int, loss: Loss, draw: random.Random) -> Stage:
+        """What is left where the power went behind that change; `stage.ledger` ends there too."""
+        recorded = self.recorded(flow)
+        disk = Disk(recorded.prepared)
+        disk.follow(change for change in recorded.changes if change.number <= number)
+        stage = self.stage(flow, entries=tuple(recorded.ledger.until(number).entries))
+        write_image(disk.after(loss, draw), stage.folder)
+        stage.write_configuration()
+        return stage
+
+    def stage(self, flow: Flow, prepared: Path | None = None, entries: tuple[Entry, ...] = ()) -> Stage:
+        self._number += 1
+        folder = self.folder / f"{self._number}"
+        if prepared is None:
+            folder.mkdir()
+        else:
+            shutil.copytree(prepared, folder)
+        return Stage(self.server, folder, flow, entries)
+
+    def _record(self, flow: Flow) -> Recorded:
+        prepared, entries = self._prepare(flow)
+        stage = self.stage(flow, prepared, entries)
+        points = Points(
+            stage.folder.with_suffix(".points"), stage.folder, options=Option.SKIP_SYNCS | Option.KEEP_JOURNAL
+        )
+        stage.points = points
+        try:
+            stage.play()
+            count = points.count
+            stage.points = None
+        finally:
+            stage.clean_up()
+        return Recorded(
+            prepared=prepared, entries=entries, changes=tuple(points.changes()), ledger=stage.ledger, count=count
+        )
+
+    def _prepare(self, flow: Flow) -> tuple[Path, tuple[Entry, ...]]:
+        """The folder before the points, and what clients did for it; flows that prepare the same share it."""
+        key = (flow.prepare, flow.settings, flow.environment)
+        if key not in self._prepared:
+            self._prepared[key] = self._prepare_anew(flow)
+        return self._prepared[key]
+
+    def _prepare_anew(self, flow: Flow) -> tuple[Path, tuple[Entry, ...]]:
+        stage = self.stage(flow)
+        try:
+            stage.start()
+            flow.prepare(stage)
+            assert stage.gateway.stop() == 0, stage.gateway.log
+        finally:
+            stage.clean_up()
+        return stage.folder, tuple(stage.ledger.entries)

@@ -1,0 +1,69 @@
+"""kill -9 at any change of any file, and a power loss behind it: nothing acknowledged is lost, QoS 2 comes once.
+
+Short: a point or two of each flow. In full (RFHBRIDGE_PROOF=full): every point of every flow, and images of the disk
+behind every acknowledgement. A failure names flow, point and moment; with these it comes again:
+
+    make test ARGS="tests/crash_matrix -k 'kill and qos_1_in'"
+"""
+
+import os
+import random
+
+import pytest
+
+from tests.conftest import PROOF_VARIABLE
+from tests.crash_matrix.disk_images import Loss
+from tests.crash_matrix.flows import FLOWS
+from tests.crash_matrix.points import Moment
+from tests.crash_matrix.questions import ask
+from tests.crash_matrix.stage import Flow, Stage, Theatre
+
+#: In the short form the power goes in a third of the flows; all flows are killed.
+FLOWS_WITHOUT_POWER = FLOWS if os.environ.get(PROOF_VARIABLE) == "full" else FLOWS[::3]
+#: Images of the disk in full, for each flow, beside those behind acknowledgements.
+RANDOM_IMAGES = 20
+
+
+def _name(flow: Flow) -> str:
+    return flow.name.replace(" ", "_")
+
+
+def _mended(stage: Stage, what: str) -> None:
+    """The gateway starts on what is left, and every question is answered."""
+    try:
+        stage.mend()
+        ask(stage)
+    except BaseException as error:
+        error.add_note(what)
+        raise
+    finally:
+        stage.clean_up()
+    stage.forget()
+
+
+@pytest.mark.proof
+@pytest.mark.timeout(3_600)
+@pytest.mark.parametrize("flow", FLOWS, ids=_name)
+def test_a_kill_at_any_change_loses_and_doubles_nothing(theatre: Theatre, flow: Flow, proof_scale: str) -> None:
+    draw = random.Random(flow.name)
+    count = theatre.recorded(flow).count
+    assert count > 10, "the changes of the flow were not seen"
+    points = range(1, count + 1) if proof_scale == "full" else [draw.randint(1, count)]
+    for number in points:
+        moment = draw.choice(list(Moment))
+        _mended(theatre.cut_off(flow, number, moment), f"{flow.name}: killed at {number} of {count}, {moment.name}")
+
+
+@pytest.mark.proof
+@pytest.mark.timeout(3_600)
+@pytest.mark.parametrize("flow", FLOWS_WITHOUT_POWER, ids=_name)
+def test_a_power_loss_at_any_moment_loses_and_doubles_nothing(theatre: Theatre, flow: Flow, proof_scale: str) -> None:
+    draw = random.Random(flow.name)
+    recorded = theatre.recorded(flow)
+    told = sorted({entry.at for entry in recorded.ledger.entries if entry.at})
+    cases = [(number, loss) for number in told for loss in Loss]
+    cases += [(draw.randint(1, recorded.count), draw.choice(list(Loss))) for _ in range(RANDOM_IMAGES)]
+    for number, loss in cases if proof_scale == "full" else draw.sample(cases, 1):
+        seed = draw.randrange(1_000_000)
+        stage = theatre.power_lost(flow, number, loss, random.Random(seed))
+        _mended(stage, f"{flow.name}: power lost behind {number} of {recorded.count}, {loss}, seed {seed}")
