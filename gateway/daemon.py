@@ -8,9 +8,11 @@ the Unix socket, the store. A failed store stops the daemon, with exit code 1.
 
 import asyncio
 import contextlib
+import errno
 import gc
 import importlib.metadata
 import logging
+import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
@@ -20,7 +22,9 @@ from typing import TYPE_CHECKING, Final
 import uvloop
 
 from gateway.access.door import Door
+from gateway.audit_trail.exporter import TRAIL_FOLDER
 from gateway.audit_trail.notes import BrokerNotes, NoteKind, pack_batch
+from gateway.audit_trail.segment_files import OPEN_SUFFIX
 from gateway.audit_trail.supervisor import ExporterSupervisor
 from gateway.bridge.assembly import build_bridge
 from gateway.bridge.bridge import Bridge
@@ -43,7 +47,9 @@ from mq_adapters.broker.broker import Broker, BrokerRules
 from mq_adapters.broker.topic_spaces import BrokerDialect
 from mq_adapters.embedded.engine import AUDIT_QUEUE, Engine
 from mq_adapters.embedded.queue import Queue
+from mq_adapters.embedded.rescue import rescued_in
 from mq_adapters.embedded.server import Server
+from mq_adapters.embedded.store import FILE_NAME
 from mq_adapters.embedded.unit_of_work import UnitOfWork
 from mq_adapters.message import Message
 from mq_adapters.reasons import QueueManagerError, ReasonCode, StoreError
@@ -83,6 +89,7 @@ class Daemon:
         self._channels: Channels | None = None
         self._stop = asyncio.Event()
         self._exit_code = 0
+        _ready_rescue_folder(settings)
         self._door = Door(settings.access, has_certificate_users=settings.has_certificate_users)
         self._listeners: Listeners | None = None
         #: Take up changes of the operator's files.
@@ -132,6 +139,7 @@ class Daemon:
                     call_soon=loop.call_soon,
                     offload=self._offload,
                     measured_queues=(self._settings.subscribe.queue,),
+                    rescue_folder=self._settings.rescue,
                 )
             except QueueManagerError as error:
                 if error.reason_code != ReasonCode.MQRC_OBJECT_IN_USE or loop.time() >= deadline_s:
@@ -220,6 +228,7 @@ class Daemon:
         notes = BrokerNotes(engine.now_us, exchange_of)
         if settings.audit.enabled:
             engine.seal_notes = pack_batch
+            engine.watch(settings.data / TRAIL_FOLDER, suffix=OPEN_SUFFIX)
 
         def expired(unit: UnitOfWork, queue: Queue, message: Message) -> None:
             if not channels.keeps(queue):
@@ -334,6 +343,29 @@ class Daemon:
         _log.error("store failed error=%s", str(error))
         self._exit_code = 1
         self._stop.set()
+
+
+def _ready_rescue_folder(settings: Settings) -> None:
+    """Makes the folder. ConfigurationError where nothing can be written there, or what was rescued is still there.
+
+    A gateway whose data folder was removed is started again by whoever looks after it: an empty store would then take
+    the place of the one that was rescued.
+    """
+    folder = settings.rescue
+    if folder is None:
+        return
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        problem = "" if os.access(folder, os.W_OK | os.X_OK) else os.strerror(errno.EACCES)
+    except OSError as error:
+        problem = error.strerror or str(error)
+    if problem:
+        raise ConfigurationError("rescue_folder", (f"{folder} cannot be had: {problem}",), "name another folder")
+    rescued = rescued_in(folder)
+    if rescued and not (settings.data / FILE_NAME).exists():
+        problem = f"{settings.data} has no store, and {rescued[-1]} has what was open when one was gone"
+        hint = "move that to the data folder's place, or elsewhere to begin with an empty store"
+        raise ConfigurationError("rescue_folder", (problem,), hint)
 
 
 def _broker_rules(settings: Settings) -> BrokerRules:

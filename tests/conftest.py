@@ -14,6 +14,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
+from tests.mounts import Mounts
+
 # A shell starts what runs in the background with SIGINT ignored, and children inherit that: tests interrupt theirs.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -67,6 +69,14 @@ def proof_scale() -> str:
 def data_folder(tmp_path: Path) -> Path:
     """A data folder of the test's own, which does not exist yet."""
     return tmp_path / "data"
+
+
+@pytest.fixture
+def mounts() -> Iterator[Mounts]:
+    """Mounts small file systems; the test is skipped where that is not possible."""
+    mounts = Mounts()
+    yield mounts
+    mounts.clean_up()
 
 
 @pytest.fixture

@@ -66,6 +66,10 @@ class TrailInUse(StoreError):
     """Another process writes the trail."""
 
 
+class TrailGone(StoreError):
+    """The names of the trail's folder or of its open segment mean something else than what is open, or nothing."""
+
+
 def _utc_now() -> datetime:
     return datetime.now(UTC)
 
@@ -180,15 +184,21 @@ class Trail:
         self.head = head
 
     def sync(self) -> None:
-        """Returns when everything appended is on the disk."""
+        """Returns when everything appended is on the disk, in a file that can be found. Raises TrailGone else."""
         if self._file >= 0:
             try:
                 os.fdatasync(self._file)
             except OSError as error:
                 raise _failure("sync the trail", error) from error
+        if self._path is not None:
+            _check_name(self._path, self._file)
 
     def tend(self) -> None:
-        """What is due between two batches: the end of a segment whose time is over, and a new key."""
+        """What is due between two batches: the end of a segment whose time is over, and a new key.
+
+        Raises TrailGone where the folder was removed, moved or hidden.
+        """
+        _check_name(self.folder, self._lock)
         self.digests.rotate_if_asked(self._now_us())
         if self._path is not None and self._is_over():
             self.close_segment()
@@ -325,6 +335,16 @@ def _linked_lines(data: bytes, head: str) -> tuple[int, str]:
             break
         head, offset = hashes[0], end + 1
     return offset, head
+
+
+def _check_name(path: Path, descriptor: int) -> None:
+    try:
+        if os.path.samestat(path.stat(), os.fstat(descriptor)):
+            return
+        cause = f"{path} is another one than the one that is open"
+    except OSError as error:
+        cause = f"{path}: {error.strerror}"
+    raise TrailGone("keep the trail", cause, "find out who removed or moved it, or mount it again, and start again")
 
 
 def _failure(operation: str, error: OSError) -> StoreError:

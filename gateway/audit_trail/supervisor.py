@@ -37,6 +37,7 @@ class ExporterSupervisor:
         self._task: asyncio.Task[None] | None = None
         _make_folder(settings.data)  # before the keys, which lie in it: its name may be what is wrong
         trail = settings.data / TRAIL_FOLDER
+        _make_folder(trail)  # so that the gateway sees from its start on whether it is there
         if self._plan.personal_key:
             ready_personal_key(Path(self._plan.personal_key), trail)
         ready_key(Path(self._plan.signing_key), key_in_force(trail))
@@ -121,7 +122,7 @@ class ExporterSupervisor:
 
 
 def _make_folder(data: Path) -> None:
-    """The data folder, made where it is missing. Raises ConfigurationError where nothing can be written in it."""
+    """A folder of the gateway's data, made where it is missing. ConfigurationError where it is not to be had."""
     problem = "" if not data.is_dir() or os.access(data, os.W_OK | os.X_OK) else os.strerror(errno.EACCES)
     try:
         data.mkdir(parents=True, exist_ok=True, mode=0o700)

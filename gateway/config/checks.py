@@ -21,6 +21,8 @@ _SYSTEM_QUEUES: Final = {
 
 def problems_of(settings: "Settings") -> Iterator[str]:
     """Every problem, as a sentence that names the key."""
+    if settings.rescue is not None and settings.rescue.is_relative_to(settings.data.absolute()):
+        yield f"rescue_folder: {settings.rescue_folder!r} lies in the data folder, and would be gone with it"
     yield from listener_problems(settings)
     yield from _queue_problems(settings)
     yield from _conversion_problems(settings)

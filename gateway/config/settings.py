@@ -57,6 +57,10 @@ class Settings(Table):
     data: FolderPath = Field(
         default=Path("var"), description="folder of the store and the trail, relative to the working folder"
     )
+    rescue_folder: str = Field(
+        default="",
+        description="folder on another disk that the open files are copied to when the data folder is gone",
+    )
     header: Literal["mqrfh2", "mqrfh"] = Field(
         default="mqrfh2", description='header of the commands that the gateway writes: "mqrfh2" or "mqrfh"'
     )
@@ -94,6 +98,11 @@ class Settings(Table):
         if not self.listen:
             return self.listener
         return (ListenerSettings(name=DEFAULT_LISTENER, listen=self.listen), *self.listener)
+
+    @property
+    def rescue(self) -> Path | None:
+        """The rescue folder, where there is one."""
+        return Path(self.rescue_folder).absolute() if self.rescue_folder else None
 
     @property
     def has_certificate_users(self) -> bool:

@@ -116,9 +116,11 @@ class Engine:
         self._load(measured_queues)
 
     @classmethod
-    def open(cls, data_dir: Path, *, wait_s: float = 0.0, **options: object) -> "Engine":
+    def open(
+        cls, data_dir: Path, *, wait_s: float = 0.0, rescue_folder: Path | None = None, **options: object
+    ) -> "Engine":
         """Opens or makes the store of a data folder and loads its index; see Store.open for the errors."""
-        store = Store.open(data_dir, wait_s=wait_s)
+        store = Store.open(data_dir, wait_s=wait_s, rescue_folder=rescue_folder)
         try:
             return cls(store, **options)  # type: ignore[arg-type]  # passed on as they came
         except BaseException:
@@ -319,6 +321,10 @@ class Engine:
         except StoreError as error:
             self._commits.stop(error)
 
+    def watch(self, folder: Path, *, suffix: str) -> None:
+        """Looks at a folder beside the store too; its files with that suffix are rescued when it is gone."""
+        self._store.files.watch(folder, suffix=suffix)
+
     def store_status(self) -> StoreStatus:
         """How the store is now, for whoever shows it."""
         return self._store.status()
@@ -417,8 +423,11 @@ class Engine:
             raise errors[0]
 
     def _fail(self, error: StoreError) -> None:
-        self.failed = error
-        self.on_failure(error)
+        if self.failed is not None:
+            return
+        self.failed = error  # nothing is begun any more while files are copied
+        self.failed = self._store.rescued(error)
+        self.on_failure(self.failed)
 
     def _check_alive(self) -> None:
         if self.failed is not None:

@@ -10,6 +10,7 @@ from typing import Final
 from mq_adapters.embedded.connection import Connection
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.socket_file import listening_socket, remove_socket_file
+from mq_adapters.embedded.store_files import FilesGone
 from mq_adapters.reasons import StoreError
 
 #: How long `stop` waits for commits under way, in seconds.
@@ -37,7 +38,8 @@ class Server:
         """Stops listening, answers what is being committed, backs out what is open, and closes every connection."""
         if self._listener is None:
             return
-        remove_socket_file(self._data_dir)
+        if not isinstance(self.engine.failed, FilesGone):  # else what has that name is somebody else's
+            remove_socket_file(self._data_dir)
         self._listener.close()
         self._listener = None
         for connection in tuple(self.connections):

@@ -24,6 +24,7 @@ from mq_adapters.embedded.checksums import object_checksum, state_checksum
 from mq_adapters.embedded.layout import prepare
 from mq_adapters.embedded.message_rows import COLUMNS, DamagedRow, MessageRow, RowReader
 from mq_adapters.embedded.readers import StandingReaders
+from mq_adapters.embedded.store_files import StoreFiles
 from mq_adapters.embedded.store_status import StoreStatus
 from mq_adapters.embedded.unit_of_work import StateSpace
 from mq_adapters.message import IDENTIFIER_TAG, Message
@@ -60,7 +61,7 @@ Change = tuple[str, tuple[int | str | bytes, ...]]
 class Store:
     """The database of one data folder, opened by its one owner."""
 
-    def __init__(self, data_dir: Path, lock: int) -> None:
+    def __init__(self, data_dir: Path, lock: int, rescue_folder: Path | None = None) -> None:
         self._lock = lock
         #: Held while a commit is under way, perhaps in a thread.
         self._committing = Lock()
@@ -76,6 +77,13 @@ class Store:
             self.next_batch = int(self._meta("next_batch"))
             self.reserved_to = self.next_sequence
             self.reserve_sequences(self.next_sequence)
+            self.files = StoreFiles(
+                data_dir,
+                written=(FILE_NAME, f"{FILE_NAME}-wal"),
+                looked_at=(LOCK_NAME,),
+                without=(f"{FILE_NAME}-shm",),
+                rescue_folder=rescue_folder,
+            )
             self._checkpoint = CheckpointThread(self.path)
         except (apsw.Error, OSError, TypeError, ValueError) as error:
             raise _failure(f"open {self.path.name}", error) from error
@@ -83,8 +91,8 @@ class Store:
         self._writer.set_wal_hook(self._wal_has_grown)
 
     @classmethod
-    def open(cls, data_dir: Path, *, wait_s: float = 0.0) -> "Store":
-        """Opens or makes the store of a data folder.
+    def open(cls, data_dir: Path, *, wait_s: float = 0.0, rescue_folder: Path | None = None) -> "Store":
+        """Opens or makes the store of a data folder; its files are copied to the rescue folder when that is gone.
 
         Waits up to `wait_s` seconds for another owner to leave, then raises QueueManagerError 2042. The lock is the
         kernel's: it goes with the process, however that ends. Raises StoreError for a file that is damaged or newer.
@@ -101,7 +109,7 @@ class Store:
                 raise QueueManagerError(ReasonCode.MQRC_OBJECT_IN_USE, f"open the store in {data_dir}")
             time.sleep(_LOCK_POLL_S)
         try:
-            return cls(data_dir, lock)
+            return cls(data_dir, lock, rescue_folder)
         except BaseException:
             os.close(lock)
             raise
@@ -196,6 +204,15 @@ class Store:
         """Sees what no commit sees; call about once a second. Raises StoreError as `commit` does."""
         self._standing_readers.look(self._checkpoint.pages * PAGE_BYTES, is_long=self._checkpoint.is_long)
         self._check()
+        self.files.look()
+
+    def rescued(self, error: StoreError) -> StoreError:
+        """The error that ends the store's use; where its files are gone they are copied, and it says where to."""
+        with self._committing:
+            if not self.files.are_gone():
+                return error
+            self._checkpoint.stop()
+            return self.files.rescue(error)
 
     # -- writing -----------------------------------------------------------------------------------------------------
 
@@ -290,6 +307,7 @@ class Store:
         self._checkpoint.stop()
         self._reader.close()
         self._writer.close()
+        self.files.close()
         os.close(self._lock)
 
     # -- inside ------------------------------------------------------------------------------------------------------
@@ -315,6 +333,7 @@ class Store:
                     self._reader.execute(statement, bindings)
         except apsw.Error as error:
             raise _failure(operation, error) from error
+        self.files.check()
 
     def _meta(self, key: str) -> bytes | int:
         value: bytes | int = self._writer.execute("SELECT value FROM meta WHERE key = ?", (key,)).get
@@ -353,10 +372,11 @@ class Store:
             self._writer.executemany("INSERT OR REPLACE INTO state VALUES(?, ?, ?, ?)", kept)
 
     def _check(self) -> None:
-        """A check-point whose write failed is a failed write like any other."""
+        """Of what was written, whether it is kept: a check-point that failed is a failed write like any other."""
         error = self._checkpoint.error
         if error is not None:
             raise _failure("check-point the store", error) from error
+        self.files.check()
 
     def _wal_has_grown(self, _connection: apsw.Connection, _name: str, pages: int) -> int:
         self._checkpoint.pages = pages

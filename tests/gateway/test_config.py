@@ -432,3 +432,11 @@ def test_rules_for_users_need_something_that_tells_users_apart(load, key: str, u
 def test_a_wrong_key_of_the_table_for_tokens_is_named(load, token: str, complaint: str) -> None:
     with pytest.raises(ConfigurationError, match=re.escape(complaint)):
         load(f"[access.token]\n{token}\n")
+
+
+def test_a_rescue_folder_in_the_data_folder_rescues_nothing(load):
+    with pytest.raises(ConfigurationError) as error:
+        load('data = "var"\nrescue_folder = "var/rescue"\n')
+    assert "rescue_folder: 'var/rescue' lies in the data folder" in str(error.value)
+    settings = load('data = "var"\nrescue_folder = "variable"\n')
+    assert settings.rescue == Path("variable").absolute()

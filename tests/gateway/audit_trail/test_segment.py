@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.audit_trail.segment import SegmentLimits, Trail
+from gateway.audit_trail.segment import SegmentLimits, Trail, TrailGone
 from spark_audit.verify import Verdict, verify
 from tests.gateway.audit_trail.conftest import GATEWAY, NOON
 
@@ -154,3 +154,19 @@ def test_a_foreign_file_in_the_folder_is_left_alone(folder, clock, batches) -> N
     with Trail.open(folder, now=clock) as trail:
         trail.append(*batches())
     assert (folder / "notes.jsonl").read_text() == "not ours"
+
+
+@pytest.mark.parametrize("lost", ["segment", "folder"])
+def test_lines_in_a_segment_that_nobody_finds_are_not_called_safe(folder, clock, batches, lost: str) -> None:
+    with Trail.open(folder, now=clock) as trail:
+        trail.append(*batches())
+        trail.sync()
+        trail.tend()
+        aside = folder.with_name("aside")
+        (next(folder.glob("*.open")) if lost == "segment" else folder).rename(aside)
+        with pytest.raises(TrailGone, match="No such file"):
+            trail.sync()
+        if lost == "folder":
+            folder.mkdir()
+            with pytest.raises(TrailGone, match="another one than the one that is open"):
+                trail.tend()

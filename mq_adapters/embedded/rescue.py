@@ -1,0 +1,166 @@
+"""Copies of files that are still open and have lost their names: what is left when a data folder is gone.
+
+What is copied is a data folder again, `rescued-YYYYMMDDTHHMMSSZ` in the rescue folder: database and WAL through the
+descriptors that SQLite has, and what else was there (marker, keys, the plan of the trail, its open segment) through
+descriptors that are held for that. No descriptor of database, WAL or lock is ever opened or closed for it: closing one
+would take the POSIX locks of SQLite along.
+"""
+
+import contextlib
+import fcntl
+import os
+import stat
+import time
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+#: Device and inode.
+Identity = tuple[int, int]
+
+RESCUED_PREFIX: Final = "rescued-"
+_UNFINISHED: Final = ".unfinished"
+_CHUNK_BYTES: Final = 1024 * 1024
+#: A larger file is no key, marker or plan, and a folder that has more of them is no data folder.
+_MOST_BYTES: Final = 1024 * 1024
+_MOST_FILES: Final = 100
+#: A file whose name has gone is held for so long: whoever removes a folder removes one file after another.
+_KEPT_S: Final = 600.0
+#: A folder that changed so lately may change again without its time of change showing it.
+_FRESH_NS: Final = 2_000_000_000
+_DESCRIPTORS: Final = Path("/proc/self/fd") if Path("/proc/self/fd").is_dir() else Path("/dev/fd")
+
+
+def identity_of(path: Path) -> Identity:
+    """Of the file that a name means now. Raises OSError."""
+    status = path.stat()
+    return status.st_dev, status.st_ino
+
+
+class HeldFiles:
+    """The files of a folder, held open: the small ones but those named `without`, or those with `suffix`."""
+
+    def __init__(self, folder: Path, *, without: Sequence[str] = (), suffix: str = "") -> None:
+        self._folder = folder
+        self._without = frozenset(without)
+        self._suffix = suffix
+        self._held: dict[str, tuple[Identity, int]] = {}
+        #: Names that mean the held file no longer, and since when.
+        self._missing: dict[str, float] = {}
+        self._changed_ns = -1
+
+    def look(self) -> None:
+        """Opens what is new, and lets go of what has been gone for long. What cannot be read is passed over."""
+        with contextlib.suppress(OSError):
+            changed_ns = self._folder.stat().st_mtime_ns
+            if changed_ns == self._changed_ns and time.time_ns() - changed_ns > _FRESH_NS and not self._missing:
+                return
+            self._changed_ns = changed_ns
+            self._take(dict(self._wanted()))
+
+    def lost(self) -> Iterator[tuple[str, int]]:
+        """Name (in its folder, where that is not the data folder) and descriptor of each whose name is gone."""
+        for name, (identity, descriptor) in self._held.items():
+            with contextlib.suppress(OSError):
+                if identity_of(self._folder / name) == identity:
+                    continue
+            yield (f"{self._folder.name}/{name}" if self._suffix else name), descriptor
+
+    def close(self) -> None:
+        for _, descriptor in self._held.values():
+            os.close(descriptor)
+        self._held.clear()
+
+    def _wanted(self) -> Iterator[tuple[str, Identity]]:
+        with os.scandir(self._folder) as entries:
+            for entry in entries:
+                if entry.name in self._without or not entry.name.endswith(self._suffix):
+                    continue
+                with contextlib.suppress(OSError):
+                    status = entry.stat(follow_symlinks=False)
+                    if stat.S_ISREG(status.st_mode) and (self._suffix or status.st_size <= _MOST_BYTES):
+                        yield entry.name, (status.st_dev, status.st_ino)
+
+    def _take(self, wanted: dict[str, Identity]) -> None:
+        for name, identity in list(wanted.items())[:_MOST_FILES]:
+            self._missing.pop(name, None)
+            before = self._held.get(name)
+            if before is None or before[0] != identity:
+                self._open(name, identity)
+        now_s = time.monotonic()
+        for name in self._held.keys() - wanted.keys():
+            if now_s - self._missing.setdefault(name, now_s) > _KEPT_S:
+                os.close(self._held.pop(name)[1])
+                del self._missing[name]
+
+    def _open(self, name: str, identity: Identity) -> None:
+        with contextlib.suppress(OSError):
+            opened = os.open(self._folder / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            before, self._held[name] = self._held.get(name), (identity, opened)
+            if before is not None:
+                os.close(before[1])
+
+
+def save(rescue_folder: Path, files: Sequence[tuple[str, Identity]], held: Sequence[tuple[str, int]]) -> Path | None:
+    """Copies open files, by their identity or descriptor, into a new folder; None where there are none.
+
+    Readable by this user alone, synced, and named last. Raises OSError, also for a file that is not open any more.
+    """
+    if not (files or held):
+        return None
+    name = f"{RESCUED_PREFIX}{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
+    place, unfinished = rescue_folder / name, rescue_folder / (name + _UNFINISHED)
+    rescue_folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    unfinished.mkdir(mode=0o700)
+    for file, descriptor in (*((file, _open_descriptor(file, identity)) for file, identity in files), *held):
+        target = unfinished / file
+        target.parent.mkdir(exist_ok=True, mode=0o700)
+        _copy(descriptor, target)
+    for folder in (*(each for each in unfinished.iterdir() if each.is_dir()), unfinished):
+        _synchronize(folder)
+    unfinished.rename(place)
+    _synchronize(rescue_folder)
+    return place
+
+
+def rescued_in(rescue_folder: Path) -> list[Path]:
+    """What was rescued into a folder and is still there, finished or not, oldest first."""
+    try:
+        return sorted(path for path in rescue_folder.iterdir() if path.name.startswith(RESCUED_PREFIX))
+    except OSError:
+        return []
+
+
+def _open_descriptor(name: str, identity: Identity) -> int:
+    """A descriptor of this process for that file, which can be read; OSError where there is none."""
+    for number in os.listdir(_DESCRIPTORS):  # noqa: PTH208  # numbers, not paths
+        descriptor = int(number)
+        with contextlib.suppress(OSError):
+            status = os.fstat(descriptor)
+            mode = fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_ACCMODE
+            if (status.st_dev, status.st_ino) == identity and mode != os.O_WRONLY:
+                return descriptor
+    raise OSError(f"{name} is not open any more")
+
+
+def _copy(descriptor: int, target: Path) -> None:
+    copied = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        offset = 0
+        while piece := os.pread(descriptor, _CHUNK_BYTES, offset):
+            offset += len(piece)
+            view = memoryview(piece)
+            while view:
+                view = view[os.write(copied, view) :]
+        os.fsync(copied)
+    finally:
+        os.close(copied)
+
+
+def _synchronize(folder: Path) -> None:
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
