@@ -268,6 +268,7 @@ class Daemon:
             retained=BrokerRetained(self._broker, settings.publish.stream, dialect),
             closed=BrokerClosedTopics(self._broker, settings.publish.stream, dialect),
             subscriptions_to=self._broker.audience(settings.publish.stream, dialect).of,
+            user_properties=settings.mqtt.user_properties,
             is_at_work=self._broker.is_unanswered,
             call_soon=call_soon,
         )

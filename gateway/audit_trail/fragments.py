@@ -36,6 +36,8 @@ class Sheet:
         "_shown",
         "conversion",
         "correlation",
+        "dropped",
+        "dropped_before_5",
         "head",
         "input",
         "is_of_one_message",
@@ -52,6 +54,7 @@ class Sheet:
         self.is_of_one_message = False
         self.head = self.correlation = self.input = self.output = ""
         self.persistent = self.is_retained = self.table_version = self.passage = ""
+        self.dropped = self.dropped_before_5 = ""
         if kind == "translation":
             self._translation(*values)
         elif kind == "arrival":
@@ -81,6 +84,7 @@ class Sheet:
         stream_style: str = "",
         user: str | None = None,
         topic_filters: Sequence[str] = (),
+        dropped: Sequence[Sequence[str]] = (),
     ) -> None:
         name = self._shown.name
         self.head = f',"topic":{name(topic)},"command":{json_text(command)},"queue":{json_text(queue)}'
@@ -92,7 +96,7 @@ class Sheet:
             self.conversion += f',"destination":{json_text(destination)}{_stream(stream, stream_style)}'
             self.conversion += f',"topic_filters":[{",".join(map(name, topic_filters))}]' if topic_filters else ""
             self.conversion += f',"user":{name(user)}' if user else ""
-        self.output = self._side("output", format, ccsid, encoding, header)
+        self.output = self._side("output", format, ccsid, encoding, header) + _dropped(dropped)
 
     def _arrival(
         self,
@@ -108,6 +112,8 @@ class Sheet:
         stream_style: str = "",
         source_client: str = "",
         source_exchange: int = 0,
+        dropped: Sequence[Sequence[str]] = (),
+        dropped_before_5: Sequence[Sequence[str]] = (),
     ) -> None:
         self.head = f',"queue":{json_text(queue)}'
         self.correlation = self._correlation(correl_id)
@@ -116,6 +122,7 @@ class Sheet:
         self.conversion += f',"source_client":{self._shown.name(source_client)}' if source_client else ""
         self.conversion += f',"source_exchange":{source_exchange}' if source_exchange else ""
         self.input = self._side("input", format, ccsid, encoding, header)
+        self.dropped, self.dropped_before_5 = _dropped(dropped), _dropped(dropped_before_5)
         self.is_retained = f',"is_retained":{truth_text(is_retained)}'
 
     def _delivery(
@@ -186,7 +193,7 @@ def _stream(stream: str, style: str) -> str:
     return f',"stream":{json_text(stream)},"stream_style":{json_text(style)}' if stream else ""
 
 
-def _dropped(fields: list[list[str]]) -> str:
+def _dropped(fields: Sequence[Sequence[str]]) -> str:
     if not fields:
         return ""
     pairs = ",".join(f"[{json_text(name)},{json_text(reason)}]" for name, reason in fields)

@@ -102,7 +102,8 @@ class Translation:
     """Fact sheet of packet to header: the command, where it is put, and the header that was written.
 
     For a target, `queue` is its queue, and `destination` its name; the stream is said as `stream_style` has it, `user`
-    stands in the header, and `topic_filters` are what its routes bring of the packet's filter.
+    stands in the header, and `topic_filters` are what its routes bring of the packet's filter. `dropped`: where the
+    configuration wants a name for each user property, those that have none, with the reason.
     """
 
     __slots__ = (
@@ -110,6 +111,7 @@ class Translation:
         "command",
         "correl_id",
         "destination",
+        "dropped",
         "encoding",
         "format",
         "header",
@@ -139,6 +141,7 @@ class Translation:
         stream_style: str = "",
         user: str | None = None,
         topic_filters: tuple[str, ...] = (),
+        dropped: tuple[tuple[str, str], ...] = (),
     ) -> None:
         self.command = command
         self.topic = topic
@@ -154,6 +157,7 @@ class Translation:
         self.stream_style = stream_style
         self.user = user
         self.topic_filters = topic_filters
+        self.dropped = dropped
 
     def facts(self) -> list[object]:
         return ["translation", *(getattr(self, name) for name in _TRANSLATION_FIELDS)]
@@ -164,11 +168,15 @@ class Arrival:
 
     From a target, its topic may have the prefix of `stream`, as `stream_style` has it, which the packet has not.
     `source_client` and `source_exchange` are what the publication says of its PUBLISH: from outside, for information.
+    `dropped`: names of what a PUBLISH of level 5 does not say of the header, with the reason; `dropped_before_5`: of
+    what an earlier one does not say.
     """
 
     __slots__ = (
         "coded_char_set_id",
         "correl_id",
+        "dropped",
+        "dropped_before_5",
         "encoding",
         "format",
         "header",
@@ -196,6 +204,8 @@ class Arrival:
         stream_style: str = "",
         source_client: str = "",
         source_exchange: int = 0,
+        dropped: tuple[tuple[str, str], ...] = (),
+        dropped_before_5: tuple[tuple[str, str], ...] = (),
     ) -> None:
         self.queue = queue
         self.correl_id = correl_id
@@ -209,6 +219,8 @@ class Arrival:
         self.stream_style = stream_style
         self.source_client = source_client
         self.source_exchange = source_exchange
+        self.dropped = dropped
+        self.dropped_before_5 = dropped_before_5
 
     def facts(self) -> list[object]:
         return ["arrival", *(getattr(self, name) for name in _ARRIVAL_FIELDS)]
@@ -299,6 +311,7 @@ _TRANSLATION_FIELDS: Final = (
     "stream_style",
     "user",
     "topic_filters",
+    "dropped",
 )
 _ARRIVAL_FIELDS: Final = (
     "queue",
@@ -313,6 +326,8 @@ _ARRIVAL_FIELDS: Final = (
     "stream_style",
     "source_client",
     "source_exchange",
+    "dropped",
+    "dropped_before_5",
 )
 _SERVICE_FIELDS: Final = (
     "queue",

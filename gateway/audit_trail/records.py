@@ -251,7 +251,8 @@ class Expander:
             f',"granted_qos":{granted_qos},"retain":{truth_text(retain)},"duplicate":{truth_text(duplicate)}'
             f',"topic":{self._text(named or topic_bytes(header))}{sheet.head}{self._message(number)}'
             f"{sheet.correlation}{sheet.conversion}{sheet.input}"
-            f',"output_format":"{_MQTT}","output":{self._shown.header(header)}{sheet.is_retained}'
+            f',"output_format":"{_MQTT}","output":{self._shown.header(header)}'
+            f"{sheet.dropped if level else sheet.dropped_before_5}{sheet.is_retained}"
             f',"payload_bytes":{length},"payload_sha256":"{digest_text(digest)}"',
         )
 

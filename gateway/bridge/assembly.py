@@ -6,6 +6,7 @@ from gateway.access.login import Login
 from gateway.bridge.audience import EmbeddedAudience, SubscriptionsTo
 from gateway.bridge.backlogs import Backlogs
 from gateway.bridge.bridge import Bridge
+from gateway.bridge.carried_properties import UserPropertyStyle
 from gateway.bridge.client_commands import ClientCommands
 from gateway.bridge.counts import Counts
 from gateway.bridge.flows import bytes_in_flight
@@ -54,6 +55,7 @@ def build_bridge(
     retained: RetainedStore = (),
     closed: ClosedTopics = (),
     subscriptions_to: SubscriptionsTo | None = None,
+    user_properties: UserPropertyStyle = "one_json",
     is_at_work: Callable[[bytes], bool] = lambda _msg_id: False,
     call_soon: Callable[[Callable[[], None]], object],
 ) -> Bridge:
@@ -101,7 +103,15 @@ def build_bridge(
         reply_queue=reply_queue.name,
     )
     to_target = ToTarget(engine, reached)
-    to_mq = ToMq(engine, commands=commands, stream=stream, routes=routes, to_target=to_target, closed=closed)
+    to_mq = ToMq(
+        engine,
+        commands=commands,
+        stream=stream,
+        routes=routes,
+        to_target=to_target,
+        closed=closed,
+        user_properties=user_properties,
+    )
     audience = None
     if subscriptions_to is not None:
         audience = EmbeddedAudience(

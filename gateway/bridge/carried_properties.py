@@ -11,20 +11,23 @@ of their own, which `carrier` puts into folder `usr` or among the pairs of an MQ
 
 Folders do not support characters beyond the Basic Multilingual Plane: a text with one stands under the name with Hex
 at its end instead, as the hexadecimal digits of its UTF-8; in the JSON they are escaped. Control characters, which no
-folder can hold at all, are refused before a PUBLISH or will gets here.
+folder can hold at all, are refused before a PUBLISH or will gets here. Where the configuration says "each", user
+properties stand behind these as single properties too (single_properties.py).
 Message expiry is MQMD.Expiry (message_expiry.py); topic aliases and subscription identifiers belong to one connection.
 
-What comes back is from outside: what is no such property is left out, and the message is delivered without it.
+What comes back is from outside: what is no such property is left out, the message is delivered without it, and the
+audit is told.
 Source: MQTT 5.0 section 3.3.2.3; IBM MQ, "NameValueData (MQCHARn)", characters of a folder and attribute dt.
 """
 
 import json
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, Literal, NamedTuple
 
 import orjson
 
+from gateway.bridge.single_properties import single_properties
 from gateway.mqtt import property_codec
 from gateway.mqtt.errors import PeerError
 from gateway.mqtt.incoming import check_response_topic
@@ -49,20 +52,44 @@ TYPES: Final = {
 _LONGEST_JSON: Final = 2 * property_codec.LONGEST_PROPERTIES_BYTES
 _NOT_SUPPORTED: Final = re.compile("[\U00010000-\U0010ffff]")
 _HEXADECIMAL: Final = re.compile("(?:[0-9A-Fa-f]{2})*")
-#: An ampersand becomes five bytes in a folder; nothing becomes more.
-_GROWTH: Final = 5
+#: An ampersand becomes five bytes in a folder; a user property may stand there twice, its name in two tags.
+_GROWTH: Final = 10
 #: Names, tags and types of all five, generously.
 _NAMES_BYTES: Final = 512
+
+
+#: How user properties are carried: as one JSON array, or as that and each as a property of its own.
+UserPropertyStyle = Literal["one_json", "each"]
+
+
+class CarriedPairs(NamedTuple):
+    """Names and texts that a header carries, in their order; and names of user properties that "each" cannot name."""
+
+    pairs: NameValues = ()
+    left_out: NameValues = ()
+
+
+NOTHING_CARRIED: Final = CarriedPairs()
 
 
 class _Unreadable(ValueError):
     """A text is no such property."""
 
 
-def properties_pairs(properties: PublishProperties | WillProperties | None) -> NameValues:
-    """Names and texts of what is carried, in their order; nothing where there is nothing."""
+def carried_pairs_of(
+    properties: PublishProperties | WillProperties | None, style: UserPropertyStyle = "one_json"
+) -> CarriedPairs:
+    """What a header carries of properties, with user properties in the style that the configuration names."""
     if properties is None:
-        return ()
+        return NOTHING_CARRIED
+    pairs = _pairs(properties)
+    if style == "one_json" or not properties.user_properties:
+        return CarriedPairs(pairs)
+    single, left_out = single_properties(properties.user_properties)
+    return CarriedPairs(pairs + single, left_out)
+
+
+def _pairs(properties: PublishProperties | WillProperties) -> NameValues:
     pairs: list[tuple[str, str]] = []
     if properties.payload_format_indicator is not None:
         pairs.append((PAYLOAD_FORMAT, str(properties.payload_format_indicator)))
@@ -82,10 +109,10 @@ def longest_carried_bytes(header: bytes) -> int:
     return _GROWTH * len(header) + _NAMES_BYTES
 
 
-def read_properties(texts: Mapping[str, str]) -> tuple[PublishProperties | None, bool]:
-    """What is carried, None for nothing, and whether something was left out because it is no such property."""
+def read_properties(texts: Mapping[str, str]) -> tuple[PublishProperties | None, NameValues]:
+    """What is carried, None for nothing; and the names of what is no such property, with the reason."""
     found: dict[str, Any] = {}
-    has_left_out = False
+    left_out: list[tuple[str, str]] = []
     for field, name, read in _READERS:
         text = texts.get(name)
         if text is None:
@@ -93,8 +120,8 @@ def read_properties(texts: Mapping[str, str]) -> tuple[PublishProperties | None,
         try:
             found[field] = read(text)
         except (ValueError, PeerError):
-            has_left_out = True
-    return (PublishProperties()._replace(**found) if found else None), has_left_out
+            left_out.append((name, "it is no such property of MQTT"))
+    return (PublishProperties()._replace(**found) if found else None), tuple(left_out)
 
 
 def properties_of_header(header: bytes) -> PublishProperties | None:
@@ -119,7 +146,8 @@ def _read_indicator(text: str) -> int:
     return int(text)
 
 
-def _read_text(text: str) -> str:
+def plain_text(text: str) -> str:
+    """A text that MQTT can carry. Raises ValueError past 65,535 bytes, PeerError for characters that it forbids."""
     data = text.encode()
     if len(data) > MAXIMUM_FIELD_BYTES:
         raise _Unreadable("a text of MQTT has at most 65,535 bytes")
@@ -137,7 +165,7 @@ def _read_hex_text(text: str) -> str:
 
 
 def _read_topic(text: str) -> str:
-    check_response_topic(_read_text(text))
+    check_response_topic(plain_text(text))
     return text
 
 
@@ -159,16 +187,18 @@ def _user_property(row: object) -> tuple[str, str]:
     if not isinstance(row, list) or len(row) != 2 or not all(isinstance(each, str) for each in row):
         raise _Unreadable("a user property is a name and a value")
     name, value = row
-    return _read_text(name), _read_text(value)
+    return plain_text(name), plain_text(value)
 
 
 #: Field of `PublishProperties`, name, and what reads its text; of two for a field the later one counts.
 _READERS: Final = (
     ("payload_format_indicator", PAYLOAD_FORMAT, _read_indicator),
-    ("content_type", CONTENT_TYPE, _read_text),
+    ("content_type", CONTENT_TYPE, plain_text),
     ("content_type", CONTENT_TYPE + _HEX, _read_hex_text),
     ("response_topic", RESPONSE_TOPIC, _read_topic),
     ("response_topic", RESPONSE_TOPIC + _HEX, _read_hex_topic),
     ("correlation_data", CORRELATION_DATA, _read_hex),
     ("user_properties", USER_PROPERTIES, _read_user_properties),
 )
+#: The names under which a header carries properties.
+CARRIED_NAMES: Final = frozenset(name for _, name, _ in _READERS)

@@ -13,19 +13,22 @@ and the properties of MQTT 5.0 (carried_properties.py). The embedded broker keep
 there the properties alone are carried, where there are any.
 
 What comes back is from outside, and anyone who may publish there can write it: it is checked, and used for the QoS and
-the properties of the delivery and as information for the audit. Source: IBM MQ, "NameValueData (MQCHARn)", folder usr.
+the properties of the delivery and as information for the audit. Beside it may stand properties of an MQ or JMS
+application (application_properties.py). What has no place in a PUBLISH is named, so that the audit hears of it.
+Source: IBM MQ, "NameValueData (MQCHARn)", folder usr.
 """
 
 import re
 from dataclasses import dataclass
 from typing import Final
 
-from gateway.bridge.carried_properties import TYPES, read_properties
+from gateway.bridge.application_properties import with_application_properties
+from gateway.bridge.carried_properties import CARRIED_NAMES, TYPES, read_properties
 from gateway.mqtt.properties import PublishProperties
 from mappings.errors import MappingError
 from mappings.header_chain import HeaderChain
 from mappings.mqrfh import Mqrfh
-from mappings.mqrfh2 import Folder, Mqrfh2, elements_text
+from mappings.mqrfh2 import Element, Folder, Mqrfh2, elements_text
 from mappings.name_value import NameValues
 
 QOS: Final = "rfhbQos"
@@ -43,9 +46,17 @@ _QOS: Final = re.compile(r"[0-2]")
 _SEQUENCE: Final = re.compile(r"[1-9][0-9]{0,18}")
 _MAXIMUM_SEQUENCE: Final = 2**63 - 1
 #: Folders that are longer (bytes), or that have more tags, are not read for their carrier: properties of 262,144 bytes
-#: may become five times as long, and ours have ten elements.
-_LONGEST_READ_FOLDER: Final = 2 * 1024 * 1024
-_MOST_READ_TAGS: Final = 2_000
+#: may become ten times as long, and ours have at most 1,010 elements, of two tags.
+_LONGEST_READ_FOLDER: Final = 3 * 1024 * 1024
+_MOST_READ_TAGS: Final = 2_500
+#: The folder and the names of a command; the names of it that a PUBLISH says in its own way.
+_COMMAND_FOLDER: Final = "psc"
+_COMMAND_PREFIX: Final = "MQPS"
+_SAID: Final = frozenset({"Command", "Topic", "PubOpt", "PubOpts", "StreamName"})
+#: What the gateway takes from a header for itself.
+_TAKEN: Final = frozenset({QOS, CLIENT, SEQUENCE, DELETES, USER})
+_NO_PLACE: Final = "MQTT has no place for it"
+_BEFORE_LEVEL_5: Final = "MQTT has no properties before version 5"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,8 +64,8 @@ class Carried:
     """What a publication says of the PUBLISH that it was; `qos` is None where it says nothing.
 
     `client` and `sequence` are "" and 0 where they are missing or no such thing. From outside: for information only.
-    `deletes`: it had RETAIN and no payload.
-    `has_left_out`: among its properties are some that are no such thing.
+    `deletes`: it had RETAIN and no payload. `left_out` are names, with the reason, of what a PUBLISH of level 5 does
+    not say; `left_out_before_5` is the same of earlier levels, which have no properties at all.
     """
 
     qos: int | None = None
@@ -62,7 +73,13 @@ class Carried:
     sequence: int = 0
     deletes: bool = False
     properties: PublishProperties | None = None
-    has_left_out: bool = False
+    left_out: NameValues = ()
+    left_out_before_5: NameValues = ()
+
+    @property
+    def has_unfit_properties(self) -> bool:
+        """Whether a property is left out for what it is: a command's own fields and other folders never are any."""
+        return any(reason is not _NO_PLACE for _, reason in self.left_out)
 
     @property
     def is_of_one_message(self) -> bool:
@@ -94,19 +111,27 @@ def carrier_folder(pairs: NameValues) -> str:
 
 def read_carried(chain: HeaderChain) -> Carried:
     """What a publication's headers carry, whichever of them it stands in."""
+    elements, placeless = _contents(chain)
     texts: dict[str, str] = {}
-    for header in chain.headers:
-        for name, value in _texts_of(header):
-            texts.setdefault(name, value)
-    properties, has_left_out = read_properties(texts)
+    for element in elements:
+        texts.setdefault(element.name, element.text)
+    properties, unreadable = read_properties(texts)
+    others = [each for each in elements if each.name not in CARRIED_NAMES and each.name not in _TAKEN]
+    unfit: NameValues = ()
+    if others:
+        own = () if properties is None else properties.user_properties
+        user_properties, unfit = with_application_properties(own, others)
+        properties = (properties or PublishProperties())._replace(user_properties=user_properties)
     sequence = int(texts[SEQUENCE]) if _SEQUENCE.fullmatch(texts.get(SEQUENCE, "")) else 0
+    names = dict.fromkeys(each.name for each in elements if each.name not in _TAKEN)
     return Carried(
         qos=int(texts[QOS]) if _QOS.fullmatch(texts.get(QOS, "")) else None,
         client=texts.get(CLIENT, "").partition("\0")[0],
         sequence=sequence if sequence <= _MAXIMUM_SEQUENCE else 0,
         deletes=texts.get(DELETES) == "1",
         properties=properties,
-        has_left_out=has_left_out,
+        left_out=placeless + unreadable + unfit,
+        left_out_before_5=placeless + tuple((name, _BEFORE_LEVEL_5) for name in names),
     )
 
 
@@ -117,16 +142,36 @@ def _property(name: str, value: str) -> str:
     return text if kind is None else text.replace(f"<{name}>", f"<{name} dt='{kind}'>", 1)
 
 
-def _may_be_read(folder: Folder) -> bool:
-    return len(folder.raw) <= _LONGEST_READ_FOLDER and folder.raw.count(b"<") <= _MOST_READ_TAGS
-
-
-def _texts_of(header: object) -> NameValues:
-    try:
+def _contents(chain: HeaderChain) -> tuple[list[Element], NameValues]:
+    """The properties in the headers of a chain, whoever wrote them; and what stands there beside them and a command."""
+    elements: list[Element] = []
+    placeless: list[tuple[str, str]] = []
+    for header in chain.headers:
         if isinstance(header, Mqrfh):
-            return header.pairs
-        folders = header.folders if isinstance(header, Mqrfh2) else ()
-        carriers = [folder for folder in folders if folder.name == FOLDER and _may_be_read(folder)]
-        return tuple((element.name, element.text) for folder in carriers for element in folder.elements)
+            for name, value in header.pairs:
+                if not name.startswith(_COMMAND_PREFIX):
+                    elements.append(Element(name=name, text=value))
+                elif name.removeprefix(_COMMAND_PREFIX) not in _SAID:
+                    placeless.append((name, _NO_PLACE))
+        for folder in header.folders if isinstance(header, Mqrfh2) else ():
+            reason = _read_folder(folder, elements, placeless)
+            if reason:
+                placeless.append((folder.name, reason))
+    return elements, tuple(placeless)
+
+
+def _read_folder(folder: Folder, elements: list[Element], placeless: list[tuple[str, str]]) -> str:
+    """Adds what a folder holds to either list; returns why nothing of it can be read, empty where it can."""
+    if folder.name not in (FOLDER, _COMMAND_FOLDER):
+        return _NO_PLACE
+    if len(folder.raw) > _LONGEST_READ_FOLDER or folder.raw.count(b"<") > _MOST_READ_TAGS:
+        return "it is too long to be read"
+    try:
+        found = folder.elements
     except MappingError:
-        return ()  # what nobody can read carries nothing
+        return "it cannot be read"  # what nobody can read carries nothing
+    if folder.name == FOLDER:
+        elements += found
+    else:
+        placeless += [(each.name, _NO_PLACE) for each in found if each.name not in _SAID]
+    return ""

@@ -73,7 +73,9 @@ class OwnCommands:
         )
 
     @staticmethod
-    def sheet(verb: str, topic: str, queue: Queue, descriptor: MessageDescriptor, header: bytes) -> Translation:
+    def sheet(
+        verb: str, topic: str, queue: Queue, descriptor: MessageDescriptor, header: bytes, dropped: NameValues = ()
+    ) -> Translation:
         """The fact sheet of a command on a queue of the embedded queue manager."""
         return Translation(
             command=verb,
@@ -85,4 +87,5 @@ class OwnCommands:
             coded_char_set_id=descriptor.coded_char_set_id,
             encoding=descriptor.encoding,
             header=header,
+            dropped=dropped,
         )

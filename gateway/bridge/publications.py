@@ -172,6 +172,8 @@ def _sheet(queue_name: str, correl_id: bytes, publication: Publication, message:
         stream_style=style,
         source_client=publication.carried.client,
         source_exchange=publication.carried.sequence,
+        dropped=publication.carried.left_out,
+        dropped_before_5=publication.carried.left_out_before_5,
     )
 
 

@@ -25,7 +25,7 @@ _FIRST_LEVEL_WITH_PROPERTIES: Final = 5
 #: Packs faster than the member of NoteKind; so in other rooms where every message passes.
 _DELIVERED: Final = int(NoteKind.DELIVERED)
 _TOO_LARGE: Final = "larger than the client takes"
-_NO_PROPERTIES: Final = "properties in a header that are none of MQTT, delivered without them"
+_UNFIT: Final = "properties in a header that are none of MQTT, delivered without them"
 
 
 class PublishPackets:
@@ -53,8 +53,8 @@ class PublishPackets:
 
         False when the message must wait for a wider window: then it has been given back.
         """
-        if publication.carried.has_left_out:
-            self._counts.add(_NO_PROPERTIES)
+        if publication.carried.has_unfit_properties:
+            self._counts.add(_UNFIT)
         published = publication.qos(message)
         room = session.mqtt.window()
         if len(wanted) > room and session.mqtt.outgoing and sum(1 for _, qos in wanted if qos and published) > room:

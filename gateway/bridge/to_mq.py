@@ -16,7 +16,14 @@ import hashlib
 from typing import Final, NamedTuple
 
 from gateway.audit_trail.notes import NoteKind, Translation, with_level
-from gateway.bridge.carried_properties import longest_carried_bytes, properties_of_header, properties_pairs
+from gateway.bridge.carried_properties import (
+    NOTHING_CARRIED,
+    CarriedPairs,
+    UserPropertyStyle,
+    carried_pairs_of,
+    longest_carried_bytes,
+    properties_of_header,
+)
 from gateway.bridge.dead_letters import put_dead_letter
 from gateway.bridge.message_expiry import expires_us, expiry_of, expiry_until
 from gateway.bridge.mq_refusals import ClosedTopics
@@ -31,6 +38,7 @@ from gateway.channels.target import Target
 from gateway.mqtt import property_codec
 from gateway.mqtt.events import PublishReceived, Will
 from gateway.mqtt.packets import PacketType
+from gateway.mqtt.properties import PublishProperties, WillProperties
 from gateway.mqtt.wire import encode_text
 from mappings.command import (
     DeletePublication,
@@ -38,7 +46,6 @@ from mappings.command import (
     Publish,
 )
 from mappings.errors import MappingError
-from mappings.name_value import NameValues
 from mappings.options import PublicationOption
 from mappings.topics import escape_topic
 from mq_adapters.embedded.engine import Engine
@@ -60,7 +67,6 @@ LONGEST_HEADER_BYTES: Final = 393_216
 _NO_PAYLOAD: Final = (0, b"")
 #: MsgId number, reason code and text of what expired between PUBLISH and PUBREL.
 _EXPIRED: Final = (0, int(ReasonCode.MQRC_EXPIRY_ERROR), "it expired before its PUBREL")
-_NOTHING_CARRIED: Final[NameValues] = ()
 _FIRST_LEVEL_WITH_PROPERTIES: Final = 5
 _PUBLISHED: Final = int(NoteKind.PUBLISHED)
 
@@ -85,6 +91,7 @@ class ToMq:
         routes: Routes,
         to_target: ToTarget,
         closed: ClosedTopics = (),
+        user_properties: UserPropertyStyle = "one_json",
     ) -> None:
         self._engine = engine
         self._routes = routes
@@ -92,6 +99,7 @@ class ToMq:
         self._closed = closed
         self.has_targets = routes.has_targets
         self._commands = commands
+        self._style: UserPropertyStyle = user_properties
         self._stream = engine.queue(stream)
         #: By QoS and RETAIN as they stand in the low bits of a PUBLISH's first byte.
         self._translations: tuple[dict[str, PublishTranslation], ...] = tuple({} for _ in range(8))
@@ -169,9 +177,9 @@ class ToMq:
             flags &= 6
         described = event.qos | RETAIN if event.retain else event.qos
         origin = ORIGIN.pack(session.epoch, exchange, event.packet_identifier, described) + session.origin_suffix
-        expiry, carried = MQEI_UNLIMITED, _NOTHING_CARRIED
+        expiry, carried = MQEI_UNLIMITED, NOTHING_CARRIED
         if event.properties is not None:
-            expiry, carried = expiry_of(event.properties), properties_pairs(event.properties)
+            expiry, carried = expiry_of(event.properties), self._carried(event.properties)
         try:
             number, sheet = self._put(unit, session, event.topic, flags, exchange, payload, origin, expiry, carried)
         except MappingError as error:
@@ -228,7 +236,7 @@ class ToMq:
             + session.origin_suffix
         )
         try:
-            expiry, carried = expiry_until(held.expires_us, now_us), _carried_of(held)
+            expiry, carried = expiry_until(held.expires_us, now_us), self._carried(_properties_of(held))
             number, sheet = self._put(
                 unit, session, held.topic, flags, held.exchange, held.payload, origin, expiry, carried
             )
@@ -272,7 +280,7 @@ class ToMq:
         try:
             if will.retain and not will.payload:
                 self._delete_retained(unit, session, will.topic, exchange, packet, session.level, now_us)
-            expiry, carried = expiry_of(will.properties), properties_pairs(will.properties)
+            expiry, carried = expiry_of(will.properties), self._carried(will.properties)
             number, sheet = self._put(unit, session, will.topic, flags, exchange, will.payload, origin, expiry, carried)
         except (MappingError, QueueManagerError) as error:
             self._refuse(unit, session, will.topic, exchange, b"", will.payload, origin, error, now_us)
@@ -294,6 +302,9 @@ class ToMq:
 
     # -- inside --------------------------------------------------------------------------------------------------------
 
+    def _carried(self, properties: PublishProperties | WillProperties | None) -> CarriedPairs:
+        return carried_pairs_of(properties, self._style)
+
     def _put(
         self,
         unit: UnitOfWork,
@@ -304,7 +315,7 @@ class ToMq:
         payload: bytes,
         origin: bytes,
         expiry: int,
-        carried: NameValues,
+        carried: CarriedPairs,
     ) -> tuple[int, Translation]:
         """A Publish where its route says. MappingError: MQ cannot carry the topic."""
         if self.has_targets and (route := self._routes.of(topic)).target is not None:
@@ -317,10 +328,10 @@ class ToMq:
                 exchange=exchange,
                 payload=payload,
                 origin=origin,
-                properties=carried,
+                carried=carried,
                 expiry=expiry,
             )
-        translation = None if carried else self._translations[flags].get(topic)
+        translation = None if carried.pairs else self._translations[flags].get(topic)
         if translation is None:
             translation = self._translate(topic, flags, carried)
         descriptor = translation.descriptor
@@ -329,17 +340,17 @@ class ToMq:
         message = Message(descriptor, translation.header + payload, origin)
         return self._engine.put(unit, self._stream, message), translation.sheet
 
-    def _translate(self, topic: str, flags: int, carried: NameValues) -> PublishTranslation:
+    def _translate(self, topic: str, flags: int, carried: CarriedPairs) -> PublishTranslation:
         """The translation for one topic, QoS and RETAIN. Raises MappingError for a topic that MQ cannot carry.
 
         It is kept unless it carries properties, which are those of one message.
         """
         options = PublicationOption.RETAIN_PUBLICATION if flags & 1 else PublicationOption(0)
         descriptor = self._commands.descriptor(persistent=flags > 1)
-        header = self._commands.write_publish(topic, options, carried)
-        sheet = self._commands.sheet(Publish.verb, topic, self._stream, descriptor, header)
+        header = self._commands.write_publish(topic, options, carried.pairs)
+        sheet = self._commands.sheet(Publish.verb, topic, self._stream, descriptor, header, carried.left_out)
         translation = PublishTranslation(descriptor, header, sheet)
-        if len(header) <= _LONGEST_KEPT_HEADER and not carried:
+        if len(header) <= _LONGEST_KEPT_HEADER and not carried.pairs:
             cache = self._translations[flags]
             if len(cache) >= _TRANSLATION_ENTRIES:
                 cache.clear()
@@ -413,9 +424,9 @@ class ToMq:
         )
 
 
-def _carried_of(held: HeldPublish) -> NameValues:
-    """What a PUBLISH carries of its properties, which stand in its header."""
-    return properties_pairs(properties_of_header(held.header)) if held.level >= _FIRST_LEVEL_WITH_PROPERTIES else ()
+def _properties_of(held: HeldPublish) -> PublishProperties | None:
+    """The properties of a PUBLISH, which stand in its header."""
+    return properties_of_header(held.header) if held.level >= _FIRST_LEVEL_WITH_PROPERTIES else None
 
 
 def _note_accepted(

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from gateway.audit_trail.notes import Translation
+from gateway.bridge.carried_properties import NOTHING_CARRIED, CarriedPairs
 from gateway.bridge.origin import had_retain
 from gateway.bridge.routes import Destination, Registration, Route
 from gateway.bridge.sessions import ClientSession
@@ -94,7 +95,7 @@ class ToTarget:
         exchange: int,
         payload: bytes,
         origin: bytes,
-        properties: NameValues = (),
+        carried: CarriedPairs = NOTHING_CARRIED,
         expiry: int = MQEI_UNLIMITED,
     ) -> tuple[int, Translation]:
         """A Publish; `flags` are QoS and RETAIN as they stand in a PUBLISH. Raises MappingError for what cannot be."""
@@ -108,10 +109,11 @@ class ToTarget:
             sequence=exchange,
             msg_id=self._identifier(session, Publish.verb, exchange),
             deletes=not payload and had_retain(origin),
-            properties=properties,
+            properties=carried.pairs,
             expiry=expiry,
         )
-        return self._put(unit, session, route.destination, made, origin, payload=payload, topic=topic)
+        dropped = carried.left_out
+        return self._put(unit, session, route.destination, made, origin, payload=payload, topic=topic, dropped=dropped)
 
     def delete_retained(
         self, unit: UnitOfWork, session: ClientSession, route: Route, *, topic: str, exchange: int, origin: bytes
@@ -179,6 +181,7 @@ class ToTarget:
         topic: str = "",
         topic_filters: tuple[str, ...] = (),
         with_next: bool = False,
+        dropped: NameValues = (),
     ) -> tuple[int, Translation]:
         descriptor = made.descriptor
         wrapped = transmission_message(
@@ -191,7 +194,7 @@ class ToTarget:
         outside = self._outside[descriptor.persistence, with_next]
         queue = self._at(destination).transmission_queue(session.client)
         number = self._engine.put(unit, queue, Message(outside, wrapped.body, origin))
-        return number, _sheet(destination, made, topic, topic_filters)
+        return number, _sheet(destination, made, topic, topic_filters, dropped)
 
     def _at(self, destination: Destination) -> Target:
         assert destination.target is not None
@@ -203,7 +206,9 @@ class ToTarget:
         )
 
 
-def _sheet(destination: Destination, made: TargetMessage, topic: str, topic_filters: tuple[str, ...]) -> Translation:
+def _sheet(
+    destination: Destination, made: TargetMessage, topic: str, topic_filters: tuple[str, ...], dropped: NameValues
+) -> Translation:
     descriptor = made.descriptor
     assert destination.target is not None
     return Translation(
@@ -221,4 +226,5 @@ def _sheet(destination: Destination, made: TargetMessage, topic: str, topic_filt
         stream_style=destination.target.streams,
         user=made.user,
         topic_filters=topic_filters,
+        dropped=dropped,
     )

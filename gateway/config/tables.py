@@ -85,6 +85,11 @@ class MqttSettings(MqttLimits):
     versions: MqttVersions = Field(
         default=("3.1", "3.1.1", "5"), description='versions of MQTT that may connect: "3.1", "3.1.1", "5"'
     )
+    user_properties: Literal["one_json", "each"] = Field(
+        default="one_json",
+        description='user properties of MQTT 5 in MQ: "one_json", an array in rfhbUserProps, or "each", that and each'
+        " one whose name JMS can have as a property of its own, which applications select by",
+    )
 
     @property
     def levels(self) -> frozenset[int]:

@@ -5,9 +5,10 @@ Their names are those of mosquitto's clients. What the bridge does with them is 
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, repeat
 from typing import Any, Final, NamedTuple
 
-from gateway.bridge.carried_properties import properties_pairs
+from gateway.bridge.carried_properties import UserPropertyStyle, carried_pairs_of
 from gateway.bridge.carrier import FOLDER
 from gateway.bridge.message_expiry import expiry_of
 from gateway.mqtt import property_codec
@@ -66,7 +67,7 @@ def asked_properties(texts: Iterable[str]) -> PublishProperties | None:
     return _checked(PublishProperties(**found)) if found else None
 
 
-def places(properties: PublishProperties | None, dialect: Dialect) -> Iterator[PropertyPlace]:
+def places(properties: PublishProperties | None, dialect: Dialect, style: UserPropertyStyle) -> Iterator[PropertyPlace]:
     """Where each property goes; a header of MQRFH2 has them in a folder, one of MQRFH as pairs."""
     if properties is None:
         return
@@ -76,8 +77,11 @@ def places(properties: PublishProperties | None, dialect: Dialect) -> Iterator[P
         yield PropertyPlace("message-expiry-interval", "MQMD.Expiry", text)
     names = (name for name, (field, _) in _FIELDS.items() if _is_carried(properties, field))
     front = f"{FOLDER}." if dialect is Dialect.MQRFH2 else "pair "
-    for name, (place, value) in zip(names, properties_pairs(properties), strict=True):
+    carried = carried_pairs_of(properties, style)
+    for name, (place, value) in zip(chain(names, repeat(_USER_PROPERTY)), carried.pairs, strict=False):
         yield PropertyPlace(name, front + place, value)
+    for name, reason in carried.left_out:
+        yield PropertyPlace(f"{_USER_PROPERTY} {name}", "no property of its own", reason)
 
 
 def _is_carried(properties: PublishProperties, field: str) -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from gateway.bridge.carried_properties import properties_pairs
+from gateway.bridge.carried_properties import carried_pairs_of
 from gateway.bridge.carrier import carrier_folder
 from gateway.bridge.message_expiry import expiry_of
 from gateway.bridge.routes import Registration
@@ -41,7 +41,7 @@ def embedded_publication(settings: Settings, question: Question, packet: str) ->
     options = PublicationOption.RETAIN_PUBLICATION if question.retain else NO_PUBLICATION_OPTIONS
     if is_mqrfh := Dialect(settings.header) is Dialect.MQRFH:
         options |= PublicationOption.NO_REGISTRATION
-    carried = properties_pairs(question.properties)
+    carried = carried_pairs_of(question.properties, settings.mqtt.user_properties).pairs
     command = Publish(topics=(question.topic,), publication_options=options, data=carried if is_mqrfh else ())
     return _explained(
         settings,
@@ -51,7 +51,7 @@ def embedded_publication(settings: Settings, question: Question, packet: str) ->
         persistence=MQPER_PERSISTENT if question.qos else MQPER_NOT_PERSISTENT,
         expiry=expiry_of(question.properties),
         folders=(carrier_folder(carried),) if carried and not is_mqrfh else (),
-        properties=tuple(places(question.properties, Dialect(settings.header))),
+        properties=tuple(places(question.properties, Dialect(settings.header), settings.mqtt.user_properties)),
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from gateway.bridge.carried_properties import properties_pairs
+from gateway.bridge.carried_properties import carried_pairs_of
 from gateway.bridge.message_expiry import expiry_of
 from gateway.bridge.routes import Registration, Route, Routes
 from gateway.bridge.session_rows import session_correl_id
@@ -127,10 +127,10 @@ def _publications(settings: Settings, route: Route, question: Question) -> Itera
         user=question.user,
         sequence=_SEQUENCE,
         msg_id=_msg_id(question, Publish.verb),
-        properties=properties_pairs(question.properties),
+        properties=carried_pairs_of(question.properties, settings.mqtt.user_properties).pairs,
         expiry=expiry_of(question.properties),
     )
-    found = places(question.properties, Dialect(route.target.header))
+    found = places(question.properties, Dialect(route.target.header), settings.mqtt.user_properties)
     yield _explained(packet, route.target, message, properties=tuple(found))
     if question.retain:
         empty = deletion(route, topic=question.topic, msg_id=_msg_id(question, DeletePublication.verb))

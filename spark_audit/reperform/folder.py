@@ -11,6 +11,7 @@ from spark_audit.reperform.reason import Reason
 
 _NAME = r"[^\s<>/='\"]+"
 _TAG = re.compile(rf"<(/?)({_NAME})((?:\s+{_NAME}\s*=\s*(?:'[^'<]*'|\"[^\"<]*\"))*)\s*(/?)>")
+_ATTRIBUTE = re.compile(rf"({_NAME})\s*=\s*('[^'<]*'|\"[^\"<]*\")")
 _LEAF = re.compile(rf"<({_NAME})(?:\s[^<>]*)?>([^<]*)</\1\s*>")
 _ENTITY = re.compile(r"&(#x[0-9A-Fa-f]{1,6}|#[0-9]{1,7}|[a-z]+);")
 _OUTSIDE_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
@@ -57,8 +58,19 @@ def read_elements(folder: Folder) -> tuple[tuple[str, str], ...]:
     return tuple(elements)
 
 
-def read_outer_elements(folder: Folder) -> tuple[tuple[str, str], ...]:
-    """Name and text of each element of a folder that may have groups, whose text is "": what anyone may have written.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OuterElement:
+    """An element right under its folder: a property with its text, or a group of properties, whose text is ""."""
+
+    name: str
+    text: str = ""
+    type: str = ""
+    is_null: bool = False
+    is_group: bool = False
+
+
+def read_outer_elements(folder: Folder) -> tuple[OuterElement, ...]:
+    """Each element of a folder that may have groups: what anyone may have written.
 
     UnreadableBytes for what is no XML 1.0.
     """
@@ -67,7 +79,8 @@ def read_outer_elements(folder: Folder) -> tuple[tuple[str, str], ...]:
     assert opening is not None, "read_folder found it"
     if _OUTSIDE_XML.search(text):
         raise _malformed(f"folder {folder.name} has a character that XML 1.0 has not")
-    elements: list[tuple[str, str]] = []
+    elements: list[OuterElement] = []
+    outer = opening
     open_names, is_group, offset = ([] if opening[4] else [folder.name]), False, opening.end()
     while open_names:
         at = text.find("<", offset)
@@ -79,15 +92,25 @@ def read_outer_elements(folder: Folder) -> tuple[tuple[str, str], ...]:
             raise _malformed(f"folder {folder.name} has text outside of its elements", offset)
         if tag[1]:
             open_names.pop()
-        elif not tag[4]:
-            open_names.append(tag[2])
+        else:
+            outer = tag if len(open_names) == 1 else outer
+            if not tag[4]:
+                open_names.append(tag[2])
         if len(open_names) == 1 and (tag[1] or tag[4]):
-            elements.append((tag[2], "" if is_group or tag[4] else _ENTITY.sub(_entity, inside)))
+            has_text = not (is_group or tag[4])
+            value = _ENTITY.sub(_entity, inside) if has_text else ""
+            elements.append(_outer_element(outer, value, is_group=is_group and not tag[4]))
         is_group = bool(tag[1] or tag[4])
         offset = tag.end()
     if offset != len(text):
         raise _malformed(f"folder {folder.name} does not end with its end tag", offset)
     return tuple(elements)
+
+
+def _outer_element(opening: re.Match[str], text: str, *, is_group: bool) -> OuterElement:
+    attributes = {name: value[1:-1] for name, value in _ATTRIBUTE.findall(opening[3])}
+    is_null = attributes.get("xsi:nil") in ("true", "1")
+    return OuterElement(name=opening[2], text=text, type=attributes.get("dt", ""), is_null=is_null, is_group=is_group)
 
 
 def read_leaves(folder: Folder) -> tuple[tuple[str, str], ...]:

@@ -3,9 +3,10 @@
 Topic: one of the publication's, plain, and without the prefix of a target's stream. QoS: the lower of published and
 granted; a publication that carries its QoS was published with that. RETAIN: IsRetainedPub, set by the
 broker on copies of retained publications. Remaining length: from topic, packet identifier and length of the payload.
-DUP and packet identifier are the session's own. At level 5 the properties are those that the publication carries, as
-far as they are such. Expiry, topic alias and subscription identifiers are taken as they are, and so is RETAIN, which a
-subscription may want as it was published: of these the publication's header says nothing.
+DUP and packet identifier are the session's own. At level 5 the properties are those that the publication carries, and
+behind its user properties the other properties of an application, as far as they are such; what of these is missing
+must be in the report (delivery_report.py). Expiry, topic alias and subscription identifiers are taken as they are, and
+so is RETAIN, which a subscription may want as it was published: of these the publication's header says nothing.
 Source: MQTT 3.1.1 sections 3.3 and 3.8.4; MQTT 5.0 sections 3.3.2.3 and 3.8.3.1.
 """
 
@@ -13,8 +14,9 @@ from spark_audit.reperform.facts import Facts
 from spark_audit.reperform.meaning import read_meaning
 from spark_audit.reperform.mqtt import FIRST_LEVEL_WITH_PROPERTIES, PublishHeader, read_publish, write_publish
 from spark_audit.reperform.outcome import Outcome, Status, UnreadableBytes, compared
-from spark_audit.reperform.properties import Properties, carried_back, property_differences, read_properties
-from spark_audit.reperform.target import carried_qos, delivered_carrier, prefix_of
+from spark_audit.reperform.properties import Pairs, Properties, carried_back, property_differences, read_properties
+from spark_audit.reperform.target import carried_qos, delivered_elements, prefix_of
+from spark_audit.reperform.user_properties import application_properties, is_part_of
 
 
 def reperform_delivery(facts: Facts) -> Outcome:
@@ -27,7 +29,8 @@ def reperform_delivery(facts: Facts) -> Outcome:
         return Outcome(status=Status.DIFFERENCE, detail=f"the packet cannot be read: {error}", same_bytes=False)
     prefix = prefix_of(facts)
     topics = tuple(topic.removeprefix(prefix) for topic in publication.values("Topic"))
-    carrier = delivered_carrier(publication.folders, publication.unmapped)
+    elements = delivered_elements(publication)
+    carrier = tuple((element.name, element.text) for element in elements)
     carried = carried_qos(carrier)
     topic = facts.topic if properties.has_alias and not packet.topic else packet.topic
     retain = "IsRetainedPub" in publication.options("PubOpt")
@@ -43,7 +46,10 @@ def reperform_delivery(facts: Facts) -> Outcome:
         differences.append(f"QoS is {packet.qos}, the lower of granted and published is {qos}")
     has_properties = facts.protocol_level >= FIRST_LEVEL_WITH_PROPERTIES
     if has_properties:
-        differences += property_differences(carried_back(carrier), properties)
+        expected_properties = carried_back(carrier)
+        differences += property_differences(expected_properties, properties)
+        own = expected_properties.user_properties
+        differences += _user_property_differences(facts, own, application_properties(elements, own), properties)
     may_be_as_published = packet.retain and has_properties
     if (packet.retain != retain and not may_be_as_published) or facts.is_retained != retain:
         differences.append(f"RETAIN is {int(packet.retain)}, IsRetainedPub says {int(retain)}")
@@ -51,6 +57,19 @@ def reperform_delivery(facts: Facts) -> Outcome:
     if expected != facts.output and not differences:
         differences.append(f"the remaining length is {packet.remaining_length}, or is not written as short as can be")
     return compared(expected, facts.output, differences)
+
+
+def _user_property_differences(facts: Facts, own: Pairs, others: Pairs, actual: Properties) -> list[str]:
+    """`own` are those that the gateway carries, `others` the application's behind them."""
+    given = actual.user_properties[len(own) :]
+    if actual.user_properties[: len(own)] != own or not is_part_of(given, others):
+        return [f"the user properties are {actual.user_properties!r}, the publication carries {own + others!r}"]
+    reported = {name for name, _ in facts.dropped_fields}
+    return [
+        f"property {name} was left out, though MQTT can say it"
+        for name, value in others
+        if (name, value) not in given and name in reported and name not in dict(given)
+    ]
 
 
 def _expected(packet: PublishHeader, topics: tuple[str, ...], qos: int, retain: bool, payload_bytes: int) -> bytes:

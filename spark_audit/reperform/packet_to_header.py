@@ -44,6 +44,7 @@ from spark_audit.reperform.target import (
     typed,
 )
 from spark_audit.reperform.topics import character_patterns, covers, escaped
+from spark_audit.reperform.user_properties import OWN_PREFIX, named_singly
 
 #: What the gateway writes of the payload behind the header: no format, UTF-8, little-endian.
 PAYLOAD: Final = Surroundings(format="", coded_char_set_id=1208, encoding=546)
@@ -99,12 +100,20 @@ def _carrier(facts: Facts, actual: Meaning) -> Fields:
     """What the header must carry: to the embedded broker properties alone, and nothing in a DeletePub."""
     if facts.command != "Publish":
         return ()
-    _, retain, qos, section = _publish_of(facts)
-    properties = carried(read_properties(section)) if section else ()
+    _, retain, qos, section = publish_of(facts)
+    written = read_carrier(actual.folders, actual.unmapped)
+    properties = _carried(facts, section, written) if section else ()
     if not facts.destination:
         return properties
-    written = read_carrier(actual.folders, actual.unmapped)
     return expected_carrier(facts, qos, retain=retain, written=written) + properties
+
+
+def _carried(facts: Facts, section: bytes, written: Fields) -> Fields:
+    """What the header carries of a packet's properties; where it names one, or tells of others, it names all it can."""
+    properties = read_properties(section)
+    pairs = carried(properties)
+    names_each = facts.dropped_fields or any(not name.startswith(OWN_PREFIX) for name, _ in written)
+    return pairs + named_singly(properties.user_properties) if names_each else pairs
 
 
 def _rest_differences(facts: Facts, actual: Meaning, carrier: Fields) -> list[str]:
@@ -127,7 +136,7 @@ def _rest_differences(facts: Facts, actual: Meaning, carrier: Fields) -> list[st
 
 def _publication(facts: Facts, actual: Meaning) -> tuple[Fields, list[str]]:
     """The fields of Publish and DeletePub, and how the header differs from them."""
-    topic, retain, _, _ = _publish_of(facts)
+    topic, retain, _, _ = publish_of(facts)
     topic = prefix_of(facts) + topic
     with_payload = facts.payload_bytes > 0
     is_delete = facts.command == "DeletePub"
@@ -143,7 +152,7 @@ def _publication(facts: Facts, actual: Meaning) -> tuple[Fields, list[str]]:
     return tuple(expected), differences
 
 
-def _publish_of(facts: Facts) -> tuple[str, bool, int, bytes]:
+def publish_of(facts: Facts) -> tuple[str, bool, int, bytes]:
     """Topic, RETAIN, QoS and properties of the packet, or of the will in it.
 
     What a topic alias stands for no packet but an earlier one says: then the record's topic counts.

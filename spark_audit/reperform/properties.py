@@ -37,8 +37,13 @@ TYPES: Final = {
 _LONGEST_FIELD_BYTES: Final = 65_535
 _DIGITS: Final = re.compile("(?:[0-9a-fA-F][0-9a-fA-F])*")
 #: Our own limits: a packet has at most so many user properties, and so many bytes of all of them.
-_MOST_USER_PROPERTIES: Final = 1_000
-_LONGEST_JSON: Final = 2 * 262_144
+MOST_USER_PROPERTIES: Final = 1_000
+MOST_USER_PROPERTY_BYTES: Final = 262_144
+_LONGEST_JSON: Final = 2 * MOST_USER_PROPERTY_BYTES
+#: The names under which a header carries properties.
+CARRIED_NAMES: Final = frozenset(
+    {*TYPES, PAYLOAD_FORMAT, CONTENT_TYPE, RESPONSE_TOPIC, CORRELATION_DATA, USER_PROPERTIES}
+)
 
 Pairs = tuple[tuple[str, str], ...]
 
@@ -91,7 +96,7 @@ def carried_back(pairs: Iterable[tuple[str, str]]) -> Properties:
     texts: dict[str, str] = {}
     for name, value in pairs:
         texts.setdefault(name, value)
-    content_type = _text(texts.get(CONTENT_TYPE)), _text(_of_hex(texts.get(CONTENT_TYPE + _HEX)))
+    content_type = mqtt_text(texts.get(CONTENT_TYPE)), mqtt_text(_of_hex(texts.get(CONTENT_TYPE + _HEX)))
     topic = _topic(texts.get(RESPONSE_TOPIC)), _topic(_of_hex(texts.get(RESPONSE_TOPIC + _HEX)))
     indicator = texts.get(PAYLOAD_FORMAT)
     return Properties(
@@ -104,8 +109,8 @@ def carried_back(pairs: Iterable[tuple[str, str]]) -> Properties:
 
 
 def property_differences(expected: Properties, actual: Properties) -> list[str]:
-    """In words, how the properties of a delivered message differ from those of its publication."""
-    names = ("payload_format", "content_type", "response_topic", "correlation_data", "user_properties")
+    """In words, how a delivered message's properties differ from its publication's; user properties apart."""
+    names = ("payload_format", "content_type", "response_topic", "correlation_data")
     return [
         f"property {name} is {getattr(actual, name)!r}, the publication carries {getattr(expected, name)!r}"
         for name in names
@@ -229,7 +234,7 @@ def _of_hex(digits: str | None) -> str | None:
         return None
 
 
-def _text(text: object) -> str | None:
+def mqtt_text(text: object) -> str | None:
     if not isinstance(text, str) or not all(map(_is_character, text)):
         return None
     try:
@@ -239,7 +244,7 @@ def _text(text: object) -> str | None:
 
 
 def _topic(text: str | None) -> str | None:
-    return None if not text or "#" in text or "+" in text else _text(text)
+    return None if not text or "#" in text or "+" in text else mqtt_text(text)
 
 
 def _user_properties(text: str | None) -> Pairs:
@@ -249,8 +254,8 @@ def _user_properties(text: str | None) -> Pairs:
         rows = json.loads(text)
     except (ValueError, RecursionError):
         return ()
-    if not isinstance(rows, list) or len(rows) > _MOST_USER_PROPERTIES:
+    if not isinstance(rows, list) or len(rows) > MOST_USER_PROPERTIES:
         return ()
-    found = [(_text(row[0]), _text(row[1])) for row in rows if isinstance(row, list) and len(row) == 2]
+    found = [(mqtt_text(row[0]), mqtt_text(row[1])) for row in rows if isinstance(row, list) and len(row) == 2]
     pairs = tuple((name, value) for name, value in found if name is not None and value is not None)
     return pairs if len(pairs) == len(rows) else ()

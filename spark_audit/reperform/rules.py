@@ -7,6 +7,7 @@ cannot be read breaks no rule: re-performance says that it cannot be read.
 from spark_audit.record import ConversionKind
 from spark_audit.reperform.answer import answer_of
 from spark_audit.reperform.code_page import UnknownCodePage
+from spark_audit.reperform.delivery_report import delivery_report_faults
 from spark_audit.reperform.facts import Facts
 from spark_audit.reperform.finding import Finding, Rule, findings
 from spark_audit.reperform.header import read_chain
@@ -14,6 +15,7 @@ from spark_audit.reperform.left_out import unreported
 from spark_audit.reperform.meaning import meaning_of, read_meaning
 from spark_audit.reperform.nine_fields import field_faults
 from spark_audit.reperform.outcome import UnreadableBytes
+from spark_audit.reperform.publish_report import publish_report_faults
 from spark_audit.reperform.retention import copy_faults, delivery_faults, publish_faults
 from spark_audit.reperform.support import answer_faults, support_faults
 
@@ -27,7 +29,8 @@ def broken_rules(facts: Facts) -> tuple[Finding, ...]:
             return tuple(_of_packet(facts))
         if facts.conversion == ConversionKind.HEADER_TO_PACKET:
             source = read_meaning(facts.input, facts.input_described)
-            return tuple(findings(Rule.RETAIN, delivery_faults(facts, source)))
+            found = findings(Rule.REPORT, delivery_report_faults(facts, source))
+            return (*found, *findings(Rule.RETAIN, delivery_faults(facts, source)))
         if facts.conversion in (ConversionKind.HEADER_TO_HEADER, ConversionKind.SERVICE):
             return tuple(_of_header(facts))
     except (UnreadableBytes, UnknownCodePage):
@@ -39,6 +42,7 @@ def _of_packet(facts: Facts) -> list[Finding]:
     actual = read_meaning(facts.output, facts.output_described)
     found = findings(Rule.SUPPORT, support_faults(facts, None, actual))
     if facts.command in _OF_PUBLISH:
+        found += findings(Rule.REPORT, publish_report_faults(facts, actual) if facts.command == "Publish" else ())
         found += findings(Rule.RETAIN, publish_faults(facts, actual))
     return found
 

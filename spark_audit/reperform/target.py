@@ -11,24 +11,26 @@ what cannot be read carries nothing. Source: IBM MQ, "Streams and topics"; Messa
 """
 
 import re
-from contextlib import suppress
 from typing import Final
 
 from spark_audit.reperform.facts import Facts
-from spark_audit.reperform.folder import Folder, read_elements, read_outer_elements
+from spark_audit.reperform.folder import Folder, OuterElement, read_elements, read_outer_elements
+from spark_audit.reperform.meaning import Meaning
 from spark_audit.reperform.outcome import UnreadableBytes
 from spark_audit.reperform.properties import TYPES
 
 USR: Final = "usr"
 STREAM_NAME: Final = "MQPSStreamName"
+#: What the names of a command begin with in MQRFH.
+_COMMAND_PREFIX: Final = "MQPS"
 _DEFAULT_STREAM: Final = "SYSTEM.BROKER.DEFAULT.STREAM"
 _PREFIXES: Final = {"message_broker": "$SYS/STREAM/{}/", "queue_manager": "{}/"}
 _QOS, _CLIENT, _SEQUENCE, _DELETES, _USER = "rfhbQos", "rfhbClient", "rfhbSeq", "rfhbRetain", "rfhbUser"
 #: Characters that XML 1.0 has not: a client identifier or user with one of them is not carried.
 _OUTSIDE_XML: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 #: A folder that is longer (bytes), or has more tags, is not read for what it carries.
-_LONGEST_FOLDER: Final = 2 * 1024 * 1024
-_MOST_TAGS: Final = 2_000
+_LONGEST_FOLDER: Final = 3 * 1024 * 1024
+_MOST_TAGS: Final = 2_500
 _NUMBER: Final = re.compile(r"[1-9][0-9]{0,18}")
 
 Pairs = tuple[tuple[str, str], ...]
@@ -84,14 +86,23 @@ def carrier_differences(expected: Pairs, actual: Pairs) -> list[str]:
     return words or ["what is carried is in another order, or doubled"]
 
 
-def delivered_carrier(folders: tuple[Folder, ...], unmapped: Pairs) -> Pairs:
-    """What a publication carries, whoever wrote it: its own pairs, then the properties of each folder usr."""
-    pairs = list(unmapped)
-    for folder in folders:
-        if folder.name == USR and len(folder.text.encode()) <= _LONGEST_FOLDER and folder.text.count("<") <= _MOST_TAGS:
-            with suppress(UnreadableBytes):
-                pairs += read_outer_elements(folder)
-    return tuple(pairs)
+def delivered_elements(publication: Meaning) -> tuple[OuterElement, ...]:
+    """What a publication carries, whoever wrote it: an MQRFH's own pairs, then the properties of each folder usr."""
+    pairs = publication.unmapped if publication.version == 1 else ()
+    elements = [OuterElement(name=name, text=value) for name, value in pairs if not name.startswith(_COMMAND_PREFIX)]
+    for folder in publication.folders:
+        elements += usr_elements(folder) or () if folder.name == USR else ()
+    return tuple(elements)
+
+
+def usr_elements(folder: Folder) -> tuple[OuterElement, ...] | None:
+    """The elements of a folder that anyone may have written; None for one that nobody can read, or has to."""
+    if len(folder.text.encode()) > _LONGEST_FOLDER or folder.text.count("<") > _MOST_TAGS:
+        return None
+    try:
+        return read_outer_elements(folder)
+    except UnreadableBytes:
+        return None
 
 
 def carried_qos(pairs: Pairs) -> int | None:

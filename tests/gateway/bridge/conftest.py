@@ -14,6 +14,7 @@ from gateway.access.rights import Access
 from gateway.audit_trail.notes import BrokerNotes
 from gateway.bridge.assembly import build_bridge
 from gateway.bridge.audience import SubscriptionsTo
+from gateway.bridge.carried_properties import UserPropertyStyle
 from gateway.bridge.mq_refusals import BrokerClosedTopics, ClosedTopics
 from gateway.bridge.origin import exchange_of
 from gateway.bridge.quotas import BrokerRetained
@@ -148,6 +149,7 @@ class World:
         targets: tuple[TargetSettings, ...] = (),
         routes: tuple[RouteSettings, ...] = (),
         limits: MqttLimits = LIMITS,
+        user_properties: UserPropertyStyle = "one_json",
     ) -> None:
         self._data = data
         self.now_us = NOW_US
@@ -192,6 +194,7 @@ class World:
             retained=retained,
             closed=closed,
             subscriptions_to=subscriptions_to,
+            user_properties=user_properties,
             is_at_work=is_at_work,
             call_soon=self._calls.append,
         )

@@ -3,6 +3,7 @@
 import pytest
 
 from gateway.bridge.carrier import Carried, read_carried
+from gateway.mqtt.properties import PublishProperties
 from mappings.header_chain import read_header_chain
 from tests.gateway.bridge.test_target_messages import mqrfh, mqrfh2
 
@@ -17,7 +18,9 @@ def carried(header: bytes) -> Carried:
 def test_a_folder_usr_is_read_with_and_without_types() -> None:
     """A queue manager that makes the folder anew from message properties may quote otherwise."""
     usr = '<usr><other>1</other><rfhbQos dt="i4">2</rfhbQos><rfhbClient>a&amp;b</rfhbClient><rfhbSeq>9</rfhbSeq></usr>'
-    assert carried(mqrfh2(PSC, usr)) == Carried(qos=2, client="a&b", sequence=9)
+    found = carried(mqrfh2(PSC, usr))
+    assert (found.qos, found.client, found.sequence) == (2, "a&b", 9)
+    assert found.properties == PublishProperties(user_properties=(("other", "1"),))
 
 
 def test_what_deletes_is_read_from_folder_and_pairs() -> None:
@@ -49,11 +52,34 @@ def test_what_is_no_sequence_is_none(sequence: str) -> None:
 @pytest.mark.parametrize(
     "usr", ["<usr><rfhbQos>1</usr>", "<usr><!DOCTYPE x></usr>", "<usr><g><rfhbQos>1</rfhbQos></g></usr>"]
 )
-def test_a_folder_that_nobody_can_read_carries_nothing(usr: str) -> None:
-    assert carried(mqrfh2(PSC, usr)) == Carried()
+def test_a_folder_that_nobody_can_read_carries_nothing_and_is_told(usr: str) -> None:
+    found = carried(mqrfh2(PSC, usr))
+    assert found.qos is None
+    assert found.properties in (None, PublishProperties())
+    assert [name for name, _ in found.left_out] == ["g" if "<g>" in usr else "usr"]
+    assert found.has_unfit_properties
 
 
-@pytest.mark.parametrize("padding", ["x" * 2**21, "</padding><padding>" * 1_000])
+@pytest.mark.parametrize("padding", ["x" * 3 * 2**20, "</padding><padding>" * 1_250])
 def test_a_folder_that_is_longer_than_any_of_ours_is_not_read(padding: str) -> None:
     usr = f"<usr><padding>{padding}</padding><rfhbQos>1</rfhbQos></usr>"
-    assert carried(mqrfh2(PSC, usr)) == Carried()
+    told = (("usr", "it is too long to be read"),)
+    assert carried(mqrfh2(PSC, usr)) == Carried(left_out=told, left_out_before_5=told)
+
+
+def test_what_has_no_place_in_a_packet_is_told() -> None:
+    more = "<psc><Command>Publish</Command><Topic>a</Topic><PubTime>2026112215000000</PubTime></psc>"
+    folders = "<mcd><Msd>jms_text</Msd></mcd>", "<jms><Dst>topic://a</Dst></jms>"
+    found = carried(mqrfh2(more, *folders))
+    assert [name for name, _ in found.left_out] == ["PubTime", "mcd", "jms"]
+    assert found.left_out == found.left_out_before_5
+    assert not found.has_unfit_properties
+    assert [name for name, _ in carried(mqrfh("MQPSCommand Publish MQPSTopic a MQPSSeqNum 4")).left_out] == [
+        "MQPSSeqNum"
+    ]
+
+
+def test_properties_are_told_as_left_out_to_clients_that_have_none() -> None:
+    found = carried(mqrfh2(PSC, "<usr><unit>bar</unit><rfhbQos>1</rfhbQos><rfhbContentType>t</rfhbContentType></usr>"))
+    assert found.left_out == ()
+    assert [name for name, _ in found.left_out_before_5] == ["unit", "rfhbContentType"]

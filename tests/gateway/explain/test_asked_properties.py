@@ -21,7 +21,7 @@ ALL = [
 
 def test_every_property_has_its_place_in_the_header_of_either_format():
     properties = asked_properties(ALL)
-    assert [place[1:] for place in places(properties, Dialect.MQRFH2)] == [
+    assert [place[1:] for place in places(properties, Dialect.MQRFH2, "one_json")] == [
         ("MQMD.Expiry", "600 tenths of a second"),
         ("usr.rfhbPayloadFormat", "1"),
         ("usr.rfhbContentType", "text/plain"),
@@ -29,13 +29,23 @@ def test_every_property_has_its_place_in_the_header_of_either_format():
         ("usr.rfhbCorrel", "616263"),
         ("usr.rfhbUserProps", '[["unit","K"],["unit","C=D"]]'),
     ]
-    assert [place.name for place in places(properties, Dialect.MQRFH)] == [text.split("=")[0] for text in ALL[:6]]
-    assert list(places(properties, Dialect.MQRFH))[2].place == "pair rfhbContentType"
-    assert list(places(asked_properties([]), Dialect.MQRFH2)) == []
+    assert [place.name for place in places(properties, Dialect.MQRFH, "one_json")] == [
+        text.split("=")[0] for text in ALL[:6]
+    ]
+    assert list(places(properties, Dialect.MQRFH, "one_json"))[2].place == "pair rfhbContentType"
+    assert list(places(asked_properties([]), Dialect.MQRFH2, "one_json")) == []
+
+
+def test_a_user_property_may_have_a_place_of_its_own_too():
+    properties = asked_properties([*ALL, "user-property=plant=7", "user-property=a.b=1"])
+    *_, single, alone, twice = places(properties, Dialect.MQRFH2, "each")
+    assert single == ("user-property", "usr.plant", "7")
+    assert {alone.name, twice.name} == {"user-property unit", "user-property a.b"}
+    assert alone.place == "no property of its own"
 
 
 def test_an_expiry_that_an_mqlong_cannot_hold_is_none():
-    (place,) = places(asked_properties(["message-expiry-interval=214748365"]), Dialect.MQRFH2)
+    (place,) = places(asked_properties(["message-expiry-interval=214748365"]), Dialect.MQRFH2, "one_json")
     assert place.value.startswith("-1")
 
 

@@ -159,7 +159,7 @@ def test_retain_as_published_is_for_level_5_alone(facts: Any) -> None:
         "<usr><rfhbPayloadFormat>1</rfhbPayloadFormat>text</usr>",
         "<usr><!-- --><rfhbPayloadFormat>1</rfhbPayloadFormat></usr>",
         "<usr><other>&#1;</other><rfhbPayloadFormat>1</rfhbPayloadFormat></usr>",
-        f"<usr>{'<x></x>' * 1_000}<rfhbPayloadFormat>1</rfhbPayloadFormat></usr>",
+        f"<usr>{'<x></x>' * 1_250}<rfhbPayloadFormat>1</rfhbPayloadFormat></usr>",
     ],
 )
 def test_what_is_no_such_property_is_delivered_without(facts: Any, usr: str) -> None:
