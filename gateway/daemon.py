@@ -15,13 +15,14 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final
 
 import uvloop
 
 from gateway.access.door import Door
+from gateway.audit_trail.acts import note_acts
 from gateway.audit_trail.exporter import TRAIL_FOLDER
 from gateway.audit_trail.notes import BrokerNotes, NoteKind, pack_batch
 from gateway.audit_trail.segment_files import OPEN_SUFFIX
@@ -46,6 +47,7 @@ from mappings.table import TABLE_VERSION
 from mq_adapters.broker.broker import Broker, BrokerRules
 from mq_adapters.broker.topic_spaces import BrokerDialect
 from mq_adapters.embedded.engine import AUDIT_QUEUE, Engine
+from mq_adapters.embedded.gateway_queues import GatewayQueues
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.rescue import rescued_in
 from mq_adapters.embedded.server import Server
@@ -235,6 +237,7 @@ class Daemon:
                 notes.dropped(unit, message, queue.name, "the message expired")
 
         engine.on_expired = expired
+        note_acts(engine, exchange_of)
         subscriber_queue = engine.ensure(settings.subscribe.queue, "publications for the gateway's MQTT sessions")
         reply_queue = engine.ensure(settings.subscribe.reply_queue, "the broker's answers to the gateway")
         engine.ensure(settings.publish.stream, "publications of MQTT clients")
@@ -245,6 +248,7 @@ class Daemon:
             reply_queue=reply_queue,
             command=self._channel_command,
         )
+        engine.settle(gateway_queues(settings, channels.queue_names()))
         self._note_start(engine)
         call_soon = asyncio.get_running_loop().call_soon
         self._broker = Broker(engine, listener=notes, rules=_broker_rules(settings), call_soon=call_soon)
@@ -367,6 +371,19 @@ def _ready_rescue_folder(settings: Settings) -> None:
         problem = f"{settings.data} has no store, and {rescued[-1]} has what was open when one was gone"
         hint = "move that to the data folder's place, or elsewhere to begin with an empty store"
         raise ConfigurationError("rescue_folder", (problem,), hint)
+
+
+def gateway_queues(settings: Settings, of_channels: Iterable[str]) -> GatewayQueues:
+    """The queues that a gateway with these settings cannot do without, and which of them it reads itself."""
+    read = (settings.subscribe.queue, settings.subscribe.reply_queue, settings.publish.stream)
+    conversions = settings.conversion
+    return GatewayQueues(
+        owned=frozenset(
+            (*read, *settings.broker.all_input_queues, *(each.source for each in conversions), *of_channels)
+        ),
+        needed=frozenset(each.target for each in conversions),
+        is_audited=settings.audit.enabled,
+    )
 
 
 def _broker_rules(settings: Settings) -> BrokerRules:

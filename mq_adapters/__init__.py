@@ -21,8 +21,10 @@ Importing this package loads nothing else; `connect` loads what it needs.
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
+    from mq_adapters.embedded.engine import Engine
     from mq_adapters.queue_manager import QueueAdministration
 
 #: How long `connect` tries while a gateway owns the store and has not opened its socket yet, in seconds.
@@ -30,13 +32,20 @@ STARTING_GATEWAY_WAIT_S = 10.0
 _RETRY_S = 0.05
 
 
-def connect(data_dir: "str | Path", *, application_name: str = "", may_own: bool = True) -> "QueueAdministration":
+def connect(
+    data_dir: "str | Path",
+    *,
+    application_name: str = "",
+    may_own: bool = True,
+    prepare: "Callable[[Engine], None] | None" = None,
+) -> "QueueAdministration":
     """A connection to the queue manager of a data folder, for one thread; close it, or use it in a `with` statement.
 
     With a gateway running it is the gateway's client. Without one it owns the store until it is closed: then it never
     waits, and a starting gateway waits for it, 10 seconds at most. A program that runs beside a gateway for long and
     connects again after a loss says `may_own=False`: without a gateway it gets 2059, and stands in nobody's way.
-    `application_name` becomes PutApplName; by default the program's name. Raises QueueManagerError 2059, 2042 where
+    `application_name` becomes PutApplName; by default the program's name. `prepare` is called with the engine where the
+    store is owned: a gateway's commands note there what their operator does. Raises QueueManagerError 2059, 2042 where
     somebody owns the store and opens no socket, 2035 where the gateway is another user's, and StoreError where the
     store cannot be opened.
     """
@@ -59,8 +68,12 @@ def connect(data_dir: "str | Path", *, application_name: str = "", may_own: bool
         from mq_adapters.embedded.direct import Direct
 
         try:
-            return Direct(folder, application_name=name)
+            return Direct(folder, application_name=name, prepare=prepare or _as_it_is)
         except QueueManagerError as error:
             if error.reason_code != ReasonCode.MQRC_OBJECT_IN_USE or time.monotonic() >= deadline:
                 raise
         time.sleep(_RETRY_S)
+
+
+def _as_it_is(_engine: "Engine") -> None:
+    """Nothing is prepared: whoever opens a store keeps no audit trail of it."""

@@ -112,8 +112,15 @@ class QueueAdministration(QueueManager, Protocol):
     """A connection that may also define queues and look after them: the embedded queue manager's."""
 
     def define(self, queue_name: str, *, description: str = "") -> None: ...
+    def operate(self, command: str, reason: str = "") -> None:
+        """The open unit of work is an operator's act: the audit hears of it with its commit. 2255 without a unit."""
+        ...
+
     def clear(self, queue_name: str) -> int:
-        """Remove every message of a queue; returns how many there were."""
+        """Destroy every message of a queue, as an operator's act; returns how many there were.
+
+        2042 where somebody holds the queue, or messages on it are in doubt.
+        """
         ...
 
     def queues(self) -> tuple[QueueStatus, ...]: ...

@@ -18,6 +18,7 @@ from gateway.mqtt.reason_codes import ReasonCode
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.mqsc_clients import CHANNEL_NAME
 from mq_adapters.embedded.mqsc_display import Shown
+from mq_adapters.embedded.operators_act import OperatorsAct, tell_alone
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.mqsc import quoted
 
@@ -56,16 +57,17 @@ class ClientCommands:
     def has(self, client: str) -> bool:
         return self._sessions.get(client) is not None
 
-    def disconnect(self, client: str) -> bool:
+    def disconnect(self, client: str, act: OperatorsAct) -> bool:
         """The will is due when the loss of the connection is noticed, and the session stays."""
         session = self._sessions.get(client)
         link = _link_of(session)
         if link is None or not link.is_open:
             return False
+        tell_alone(self._engine, act)
         link.close("the operator has disconnected the client", ReasonCode.ADMINISTRATIVE_ACTION)
         return True
 
-    def expire(self, client: str) -> None:
+    def expire(self, client: str, act: OperatorsAct) -> None:
         """As if the session's time were over."""
         session = self._sessions.get(client)
         if session is None:
@@ -74,7 +76,7 @@ class ClientCommands:
         if link is not None:
             self._held_back.end(link, session)
             link.close("the operator has ended the session", ReasonCode.ADMINISTRATIVE_ACTION)
-        self._endings.expire(session, self._engine.now_us())
+        self._endings.expire(session, act, self._engine.now_us())
         _log.info("session ended by the operator client=%s", client)
 
     def shown(self, client: str, *, subscriptions: bool) -> Shown:

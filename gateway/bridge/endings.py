@@ -26,6 +26,7 @@ from gateway.bridge.to_mqtt import ToMqtt
 from gateway.mqtt.packets import PacketType
 from gateway.mqtt.properties import NEVER_EXPIRES_S
 from mq_adapters.embedded.engine import Engine
+from mq_adapters.embedded.operators_act import OperatorsAct, tell, tell_alone
 from mq_adapters.embedded.unit_of_work import UnitOfWork
 
 _log = logging.getLogger(__name__)
@@ -126,14 +127,17 @@ class Endings:
             return None
         return session
 
-    def expire(self, session: ClientSession, now_us: int) -> None:
+    def expire(self, session: ClientSession, act: OperatorsAct, now_us: int) -> None:
         """The operator ends the session, whose link is closed: its will is due, and nothing of it stays."""
         if self.settled(session) is None:
+            tell_alone(self._engine, act)
             return
         unit = self._engine.begin()
         self.detach(session)
         self._leave_will(unit, session, now_us)  # its session ends (MQTT-3.1.2-8)
+        waiting = self._to_mqtt.waiting(session)
         self._end(unit, session, PacketType.DISCONNECT, now_us)
+        tell(self._engine, unit, act, messages=len(unit.removals) + waiting)
         self._engine.submit(unit, lambda done: self._replies.refused.update(done.answered))
 
     def tick(self, now_us: int) -> None:

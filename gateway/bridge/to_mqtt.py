@@ -269,6 +269,10 @@ class ToMqtt:
     def _is_other_lane(self, correl_id: bytes) -> bool:
         return any(is_one(correl_id) for is_one in self.other_lanes)
 
+    def waiting(self, session: ClientSession) -> int:
+        """How many messages wait in the session's lane."""
+        return len(self._queue.lanes.get(session.correl_id, ()))
+
     def discard(self, unit: UnitOfWork, session: ClientSession) -> None:
         """A session ends: what is in flight is destroyed with it, and what waits in its lane little by little after.
 

@@ -1,16 +1,18 @@
 """Everything of the daemon that has to do with targets, in one place: what it builds, starts, looks after and ends."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from gateway.bridge.routes import route_of
 from gateway.channels.control import ChannelCommands
-from gateway.channels.names import channel_names
+from gateway.channels.names import channel_names, transmission_queue_name
 from gateway.channels.passages import Passages
 from gateway.channels.protocol import ProcessSettings
 from gateway.channels.supervisor import Supervisor, TargetProcess
 from gateway.channels.target import Target
 from gateway.config import Settings
+from mq_adapters.channel.local_state import CHANNEL_STATE_QUEUE
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.queue import Queue
 
@@ -60,6 +62,14 @@ class Channels:
     async def end(self, *, kill: bool = False) -> None:
         """Ends the channels, and returns when what they did is in the store; at once where the store has failed."""
         await self._supervisor.end(kill=kill)
+
+    def queue_names(self) -> Iterator[str]:
+        """The queues of the channels: those for each shard, in use or wanted, what was sent, and what they know."""
+        yield CHANNEL_STATE_QUEUE
+        for target in self.targets.values():
+            yield target.sent_queue.name
+            for shard in range(max(target.shards, target.settings.shards)):
+                yield transmission_queue_name(target.name, shard)
 
     def keeps(self, queue: Queue) -> bool:
         """Whether a queue holds copies of what was delivered: that one of them expires is as it should be."""

@@ -1,22 +1,20 @@
 """`rfhbridge channel`: the channels between a running gateway and its targets, for the operator."""
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated, Final
 
 import typer
 
 from gateway.cli.application import CommandFailed
+from gateway.cli.connection import connected
 from gateway.cli.examples import epilog
 from gateway.cli.settings_options import ConfigOption, DataOption, folder_with_store
 from gateway.cli.terminal import Json, write_json, write_line, write_table
 from mq_adapters.mqsc import quoted, read_command
 from mq_adapters.queue_manager import QueueAdministration
 
-_APPLICATION_NAME: Final = "rfhbridge"
 #: How long `stop` and `resolve` wait for what they asked for, and how often they look, seconds.
 _WAIT_S: Final = 15.0
 _LOOK_AGAIN_S: Final = 0.1
@@ -81,7 +79,7 @@ class Action(StrEnum):
 @channel.command("list", epilog=epilog("rfhbridge channel list", "rfhbridge channel list --json"))
 def list_channels(data: DataOption = None, config: ConfigOption = None, as_json: AsJson = False) -> None:
     """List the channels, what waits for each, and their problems."""
-    with _connected(folder_with_store(config, data)) as queue_manager:
+    with connected(folder_with_store(config, data)) as queue_manager:
         found = statuses(queue_manager, "*")
     if as_json:
         write_json(found)
@@ -94,7 +92,7 @@ def list_channels(data: DataOption = None, config: ConfigOption = None, as_json:
 @channel.command(epilog=epilog("rfhbridge channel show CENTRAL.OUT.0", "rfhbridge channel show CENTRAL.OUT.0 --json"))
 def show(name: ChannelName, data: DataOption = None, config: ConfigOption = None, as_json: AsJson = False) -> None:
     """Show one channel, and what to do about its problem."""
-    with _connected(folder_with_store(config, data)) as queue_manager:
+    with connected(folder_with_store(config, data)) as queue_manager:
         status = _status(queue_manager, name)
     if as_json:
         write_json(status)
@@ -110,7 +108,7 @@ def start(name: ChannelName, data: DataOption = None, config: ConfigOption = Non
 
     One that was stopped, or one that must not go on by itself. It starts at once and at every start of the gateway.
     """
-    with _connected(folder_with_store(config, data)) as queue_manager:
+    with connected(folder_with_store(config, data)) as queue_manager:
         _carry_out(queue_manager, f"START CHANNEL({quoted(name)})")
     write_line(f"started {name}")
 
@@ -121,7 +119,7 @@ def stop(name: ChannelName, data: DataOption = None, config: ConfigOption = None
 
     Messages for it wait. It stays stopped when the gateway is started again.
     """
-    with _connected(folder_with_store(config, data)) as queue_manager:
+    with connected(folder_with_store(config, data)) as queue_manager:
         _carry_out(queue_manager, f"STOP CHANNEL({quoted(name)})")
         is_at_rest = _wait_for(lambda: _status(queue_manager, name)["state"] in ("stopped", "failed"))
     if not is_at_rest:
@@ -142,7 +140,7 @@ def resolve(
     messages are delivered again. reset: nothing is in doubt here, and what the state queue over there says does not
     count.
     """
-    with _connected(folder_with_store(config, data)) as queue_manager:
+    with connected(folder_with_store(config, data)) as queue_manager:
         _carry_out(queue_manager, f"RESOLVE CHANNEL({quoted(name)}) ACTION({action.value})")
         _wait_for(lambda: bool(_status(queue_manager, name)["resolution"]))
         outcome, _, words = str(_status(queue_manager, name)["resolution"]).partition(": ")
@@ -152,14 +150,6 @@ def resolve(
 
 
 # -- inside ------------------------------------------------------------------------------------------------------------
-
-
-@contextmanager
-def _connected(folder: Path) -> Iterator[QueueAdministration]:
-    from mq_adapters import connect
-
-    with connect(folder, application_name=_APPLICATION_NAME) as queue_manager:
-        yield queue_manager
 
 
 def _carry_out(queue_manager: QueueAdministration, command: str) -> tuple[str, ...]:

@@ -8,13 +8,13 @@ from typing import Annotated, Final
 import typer
 
 from gateway.cli.application import CommandFailed, ExitCode
+from gateway.cli.connection import connected
 from gateway.cli.files import read_input
 from gateway.cli.settings_options import ConfigOption, DataOption, check_store, settings_for
 from gateway.cli.terminal import write_line
 from mq_adapters.mqsc import MAXIMUM_COMMAND_CHARACTERS, commands_of
 from mq_adapters.queue_manager import QueueAdministration
 
-_APPLICATION_NAME: Final = "rfhbridge"
 _PROMPT: Final = "mqsc> "
 _ENDS: Final = ("END", "QUIT")
 #: What begins a command that only asks: with it alone no store is made.
@@ -33,8 +33,6 @@ def mqsc(
     DEFINE, ALTER, DELETE, DISPLAY and CLEAR, for queues of every type, topics, subscriptions, namelists and the queue
     manager. Exit code 1 where a command failed; those behind it are carried out.
     """
-    from mq_adapters import connect
-
     folder = settings_for(config, data).data
     text = None if file in (None, "-") else read_input(file).decode(errors="replace")
     commands = _commands(_typed() if text is None else text.splitlines())
@@ -43,7 +41,7 @@ def mqsc(
         return
     if first.upper().startswith(_DISPLAY):
         check_store(folder)
-    with connect(folder, application_name=_APPLICATION_NAME) as queue_manager:
+    with connected(folder) as queue_manager:
         failed = _carry_out(queue_manager, chain((first,), commands))
     if failed:
         raise typer.Exit(ExitCode.FAILED)

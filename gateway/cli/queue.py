@@ -1,6 +1,7 @@
 """`rfhbridge queue`: the queues of the embedded queue manager, through the gateway where one runs."""
 
 import errno
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
@@ -10,6 +11,7 @@ from typing import Annotated, Final
 import typer
 
 from gateway.cli.application import CommandFailed, ExitCode
+from gateway.cli.connection import connected
 from gateway.cli.descriptor_view import descriptor_json, descriptor_lines
 from gateway.cli.examples import epilog
 from gateway.cli.files import read_input, write_output
@@ -31,6 +33,8 @@ from gateway.cli.message_view import inspection_json, inspection_lines
 from gateway.cli.settings_options import ConfigOption, DataOption, folder_with_store, settings_for
 from gateway.cli.terminal import Json, write_json, write_json_array, write_line, write_table
 from mappings.detection import Announcement
+from mq_adapters.attributes import ObjectType
+from mq_adapters.embedded.gateway_queues import Owner
 from mq_adapters.message import (
     MQCI_NONE,
     MQEI_UNLIMITED,
@@ -43,16 +47,18 @@ from mq_adapters.message import (
     Message,
     MessageDescriptor,
 )
+from mq_adapters.mqsc import quoted
 from mq_adapters.queue_manager import QueueAdministration
 from mq_adapters.reasons import QueueManagerError, ReasonCode
 
-#: PutApplName of what is put here.
-_APPLICATION_NAME: Final = "rfhbridge"
 _US: Final = 1_000_000
 _YEAR_S: Final = 31_536_000.0
 
 QueueName = Annotated[str, typer.Argument(metavar="QUEUE", help="Name of the queue.")]
 AsJson = Annotated[bool, typer.Option("--json", help="For a program: JSON.")]
+ByForce = Annotated[
+    bool, typer.Option("--force", help="Also where the messages are the gateway's; a terminal is asked without it.")
+]
 AsBytes = Annotated[bool, typer.Option("--raw", help="The bytes of the message alone, headers and body.")]
 
 queue = typer.Typer(
@@ -62,19 +68,10 @@ queue = typer.Typer(
 )
 
 
-@contextmanager
-def _connected(folder: Path) -> Iterator[QueueAdministration]:
-    """A connection to the queue manager of a data folder, or the queue manager itself where no gateway runs."""
-    from mq_adapters import connect
-
-    with connect(folder, application_name=_APPLICATION_NAME) as queue_manager:
-        yield queue_manager
-
-
 @queue.command("list", epilog=epilog("rfhbridge queue list", "rfhbridge queue list --json"))
 def list_queues(data: DataOption = None, config: ConfigOption = None, as_json: AsJson = False) -> None:
     """List the queues: depth, oldest message, description."""
-    with _connected(folder_with_store(config, data)) as queue_manager:
+    with connected(folder_with_store(config, data)) as queue_manager:
         statuses = queue_manager.queues()
     if as_json:
         write_json(
@@ -104,7 +101,7 @@ def define(
 
     One that is there already is error 2100.
     """
-    with _connected(settings_for(config, data).data) as queue_manager:
+    with connected(settings_for(config, data).data) as queue_manager:
         queue_manager.define(name, description=description)
     write_line(f"defined {name}")
 
@@ -112,7 +109,7 @@ def define(
 @queue.command(epilog=epilog("rfhbridge queue depth ORDERS"))
 def depth(name: QueueName, data: DataOption = None, config: ConfigOption = None, as_json: AsJson = False) -> None:
     """Print how many messages a queue holds."""
-    with _connected(folder_with_store(config, data)) as queue_manager:
+    with connected(folder_with_store(config, data)) as queue_manager:
         messages = queue_manager.depth(name)
     if as_json:
         write_json({"name": name, "depth": messages})
@@ -135,7 +132,7 @@ def browse(
     Oldest first; they stay on the queue.
     """
     _check_form(as_json, as_bytes)
-    with _connected(folder_with_store(config, data)) as queue_manager:
+    with connected(folder_with_store(config, data)) as queue_manager:
         messages = queue_manager.browse(name, msg_id=msg_id, correl_id=correl_id)
         if as_bytes:
             for message in messages:
@@ -158,22 +155,30 @@ def get(
     correl_id: CorrelationIdentifierOption = None,
     as_json: AsJson = False,
     as_bytes: AsBytes = False,
+    force: ByForce = False,
     data: DataOption = None,
     config: ConfigOption = None,
 ) -> None:
     """Take the oldest message and show it.
 
-    No message that matches is error 2033. The message leaves the queue only after it was written out.
+    No message that matches is error 2033. The message leaves the queue only after it was written out. From a queue of
+    the gateway's own it is taken by force alone; the audit trail tells of that, and who took a dead letter.
     """
     _check_form(as_json, as_bytes)
-    with _connected(folder_with_store(config, data)) as queue_manager, _unit_of_work(queue_manager):
-        message = queue_manager.get(name, wait_s=wait_s, msg_id=msg_id, correl_id=correl_id)
-        if as_bytes:
-            write_output(message.body)
-        elif as_json:
-            write_json(_message_json(message))
-        else:
-            _write_message(message)
+    with connected(folder_with_store(config, data)) as queue_manager:
+        owner = _owner(queue_manager, name)
+        if owner is Owner.GATEWAY:
+            _confirm(f"take a message off {name}", force=force)
+        with _unit_of_work(queue_manager):
+            if owner is not Owner.NOBODY:
+                queue_manager.operate("queue get")
+            message = queue_manager.get(name, wait_s=wait_s, msg_id=msg_id, correl_id=correl_id)
+            if as_bytes:
+                write_output(message.body)
+            elif as_json:
+                write_json(_message_json(message))
+            else:
+                _write_message(message)
 
 
 @queue.command(
@@ -234,7 +239,7 @@ def put(
         coded_char_set_id=UTF_8 if coded_char_set_id is None else coded_char_set_id,
     )
     body = _message_data(message)
-    with _connected(settings_for(config, data).data) as queue_manager:
+    with connected(settings_for(config, data).data) as queue_manager:
         msg_id = queue_manager.put(name, Message(descriptor, body))
     if as_json:
         write_json({"msg_id": msg_id.hex()})
@@ -243,12 +248,21 @@ def put(
 
 
 @queue.command(epilog=epilog("rfhbridge queue clear ORDERS"))
-def clear(name: QueueName, data: DataOption = None, config: ConfigOption = None, as_json: AsJson = False) -> None:
+def clear(
+    name: QueueName,
+    force: ByForce = False,
+    data: DataOption = None,
+    config: ConfigOption = None,
+    as_json: AsJson = False,
+) -> None:
     """Remove every message of a queue.
 
-    Prints how many there were.
+    Prints how many there were, and the audit trail tells it. A queue of the gateway's own is cleared by force alone,
+    and no message of a batch in doubt is removed before 'rfhbridge channel resolve'.
     """
-    with _connected(folder_with_store(config, data)) as queue_manager:
+    with connected(folder_with_store(config, data)) as queue_manager:
+        if _owner(queue_manager, name) is Owner.GATEWAY:
+            _confirm(f"clear {name}", force=force)
         messages = queue_manager.clear(name)
     if as_json:
         write_json({"name": name, "cleared": messages})
@@ -313,6 +327,25 @@ def backup(
     write_line(f"backed up {found.queues} queues and {found.messages} messages to {file}")
     if not found.is_sound:
         raise CommandFailed(f"the store is not sound, findings: {found.count} (see 'rfhbridge queue verify')")
+
+
+def _owner(queue_manager: QueueAdministration, name: str) -> Owner:
+    """Whose messages are on the queue of that name, or behind that alias."""
+    base = queue_manager.inquire(name)
+    if base.object_type != ObjectType.QLOCAL:
+        return Owner.NOBODY
+    shown = " ".join(queue_manager.mqsc(f"DISPLAY QLOCAL({quoted(base.name)}) OWNER").lines)
+    return next((owner for owner in (Owner.GATEWAY, Owner.OPERATOR) if f"OWNER({owner})" in shown), Owner.NOBODY)
+
+
+def _confirm(act: str, *, force: bool) -> None:
+    """Goes on by force, or where the person at the terminal says so. CommandFailed says what to do."""
+    if force:
+        return
+    why = "the messages on it are the gateway's, which has acknowledged them"
+    if not sys.stdin.isatty():
+        raise CommandFailed(f"not done: {act}: {why} (say --force to do it all the same)")
+    typer.confirm(f"{act}: {why}. Do it all the same?", abort=True)
 
 
 @contextmanager

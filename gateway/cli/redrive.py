@@ -9,13 +9,13 @@ import typer
 
 from gateway.cli.application import ExitCode
 from gateway.cli.channel import statuses
+from gateway.cli.connection import connected
 from gateway.cli.settings_options import ConfigOption, DataOption, folder_with_store
 from gateway.cli.terminal import Json, counted, write_json, write_line
 from gateway.redrive import MAXIMUM_NAMED, Outcome, Redrive, Wish
 from mappings.topics import TopicError, check_mqtt_topic_filter
 from mq_adapters.queue_manager import QueueAdministration
 
-_APPLICATION_NAME: Final = "rfhbridge"
 _DEAD_LETTER_QUEUE: Final = "SYSTEM.DEAD.LETTER.QUEUE"
 _US: Final = 1_000_000
 
@@ -68,11 +68,9 @@ def redrive(
     Each goes back once, in units of work. What was going to a target goes through its transmission queue again: a
     gateway must run. Messages for a target name their client; others do not. Exit code 1 where some cannot go back.
     """
-    from mq_adapters import connect
-
     wish = Wish(reason_code=reason, client=client, topic_filter=topics, since_us=since_us, until_us=until_us)
     folder = folder_with_store(config, data)
-    with connect(folder, application_name=_APPLICATION_NAME) as queue_manager:
+    with connected(folder) as queue_manager:
         outcome = _run(queue_manager, name, wish, dry=dry)
     if as_json:
         write_json(_outcome_json(outcome, dry=dry))

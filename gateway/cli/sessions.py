@@ -1,13 +1,12 @@
 """`rfhbridge sessions`: the MQTT sessions of a gateway, and registrations that none of them has."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Final
 
 import typer
 
 from gateway.cli.application import CommandFailed
+from gateway.cli.connection import connected
 from gateway.cli.examples import epilog
 from gateway.cli.files import read_input
 from gateway.cli.session_status import carry_out, lines_of, session_status
@@ -17,7 +16,6 @@ from gateway.config import Settings, TargetSettings
 from mq_adapters.queue_manager import QueueAdministration
 from mq_adapters.reasons import QueueManagerError, ReasonCode
 
-_APPLICATION_NAME: Final = "rfhbridge"
 _DISPLAY: Final = "DISPLAY SUB(*) ALL"
 #: What DISPLAY SUB answers where there is no subscription: as good as an empty list.
 _NONE_FOUND: Final = "AMQ8147"
@@ -93,7 +91,7 @@ def show(client: Client, data: DataOption = None, config: ConfigOption = None, a
 
     Its connection, subscriptions and will, what waits for it, and what is on its way to and from it.
     """
-    with _connected(folder_with_store(config, data)) as queue_manager:
+    with connected(folder_with_store(config, data)) as queue_manager:
         status = session_status(queue_manager, client)
     if as_json:
         write_json(status)
@@ -153,7 +151,7 @@ def sweep(
     if registrations is None and target_name is not None:
         raise typer.BadParameter("say with --registrations what the target has", param_hint="'--target'")
     target = None if registrations is None else _target(settings, target_name)
-    with _connected(settings.data) as queue_manager:
+    with connected(settings.data) as queue_manager:
         lines = _own_registrations(queue_manager) if registrations is None else _lines(registrations)
         queue_name = settings.subscribe.queue if target is None else target.subscriber_queue
         try:
@@ -178,20 +176,12 @@ def sweep(
 
 
 def _act(verb: str, done: str, client: str, folder: Path, *, as_json: bool) -> None:
-    with _connected(folder) as queue_manager:
+    with connected(folder) as queue_manager:
         carry_out(queue_manager, verb, client)
     if as_json:
         write_json({"client": client, "done": done})
     else:
         write_line(f"{done} {client}")
-
-
-@contextmanager
-def _connected(folder: Path) -> Iterator[QueueAdministration]:
-    from mq_adapters import connect
-
-    with connect(folder, application_name=_APPLICATION_NAME) as queue_manager:
-        yield queue_manager
 
 
 def _gateway_runs(folder: Path) -> bool:

@@ -11,7 +11,9 @@ from typing import Final
 from mq_adapters.attributes import Definition, ObjectType
 from mq_adapters.embedded.engine import AUDIT_QUEUE, Engine
 from mq_adapters.embedded.objects import PutTarget
+from mq_adapters.embedded.operators_act import OperatorsAct, tell_removals
 from mq_adapters.embedded.queue import Queue
+from mq_adapters.embedded.queue_administration import check_not_in_doubt, destroying
 from mq_adapters.embedded.unit_of_work import Departure, UnitOfWork
 from mq_adapters.message import MQMT_REQUEST, MQPER_PERSISTENCE_AS_Q_DEF, Message
 from mq_adapters.queue_manager import QueueStatus
@@ -20,8 +22,6 @@ from mq_adapters.reports import ANY_REPORT, MQFB_COA, MQFB_COD, ReportOption, ha
 
 #: Bytes of bodies in one unit of work, which is a list in memory until it commits; one larger message may be alone.
 MAXIMUM_UNIT_BYTES: Final = 256 * 1024 * 1024
-#: Messages that `clear_some` removes in one unit of work.
-CLEAR_MESSAGES: Final = 1_000
 #: PutApplName has 28 bytes (MQMD).
 _APPLICATION_NAME_BYTES: Final = 28
 
@@ -33,17 +33,22 @@ Done = Callable[[], None]
 class Application:
     """A connected application. Not thread-safe: it lives in the engine's thread."""
 
-    def __init__(self, engine: Engine, name: str = "", *, user: str = "") -> None:
-        """`user` is whom it acts as, where a message does not say it."""
+    def __init__(self, engine: Engine, name: str = "", *, user: str = "", operator: str = "") -> None:
+        """`user` is whom it acts as, where a message does not say it; `operator` is the same user, in full."""
         self.name = name.encode(errors="replace")[:_APPLICATION_NAME_BYTES].decode(errors="ignore")
         self.user = user
+        self.operator = operator or user
         self._engine = engine
         self._unit: UnitOfWork | None = None
         self._unit_bytes = 0
+        #: Whose act the open unit of work is, where it is an operator's.
+        self._act: OperatorsAct | None = None
         self._dynamic_queues: list[Queue] = []
         self._held_queues: list[Queue] = []
         #: The queue at which a get of this application waits.
         self.awaited_queue: Queue | None = None
+        #: The queues that it reads, by whatever tells one reading from another.
+        self.read_queues: dict[int, Queue] = {}
         engine.objects.users.add(self)
 
     @property
@@ -57,15 +62,28 @@ class Application:
         if self._unit is not None:
             raise QueueManagerError(ReasonCode.MQRC_UOW_IN_PROGRESS, "begin a unit of work")
         self._unit = self._engine.begin()
-        self._unit_bytes = 0
+        self._unit_bytes, self._act = 0, None
+
+    def operate(self, command: str, reason: str = "") -> None:
+        """The open unit of work is an operator's act, by that command: its commit tells so; 2255 without one."""
+        if self._unit is None:
+            raise QueueManagerError(ReasonCode.MQRC_UOW_NOT_AVAILABLE, command)
+        self._act = self.act(command, reason=reason)
+
+    def act(self, command: str, *, reason: str = "") -> OperatorsAct:
+        """An act of the user that the application runs as."""
+        return OperatorsAct(operator=self.operator, command=command, reason=reason)
 
     def commit(self, done: Done) -> None:
         """Commits the open unit of work; without one there is nothing to do. What cannot be committed is backed out."""
         unit, self._unit = self._unit, None
+        act, self._act = self._act, None
         if unit is None:
             done()
-        else:
-            self._submit(unit, done)
+            return
+        if act is not None:
+            tell_removals(self._engine, unit, act)
+        self._submit(unit, done)
 
     def back_out(self) -> None:
         """Backs out the open unit of work, if there is one."""
@@ -74,10 +92,11 @@ class Application:
             self._engine.back_out(unit)
 
     def is_using(self, queue: Queue) -> bool:
-        """Whether it holds the queue exclusively, or its open unit of work puts on the queue or gets from it."""
+        """Whether it holds or reads the queue, or its open unit of work puts on the queue or gets from it."""
         unit = self._unit
         is_put_on = unit is not None and any(found is queue for found, _ in unit.puts)
-        return is_put_on or queue.exclusive_holder is self or self.is_getting_from(queue)
+        is_open = is_put_on or queue.exclusive_holder is self or self.is_getting_from(queue)
+        return is_open or any(read is queue for read in self.read_queues.values())
 
     def is_getting_from(self, queue: Queue) -> bool:
         """Whether a get waits at the queue, or the open unit of work gets from it."""
@@ -201,11 +220,13 @@ class Application:
         return found
 
     def clear_some(self, queue_name: str, done: Callable[[int], None]) -> None:
-        """Removes the oldest CLEAR_MESSAGES, in a unit of their own; `done` is called with how many there were."""
+        """Destroys the oldest CLEAR_MESSAGES, in a unit of their own; `done` is called with how many there were.
+
+        2042 where somebody holds the queue, or messages on it are in doubt.
+        """
         queue = self._engine.queue(queue_name)
-        unit = self._engine.begin()
-        while len(unit.removals) < CLEAR_MESSAGES and (message := self._engine.take(queue)) is not None:
-            unit.remove(queue, message, Departure.CLEARED)
+        self._check_holder(queue, f"clear queue {queue.name}")
+        unit = destroying(self._engine, queue, self.act("queue clear"))
         self._submit(unit, lambda: done(len(unit.removals)))
 
     def queues(self) -> tuple[QueueStatus, ...]:
@@ -257,9 +278,15 @@ class Application:
             raise QueueManagerError(ReasonCode.MQRC_Q_DELETED, operation)
         if queue.is_get_inhibited:
             raise QueueManagerError(ReasonCode.MQRC_GET_INHIBITED, operation)
+        self._check_holder(queue, operation)
+        self._check_limit(0, operation)
+
+    def _check_holder(self, queue: Queue, operation: str) -> None:
+        """Nobody else holds the queue, and who does not hold it takes nothing that is in doubt."""
         if queue.exclusive_holder not in (None, self):
             raise QueueManagerError(ReasonCode.MQRC_OBJECT_IN_USE, operation)
-        self._check_limit(0, operation)
+        if queue.exclusive_holder is None:
+            check_not_in_doubt(self._engine, queue, operation)
 
     def _oldest(self, queue: Queue) -> Iterator[Message]:
         lane = queue.oldest()

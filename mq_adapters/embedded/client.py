@@ -96,6 +96,9 @@ class Client:
     def begin(self) -> None:
         self._call(Verb.BEGIN)
 
+    def operate(self, command: str, reason: str = "") -> None:
+        self._call(Verb.OPERATE, frames.text_field(command), frames.text_field(reason))
+
     def commit(self) -> None:
         self._call(Verb.COMMIT)
 

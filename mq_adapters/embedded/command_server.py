@@ -14,7 +14,6 @@ from mq_adapters.attributes import (
     ObjectType,
 )
 from mq_adapters.embedded import mqsc_channels, mqsc_clients, mqsc_subscriptions, queue_administration
-from mq_adapters.embedded.application import CLEAR_MESSAGES, Application
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.mqsc_display import (
     READ_ONLY,
@@ -26,6 +25,7 @@ from mq_adapters.embedded.mqsc_display import (
     wanted_keywords,
 )
 from mq_adapters.embedded.mqsc_values import Refused, name_of, not_found, refuse_others, syntax_error, values_of
+from mq_adapters.embedded.operators_act import OperatorsAct, tell_alone
 from mq_adapters.mqsc import MqscAnswer, MqscCommand, MqscSyntaxError, read_command
 from mq_adapters.reasons import QueueManagerError, ReasonCode
 
@@ -61,10 +61,12 @@ _DETAILS: Final = {
     "namelist": "AMQ8550I: Display namelist details.",
     "queue manager": "AMQ8408I: Display Queue Manager details.",
 }
-_SUBSCRIPTION_VERBS: Final[Mapping[str, Callable[[Engine, MqscCommand], str]]] = {
+_SUBSCRIPTION_VERBS: Final[Mapping[str, Callable[[Engine, MqscCommand, OperatorsAct], str]]] = {
     "ALTER": mqsc_subscriptions.alter,
     "DELETE": mqsc_subscriptions.delete,
 }
+#: What keeps messages away, or out: changes of these are told as an operator's act.
+_LIMITS: Final = frozenset(("PUT", "GET", "PUB", "SUB", "MAXDEPTH", "MAXMSGL", "MAXUMSGS", "DEADQ"))
 _REFUSALS: Final[Mapping[int, str]] = {
     ReasonCode.MQRC_OBJECT_ALREADY_EXISTS: "AMQ8150E: The object already exists.",
     ReasonCode.MQRC_Q_NOT_EMPTY: "AMQ8143E: The queue is not empty; clear it, or add PURGE.",
@@ -74,11 +76,12 @@ _REFUSALS: Final[Mapping[int, str]] = {
 
 
 class CommandServer:
-    """Carries out commands for one application, whose user is `user`."""
+    """Carries out commands for one application, whose user is `user`; `operator` is the same user, in full."""
 
-    def __init__(self, engine: Engine, user: str = "") -> None:
+    def __init__(self, engine: Engine, user: str = "", operator: str = "") -> None:
         self._engine = engine
         self._user = user
+        self._operator = operator or user
 
     def execute(self, text: str) -> MqscAnswer:
         """Carries out one command and answers it. Raises StoreError where the store fails."""
@@ -92,7 +95,9 @@ class CommandServer:
         except mqsc_channels.ChannelRefused as error:
             return MqscAnswer(lines=(str(error),), succeeded=False)
         except QueueManagerError as error:
-            return MqscAnswer(lines=(_REFUSALS.get(error.reason_code, str(error)),), succeeded=False)
+            known = _REFUSALS.get(error.reason_code)
+            why = f" {error.own_hint[:1].upper()}{error.own_hint[1:]}." if known and error.own_hint else ""
+            return MqscAnswer(lines=(f"{known or error}{why}",), succeeded=False)
         return MqscAnswer(lines=tuple(lines), succeeded=True)
 
     def _carried_out(self, command: MqscCommand) -> list[str]:
@@ -105,7 +110,7 @@ class CommandServer:
         if word == "SUB":
             return self._subscription(verb, command)
         if word == "TOPICSTR" and verb == "CLEAR":
-            return [mqsc_subscriptions.clear_retained(self._engine, command)]
+            return [mqsc_subscriptions.clear_retained(self._engine, command, self._act("CLEAR TOPICSTR"))]
         kinds = _OBJECTS.get(word)
         is_generic = word in ("QUEUE", "Q")
         if kinds is None or (is_generic and verb != "DISPLAY"):
@@ -132,18 +137,32 @@ class CommandServer:
         rest = tuple(each for each in command.parameters if each.keyword not in ("REPLACE", "NOREPLACE", "LIKE"))
         base = Definition(object_type=kind, name=name) if like is None else self._existing(kind, like).named(name)
         definition = base.altered(values_of(kind.name, ATTRIBUTES[kind], rest))
-        if not replaces or self._engine.objects.find(kind, name) is None:
+        there = self._engine.objects.find(kind, name)
+        if not replaces or there is None:
             self._engine.objects.define(definition)
             return [_done(kind, "created")]
         queue_administration.alter(self._engine, definition)
+        self._tell_limits(f"DEFINE {kind.name} REPLACE", there, definition)
         return [_done(kind, "changed")]
 
     def _alter(self, kind: ObjectType, command: MqscCommand) -> list[str]:
-        definition = self._existing(kind, name_of(command))
-        queue_administration.alter(
-            self._engine, definition.altered(values_of(kind.name, ATTRIBUTES[kind], command.parameters))
-        )
+        there = self._existing(kind, name_of(command))
+        definition = there.altered(values_of(kind.name, ATTRIBUTES[kind], command.parameters))
+        queue_administration.alter(self._engine, definition)
+        self._tell_limits(f"ALTER {kind.name}", there, definition)
         return [_done(kind, "changed")]
+
+    def _tell_limits(self, command: str, before: Definition, after: Definition) -> None:
+        """An act, where what an object lets in or out has changed."""
+        known = ATTRIBUTES[after.object_type].keys() & _LIMITS
+        changed = [f"{each}({after[each]})" for each in sorted(known) if before[each] != after[each]]
+        if changed:
+            is_queue = after.object_type in QUEUE_TYPES
+            act = self._act(command, subject="" if is_queue else after.name, reason=" ".join(changed))
+            tell_alone(self._engine, act.on_queue(after.name) if is_queue else act)
+
+    def _act(self, command: str, *, subject: str = "", reason: str = "") -> OperatorsAct:
+        return OperatorsAct(operator=self._operator, command=command, subject=subject, reason=reason)
 
     def _alter_queue_manager(self, verb: str, command: MqscCommand) -> list[str]:
         if verb != "ALTER":
@@ -151,15 +170,22 @@ class CommandServer:
         parameters = command.parameters
         if command.target.items is not None:
             raise syntax_error("QMGR has no name here: ALTER QMGR keyword(value).")
-        self._engine.objects.alter_queue_manager(values_of("QMGR", ATTRIBUTES[ObjectType.QMGR], parameters))
+        objects = self._engine.objects
+        before, changes = objects.queue_manager, values_of("QMGR", ATTRIBUTES[ObjectType.QMGR], parameters)
+        objects.alter_queue_manager(changes)
+        self._tell_limits("ALTER QMGR", before, objects.queue_manager)
         return [_done(ObjectType.QMGR, "changed")]
 
     def _delete(self, kind: ObjectType, command: MqscCommand) -> list[str]:
         definition = self._existing(kind, name_of(command))
         words = refuse_others(command.parameters, ("PURGE", "NOPURGE") if kind == ObjectType.QLOCAL else ())
         if kind == ObjectType.QLOCAL:
-            queue_administration.delete(self._engine, self._engine.queue(definition.name), purge="PURGE" in words)
+            queue, purge = self._engine.queue(definition.name), "PURGE" in words
+            act = self._act("DELETE QLOCAL PURGE" if purge else "DELETE QLOCAL")
+            queue_administration.delete(self._engine, queue, act, purge=purge)
         else:
+            if kind in QUEUE_TYPES:
+                queue_administration.check_not_needed(self._engine, definition.name, f"delete {definition.name}")
             self._engine.objects.delete(definition)
         return [_done(kind, "deleted")]
 
@@ -168,11 +194,7 @@ class CommandServer:
             raise syntax_error(f"CLEAR {kind.name} is not supported: CLEAR QLOCAL is.")
         name = self._existing(kind, name_of(command)).name
         refuse_others(command.parameters)
-        if queue_administration.is_in_use(self._engine, self._engine.queue(name)):
-            raise QueueManagerError(ReasonCode.MQRC_OBJECT_IN_USE, f"clear queue {name}")
-        application = Application(self._engine)
-        for _ in range(self._engine.queue(name).depth // CLEAR_MESSAGES + 1):
-            application.clear_some(name, lambda _count: None)
+        queue_administration.clear(self._engine, self._engine.queue(name), self._act("CLEAR QLOCAL"))
         return [_done(kind, "cleared")]
 
     def _display(self, kinds: tuple[ObjectType, ...], command: MqscCommand) -> list[str]:
@@ -199,7 +221,7 @@ class CommandServer:
         if verb == "DEFINE":
             return [mqsc_subscriptions.define(self._engine, command, self._user)]
         if verb != "DISPLAY":
-            return [_SUBSCRIPTION_VERBS[verb](self._engine, command)]
+            return [_SUBSCRIPTION_VERBS[verb](self._engine, command, self._act(f"{verb} SUB"))]
         known = set(mqsc_subscriptions.KEYWORDS)
         found, parameters = mqsc_subscriptions.display(self._engine, command)
         keywords = wanted_keywords(parameters, known)
@@ -213,7 +235,11 @@ class CommandServer:
             return self._client(verb, command)
         name, channels = name_of(command), self._engine.objects.channels
         if verb != "DISPLAY" or command.target.keyword not in _STATUS:
-            return [mqsc_channels.carry_out(channels, verb, name, command)]
+            answer = mqsc_channels.carry_out(channels, verb, name, command)
+            if verb == "RESOLVE":
+                action = command.parameters[0].text
+                tell_alone(self._engine, self._act("RESOLVE CHANNEL", subject=name, reason=f"ACTION({action})"))
+            return [answer]
         known = set(mqsc_channels.CHANNEL_KEYWORDS)
         keywords = wanted_keywords(command.parameters, known)
         wanted = list(filtered(iter(mqsc_channels.statuses(channels, name)), command.parameters, known))
@@ -224,7 +250,7 @@ class CommandServer:
     def _client(self, verb: str, command: MqscCommand) -> list[str]:
         name, clients = name_of(command), self._engine.objects.clients
         if verb != "DISPLAY" or command.target.keyword not in _STATUS:
-            return [mqsc_clients.carry_out(clients, verb, name, command)]
+            return [mqsc_clients.carry_out(clients, verb, name, command, self._act(f"{verb} CHANNEL"))]
         known, parameters = set(mqsc_clients.CLIENT_KEYWORDS), mqsc_clients.other_parameters(command)
         keywords = wanted_keywords(parameters, known)
         wanted = list(filtered(iter(mqsc_clients.statuses(clients, name, command)), parameters, known))

@@ -15,7 +15,7 @@ from mq_adapters.embedded.application import Application
 from mq_adapters.embedded.command_server import CommandServer
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.frames import Fields, FrameBuffer, FrameError, Verb, answer_frame, u32, u64
-from mq_adapters.embedded.peer import peer_user
+from mq_adapters.embedded.peer import peer_name, peer_user
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.message import Message
 from mq_adapters.mqmd import write_mqmd
@@ -209,8 +209,8 @@ class Connection(asyncio.Protocol):
         fields.end()
         if version != frames.PROTOCOL_VERSION:
             raise FrameError(f"protocol version {version}; this gateway speaks {frames.PROTOCOL_VERSION}")
-        user = peer_user(self._transport.get_extra_info("socket"))
-        self._application = Application(self._engine, name, user=user)
+        peer = self._transport.get_extra_info("socket")
+        self._application = Application(self._engine, name, user=peer_user(peer), operator=peer_name(peer))
         self._input.maximum_bytes = frames.MAXIMUM_FRAME_BYTES
         self._answer(Verb.HELLO, number, frames.name_field(self._engine.name), self._engine.incarnation)
 
@@ -288,7 +288,8 @@ class Connection(asyncio.Protocol):
             raise QueueManagerError(ReasonCode.MQRC_HANDLE_NOT_AVAILABLE, f"browse {queue_name}")
         browse, self._next_browse = self._next_browse, self._next_browse % 0xFFFF_FFFF + 1
         found = self._call().browse(queue_name, correl_id, msg_id)
-        self._browses[browse] = _OpenBrowse(self._engine.queue(queue_name), frames.pages(found))
+        queue = self._call().read_queues[browse] = self._engine.queue(queue_name)
+        self._browses[browse] = _OpenBrowse(queue, frames.pages(found))
         self._answer(Verb.BROWSE_OPEN, number, u32(browse))
 
     def _browse_next(self, number: int, fields: Fields) -> None:
@@ -298,7 +299,7 @@ class Connection(asyncio.Protocol):
         page = next(opened.pages, [])
         opened.last_page = [message.sequence for message in page]
         if not page:
-            del self._browses[browse]
+            self._end_browse(browse)
         self._answer(Verb.BROWSE_NEXT, number, u32(len(page)), *map(self._message_field, page))
 
     def _open_browse(self, browse: int) -> _OpenBrowse:
@@ -318,13 +319,23 @@ class Connection(asyncio.Protocol):
     def _browse_close(self, number: int, fields: Fields) -> None:
         browse = fields.u32()
         fields.end()
-        self._browses.pop(browse, None)
+        self._end_browse(browse)
         self._answer(Verb.BROWSE_CLOSE, number)
+
+    def _end_browse(self, browse: int) -> None:
+        self._browses.pop(browse, None)
+        self._call().read_queues.pop(browse, None)
 
     def _begin(self, number: int, fields: Fields) -> None:
         fields.end()
         self._call().begin()
         self._answer(Verb.BEGIN, number)
+
+    def _operate(self, number: int, fields: Fields) -> None:
+        command, reason = fields.text(), fields.text()
+        fields.end()
+        self._call().operate(command, reason)
+        self._answer(Verb.OPERATE, number)
 
     def _commit(self, number: int, fields: Fields) -> None:
         fields.end()
@@ -411,7 +422,7 @@ class Connection(asyncio.Protocol):
     def _mqsc(self, number: int, fields: Fields) -> None:
         command = fields.text()
         fields.end()
-        answer = CommandServer(self._engine, self._call().user).execute(command)
+        answer = CommandServer(self._engine, self._call().user, self._call().operator).execute(command)
         fields_of_answer = bytes((answer.succeeded,)), u32(len(answer.lines)), *map(frames.text_field, answer.lines)
         # Behind whatever the command itself submitted.
         self._engine.submit(self._engine.begin(), lambda _unit: self._answer(Verb.MQSC, number, *fields_of_answer))
@@ -438,4 +449,5 @@ _REQUESTS: Final[dict[int, Callable[[Connection, int, Fields], None]]] = {
     Verb.MQSC: Connection._mqsc,
     Verb.HOLD: Connection._hold,
     Verb.RELEASE: Connection._release,
+    Verb.OPERATE: Connection._operate,
 }

@@ -1,7 +1,7 @@
 """The port without a gateway: a command that owns the store itself for as long as it runs.
 
 There is no broker here and nobody else: what is put on the control queue waits there for the gateway, and a get never
-waits, because nothing can arrive. Audit notes are not written: nothing is converted here.
+waits, because nothing can arrive. Nothing is converted here; what an operator orders may be noted for the audit trail.
 """
 
 from collections.abc import Callable, Iterator
@@ -10,11 +10,12 @@ from typing import Self
 
 from mq_adapters.attributes import Definition, longest_message_bytes
 from mq_adapters.cursor import Cursor
-from mq_adapters.embedded.application import CLEAR_MESSAGES, Application, queue_manager_identifier
+from mq_adapters.embedded.application import Application, queue_manager_identifier
 from mq_adapters.embedded.command_server import CommandServer
 from mq_adapters.embedded.engine import Engine
-from mq_adapters.embedded.peer import own_user
+from mq_adapters.embedded.peer import own_name, own_user
 from mq_adapters.embedded.queue import Queue
+from mq_adapters.embedded.queue_administration import CLEAR_MESSAGES
 from mq_adapters.exclusive_queue import ExclusiveQueue
 from mq_adapters.message import Message
 from mq_adapters.mqmd import checked_identifier, read_mqmd, write_mqmd
@@ -29,13 +30,24 @@ class Direct:
     Raises StoreError where the disk fails; what was acknowledged is safe then.
     """
 
-    def __init__(self, data_dir: Path, *, application_name: str = "", wait_s: float = 0.0) -> None:
-        """Opens or makes the store. QueueManagerError 2042 where somebody else owns it for longer than `wait_s`."""
+    def __init__(
+        self,
+        data_dir: Path,
+        *,
+        application_name: str = "",
+        wait_s: float = 0.0,
+        prepare: Callable[[Engine], None] = lambda _engine: None,
+    ) -> None:
+        """Opens or makes the store. QueueManagerError 2042 where somebody else owns it for longer than `wait_s`.
+
+        `prepare` is called with the engine before anything else is: whoever keeps the audit lets it know whom to tell.
+        """
         self._engine: Engine | None = Engine.open(data_dir, wait_s=wait_s)
+        prepare(self._engine)
         self.name = self._engine.name
         self.incarnation = self._engine.incarnation
         self.identifier = queue_manager_identifier(self.incarnation)
-        self._application = Application(self._engine, application_name, user=own_user())
+        self._application = Application(self._engine, application_name, user=own_user(), operator=own_name())
 
     # -- messages ----------------------------------------------------------------------------------------------------
 
@@ -89,6 +101,10 @@ class Direct:
         self._open()
         self._application.begin()
 
+    def operate(self, command: str, reason: str = "") -> None:
+        self._open()
+        self._application.operate(command, reason)
+
     def commit(self) -> None:
         self._open()
         self._now(self._application.commit)
@@ -129,7 +145,7 @@ class Direct:
         return longest_message_bytes(self.inquire(queue_name), self.inquire(""))
 
     def mqsc(self, command: str) -> MqscAnswer:
-        answer = CommandServer(self._open(), self._application.user).execute(command)
+        answer = CommandServer(self._open(), self._application.user, self._application.operator).execute(command)
         self._check_store()
         return answer
 

@@ -21,9 +21,11 @@ from typing import Final
 
 from mq_adapters.attributes import DEFAULT_DEAD_LETTER_QUEUE, Definition, ObjectType, Value
 from mq_adapters.embedded.available_messages import AvailableMessages
+from mq_adapters.embedded.gateway_queues import GatewayQueues, Owner
 from mq_adapters.embedded.group_commit import GroupCommit, Offload
 from mq_adapters.embedded.holdings import Holdings
 from mq_adapters.embedded.objects import Objects
+from mq_adapters.embedded.operators_act import OperatorsAct
 from mq_adapters.embedded.put_rules import FORMAT_BYTES, check_put, expiry_time, resolved_persistence
 from mq_adapters.embedded.queue import Queue, ServedHandler
 from mq_adapters.embedded.reporting import Reporter
@@ -44,6 +46,8 @@ STANDARD_QUEUES: Final = {
     DEAD_LETTER_QUEUE: "messages that could not be delivered",
     AUDIT_QUEUE: "audit notes on their way to the trail",
 }
+#: What waits on these is the gateway's, whatever its configuration; the other queues of every store have dead letters.
+_ALWAYS_OWNED: Final = frozenset((CONTROL_QUEUE, DEFAULT_STREAM, AUDIT_QUEUE))
 
 #: A batch of audit notes is divided when it is longer than this, in bytes: the exporter takes batches whole.
 AUDIT_MESSAGE_BYTES: Final = 16 * 1024 * 1024
@@ -83,6 +87,8 @@ class Engine:
         self.seal_notes: SealNotes | None = None
         #: Told when a message expired: queue, message.
         self.on_expired: Callable[[UnitOfWork, Queue, Message], None] | None = None
+        #: Told of an operator's act in the unit of work that carries it out, and how many messages that removes.
+        self.on_operated: Callable[[UnitOfWork, OperatorsAct, int], None] = lambda _unit, _act, _messages: None
         #: Told of each unit of work of an application before it is submitted; may add to it.
         self.on_application_unit: Callable[[UnitOfWork], None] | None = None
         self.now_us = now_us
@@ -134,6 +140,7 @@ class Engine:
         counts = self._store.states(StateSpace.BACK_OUT_COUNT)
         self._holdings.load_back_outs({int.from_bytes(key, "big"): value[0] for key, value in counts})
         self._available.load(self._store.index())
+        self.gateway_queues = GatewayQueues.load(self._store.state(*GatewayQueues.key()))
         for name, description in STANDARD_QUEUES.items():
             self.ensure(name, description)
 
@@ -158,6 +165,35 @@ class Engine:
         self._check_alive()
         self.objects.define(Definition(object_type=ObjectType.QLOCAL, name=name, said=said))
         return self._queues[name]
+
+    def settle(self, queues: GatewayQueues) -> None:
+        """A gateway says which queues are its own, durably."""
+        if queues != self.gateway_queues:
+            unit = self.begin()
+            queues.save(unit)
+            self.submit(unit)
+        self.gateway_queues = queues
+
+    def owner(self, queue: Queue) -> Owner:
+        """Whose messages are on a queue."""
+        if queue.name in _ALWAYS_OWNED or queue.name in self.gateway_queues.owned:
+            return Owner.GATEWAY
+        is_for_letters = queue.name in STANDARD_QUEUES or queue is self._queues.get(self._dead_letters_go_to())
+        return Owner.OPERATOR if is_for_letters else Owner.NOBODY
+
+    def is_needed(self, name: str) -> bool:
+        """Whether a gateway cannot do without the queue of that name, be it an alias."""
+        queue = self._queues.get(name)
+        if queue is not None and self.owner(queue) is not Owner.NOBODY:
+            return True
+        return name in self.gateway_queues.needed or name == self.objects.queue_manager.text("DEADQ")
+
+    def _dead_letters_go_to(self) -> str:
+        """The local queue that DEADQ leads to; "" where there is none."""
+        try:
+            return self.objects.dead_letter_queue.name
+        except QueueManagerError:
+            return ""
 
     def serve(self, queue: Queue, handler: ServedHandler) -> None:
         """From now on each put on `queue` is handed to `handler` inside the putter's unit of work.

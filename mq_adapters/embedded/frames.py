@@ -36,6 +36,7 @@ text: u32 length and UTF-8. message: u32 length, then MQMD (364 bytes, mq_adapte
                                                                                   u32 count, texts
     19  HOLD          name                                                        name of the local queue
     20  RELEASE       name of the local queue
+    21  OPERATE       text command, text reason
 
 `match` is 1 (MsgId) + 2 (CorrelId), 0 for any; identifiers that are not matched are ignored. A wait of 4,294,967,295 ms
 is for ever. HELLO comes first. Requests are carried out in the order they come, and answered when what they say is
@@ -44,6 +45,7 @@ other request is refused with 2219. TAKE_BATCH needs an open unit of work, and g
 is one. A temporary dynamic queue lives as long as the connection that created it. An MQSC command that is refused is an
 answer with u8 0, and not a failed request. HOLD opens a queue for exclusive input, until RELEASE or the end of the
 connection; it is refused with 2042 at once, and answered when all requests of others before it have taken effect.
+OPERATE says that the open unit of work is an operator's act: the audit hears of it with its commit.
 
 A frame that breaks these rules is answered with reason code 2195 and a text, number 0 where it has none, and that
 connection is closed: its unit of work is backed out. Nobody else notices.
@@ -113,6 +115,7 @@ class Verb(IntEnum):
     MQSC = 18
     HOLD = 19
     RELEASE = 20
+    OPERATE = 21
 
 
 class FrameError(Exception):

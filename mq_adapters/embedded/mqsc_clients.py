@@ -6,10 +6,12 @@ it (Objects.clients). Source: IBM MQ, "DISPLAY CHSTATUS (MQTT)", "STOP CHANNEL (
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final, Protocol
 
 from mq_adapters.embedded.mqsc_channels import ChannelRefused
 from mq_adapters.embedded.mqsc_display import Shown
+from mq_adapters.embedded.operators_act import OperatorsAct
 from mq_adapters.mqsc import MqscCommand, Parameter
 
 #: What stands for every listener.
@@ -63,11 +65,11 @@ class ClientControl(Protocol):
         """Every keyword of CLIENT_KEYWORDS for one client; SUBS only where it is asked for."""
         ...
 
-    def disconnect(self, client: str) -> bool:
+    def disconnect(self, client: str, act: OperatorsAct) -> bool:
         """Ends the client's connection, and not its session; False where it has none."""
         ...
 
-    def expire(self, client: str) -> None:
+    def expire(self, client: str, act: OperatorsAct) -> None:
         """Ends the client's session, and its connection first."""
         ...
 
@@ -97,7 +99,7 @@ def statuses(clients: ClientControl | None, name: str, command: MqscCommand) -> 
     return [clients.shown(each, subscriptions=False) for each in found]
 
 
-def carry_out(clients: ClientControl | None, verb: str, name: str, command: MqscCommand) -> str:
+def carry_out(clients: ClientControl | None, verb: str, name: str, command: MqscCommand, act: OperatorsAct) -> str:
     """STOP or PURGE of one client; returns the answer. Raises ChannelRefused."""
     client = _client(command)
     if verb not in ("STOP", "PURGE"):
@@ -109,9 +111,9 @@ def carry_out(clients: ClientControl | None, verb: str, name: str, command: Mqsc
     if clients is None or name not in _ANY_CHANNEL or not clients.has(client):
         raise _not_found(clients, client)
     if verb == "PURGE":
-        clients.expire(client)
+        clients.expire(client, replace(act, subject=client))
         return f"AMQ8019I: End of the session of client '{client}' accepted."
-    if not clients.disconnect(client):
+    if not clients.disconnect(client, replace(act, subject=client)):
         raise ChannelRefused(f"AMQ9533W: Client '{client}' is not connected.")
     return f"AMQ8019I: Stop of client '{client}' accepted."
 

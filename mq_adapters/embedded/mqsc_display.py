@@ -18,7 +18,7 @@ _INDENTATION: Final = "   "
 _COLUMN_CHARACTERS: Final = 40
 #: What DISPLAY has beside what can be set.
 READ_ONLY: Final[Mapping[ObjectType, tuple[str, ...]]] = {
-    ObjectType.QLOCAL: ("TYPE", "CURDEPTH", "DEFTYPE"),
+    ObjectType.QLOCAL: ("TYPE", "CURDEPTH", "DEFTYPE", "OWNER"),
     ObjectType.QALIAS: ("TYPE",),
     ObjectType.QREMOTE: ("TYPE",),
     ObjectType.QMODEL: ("TYPE",),
@@ -52,6 +52,7 @@ def shown(engine: Engine, definition: Definition) -> Shown:
     if kind == ObjectType.QLOCAL:
         queue = engine.queue(definition.name)
         values |= {"CURDEPTH": str(queue.depth), "DEFTYPE": "TEMPDYN" if queue.is_temporary else "PREDEFINED"}
+        values["OWNER"] = str(engine.owner(queue)) or " "
     if kind == ObjectType.QMGR:
         identifier = queue_manager_identifier(engine.incarnation)
         values = {"QMNAME": quoted(engine.name), "QMID": quoted(identifier), "CCSID": "1208", "MAXPRTY": "9"}

@@ -9,7 +9,7 @@ Source: IBM MQ, "DEFINE SUB", "ALTER SUB", "DISPLAY SUB", "CLEAR TOPICSTR".
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from mappings.command import RegisterSubscriber, write_command
@@ -30,7 +30,9 @@ from mq_adapters.attributes import (
 from mq_adapters.embedded.engine import DEFAULT_STREAM, Engine
 from mq_adapters.embedded.mqsc_display import Shown, matches
 from mq_adapters.embedded.mqsc_values import Refused, name_of, not_found, refuse_others, syntax_error, values_of
+from mq_adapters.embedded.operators_act import OperatorsAct, tell
 from mq_adapters.embedded.publish_subscribe import PublishSubscribe, SubscriptionRefused
+from mq_adapters.embedded.unit_of_work import StateSpace
 from mq_adapters.message import (
     IDENTIFIER_TAG,
     MQCI_NONE,
@@ -126,19 +128,20 @@ def _owner(there: list[SubscriptionRow], said: Mapping[str, Value]) -> str:
     return next((str(row.said["SUBUSER"]) for row in there if (row.said["DEST"], row.said["DESTCORL"]) == place), "")
 
 
-def alter(engine: Engine, command: MqscCommand) -> str:
+def alter(engine: Engine, command: MqscCommand, _act: OperatorsAct) -> str:
     """ALTER SUB, by its name or SUBID."""
     row, rest = _named(engine, command)
     _alter(engine, row, values_of("SUB", _ATTRIBUTES, rest, fixed=_FIXED))
     return "The subscription was changed."
 
 
-def delete(engine: Engine, command: MqscCommand) -> str:
+def delete(engine: Engine, command: MqscCommand, act: OperatorsAct) -> str:
     """DELETE SUB, by its name or SUBID."""
     row, rest = _named(engine, command)
     refuse_others(rest)
     unit = engine.begin()
     _broker(engine).delete(unit, row.subscription)
+    tell(engine, unit, replace(act, subject=str(row.said["TOPICSTR"]), reason=row.name))
     engine.submit(unit)
     return "The subscription was deleted."
 
@@ -153,7 +156,7 @@ def display(engine: Engine, command: MqscCommand) -> tuple[list[Shown], tuple[Pa
     return found, rest
 
 
-def clear_retained(engine: Engine, command: MqscCommand) -> str:
+def clear_retained(engine: Engine, command: MqscCommand, act: OperatorsAct) -> str:
     """CLEAR TOPICSTR(...) CLRTYPE(RETAINED); that nothing is retained is no error."""
     topic_string = name_of(command)
     values = values_of("TOPICSTR", _CLEARING, command.parameters)
@@ -161,6 +164,8 @@ def clear_retained(engine: Engine, command: MqscCommand) -> str:
         raise syntax_error("CLEAR TOPICSTR needs a topic string, and CLRTYPE(RETAINED).")
     unit = engine.begin()
     _broker(engine).clear_retained(unit, topic_string)
+    cleared = sum(space == StateSpace.BROKER_RETAINED and value is None for space, _, value in unit.states)
+    tell(engine, unit, replace(act, subject=topic_string), messages=cleared)
     engine.submit(unit)
     return "The retained publications were cleared."
 

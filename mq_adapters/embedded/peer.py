@@ -25,17 +25,37 @@ def own_user() -> str:
     return user_identifier(os.geteuid())
 
 
+def own_name() -> str:
+    """The same with its whole name."""
+    return user_name(os.geteuid())
+
+
 def peer_user(connection: socket.socket) -> str:
     """The user of the process at the other end of a Unix socket."""
+    return user_identifier(peer_uid(connection))
+
+
+def peer_name(connection: socket.socket) -> str:
+    """The same with its whole name."""
+    return user_name(peer_uid(connection))
+
+
+def peer_uid(connection: socket.socket) -> int:
+    """That user's number."""
     _, uid, _ = _CREDENTIALS.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
-    return user_identifier(uid)
+    return int(uid)
+
+
+def user_name(uid: int) -> str:
+    """A user's whole name; the number of one that has none."""
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
 
 
 @lru_cache(maxsize=_KEPT_NAMES)
 def user_identifier(uid: int) -> str:
     """A user as MQMD.UserIdentifier says it."""
-    try:
-        name = pwd.getpwuid(uid).pw_name
-    except KeyError:
-        name = str(uid)
+    name = user_name(uid)
     return name if len(name) <= _LONGEST_NAME_CHARACTERS and name.isascii() else _UNKNOWN

@@ -234,11 +234,15 @@ class Queue:
             return sequence
         return _HIGHEST_PRIORITY - min(max(priority, 0), _HIGHEST_PRIORITY) << BAND_BITS | sequence
 
-    def end(self) -> None:
-        """The queue is deleted: who still holds it is refused each put, also those that are not yet committed."""
+    def close(self) -> None:
+        """The queue is about to be deleted: who still holds it is refused each put, also those not yet committed."""
         self.is_deleted = True
         self.maximum_message_bytes = -1
         self.handler = _refuse
+
+    def end(self) -> None:
+        """The queue is deleted."""
+        self.close()
         self.depth = 0
         self.waiting_bytes = 0
         self.named.clear()

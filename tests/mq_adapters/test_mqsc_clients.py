@@ -8,6 +8,7 @@ import pytest
 from mq_adapters.embedded.command_server import CommandServer
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.mqsc_clients import CLIENT_KEYWORDS, MAXIMUM_SHOWN
+from mq_adapters.embedded.operators_act import OperatorsAct
 from mq_adapters.mqsc import quoted
 
 ODD = "it's\nodd, (really)"
@@ -31,11 +32,13 @@ class Clients:
         values |= {"SUBS": quoted("qos=1 a/#") if subscriptions else " "}
         return {keyword: values.get(keyword, "7") for keyword in CLIENT_KEYWORDS}
 
-    def disconnect(self, client: str) -> bool:
+    def disconnect(self, client: str, act: OperatorsAct) -> bool:
+        assert (act.command, act.subject) == ("STOP CHANNEL", client)
         self.told.append(("disconnect", client))
         return client == "pump"
 
-    def expire(self, client: str) -> None:
+    def expire(self, client: str, act: OperatorsAct) -> None:
+        assert (act.command, act.subject) == ("PURGE CHANNEL", client)
         self.told.append(("expire", client))
 
 

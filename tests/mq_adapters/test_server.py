@@ -393,7 +393,7 @@ def test_a_back_out_is_answered_after_the_commit_of_its_counts(gateway, client, 
 
 
 def test_a_clear_whose_alias_goes_meanwhile_is_answered(gateway, client, monkeypatch):
-    monkeypatch.setattr("mq_adapters.embedded.application.CLEAR_MESSAGES", 1)
+    monkeypatch.setattr("mq_adapters.embedded.queue_administration.CLEAR_MESSAGES", 1)
     for body in (b"one", b"two"):
         client.put("ORDERS", Message(MessageDescriptor(), body))
     assert client.mqsc("DEFINE QALIAS(WANTED) TARGET(ORDERS)").succeeded

@@ -17,6 +17,7 @@ from mq_adapters.channel import (
 from mq_adapters.channel.clock import Clock
 from mq_adapters.channel.local_state import LocalStates
 from mq_adapters.embedded.engine import Engine
+from mq_adapters.embedded.unit_of_work import Departure
 from mq_adapters.message import MQPER_PERSISTENT, Message, MessageDescriptor
 from mq_adapters.transmission import kept_with_next, transmission_message
 from tests.mq_adapters.channel.faults import Connection, Faults, FaultyConnection, Killed
@@ -89,6 +90,13 @@ class Side:
 
     def bodies(self, queue_name: str) -> list[bytes]:
         return [message.body for message in self.hand.browse(queue_name)]
+
+    def lose(self, queue_name: str) -> None:
+        """What is on a queue goes, whoever holds it."""
+        unit, queue = self.engine.begin(), self.engine.queue(queue_name)
+        while (message := self.engine.take(queue)) is not None:
+            unit.remove(queue, message, Departure.CLEARED)
+        self.engine.submit(unit)
 
     def mqsc(self, command: str) -> None:
         assert self.hand.mqsc(command).succeeded, command

@@ -117,3 +117,21 @@ def test_the_states_of_all_channels_can_be_looked_at(world: World):
     states = LocalStates(world.here.hand)
     assert [state.channel for state in states.all()] == [IN, OUT]
     assert states.of("NO.SUCH") is None
+
+
+def test_nothing_takes_what_is_in_doubt_before_it_is_resolved(world: World):
+    leave_in_doubt(world, delivered=True)
+    hand = world.here.hand
+    with pytest.raises(QueueManagerError, match="2042"):
+        hand.clear(TRANSMISSION_QUEUE)
+    with pytest.raises(QueueManagerError, match="channel resolve"):
+        hand.get(TRANSMISSION_QUEUE)
+    hand.begin()
+    with pytest.raises(QueueManagerError, match="2042"):
+        hand.take_batch(TRANSMISSION_QUEUE, most_messages=10, most_bytes=1_000_000)
+    hand.back_out()
+    for command in ("CLEAR", "DELETE"):
+        assert not hand.mqsc(f"{command} QLOCAL('{TRANSMISSION_QUEUE}'){' PURGE' * (command == 'DELETE')}").succeeded
+    assert world.waiting() == 3
+    resolve_out(world, Resolution.COMMIT)
+    assert hand.clear(TRANSMISSION_QUEUE) == 1

@@ -144,7 +144,7 @@ def test_a_state_that_somebody_takes_away_is_noticed_while_the_channel_is_idle(w
     def take_it_away(queue_name: str) -> None:
         world.now_s += 31
         if queue_name == TRANSMISSION_QUEUE:
-            world.there.hand.clear(STATE_QUEUE)
+            world.there.lose(STATE_QUEUE)
 
     channel = world.outbound()
     world.here.faults.when_empty = take_it_away

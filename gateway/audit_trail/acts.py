@@ -1,0 +1,50 @@
+"""What an operator does to the queue manager, as the audit trail tells it: who, which command, how many messages.
+
+Each act is noted in the unit of work that carries it out. A message that it destroys has a note of its own beside that,
+as one that expires has. A daemon and a command that owns the store while none runs note the same; what the command
+notes waits on the audit queue for the next exporter.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from gateway.audit_trail.notes import NoteKind, pack_batch
+from mq_adapters.embedded.engine import Engine
+from mq_adapters.embedded.operators_act import OperatorsAct
+from mq_adapters.embedded.unit_of_work import Departure, UnitOfWork
+
+#: A command may be as long as its text: of what else there is to say, so many characters are kept.
+_LONGEST_TEXT_CHARACTERS: Final = 1_000
+
+
+ExchangeOf = Callable[[bytes], tuple[str, int, int]]
+
+
+def keep_acts(engine: Engine, exchange_of: ExchangeOf) -> None:
+    """For a command that owns the store: what the operator does is noted, unless the last gateway kept no trail."""
+    if engine.gateway_queues.is_audited:
+        engine.seal_notes = pack_batch
+        note_acts(engine, exchange_of)
+
+
+def note_acts(engine: Engine, exchange_of: ExchangeOf) -> None:
+    """From now on each act on this engine is noted; `exchange_of` reads a message's private origin."""
+
+    def note(unit: UnitOfWork, act: OperatorsAct, messages: int) -> None:
+        now_us = engine.now_us()
+        unit.notes.append(act_note(act, messages, now_us))
+        unit.notes_are_due = True
+        reason = f"an operator destroyed it: {act.command}"
+        for queue, message, departure in unit.removals:
+            if departure is Departure.CLEARED and queue.name == act.queue:
+                exchange = exchange_of(message.origin)
+                unit.notes.append((NoteKind.DROPPED, now_us, *exchange, queue.name, message.sequence, reason))
+
+    engine.on_operated = note
+
+
+def act_note(act: OperatorsAct, messages: int, now_us: int) -> tuple[object, ...]:
+    """The note of one act."""
+    reason = act.reason[:_LONGEST_TEXT_CHARACTERS]
+    subject = act.subject[:_LONGEST_TEXT_CHARACTERS]
+    return (NoteKind.OPERATED, now_us, act.operator, act.command, act.queue, subject, messages, reason)
