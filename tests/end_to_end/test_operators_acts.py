@@ -40,8 +40,8 @@ def leave_messages(gateway: Gateway, connect: Connect, count: int) -> None:
 def acts(gateway: Gateway) -> list[tuple[str, str, int]]:
     """Command, queue and number of each act in the trail, which must verify."""
     assert verify(gateway.data / "trail").verdict is Verdict.INTACT
-    lines = [line for path in sorted((gateway.data / "trail").glob("*.jsonl")) for line in path.read_text().splitlines()]
-    records = [json.loads(line) for line in lines]
+    segments = sorted((gateway.data / "trail").glob("*.jsonl"))
+    records = [json.loads(line) for segment in segments for line in segment.read_text().splitlines()]
     told = [record for record in records if record["kind"] == "operated"]
     assert {record["operator"] for record in told} <= {pwd.getpwuid(os.geteuid()).pw_name}
     return [(record["command"], record.get("queue", ""), record["messages"]) for record in told]
