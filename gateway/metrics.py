@@ -103,6 +103,9 @@ class GatewayCollector(Collector):
         yield _counter("packets_received", "MQTT packets received", traffic.packets_received)
         yield _counter("packets_sent", "MQTT packets sent, without those that end a connection", traffic.packets_sent)
         yield _counters("publishes_received", "PUBLISH packets taken, by QoS", ("qos",), _by_qos(traffic.published))
+        repeated = (((what,), count) for what, count in traffic.repeated.items())
+        meaning = "PUBLISH packets of QoS 2 before the PUBREL of their identifier: the same message, or another"
+        yield _counters("publishes_repeated", meaning, ("event",), repeated)
         yield _counters("publishes_sent", "PUBLISH packets sent, by QoS", ("qos",), _by_qos(traffic.delivered))
         yield _gauge("publishers_held_back", "Connections waiting for room", self._bridge.held_back_publishers)
 

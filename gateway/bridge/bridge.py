@@ -14,7 +14,7 @@ from gateway.access.login import Login
 from gateway.bridge.counts import Counts
 from gateway.bridge.endings import Endings
 from gateway.bridge.holding_back import HeldBack
-from gateway.bridge.intake import Intake
+from gateway.bridge.intake import Intake, is_repeat
 from gateway.bridge.long_requests import Asked, LongRequest, Whole, as_they_are
 from gateway.bridge.openings import Openings
 from gateway.bridge.presences import Presences
@@ -40,7 +40,6 @@ from gateway.mqtt.events import (
     Event,
     PingReceived,
     PublishReceived,
-    PublishRepeated,
     ReleaseReceived,
     SubscribeReceived,
     UnsubscribeReceived,
@@ -133,7 +132,6 @@ class Bridge:
         )
         self._confirmations = Confirmations()
         self._handlers: dict[type, Callable[[Turn, Event], None]] = {
-            PublishRepeated: self._intake.publish_repeated,
             ReleaseReceived: self._intake.release,
             DeliveryAcknowledged: self._delivery_acknowledged,
             DeliveryReceived: self._delivery_received,
@@ -189,7 +187,7 @@ class Bridge:
             if turn is None:
                 turn = Turn(link, session, self._engine.begin())
             if type(event) is PublishReceived:
-                if self._may_be_full and event.qos and (full := self._full_place(event.topic)):
+                if self._may_be_full and event.qos and (full := self._full_place(session, event)):
                     self.held_back.hold(link, full, list(events[place:]))
                     break
                 self._intake.publish(turn, event, now_us)
@@ -213,11 +211,13 @@ class Bridge:
         """What was asked for in this turn of the event loop is committed and answered before anything long begins."""
         self._engine.commit_now()
 
-    def _full_place(self, topic: str) -> str:
-        """What has no room for a PUBLISH with that topic: the disk, or a target by its name; "" where there is room."""
+    def _full_place(self, session: ClientSession, event: PublishReceived) -> str:
+        """What has no room for a PUBLISH: the disk, or a target by its name; "" where it needs none, or there is."""
         if self._intake.disk_is_short:
             return _DISK
-        target = self._to_mq.full_target(topic) if self._has_targets else None
+        if not self._has_targets or is_repeat(session, event):
+            return ""
+        target = self._to_mq.full_target(event.topic)
         return "" if target is None else target.name
 
     def disk_space_changed(self, is_short: bool) -> None:
@@ -437,8 +437,8 @@ class Bridge:
                 link.send(b"".join(turn.acknowledgements))
                 self.traffic.answers += len(turn.acknowledgements)
                 self._confirmations.add(turn)
-                for packet_identifier in turn.answered:
-                    link.connection.answered(packet_identifier)
+                if turn.answered:
+                    link.connection.answered(turn.answered)
             if turn.finished:
                 self._to_mqtt.repeat_overdue(session)
                 self._to_mqtt.deliver(session)

@@ -99,7 +99,7 @@ class ClientCommands:
             "KAINT": str(link.connection.keep_alive_s if link is not None else 0),
             "EXPIRY": str(session.expiry_s),
             "EXPIRES": quoted(_time(session.expires_us)),
-            "INDOUBTIN": str(len(session.mqtt.held)),
+            "INDOUBTIN": str(len(session.held)),
             "INDOUBTOUT": str(len(session.mqtt.outgoing)),
             "PENDING": str(len(self._queue.lanes.get(session.correl_id, ()))),
             "PENDBYTE": str(self._waiting_bytes(session)),

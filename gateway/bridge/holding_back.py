@@ -17,7 +17,6 @@ from gateway.mqtt.events import (
     DeliveryReceived,
     DeliveryRefused,
     DisconnectReceived,
-    PublishReceived,
     ReleaseReceived,
 )
 
@@ -83,9 +82,7 @@ class HeldBack:
         link, _, events = held
         _give_up(events)
         for event in events:
-            if isinstance(event, PublishReceived) and event.qos > 1:
-                session.mqtt.drop(event.packet_identifier)
-            elif isinstance(event, DisconnectReceived):
+            if isinstance(event, DisconnectReceived):
                 session.take_leave(event)
         self._carry_out(link, session, [event for event in events if isinstance(event, _STILL_COUNTS)])
 

@@ -2,15 +2,29 @@
 
 Step 3 on the way of a PUBLISH. A PUBLISH that may not be or cannot be taken is refused by reason code at level 5.
 Before it the connection is closed: MQTT 3.1.1 has no negative acknowledgement, and nothing may be refused in silence.
+
+QoS 2 (MQTT 3.1.1 section 4.3.3). Packets are carried out in their order, so what the session holds decides:
+
+    PUBLISH, nothing held   a new message: it is stored and held, then PUBREC leaves
+    PUBLISH, one is held    a repeat: PUBREC leaves again. Another message under that identifier came too early. It is
+                            lost by its client's fault, and log, metrics and trail say so
+    PUBREL, one is held     it is put and no longer held, then PUBCOMP leaves. From here on a PUBLISH is a new message,
+                            committed or not, for no sender repeats a PUBLISH behind its PUBREL
+    PUBREL, nothing held    PUBCOMP leaves, behind that of the first where it is a repeat
+
+Identifiers of QoS 1 are not looked at: each PUBLISH of QoS 1 is a message.
 """
 
 import logging
 from typing import Final
 
 from gateway.bridge.audience import Audience
+from gateway.bridge.carried_properties import properties_of_header
 from gateway.bridge.counts import Counts
 from gateway.bridge.mq_refusals import refused_publication
 from gateway.bridge.quotas import Quotas
+from gateway.bridge.session_rows import HeldPublish
+from gateway.bridge.sessions import ClientSession
 from gateway.bridge.to_mq import ToMq
 from gateway.bridge.traffic import Traffic
 from gateway.bridge.turn import Turn
@@ -18,13 +32,14 @@ from gateway.limits.few_lines import FewLines
 from gateway.limits.limit import LimitReached
 from gateway.mqtt import packets
 from gateway.mqtt.connection import Connection
-from gateway.mqtt.events import Event, PublishReceived, PublishRepeated, ReleaseReceived
+from gateway.mqtt.events import Event, PublishReceived, ReleaseReceived
 from gateway.mqtt.packets import PacketType
+from gateway.mqtt.properties import PublishProperties
 from gateway.mqtt.reason_codes import ReasonCode
-from gateway.mqtt.session import IncomingState
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.unit_of_work import UnitOfWork
 from mq_adapters.reasons import QueueManagerError
+from spark_audit.record import EVENTS, Kind
 
 _log = logging.getLogger(__name__)
 
@@ -32,6 +47,8 @@ _PUBACK: Final = b"\x40\x02"
 _PUBREC: Final = b"\x50\x02"
 _PUBCOMP: Final = b"\x70\x02"
 _FIRST_LEVEL_WITH_REFUSALS: Final = 5
+_EXACTLY_ONCE: Final = 2
+_SAME, _REUSED = EVENTS[Kind.REPEATED]
 _FULL: Final = "the target's queue is full"
 _DISK_IS_SHORT: Final = "the disk is short of space"
 
@@ -54,6 +71,7 @@ class Intake:
         self._counts = counts
         self._quotas = quotas
         self._published = traffic.published
+        self._repeated = traffic.repeated
         self._audience = audience
         self._fine_topics = quotas.fine_topics
         self._has_targets = to_mq.has_targets
@@ -62,6 +80,7 @@ class Intake:
         self.disk_is_short = False
         self._dropped_for_space = 0
         self._refused_lines = FewLines(_log, "publishes refused client=%s count=%s")
+        self._reuse_lines = FewLines(_log, "packet identifiers reused too early client=%s count=%s")
 
     def disk_has_room(self, unit: UnitOfWork, now_us: int) -> None:
         """The audit hears how many were dropped meanwhile."""
@@ -73,9 +92,12 @@ class Intake:
     def publish(self, turn: Turn, event: PublishReceived, now_us: int) -> None:
         """Where the client may not publish there, the connection is closed and the PUBLISH leaves no trace.
 
-        What came behind it in the same read is carried out all the same: the session has taken note of it already.
+        What came behind it in the same read is carried out all the same.
         """
         session = turn.session
+        if is_repeat(session, event):
+            self._repeat(turn, event, now_us)
+            return
         rights = session.rights
         is_allowed = rights.allows_every_publish or rights.may_publish(event.topic)
         can_be_told = event.qos and session.level >= _FIRST_LEVEL_WITH_REFUSALS
@@ -114,11 +136,11 @@ class Intake:
         """PUBACK, for after the commit; level 5 hears in it that nobody subscribes, where that is known."""
         session, packet_identifier = turn.session, event.packet_identifier
         puback = _PUBACK + packet_identifier.to_bytes(2, "big")
-        if session.level >= _FIRST_LEVEL_WITH_REFUSALS:
-            turn.answered.append(packet_identifier)
-            if self._audience is not None and self._audience.is_known_empty(event.topic):
-                puback = packets.puback(packet_identifier, ReasonCode.NO_MATCHING_SUBSCRIBERS)
+        audience = self._audience if session.level >= _FIRST_LEVEL_WITH_REFUSALS else None
+        if audience is not None and audience.is_known_empty(event.topic):
+            puback = packets.puback(packet_identifier, ReasonCode.NO_MATCHING_SUBSCRIBERS)
         turn.acknowledgements.append(puback)
+        turn.answered += 1
         turn.confirm(PacketType.PUBACK, session.incoming_exchange)
 
     def _over_limit(self, turn: Turn, event: PublishReceived, reached: LimitReached, now_us: int) -> None:
@@ -151,8 +173,6 @@ class Intake:
         self._to_mq.drop(turn.unit, turn.session, event, reason, now_us)
 
     def _refuse_publish(self, turn: Turn, event: PublishReceived, reason: str, reason_code: ReasonCode) -> None:
-        if event.qos == 2:
-            turn.session.mqtt.drop(event.packet_identifier)
         connection = turn.link.connection
         if not event.qos or connection.level < _FIRST_LEVEL_WITH_REFUSALS:
             turn.link.close(reason, reason_code)
@@ -160,35 +180,64 @@ class Intake:
         self._counts.add(f"refused PUBLISH, reason code {reason_code.name}")
         client = turn.session.client
         self._refused_lines.tell(client, client, "publish refused client=%s reason=%s", client, reason)
-        refuse = connection.writer.puback if event.qos == 1 else connection.writer.pubrec
-        turn.acknowledgements.append(refuse(event.packet_identifier, reason_code))
-        connection.answered(event.packet_identifier)
+        if event.qos == _EXACTLY_ONCE:
+            turn.acknowledgements.append(connection.writer.pubrec(event.packet_identifier, reason_code))
+            connection.refused(event.packet_identifier)
+        else:
+            turn.acknowledgements.append(connection.writer.puback(event.packet_identifier, reason_code))
+            turn.answered += 1
 
-    def publish_repeated(self, turn: Turn, event: Event) -> None:
-        assert isinstance(event, PublishRepeated)
-        turn.acknowledgements.append(_PUBREC + event.packet_identifier.to_bytes(2, "big"))
+    def _repeat(self, turn: Turn, event: PublishReceived, now_us: int) -> None:
+        """PUBREC, whatever the PUBLISH says (MQTT-4.3.3-2, at level 5 -10); nothing once the link is closed."""
+        if not turn.link.is_open:
+            return
+        session, packet_identifier = turn.session, event.packet_identifier
+        what = _SAME if _is_same_message(session.held[packet_identifier], event) else _REUSED
+        self._repeated[what] += 1
+        self._to_mq.note_repeat(turn.unit, session, event, what, now_us)
+        turn.acknowledgements.append(_PUBREC + packet_identifier.to_bytes(2, "big"))
+        if what is _REUSED:
+            turn.unit.notes_are_due = True  # PUBREC says that it is taken, and the note is all that stays of it
+            self._counts.add("QoS 2, packet identifier reused too early")
+            line = "packet identifier reused too early client=%s packet_identifier=%s topic=%s"
+            self._reuse_lines.tell(session.client, session.client, line, session.client, packet_identifier, event.topic)
 
     def release(self, turn: Turn, event: Event) -> None:
         assert isinstance(event, ReleaseReceived)
-        pubcomp = _PUBCOMP + event.packet_identifier.to_bytes(2, "big")
-        if event.repeated and turn.session.mqtt.held.get(event.packet_identifier) is IncomingState.RELEASED:
-            turn.acknowledgements.append(pubcomp)  # behind that of the first
-            return
-        if event.held and event.packet_identifier in turn.session.held:  # else its PUBLISH was refused in this read
-            now_us = self._engine.now_us()
+        session, packet_identifier = turn.session, event.packet_identifier
+        pubcomp = _PUBCOMP + packet_identifier.to_bytes(2, "big")
+        if packet_identifier in session.held:
             try:
-                exchange = self._to_mq.release(turn.unit, turn.session, event.packet_identifier, now_us)
-            except QueueManagerError as error:
-                turn.session.mqtt.hold(event.packet_identifier)  # the client sends PUBREL again
+                exchange = self._to_mq.release(turn.unit, session, packet_identifier, self._engine.now_us())
+            except QueueManagerError as error:  # it is held as before, and the client sends PUBREL again
                 turn.link.close(str(error))
                 return
             turn.confirm(PacketType.PUBCOMP, exchange)
-            turn.carried_on.append(pubcomp)
-            turn.finished.append((turn.session.mqtt.drop, event.packet_identifier))
-        else:
-            pubcomp = _pubcomp_of_unknown(turn.link.connection, event.packet_identifier)
+            session.release_begins(packet_identifier)
+            turn.finished.append((session.release_ends, packet_identifier))
+        elif packet_identifier not in session.releases_under_way:
+            pubcomp = _pubcomp_of_unknown(turn.link.connection, packet_identifier)
         turn.acknowledgements.append(pubcomp)
-        turn.answered.append(event.packet_identifier)
+        turn.answered += 1
+
+
+def is_repeat(session: ClientSession, event: PublishReceived) -> bool:
+    """Whether a PUBLISH of QoS 2 has the identifier of one whose PUBREL has not come: then it becomes nothing."""
+    return event.qos == _EXACTLY_ONCE and event.packet_identifier in session.held
+
+
+def _is_same_message(held: HeldPublish, event: PublishReceived) -> bool:
+    """Whether a PUBLISH says what the one that is held said: topic, RETAIN, payload, and properties of the message."""
+    is_same = (held.topic, held.retain, held.payload) == (event.topic, event.retain, event.payload)
+    if not is_same or (held.level < _FIRST_LEVEL_WITH_REFUSALS and event.properties is None):
+        return is_same
+    before = properties_of_header(held.header) if held.level >= _FIRST_LEVEL_WITH_REFUSALS else None
+    return _of_message(before) == _of_message(event.properties)
+
+
+def _of_message(properties: PublishProperties | None) -> PublishProperties:
+    """Without an alias, which is the connection's, and the expiry, of which a repeat may say what is left."""
+    return (properties or PublishProperties())._replace(topic_alias=None, message_expiry_s=None)
 
 
 def _pubcomp_of_unknown(connection: Connection, packet_identifier: int) -> bytes:

@@ -118,6 +118,7 @@ class ClientSession:
         "origin_suffix",
         "pending_answers",
         "pending_link",
+        "releases_under_way",
         "retained_marks",
         "rights",
         "shared",
@@ -154,6 +155,8 @@ class ClientSession:
         self.held: dict[int, HeldPublish] = {}
         #: Length of these packets together.
         self.held_bytes = 0
+        #: How many PUBRELs of each packet identifier wait for their commit; none is left when a client is connected.
+        self.releases_under_way: dict[int, int] = {}
         #: By destination (routes.Destination.key): how many subscriptions stand behind each pattern registered there.
         self.emitted: dict[str, dict[str, int]] = {}
         #: By destination at a target: to which of its queue managers, one after the other, the session is known.
@@ -199,6 +202,16 @@ class ClientSession:
         """How long the will of a lost connection waits for the client to come back."""
         properties = self.will.properties if self.will is not None else None
         return properties.will_delay_s if properties is not None else 0
+
+    def release_begins(self, packet_identifier: int) -> None:
+        """PUBREL is carried out: behind it the identifier may be used again, while the commit is under way."""
+        self.releases_under_way[packet_identifier] = self.releases_under_way.get(packet_identifier, 0) + 1
+
+    def release_ends(self, packet_identifier: int) -> None:
+        """A PUBREL of the identifier is committed."""
+        left = self.releases_under_way.pop(packet_identifier) - 1
+        if left:
+            self.releases_under_way[packet_identifier] = left
 
     def expire_after(self, expiry_s: int) -> None:
         """The session outlives its connection by so many seconds."""
@@ -375,7 +388,7 @@ class Sessions:
     def end(self, unit: UnitOfWork, session: ClientSession) -> None:
         """Forgets a session and what it held for QoS 2, both ways."""
         unit.delete_state(StateSpace.SESSION, session.client.encode())
-        for packet_identifier in session.mqtt.held:
+        for packet_identifier in session.held:
             unit.delete_state(StateSpace.SESSION_INCOMING, flow_key(session, packet_identifier))
         for packet_identifier in session.mqtt.outgoing:
             unit.delete_state(StateSpace.SESSION_OUTGOING, flow_key(session, packet_identifier))

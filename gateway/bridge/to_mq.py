@@ -213,6 +213,19 @@ class ToMq:
         identity = (session.client, session.epoch, exchange)
         _note_accepted(unit, identity, held.header, held.payload, held.level, held.topic, now_us)
 
+    def note_repeat(
+        self, unit: UnitOfWork, session: ClientSession, event: PublishReceived, what: str, now_us: int
+    ) -> None:
+        """The audit hears of a PUBLISH whose identifier is held: it belongs to that exchange, and becomes nothing.
+
+        `what`: one of spark_audit.record.EVENTS.
+        """
+        exchange = session.held[event.packet_identifier].exchange
+        digest = hashlib.sha256(event.payload).digest()
+        identity = (session.client, session.epoch, exchange)
+        note = (NoteKind.REPEATED, now_us, *identity, event.header, len(event.payload), digest, what)
+        unit.notes.append(with_level(note, session.level, event.header, event.topic))
+
     def release(self, unit: UnitOfWork, session: ClientSession, packet_identifier: int, now_us: int) -> int:
         """PUBREL: what was held becomes a Publish and is held no more; then PUBCOMP may leave. Returns the exchange.
 
@@ -296,7 +309,6 @@ class ToMq:
                 packet_identifier = int.from_bytes(key[8:], "big")
                 held = session.held[packet_identifier] = HeldPublish.unpack(value)
                 session.held_bytes += held.packet_bytes
-                session.mqtt.hold(packet_identifier)
                 # Numbers of exchanges are never used again, and this one may be ahead of the store's own numbers.
                 session.incoming_exchange = max(session.incoming_exchange, held.exchange)
 

@@ -68,9 +68,9 @@ class Turn:
         self.unit = unit
         #: Packets for the link, in order.
         self.acknowledgements: list[bytes] = []
-        #: At level 5: packet identifiers of PUBLISHes that these answer for good (Connection.answered).
-        self.answered: list[int] = []
-        #: Of these, the ones that the session's next link needs if this one is gone: PUBREL and PUBCOMP.
+        #: How many PUBACKs and PUBCOMPs are among them (Connection.answered).
+        self.answered = 0
+        #: Of these, the ones that the session's next link needs if this one is gone: PUBREL.
         self.carried_on: list[bytes] = []
         #: What becomes of the session's packet identifiers after the commit.
         self.finished: list[tuple[Callable[[int], object], int]] = []

@@ -6,7 +6,7 @@ form, the identifier alone, is read by `receiver` itself.
 
 from gateway.mqtt import property_codec
 from gateway.mqtt.errors import MalformedPacket, ProtocolViolation
-from gateway.mqtt.events import Event
+from gateway.mqtt.events import Event, ReleaseReceived
 from gateway.mqtt.levels import Level
 from gateway.mqtt.packets import PacketType
 from gateway.mqtt.properties import Explanation
@@ -35,7 +35,7 @@ def read_answer(packet_type: PacketType, fields: Fields, session: Session, level
     if reason_code not in _CODES[packet_type]:
         raise ProtocolViolation(f"{packet_type.name} has the reason code {reason_code:02X}")
     if packet_type is PacketType.PUBREL:
-        return session.note_release(packet_identifier)
+        return ReleaseReceived(packet_identifier)
     if reason_code >= FAILURE and packet_type is not PacketType.PUBCOMP:
         return session.note_refusal(packet_type, packet_identifier, reason_code, properties)
     event = session.note_answer(packet_type, packet_identifier)

@@ -44,10 +44,10 @@ class ClientConnection(PacketReceiver):
                 receive_maximum=receive_maximum, topic_alias_maximum=topic_alias_maximum, is_of_server=True
             )
 
-    def answered(self, packet_identifier: int) -> None:
-        """PUBACK, PUBCOMP or a PUBREC that refuses was sent."""
+    def answered(self, count: int) -> None:
+        """So many PUBACKs and PUBCOMPs were sent."""
         if self._publishes is not None:
-            self._publishes.answered(packet_identifier)
+            self._publishes.answered(count)
 
     def _decode(self, data: bytes, position: int, events: list[Event]) -> int:
         assert self.session is not None

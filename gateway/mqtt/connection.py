@@ -182,13 +182,18 @@ class Connection(PacketReceiver):
         has_packet = self._phase is not Phase.OPEN or (self._level is not None and self._level.has_properties)
         return self._is_answered and has_packet
 
-    def answered(self, packet_identifier: int) -> None:
-        """PUBACK or PUBCOMP, or PUBREC with 80 hex or more, has been sent: its PUBLISH is out of the receive window.
+    def answered(self, count: int) -> None:
+        """So many PUBACKs and PUBCOMPs have been sent: their PUBLISHes are out of the receive window.
 
         Nothing to do before level 5; there it must be called for each (MQTT 5.0 section 4.9).
         """
         if self._publishes is not None:
-            self._publishes.answered(packet_identifier)
+            self._publishes.answered(count)
+
+    def refused(self, packet_identifier: int) -> None:
+        """PUBREC with 80 hex or more has been sent: that ends its PUBLISH too, and there will be no PUBREL."""
+        if self._publishes is not None:
+            self._publishes.refused(packet_identifier)
 
     def keep_alive_deadline(self, last_received_s: float) -> float | None:
         """When to close a silent connection, on the clock of `last_received_s` (s); None without keep alive."""

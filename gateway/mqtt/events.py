@@ -86,8 +86,9 @@ class ConnectRefused(NamedTuple):
 class PublishReceived(NamedTuple):
     """PUBLISH. Answer QoS 1 by PUBACK, QoS 2 by PUBREC; `packet_identifier` is 0 at QoS 0.
 
-    `header` is fixed and variable header exactly as received, so `header + payload` is the packet. At QoS 2 the
-    identifier is in `Session.held` from now on. `topic` is the name itself where the packet had an alias for it.
+    At QoS 2, one whose identifier was not released since its last PUBLISH is a repeat: only PUBREC is due again.
+    `header` is fixed and variable header exactly as received, so `header + payload` is the packet. `topic` is the name
+    itself where the packet had an alias for it.
     """
 
     topic: str
@@ -100,25 +101,13 @@ class PublishReceived(NamedTuple):
     properties: PublishProperties | None = None
 
 
-class PublishRepeated(NamedTuple):
-    """PUBLISH of QoS 2 whose identifier is still held: it is not a new message, only PUBREC is due again.
-
-    The first PUBLISH may still be on its way to the disk: send PUBREC behind it, not at once.
-    """
-
-    packet_identifier: int
-
-
 class ReleaseReceived(NamedTuple):
-    """PUBREL. With `held`: publish, commit, call `Session.drop`, send PUBCOMP. Without: only PUBCOMP is due.
+    """PUBREL: publish what its PUBLISH brought, commit, send PUBCOMP. PUBCOMP is due in any case (MQTT-4.3.3-11).
 
-    `repeated`: the same came before on this connection and its commit is under way; send one more PUBCOMP behind that
-    one's (MQTT-4.3.3-11). One that came on the connection before gives no event: that commit's PUBCOMP is carried on.
+    From now on a PUBLISH with that identifier is a new message, whatever its DUP flag says.
     """
 
     packet_identifier: int
-    held: bool
-    repeated: bool = False
 
 
 class DeliveryAcknowledged(NamedTuple):
@@ -265,7 +254,6 @@ class PingAnswered(NamedTuple):
 
 Event = (
     PublishReceived
-    | PublishRepeated
     | ReleaseReceived
     | DeliveryAcknowledged
     | DeliveryReceived

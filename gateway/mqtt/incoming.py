@@ -11,20 +11,25 @@ from gateway.mqtt.topic_aliases import IncomingAliases
 from gateway.mqtt.topics import TOPIC_NAMES
 from gateway.mqtt.wire import Fields
 
+_EXACTLY_ONCE = 2
+
 
 class PublishReader:
     """Reads the rest of the variable header of a PUBLISH; `receive_maximum` and aliases are what we announced."""
 
-    __slots__ = ("_aliases", "_is_of_server", "_receive_maximum", "_unanswered")
+    __slots__ = ("_aliases", "_is_of_server", "_receive_maximum", "_unanswered", "_unreleased")
 
     def __init__(self, *, receive_maximum: int, topic_alias_maximum: int, is_of_server: bool = False) -> None:
         self._receive_maximum = receive_maximum
         self._aliases = IncomingAliases(topic_alias_maximum)
         self._is_of_server = is_of_server
-        self._unanswered: set[int] = set()
+        #: PUBLISHes of QoS 1 and 2 of this connection that have not had their last answer.
+        self._unanswered = 0
+        #: Identifiers of those of QoS 2 that have had no PUBREL: a repeat takes no further place.
+        self._unreleased: set[int] = set()
 
     def read(
-        self, data: bytes, topic_data: bytes, position: int, end: int, packet_identifier: int
+        self, data: bytes, topic_data: bytes, position: int, end: int, packet_identifier: int, qos: int
     ) -> tuple[str, PublishProperties | None, int]:
         """The topic name, the properties, and where the payload begins; `position` is behind the packet identifier.
 
@@ -48,16 +53,29 @@ class PublishReader:
         else:
             topic = self._aliases.name_of(alias)
         if packet_identifier and self._receive_maximum < UNLIMITED_RECEIVE_MAXIMUM:
-            self._note(packet_identifier)
+            self._note(packet_identifier, qos)
         return topic, properties, payload
 
-    def answered(self, packet_identifier: int) -> None:
-        """PUBACK, PUBCOMP, or a PUBREC that refuses, was sent: its place in the window is free."""
-        self._unanswered.discard(packet_identifier)
+    def answered(self, count: int) -> None:
+        """So many PUBACKs and PUBCOMPs were sent: each frees a place, whatever it answers (section 4.9)."""
+        self._unanswered = max(0, self._unanswered - count)
 
-    def _note(self, packet_identifier: int) -> None:
-        self._unanswered.add(packet_identifier)
-        if len(self._unanswered) > self._receive_maximum:
+    def released(self, packet_identifier: int) -> None:
+        """PUBREL has come: a PUBLISH with that identifier is another message, and takes a place of its own."""
+        self._unreleased.discard(packet_identifier)
+
+    def refused(self, packet_identifier: int) -> None:
+        """PUBREC with 80 hex or more was sent: the place is free, and there will be no PUBREL."""
+        self._unreleased.discard(packet_identifier)
+        self.answered(1)
+
+    def _note(self, packet_identifier: int, qos: int) -> None:
+        if qos == _EXACTLY_ONCE:
+            if packet_identifier in self._unreleased:
+                return
+            self._unreleased.add(packet_identifier)
+        self._unanswered += 1
+        if self._unanswered > self._receive_maximum:
             raise LimitExceeded(
                 f"more than {self._receive_maximum} PUBLISHes of QoS 1 and 2 are unanswered (section 3.3.4)",
                 ReasonCode.RECEIVE_MAXIMUM_EXCEEDED,

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 
 from gateway.mqtt.answers import read_answer
 from gateway.mqtt.errors import LimitExceeded, MalformedPacket, PeerError, ProtocolViolation
-from gateway.mqtt.events import Event, PublishReceived, PublishRepeated, Violated
+from gateway.mqtt.events import Event, PublishReceived, ReleaseReceived, Violated
 from gateway.mqtt.framing import PartialPacket
 from gateway.mqtt.incoming import PublishReader
 from gateway.mqtt.levels import LONGEST, Level, explain_first_byte
@@ -120,9 +120,10 @@ class PacketReceiver(ABC):
             start = position
             packet_type = received[data[start]]
             if packet_type == _PUBLISH:
-                position = _decode_publishes(data, start, events, session, level, self._longest_bytes, self._publishes)
+                position = _decode_publishes(data, start, events, level, self._longest_bytes, self._publishes)
             elif _PUBLISH < packet_type <= _LAST_ANSWER:
-                position = _decode_answers(data, start, events, session, received, level.answers_must_fit)
+                must_fit = level.answers_must_fit
+                position = _decode_answers(data, start, events, session, received, must_fit, self._publishes)
                 if position == start:
                     position = self._decode_one(data, start, events)
             elif packet_type:
@@ -153,7 +154,10 @@ class PacketReceiver(ABC):
     def _read_answer(self, packet_type: PacketType, fields: Fields) -> Event | None:
         assert self.session is not None
         assert self._level is not None
-        return read_answer(packet_type, fields, self.session, self._level)
+        event = read_answer(packet_type, fields, self.session, self._level)
+        if self._publishes is not None and isinstance(event, ReleaseReceived):
+            self._publishes.released(event.packet_identifier)
+        return event
 
 
 def _check_minimal(data: bytes, position: int, behind: int) -> None:
@@ -165,7 +169,6 @@ def _decode_publishes(
     data: bytes,
     position: int,
     events: list[Event],
-    session: Session,
     level: Level,
     longest: int,
     reader: PublishReader | None,
@@ -193,19 +196,14 @@ def _decode_publishes(
                 packet_identifier = data[header_end - 2] << 8 | data[header_end - 1]
         if header_end > end or (qos and not packet_identifier):
             raise _bad_header(ends_too_early=header_end > end)
-        properties = None  # and the topic before the identifier is held: a bad packet must leave no trace
+        properties = None
         if reader is None:
             topic = topic_names[topic_data]
         else:
             _check_minimal(data, position + 1, body)
-            topic, properties, header_end = reader.read(data, topic_data, header_end, end, packet_identifier)
-        if qos == 2 and not session.note_publish(packet_identifier):
-            append(PublishRepeated(packet_identifier))
-        else:
-            payload, header = data[header_end:end], data[position:header_end]
-            append(
-                _new(PublishReceived, (topic, payload, qos, retain, duplicate, packet_identifier, header, properties))
-            )
+            topic, properties, header_end = reader.read(data, topic_data, header_end, end, packet_identifier, qos)
+        payload, header = data[header_end:end], data[position:header_end]
+        append(_new(PublishReceived, (topic, payload, qos, retain, duplicate, packet_identifier, header, properties)))
         position = end
     return position
 
@@ -224,21 +222,27 @@ def _bad_header(*, ends_too_early: bool) -> PeerError:
 
 
 def _decode_answers(
-    data: bytes, position: int, events: list[Event], session: Session, received: bytes, must_fit: bool
+    data: bytes,
+    position: int,
+    events: list[Event],
+    session: Session,
+    received: bytes,
+    must_fit: bool,
+    reader: PublishReader | None,
 ) -> int:
     """Decode a run of PUBACK, PUBREC, PUBREL and PUBCOMP of four bytes; returns where the first of any other begins."""
-    size, append, note_answer, note_release = len(data), events.append, session.note_answer, session.note_release
+    size, append, note_answer = len(data), events.append, session.note_answer
     while size - position > 3 and _PUBLISH < (packet_type := received[data[position]]) <= _LAST_ANSWER:
         packet_identifier = data[position + 2] << 8 | data[position + 3]
         if data[position + 1] != 2 or not packet_identifier:
             break
         if packet_type == _PUBREL:
-            event: Event | None = note_release(packet_identifier)
-        else:
-            event = note_answer(packet_type, packet_identifier)
-        if event is not None:
+            append(ReleaseReceived(packet_identifier))
+            if reader is not None:
+                reader.released(packet_identifier)
+        elif (event := note_answer(packet_type, packet_identifier)) is not None:
             append(event)
-        elif must_fit and packet_type != _PUBREL:
+        elif must_fit:
             session.check_order(packet_type, packet_identifier)
         position += 4
     return position

@@ -1,6 +1,5 @@
-"""The half of MQTT that outlives a connection: which packet identifiers are in use, and how far each flow has come.
+"""The half of MQTT that outlives a connection: which packet identifiers are in use to the client, and how far each is.
 
-    incoming QoS 2   PUBLISH -> held -> PUBREL -> held, release under way -> drop(): free
     outgoing QoS 1   start() -> AWAIT_PUBACK -> PUBACK -> ACKNOWLEDGED -> finish(): free
     outgoing QoS 2   start() -> AWAIT_PUBREC -> PUBREC -> RECEIVED -> release() -> AWAIT_PUBCOMP -> PUBCOMP
                      -> ACKNOWLEDGED -> finish(): free
@@ -9,6 +8,9 @@
 The packet moves a flow to the state in front of a commit, at once and only once, so a repeated packet cannot cause a
 second unit of work; the caller moves it on when the commit has returned. ACKNOWLEDGED has left the window already.
 `connection` has the half that ends with the network connection (MQTT 3.1.1 sections 4.3 and 4.4).
+
+Incoming flows of QoS 2 have no state here. Whoever carries the packets out, one after the other, holds what a PUBLISH
+brought until its PUBREL. So a PUBLISH that is refused or given up leaves no trace.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,19 +23,10 @@ from gateway.mqtt.events import (
     DeliveryCompleted,
     DeliveryReceived,
     DeliveryRefused,
-    ReleaseReceived,
 )
 from gateway.mqtt.packets import PacketType
 from gateway.mqtt.properties import UNLIMITED_RECEIVE_MAXIMUM, Explanation
 from gateway.mqtt.wire import MAXIMUM_PACKET_IDENTIFIER
-
-
-class IncomingState(IntEnum):
-    """How far an incoming flow of QoS 2 has come; the first is what a restart finds on the disk."""
-
-    HELD = 0
-    RELEASED = 1  # PUBREL came on this connection, and its commit is under way
-    CARRIED_ON = 2  # it came on the one before: its commit's own PUBCOMP answers the next PUBREL too
 
 
 class OutgoingState(IntEnum):
@@ -85,8 +78,7 @@ _REFUSALS = {PacketType.PUBACK: OutgoingState.AWAIT_PUBACK, PacketType.PUBREC: O
 class Session:
     """The session of one client: no I/O, no clock; what must survive a restart is stored by the caller.
 
-    `held`: incoming flows of QoS 2 by packet identifier. `outgoing`: flows by packet identifier, in the order in which
-    a reconnect repeats them.
+    `outgoing`: flows by packet identifier, in the order in which a reconnect repeats them.
     """
 
     __slots__ = (
@@ -97,7 +89,6 @@ class Session:
         "_unanswered",
         "clean_session",
         "client_identifier",
-        "held",
         "maximum_in_flight",
         "outgoing",
     )
@@ -108,7 +99,6 @@ class Session:
         self.client_identifier = client_identifier
         self.clean_session = clean_session
         self.maximum_in_flight = maximum_in_flight
-        self.held: dict[int, IncomingState] = {}
         self.outgoing: dict[int, Outgoing] = {}
         #: How many of these have had their last answer, whose commit is under way.
         self._answered = 0
@@ -124,20 +114,9 @@ class Session:
         self._limit = min(self.maximum_in_flight, receive_maximum)
         self._overdue = {}
         self._unanswered = _NONE_SEEN
-        for packet_identifier, state in self.held.items():
-            if state is IncomingState.RELEASED:
-                self.held[packet_identifier] = IncomingState.CARRIED_ON
         if receive_maximum < UNLIMITED_RECEIVE_MAXIMUM:
             publishes = [each for each in self.outgoing.values() if each.state in _REFUSALS.values()]
             self._overdue = {each.packet_identifier: each for each in publishes[receive_maximum:]}
-
-    def hold(self, packet_identifier: int) -> None:
-        """Hold the identifier of an incoming QoS 2 PUBLISH, after a restart; a decoded PUBLISH is held already."""
-        self.held[packet_identifier] = IncomingState.HELD
-
-    def drop(self, packet_identifier: int) -> None:
-        """Free the identifier of an incoming QoS 2 PUBLISH: its PUBREL has been committed."""
-        self.held.pop(packet_identifier, None)
 
     def window(self) -> int:
         """How many more PUBLISHes of QoS 1 and 2 may be sent behind the commits that are under way.
@@ -224,23 +203,6 @@ class Session:
             still[flow.packet_identifier] = (flow, flow.state, since_us)
         self._unanswered = still
         return tuple(due)
-
-    def note_publish(self, packet_identifier: int) -> bool:
-        """Hold the identifier of a QoS 2 PUBLISH that arrived; False when it was held before, so it is a repeat."""
-        if packet_identifier in self.held:
-            return False
-        self.held[packet_identifier] = IncomingState.HELD
-        return True
-
-    def note_release(self, packet_identifier: int) -> ReleaseReceived | None:
-        """PUBREL arrived; None when the PUBCOMP of one that came on the connection before answers it."""
-        state = self.held.get(packet_identifier)
-        if state is None:
-            return ReleaseReceived(packet_identifier, False)
-        self.held[packet_identifier] = IncomingState.RELEASED
-        if state is IncomingState.CARRIED_ON:
-            return None
-        return ReleaseReceived(packet_identifier, True, state is IncomingState.RELEASED)
 
     def note_answer(self, packet_type: int, packet_identifier: int) -> DeliveryEvent | None:
         """PUBACK, PUBREC or PUBCOMP arrived; None when no flow awaits it.

@@ -1,6 +1,7 @@
 """QoS 2: PUBCOMP stands for exactly one put, PUBREC for a stored PUBLISH, and no exchange is put twice.
 
-An exchange between PUBREC and PUBREL is pending: its session may come back.
+An exchange between PUBREC and PUBREL is pending: its session may come back. What was taken for a repeat meanwhile was
+one: the exchange was open, and the message the same.
 """
 
 from pyspark.sql import DataFrame
@@ -8,6 +9,7 @@ from pyspark.sql import functions as sf
 
 from spark_audit.controls.confirmed import PUBCOMP, PUBREC, confirmed_exchanges, outcomes, unsound_ranges
 from spark_audit.controls.control import EXCHANGE, Control, Scope, Severity, all_of, exchange_subject, violations
+from spark_audit.controls.repeats import repeats_behind_the_end, repeats_of_nothing, repeats_of_other_messages
 from spark_audit.controls.window_edge import begun_exchanges
 from spark_audit.record import Kind
 
@@ -22,6 +24,9 @@ def find(records: DataFrame) -> DataFrame:
         (_doubled(records), "put more than once"),
         (begun_exchanges(lost, records), "completed with PUBCOMP, but neither put, refused nor dead-lettered"),
         (begun_exchanges(unstored, records), "answered with PUBREC, but never stored"),
+        (repeats_of_nothing(records), "taken for a repeat, but never accepted before"),
+        (repeats_behind_the_end(records), "taken for a repeat, but its exchange had ended: it was a new message"),
+        (repeats_of_other_messages(records), "taken for a repeat, but it is another message"),
         (unsound_ranges(records, PUBCOMP), "a confirmed range is no range of exchanges"),
         (unsound_ranges(records, PUBREC), "a confirmed range is no range of exchanges"),
     )

@@ -58,7 +58,6 @@ class Peer:
         self._session.start("message 1", 1)
         self._session.start("message 2", 2)
         self._session.restore(3, "message 3", 2, OutgoingState.AWAIT_PUBCOMP)
-        self._session.hold(7)
         small = selector >= 128
         limits = {"receive_maximum": 3, "topic_alias_maximum": 2} if small else {}
         maximum = {"maximum_packet_bytes": 200} if small else {}
@@ -97,7 +96,7 @@ class Peer:
         due = self._session.repeats_due(len(self.events), 1)
         first = self.events[0] if self.events else None
         is_too_long = isinstance(first, Violated) and isinstance(first.error, LimitExceeded)
-        return kinds, self.connack, due, self._session.held, is_too_long or bool(self.last_word())
+        return kinds, self.connack, due, is_too_long or bool(self.last_word())
 
 
 def pieces_of(data: bytes, seed: int) -> Iterator[bytes]:

@@ -292,7 +292,7 @@ def test_a_client_that_goes_while_it_is_held_back_sends_again_what_was_not_ackno
     assert session is not None
     world.receive(link, "34 08 0003 'a/b' 0002 'B'")
     world.lose(link)
-    assert session.mqtt.held == {}
+    assert session.held == {}
     make_room(world)
     assert transmissions(world) == []
     again = world.connect("self")

@@ -25,7 +25,7 @@ VECTORS: list[tuple[str, Event]] = [
     ("B0 02 000A", UnsubscribeAnswered(10)),
     ("D0 00", PingAnswered()),
     ("40 02 0001", DeliveryAcknowledged(1, "message")),
-    ("62 02 0007", ReleaseReceived(7, False)),
+    ("62 02 0007", ReleaseReceived(7)),
     ("32 05 0001 61 0001", PublishReceived("a", b"", 1, False, False, 1, bytes.fromhex("32 05 0001 61 0001"))),
 ]
 
@@ -71,7 +71,7 @@ def test_fault_of_a_server_is_the_last_event(encoded: str, error: type[Exception
 
 def test_server_of_3_1_may_set_the_duplicate_flag_on_pubrel() -> None:
     client = ClientConnection(Session("c1", clean_session=True), level=3)
-    assert client.receive_data(bytes.fromhex("6A 02 0007")) == [ReleaseReceived(7, False)]
+    assert client.receive_data(bytes.fromhex("6A 02 0007")) == [ReleaseReceived(7)]
 
 
 def test_answered_means_nothing_before_level_5() -> None:

@@ -16,7 +16,6 @@ from gateway.mqtt.events import (
     Event,
     PingReceived,
     PublishReceived,
-    PublishRepeated,
     ReleaseReceived,
     SubscribeReceived,
     UnsubscribeReceived,
@@ -66,8 +65,8 @@ OTHERS: list[tuple[str, Event]] = [
         "A2 0C 000A 0003 612F62 0003 632F64",
         UnsubscribeReceived(10, ("a/b", "c/d"), (bytes.fromhex("0003 612F62"), bytes.fromhex("0003 632F64"))),
     ),
-    ("62 02 000A", ReleaseReceived(10, False)),
-    ("62 82 00 000A", ReleaseReceived(10, False)),  # a longer form of the same length is not forbidden before MQTT 5
+    ("62 02 000A", ReleaseReceived(10)),
+    ("62 82 00 000A", ReleaseReceived(10)),  # a longer form of the same length is not forbidden before MQTT 5
     ("C0 00", PingReceived()),
     ("E0 00", DisconnectReceived()),
 ]
@@ -80,7 +79,7 @@ VECTORS: list[tuple[bytes, Event]] = [
 ONLY_3_1: list[tuple[bytes, Event]] = [
     (bytes.fromhex("38 05 0001 61 6869"), _published("38 05 0001 61", "6869", "a", 0, "d", 0)),
     (bytes.fromhex("39 05 0001 61 6869"), _published("39 05 0001 61", "6869", "a", 0, "rd", 0)),
-    (bytes.fromhex("6A 02 000A"), ReleaseReceived(10, False)),
+    (bytes.fromhex("6A 02 000A"), ReleaseReceived(10)),
     (bytes.fromhex("8A 06 000A 0001 61 01"), SubscribeReceived(10, (("a", 1),), (bytes.fromhex("0001 61 01"),))),
     (bytes.fromhex("AA 05 000A 0001 61"), UnsubscribeReceived(10, ("a",), (bytes.fromhex("0001 61"),))),
     (bytes.fromhex("30 04 0002 6101"), _published("30 04 0002 6101", "", "a\x01", 0, "", 0)),
@@ -342,41 +341,17 @@ def test_silent_connection_ends_after_one_and_a_half_keep_alives(keep_alive: str
     assert connection.keep_alive_deadline(100.0) == deadline
 
 
-def test_qos_2_publish_is_received_once_and_then_repeated_until_it_is_dropped(open_connection: OpenConnection) -> None:
-    session = Session("c1", clean_session=False)
-    connection = open_connection(session=session)
-    first, again = bytes.fromhex("34 05 0001 61 0007"), bytes.fromhex("3C 05 0001 61 0007")
-    assert [type(event) for event in connection.receive_data(first)] == [PublishReceived]
-    assert 7 in session.held
-    assert connection.receive_data(again) == [PublishRepeated(7)]
-    assert open_connection(session=session).receive_data(again) == [PublishRepeated(7)]
-    assert connection.receive_data(bytes.fromhex("62 02 0007")) == [ReleaseReceived(7, True)]
-    session.drop(7)
-    assert connection.receive_data(bytes.fromhex("62 02 0007")) == [ReleaseReceived(7, False)]
-    assert [type(event) for event in connection.receive_data(first)] == [PublishReceived]
-
-
-def test_release_repeated_while_its_commit_is_under_way_is_to_be_answered_again(
-    open_connection: OpenConnection,
-) -> None:
-    """MQTT-4.3.3-2. What a PUBREL on the connection before is answered with answers the first on the next one too."""
-    session = Session("c1", clean_session=False)
-    session.hold(7)
-    release = bytes.fromhex("62 02 0007")
-    repeated = ReleaseReceived(7, True, True)
-    connection = open_connection(session=session)
-    assert connection.receive_data(release + release) == [ReleaseReceived(7, True), repeated]
-    assert connection.receive_data(release) == [repeated]
-    next_connection = open_connection(session=session)
-    assert next_connection.receive_data(release) == []
-    assert next_connection.receive_data(release) == [repeated]
-
-
-def test_bad_qos_2_publish_does_not_hold_its_identifier(open_connection: OpenConnection) -> None:
-    session = Session("c1", clean_session=False)
-    (violated,) = open_connection(session=session).receive_data(bytes.fromhex("34 05 0001 23 0007"))
-    assert isinstance(violated, Violated)
-    assert session.held == {}
+def test_every_publish_and_pubrel_of_qos_2_is_told_with_what_it_says(open_connection: OpenConnection) -> None:
+    """Which of them is a repeat is for whoever carries them out in order."""
+    written = "34 06 0001 61 0007 41", "3C 06 0001 61 0007 42", "62 02 0007", "62 02 0007", "34 06 0001 61 0007 43"
+    first, again, *released, behind = open_connection().receive_data(bytes.fromhex("".join(written)))
+    assert released == [ReleaseReceived(7)] * 2
+    told = [event for event in (first, again, behind) if isinstance(event, PublishReceived)]
+    assert [(each.packet_identifier, each.payload, each.duplicate) for each in told] == [
+        (7, b"A", False),
+        (7, b"B", True),
+        (7, b"C", False),
+    ]
 
 
 def test_qos_1_delivery_ends_with_puback(open_connection: OpenConnection) -> None:

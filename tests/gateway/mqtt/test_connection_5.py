@@ -15,7 +15,6 @@ from gateway.mqtt.events import (
     Event,
     PingReceived,
     PublishReceived,
-    PublishRepeated,
     ReleaseReceived,
     SubscribeReceived,
     SubscriptionOptions,
@@ -107,10 +106,10 @@ VECTORS: list[tuple[str, Event]] = [
         "A2 0D 000A 07 26 0001 6E 0001 76 0001 61",
         UnsubscribeReceived(10, ("a",), (bytes.fromhex("0001 61"),), UnsubscribeProperties((("n", "v"),))),
     ),
-    ("62 02 000A", ReleaseReceived(10, False)),
-    ("62 03 000A 00", ReleaseReceived(10, False)),
-    ("62 04 000A 92 00", ReleaseReceived(10, False)),
-    ("62 08 000A 00 04 1F 0001 77", ReleaseReceived(10, False)),
+    ("62 02 000A", ReleaseReceived(10)),
+    ("62 03 000A 00", ReleaseReceived(10)),
+    ("62 04 000A 92 00", ReleaseReceived(10)),
+    ("62 08 000A 00 04 1F 0001 77", ReleaseReceived(10)),
     ("C0 00", PingReceived()),
     ("E0 00", DisconnectReceived()),
     ("E0 01 04", DisconnectReceived(4)),
@@ -243,13 +242,6 @@ def test_fault_of_the_peer_is_the_last_event_and_told_by_disconnect(
     assert connection.closing_packet(violated.error.reason_code) == bytes.fromhex(expected)
     assert connection.closing_packet(violated.error.reason_code) == b""
     assert connection.receive_data(b"\xc0\x00") == []
-
-
-@pytest.mark.parametrize("case", [*MALFORMED, *VIOLATIONS])
-def test_bad_packet_leaves_no_trace_in_the_session(case: str, open_connection: OpenConnection) -> None:
-    session = Session("c1", clean_session=False)
-    open_connection(5, session=session).receive_data(bytes.fromhex((MALFORMED | VIOLATIONS)[case]))
-    assert session.held == {}
 
 
 @pytest.mark.parametrize(
@@ -389,24 +381,52 @@ def test_answer_makes_room_in_the_receive_window(open_connection: OpenConnection
         packet = b"\x32\x06\x00\x01a" + packet_identifier.to_bytes(2, "big") + b"\x00"
         (event,) = connection.receive_data(packet)
         assert isinstance(event, PublishReceived)
-        connection.answered(packet_identifier)
+        connection.answered(1)
 
 
 def test_other_packets_are_taken_with_a_full_window(open_connection: OpenConnection) -> None:
     """MQTT-4.9.0-3, MQTT-3.3.4-8."""
     connection = open_connection(5, receive_maximum=1)
     connection.receive_data(bytes.fromhex("34 06 0001 61 0001 00"))
-    expected = [PingReceived(), ReleaseReceived(1, True)]
+    expected = [PingReceived(), ReleaseReceived(1)]
     assert connection.receive_data(bytes.fromhex("C0 00 62 02 0001")) == expected
 
 
 def test_window_is_new_with_each_connection(open_connection: OpenConnection) -> None:
     """Section 4.9: what an earlier connection left open does not count, a PUBLISH repeated on this one does once."""
     session = Session("c1", clean_session=False)
-    for packet_identifier in (1, 2, 3):
-        session.hold(packet_identifier)
+    full, again = bytes.fromhex("34 06 0001 61 0001 00"), bytes.fromhex("3C 06 0001 61 0001 00" * 2)
+    open_connection(5, session=session, receive_maximum=1).receive_data(full)
     connection = open_connection(5, session=session, receive_maximum=1)
-    assert connection.receive_data(bytes.fromhex("3C 06 0001 61 0001 00" * 2)) == [PublishRepeated(1)] * 2
+    assert [type(event) for event in connection.receive_data(again)] == [PublishReceived] * 2
+
+
+@pytest.mark.parametrize("release", ["62 02 0001", "62 03 0001 00"])
+def test_identifier_used_again_behind_its_pubrel_takes_a_place_of_its_own(
+    release: str, open_connection: OpenConnection
+) -> None:
+    """Section 4.9: the client's quota falls with each PUBLISH, and rises with PUBCOMP."""
+    publish = bytes.fromhex("34 06 0001 61 0001 00")
+    used_again = bytes.fromhex(release) + publish
+    connection = open_connection(5, receive_maximum=2)
+    connection.receive_data(publish)
+    assert isinstance(connection.receive_data(used_again)[-1], PublishReceived)
+    connection.answered(1)
+    assert isinstance(connection.receive_data(used_again)[-1], PublishReceived)
+    (_, violated) = connection.receive_data(used_again)
+    assert isinstance(violated, Violated)
+    assert violated.error.reason_code == ReasonCode.RECEIVE_MAXIMUM_EXCEEDED
+
+
+def test_identifier_of_a_refused_publish_takes_its_place_anew(open_connection: OpenConnection) -> None:
+    """MQTT-4.3.3-9: behind a PUBREC of 80 hex or more the same identifier is a new publication."""
+    publish = bytes.fromhex("34 06 0001 61 0001 00")
+    connection = open_connection(5, receive_maximum=1)
+    for _ in range(3):
+        assert isinstance(connection.receive_data(publish)[-1], PublishReceived)
+        connection.refused(1)
+    connection.receive_data(publish)
+    assert isinstance(connection.receive_data(publish.replace(b"\0\1\0", b"\0\2\0"))[-1], Violated)
 
 
 # -- deliveries --------------------------------------------------------------------------------------------------------

@@ -169,16 +169,6 @@ def test_window_out_of_range_is_our_callers_fault(maximum_in_flight: int) -> Non
         _session(maximum_in_flight)
 
 
-def test_identifier_held_before_a_restart_makes_a_publish_a_repeat() -> None:
-    session = _session()
-    session.hold(7)
-    assert not session.note_publish(7)
-    assert session.note_publish(8)
-    session.drop(7)
-    session.drop(7)
-    assert session.note_publish(7)
-
-
 def _restored(flows: int, state: OutgoingState = OutgoingState.AWAIT_PUBACK) -> Session:
     session = _session()
     for number in range(1, flows + 1):
@@ -231,14 +221,6 @@ def test_flow_that_ended_before_its_repeat_is_not_repeated() -> None:
     session.finish(2)
     session.finish(1)
     assert [flow.token for flow in session.overdue()] == [3]
-
-
-def test_identifier_of_a_refused_publish_is_free_again() -> None:
-    """MQTT-4.3.3-9: behind a PUBREC of 80 hex or more the same identifier is a new publication."""
-    session = _session()
-    assert session.note_publish(7)
-    session.drop(7)
-    assert session.note_publish(7)
 
 
 def test_flow_without_an_answer_is_due_again_after_each_interval() -> None:

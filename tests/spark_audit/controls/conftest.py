@@ -16,6 +16,10 @@ class Story:
         standard = {"packet_type": 3, "exchange": exchange, "qos": qos, "payload_sha256": SUM, "payload_bytes": 2}
         return self.add("accepted", **_BOILER | standard | fields)
 
+    def repeated(self, exchange: int, event: str, **fields: object) -> int:
+        standard = {"packet_type": 3, "exchange": exchange, "qos": 2, "payload_sha256": SUM, "payload_bytes": 2}
+        return self.add("repeated", **_BOILER | standard | {"event": event} | fields)
+
     def put(self, exchange: int, qos: int, **fields: object) -> int:
         standard = {
             "packet_type": 3,

@@ -17,6 +17,7 @@ from spark_audit.controls import (
     qos1,
     qos2,
     reasons,
+    repeats,
     retained,
     timeliness,
 )
@@ -54,7 +55,28 @@ def _qos2(story) -> set[int]:
     completed = story.confirmed(7, [4, 4])
     for_nothing = story.confirmed(5, [5, 5])
     story.put(6, 1), story.put(6, 1)  # QoS 1 may be put twice
-    return {doubled, completed, for_nothing}
+    return {doubled, completed, for_nothing, *_repeated(story)}
+
+
+def _repeated(story) -> set[int]:
+    """Before PUBREL the same again, and another told as one: right. Of nothing, behind PUBREL, another: faults."""
+    told = {"topic": "a/b", "retain": False}
+    story.accepted(11, 2, **told), story.repeated(11, "repeat", **told), story.repeated(11, "identifier_reused")
+    story.put(11, 2), story.confirmed(7, [11, 11])
+    return {
+        story.repeated(12, "repeat"),
+        story.repeated(11, "repeat", **told),
+        (story.accepted(13, 2, **told), story.repeated(13, "repeat", **told | {"payload_sha256": OTHER_SUM}))[1],
+        (story.accepted(14, 2, **told), story.repeated(14, "repeat", **told | {"topic": "a/c"}))[1],
+    }
+
+
+def _identifiers(story) -> set[int]:
+    """A repeat: right. Another message: told, whatever becomes of the first."""
+    story.accepted(1, 2), story.repeated(1, "repeat")
+    reused = story.repeated(1, "identifier_reused", payload_sha256=OTHER_SUM)
+    story.put(1, 2), story.confirmed(7, [1, 1])
+    return {reused}
 
 
 def _committed(story) -> set[int]:
@@ -277,6 +299,7 @@ def _message(number: int) -> str:
 CASES: dict[str, tuple[Control, Callable[..., set[int]]]] = {
     "qos1": (qos1.CONTROL, _qos1),
     "qos2": (qos2.CONTROL, _qos2),
+    "identifiers used again": (repeats.CONTROL, _identifiers),
     "committed": (committed.CONTROL, _committed),
     "delivery, QoS 1": (delivery_qos1.CONTROL.with_values({"overtaken_by_messages": 2}), _delivery_qos1),
     "delivery, QoS 2": (delivery_qos2.CONTROL, _delivery_qos2),
