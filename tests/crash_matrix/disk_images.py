@@ -27,6 +27,7 @@ class Loss(StrEnum):
     RANDOM = "a random part is lost"
     TORN = "writes are torn between sectors"
     NAMES = "names are lost, and contents are not"
+    CONTENTS = "contents are lost, and names are not"
 
 
 @dataclass(slots=True, kw_only=True)

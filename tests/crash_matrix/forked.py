@@ -140,6 +140,7 @@ class ForkedGateway(Gateway):
         with self._changed:
             while len(self._logged(event)) < count:
                 if not self.is_running:
+                    assert self.points is not None, f"the gateway ended before {event!r}:\n{''.join(self.lines)}"
                     raise GatewayGone(event)
                 self._changed.wait(0.02)
 

@@ -4,6 +4,7 @@ Its packets are built here from the specifications, not with the gateway's own e
 """
 
 import contextlib
+import select
 import socket
 from dataclasses import dataclass, field
 from typing import Final, Self
@@ -156,6 +157,19 @@ class Sensor:
             taken += self.receive(1)
         return taken
 
+    def receive_one(self) -> None:
+        """The next packet; a message among them is noted, and acknowledged as far as it can be."""
+        self._take(*self._receive())
+
+    def fileno(self) -> int:
+        assert self._socket is not None
+        return self._socket.fileno()
+
+    @property
+    def has_data(self) -> bool:
+        """Whether a further packet may have come together with the last."""
+        return bool(self._data)
+
     # -- inside --------------------------------------------------------------------------------------------------------
 
     def _connect_body(self) -> bytes:
@@ -262,3 +276,11 @@ class Sensor:
             self._data += data
         taken, self._data = self._data[:count], self._data[count:]
         return taken
+
+
+def receive_by_any(sensors: list[Sensor]) -> None:
+    """The next packet of whoever gets one first."""
+    ready = [sensor for sensor in sensors if sensor.has_data] or select.select(sensors, [], [], PATIENCE_S)[0]
+    assert ready, "nothing came for any of them"
+    for sensor in ready:
+        sensor.receive_one()

@@ -5,7 +5,9 @@ number in each run, as far as the gateway's own threads and processes allow.
 """
 
 import random
+import select
 import shutil
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +19,7 @@ from tests.crash_matrix.disk_images import Disk, Loss, write_image
 from tests.crash_matrix.forked import Ended, ForkedGateway, ForkServer, GatewayGone
 from tests.crash_matrix.ledger import Entry, Ledger
 from tests.crash_matrix.points import Change, Moment, Option, Points
-from tests.crash_matrix.sensor import Sensor
+from tests.crash_matrix.sensor import PATIENCE_S, Sensor
 
 DATA, CONFIGURATION = "data", "rfhbridge.toml"
 
@@ -31,6 +33,9 @@ class Stage:
         self.points: Points | None = None
         self.ledger = Ledger(lambda: 0 if self.points is None else self.points.count, entries)
         self._server = server
+        self._kept: list[Sensor] = []
+        for name in flow.folders:
+            (folder / name).mkdir(exist_ok=True)
         self.write_configuration()
         configuration = ("--config", str(folder / CONFIGURATION))
         self.gateway: Final = ForkedGateway(server, self.data, *configuration, environment=flow.environment(folder))
@@ -59,6 +64,10 @@ class Stage:
             raise
         return sensor
 
+    def keep(self, sensor: Sensor) -> None:
+        """A client that stays connected to the end of the run."""
+        self._kept.append(sensor)
+
     def application(self) -> Client:
         """An application of the gateway's queue manager."""
         try:
@@ -69,8 +78,11 @@ class Stage:
             raise
 
     def command(self, *arguments: str) -> Ended:
-        """`rfhbridge`; its changes are points too."""
-        return self._server.command(*arguments, points=self.points)
+        """`rfhbridge`; its changes are points too. GatewayGone where it was cut off."""
+        ended = self._server.command(*arguments, points=self.points)
+        if self.is_cut_off:
+            raise GatewayGone(arguments[0])
+        return ended
 
     @property
     def is_cut_off(self) -> bool:
@@ -88,6 +100,7 @@ class Stage:
             if not self.is_cut_off:
                 raise
         self.gateway.wait()
+        self._drop_kept()
 
     def mend(self) -> None:
         """The gateway's second life, in which everything must come right. It has ended when this returns."""
@@ -95,9 +108,15 @@ class Stage:
         self.start()
         self.flow.settle(self)
         assert self.gateway.stop() == 0, self.gateway.log
+        self.flow.inspect(self)
 
     def clean_up(self) -> None:
+        self._drop_kept()
         self.gateway.clean_up()
+
+    def _drop_kept(self) -> None:
+        while self._kept:
+            self._kept.pop().drop()
 
     def forget(self) -> None:
         """Removes the files; a stage whose questions were not answered keeps them."""
@@ -120,14 +139,18 @@ class Flow:
     """A row of the matrix. In `settings`, TOML, FOLDER stands for the folder of the run.
 
     `prepare` comes before the points, `run` is cut off at one of them. `settle` plays the clients' part behind the next
-    start, and checks what each of them was told, by the ledger.
+    start, and checks what each of them was told, by the ledger; `inspect` looks at what the stopped gateway left. With
+    `found` there was no gateway before the run: it makes what the first one finds.
     """
 
     name: str
     run: Step
     settle: Step
     prepare: Step = _nothing
+    inspect: Step = _nothing
+    found: Callable[[Path], None] | None = None
     settings: str = ""
+    folders: tuple[str, ...] = ()
     environment: Callable[[Path], dict[str, str]] = _no_variables
 
 
@@ -148,15 +171,16 @@ class Theatre:
 
     server: ForkServer
     folder: Path
-    _recorded: dict[str, Recorded] = field(default_factory=dict)
+    _recorded: dict[tuple[str, str], Recorded] = field(default_factory=dict)
     _prepared: dict[object, tuple[Path, tuple[Entry, ...]]] = field(default_factory=dict)
     _number: int = 0
 
-    def recorded(self, flow: Flow) -> Recorded:
-        """The flow played without a kill, with a journal."""
-        if flow.name not in self._recorded:
-            self._recorded[flow.name] = self._record(flow)
-        return self._recorded[flow.name]
+    def recorded(self, flow: Flow, unsynced: str = "") -> Recorded:
+        """The flow played without a kill, with a journal. `unsynced`: files of that kind are synced for nothing."""
+        key = (flow.name, unsynced)
+        if key not in self._recorded:
+            self._recorded[key] = self._record(flow, unsynced)
+        return self._recorded[key]
 
     def cut_off(self, flow: Flow, number: int, moment: Moment) -> Stage:
         """A run that was killed at that point, or came to its end before it: the next thing is `mend`."""
@@ -169,9 +193,9 @@ class Theatre:
             stage.points = None
         return stage
 
-    def power_lost(self, flow: Flow, number: int, loss: Loss, draw: random.Random) -> Stage:
+    def power_lost(self, flow: Flow, number: int, loss: Loss, draw: random.Random, *, unsynced: str = "") -> Stage:
         """What is left where the power went behind that change; `stage.ledger` ends there too."""
-        recorded = self.recorded(flow)
+        recorded = self.recorded(flow, unsynced)
         disk = Disk(recorded.prepared)
         disk.follow(change for change in recorded.changes if change.number <= number)
         stage = self.stage(flow, entries=tuple(recorded.ledger.until(number).entries))
@@ -188,12 +212,14 @@ class Theatre:
             shutil.copytree(prepared, folder)
         return Stage(self.server, folder, flow, entries)
 
-    def _record(self, flow: Flow) -> Recorded:
+    def _record(self, flow: Flow, unsynced: str) -> Recorded:
         prepared, entries = self._prepare(flow)
         stage = self.stage(flow, prepared, entries)
         points = Points(
             stage.folder.with_suffix(".points"), stage.folder, options=Option.SKIP_SYNCS | Option.KEEP_JOURNAL
         )
+        if unsynced:
+            points.forget_syncs(unsynced)
         stage.points = points
         try:
             stage.play()
@@ -207,13 +233,16 @@ class Theatre:
 
     def _prepare(self, flow: Flow) -> tuple[Path, tuple[Entry, ...]]:
         """The folder before the points, and what clients did for it; flows that prepare the same share it."""
-        key = (flow.prepare, flow.settings, flow.environment)
+        key = (flow.prepare, flow.found, flow.settings, flow.environment)
         if key not in self._prepared:
             self._prepared[key] = self._prepare_anew(flow)
         return self._prepared[key]
 
     def _prepare_anew(self, flow: Flow) -> tuple[Path, tuple[Entry, ...]]:
         stage = self.stage(flow)
+        if flow.found is not None:
+            flow.found(stage.folder)
+            return stage.folder, ()
         try:
             stage.start()
             flow.prepare(stage)
@@ -221,3 +250,13 @@ class Theatre:
         finally:
             stage.clean_up()
         return stage.folder, tuple(stage.ledger.entries)
+
+
+def await_condition(holds: Callable[[], bool], stage: Stage) -> None:
+    """Looks again and again whether something has come about in the gateway; GatewayGone where that was cut off."""
+    deadline_s = time.monotonic() + PATIENCE_S
+    while not holds():
+        if not stage.gateway.is_running:
+            raise GatewayGone("a condition")
+        assert time.monotonic() < deadline_s, stage.gateway.log
+        select.select([], [], [], 0.01)
