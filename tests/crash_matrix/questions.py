@@ -9,6 +9,12 @@ COMMANDS = (("queue", "verify"), ("audit", "verify"))
 LAST = b"the last one"
 
 
+def mend_and_ask(stage: Stage) -> None:
+    """The gateway starts on what is left, its clients go on, and it stops; then each question."""
+    stage.mend()
+    ask(stage)
+
+
 def ask(stage: Stage) -> None:
     """Each question, with the whole of what was said where the answer is wrong."""
     for command in COMMANDS:

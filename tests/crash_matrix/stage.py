@@ -110,7 +110,7 @@ class Stage:
         assert self.gateway.stop() == 0, self.gateway.log
         self.flow.inspect(self)
 
-    def clean_up(self) -> None:
+    def close(self) -> None:
         self._drop_kept()
         self.gateway.clean_up()
 
@@ -226,7 +226,7 @@ class Theatre:
             count = points.count
             stage.points = None
         finally:
-            stage.clean_up()
+            stage.close()
         return Recorded(
             prepared=prepared, entries=entries, changes=tuple(points.changes()), ledger=stage.ledger, count=count
         )
@@ -248,7 +248,7 @@ class Theatre:
             flow.prepare(stage)
             assert stage.gateway.stop() == 0, stage.gateway.log
         finally:
-            stage.clean_up()
+            stage.close()
         return stage.folder, tuple(stage.ledger.entries)
 
 

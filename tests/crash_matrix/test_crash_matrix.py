@@ -15,7 +15,7 @@ from tests.conftest import PROOF_VARIABLE
 from tests.crash_matrix.disk_images import Loss
 from tests.crash_matrix.flows import FLOWS
 from tests.crash_matrix.points import Moment
-from tests.crash_matrix.questions import ask
+from tests.crash_matrix.questions import mend_and_ask
 from tests.crash_matrix.stage import Flow, Stage, Theatre
 
 #: In the short form the power goes in a third of the flows; all flows are killed.
@@ -31,13 +31,12 @@ def _name(flow: Flow) -> str:
 def _mended(stage: Stage, what: str) -> None:
     """The gateway starts on what is left, and every question is answered."""
     try:
-        stage.mend()
-        ask(stage)
+        mend_and_ask(stage)
     except BaseException as error:
         error.add_note(what)
         raise
     finally:
-        stage.clean_up()
+        stage.close()
     stage.forget()
 
 
