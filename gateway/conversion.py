@@ -21,7 +21,6 @@ from gateway.config import ConversionSettings
 from gateway.converter import Converted, Converter
 from mappings.convert import Mode
 from mappings.errors import MappingError
-from mappings.header_chain import DEAD_LETTER_HEADER_BYTES
 from mappings.reasons import reason_name
 from mappings.table import Dialect
 from mq_adapters.broker.dead_letters import DeadLetters
@@ -136,14 +135,14 @@ class Route:
         room = self._target.maximum_depth - self._target.depth
         if room <= 0 and self._source.depth:
             self._is_waiting = True
-            self._complain(self._target)
+            self._complain(self._target.name)
         return max(room, 0)
 
-    def _complain(self, full: Queue) -> None:
+    def _complain(self, full: str) -> None:
         """Says once that messages wait for room, not at every attempt."""
         if not self._is_complaining:
             self._is_complaining = True
-            _log.warning("conversion waits for room from=%s full=%s", self._source.name, full.name)
+            _log.warning("conversion waits for room from=%s full=%s", self._source.name, full)
 
     def _carry(self, unit: UnitOfWork, message: Message) -> None:
         """Adds a message to the unit: converted to the target, or whole to the dead-letter queue."""
@@ -163,7 +162,7 @@ class Route:
             self._engine.put(unit, self._target, put)
         except QueueManagerError as error:
             if error.reason_code in _PASSING:
-                self._set_aside(message, self._target)
+                self._set_aside(message, self._target.name, is_target=True)
             else:
                 self._give_up(unit, message, error.reason_code)
             return
@@ -199,20 +198,14 @@ class Route:
     # -- what does not go on -------------------------------------------------------------------------------------------
 
     def _give_up(self, unit: UnitOfWork, message: Message, reason_code: int) -> None:
-        """Sends a message to the dead-letter queue as its Report asks; where that is full, it waits aside."""
-        try:
-            queue = self._engine.objects.dead_letter_queue
-        except QueueManagerError:
-            self._set_aside(message, self._source)
-            return
-        length = len(message.body) + DEAD_LETTER_HEADER_BYTES
-        if queue.depth + len(unit.puts) >= queue.maximum_depth or length > queue.maximum_message_bytes:
-            self._set_aside(message, queue)
-            return
+        """Makes a dead letter of a message, as its Report asks; where there is no room for it, it waits aside."""
         kept = Message(message.descriptor.replace(msg_id=message.msg_id), message.body, message.origin)
         kept.sequence, kept.put_us = message.sequence, message.put_us
-        self._dead_letters.put_or_discard(unit, kept, self._source.name, reason_code)
-        unit.remove(self._source, message, Departure.DEAD_LETTERED)
+        if (obstacle := self._engine.dead_letters.obstacle(unit, kept)) is not None:
+            self._set_aside(message, str(obstacle))
+            return
+        departure = self._dead_letters.put_or_discard(unit, kept, self._source.name, reason_code)
+        unit.remove(self._source, message, departure)
         _log.warning(
             "message not converted from=%s to=%s msg_id=%s reason=%s",
             self._source.name,
@@ -221,11 +214,11 @@ class Route:
             reason_name(reason_code),
         )
 
-    def _set_aside(self, message: Message, full: Queue) -> None:
+    def _set_aside(self, message: Message, full: str, *, is_target: bool = False) -> None:
         """Keeps a message that finds no place out of the way of those behind it; a full target stops them all."""
         self._aside.append((self._source, message))
         self._complain(full)
-        self._is_waiting |= full is self._target or len(self._aside) >= MAXIMUM_ASIDE
+        self._is_waiting |= is_target or len(self._aside) >= MAXIMUM_ASIDE
 
 
 class ConversionService:

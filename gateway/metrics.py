@@ -152,6 +152,9 @@ class GatewayCollector(Collector):
         yield _gauges("queue_bytes", "Bytes of the messages on a queue", ("queue",), sizes)
         letters = self._engine.objects.dead_letter_queue.depth
         yield _gauge("dead_letters", f"Messages on the dead-letter queue, as a rule {DEAD_LETTER_QUEUE}", letters)
+        held, dropped = self._engine.dead_letters.depth, self._engine.dead_letters.dropped
+        yield _gauge("dead_letters_held", "Dead letters that their queue has no room for: an alarm", held)
+        yield _counter("dead_letters_dropped", "Not persistent ones that their queue had no room for", dropped)
         yield _gauge("store_failed", "1 when the store has failed", self._engine.failed is not None)
 
     def _audit(self) -> Iterator[Metric]:

@@ -1,6 +1,7 @@
 """Builds the bridge of its rooms."""
 
 from collections.abc import Callable, Iterable
+from functools import partial
 
 from gateway.access.login import Login
 from gateway.bridge.audience import EmbeddedAudience, SubscriptionsTo
@@ -12,6 +13,7 @@ from gateway.bridge.counts import Counts
 from gateway.bridge.flows import bytes_in_flight
 from gateway.bridge.intake import Intake
 from gateway.bridge.mq_refusals import ClosedTopics
+from gateway.bridge.origin import client_of
 from gateway.bridge.own_commands import OwnCommands
 from gateway.bridge.publications import Publications
 from gateway.bridge.publish_packets import PublishPackets
@@ -33,6 +35,8 @@ from gateway.bridge.traffic import Traffic
 from gateway.channels.target import Target
 from gateway.config.limits import MqttLimits
 from gateway.limits.admission import Admission
+from gateway.limits.limit import Limit
+from gateway.mqtt.reason_codes import ReasonCode
 from mappings.command import Dialect
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.queue import Queue
@@ -93,6 +97,9 @@ def build_bridge(
         retained=retained,
         routes=routes,
     )
+    letters = engine.dead_letters
+    letters.client_of, letters.share = client_of, limits.maximum_dead_letters
+    letters.on_share_reached = partial(admission.refusals.add, Limit.DEAD_LETTERS, ReasonCode.QUOTA_EXCEEDED)
     reached = tuple(targets)
     counts = Counts()
     traffic = Traffic()

@@ -19,7 +19,7 @@ from gateway.bridge.origin import exchange_of
 from gateway.config.limits import SessionLimits
 from gateway.limits.limit import Limit, Refusals
 from gateway.mqtt.reason_codes import ReasonCode
-from mq_adapters.dead_letter import dead_letter
+from mq_adapters.embedded.dead_letters import ShareFilled
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.unit_of_work import Departure, UnitOfWork
@@ -101,6 +101,8 @@ class Backlogs:
         #: The oldest message of lanes, by number, and when it was put.
         self._oldest: dict[bytes, tuple[int, int]] = {}
         self._rests_until_us = 0
+        #: Lanes whose dead letters have filled their share of the queue, and until when nothing of them is tried.
+        self._full_shares: dict[bytes, int] = {}
 
     def tick(self, now_us: int) -> None:
         """Looks at some of the lanes; several times a second."""
@@ -109,11 +111,12 @@ class Backlogs:
             return
         if not self._round:
             self._round = list(self._queue.lanes)
+            self._full_shares = {lane: until for lane, until in self._full_shares.items() if _is_before(now_us, until)}
             self._oldest = {lane: known for lane, known in self._oldest.items() if lane in self._queue.lanes}
         reads = _READS_AT_ONCE
         for _ in range(min(_LANES_AT_ONCE, len(self._round))):
             correl_id = self._round.pop()
-            if correl_id in self._excesses or correl_id not in self._queue.lanes:
+            if correl_id in self._excesses or correl_id in self._full_shares or correl_id not in self._queue.lanes:
                 continue
             limit = self._exceeded(correl_id)
             if limit is None and self._maximum_age_us and not self._is_connected(correl_id):
@@ -145,7 +148,7 @@ class Backlogs:
         return Limit.QUEUED_BYTES if self._maximum_bytes < lane_bytes - taken_bytes else None
 
     def _is_resting(self, now_us: int) -> bool:
-        return self._rests_until_us - _REST_US <= now_us < self._rests_until_us  # a clock may be set back
+        return _is_before(now_us, self._rests_until_us)
 
     def _too_old(self, correl_id: bytes, now_us: int) -> tuple[Limit | None, bool]:
         """Whether the oldest message of a lane has waited for too long, and whether it was read to know that."""
@@ -226,6 +229,11 @@ class Backlogs:
             message = excess.messages[0]
             try:
                 self._part_with(unit, message, excess.limit, now_us)
+            except ShareFilled:
+                self._engine.give_back([(self._queue, each) for each in excess.messages], wake=False)
+                excess.messages.clear()
+                self._full_shares[excess.correl_id] = now_us + _REST_US
+                break
             except QueueManagerError as error:
                 self._engine.give_back([(self._queue, each) for each in excess.messages], wake=False)
                 excess.messages.clear()
@@ -240,21 +248,18 @@ class Backlogs:
 
     def _part_with(self, unit: UnitOfWork, message: Message, limit: Limit, now_us: int) -> None:
         """Raises QueueManagerError where the dead-letter queue does not take a message."""
-        origin = exchange_of(message.origin)
-        queue_name, reason_code = self._queue.name, _REASONS[limit]
         if message.is_persistent:
-            letter = dead_letter(
-                message,
-                queue_name=queue_name,
-                reason_code=reason_code,
-                queue_manager_name=self._engine.name,
-                now_us=now_us,
+            self._engine.dead_letters.put_or_refuse(
+                unit, message, queue_name=self._queue.name, reason_code=_REASONS[limit]
             )
-            self._engine.put(unit, self._engine.objects.dead_letter_queue, letter)
-            numbers = (message.sequence, letter.sequence)
-            unit.notes.append((NoteKind.DEAD_LETTERED, now_us, *origin, queue_name, *numbers, reason_code))
             unit.remove(self._queue, message, Departure.DEAD_LETTERED)
         else:
             reason = f"the session's limit of {limit.value} was reached"
-            unit.notes.append((NoteKind.DROPPED, now_us, *origin, queue_name, message.sequence, reason))
+            origin = exchange_of(message.origin)
+            unit.notes.append((NoteKind.DROPPED, now_us, *origin, self._queue.name, message.sequence, reason))
             unit.remove(self._queue, message, Departure.DROPPED)
+
+
+def _is_before(now_us: int, until_us: int) -> bool:
+    """Whether a rest goes on; a clock may be set back."""
+    return until_us - _REST_US <= now_us < until_us

@@ -60,6 +60,8 @@ _FIRST_LEVEL_WITH_FAILURE: Final = 4
 
 #: Stands for the disk among the names of targets, which have no small letters.
 _DISK: Final = "disk"
+#: The same for the dead-letter queue.
+_LETTERS: Final = "letters"
 
 #: Events that are carried out in a unit of their own: what came before them is submitted first.
 _APART: Final = frozenset({SubscribeReceived, UnsubscribeReceived, LongRequest, DisconnectReceived, Violated})
@@ -144,6 +146,8 @@ class Bridge:
             Violated: self._violated,
         }
         self._has_targets = self._may_be_full = to_mq.has_targets
+        self._letters = engine.dead_letters
+        self._letters.on_wait, self._letters.on_release = self._look_for_room, self._letters_went_on
         self._sweep_us = engine.now_us() + _SWEEP_US
         self.is_stopping = False
         for target in to_mq.targets:
@@ -153,6 +157,7 @@ class Bridge:
 
     def load(self) -> None:
         """Takes up every session of the store; connections that died with the gateway end now, wills included."""
+        self._letters.load()
         self.sessions.load()
         self._groups.load()
         self._to_mq.load(self.sessions)
@@ -212,17 +217,21 @@ class Bridge:
         self._engine.commit_now()
 
     def _full_place(self, session: ClientSession, event: PublishReceived) -> str:
-        """What has no room for a PUBLISH: the disk, or a target by its name; "" where it needs none, or there is."""
+        """What has no room for a PUBLISH; "" where it needs none, or there is.
+
+        The disk, the dead-letter queue, where letters that the client caused wait for it, or a target by its name.
+        """
         if self._intake.disk_is_short:
             return _DISK
-        if not self._has_targets or is_repeat(session, event):
+        if is_repeat(session, event):
             return ""
-        target = self._to_mq.full_target(event.topic)
+        if self._letters.waits(session.client):
+            return _LETTERS
+        target = self._to_mq.full_target(event.topic) if self._has_targets else None
         return "" if target is None else target.name
 
     def disk_space_changed(self, is_short: bool) -> None:
         """The disk has come below its mark, or is above it again: then everyone goes on."""
-        self._may_be_full = self._has_targets or is_short
         self._quotas.disk_is_short = is_short
         if is_short:
             self._intake.disk_is_short = True
@@ -230,7 +239,18 @@ class Bridge:
             unit = self._engine.begin()
             self._intake.disk_has_room(unit, self._engine.now_us())
             self._engine.submit(unit)
+        self._look_for_room()
+        if not is_short:
             self.held_back.go_on(_DISK)
+
+    def _look_for_room(self) -> None:
+        """Whether a PUBLISH may find no room at all; most of the time none does."""
+        self._may_be_full = self._has_targets or self._intake.disk_is_short or self._letters.somebody_waits
+
+    def _letters_went_on(self) -> None:
+        """Nothing of somebody waits for the dead-letter queue any more."""
+        self._look_for_room()
+        self.held_back.go_on(_LETTERS)
 
     def lost(self, link: MqttLink) -> None:
         """The connection of a link is gone, and no DISCONNECT came."""
@@ -273,7 +293,7 @@ class Bridge:
 
     @property
     def held_back_publishers(self) -> int:
-        """Connections that wait for room at a target, or on the disk."""
+        """Connections that wait for room at a target, on the disk, or on the dead-letter queue for what they caused."""
         return len(self.held_back)
 
     # -- from the door (access.door) -----------------------------------------------------------------------------------

@@ -23,6 +23,11 @@ def exchange_of(origin: bytes) -> tuple[str, int, int]:
     return origin[ORIGIN.size :].decode(errors="replace"), epoch, exchange
 
 
+def client_of(origin: bytes) -> str:
+    """The client of a private origin; "" for none."""
+    return exchange_of(origin)[0]
+
+
 def published_qos(message: Message) -> int:
     """The QoS with which a message was published; without a private origin a persistent message means QoS 1."""
     if len(message.origin) < ORIGIN.size:

@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from gateway.bridge.counts import Counts
-from gateway.bridge.dead_letters import put_dead_letter
 from gateway.bridge.origin import exchange_of
 from gateway.bridge.routes import Routes
 from gateway.channels.target import Target
@@ -170,20 +169,14 @@ class Replies:
         self, unit: UnitOfWork, notice: Message, message: Message, queue_name: str, queue_manager_name: str = ""
     ) -> None:
         """Puts a message on the dead-letter queue with the notice's reason, and is done with the notice."""
-        unit.remove(self._queue, notice, Departure.DEAD_LETTERED if message is notice else Departure.TAKEN)
         reason_code = _reason_code(_read(notice))
         exchange = exchange_of(message.origin)
         event = "message refused client=%s exchange=%s reason_code=%s"
         self._lines.tell(exchange[0], exchange[0], event, exchange[0], exchange[2], reason_code)
-        put_dead_letter(
-            self._engine,
-            unit,
-            message,
-            queue_name=queue_name,
-            reason_code=reason_code,
-            exchange=exchange,
-            queue_manager_name=queue_manager_name,
+        departure = self._engine.dead_letters.put(
+            unit, message, queue_name=queue_name, reason_code=reason_code, queue_manager_name=queue_manager_name
         )
+        unit.remove(self._queue, notice, departure if message is notice else Departure.TAKEN)
         self._engine.submit(unit)
 
     def _queue_there(self, target: Target, copy: Message) -> str:

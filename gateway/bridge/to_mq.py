@@ -24,7 +24,6 @@ from gateway.bridge.carried_properties import (
     longest_carried_bytes,
     properties_of_header,
 )
-from gateway.bridge.dead_letters import put_dead_letter
 from gateway.bridge.message_expiry import expires_us, expiry_of, expiry_until
 from gateway.bridge.mq_refusals import ClosedTopics
 from gateway.bridge.origin import ORIGIN, RETAIN, own_origin
@@ -34,6 +33,7 @@ from gateway.bridge.session_rows import HeldPublish
 from gateway.bridge.sessions import ClientSession, Sessions, flow_key
 from gateway.bridge.target_messages import APPLICATION_NAME, user_identifier
 from gateway.bridge.to_target import ToTarget
+from gateway.bridge.whole_packets import packet_message, whole_publish, whole_will
 from gateway.channels.target import Target
 from gateway.mqtt import property_codec
 from gateway.mqtt.events import PublishReceived, Will
@@ -52,7 +52,6 @@ from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.unit_of_work import StateSpace, UnitOfWork
 from mq_adapters.message import (
     MQEI_UNLIMITED,
-    MQPER_PERSISTENT,
     Message,
     MessageDescriptor,
 )
@@ -183,7 +182,11 @@ class ToMq:
         try:
             number, sheet = self._put(unit, session, event.topic, flags, exchange, payload, origin, expiry, carried)
         except MappingError as error:
-            self._refuse(unit, session, event.topic, exchange, header, payload, origin, error, now_us)
+            _note_accepted(
+                unit, (session.client, session.epoch, exchange), header, payload, session.level, event.topic, now_us
+            )
+            whole = whole_publish(header, event.topic, payload)
+            self._refuse(unit, session, event.topic, exchange, whole, session.level, origin, error, now_us)
             return
         note = (
             _PUBLISHED,
@@ -254,7 +257,8 @@ class ToMq:
                 unit, session, held.topic, flags, held.exchange, held.payload, origin, expiry, carried
             )
         except MappingError as error:
-            self._refuse(unit, session, held.topic, held.exchange, b"", held.payload, origin, error, now_us)
+            whole = whole_publish(held.header, held.topic, held.payload)
+            self._refuse(unit, session, held.topic, held.exchange, whole, held.level, origin, error, now_us)
             self._forget(unit, session, packet_identifier)
             return held.exchange
         self._forget(unit, session, packet_identifier)
@@ -296,7 +300,7 @@ class ToMq:
             expiry, carried = expiry_of(will.properties), self._carried(will.properties)
             number, sheet = self._put(unit, session, will.topic, flags, exchange, will.payload, origin, expiry, carried)
         except (MappingError, QueueManagerError) as error:
-            self._refuse(unit, session, will.topic, exchange, b"", will.payload, origin, error, now_us)
+            self._bury_will(unit, session, will, flags, exchange, origin, error, now_us)
             return
         note_request(unit, session, packet, payload, number, sheet, now_us, session.level)
 
@@ -406,33 +410,72 @@ class ToMq:
         origin = own_origin(session)
         return self._to_target.delete_retained(unit, session, route, topic=topic, exchange=exchange, origin=origin)
 
+    def _bury_will(
+        self,
+        unit: UnitOfWork,
+        session: ClientSession,
+        will: Will,
+        flags: int,
+        exchange: int,
+        origin: bytes,
+        error: MappingError | QueueManagerError,
+        now_us: int,
+    ) -> None:
+        """A will that its queue does not take becomes a dead letter as the Publish that it is, which can go back.
+
+        One that MQ cannot say, or that deletes what is retained, which takes two commands, stays a packet.
+        """
+        if isinstance(error, MappingError) or (will.retain and not will.payload):
+            packet = whole_will(will, session.level)
+            self._refuse(unit, session, will.topic, exchange, packet, session.level, origin, error, now_us)
+            return
+        carried = self._carried(will.properties)
+        if (route := self._routes.of(will.topic)).target is not None:
+            made = self._to_target.publication(
+                session, route, topic=will.topic, flags=flags, exchange=exchange, properties=carried.pairs
+            )
+            message = Message(made.descriptor, made.header + will.payload, origin)
+        else:
+            translation = self._translate(will.topic, flags, carried)
+            message = Message(translation.descriptor, translation.header + will.payload, origin)
+        self._bury(unit, session, will.topic, exchange, message, error, now_us)
+
     def _refuse(
         self,
         unit: UnitOfWork,
         session: ClientSession,
         topic: str,
         exchange: int,
-        header: bytes,
-        payload: bytes,
+        packet: bytes,
+        level: int,
         origin: bytes,
         error: MappingError | QueueManagerError,
         now_us: int,
     ) -> None:
-        """The payload of what cannot be carried or put goes whole to the dead-letter queue, with the reason."""
+        """What cannot be carried becomes a dead letter: its PUBLISH packet, whole, with the reason."""
+        message = packet_message(packet, level=level, origin=origin, put_appl_name=APPLICATION_NAME)
+        self._bury(unit, session, topic, exchange, message, error, now_us)
+
+    def _bury(
+        self,
+        unit: UnitOfWork,
+        session: ClientSession,
+        topic: str,
+        exchange: int,
+        message: Message,
+        error: MappingError | QueueManagerError,
+        now_us: int,
+    ) -> None:
         identity = (session.client, session.epoch, exchange)
-        if header:
-            _note_accepted(unit, identity, header, payload, session.level, topic, now_us)
-        message = Message(
-            MessageDescriptor(persistence=MQPER_PERSISTENT, put_appl_name=APPLICATION_NAME), payload, origin
-        )
         unit.notes.append((NoteKind.REFUSED, now_us, *identity, Publish.verb, 0, error.reason_code, str(error)))
-        put_dead_letter(
-            self._engine,
+        route = self._routes.of(topic)
+        there = "" if route.target is None else self._to_target.of(route.target).queue_manager_name or route.target.name
+        self._engine.dead_letters.put(
             unit,
             message,
-            queue_name=self._routes.of(topic).queue or self._stream.name,
+            queue_name=route.queue or self._stream.name,
             reason_code=error.reason_code,
-            exchange=identity,
+            queue_manager_name=there,
         )
 
 

@@ -18,10 +18,8 @@ from typing import Final
 
 from gateway.audit_trail.notes import NoteKind
 from gateway.bridge.counts import Counts
-from gateway.bridge.dead_letters import put_dead_letter
 from gateway.bridge.delivered_header import is_own
 from gateway.bridge.flows import Flow, InFlight, StoredFlow, close_flow, flow_of, forget_flow, note_answer
-from gateway.bridge.origin import exchange_of
 from gateway.bridge.publications import Publication, Publications
 from gateway.bridge.publish_packets import PublishPackets
 from gateway.bridge.sessions import ClientSession, Link, Sessions, flow_key
@@ -338,15 +336,9 @@ class ToMqtt:
 
     def _dead_letter(self, unit: UnitOfWork, message: Message) -> None:
         """What is no publication does not hold up the rest."""
-        unit.remove(self._queue, message, Departure.DEAD_LETTERED)
-        put_dead_letter(
-            self._engine,
-            unit,
-            message,
-            queue_name=self._queue.name,
-            reason_code=ReasonCode.MQRC_RFH_ERROR,
-            exchange=exchange_of(message.origin),
-        )
+        reason_code = ReasonCode.MQRC_RFH_ERROR
+        departure = self._engine.dead_letters.put(unit, message, queue_name=self._queue.name, reason_code=reason_code)
+        unit.remove(self._queue, message, departure)
 
 
 def _wanted(session: ClientSession, message: Message, publication: Publication) -> list[tuple[int, int]]:

@@ -99,7 +99,33 @@ class ToTarget:
         expiry: int = MQEI_UNLIMITED,
     ) -> tuple[int, Translation]:
         """A Publish; `flags` are QoS and RETAIN as they stand in a PUBLISH. Raises MappingError for what cannot be."""
-        made = publication(
+        made = self.publication(
+            session,
+            route,
+            topic=topic,
+            flags=flags,
+            exchange=exchange,
+            properties=carried.pairs,
+            expiry=expiry,
+            deletes=not payload and had_retain(origin),
+        )
+        dropped = carried.left_out
+        return self._put(unit, session, route.destination, made, origin, payload=payload, topic=topic, dropped=dropped)
+
+    def publication(
+        self,
+        session: ClientSession,
+        route: Route,
+        *,
+        topic: str,
+        flags: int,
+        exchange: int,
+        properties: NameValues = (),
+        expiry: int = MQEI_UNLIMITED,
+        deletes: bool = False,
+    ) -> TargetMessage:
+        """The Publish without its payload, put nowhere."""
+        return publication(
             route,
             topic=topic,
             qos=flags >> 1,
@@ -108,12 +134,10 @@ class ToTarget:
             user=session.user,
             sequence=exchange,
             msg_id=self._identifier(session, Publish.verb, exchange),
-            deletes=not payload and had_retain(origin),
-            properties=carried.pairs,
+            deletes=deletes,
+            properties=properties,
             expiry=expiry,
         )
-        dropped = carried.left_out
-        return self._put(unit, session, route.destination, made, origin, payload=payload, topic=topic, dropped=dropped)
 
     def delete_retained(
         self, unit: UnitOfWork, session: ClientSession, route: Route, *, topic: str, exchange: int, origin: bytes

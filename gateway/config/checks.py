@@ -16,6 +16,7 @@ _SYSTEM_QUEUES: Final = {
     "SYSTEM.BROKER.CONTROL.QUEUE": "the queue on which the broker takes its commands",
     "SYSTEM.DEAD.LETTER.QUEUE": "the dead-letter queue",
     "SYSTEM.RFHBRIDGE.AUDIT": "the queue from which the audit trail is written",
+    "SYSTEM.RFHBRIDGE.HELD": "the queue of dead letters that wait for room on the dead-letter queue",
 }
 
 
@@ -57,6 +58,7 @@ def _conversion_problems(settings: "Settings") -> Iterator[str]:
     """What is wrong with the conversions together: sources that are somebody else's, and ways that lead back."""
     if not settings.conversion:
         return
+    from mq_adapters.attributes import HELD_QUEUE
     from mq_adapters.embedded.engine import AUDIT_QUEUE, CONTROL_QUEUE, DEAD_LETTER_QUEUE
 
     streams = (DEFAULT_STREAM, settings.publish.stream, *settings.broker.all_input_queues)
@@ -64,6 +66,7 @@ def _conversion_problems(settings: "Settings") -> Iterator[str]:
         CONTROL_QUEUE: "the broker takes its commands off it",
         AUDIT_QUEUE: "the audit trail is written from it",
         DEAD_LETTER_QUEUE: "what cannot be converted is put there",
+        HELD_QUEUE: "dead letters wait on it for room",
         settings.subscribe.queue: "the gateway receives its publications on it",
         settings.subscribe.reply_queue: "the gateway receives its answers on it",
         **dict.fromkeys(streams, "it is a stream, whose messages the broker takes"),
@@ -73,7 +76,7 @@ def _conversion_problems(settings: "Settings") -> Iterator[str]:
         source, target = conversion.source, conversion.target
         if source in taken:
             yield f"conversion#{index + 1}.from: {source!r} cannot be converted: {taken[source]}"
-        if target in (AUDIT_QUEUE, DEAD_LETTER_QUEUE):
+        if target in (AUDIT_QUEUE, DEAD_LETTER_QUEUE, HELD_QUEUE):
             yield f"conversion#{index + 1}.to: {target!r} takes nothing but what the gateway itself puts there"
         if source in targets:
             yield f"conversion#{index + 1}.from: {source!r} has a conversion already; one queue, one conversion"

@@ -133,6 +133,12 @@ class SessionLimits(Table):
         le=3_153_600_000,  # a hundred years
         description="seconds a message waits for a session without connection, then it is a dead letter; 0: no limit",
     )
+    maximum_dead_letters: int = Field(
+        default=100_000,
+        ge=0,
+        description="dead letters that one publisher or session may cause, at most half of their queue's MAXDEPTH; past"
+        " it what causes them waits; 0: no limit",
+    )
     maximum_retained_messages: int = Field(
         default=1_000_000,
         ge=0,

@@ -40,6 +40,7 @@ class Limit(StrEnum):
     QUEUED_MESSAGES = "queued_messages"
     QUEUED_BYTES = "queued_bytes"
     QUEUED_AGE = "queued_age"
+    DEAD_LETTERS = "dead_letters"
     RETAINED_MESSAGES = "retained_messages"
     UNSENT_BYTES_IN_ALL = "unsent_bytes_in_all"
     UNFINISHED_BYTES_IN_ALL = "unfinished_bytes_in_all"
@@ -70,6 +71,7 @@ REASONS: Final = {
     Limit.QUEUED_MESSAGES: (ReasonCode.QUOTA_EXCEEDED,),
     Limit.QUEUED_BYTES: (ReasonCode.QUOTA_EXCEEDED,),
     Limit.QUEUED_AGE: (ReasonCode.QUOTA_EXCEEDED,),
+    Limit.DEAD_LETTERS: (ReasonCode.QUOTA_EXCEEDED,),
     Limit.RETAINED_MESSAGES: (ReasonCode.QUOTA_EXCEEDED,),
     Limit.UNSENT_BYTES_IN_ALL: (ReasonCode.QUOTA_EXCEEDED,),
     Limit.UNFINISHED_BYTES_IN_ALL: (ReasonCode.QUOTA_EXCEEDED,),

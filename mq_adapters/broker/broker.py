@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from mappings.table import Dialect
-from mq_adapters.attributes import ObjectType
+from mq_adapters.attributes import HELD_QUEUE, ObjectType
 from mq_adapters.broker.administration import Administration
 from mq_adapters.broker.audience import Audience
 from mq_adapters.broker.control import ControlQueue
@@ -37,7 +37,7 @@ from mq_adapters.embedded.unit_of_work import StateSpace
 from mq_adapters.message import IDENTIFIER_TAG
 from mq_adapters.reasons import QueueManagerError, ReasonCode
 
-_NOT_AN_INPUT_QUEUE: Final = frozenset({CONTROL_QUEUE, DEAD_LETTER_QUEUE, AUDIT_QUEUE})
+_NOT_AN_INPUT_QUEUE: Final = frozenset({CONTROL_QUEUE, DEAD_LETTER_QUEUE, AUDIT_QUEUE, HELD_QUEUE})
 
 
 #: The namelist of stream queues of a queue manager (IBM MQ, "Streams and topics").

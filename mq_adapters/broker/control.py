@@ -13,7 +13,7 @@ from mappings.command import (
 )
 from mappings.reasons import Reason
 from mappings.response import Completion
-from mq_adapters.broker.dead_letters import DeadLetters
+from mq_adapters.broker.dead_letters import DeadLetters, refuse_again
 from mq_adapters.broker.received import DIALECT_OF_FORMAT, CommandHeader, UnreadableCommand, read_received
 from mq_adapters.broker.responses import Refusal, Responder, is_wanted, refusal_of
 from mq_adapters.broker.subscribers import DONE, Done, Subscribers
@@ -56,6 +56,7 @@ class ControlQueue:
             raise Refusal(Reason.MQRC_MSG_TYPE_ERROR)
         obstacle = self._responder.obstacle(descriptor) if is_wanted(descriptor, Completion.OK) else 0
         if obstacle:
+            refuse_again(unit, message, obstacle)
             self._dead_letters.put(unit, message, queue.name, obstacle)
             return
         self._updates.begin(unit, self._act(unit, message, received), message, received)

@@ -64,10 +64,15 @@ class Copy:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Failure:
-    """A recipient that cannot be served: its queue is gone, or its format cannot say the header."""
+    """A recipient that cannot be served: its queue is gone, or its format cannot say the header.
+
+    `descriptor` and `header` are those of the copy that it should have had; None where there can be none.
+    """
 
     queue_name: str
     reason_code: int
+    descriptor: MessageDescriptor | None = None
+    header: bytes = b""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -204,13 +209,15 @@ class DeliveryMaker:
         queue_name = subscription.identity.queue_name
         if isinstance(header, MappingError):
             return Failure(queue_name=queue_name, reason_code=header.reason_code)
+        descriptor = self._descriptor(subscription, occasion.published_as, header)
         try:
             queue = self._engine.queue(queue_name)
         except QueueManagerError as error:
             if subscription.is_on_temporary_queue:
                 return None
-            return Failure(queue_name=queue_name, reason_code=error.reason_code)
-        descriptor = self._descriptor(subscription, occasion.published_as, header)
+            return Failure(
+                queue_name=queue_name, reason_code=error.reason_code, descriptor=descriptor, header=header.data
+            )
         return Copy(
             identity=subscription.identity,
             queue=queue,

@@ -11,6 +11,7 @@ from mappings.command import Publish
 from mappings.options import RegistrationOption
 from mappings.reasons import Reason
 from mappings.table import Dialect
+from mq_adapters.attributes import DEFAULT_MAXIMUM_MESSAGE_BYTES
 from mq_adapters.broker.content_filter import ContentError, accepts
 from mq_adapters.broker.content_filter_parser import parse_filter
 from mq_adapters.broker.dead_letters import DeadLetters
@@ -64,11 +65,22 @@ class Distributor:
                 put(unit, copy.queue, sent)
             except QueueManagerError as error:
                 if not (copy.queue.is_deleted and copy.queue.is_temporary):
-                    self._dead_letters.put(unit, message, copy.queue.name, error.reason_code)
+                    self._bury(unit, message, sent, copy.queue.name, error.reason_code)
                 continue
             copied(unit, message, sent, copy.delivery)
         for failure in plan.failures:
-            self._dead_letters.put(unit, message, failure.queue_name, failure.reason_code)
+            lost = message
+            if failure.descriptor is not None:
+                lost = Message(failure.descriptor, failure.header + body[length:], origin)
+            self._bury(unit, message, lost, failure.queue_name, failure.reason_code)
+
+    def _bury(self, unit: UnitOfWork, message: Message, copy: Message, queue_name: str, reason_code: int) -> None:
+        """The dead letter is what the subscriber should have had, so that it can go back there as it is.
+
+        A copy that no queue takes stays the publication that it was made of.
+        """
+        kept = copy if len(copy.body) <= DEFAULT_MAXIMUM_MESSAGE_BYTES else message
+        self._dead_letters.put(unit, kept, queue_name, reason_code, about=message)
 
     def candidates(self, published: CommandHeader, matching: tuple[Subscription, ...]) -> tuple[Subscription, ...]:
         """Who of those that match may have a publication.

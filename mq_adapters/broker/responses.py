@@ -13,7 +13,7 @@ from mappings.name_value import NameValues
 from mappings.reasons import Reason
 from mappings.response import Completion, Response, ResponseReason, write_response
 from mappings.table import Dialect
-from mq_adapters.broker.dead_letters import DeadLetters
+from mq_adapters.broker.dead_letters import DeadLetters, refuse_again
 from mq_adapters.broker.received import FORMAT_OF_DIALECT, CommandHeader, UnreadableCommand
 from mq_adapters.delivery_listener import DeliveryListener
 from mq_adapters.embedded.engine import Engine
@@ -152,7 +152,9 @@ class Responder:
         """The command was not carried out; the listener hears of it, also where no answer is wanted.
 
         A bad command for which no answer is wanted ends here. What is not even a header goes to the dead-letter queue.
+        Raises QueueManagerError for what was a dead letter before.
         """
+        refuse_again(unit, message, refusal.reason.reason_code)
         self._listener.refused(unit, message, about.verb, refusal.reason.reason_code)
         response = Response(completion=Completion.FAILED, reasons=(refusal.reason,), verb=about.verb)
         if is_wanted(message.descriptor, Completion.FAILED):

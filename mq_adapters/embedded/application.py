@@ -8,6 +8,7 @@ work, after the commit outside of one, and never if the store fails (Engine.fail
 from collections.abc import Callable, Iterator
 from typing import Final
 
+from mappings.header_chain import FORMAT_DEAD_LETTER
 from mq_adapters.attributes import Definition, ObjectType
 from mq_adapters.embedded.engine import AUDIT_QUEUE, Engine
 from mq_adapters.embedded.objects import PutTarget
@@ -45,6 +46,8 @@ class Application:
         self._act: OperatorsAct | None = None
         self._dynamic_queues: list[Queue] = []
         self._held_queues: list[Queue] = []
+        #: The broker made dead letters of what it put, and they found no room.
+        self._has_held_letters = False
         #: The queue at which a get of this application waits.
         self.awaited_queue: Queue | None = None
         #: The queues that it reads, by whatever tells one reading from another.
@@ -126,6 +129,8 @@ class Application:
             raise QueueManagerError(ReasonCode.MQRC_Q_SPACE_NOT_AVAILABLE, f"put on {queue_name}")
         if target.queue.name == AUDIT_QUEUE:  # the trail is made of what the gateway itself puts there
             raise QueueManagerError(ReasonCode.MQRC_PUT_INHIBITED, f"put on {queue_name}")
+        if self._has_held_letters and target.queue.handler is not None:
+            self._check_held_letters(f"put on {queue_name}")
         unit = self._unit if self._unit is not None else self._engine.begin()
         self._engine.reporter.put(unit, target, message)
         if message.descriptor.report & _CONFIRMATIONS and not target.remote_queue:
@@ -245,7 +250,8 @@ class Application:
     def _complete_descriptor(self, message: Message, target: PutTarget, operation: str) -> None:
         """Fills in what the putter left open: defaults of the queue, and the context fields that are blank."""
         descriptor = message.descriptor
-        if len(message.body) > self._engine.objects.maximum_message_bytes:
+        is_letter = target.queue.takes_letters and descriptor.format == FORMAT_DEAD_LETTER
+        if len(message.body) > self._engine.objects.maximum_message_bytes and not is_letter:
             raise QueueManagerError(ReasonCode.MQRC_MSG_TOO_BIG_FOR_Q_MGR, operation)
         if descriptor.report and has_unknown_options(descriptor.report, is_transmitted=bool(target.remote_queue)):
             raise QueueManagerError(ReasonCode.MQRC_REPORT_OPTIONS_ERROR, operation)
@@ -298,9 +304,17 @@ class Application:
             if self._engine.on_application_unit is not None:
                 self._engine.on_application_unit(unit)
             self._engine.submit(unit, lambda _unit: done())
+            self._has_held_letters = self._has_held_letters or unit.holds_letters
         except QueueManagerError:
             self._engine.back_out(unit)
             raise
+
+    def _check_held_letters(self, operation: str) -> None:
+        """Who has caused dead letters that find no room gives the broker nothing more until they have gone on."""
+        self._has_held_letters = self._engine.dead_letters.depth > 0
+        if self._has_held_letters:
+            hint = "the dead-letter queue takes nothing, and letters that this application caused wait for it"
+            raise QueueManagerError(ReasonCode.MQRC_Q_FULL, operation, hint)
 
     def _check_limit(self, body_bytes: int, operation: str) -> None:
         if self._is_full(body_bytes):

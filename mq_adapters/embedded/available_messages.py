@@ -70,6 +70,8 @@ class AvailableMessages:
         sequence, descriptor = message.sequence, message.descriptor
         place = sequence if queue.is_fifo else queue.place(sequence, descriptor.priority)
         queue.add(descriptor.correl_id, place, len(message.body))
+        if queue.census is not None:
+            queue.census.arrived(message)
         if descriptor.msg_id != MQMI_NONE:
             queue.add_name(descriptor.msg_id, place)
         if message.expires_us:
@@ -79,6 +81,8 @@ class AvailableMessages:
         """A message was destroyed, which somebody had taken."""
         sequence, descriptor = message.sequence, message.descriptor
         queue.remove(descriptor.correl_id, len(message.body))
+        if queue.census is not None:
+            queue.census.left(message)
         self._taken.pop(sequence, None)
         if descriptor.msg_id != MQMI_NONE:
             queue.drop_name(descriptor.msg_id, queue.place(sequence, descriptor.priority))

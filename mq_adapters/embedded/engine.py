@@ -19,8 +19,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from mq_adapters.attributes import DEFAULT_DEAD_LETTER_QUEUE, Definition, ObjectType, Value
+from mq_adapters.attributes import DEFAULT_DEAD_LETTER_QUEUE, HELD_QUEUE, Definition, ObjectType, Value
 from mq_adapters.embedded.available_messages import AvailableMessages
+from mq_adapters.embedded.dead_letters import HELD_DESCRIPTION, DeadLetters
 from mq_adapters.embedded.gateway_queues import GatewayQueues, Owner
 from mq_adapters.embedded.group_commit import GroupCommit, Offload
 from mq_adapters.embedded.holdings import Holdings
@@ -45,6 +46,7 @@ STANDARD_QUEUES: Final = {
     DEFAULT_STREAM: "publications of the default stream",
     DEAD_LETTER_QUEUE: "messages that could not be delivered",
     AUDIT_QUEUE: "audit notes on their way to the trail",
+    HELD_QUEUE: HELD_DESCRIPTION,
 }
 #: What waits on these is the gateway's, whatever its configuration; the other queues of every store have dead letters.
 _ALWAYS_OWNED: Final = frozenset((CONTROL_QUEUE, DEFAULT_STREAM, AUDIT_QUEUE))
@@ -98,7 +100,8 @@ class Engine:
         self._holdings = Holdings(store)
         self.objects = Objects(store, self._holdings, name=self.name, number=self.number)
         self._queues = self.objects.queues
-        self.reporter = Reporter(self.objects, put=self.put, now_us=self._time_us)
+        self.dead_letters = DeadLetters(self)
+        self.reporter = Reporter(self.objects, put=self.put, bury=self.dead_letters.put, now_us=self._time_us)
         self._commits = GroupCommit(
             store,
             call_soon=call_soon,
@@ -178,8 +181,7 @@ class Engine:
         """Whose messages are on a queue."""
         if queue.name in _ALWAYS_OWNED or queue.name in self.gateway_queues.owned:
             return Owner.GATEWAY
-        is_for_letters = queue.name in STANDARD_QUEUES or queue is self._queues.get(self._dead_letters_go_to())
-        return Owner.OPERATOR if is_for_letters else Owner.NOBODY
+        return Owner.OPERATOR if queue.takes_letters or queue.name in STANDARD_QUEUES else Owner.NOBODY
 
     def is_needed(self, name: str) -> bool:
         """Whether a gateway cannot do without the queue of that name, be it an alias."""
@@ -187,13 +189,6 @@ class Engine:
         if queue is not None and self.owner(queue) is not Owner.NOBODY:
             return True
         return name in self.gateway_queues.needed or name == self.objects.queue_manager.text("DEADQ")
-
-    def _dead_letters_go_to(self) -> str:
-        """The local queue that DEADQ leads to; "" where there is none."""
-        try:
-            return self.objects.dead_letter_queue.name
-        except QueueManagerError:
-            return ""
 
     def serve(self, queue: Queue, handler: ServedHandler) -> None:
         """From now on each put on `queue` is handed to `handler` inside the putter's unit of work.
@@ -257,6 +252,10 @@ class Engine:
             return message
         self._expire(queue, message)
         return None
+
+    def origins(self, sequences: Iterable[int]) -> list[bytes]:
+        """The private origins of committed messages by their numbers, in no order."""
+        return self._holdings.origins(sequences)
 
     def give_back(self, messages: Iterable[tuple[Queue, Message]], *, wake: bool = True) -> None:
         """Returns messages that were taken to their places and wakes who waits for them, unless that is the caller."""
@@ -344,6 +343,8 @@ class Engine:
         """Destroys what has expired, and writes notes that waited for a group to join; call several times a second."""
         if not self._is_expiring:
             self._expire_some()
+        if self.failed is None:
+            self.dead_letters.tick(self.now_us())
         if self._commits.has_later_notes and self.failed is None:
             self._commits.want_notes()
             self.submit(self.begin())

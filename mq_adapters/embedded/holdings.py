@@ -120,6 +120,12 @@ class Holdings:
         found = self._not_persistent.get(sequence) or self._cache.get(sequence)
         return found or self._uncommitted.get(sequence)
 
+    def origins(self, sequences: Iterable[int]) -> list[bytes]:
+        """The private origins of committed messages, without their bodies."""
+        found = {sequence: self.in_memory(sequence) for sequence in sequences}
+        elsewhere = [sequence for sequence, held in found.items() if held is None]
+        return [held[1].origin for held in found.values() if held is not None] + self._store.origins(elsewhere)
+
     def on_disk(self, sequence: int) -> tuple[Queue, Message] | None:
         """One message; it is not kept in memory."""
         for identifier, message in self._store.messages((sequence,), 0):

@@ -5,11 +5,12 @@ changes, so that a put through an alias costs no more than any other.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 from weakref import WeakSet, WeakValueDictionary
 
-from mq_adapters.attributes import QUEUE_TYPES, Definition, ObjectType, Value, is_object_name
+from mq_adapters.attributes import HELD_QUEUE, QUEUE_TYPES, Definition, ObjectType, Value, is_object_name
 from mq_adapters.embedded.holdings import Holdings
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.store import Store
@@ -84,6 +85,7 @@ class Objects:
             queue.set_attributes(self.definition(ObjectType.QLOCAL, name))
             self._add(queue)
         self._set_limits()
+        self._make_room_for_letters()
 
     # -- looking ------------------------------------------------------------------------------------------------------
 
@@ -236,6 +238,7 @@ class Objects:
             raise QueueManagerError(ReasonCode.MQRC_OBJECT_ALREADY_EXISTS, operation)
         if definition.object_type == ObjectType.QLOCAL:
             self._add(self._made_or_revived(self._store.add_queue(definition), definition))
+            self._make_room_for_letters()
         else:
             self._store.set_definition(definition)
         self._remember(definition)
@@ -249,6 +252,7 @@ class Objects:
         self._targets.clear()
         if queue is not None:
             self._change(queue, definition)
+        self._make_room_for_letters()
 
     def alter_queue_manager(self, changes: Mapping[str, Value]) -> None:
         """Changes the queue manager's own attributes, durably."""
@@ -315,6 +319,16 @@ class Objects:
         """MAXMSGL and MAXUMSGS, for whoever puts and gets."""
         self.maximum_message_bytes = self.queue_manager.number("MAXMSGL")
         self.maximum_unit_messages = self.queue_manager.number("MAXUMSGS")
+
+    def _make_room_for_letters(self) -> None:
+        """The queues of dead letters take each of them, whatever their MAXMSGL; that of held ones takes all of them."""
+        letters = {HELD_QUEUE, self.queue_manager.text("DEADQ")}
+        with suppress(QueueManagerError):  # what is none takes nothing, and each put on it says so
+            letters.add(self.dead_letter_queue.name)
+        for queue in self.queues.values():
+            if queue.takes_letters is not (queue.name in letters):
+                queue.takes_letters, queue.takes_all = queue.name in letters, queue.name == HELD_QUEUE
+                queue.set_attributes(queue.definition)
 
     def _remember(self, definition: Definition) -> None:
         self._definitions[definition.object_type, definition.name] = definition

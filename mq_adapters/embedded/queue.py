@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterator
 from heapq import heapify, heappop, heappush, merge
 from itertools import islice
-from typing import Final
+from typing import Final, Protocol
 
 from mq_adapters.attributes import Definition, ObjectType
 from mq_adapters.embedded.unit_of_work import UnitOfWork
@@ -26,7 +26,20 @@ _HIGHEST_PRIORITY: Final = 9
 #: The heap of lane heads is made anew when it has twice as many entries as there are lanes, and this many more.
 _STALE_HEADS: Final = 64
 
+#: No message in memory is as long, bytes.
+_ANY_LENGTH: Final = 1 << 62
+#: Nor are there as many on a queue.
+_ANY_NUMBER: Final = 1 << 62
+
 ServedHandler = Callable[[UnitOfWork, "Queue", Message], None]
+
+
+class Census(Protocol):
+    """Whoever counts what is on a queue: told of each message when it is committed there, and when it is destroyed."""
+
+    def arrived(self, message: Message) -> None: ...
+
+    def left(self, message: Message) -> None: ...
 
 
 class Lane:
@@ -158,6 +171,7 @@ class Queue:
     __slots__ = (
         "__weakref__",
         "_heads",
+        "census",
         "default_persistence",
         "definition",
         "depth",
@@ -178,6 +192,8 @@ class Queue:
         "name",
         "named",
         "resting_handler",
+        "takes_all",
+        "takes_letters",
         "waiting_bytes",
     )
 
@@ -193,6 +209,12 @@ class Queue:
         self.lanes: dict[bytes, Lane | PriorityLane] = {}
         #: None: lanes are not measured.
         self.lane_bytes: dict[bytes, int] | None = None
+        #: Counts whose messages come and go; None: nobody asks.
+        self.census: Census | None = None
+        #: It is for dead letters, which are longer than every other message: MAXMSGL bounds nothing on it.
+        self.takes_letters = False
+        #: It refuses no put: neither MAXDEPTH nor PUT counts.
+        self.takes_all = False
         #: A heap of lane heads; an entry may be stale, `oldest` mends it.
         self._heads: list[tuple[int, bytes]] = []
         #: Places by MsgId, first one first, for messages whose putter chose the MsgId; several may have the same.
@@ -216,9 +238,11 @@ class Queue:
         self.is_get_inhibited = definition["GET"] == "DISABLED"
         persistent = definition["DEFPSIST"] == "YES" and not self.is_temporary
         self.default_persistence = MQPER_PERSISTENT if persistent else MQPER_NOT_PERSISTENT
-        self.maximum_message_bytes = definition.number("MAXMSGL")
+        self.maximum_message_bytes = _ANY_LENGTH if self.takes_letters else definition.number("MAXMSGL")
         needs_a_closer_look = self.is_put_inhibited or self.is_temporary
         self.maximum_depth = 0 if needs_a_closer_look else definition.number("MAXDEPTH")
+        if self.takes_all:
+            self.maximum_depth = _ANY_NUMBER
 
     @property
     def description(self) -> str:
@@ -246,6 +270,7 @@ class Queue:
         self.depth = 0
         self.waiting_bytes = 0
         self.named.clear()
+        self.census = None
         if self.lane_bytes is not None:
             self.lane_bytes.clear()
         self.empty()

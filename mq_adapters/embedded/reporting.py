@@ -1,8 +1,8 @@
 """Report messages on their way: to the ReplyToQ of the message they are about, else to the dead-letter queue."""
 
 from collections.abc import Callable
+from typing import Protocol
 
-from mq_adapters.dead_letter import dead_letter
 from mq_adapters.embedded.objects import Objects, PutTarget
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.unit_of_work import UnitOfWork
@@ -10,6 +10,12 @@ from mq_adapters.message import MQMI_NONE, Message
 from mq_adapters.reasons import QueueManagerError
 from mq_adapters.reports import MQRO_DISCARD_MSG, ReportOption, report_on
 from mq_adapters.transmission import transmission_message
+
+
+class Bury(Protocol):
+    """Makes a dead letter of a message that was going to a queue here (DeadLetters.put)."""
+
+    def __call__(self, unit: UnitOfWork, message: Message, *, queue_name: str, reason_code: int) -> object: ...
 
 
 class Reporter:
@@ -20,16 +26,18 @@ class Reporter:
         objects: Objects,
         *,
         put: Callable[[UnitOfWork, Queue, Message], int],
+        bury: Bury,
         now_us: Callable[[], int],
     ) -> None:
         self._objects = objects
         self._put = put
+        self._bury = bury
         self._now_us = now_us
 
     def send(self, unit: UnitOfWork, message: Message, option: ReportOption, feedback: int) -> None:
         """Reports on a message as its descriptor asks.
 
-        A report that cannot be put on its queue becomes a dead letter; where even that is impossible, it ends here.
+        A report that cannot be put on its queue becomes a dead letter, unless it asks to be discarded.
         """
         asked = message.descriptor
         report = report_on(
@@ -38,7 +46,8 @@ class Reporter:
         try:
             self.put(unit, self._objects.putting(asked.reply_to_q, asked.reply_to_q_mgr), report)
         except QueueManagerError as error:
-            self._bury(unit, report, asked.reply_to_q, error.reason_code)
+            if not report.descriptor.report & MQRO_DISCARD_MSG:
+                self._bury(unit, report, queue_name=asked.reply_to_q, reason_code=error.reason_code)
 
     def put(self, unit: UnitOfWork, target: PutTarget, message: Message) -> None:
         """Puts a message where a name led; for another queue manager behind an MQXQH on the transmission queue.
@@ -62,18 +71,3 @@ class Reporter:
             now_us=now_us,
         )
         self._put(unit, target.queue, transmitted)
-
-    def _bury(self, unit: UnitOfWork, report: Message, queue_name: str, reason_code: int) -> None:
-        if report.descriptor.report & MQRO_DISCARD_MSG:
-            return
-        letter = dead_letter(
-            report,
-            queue_name=queue_name,
-            reason_code=reason_code,
-            queue_manager_name=self._objects.name,
-            now_us=self._now_us(),
-        )
-        try:
-            self._put(unit, self._objects.dead_letter_queue, letter)
-        except QueueManagerError:
-            return

@@ -142,6 +142,13 @@ class Store:
         """The priority of each message of a queue, by its number."""
         return dict(self._read("SELECT sequence, priority FROM message WHERE queue = ?", (queue,)))
 
+    def origins(self, sequences: Sequence[int]) -> list[bytes]:
+        """The private origins of those of the messages that are here; of others nothing."""
+        if not sequences:
+            return []  # SQLite takes no empty array
+        wanted = apsw.carray(array("q", sequences))
+        return [origin for (origin,) in self._read("SELECT origin FROM message WHERE sequence IN carray(?)", (wanted,))]
+
     def state(self, space: int, key: bytes) -> bytes | None:
         """One value of a space, as last committed; None where there is none."""
         rows = self._read("SELECT key, value, checksum FROM state WHERE space = ? AND key = ?", (space, key))

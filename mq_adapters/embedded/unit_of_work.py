@@ -63,7 +63,17 @@ Removal = tuple["Queue", Message, Departure]
 class UnitOfWork:
     """Collects; `Engine.submit` makes it true, and then calls `on_committed`."""
 
-    __slots__ = ("answered", "notes", "notes_are_due", "on_committed", "puts", "removals", "states")
+    __slots__ = (
+        "answered",
+        "holds_letters",
+        "notes",
+        "notes_are_due",
+        "on_committed",
+        "puts",
+        "redriven",
+        "removals",
+        "states",
+    )
 
     def __init__(self) -> None:
         self.puts: list[tuple[Queue, Message]] = []
@@ -75,6 +85,10 @@ class UnitOfWork:
         self.notes_are_due = False
         #: Commands of this unit that the broker answered with a failure: the message as it was put, by its MsgId.
         self.answered: dict[bytes, Message] = {}
+        #: A dead letter of this unit found no room on the dead-letter queue: whoever caused it has to wait.
+        self.holds_letters = False
+        #: What was a dead letter, and goes to the broker again: refused once more, it fails the whole unit.
+        self.redriven: Message | None = None
         self.on_committed: Callable[[UnitOfWork], None] | None = None
 
     def put(self, queue: "Queue", message: Message) -> None:

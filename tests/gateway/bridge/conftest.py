@@ -165,8 +165,8 @@ class World:
         closed: ClosedTopics = ()
         subscriptions_to: SubscriptionsTo | None = None
         is_at_work: Callable[[bytes], bool] = self._is_nothing_at_work
+        notes = self.engine.dead_letters.listener = BrokerNotes(lambda: self.now_us, exchange_of)
         if has_broker:
-            notes = BrokerNotes(lambda: self.now_us, exchange_of)
             broker = Broker(self.engine, listener=notes, call_soon=self._calls.append)
             broker.attach()
             is_at_work = broker.is_unanswered

@@ -212,7 +212,8 @@ def test_what_was_acknowledged_of_a_user_without_a_name_there_goes_whole_to_the_
     assert transmissions(world) == []
     (dead,) = world.messages(DEAD_LETTER_QUEUE)
     assert (dead.body[8:12], dead.body[12:60].decode().rstrip()) == (b"\xf3\x07\x00\x00", DEFAULT_STREAM)
-    assert dead.body.endswith(b"B")
+    assert (dead.body[60:108].decode().rstrip(), dead.body[116:124]) == ("QM1", b"RFHBMQT4")
+    assert dead.body[172:] == written("34 08 0003 'a/b' 0002 'B'")
 
 
 # -- an outage ---------------------------------------------------------------------------------------------------------

@@ -475,8 +475,9 @@ def test_answer_is_in_the_code_page_and_byte_order_of_the_command(station):
     assert answer.body[32:] == expected.encode("cp500")
 
 
-def test_listener_hears_where_not_even_the_dead_letter_queue_takes_a_message(station):
+def test_listener_hears_where_the_dead_letter_queue_takes_nothing_of_what_is_not_persistent(station):
     station.engine.queue("SYSTEM.DEAD.LETTER.QUEUE").maximum_depth = 0
-    station.put(DEFAULT, b"MQSTR   ", b"hello", report=0x0700_0000, reply_to_q="REPLY")
+    station.put(DEFAULT, b"MQSTR   ", b"hello", report=0x0700_0000, reply_to_q="REPLY", persistence=0)
     assert station.bodies("REPLY") == [b"hello"]
     assert [name for name, _ in station.listener.drops] == [DEFAULT]
+    assert station.engine.dead_letters.dropped == 1

@@ -359,10 +359,12 @@ def test_waiting_publications_are_carried_out_when_the_broker_comes(station, tmp
 def test_full_subscriber_queue_sends_its_copy_to_the_dead_letter_queue(station):
     station.subscribe_old("a")
     station.subscribe_new("a")
-    station.engine.queue("OLD").maximum_depth = 0
     header = "<psc><Command>Publish</Command><Topic>a</Topic></psc>"
     station.publish(header, b"x")
-    assert len(station.take_all("NEW")) == 1
+    (copy,) = station.take_all("OLD")
+    station.engine.queue("OLD").maximum_depth = 0
+    station.publish(header, b"x")
+    assert len(station.take_all("NEW")) == 2
     (dead,) = station.take_all("SYSTEM.DEAD.LETTER.QUEUE")
     assert dead.descriptor.format == b"MQDEAD  "
     assert dead.body[:8] == b"DLH " + struct.pack("<i", 1)
@@ -372,13 +374,13 @@ def test_full_subscriber_queue_sends_its_copy_to_the_dead_letter_queue(station):
         b"QM1".ljust(48),
         546,
         1208,
-        MQRFH2,
+        MQRFH,
         26,
         b"QM1".ljust(28),
         b"20270115",
         b"08000000",
     )
-    assert dead.body[172:] == station.mqrfh2(header, body=b"x")
+    assert (dead.body[172:], dead.descriptor.correl_id) == (copy.body, copy.descriptor.correl_id)
     assert [(name, code) for _, name, code in station.listener.dead_letters] == [("OLD", 2053)]
 
 

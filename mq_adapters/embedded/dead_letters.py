@@ -1,0 +1,337 @@
+"""What cannot be delivered: whole on the dead-letter queue, and where that takes nothing on SYSTEM.RFHBRIDGE.HELD.
+
+Nothing persistent ends here. A message becomes a dead letter in the unit of work in which it failed. Where the queue
+that DEADQ names is full, closed or not there, or where whoever caused the letter has filled its share of it, the letter
+is held: the queue of held letters takes everything, and only who caused it waits (`waits`). About every second what is
+held goes on to the dead-letter queue, oldest first, as far as that takes it. What is not persistent, and was promised
+to nobody, is dropped then, and the listener is told so.
+
+The number of letters on a lane of the dead-letter queue, or of those without a CorrelId by whom they came from, is what
+one has filled of it. Source of the MQDLH: IBM MQ, "MQDLH - Dead-letter header".
+"""
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Final
+
+from mappings.errors import MappingError
+from mappings.header_chain import read_dead_letter_header
+from mq_adapters.attributes import HELD_QUEUE
+from mq_adapters.dead_letter import dead_letter
+from mq_adapters.delivery_listener import DeliveryListener, Unheard
+from mq_adapters.embedded.put_rules import check_put
+from mq_adapters.embedded.queue import Queue
+from mq_adapters.embedded.unit_of_work import Departure, UnitOfWork
+from mq_adapters.message import MQCI_NONE, MQPER_NOT_PERSISTENT, MQPER_PERSISTENT, Message
+from mq_adapters.reasons import QueueManagerError, ReasonCode
+
+if TYPE_CHECKING:
+    from mq_adapters.embedded.engine import Engine
+
+_log = logging.getLogger(__name__)
+
+HELD_DESCRIPTION: Final = "dead letters that wait for room on the dead-letter queue"
+
+_SECOND_US: Final = 1_000_000
+#: How often the log tells what was held and dropped since, microseconds: a line for each would fill it.
+_TELL_US: Final = 10 * _SECOND_US
+#: Letters, and bytes of them, that go on in one unit of work; the next behind its commit.
+_LETTERS_AT_ONCE: Final = 20
+_BYTES_AT_ONCE: Final = 1024 * 1024
+#: Letters that one unit of work looks at: each may be a read of the disk.
+_LOOKS_AT_ONCE: Final = 100
+
+
+class ShareFilled(QueueManagerError):
+    """Whoever caused a dead letter has as many on the queue as one may have."""
+
+    def __init__(self, queue_name: str) -> None:
+        hint = "whoever caused it has filled its share of that queue"
+        super().__init__(ReasonCode.MQRC_Q_FULL, f"put on {queue_name}", hint)
+
+
+class DeadLetters:
+    """Makes dead letters, holds those that find no room, and lets them go on.
+
+    `client_of` reads from a message's private origin who caused it; "" is nobody who could wait. `share` is how many
+    letters one of them may have on the dead-letter queue, 0: no limit; it is never more than half of MAXDEPTH.
+    """
+
+    def __init__(self, engine: "Engine") -> None:
+        self._engine = engine
+        self.listener: DeliveryListener = Unheard()
+        self.client_of: Callable[[bytes], str] = lambda _origin: ""
+        self.share = 0
+        #: Told when a letter was refused its place because of the share.
+        self.on_share_reached: Callable[[], None] = lambda: None
+        #: Told when somebody begins to wait, and when somebody waits no more.
+        self.on_wait: Callable[[], None] = lambda: None
+        self.on_release: Callable[[], None] = lambda: None
+        self.held = 0
+        self.dropped = 0
+        self._told = (0, 0)
+        self._waiting: Counter[str] = Counter()
+        self._census: _Census | None = None
+        self._pass: Iterator[Message] | None = None
+        self._due_us = self._tell_us = 0
+        self._error = ""
+
+    # -- making --------------------------------------------------------------------------------------------------------
+
+    def put(
+        self,
+        unit: UnitOfWork,
+        message: Message,
+        *,
+        queue_name: str,
+        reason_code: int,
+        queue_manager_name: str = "",
+        about: Message | None = None,
+    ) -> Departure:
+        """Makes a dead letter of a message that was going to `queue_name`, here unless a queue manager is named.
+
+        `about` is what the listener is told of, where `message` is a copy that has no number yet. Returns why the
+        message leaves its queue, if it was on one.
+        """
+        told = message if about is None else about
+        letter = self._letter(message, queue_name, reason_code, queue_manager_name)
+        try:
+            self._put(unit, letter)
+        except QueueManagerError as error:
+            self._error = str(error)
+            if letter.descriptor.persistence == MQPER_NOT_PERSISTENT:
+                self.dropped += 1
+                reason = f"reason {int(reason_code)}, and the dead-letter queue took it not: {error}"
+                self.listener.dropped(unit, told, queue_name, reason)
+                return Departure.DROPPED
+            self._hold(unit, letter)
+        self.listener.dead_lettered(unit, told, letter, queue_name, int(reason_code))
+        return Departure.DEAD_LETTERED
+
+    def put_or_refuse(self, unit: UnitOfWork, message: Message, *, queue_name: str, reason_code: int) -> None:
+        """The same for a message that can stay where it is. Raises QueueManagerError where it has to."""
+        letter = self._letter(message, queue_name, reason_code, "")
+        self._put(unit, letter)
+        self.listener.dead_lettered(unit, message, letter, queue_name, int(reason_code))
+
+    def obstacle(self, unit: UnitOfWork, message: Message) -> QueueManagerError | None:
+        """Why the dead-letter queue does not take the letter of a message now; None where it does."""
+        try:
+            queue = self._queue_for(message)
+            if queue.depth + len(unit.puts) >= queue.maximum_depth:
+                check_put(queue, message, uncommitted=unit.puts_on(queue))
+        except QueueManagerError as error:
+            return error
+        return None
+
+    def waits(self, client: str) -> bool:
+        """Whether letters of somebody are held, so that no more is taken of him."""
+        return client in self._waiting
+
+    @property
+    def somebody_waits(self) -> bool:
+        return bool(self._waiting)
+
+    @property
+    def depth(self) -> int:
+        """How many letters are held."""
+        return self._held_queue().depth
+
+    # -- going on ------------------------------------------------------------------------------------------------------
+
+    def load(self) -> None:
+        """At the start, when `client_of` is known: who waits, and who has filled what."""
+        for letter in self._engine.browse(self._held_queue()):
+            self._wait_for(letter)
+
+    def tick(self, now_us: int) -> None:
+        """Several times a second: what is held goes on, and the log tells what was held."""
+        self._tell(now_us)
+        if self._due_us - _SECOND_US <= now_us < self._due_us:  # a clock may be set back
+            return
+        self._due_us = now_us + _SECOND_US
+        queue = self._held_queue()
+        if queue.depth:
+            if self._pass is None:
+                self._pass = iter(self._engine.browse(queue))
+                self._go_on()
+        elif self._waiting and not self._engine.is_committing_on(queue):
+            self._release_all()
+
+    def _go_on(self) -> None:
+        """Some of what is held, in a unit of work; the next behind its commit."""
+        if self._pass is None or self._engine.failed is not None:
+            return
+        unit = self._engine.begin()
+        moved = self._move_some(unit, self._pass)
+        if unit.removals or self._pass is not None:
+            self._engine.submit(unit, lambda _unit: self._gone_on(moved))
+
+    def _gone_on(self, moved: list[Message]) -> None:
+        released = False
+        for letter in moved:
+            released = self._waits_less(letter) or released
+        if released:
+            self.on_release()
+        self._go_on()
+
+    def _move_some(self, unit: UnitOfWork, letters: Iterator[Message]) -> list[Message]:
+        queue, moved, size = self._held_queue(), [], 0
+        for _ in range(_LOOKS_AT_ONCE):
+            letter = next(letters, None)
+            if letter is None:
+                self._pass = None
+                break
+            if self._engine.take_number(queue, letter.sequence) is None:
+                continue
+            try:
+                self._move(unit, queue, letter)
+            except QueueManagerError as error:
+                self._error = str(error)
+                self._engine.give_back([(queue, letter)], wake=False)
+                if isinstance(error, ShareFilled):
+                    continue
+                self._pass = None
+                break
+            moved.append(letter)
+            size += len(letter.body)
+            if len(moved) >= _LETTERS_AT_ONCE or size >= _BYTES_AT_ONCE:
+                break
+        return moved
+
+    def _move(self, unit: UnitOfWork, queue: Queue, letter: Message) -> None:
+        """Moves a letter that was taken, with its MsgId. QueueManagerError: the dead-letter queue takes it not yet."""
+        copy = Message(letter.descriptor.replace(msg_id=letter.msg_id), letter.body, letter.origin)
+        self._put(unit, copy)
+        unit.remove(queue, letter, Departure.FORWARDED)
+        self.listener.dead_lettered(unit, letter, copy, queue.name, _reason_code(letter))
+
+    # -- inside --------------------------------------------------------------------------------------------------------
+
+    def _letter(self, message: Message, queue_name: str, reason_code: int, queue_manager_name: str) -> Message:
+        return dead_letter(
+            message,
+            queue_name=queue_name,
+            reason_code=reason_code,
+            queue_manager_name=queue_manager_name or self._engine.name,
+            now_us=self._engine.now_us(),
+        )
+
+    def _put(self, unit: UnitOfWork, letter: Message) -> None:
+        """Raises QueueManagerError where the dead-letter queue does not take a letter."""
+        self._engine.put(unit, self._queue_for(letter), letter)
+
+    def _queue_for(self, letter: Message) -> Queue:
+        """The dead-letter queue, where whoever caused the letter may have one more there.
+
+        Raises QueueManagerError where he may not, or there is no queue that could be it.
+        """
+        queue = self._engine.objects.dead_letter_queue
+        if queue.handler is not None or queue.name == HELD_QUEUE:
+            operation = f"put a dead letter on {queue.name}"
+            raise QueueManagerError(ReasonCode.MQRC_Q_TYPE_ERROR, operation, "name another: ALTER QMGR DEADQ(...)")
+        if not self._has_share(queue, letter):
+            self.on_share_reached()
+            raise ShareFilled(queue.name)
+        return queue
+
+    def _hold(self, unit: UnitOfWork, letter: Message) -> None:
+        self.held += 1
+        if not letter.is_persistent:  # as its queue says, which said nothing
+            letter.descriptor = letter.descriptor.replace(persistence=MQPER_PERSISTENT)
+        self._engine.put(unit, self._held_queue(), letter)
+        self._wait_for(letter)
+        unit.holds_letters = True
+
+    def _held_queue(self) -> Queue:
+        return self._engine.ensure(HELD_QUEUE, HELD_DESCRIPTION)
+
+    def _wait_for(self, letter: Message) -> None:
+        client = self.client_of(letter.origin)
+        if client:
+            self._waiting[client] += 1
+            self.on_wait()
+
+    def _waits_less(self, letter: Message) -> bool:
+        """Whether nothing of whoever caused a letter is held any more."""
+        client = self.client_of(letter.origin)
+        if client not in self._waiting:
+            return False
+        self._waiting[client] -= 1
+        if self._waiting[client] > 0:
+            return False
+        del self._waiting[client]
+        return True
+
+    def _release_all(self) -> None:
+        self._waiting.clear()
+        self.on_release()
+
+    def _tell(self, now_us: int) -> None:
+        if self._told == (self.held, self.dropped) or self._tell_us - _TELL_US <= now_us < self._tell_us:
+            return
+        self._tell_us = now_us + _TELL_US
+        held, dropped = self._told
+        self._told = (self.held, self.dropped)
+        _log.error(
+            "dead-letter queue took nothing held=%s dropped=%s waiting=%s error=%s",
+            self.held - held,
+            self.dropped - dropped,
+            self.depth,
+            self._error,
+        )
+
+    # -- shares --------------------------------------------------------------------------------------------------------
+
+    def _has_share(self, queue: Queue, letter: Message) -> bool:
+        """Whether whoever caused a letter may have one more on the dead-letter queue."""
+        if not self.share:
+            return True
+        most = max(1, min(self.share, queue.definition.number("MAXDEPTH") // 2))
+        correl_id = letter.descriptor.correl_id
+        if correl_id != MQCI_NONE:
+            return len(queue.lanes.get(correl_id, ())) < most
+        client = self.client_of(letter.origin)
+        return not client or self._letters_of(queue)[client] < most
+
+    def _letters_of(self, queue: Queue) -> Counter[str]:
+        """How many letters without a CorrelId each client has on a queue; counted anew where DEADQ names another."""
+        if self._census is None or self._census.queue is not queue:
+            if self._census is not None:
+                self._census.queue.census = None
+            self._census = _Census(queue, self.client_of)
+            for origin in self._engine.origins(queue.numbers(MQCI_NONE)):
+                self._census.letters[self.client_of(origin)] += 1
+            queue.census = self._census
+        return self._census.letters
+
+
+class _Census:
+    """Who has how many letters on a queue, of those without a CorrelId."""
+
+    def __init__(self, queue: Queue, client_of: Callable[[bytes], str]) -> None:
+        self.queue = queue
+        self.letters: Counter[str] = Counter()
+        self._client_of = client_of
+
+    def arrived(self, message: Message) -> None:
+        if message.descriptor.correl_id == MQCI_NONE:
+            self.letters[self._client_of(message.origin)] += 1
+
+    def left(self, message: Message) -> None:
+        if message.descriptor.correl_id == MQCI_NONE:
+            client = self._client_of(message.origin)
+            self.letters[client] -= 1
+            if self.letters[client] <= 0:
+                del self.letters[client]
+
+
+def _reason_code(letter: Message) -> int:
+    descriptor = letter.descriptor
+    try:
+        return read_dead_letter_header(
+            letter.body, coded_char_set_id=descriptor.coded_char_set_id, encoding=descriptor.encoding
+        ).reason
+    except MappingError:
+        return int(ReasonCode.MQRC_UNEXPECTED_ERROR)

@@ -1,0 +1,146 @@
+"""A dead-letter queue that takes nothing holds back who caused the letters, and nobody else."""
+
+from gateway.audit_trail.notes import NoteKind
+from gateway.limits.limit import Limit
+from gateway.mqtt.reason_codes import ReasonCode
+from tests.gateway.bridge.conftest import LIMITS, FakeLink, NewWorld, World, publish_packet, written
+from tests.mq_adapters.channel.faults import Connection
+
+DEAD, HELD = "SYSTEM.DEAD.LETTER.QUEUE", "SYSTEM.RFHBRIDGE.HELD"
+
+
+def mqsc(world: World, *commands: str) -> None:
+    hand = Connection(world.engine, "a test")
+    for command in commands:
+        assert hand.mqsc(command).succeeded, command
+    hand.close()
+    world.run()
+
+
+def closed_topic(world: World) -> None:
+    """Before MQTT 5 a PUBLISH on a topic that is closed is acknowledged, and the broker refuses it afterwards."""
+    mqsc(world, "DEFINE TOPIC(T) TOPICSTR('shut') PUB(DISABLED)")
+
+
+def full_queue(world: World) -> None:
+    """An application is subscribed to the same topic, and its queue takes nothing."""
+    mqsc(world, "DEFINE QLOCAL(FULL) MAXDEPTH(0)", "DEFINE SUB(S) TOPICSTR('shut') DEST(FULL)")
+
+
+def publish(world: World, link: FakeLink, count: int = 1, *, topic: bytes = b"shut", first_byte: int = 0x32) -> int:
+    """PUBLISHes in one read; the number of PUBACKs."""
+    packets = [publish_packet(first_byte, topic, b"%02d" % number, number + 1) for number in range(count)]
+    world.bridge.receive(link, b"".join(packets))
+    world.run()
+    return link.taken().count(b"\x40\x02")
+
+
+def kept(world: World) -> list[bytes]:
+    return [message.body[-2:] for name in (DEAD, HELD) for message in world.messages(name)]
+
+
+def pass_time(world: World, seconds: float = 2) -> None:
+    world.now_us += int(seconds * 1_000_000)
+    world.bridge.tick()
+    world.engine.tick()
+    world.run()
+
+
+def test_all_that_was_acknowledged_is_kept_and_only_its_publisher_waits(new_world: NewWorld) -> None:
+    world = new_world()
+    full_queue(world)
+    mqsc(world, f"ALTER QLOCAL({DEAD}) MAXDEPTH(5)")
+    cause, other = world.connect("caus"), world.connect("othe")
+    assert publish(world, cause, 10) == 10
+    assert sorted(kept(world)) == [b"%02d" % number for number in range(10)]
+    assert len(world.messages(HELD)) == 5
+    assert publish(world, cause, 1, topic=b"open") == 0
+    assert not cause.is_read()
+    assert world.bridge.held_back_publishers == 1
+    assert publish(world, other, 1, topic=b"open") == 1
+    assert other.is_read()
+    notes = [note for note in world.notes if note[0] == NoteKind.DEAD_LETTERED]
+    assert len(notes) == 10
+    pass_time(world)
+    assert not cause.is_read()
+    mqsc(world, f"ALTER QLOCAL({DEAD}) MAXDEPTH(1000)")
+    pass_time(world)
+    assert len(world.messages(DEAD)) == 10
+    assert cause.is_read()
+    assert cause.taken() == written("40 02 0001")
+    assert world.bridge.held_back_publishers == 0
+
+
+def test_one_publisher_fills_no_more_than_his_share(new_world: NewWorld) -> None:
+    world = new_world(limits=LIMITS.model_copy(update={"maximum_dead_letters": 2}))
+    closed_topic(world)
+    cause, other = world.connect("caus"), world.connect("othe")
+    assert sum(publish(world, cause) for _ in range(4)) == 3
+    assert (len(world.messages(DEAD)), len(world.messages(HELD))) == (2, 1)
+    assert world.bridge.admission.refusals.totals == {(Limit.DEAD_LETTERS, ReasonCode.QUOTA_EXCEEDED): 1}
+    assert publish(world, other) == 1
+    assert len(world.messages(DEAD)) == 3
+    hand = Connection(world.engine, "a test")
+    hand.get(DEAD)
+    world.run()
+    hand.close()
+    pass_time(world)
+    assert cause.taken() == written("40 02 0001")
+    assert len(kept(world)) == 4
+
+
+def test_who_waits_waits_over_a_restart_and_a_reconnect(new_world: NewWorld) -> None:
+    world = new_world()
+    closed_topic(world)
+    mqsc(world, f"ALTER QLOCAL({DEAD}) PUT(DISABLED)")
+    assert publish(world, world.connect("caus")) == 1
+    world = new_world()
+    again = world.connect("caus")
+    assert publish(world, again) == 0
+    mqsc(world, f"ALTER QLOCAL({DEAD}) PUT(ENABLED)")
+    pass_time(world)
+    assert again.taken() == written("40 02 0001")
+    assert len(kept(world)) == 2
+
+
+def test_qos_0_holds_nobody_and_is_counted_and_noted(new_world: NewWorld) -> None:
+    world = new_world()
+    closed_topic(world)
+    mqsc(world, f"ALTER QLOCAL({DEAD}) PUT(DISABLED)")
+    link = world.connect("caus")
+    publish(world, link, 3, first_byte=0x30)
+    assert kept(world) == []
+    assert link.is_read()
+    assert world.engine.dead_letters.dropped == 3
+    pass_time(world)
+    dropped = [note for note in world.notes if note[0] == NoteKind.DROPPED]
+    assert [note[2] for note in dropped] == ["caus"] * 3
+    assert publish(world, link, 1, topic=b"open") == 1
+
+
+def test_letters_that_an_operator_took_away_hold_nobody_back(new_world: NewWorld) -> None:
+    world = new_world()
+    closed_topic(world)
+    mqsc(world, f"ALTER QLOCAL({DEAD}) PUT(DISABLED)")
+    link = world.connect("caus")
+    assert publish(world, link) == 1
+    assert publish(world, link, topic=b"open") == 0
+    hand = Connection(world.engine, "a test")
+    while world.depth(HELD):
+        hand.get(HELD)
+        world.run()
+    hand.close()
+    pass_time(world)
+    assert link.taken() == written("40 02 0001")
+
+
+def test_a_will_whose_queue_takes_nothing_can_go_back(new_world: NewWorld) -> None:
+    world = new_world()
+    link = FakeLink()
+    world.receive(link, "10 18 0004 'MQTT' 04 0E 0000 0004 'dies' 0003 'a/w' 0001 'W'")
+    mqsc(world, "ALTER QLOCAL(SYSTEM.BROKER.DEFAULT.STREAM) PUT(DISABLED)")
+    world.lose(link)
+    (letter,) = world.messages(DEAD)
+    assert letter.body[116:124] == b"MQHRF2  "
+    assert b"<Topic>a/w</Topic>" in letter.body
+    assert letter.body.endswith(b"W")
