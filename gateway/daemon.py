@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Final
 
 import uvloop
 
+from gateway.access.dollar_topics import DollarTopics
 from gateway.access.door import Door
 from gateway.audit_trail.acts import note_acts
 from gateway.audit_trail.exporter import TRAIL_FOLDER
@@ -92,7 +93,11 @@ class Daemon:
         self._stop = asyncio.Event()
         self._exit_code = 0
         _ready_rescue_folder(settings)
-        self._door = Door(settings.access, has_certificate_users=settings.has_certificate_users)
+        self._door = Door(
+            settings.access,
+            has_certificate_users=settings.has_certificate_users,
+            dollar_topics=DollarTopics.of(settings.mqtt),
+        )
         self._listeners: Listeners | None = None
         #: Take up changes of the operator's files.
         self._watching: tuple[asyncio.Task[None], ...] = ()
@@ -274,9 +279,11 @@ class Daemon:
             subscriptions_to=self._broker.audience(settings.publish.stream, dialect).of,
             user_properties=settings.mqtt.user_properties,
             is_at_work=self._broker.is_unanswered,
+            sys_topics_interval_s=settings.mqtt.sys_topics_interval_s,
             call_soon=call_soon,
         )
         bridge.load()
+        self._tell_reserved(bridge)
 
         def space_changed(is_short: bool) -> None:
             channels.disk_space_changed(is_short)
@@ -285,6 +292,12 @@ class Daemon:
         self._space = FreeSpace(settings.data, settings.audit.low_space_bytes, on_change=space_changed)
         self._space.tick()
         return bridge
+
+    def _tell_reserved(self, bridge: Bridge) -> None:
+        assert self._broker is not None
+        retained = self._broker.retained_topics(self._settings.publish.stream, "$*")
+        for caution in self._door.access.dollar_topics.cautions(bridge.subscriptions, retained):
+            _log.warning("store doubted because=%s", caution)
 
     def _note_start(self, engine: Engine) -> None:
         unit = engine.begin()

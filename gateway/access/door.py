@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from gateway.access.access_list import AccessList
+from gateway.access.dollar_topics import ALL_RESERVED, DollarTopics
 from gateway.access.hashing import HashingThreads
 from gateway.access.login import Login
 from gateway.access.reloading import Reloading, WatchedFile
@@ -39,7 +40,13 @@ class Inside(Protocol):
 class Door:
     """Reads the files; raises ConfigurationError where one is wrong. Made on the event loop."""
 
-    def __init__(self, settings: AccessSettings, *, has_certificate_users: bool = False) -> None:
+    def __init__(
+        self,
+        settings: AccessSettings,
+        *,
+        has_certificate_users: bool = False,
+        dollar_topics: DollarTopics = ALL_RESERVED,
+    ) -> None:
         self._inside: Inside | None = None
         self._tokens: Tokens | None = None
         users = access_list = None
@@ -59,7 +66,12 @@ class Door:
             self._tokens = _tokens(settings)
             for path in _secret_files(settings):
                 _tell_mode("key file", path)
-        self.access = Access(publish=settings.publish, subscribe=settings.subscribe, access_list=access_list)
+        self.access = Access(
+            publish=settings.publish,
+            subscribe=settings.subscribe,
+            access_list=access_list,
+            dollar_topics=dollar_topics,
+        )
         waiting = settings.maximum_waiting_logins
         self.login = Login(
             users,

@@ -1,14 +1,15 @@
 """Who may publish and subscribe what: step 3 on the way of a PUBLISH, before anything is translated.
 
-Two things must allow it: the topic filters of the configuration, which hold for everybody, and the access list, where
-there is one. Each session has its `Rights`; what they have decided is kept, so a PUBLISH on a known topic costs one
-lookup.
+Topics that begin with `$` are reserved first of all, unless they are opened (dollar_topics.py). Then two things must
+allow it: the topic filters of the configuration, which hold for everybody, and the access list, where there is one.
+Each session has its `Rights`; what they have decided is kept, so a PUBLISH on a known topic costs one lookup.
 """
 
 from collections.abc import Iterable
 from typing import Final
 
 from gateway.access.access_list import AccessList
+from gateway.access.dollar_topics import ALL_RESERVED, DollarTopics
 from gateway.access.filters import covers, touches
 from mappings.topics import Scheme, matches
 
@@ -24,15 +25,21 @@ _LONGEST_KEPT_TOPIC: Final = 1_024
 class Access:
     """What the operator allows: for everybody, and by the access list; one for the gateway.
 
-    The default filter `#` covers everything. Without an access list (None) the filters alone decide.
+    The default filter `#` covers all that is not reserved. Without an access list (None) the filters alone decide.
     """
 
     def __init__(
-        self, *, publish: Iterable[str], subscribe: Iterable[str], access_list: AccessList | None = None
+        self,
+        *,
+        publish: Iterable[str],
+        subscribe: Iterable[str],
+        access_list: AccessList | None = None,
+        dollar_topics: DollarTopics = ALL_RESERVED,
     ) -> None:
         self.publish = tuple(publish)
         self.subscribe = tuple(subscribe)
         self.access_list = access_list
+        self.dollar_topics = dollar_topics
 
     def rights_of(self, user: str | None, client: str) -> "Rights":
         """The rights of a session; they follow this access, see `Rights.forget`."""
@@ -40,10 +47,14 @@ class Access:
 
     def may_publish(self, topic: str) -> bool:
         """Whether the filters for everybody allow it."""
+        if not self.dollar_topics.may_publish(topic):
+            return False
         return any(allowed == "#" or matches(allowed, topic, Scheme.MQTT) for allowed in self.publish)
 
     def may_subscribe(self, topic_filter: str) -> bool:
         """Whether the filters for everybody allow it: one of them must cover all of it."""
+        if not self.dollar_topics.may_subscribe(topic_filter):
+            return False
         asked = topic_filter.split("/")
         return any(allowed == "#" or covers(allowed.split("/"), asked) for allowed in self.subscribe)
 
@@ -66,7 +77,7 @@ class _Resolved:
 class Rights:
     """What one client may do."""
 
-    __slots__ = ("_access", "_client", "_kept", "_kept_characters", "_resolved", "_user", "allows_every_publish")
+    __slots__ = ("_access", "_client", "_kept", "_kept_characters", "_resolved", "_user", "allows_every_plain_publish")
 
     def __init__(self, access: Access, user: str | None, client: str) -> None:
         self._access = access
@@ -78,7 +89,8 @@ class Rights:
 
     def forget(self) -> None:
         """Forgets what was decided: the access list has changed."""
-        self.allows_every_publish = self._access.access_list is None and "#" in self._access.publish
+        #: Whether the client may publish on every topic that does not begin with `$`.
+        self.allows_every_plain_publish = self._access.access_list is None and "#" in self._access.publish
         self._resolved: _Resolved | None = None
         self._kept.clear()
         self._kept_characters = 0
@@ -102,6 +114,10 @@ class Rights:
         asked = topic_filter.split("/")
         is_allowed = any(covers(levels, asked) for levels in resolved.subscribe)
         return is_allowed and not any(touches(levels, asked) for levels in resolved.deny_subscribe)
+
+    def may_receive(self, topic: str) -> bool:
+        """Whether what is published on a topic may be sent to the client, if it subscribes to it."""
+        return self._access.dollar_topics.may_receive(topic)
 
     def _is_publish_allowed(self, topic: str) -> bool:
         if not self._access.may_publish(topic):

@@ -1,5 +1,6 @@
 """Builds the bridge of its rooms."""
 
+import importlib.metadata
 from collections.abc import Callable, Iterable
 from functools import partial
 
@@ -15,6 +16,7 @@ from gateway.bridge.intake import Intake
 from gateway.bridge.mq_refusals import ClosedTopics
 from gateway.bridge.origin import client_of
 from gateway.bridge.own_commands import OwnCommands
+from gateway.bridge.presences import Presences
 from gateway.bridge.publications import Publications
 from gateway.bridge.publish_packets import PublishPackets
 from gateway.bridge.quotas import Quotas
@@ -28,6 +30,7 @@ from gateway.bridge.shared_deliveries import SharedDeliveries
 from gateway.bridge.shared_groups import SharedGroups
 from gateway.bridge.shared_subscriptions import AllSubscribers, SharedSubscriptions
 from gateway.bridge.subscriptions import Subscriptions
+from gateway.bridge.sys_topics import SysTopics
 from gateway.bridge.to_mq import ToMq
 from gateway.bridge.to_mqtt import ToMqtt
 from gateway.bridge.to_target import ToTarget
@@ -61,12 +64,14 @@ def build_bridge(
     subscriptions_to: SubscriptionsTo | None = None,
     user_properties: UserPropertyStyle = "one_json",
     is_at_work: Callable[[bytes], bool] = lambda _msg_id: False,
+    sys_topics_interval_s: int = 0,
     call_soon: Callable[[Callable[[], None]], object],
 ) -> Bridge:
     """The bridge of a gateway; `Bridge.load` then takes up what the store has. `targets` are those of the routes.
 
     `subscriptions_to`: who is subscribed to a topic at the embedded broker; None where that is not known.
-    `is_at_work`: whether that broker has taken the command with a MsgId and will answer it.
+    `is_at_work`: whether that broker has taken the command with a MsgId and will answer it. `sys_topics_interval_s`:
+    how often the gateway tells of itself, 0 for never.
     """
 
     groups = SharedGroups(engine, sessions)
@@ -149,6 +154,17 @@ def build_bridge(
     shared = SharedSubscriptions(
         engine, groups, registrations, SharedDeliveries(engine, groups, subscriber_queue, to_mqtt, packets)
     )
+    presences = Presences()
+    sys_topics = SysTopics(
+        interval_s=sys_topics_interval_s,
+        version=importlib.metadata.version("rfhbridge"),
+        now_us=engine.now_us,
+        sessions=sessions,
+        presences=presences,
+        retained=retained,
+        traffic=traffic,
+        call_soon=call_soon,
+    )
     bridge = Bridge(
         engine,
         sessions=sessions,
@@ -174,13 +190,15 @@ def build_bridge(
         counts=counts,
         quotas=quotas,
         traffic=traffic,
+        presences=presences,
+        sys_topics=sys_topics,
         call_soon=call_soon,
     )
     engine.objects.clients = ClientCommands(
         engine,
         sessions,
         subscriber_queue,
-        presences=bridge.presences,
+        presences=presences,
         endings=bridge.endings,
         held_back=bridge.held_back,
     )

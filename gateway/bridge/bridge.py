@@ -6,7 +6,7 @@ packet order.
 """
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Final
 
@@ -26,6 +26,7 @@ from gateway.bridge.shared_groups import SharedGroups
 from gateway.bridge.shared_subscriptions import SharedSubscriptions
 from gateway.bridge.shares import FILTERS_AT_ONCE, LINE, Shares
 from gateway.bridge.subscriptions import FAILURE, Subscriptions
+from gateway.bridge.sys_topics import SysTopics
 from gateway.bridge.to_mq import ToMq
 from gateway.bridge.to_mqtt import ToMqtt
 from gateway.bridge.traffic import Traffic
@@ -87,6 +88,8 @@ class Bridge:
         counts: Counts,
         quotas: Quotas,
         traffic: Traffic,
+        presences: Presences,
+        sys_topics: SysTopics,
         call_soon: Callable[[Callable[[], None]], object],
     ) -> None:
         self._engine = engine
@@ -108,7 +111,8 @@ class Bridge:
         #: Sessions that have not taken up yet that other rules hold.
         self._outdated: deque[ClientSession] = deque()
         self._shares = Shares(call_soon, engine.commit_now, self._next_in_line_goes_on, lambda: sum(traffic.published))
-        self.presences = Presences()
+        self.presences = presences
+        self._sys_topics = sys_topics
         self.endings = Endings(
             engine,
             sessions=sessions,
@@ -281,6 +285,7 @@ class Bridge:
         self._quotas.tick(now_us)
         self.endings.tick(now_us)
         self.presences.tick(now_us)
+        self._sys_topics.tick()
         is_swept = self._sweep_us - _SWEEP_US <= now_us < self._sweep_us  # a clock may be set back
         if self._has_targets and not is_swept:
             self._sweep_us = now_us + _SWEEP_US
@@ -290,6 +295,13 @@ class Bridge:
             unit = self._engine.begin()
             self._confirmations.note(unit, now_us)
             self._engine.submit(unit)
+
+    @property
+    def subscriptions(self) -> Iterator[tuple[str, str]]:
+        """Client identifier and topic filter of each; of shared ones the group's whole name and what it shares."""
+        for session in self.sessions:
+            yield from ((session.client, topic_filter) for topic_filter in session.subscriptions)
+        yield from ((group.client, group.topic_filter) for group in self._groups)
 
     @property
     def held_back_publishers(self) -> int:
@@ -335,6 +347,7 @@ class Bridge:
         link.resume_reading()
         self._answer(link, connack)
         self.endings.listen(session)
+        self._sys_topics.opened(session)
         self._to_mqtt.repeat(session)
         self.receive(link, b"")
         self._to_mqtt.deliver(session)
@@ -362,7 +375,7 @@ class Bridge:
 
     def _subscribe(self, turn: Turn, event: Event, whole: Whole = as_they_are) -> None:
         assert isinstance(event, SubscribeReceived)
-        link = turn.link
+        link, asked = turn.link, self._sys_topics.asked(turn.session, event)
 
         def answered(session: ClientSession, packet_identifier: int, return_codes: bytes) -> None:
             codes = whole(return_codes)
@@ -371,6 +384,8 @@ class Bridge:
                     link.close("a subscription was refused, and MQTT 3.1 has no code to say so")
                     return
                 self._answer(link, link.connection.writer.suback(packet_identifier, codes))
+            if asked and session.link is link:
+                self._sys_topics.subscribed(link, session, asked)
             self._to_mqtt.deliver(session)
 
         self._subscriptions.subscribe(turn.session, event, answered, self._engine.now_us())

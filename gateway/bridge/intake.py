@@ -99,7 +99,8 @@ class Intake:
             self._repeat(turn, event, now_us)
             return
         rights = session.rights
-        is_allowed = rights.allows_every_publish or rights.may_publish(event.topic)
+        is_plain = rights.allows_every_plain_publish and event.topic[0] != "$"
+        is_allowed = is_plain or rights.may_publish(event.topic)
         can_be_told = event.qos and session.level >= _FIRST_LEVEL_WITH_REFUSALS
         if not is_allowed or (can_be_told and self._to_mq.is_closed(event.topic)):
             self._refuse_publish(turn, event, f"publish to {event.topic!r} is not allowed", ReasonCode.NOT_AUTHORIZED)

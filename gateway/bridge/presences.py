@@ -37,6 +37,10 @@ class Presences:
         self._by_link: dict[Link, Presence] = {}
         self._looked_us = 0
 
+    def __len__(self) -> int:
+        """How many links have been let in."""
+        return len(self._by_link)
+
     def begin(self, link: MqttLink, admitted: Admitted, now_us: int) -> None:
         """A link is let in."""
         by_password = not (admitted.fingerprint or link.certificate_user)

@@ -287,6 +287,8 @@ class ClientSession:
 
     def _matching(self, topic: str) -> list[tuple[str, int]]:
         """Filter and QoS of the subscriptions that match a topic, and that the access list still allows."""
+        if not self.rights.may_receive(topic):
+            return []
         matching = [each for each in self.subscriptions.items() if matches(each[0], topic, Scheme.MQTT)]
         return [each for each in matching if self.rights.may_subscribe(each[0])]
 

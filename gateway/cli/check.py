@@ -10,6 +10,7 @@ from gateway.cli.named_files import named_files, warnings_about_files
 from gateway.cli.settings_options import ConfigOption
 from gateway.cli.terminal import Json, write_json, write_line
 from gateway.config import Settings, example_toml
+from mq_adapters.reasons import StoreError
 
 
 def check(
@@ -21,7 +22,8 @@ def check(
 
     The files that the configuration names are read too: users, access list, keys of tokens, certificates of listeners,
     keys of the trail, passwords of targets. A port that is open to everybody, a target's variable that is not set, a
-    route that can be published to and not subscribed to, and the like are warnings. An unknown key is an error that
+    route that can be published to and not subscribed to, what of the store begins with a $ that is reserved, and the
+    like are warnings. An unknown key is an error that
     names the nearest known one; of several tables or items the second is named with #2. Exit code 1 when something is
     wrong.
     """
@@ -30,7 +32,12 @@ def check(
         return
     settings = Settings.load(config)
     found = named_files(settings)
-    warnings = [*cautions(settings), *warnings_about_files(settings), *_routes_without_subscribers(settings)]
+    warnings = [
+        *cautions(settings),
+        *warnings_about_files(settings),
+        *_routes_without_subscribers(settings),
+        *_reserved_in_store(settings),
+    ]
     from mappings.table import FIELD_ROWS, OPTION_ROWS, TABLE_VERSION
 
     if as_json:
@@ -62,3 +69,29 @@ def _routes_without_subscribers(settings: Settings) -> list[str]:
         for destination in Routes(settings.routes, settings.target).destinations
         if destination.target is not None and destination.why_nobody_can_subscribe
     ]
+
+
+def _reserved_in_store(settings: Settings) -> list[str]:
+    """Subscriptions and retained messages of the store, where there is one, whose topics are reserved."""
+    from gateway.access.dollar_topics import DollarTopics
+    from gateway.bridge.session_rows import SessionRow
+    from gateway.mqtt.topics import share_of
+    from gateway.sweep import groups_of
+    from mq_adapters.broker.topic_spaces import BrokerDialect, TopicSpaces
+    from mq_adapters.embedded.snapshot import keys_of, states_of
+    from mq_adapters.embedded.store import FILE_NAME
+    from mq_adapters.embedded.unit_of_work import StateSpace
+
+    if not (settings.data / FILE_NAME).is_file():
+        return []
+    space = TopicSpaces(dialect=BrokerDialect(settings.broker.dialect)).space(settings.publish.stream)
+    try:
+        _, rows = states_of(settings.data, StateSpace.SESSION)
+        subscriptions = [(key.decode(), asked) for key, row in rows for asked in SessionRow.unpack(row).subscriptions]
+        names = [key.decode().split("\0") for key in keys_of(settings.data, StateSpace.BROKER_RETAINED)]
+        shares = [(group.client, share) for group in groups_of(settings.data) if (share := share_of(group.client))]
+    except (StoreError, ValueError) as error:  # the second for rows of a later program
+        return [f"what the store has of reserved topics is not known: {error}"]
+    subscriptions += [(name, share.topic_filter) for name, share in shares]
+    retained = [topic for where, topic, *_ in names if where == space]
+    return list(DollarTopics.of(settings.mqtt).cautions(subscriptions, retained))

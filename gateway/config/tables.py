@@ -2,7 +2,7 @@
 
 from typing import Annotated, Final, Literal, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from gateway.config.limits import MqttLimits
 from gateway.config.tokens import TokenSettings
@@ -14,9 +14,16 @@ from gateway.config.values import (
     Seconds,
     SubscriptionPoint,
     Table,
+    TopicFilter,
     TopicFilters,
     listed,
 )
+
+
+def _checked_dollar_filter(topic_filter: str) -> str:
+    if not topic_filter.startswith("$"):
+        raise ValueError(f"{topic_filter!r} does not begin with $, and other topics are not reserved")
+    return topic_filter
 
 
 class QueueManagerSettings(Table):
@@ -76,6 +83,9 @@ class SubscribeSettings(Table):
 
 #: The protocol level in the CONNECT of each version.
 _LEVELS: Final = {"3.1": 3, "3.1.1": 4, "5": 5}
+DollarFilters = Annotated[
+    tuple[Annotated[TopicFilter, AfterValidator(_checked_dollar_filter)], ...], BeforeValidator(listed)
+]
 MqttVersions = Annotated[tuple[Literal["3.1", "3.1.1", "5"], ...], BeforeValidator(listed), Field(min_length=1)]
 
 
@@ -89,6 +99,18 @@ class MqttSettings(MqttLimits):
         default="one_json",
         description='user properties of MQTT 5 in MQ: "one_json", an array in rfhbUserProps, or "each", that and each'
         " one whose name JMS can have as a property of its own, which applications select by",
+    )
+
+    dollar_topics: DollarFilters = Field(
+        default=(),
+        description="filters of topics beginning with $ that clients may use as access allows; others are reserved",
+    )
+
+    sys_topics_interval_s: int = Field(
+        default=0,
+        ge=0,
+        le=86_400,  # a day
+        description="seconds between the topics $SYS/broker/... that the gateway tells of itself; 0: none",
     )
 
     @property

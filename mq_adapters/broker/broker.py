@@ -6,11 +6,12 @@ together. Nothing is stored on a served queue. Whatever a message contains ends 
 in silence where the rules of queued publish/subscribe ask for that; StoreError is the only error that leaves a handler.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 from mappings.table import Dialect
+from mappings.topics import Scheme
 from mq_adapters.attributes import HELD_QUEUE, ObjectType
 from mq_adapters.broker.administration import Administration
 from mq_adapters.broker.audience import Audience
@@ -140,6 +141,11 @@ class Broker:
     def retained_publications(self) -> int:
         """How many publications are retained."""
         return len(self._retained)
+
+    def retained_topics(self, queue_name: str, pattern: str) -> Iterator[str]:
+        """The topics that a character pattern matches, with a publication that came on an input queue."""
+        space, point = self._spaces.space(queue_name), self._rules.subscription_points.get(queue_name, "")
+        yield from self._retained.matching(space, point, pattern, Scheme.CHARACTER, self._engine.now_us())
 
     def retains(self, queue_name: str, topic: str, header: Dialect) -> bool:
         """Whether what a Publish that names no stream puts on an input queue takes the place of a retained one."""

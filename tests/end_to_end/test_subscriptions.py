@@ -16,7 +16,9 @@ ACCEPTED = "20 02 00 00"
 def either_gateway(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     """A gateway for each header: filters are written as they are in MQRFH2, and as character patterns in MQRFH."""
     folder: Path = tmp_path_factory.mktemp(request.param)
-    gateway = Gateway(folder / "data", "--header", request.param).start()
+    config = folder / "rfhbridge.toml"
+    config.write_text('[mqtt]\ndollar_topics = ["$SYS/#"]\n')
+    gateway = Gateway(folder / "data", "--header", request.param, "--config", str(config)).start()
     yield gateway
     gateway.clean_up()
 

@@ -11,6 +11,7 @@ from tests.end_to_end.gateway_process import Gateway
 NewGateway = Callable[..., Gateway]
 
 _VERSIONS = 'versions = ["3.1", "3.1.1", "5"]'
+_OPEN = 'dollar_topics = ["$Own/#"]'
 
 
 def _configured(folder: Path, *lines: str) -> tuple[str, str]:
@@ -32,7 +33,7 @@ def new_five(new_gateway: StartGateway, tmp_path: Path) -> NewGateway:
 @pytest.fixture(scope="session")
 def _running_five(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     folder = tmp_path_factory.mktemp("five")
-    gateway = Gateway(folder / "data", *_configured(folder)).start()
+    gateway = Gateway(folder / "data", *_configured(folder, _OPEN)).start()
     yield gateway
     gateway.clean_up()
 

@@ -177,7 +177,7 @@ def test_what_has_expired_is_acknowledged_to_its_end(five: Gateway, connect: Con
 def test_subscribe_is_answered_for_each_filter_in_order(five: Gateway, connect: Connect) -> None:
     """MQTT-3.8.4-1, -2, -5, -6, -7, MQTT-3.9.3-1, -2."""
     client = _client(connect, five, "sub-a")
-    client.send("subscribes to four", "82 1D 1234 00 0003 's/a' 02 0003 's/b' 00 0005 '$SY/x' 01 0003 's/a' 01")
+    client.send("subscribes to four", "82 1D 1234 00 0003 's/a' 02 0003 's/b' 00 0005 '/SY/x' 01 0003 's/a' 01")
     client.expect("is granted each", "90 07 1234 00 02 00 01 01")
 
 

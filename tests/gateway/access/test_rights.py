@@ -3,18 +3,22 @@
 import pytest
 
 from gateway.access.access_list import AccessList
+from gateway.access.dollar_topics import DollarTopics
 from gateway.access.rights import Access, Rights
+
+OPEN = DollarTopics(["$SYS/#", "$SYS"])
 
 
 def rights(publish: list[str], subscribe: list[str]) -> Rights:
-    """Of a client where there is no access list."""
-    return Access(publish=publish, subscribe=subscribe).rights_of(None, "c")
+    """Of a client where there is no access list, and all of `$SYS` is open."""
+    return Access(publish=publish, subscribe=subscribe, dollar_topics=OPEN).rights_of(None, "c")
 
 
 def rights_by(rules: str, user: str | None = "anna", client: str = "pump-7") -> Rights:
     """Of a client where everybody may do everything, and the access list decides."""
     access_list = AccessList.parse(rules, "rules")
-    return Access(publish=["#"], subscribe=["#"], access_list=access_list).rights_of(user, client)
+    access = Access(publish=["#"], subscribe=["#"], access_list=access_list, dollar_topics=OPEN)
+    return access.rights_of(user, client)
 
 
 # -- filters for everybody ---------------------------------------------------------------------------------------------
@@ -37,7 +41,7 @@ def rights_by(rules: str, user: str | None = "anna", client: str = "pump-7") -> 
 )
 def test_a_publish_is_allowed_where_an_allowed_filter_matches(allowed: list[str], topic: str, may: bool) -> None:
     found = rights(allowed, [])
-    assert found.allows_every_publish is ("#" in allowed)
+    assert found.allows_every_plain_publish is ("#" in allowed)
     assert found.may_publish(topic) is may
     assert found.may_publish(topic) is may, "the second time it is known"
 
@@ -80,7 +84,7 @@ def test_a_wildcard_at_the_start_does_not_cover_topics_that_start_with_a_dollar(
 
 def test_an_empty_access_list_allows_nothing() -> None:
     found = rights_by("")
-    assert not found.allows_every_publish
+    assert not found.allows_every_plain_publish
     assert not found.may_publish("a")
     assert not found.may_subscribe("a")
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from gateway.access.access_list import AccessList
+from gateway.access.dollar_topics import ALL_RESERVED, DollarTopics
 from gateway.access.login import Login
 from gateway.access.rights import Access
 from gateway.audit_trail.notes import BrokerNotes
@@ -145,11 +146,13 @@ class World:
         publish: tuple[str, ...] = ("#",),
         subscribe: tuple[str, ...] = ("#",),
         access_list: AccessList | None = None,
+        dollar_topics: DollarTopics = ALL_RESERVED,
         login: Login | None = None,
         targets: tuple[TargetSettings, ...] = (),
         routes: tuple[RouteSettings, ...] = (),
         limits: MqttLimits = LIMITS,
         user_properties: UserPropertyStyle = "one_json",
+        sys_topics_interval_s: int = 0,
     ) -> None:
         self._data = data
         self.now_us = NOW_US
@@ -169,11 +172,14 @@ class World:
         if has_broker:
             broker = Broker(self.engine, listener=notes, call_soon=self._calls.append)
             broker.attach()
+            self.retained_topics = lambda pattern: list(broker.retained_topics(DEFAULT_STREAM, pattern))
             is_at_work = broker.is_unanswered
             retained = BrokerRetained(broker, DEFAULT_STREAM, dialect)
             closed = BrokerClosedTopics(broker, DEFAULT_STREAM, dialect)
             subscriptions_to = broker.audience(DEFAULT_STREAM, dialect).of
-        self.access = access = Access(publish=publish, subscribe=subscribe, access_list=access_list)
+        self.access = access = Access(
+            publish=publish, subscribe=subscribe, access_list=access_list, dollar_topics=dollar_topics
+        )
         self.sessions = Sessions(self.engine, maximum_in_flight=limits.maximum_in_flight, access=access)
         self.refusals = Refusals()
         self.admission = Admission(limits, self.refusals)
@@ -196,6 +202,7 @@ class World:
             subscriptions_to=subscriptions_to,
             user_properties=user_properties,
             is_at_work=is_at_work,
+            sys_topics_interval_s=sys_topics_interval_s,
             call_soon=self._calls.append,
         )
         self.bridge.load()

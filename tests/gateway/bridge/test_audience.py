@@ -2,6 +2,7 @@
 
 import pytest
 
+from gateway.access.dollar_topics import DollarTopics
 from gateway.mqtt.connection import Connection
 from mappings.command import Dialect
 from mq_adapters.message import MQPER_PERSISTENT, Message, MessageDescriptor
@@ -88,7 +89,7 @@ def test_a_filter_that_a_broker_would_match_and_mqtt_does_not_is_nobody(
     new_world: NewWorld, dialect: Dialect, topic_filter: str, topic: str
 ) -> None:
     """In MQRFH `a/+` is registered as `a/*`, which matches every level below."""
-    world = new_world(dialect=dialect)
+    world = new_world(dialect=dialect, dollar_topics=DollarTopics(["$a/#"]))
     subscribed(world, topic_filter)
     assert puback(world, client(world), topic) == NOBODY
 

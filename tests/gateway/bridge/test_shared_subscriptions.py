@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from gateway.access.access_list import AccessList
+from gateway.access.dollar_topics import DollarTopics
 from gateway.audit_trail.notes import NoteKind
 from gateway.config.limits import MqttLimits
 from gateway.mqtt.reason_codes import ReasonCode
@@ -415,7 +416,8 @@ def test_shared_subscriptions_count_among_those_of_a_session(world: World) -> No
     assert link.taken() == written("90 06 0002 00 00 00") + bytes((ReasonCode.QUOTA_EXCEEDED,))
 
 
-def test_before_level_5_a_shared_filter_is_a_filter_like_any_other(world: World) -> None:
+def test_before_level_5_a_shared_filter_is_a_filter_like_any_other(new_world: NewWorld) -> None:
+    world = new_world(dollar_topics=DollarTopics(["$share/#"]))
     old = world.connect("old1")
     world.receive(old, "82 11 0001 000C '$share/g/a/b' 01")
     assert old.taken() == written("90 03 0001 01")

@@ -1,0 +1,162 @@
+"""What the gateway tells of itself: topics below `$SYS/broker`, under the names that mosquitto gives them.
+
+    version                        the program, and its version
+    uptime                         "N seconds" since it started
+    clients/connected              clients that are connected
+    clients/total                  clients that have a session, connected or not
+    clients/disconnected           the difference
+    messages/received, sent        MQTT packets, since the start
+    publish/messages/received, sent    PUBLISHes among them
+    retained messages/count        retained messages
+
+A client that subscribes is sent them as retained messages, behind its SUBACK or in front of it, and what has changed
+each `sys_topics_interval_s`. They are made of plain numbers when they are sent, at QoS 0: nothing of them is stored, no
+MQ application gets them, the audit has nothing to perform again, and who reads too slowly misses some. Shared
+subscriptions bring none. Who may subscribe to them stands in access/dollar_topics.py.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sized
+from typing import Final
+
+from gateway.access.dollar_topics import SYS_ROOT
+from gateway.bridge.sessions import ClientSession, Link
+from gateway.bridge.traffic import Traffic
+from gateway.mqtt.events import SubscribeReceived, SubscriptionOptions
+from gateway.mqtt.properties import PublishProperties
+from mappings.topics import Scheme, matches
+
+_SECOND_US: Final = 1_000_000
+#: What their filters begin with.
+_BEGINNING: Final = "$SYS/"
+#: Clients that are told in one turn of the event loop, at some 100 microseconds each.
+_AT_ONCE: Final = 20
+
+Values = Mapping[str, bytes]
+
+
+class SysTopics:
+    """Tells those who subscribe; one for the gateway, which does nothing where the interval is 0."""
+
+    def __init__(
+        self,
+        *,
+        interval_s: int,
+        version: str,
+        now_us: Callable[[], int],
+        sessions: Sized,
+        presences: Sized,
+        retained: Sized,
+        traffic: Traffic,
+        call_soon: Callable[[Callable[[], None]], object],
+    ) -> None:
+        self._interval_us = interval_s * _SECOND_US
+        self._version = version
+        self._now_us = now_us
+        self._sessions = sessions
+        self._presences = presences
+        self._retained = retained
+        self._traffic = traffic
+        self._call_soon = call_soon
+        self._started_us = now_us()
+        self._due_us = self._started_us + self._interval_us
+        #: What was known at the last interval.
+        self._told = self._values()
+        #: Connected sessions that may have such a subscription, and those of them that are still to be told `_news`.
+        self._listening: dict[ClientSession, None] = {}
+        self._waiting: deque[ClientSession] = deque()
+        self._news: Values = {}
+
+    def opened(self, session: ClientSession) -> None:
+        """A session is connected, perhaps with subscriptions from before: they bring what changes from now on."""
+        if self._interval_us and any(topic_filter.startswith(_BEGINNING) for topic_filter in session.subscriptions):
+            self._listening[session] = None
+
+    def asked(self, session: ClientSession, event: SubscribeReceived) -> tuple[str, ...]:
+        """The filters of a SUBSCRIBE that ask for what is retained of this; then call `subscribed` with its answer."""
+        if not self._interval_us:
+            return ()
+        options = event.options or (SubscriptionOptions(),) * len(event.subscriptions)
+        filters = ((topic_filter, asked) for (topic_filter, _), asked in zip(event.subscriptions, options, strict=True))
+        return tuple(each for each, asked in filters if each.startswith(_BEGINNING) and _wants(session, each, asked))
+
+    def subscribed(self, link: Link, session: ClientSession, asked: Iterable[str]) -> None:
+        """Filters of `asked` were granted, or were not."""
+        granted = [each for each in asked if each in session.subscriptions]
+        if granted:
+            self._listening[session] = None
+            values = self._values()
+            wanted = {topic: value for topic, value in values.items() if _is_matched(topic, granted)}
+            self._tell(link, session, wanted, is_retained=True)
+
+    def tick(self) -> None:
+        """Several times a second."""
+        now_us = self._now_us()
+        is_early = self._due_us - self._interval_us <= now_us < self._due_us  # a clock may be set back
+        if is_early or not self._interval_us or self._waiting:
+            return
+        self._due_us = now_us + self._interval_us
+        values = self._values()
+        self._news = {topic: value for topic, value in values.items() if self._told.get(topic) != value}
+        self._told = values
+        self._waiting.extend(self._listening)
+        self._tell_some()
+
+    def _tell_some(self) -> None:
+        for _ in range(min(_AT_ONCE, len(self._waiting))):
+            session = self._waiting.popleft()
+            link = session.link
+            if link is None:
+                self._listening.pop(session, None)
+            elif link.can_send:
+                self._tell(link, session, self._news, is_retained=False)
+        if self._waiting:
+            self._call_soon(self._tell_some)
+
+    def _tell(self, link: Link, session: ClientSession, values: Values, *, is_retained: bool) -> None:
+        """One PUBLISH of QoS 0 for each value that the session subscribes to, and that its client takes."""
+        made: list[bytes] = []
+        for topic, value in values.items():
+            entitlement = session.entitlement(topic, is_own=False)
+            if entitlement is None:
+                continue
+            identifiers = entitlement.identifiers
+            header = link.connection.writer.publish_header(
+                topic,
+                len(value),
+                retain=is_retained or entitlement.retain_as_published,
+                properties=PublishProperties()._replace(subscription_identifiers=identifiers) if identifiers else None,
+            )
+            if header is not None:
+                made.append(header + value)
+        if made:
+            link.send(b"".join(made))
+            self._traffic.delivered[0] += len(made)
+
+    def _values(self) -> Values:
+        connected, total, traffic = len(self._presences), len(self._sessions), self._traffic
+        numbers = {
+            "clients/connected": connected,
+            "clients/total": total,
+            "clients/disconnected": max(0, total - connected),
+            "messages/received": traffic.packets_received,
+            "messages/sent": traffic.packets_sent,
+            "publish/messages/received": sum(traffic.published),
+            "publish/messages/sent": sum(traffic.delivered),
+            "retained messages/count": len(self._retained),
+        }
+        texts = {
+            "version": f"rfhbridge {self._version}",
+            "uptime": f"{max(0, self._now_us() - self._started_us) // _SECOND_US} seconds",
+            **{name: str(number) for name, number in numbers.items()},
+        }
+        return {SYS_ROOT + name: text.encode() for name, text in texts.items()}
+
+
+def _wants(session: ClientSession, topic_filter: str, asked: SubscriptionOptions) -> bool:
+    """Retain handling: 0 always, 1 only for a subscription that is new, 2 never (MQTT 5.0 section 3.8.3.1)."""
+    return asked.retain_handling == 0 or (asked.retain_handling == 1 and topic_filter not in session.subscriptions)
+
+
+def _is_matched(topic: str, topic_filters: Iterable[str]) -> bool:
+    return any(matches(topic_filter, topic, Scheme.MQTT) for topic_filter in topic_filters)
