@@ -41,6 +41,8 @@ _VERSION_2: Final = (2).to_bytes(4, "little")
 _PUT_APPL_NAME_CHARACTERS: Final = 28
 _MQMD_AT: Final = _HEADER.size
 _DATA_AT: Final = _MQMD_AT + _MQMD_1_BYTES
+#: Where the MsgId of the message stands in the body of one on a transmission queue: MQMD.MsgId is at 48.
+TRANSMITTED_MSG_ID: Final = slice(_MQMD_AT + 48, _MQMD_AT + 72)
 #: The last 40 bytes of an MQMD version 2, of a message that is neither in a group nor a segment.
 _VERSION_2_REST: Final = write_mqmd(Message(MessageDescriptor(), b""))[_MQMD_1_BYTES:]
 _MORE: Final = "MORE"

@@ -20,6 +20,7 @@ from mq_adapters.message import MQMT_REQUEST, MQPER_PERSISTENCE_AS_Q_DEF, Messag
 from mq_adapters.queue_manager import QueueStatus
 from mq_adapters.reasons import QueueManagerError, ReasonCode
 from mq_adapters.reports import ANY_REPORT, MQFB_COA, MQFB_COD, ReportOption, has_unknown_options
+from mq_adapters.transmission import FORMAT_TRANSMISSION, TRANSMITTED_MSG_ID
 
 #: Bytes of bodies in one unit of work, which is a list in memory until it commits; one larger message may be alone.
 MAXIMUM_UNIT_BYTES: Final = 256 * 1024 * 1024
@@ -300,6 +301,8 @@ class Application:
 
     def _submit(self, unit: UnitOfWork, done: Done) -> None:
         """Submits a unit; where the broker refuses to carry it out, what it took goes back."""
+        if unit.removals:
+            _tell_apart(unit)
         try:
             if self._engine.on_application_unit is not None:
                 self._engine.on_application_unit(unit)
@@ -328,6 +331,37 @@ class Application:
         return messages >= self._engine.objects.maximum_unit_messages or (
             self._unit_bytes > 0 and self._unit_bytes + body_bytes > MAXIMUM_UNIT_BYTES
         )
+
+
+def _tell_apart(unit: UnitOfWork) -> None:
+    """Of what an application takes the balance tells apart what it puts again in the same unit of work.
+
+    A dead letter is put back with its MsgId, and so is what becomes a dead letter. What is taken off a transmission
+    queue by who holds it alone is a channel's, which has sent it.
+    """
+    put = {_inner_msg_id(message): message.descriptor.format for _, message in unit.puts}
+    unit.removals = [
+        (queue, message, _departure(queue, message, put.get(_inner_msg_id(message)) if put else None))
+        if departure is Departure.TAKEN
+        else (queue, message, departure)
+        for queue, message, departure in unit.removals
+    ]
+
+
+def _departure(queue: Queue, message: Message, put_again_as: bytes | None) -> Departure:
+    """What becomes of a message that an application takes; its Format where it is put again."""
+    if put_again_as is not None and message.descriptor.format == FORMAT_DEAD_LETTER:
+        return Departure.REDRIVEN
+    if put_again_as == FORMAT_DEAD_LETTER:
+        return Departure.DEAD_LETTERED
+    is_held = queue.exclusive_holder is not None
+    return Departure.FORWARDED if is_held and queue.definition["USAGE"] == "XMITQ" else Departure.TAKEN
+
+
+def _inner_msg_id(message: Message) -> bytes:
+    """The MsgId of a message; of one on its way to another queue manager that which it will have there."""
+    is_transmitted = message.descriptor.format == FORMAT_TRANSMISSION
+    return message.body[TRANSMITTED_MSG_ID] if is_transmitted else message.msg_id
 
 
 def queue_manager_identifier(incarnation: bytes) -> str:

@@ -90,6 +90,10 @@ class AvailableMessages:
         if message.expires_us:
             self._expiries.discard(sequence)
 
+    def taken(self) -> Iterable[Queue]:
+        """The queue of each message that somebody has taken."""
+        return self._taken.values()
+
     # -- taking --------------------------------------------------------------------------------------------------------
 
     def take(self, queue: Queue, correl_id: bytes | None, msg_id: bytes | None) -> Message | None:

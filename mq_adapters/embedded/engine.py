@@ -14,6 +14,7 @@ The gateway's event loop drives it in the daemon; a command without a daemon dri
 """
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
@@ -21,6 +22,7 @@ from typing import Final
 
 from mq_adapters.attributes import DEFAULT_DEAD_LETTER_QUEUE, HELD_QUEUE, Definition, ObjectType, Value
 from mq_adapters.embedded.available_messages import AvailableMessages
+from mq_adapters.embedded.counters import Counters, StoredPublications
 from mq_adapters.embedded.dead_letters import HELD_DESCRIPTION, DeadLetters
 from mq_adapters.embedded.gateway_queues import GatewayQueues, Owner
 from mq_adapters.embedded.group_commit import GroupCommit, Offload
@@ -98,7 +100,8 @@ class Engine:
         self._next_sequence = store.next_sequence
         self._prefix = store.identifier_prefix
         self._holdings = Holdings(store)
-        self.objects = Objects(store, self._holdings, name=self.name, number=self.number)
+        self.counters = Counters()
+        self.objects = Objects(store, self._holdings, self.counters, name=self.name, number=self.number)
         self._queues = self.objects.queues
         self.dead_letters = DeadLetters(self)
         self.reporter = Reporter(self.objects, put=self.put, bury=self.dead_letters.put, now_us=self._time_us)
@@ -106,6 +109,7 @@ class Engine:
             store,
             call_soon=call_soon,
             offload=offload,
+            counters=self.counters,
             next_sequence=lambda: self._next_sequence,
             audit_messages=self._audit_messages,
             announce=self._announce,
@@ -137,6 +141,7 @@ class Engine:
             raise
 
     def _load(self, measured_queues: Iterable[str]) -> None:
+        self.counters.load(self._store.states(StateSpace.BALANCE))
         self.objects.load()
         for name in self._queues.keys() & set(measured_queues):
             self._queues[name].measure_lanes()
@@ -144,6 +149,8 @@ class Engine:
         self._holdings.load_back_outs({int.from_bytes(key, "big"): value[0] for key, value in counts})
         self._available.load(self._store.index())
         self.gateway_queues = GatewayQueues.load(self._store.state(*GatewayQueues.key()))
+        if not self.counters.has_begun:
+            self.counters.begin(self._queues.values(), held=self._store.count_states(StateSpace.SESSION_INCOMING))
         for name, description in STANDARD_QUEUES.items():
             self.ensure(name, description)
 
@@ -321,6 +328,17 @@ class Engine:
         """Whether a submitted unit, not yet committed, puts on the queue or gets from it."""
         return self._commits.mentions(queue)
 
+    def waiting(self) -> Counter[str]:
+        """How many committed messages each account of the balance has, by the index: those taken, and all lanes."""
+        found = Counter(queue.account.name for queue in self._available.taken() if not queue.is_deleted)
+        for queue in self._queues.values():
+            found[queue.account.name] += sum(map(len, queue.lanes.values()))
+        return found
+
+    def publications(self) -> StoredPublications:
+        """The counters of the publications at this moment, with what is not yet committed."""
+        return self.counters.stored_publications(self._commits.units())
+
     @property
     def is_idle(self) -> bool:
         """Nothing waits for a commit."""
@@ -340,12 +358,15 @@ class Engine:
         return self._next_sequence - 1
 
     def tick(self) -> None:
-        """Destroys what has expired, and writes notes that waited for a group to join; call several times a second."""
+        """Destroys what has expired, and writes notes and counters that waited for a group to join.
+
+        Call it several times a second.
+        """
         if not self._is_expiring:
             self._expire_some()
         if self.failed is None:
             self.dead_letters.tick(self.now_us())
-        if self._commits.has_later_notes and self.failed is None:
+        if (self._commits.has_later_notes or self.counters.is_unwritten) and self.failed is None:
             self._commits.want_notes()
             self.submit(self.begin())
 
@@ -435,6 +456,7 @@ class Engine:
                 touched.add((queue, message.descriptor.correl_id))
             for queue, message, _ in unit.removals:
                 self._available.forget(queue, message)
+        self.counters.settle(group)
         errors: list[Exception] = []
         for unit in group:
             # The call-back often holds the unit: a unit that held it too would wait for the garbage collector.

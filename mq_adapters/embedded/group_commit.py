@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Final
 
 from mq_adapters.embedded.commit_times import CommitTimes
+from mq_adapters.embedded.counters import Counters
 from mq_adapters.embedded.message_rows import MessageRow, rows_of
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.store import SEQUENCE_BLOCK, Store
@@ -38,6 +39,7 @@ class GroupCommit:
         *,
         call_soon: Callable[[Callable[[], None]], object] | None,
         offload: Offload | None,
+        counters: Counters,
         next_sequence: Callable[[], int],
         audit_messages: Callable[[int, list[Note], UnitOfWork], list[tuple[int, Message]]],
         announce: Callable[[Group], None],
@@ -47,6 +49,7 @@ class GroupCommit:
         self._store = store
         self._call_soon = call_soon
         self._offload = offload
+        self._counters = counters
         self._next_sequence = next_sequence
         self._audit_messages = audit_messages
         self._announce = announce
@@ -103,8 +106,11 @@ class GroupCommit:
 
     def mentions(self, queue: Queue) -> bool:
         """Whether a unit that is not yet committed puts on the queue or gets from it."""
-        units = (*self._group, *(self._committing or ()))
-        return any(found[0] is queue for unit in units for found in (*unit.puts, *unit.removals))
+        return any(found[0] is queue for unit in self.units() for found in (*unit.puts, *unit.removals))
+
+    def units(self) -> Group:
+        """Those that are not yet committed."""
+        return [*(self._committing or ()), *self._group]
 
     def flush(self, *, here: bool = False) -> None:
         """Commits what has gathered, unless a commit is in flight; with `here` in this thread, however slow."""
@@ -165,6 +171,7 @@ class GroupCommit:
         if not (puts or removals or states or reserve or crowded):
             return False
         rows = rows_of(puts) + self._audit_rows(group[-1])
+        states += self._counters.rows(group)
         self._store.write(
             puts=rows,
             removals=removals,

@@ -59,10 +59,14 @@ class Holdings:
     def remove_queue(self, queue: Queue) -> None:
         """A queue was deleted with what was on it."""
         del self._queues[queue.identifier]
-        for sequence in [number for number, (found, _) in self._not_persistent.items() if found is queue]:
+        for sequence in self.numbers_not_persistent(queue):
             self.remove(self._not_persistent[sequence][1])
         for message in [message for found, message in self._cache.values() if found is queue]:
             self.remove(message)
+
+    def numbers_not_persistent(self, queue: Queue) -> list[int]:
+        """The numbers of a queue's messages that are not persistent."""
+        return [number for number, (found, _) in self._not_persistent.items() if found is queue]
 
     def priorities(self, queue: Queue) -> dict[int, int]:
         """The priority of every message of a queue, by its number."""
@@ -78,6 +82,7 @@ class Holdings:
             self._uncommitted.pop(message.sequence, None)
         if message.descriptor.persistence != MQPER_PERSISTENT:
             self._not_persistent[message.sequence] = (queue, message)
+            queue.account.not_persistent.add(message.sequence)
             self._not_persistent_bytes += len(message.body) + MESSAGE_OVERHEAD_BYTES
             return
         self._cache[message.sequence] = (queue, message)
@@ -94,7 +99,9 @@ class Holdings:
         """A message was destroyed."""
         sequence = message.sequence
         self._backed_out.pop(sequence, None)
-        if self._not_persistent.pop(sequence, None) is not None:
+        found = self._not_persistent.pop(sequence, None)
+        if found is not None:
+            found[0].account.not_persistent.discard(sequence)
             self._not_persistent_bytes -= len(message.body) + MESSAGE_OVERHEAD_BYTES
         elif self._cache.pop(sequence, None) is not None:
             self._cache_bytes -= len(message.body) + MESSAGE_OVERHEAD_BYTES

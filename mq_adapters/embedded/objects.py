@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from weakref import WeakSet, WeakValueDictionary
 
 from mq_adapters.attributes import HELD_QUEUE, QUEUE_TYPES, Definition, ObjectType, Value, is_object_name
+from mq_adapters.embedded.counters import Counters
 from mq_adapters.embedded.holdings import Holdings
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.store import Store
@@ -53,7 +54,9 @@ class QueueUser(Protocol):
 class Objects:
     """Every object by type and name, in memory as in the store."""
 
-    def __init__(self, store: Store, holdings: Holdings, *, name: str, number: Callable[[], int]) -> None:
+    def __init__(
+        self, store: Store, holdings: Holdings, counters: Counters, *, name: str, number: Callable[[], int]
+    ) -> None:
         self.name = name
         self.queues: dict[str, Queue] = {}
         #: Who may have a queue in use.
@@ -70,6 +73,7 @@ class Objects:
         self.changes = 0
         self._store = store
         self._holdings = holdings
+        self._counters = counters
         self._number = number
         self._definitions: dict[tuple[ObjectType, str], Definition] = {}
         self._targets: dict[tuple[str, str], PutTarget] = {}
@@ -267,8 +271,12 @@ class Objects:
 
     def delete_queue(self, queue: Queue) -> None:
         """Deletes a local queue with the messages on it. Whoever asks has made sure that nobody uses it."""
-        if not queue.is_temporary:
-            self._store.remove_queue(queue.identifier, queue.name)
+        if queue.is_temporary:
+            self._counters.close_temporary(self._holdings.numbers_not_persistent(queue))
+        else:
+            waiting = self._store.count_messages(queue.identifier)
+            self._store.remove_queue(queue.identifier, queue.name, self._counters.closing_rows(queue, waiting))
+            self._counters.close(queue, waiting)
             del self._definitions[ObjectType.QLOCAL, queue.name]
             self._deleted[queue.name] = queue
         self._holdings.remove_queue(queue)
@@ -302,6 +310,7 @@ class Objects:
     # -- inside -------------------------------------------------------------------------------------------------------
 
     def _add(self, queue: Queue) -> None:
+        queue.account = self._counters.former if queue.is_temporary else self._counters.account(queue.name)
         self.queues[queue.name] = queue
         self._holdings.add_queue(queue)
 

@@ -184,6 +184,14 @@ class Store:
         except (apsw.Error, UnicodeDecodeError) as error:
             raise _failure("read the store", error) from error
 
+    def count_states(self, space: int) -> int:
+        """How many keys a space has."""
+        return int(self._read("SELECT count(*) FROM state WHERE space = ?", (space,))[0][0])
+
+    def count_messages(self, queue: int) -> int:
+        """How many messages a queue has, by their rows."""
+        return int(self._read("SELECT count(*) FROM message WHERE queue = ?", (queue,))[0][0])
+
     def settled_name(self, name: str | None) -> str:
         """The queue manager's name: `name`, which is kept from now on, or the one that was kept."""
         kept = self._read("SELECT value FROM meta WHERE key = 'name'")
@@ -273,8 +281,8 @@ class Store:
         self._change(f"define queue {name}", [added, _kept(definition)])
         return self._reader.last_insert_rowid()
 
-    def remove_queue(self, identifier: int, name: str) -> None:
-        """Removes a queue and the messages on it."""
+    def remove_queue(self, identifier: int, name: str, counters: Sequence[StateRow]) -> None:
+        """Removes a queue and the messages on it, and writes the counters' rows that say so."""
         self._change(
             f"delete queue {name}",
             [
@@ -282,6 +290,7 @@ class Store:
                 ("DELETE FROM message WHERE queue = ?", (identifier,)),
                 ("DELETE FROM queue WHERE id = ?", (identifier,)),
                 ("DELETE FROM object WHERE type = ? AND name = ?", (int(ObjectType.QLOCAL), name)),
+                *map(_state_change, counters),
             ],
         )
 
@@ -293,12 +302,16 @@ class Store:
             changes.append(("UPDATE queue SET description = ? WHERE name = ?", described))
         self._change(f"define {definition.name}", changes)
 
-    def set_aside(self, sequences: Sequence[int]) -> None:
-        """Moves messages that are damaged off their queues into table `damaged`; whoever serves them comes later."""
+    def set_aside(self, sequences: Sequence[int], counters: Sequence[StateRow]) -> None:
+        """Moves messages that are damaged off their queues into table `damaged`, and writes the counters' rows.
+
+        Whoever serves them comes later.
+        """
         moved = f"INSERT INTO damaged SELECT {COLUMNS} FROM message WHERE sequence = ?"
         changes: list[Change] = []
         for sequence in sequences:
             changes += [(moved, (sequence,)), ("DELETE FROM message WHERE sequence = ?", (sequence,))]
+        changes += map(_state_change, counters)
         self._change("set damaged messages aside", changes)
 
     def remove_definition(self, definition: Definition) -> None:
@@ -422,6 +435,14 @@ def _lock_now(lock: int) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+def _state_change(row: StateRow) -> Change:
+    space, key, value = row
+    if value is None:
+        return "DELETE FROM state WHERE space = ? AND key = ?", (int(space), key)
+    checksum = state_checksum(space, key, value)
+    return "INSERT OR REPLACE INTO state VALUES(?, ?, ?, ?)", (int(space), key, value, checksum)
 
 
 def _kept(definition: Definition) -> Change:

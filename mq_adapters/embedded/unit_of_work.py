@@ -26,6 +26,7 @@ class StateSpace(IntEnum):
     BACK_OUT_COUNT = 7
     SHARED_SUBSCRIPTION = 8
     BROKER_UPDATE = 9
+    BALANCE = 10
 
 
 class Departure(IntEnum):
@@ -52,6 +53,19 @@ class Departure(IntEnum):
     SESSION_ENDED = 8
 
 
+class Publications(IntEnum):
+    """What the balance counts of publications (embedded/counters.py). Numbers are stored: never reuse one."""
+
+    RECEIVED = 0
+    REPEATS = 1
+    WILLS = 2
+    PUBLISHED = 3
+    REFUSED = 4
+    DROPPED = 5
+    GIVEN_UP = 6
+    COPIES = 7
+
+
 #: An audit note: a kind and its values, packed as it stands (see gateway/audit_trail/notes.py).
 Note = tuple[object, ...]
 
@@ -65,6 +79,7 @@ class UnitOfWork:
 
     __slots__ = (
         "answered",
+        "counts",
         "holds_letters",
         "notes",
         "notes_are_due",
@@ -80,6 +95,8 @@ class UnitOfWork:
         self.removals: list[Removal] = []
         self.states: list[tuple[int, bytes, bytes | None]] = []
         self.notes: list[Note] = []
+        #: What became of publications in this unit, by number (`Publications`); None: nothing.
+        self.counts: list[int] | None = None
         #: The notes are committed with this unit even where nothing else in it is durable: a persistent publication
         #: that nobody subscribes to is acknowledged as every other, so its record must stay as well.
         self.notes_are_due = False
@@ -104,6 +121,12 @@ class UnitOfWork:
         self.removals.append((queue, message, departure))
         if message.backout_count and message.is_persistent:
             self.delete_state(StateSpace.BACK_OUT_COUNT, back_out_key(message.sequence))
+
+    def count(self, what: Publications, number: int = 1) -> None:
+        """Count what became of publications, with the commit of this unit."""
+        if self.counts is None:
+            self.counts = [0] * len(Publications)
+        self.counts[what] += number
 
     def set_state(self, space: StateSpace, key: bytes, value: bytes) -> None:
         self.states.append((space, key, value))

@@ -3,6 +3,7 @@
 It changes nothing, except `set_aside`, which takes damaged messages off their queues so that the others can be got.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ import apsw
 
 from mq_adapters.attributes import ObjectType, unpack_definition
 from mq_adapters.embedded.checksums import object_checksum, state_checksum
+from mq_adapters.embedded.counters import cleared_rows
 from mq_adapters.embedded.layout import APPLICATION_ID, USER_VERSION
 from mq_adapters.embedded.message_rows import COLUMNS, DamagedRow, MessageRow, RowReader
 from mq_adapters.embedded.readers import may_be_ended
@@ -50,13 +52,13 @@ def verify_file(path: Path) -> Verification:
     """Checks one file; see `verify_store`."""
     if not path.is_file():
         raise StoreError(f"verify {path}", "there is no store", "name the data folder with --data")
-    with _reading(path) as connection:
+    with reading(path) as connection:
         return _verified(connection)
 
 
 @contextmanager
-def _reading(path: Path) -> Iterator[apsw.Connection]:
-    """The store as it is at one moment, to be read."""
+def reading(path: Path) -> Iterator[apsw.Connection]:
+    """The store as it is at one moment, to be read. StoreError where it cannot be."""
     try:
         connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
         try:
@@ -78,12 +80,19 @@ def set_aside(data_dir: Path) -> tuple[str, ...]:
     """
     store = Store.open(data_dir)
     try:
-        with _reading(data_dir / FILE_NAME) as connection:
+        with reading(data_dir / FILE_NAME) as connection:
             found = dict(_damaged_messages(connection))
-        store.set_aside(tuple(found))
+            names = Counter(_queue_name(connection, sequence) for sequence in found)
+        store.set_aside(tuple(found), cleared_rows(store.states(StateSpace.BALANCE), names))
     finally:
         store.close()
     return tuple(found.values())
+
+
+def _queue_name(connection: apsw.Connection, sequence: int) -> str:
+    """The queue of a message; "" where its number is that of none."""
+    statement = "SELECT name FROM queue JOIN message ON queue.id = message.queue WHERE sequence = ?"
+    return str(connection.execute(statement, (sequence,)).get or "")
 
 
 def _verified(connection: apsw.Connection) -> Verification:

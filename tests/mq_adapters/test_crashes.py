@@ -17,8 +17,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from mq_adapters.attributes import Definition, ObjectType
 from mq_adapters.embedded.application import Application
+from mq_adapters.embedded.balance import read_balance, running_queues
 from mq_adapters.embedded.engine import Engine
+from mq_adapters.embedded.queue_administration import delete
 from mq_adapters.message import Message, MessageDescriptor
 from mq_adapters.reasons import StoreError
 
@@ -178,6 +181,37 @@ class QueueManagerModel(RuleBasedStateMachine):
     # -- what the world does -------------------------------------------------------------------------------------------
 
     @rule()
+    def clear(self) -> None:
+        """An operator clears a queue: what nobody has taken goes."""
+        self.applications[0].clear_some("ORDERS", lambda _count: None)
+        self.kept = [kept for kept in self.kept if kept.queue != "ORDERS" or kept.taker is not None]
+
+    @rule()
+    def delete_a_queue_with_what_is_on_it(self) -> None:
+        queue = self.engine.define("SCRATCH")
+        application = Application(self.engine)
+        for persistence in (0, 1, 1):
+            message = Message(MessageDescriptor(persistence=persistence), b"scratch")
+            application.put("SCRATCH", message, lambda: None)
+            self.highest_sequence = message.sequence
+        application.remove(queue, application.take(queue, None, None), lambda: None)
+        delete(self.engine, queue, purge=True)
+
+    @rule()
+    def use_a_temporary_queue(self) -> None:
+        if self.engine.objects.find_queue("MODEL") is None:
+            self.engine.objects.define(Definition(object_type=ObjectType.QMODEL, name="MODEL"))
+        application = Application(self.engine)
+        name = application.create_dynamic("MODEL", "TEMPORARY.*")
+        for _ in range(2):
+            message = Message(MessageDescriptor(persistence=0), b"temporary")
+            application.put(name, message, lambda: None)
+            self.highest_sequence = message.sequence
+        queue = self.engine.queue(name)
+        application.remove(queue, application.take(queue, None, None), lambda: None)
+        application.close()
+
+    @rule()
     def restart(self) -> None:
         for application in self.applications:
             application.back_out()
@@ -256,6 +290,21 @@ class QueueManagerModel(RuleBasedStateMachine):
         self.is_open = {0: False, 1: False}
 
     @invariant()
+    def the_balance_adds_up(self) -> None:
+        """That of the store, whose messages are counted by their rows, and that of the index in memory."""
+        if hasattr(self, "engine"):
+            folder = self.folder / str(self.restarts)
+            found = read_balance(folder)
+            assert found is not None
+            assert found.adds_up, found
+            by_name = {queue.name: queue for queue in found.queues}
+            for name in QUEUES:
+                waiting = sum(kept.queue == name and kept.is_persistent for kept in self.kept)
+                assert by_name[name].persistent.waiting == waiting
+            in_memory = {name: queue.difference for name, queue in running_queues(self.engine).items()}
+            assert set(in_memory.values()) == {0}, in_memory
+
+    @invariant()
     def every_queue_shows_what_the_model_has(self) -> None:
         if hasattr(self, "engine"):
             self.engine.tick()
@@ -317,6 +366,9 @@ def test_what_was_acknowledged_before_a_kill_is_there_once_and_in_order(data_fol
     acknowledged: list[str] = []
     for _ in range(KILLS[proof_scale]):
         acknowledged += put_until_killed(data_folder, units=draw.randint(1, MOST_UNITS))
+    balance = read_balance(data_folder)
+    assert balance is not None
+    assert balance.adds_up
     engine = Engine.open(data_folder)
     found = [message.msg_id.hex() for message in engine.browse(engine.queue("ORDERS"))]
     engine.close()
@@ -325,6 +377,7 @@ def test_what_was_acknowledged_before_a_kill_is_there_once_and_in_order(data_fol
     assert [msg_id for msg_id in found if msg_id in set(acknowledged)] == acknowledged
     # After each kill at most one unit of work may be there whose commit was not heard of.
     assert len(found) - len(acknowledged) <= 3 * KILLS[proof_scale]
+    assert balance.in_all.persistent.waiting == balance.in_all.persistent.put == len(found)
 
 
 def put_until_killed(data_folder: Path, *, units: int) -> list[str]:

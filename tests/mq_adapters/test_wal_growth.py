@@ -31,10 +31,10 @@ needs_proc = pytest.mark.skipif(not Path("/proc/locks").exists(), reason="who ho
 #: Reads as a check does, says so, and then stands still.
 STANDING = """
 import os, pathlib, sys
-from mq_adapters.embedded.verification import _reading
+from mq_adapters.embedded.verification import reading
 from mq_adapters.reasons import StoreError
 try:
-    with _reading(pathlib.Path(sys.argv[1])) as connection:
+    with reading(pathlib.Path(sys.argv[1])) as connection:
         connection.execute("SELECT count(*) FROM message").get
         print("reads", flush=True)
         sys.stdin.read()

@@ -1,0 +1,343 @@
+"""The durable counters of the balance: what became of every message and publication, counted in the commit itself.
+
+`COUNTERS` is the table of them all. Counts are kept in memory, as they stand after the last group that is complete.
+`GroupCommit` asks for the rows that a group changes (`rows`) and writes them in the group's own transaction, so that
+counters and messages agree at every instant; when the group is complete it says so (`settle`).
+
+A row is state in space BALANCE, a list of numbers packed by ormsgpack, which may grow at its end:
+
+    key b"q" + name    [begin, gone at a stop, waiting not persistent, [persistent], [not persistent]]
+    key b"q"           the same, of temporary queues and of queues that are deleted
+    key b"p"           [begin, gone at a stop, in hand, [publications]]; it is there as soon as anything is counted
+
+Each inner list has puts first, then departures by their number (`Departure`); that of the publications is by number
+(`Publications`). What waits is no counter: persistent messages are counted from their rows, others from the index of
+them in memory at the moment of the commit, which is kept in the row because that index is gone after a stop. What was
+there when a store of an earlier version began to count is `begin`.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import ormsgpack
+
+from mq_adapters.embedded.unit_of_work import Departure, Publications, StateSpace, UnitOfWork
+from mq_adapters.message import MQPER_PERSISTENT
+from mq_adapters.reasons import StoreError
+
+if TYPE_CHECKING:
+    from mq_adapters.embedded.queue import Queue
+
+
+class Counter(NamedTuple):
+    """One counter: its name in the balance, what it counts, and where that is counted."""
+
+    name: str
+    what: str
+    where: str
+
+
+_REMOVED: Final = "UnitOfWork.remove, by its reason"
+#: Every counter of a queue, for persistent messages and for others apart; then every one of the publications.
+QUEUE_COUNTERS: Final = (
+    Counter("begin", "messages that were there when the counting began", "Counters.begin, from the index"),
+    Counter("put", "messages that were committed on the queue", "Counters, from the puts of the group"),
+    Counter("taken", "got by an application, a client or the gateway itself", _REMOVED),
+    Counter("forwarded", "sent to another queue manager, or converted onto another queue", _REMOVED),
+    Counter("redriven", "dead letters that were put back", _REMOVED),
+    Counter("expired", "past their expiry", _REMOVED),
+    Counter("cleared", "destroyed by an operator: cleared, purged, set aside", _REMOVED + "; Objects.delete_queue"),
+    Counter("dead_lettered", "moved to a dead-letter queue", _REMOVED),
+    Counter("dropped_by_rule", "destroyed by a rule that the trail names", _REMOVED),
+    Counter("session_ended", "destroyed with the session that they waited for", _REMOVED),
+    Counter("gone_at_a_stop", "not persistent, and in memory when the gateway stopped", "Counters.load"),
+)
+PUBLICATION_COUNTERS: Final = (
+    Counter("begin", "held between PUBLISH and PUBREL when the counting began", "Counters.begin, from the rows"),
+    Counter("received", "PUBLISH packets that were new", "Bridge.receive, behind the parser"),
+    Counter("repeats", "PUBLISH packets that repeated one; in no sum", "Bridge.receive, behind the parser"),
+    Counter("wills", "wills that were due", "Endings"),
+    Counter("published", "put as a publication, here or for a target", "ToMq"),
+    Counter("refused", "answered with a refusal, or ended the connection", "Intake, ToMq"),
+    Counter("dropped_by_rule", "QoS 0 without room, expired before PUBREL, ended with the session", "Intake, ToMq"),
+    Counter("given_up", "unanswered when the connection ended; the client sends them again", "HeldBack"),
+    Counter("copies", "copies that the broker put for subscribers; in no sum", "Distributor"),
+    Counter("gone_at_a_stop", "unanswered when the gateway stopped; the client sends them again", "Counters.load"),
+)
+
+_QUEUE: Final = b"q"
+_PUBLICATIONS: Final = b"p"
+_KINDS: Final = 1 + max(Departure)
+_Pair = tuple[list[int], list[int]]
+_Row = tuple[int, bytes, bytes | None]
+
+
+class Account:
+    """What became of the messages of one queue, or of all that are temporary or deleted (`name` "")."""
+
+    __slots__ = ("begin", "counts", "gone", "name", "not_persistent")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        #: Persistent messages that were there when the counting began.
+        self.begin = 0
+        #: Messages that were not persistent, and went with the memory of a gateway that stopped.
+        self.gone = 0
+        #: Of persistent messages and of others: puts, then departures by number.
+        self.counts: _Pair = ([0] * _KINDS, [0] * _KINDS)
+        #: The numbers of the committed messages that are not persistent, those that somebody has taken among them.
+        self.not_persistent: set[int] = set()
+
+    def row(self, change: _Pair | None = None) -> _Row:
+        """The row of state, with what a group changes."""
+        persistent, others = self.counts
+        waiting = len(self.not_persistent)
+        if change is not None:
+            persistent, others = _sum(persistent, change[0]), _sum(others, change[1])
+            waiting += change[1][0] - sum(change[1][1:])
+        return StoredAccount(self.name, self.begin, self.gone, waiting, persistent, others).row()
+
+    def add(self, change: _Pair) -> None:
+        for counts, changes in zip(self.counts, change, strict=True):
+            for place, number in enumerate(changes):
+                counts[place] += number
+
+
+class StoredAccount(NamedTuple):
+    """An account as its row says it."""
+
+    name: str
+    begin: int
+    gone: int
+    waiting: int
+    persistent: list[int]
+    others: list[int]
+
+    def row(self) -> _Row:
+        return (StateSpace.BALANCE, _QUEUE + self.name.encode(), ormsgpack.packb([*self[1:]]))
+
+
+class StoredPublications(NamedTuple):
+    """The counters of the publications as their row says them."""
+
+    begin: int
+    gone: int
+    in_hand: int
+    counts: list[int]
+
+
+class _Tally:
+    """What a group changes."""
+
+    __slots__ = ("accounts", "publications")
+
+    def __init__(self, group: Iterable[UnitOfWork]) -> None:
+        self.accounts: dict[Account, _Pair] = {}
+        self.publications: list[int] | None = None
+        for unit in group:
+            for queue, message in unit.puts:
+                self._of(queue.account)[message.descriptor.persistence != MQPER_PERSISTENT][0] += 1
+            for queue, message, departure in unit.removals:
+                if not queue.is_deleted:  # else what was on it was cleared with it
+                    self._of(queue.account)[message.descriptor.persistence != MQPER_PERSISTENT][departure] += 1
+            if unit.counts is not None:
+                self.publications = _sum(self.publications or [0] * len(Publications), unit.counts)
+
+    def _of(self, account: Account) -> _Pair:
+        change = self.accounts.get(account)
+        if change is None:
+            change = self.accounts[account] = ([0] * _KINDS, [0] * _KINDS)
+        return change
+
+
+class Counters:
+    """All counters of a queue manager. Not thread-safe: the engine's thread alone calls it."""
+
+    def __init__(self) -> None:
+        #: That of temporary queues, and of queues that are deleted.
+        self.former = Account("")
+        self.publications = [0] * len(Publications)
+        self.publications_begin = 0
+        self.publications_gone = 0
+        #: How many PUBLISH packets were received and wait unanswered in memory; what was received is counted at once.
+        self.in_hand: Callable[[], int] = lambda: 0
+        self._accounts: dict[str, Account] = {"": self.former}
+        #: Accounts of which the store has less than they say.
+        self._unwritten: set[Account] = set()
+        self._staged: _Tally | None = None
+        self._written = b""
+        self._staged_publications = b""
+        #: Whether the store has counters at all; else they begin now.
+        self.has_begun = False
+
+    def account(self, name: str) -> Account:
+        """The account of a queue that is defined."""
+        account = self._accounts.get(name)
+        if account is None:
+            account = self._accounts[name] = Account(name)
+        return account
+
+    def accounts(self) -> tuple[Account, ...]:
+        return tuple(self._accounts.values())
+
+    # -- the start -----------------------------------------------------------------------------------------------------
+
+    def load(self, rows: Iterable[tuple[bytes, bytes]]) -> None:
+        """Takes over what the store has. What was in memory alone has gone, and is counted as that."""
+        for key, value in rows:
+            if key == _PUBLICATIONS:
+                stored = unpack_publications(value)
+                self.publications = stored.counts
+                self.publications_begin = stored.begin
+                self.publications_gone = stored.gone + stored.in_hand
+                self.has_begun = True
+            else:
+                found = unpack_account(key, value)
+                account = self.account(found.name)
+                account.begin, account.gone = found.begin, found.gone + found.waiting
+                account.counts = (found.persistent, found.others)
+                if found.waiting:
+                    self._unwritten.add(account)
+
+    def begin(self, queues: Iterable["Queue"], held: int) -> None:
+        """Begins to count, in a store that never did: what is there now was there before."""
+        self.has_begun = True
+        self.publications_begin = held
+        for queue in queues:
+            queue.account.begin = queue.depth
+            self._unwritten.add(queue.account)
+
+    # -- groups --------------------------------------------------------------------------------------------------------
+
+    def rows(self, group: Iterable[UnitOfWork]) -> list[_Row]:
+        """The rows that a group is to be written with: those that it changes, and those that the store lacks."""
+        tally = self._staged = _Tally(group)
+        rows = [account.row(change) for account, change in tally.accounts.items()]
+        rows += [account.row() for account in self._unwritten if account not in tally.accounts]
+        packed = self._staged_publications = self._packed_publications(tally.publications)
+        if packed != self._written:
+            rows.append((StateSpace.BALANCE, _PUBLICATIONS, packed))
+        return rows
+
+    def settle(self, group: Iterable[UnitOfWork]) -> None:
+        """A group is complete: its changes count. They are in the store where its rows were asked for."""
+        tally, self._staged = self._staged, None
+        if tally is None:
+            tally = _Tally(group)
+            self._unwritten.update(tally.accounts)
+        else:
+            self._written = self._staged_publications
+            self._unwritten.clear()
+        for account, change in tally.accounts.items():
+            account.add(change)
+        if tally.publications is not None:
+            self.publications = _sum(self.publications, tally.publications)
+
+    def stored_publications(self, under_way: Iterable[UnitOfWork]) -> "StoredPublications":
+        """The counters of the publications at this moment, with the units that are not yet complete."""
+        counts = self.publications
+        for unit in under_way:
+            if unit.counts is not None:
+                counts = _sum(counts, unit.counts)
+        return StoredPublications(self.publications_begin, self.publications_gone, self.in_hand(), counts)
+
+    @property
+    def is_unwritten(self) -> bool:
+        """Whether the store has less than was counted."""
+        return bool(self._unwritten) or self._packed_publications(None) != self._written
+
+    def _packed_publications(self, change: list[int] | None) -> bytes:
+        counts = self.publications if change is None else _sum(self.publications, change)
+        return ormsgpack.packb([self.publications_begin, self.publications_gone, self.in_hand(), counts])
+
+    # -- queues that end -----------------------------------------------------------------------------------------------
+
+    def closing_rows(self, queue: "Queue", waiting: int) -> list[_Row]:
+        """The rows to be written when a queue is deleted with its `waiting` persistent messages; then `close`."""
+        closed = Account("")
+        _move(queue.account, closed, waiting)
+        _add(self.former, closed)
+        closed.not_persistent = self.former.not_persistent
+        return [(StateSpace.BALANCE, _QUEUE + queue.name.encode(), None), closed.row()]
+
+    def close(self, queue: "Queue", waiting: int) -> None:
+        """A queue was deleted, with its rows; what it counted goes on in the account of those that are gone."""
+        _move(queue.account, self.former, waiting)
+        del self._accounts[queue.name]
+        self._unwritten.discard(queue.account)
+
+    def close_temporary(self, numbers: Iterable[int]) -> None:
+        """A temporary queue has ended, with the messages of these numbers."""
+        cleared = self.former.not_persistent.intersection(numbers)
+        self.former.counts[1][Departure.CLEARED] += len(cleared)
+        self.former.not_persistent -= cleared
+        self._unwritten.add(self.former)
+
+
+def _move(account: Account, to: Account, waiting: int) -> None:
+    """Adds an account to another one; what waits on its queue has been cleared."""
+    _add(account, to)
+    to.counts[0][Departure.CLEARED] += waiting
+    to.counts[1][Departure.CLEARED] += len(account.not_persistent)
+
+
+def _add(account: Account, to: Account) -> None:
+    to.add(account.counts)
+    to.begin += account.begin
+    to.gone += account.gone
+
+
+def unpack_account(key: bytes, value: bytes) -> StoredAccount:
+    """A row of an account. StoreError for one that is none."""
+    try:
+        begin, gone, waiting, persistent, others, *_ = ormsgpack.unpackb(value)
+        counts = [_grown(each, _KINDS) for each in (persistent, others)]
+        return StoredAccount(key[1:].decode(), begin, gone, waiting, *counts)
+    except (ValueError, TypeError) as error:
+        raise _unreadable(key, error) from error
+
+
+def unpack_publications(value: bytes) -> StoredPublications:
+    """The row of the publications. StoreError for one that is none."""
+    try:
+        begin, gone, in_hand, counts, *_ = ormsgpack.unpackb(value)
+        return StoredPublications(begin, gone, in_hand, _grown(counts, len(Publications)))
+    except (ValueError, TypeError) as error:
+        raise _unreadable(_PUBLICATIONS, error) from error
+
+
+def cleared_rows(rows: Iterable[tuple[bytes, bytes]], cleared: dict[str, int]) -> list[_Row]:
+    """The rows of accounts after messages were destroyed in a store that nobody runs: how many, by queue."""
+    stored = dict(rows)
+    if _PUBLICATIONS not in stored:
+        return []
+    changed: list[_Row] = []
+    for name, number in cleared.items():
+        key = _QUEUE + name.encode()
+        nothing = StoredAccount(name, 0, 0, 0, [0] * _KINDS, [0] * _KINDS)
+        account = unpack_account(key, stored[key]) if key in stored else nothing
+        account.persistent[Departure.CLEARED] += number
+        changed.append(account.row())
+    return changed
+
+
+def is_publications(key: bytes) -> bool:
+    """Whether a key of space BALANCE is that of the publications, and of no queue."""
+    return key == _PUBLICATIONS
+
+
+def _grown(counts: list[int], length: int) -> list[int]:
+    """The numbers of a row that may be of an earlier version, which counted less."""
+    if not all(isinstance(number, int) for number in counts):
+        raise ValueError("a counter is no number")
+    return [*counts, *[0] * (length - len(counts))]
+
+
+def _sum(first: list[int], second: list[int]) -> list[int]:
+    return [one + other for one, other in zip(first, second, strict=True)]
+
+
+def _unreadable(key: bytes, error: Exception) -> StoreError:
+    return StoreError(
+        f"read the counters {key!r:.60}", f"{type(error).__name__}: {error}", "restore the data folder from a backup"
+    )
