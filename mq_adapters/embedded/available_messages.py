@@ -4,10 +4,12 @@ A message becomes available when its commit is done (`arrive`); for those who jo
 Whoever takes it has it alone, until a unit of work that removes it is committed (`forget`) or it is given back.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
+from mq_adapters.embedded.counters import CLOSED
 from mq_adapters.embedded.expiries import Expiries
 from mq_adapters.embedded.holdings import READ_AHEAD_MESSAGES, Holdings
 from mq_adapters.embedded.queue import SEQUENCE_MASK, Queue
@@ -90,9 +92,12 @@ class AvailableMessages:
         if message.expires_us:
             self._expiries.discard(sequence)
 
-    def taken(self) -> Iterable[Queue]:
-        """The queue of each message that somebody has taken."""
-        return self._taken.values()
+    def waiting(self, queues: Iterable[Queue]) -> Counter[str]:
+        """How many messages each account of the balance has: those that somebody has taken, and those of all lanes."""
+        found = Counter(queue.account.name for queue in self._taken.values() if queue.account is not CLOSED)
+        for queue in queues:
+            found[queue.account.name] += sum(map(len, queue.lanes.values()))
+        return found
 
     # -- taking --------------------------------------------------------------------------------------------------------
 

@@ -158,7 +158,7 @@ def running_queues(engine: Engine) -> dict[str, Messages]:
 
 def running_publications(engine: Engine, held: int) -> PublicationBalance:
     """What became of publications, with what waits for its commit; `held`: between PUBLISH and PUBREL."""
-    return _publication_balance(engine.publications(), held)
+    return _publication_balance(engine.counters.running_publications(), held)
 
 
 # -- a store -----------------------------------------------------------------------------------------------------------

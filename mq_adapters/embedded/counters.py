@@ -103,6 +103,10 @@ class Account:
                 counts[place] += number
 
 
+#: Stands for the account of a queue that has been deleted: nothing counts there any more.
+CLOSED: Final = Account("")
+
+
 class StoredAccount(NamedTuple):
     """An account as its row says it."""
 
@@ -136,9 +140,10 @@ class _Tally:
         self.publications: list[int] | None = None
         for unit in group:
             for queue, message in unit.puts:
-                self._of(queue.account)[message.descriptor.persistence != MQPER_PERSISTENT][0] += 1
+                if queue.account is not CLOSED:
+                    self._of(queue.account)[message.descriptor.persistence != MQPER_PERSISTENT][0] += 1
             for queue, message, departure in unit.removals:
-                if not queue.is_deleted:  # else what was on it was cleared with it
+                if queue.account is not CLOSED:  # else what was on the queue was cleared with it
                     self._of(queue.account)[message.descriptor.persistence != MQPER_PERSISTENT][departure] += 1
             if unit.counts is not None:
                 self.publications = _sum(self.publications or [0] * len(Publications), unit.counts)
@@ -161,6 +166,8 @@ class Counters:
         self.publications_gone = 0
         #: How many PUBLISH packets were received and wait unanswered in memory; what was received is counted at once.
         self.in_hand: Callable[[], int] = lambda: 0
+        #: The units of work that are not yet committed.
+        self.under_way: Callable[[], Iterable[UnitOfWork]] = tuple
         self._accounts: dict[str, Account] = {"": self.former}
         #: Accounts of which the store has less than they say.
         self._unwritten: set[Account] = set()
@@ -233,10 +240,10 @@ class Counters:
         if tally.publications is not None:
             self.publications = _sum(self.publications, tally.publications)
 
-    def stored_publications(self, under_way: Iterable[UnitOfWork]) -> "StoredPublications":
+    def running_publications(self) -> "StoredPublications":
         """The counters of the publications at this moment, with the units that are not yet complete."""
         counts = self.publications
-        for unit in under_way:
+        for unit in self.under_way():
             if unit.counts is not None:
                 counts = _sum(counts, unit.counts)
         return StoredPublications(self.publications_begin, self.publications_gone, self.in_hand(), counts)
@@ -265,9 +272,11 @@ class Counters:
         _move(queue.account, self.former, waiting)
         del self._accounts[queue.name]
         self._unwritten.discard(queue.account)
+        queue.account = CLOSED
 
-    def close_temporary(self, numbers: Iterable[int]) -> None:
+    def close_temporary(self, queue: "Queue", numbers: Iterable[int]) -> None:
         """A temporary queue has ended, with the messages of these numbers."""
+        queue.account = CLOSED
         cleared = self.former.not_persistent.intersection(numbers)
         self.former.counts[1][Departure.CLEARED] += len(cleared)
         self.former.not_persistent -= cleared

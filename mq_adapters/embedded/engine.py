@@ -22,7 +22,7 @@ from typing import Final
 
 from mq_adapters.attributes import DEFAULT_DEAD_LETTER_QUEUE, HELD_QUEUE, Definition, ObjectType, Value
 from mq_adapters.embedded.available_messages import AvailableMessages
-from mq_adapters.embedded.counters import Counters, StoredPublications
+from mq_adapters.embedded.counters import Counters
 from mq_adapters.embedded.dead_letters import HELD_DESCRIPTION, DeadLetters
 from mq_adapters.embedded.gateway_queues import GatewayQueues, Owner
 from mq_adapters.embedded.group_commit import GroupCommit, Offload
@@ -116,6 +116,7 @@ class Engine:
             complete=self._complete,
             fail=self._fail,
         )
+        self.counters.under_way = self._commits.units
         self.commit_times = self._commits.times
         self._has_loop = call_soon is not None
         #: Whether more has expired than `tick` has destroyed.
@@ -329,15 +330,8 @@ class Engine:
         return self._commits.mentions(queue)
 
     def waiting(self) -> Counter[str]:
-        """How many committed messages each account of the balance has, by the index: those taken, and all lanes."""
-        found = Counter(queue.account.name for queue in self._available.taken() if not queue.is_deleted)
-        for queue in self._queues.values():
-            found[queue.account.name] += sum(map(len, queue.lanes.values()))
-        return found
-
-    def publications(self) -> StoredPublications:
-        """The counters of the publications at this moment, with what is not yet committed."""
-        return self.counters.stored_publications(self._commits.units())
+        """How many committed messages each account of the balance has, by the index."""
+        return self._available.waiting(self._queues.values())
 
     @property
     def is_idle(self) -> bool:

@@ -13,6 +13,7 @@ from mq_adapters.embedded.balance import FORMER_QUEUES, Balance, QueueBalance, r
 from mq_adapters.embedded.counters import PUBLICATION_COUNTERS, QUEUE_COUNTERS, Counters
 from mq_adapters.embedded.direct import Direct
 from mq_adapters.embedded.engine import AUDIT_QUEUE, Engine
+from mq_adapters.embedded.operators_act import OperatorsAct
 from mq_adapters.embedded.queue_administration import delete
 from mq_adapters.embedded.store import FILE_NAME, Store
 from mq_adapters.embedded.unit_of_work import Departure, Publications, StateSpace
@@ -22,6 +23,7 @@ from mq_adapters.reasons import StoreError
 from mq_adapters.transmission import transmission_message
 
 STORES = Path(__file__).parent / "stores"
+ACT = OperatorsAct(operator="admin", command="DELETE QLOCAL(ORDERS) PURGE")
 PERSISTENT, NOT_PERSISTENT = 1, 0
 
 
@@ -185,7 +187,7 @@ def test_what_the_holder_of_a_transmission_queue_takes_is_forwarded_and_what_oth
 def test_a_purged_queue_leaves_its_counters_with_those_of_all_that_are_gone(engine, application, data_folder):
     put(application, "ORDERS", message(), message(), message(NOT_PERSISTENT))
     take(application, engine, "ORDERS")
-    delete(engine, engine.queue("ORDERS"), purge=True)
+    delete(engine, engine.queue("ORDERS"), ACT, purge=True)
     found = balance_of(data_folder)
     assert "ORDERS" not in {queue.name for queue in found.queues}
     former = line(found, FORMER_QUEUES)

@@ -21,6 +21,7 @@ from mq_adapters.attributes import Definition, ObjectType
 from mq_adapters.embedded.application import Application
 from mq_adapters.embedded.balance import read_balance, running_queues
 from mq_adapters.embedded.engine import Engine
+from mq_adapters.embedded.operators_act import OperatorsAct
 from mq_adapters.embedded.queue_administration import delete
 from mq_adapters.message import Message, MessageDescriptor
 from mq_adapters.reasons import StoreError
@@ -195,7 +196,7 @@ class QueueManagerModel(RuleBasedStateMachine):
             application.put("SCRATCH", message, lambda: None)
             self.highest_sequence = message.sequence
         application.remove(queue, application.take(queue, None, None), lambda: None)
-        delete(self.engine, queue, purge=True)
+        delete(self.engine, queue, OperatorsAct(operator="admin", command="DELETE"), purge=True)
 
     @rule()
     def use_a_temporary_queue(self) -> None:
