@@ -19,7 +19,7 @@ def subscribed(stage: Stage) -> None:
 
 
 def _publishes(qos: int, count: int = 3) -> "list[tuple[str, bytes, int]]":
-    return [("t/a", b"qos %d number %d" % (qos, number), qos) for number in range(count)]
+    return [("t/a", b"|qos %d number %d" % (qos, number), qos) for number in range(count)]
 
 
 def publish_qos_1(stage: Stage) -> None:
@@ -29,7 +29,7 @@ def publish_qos_1(stage: Stage) -> None:
         publisher.disconnect()
 
 
-def _publish_qos_2(stage: Stage) -> None:
+def publish_qos_2(stage: Stage) -> None:
     with stage.connected("publisher") as publisher:
         for each in _publishes(2):
             publisher.publish(*each)
@@ -43,7 +43,7 @@ def _qos_1_waits(stage: Stage) -> None:
 
 def _qos_2_waits(stage: Stage) -> None:
     subscribed(stage)
-    _publish_qos_2(stage)
+    publish_qos_2(stage)
 
 
 def _receive(stage: Stage) -> None:
@@ -144,7 +144,7 @@ def _settle_shares(stage: Stage) -> None:
 
 FLOWS: Final = (
     Flow(name="qos 1 in", prepare=subscribed, run=publish_qos_1, settle=settle_messages),
-    Flow(name="qos 2 in", prepare=subscribed, run=_publish_qos_2, settle=settle_messages),
+    Flow(name="qos 2 in", prepare=subscribed, run=publish_qos_2, settle=settle_messages),
     Flow(name="qos 1 out", prepare=_qos_1_waits, run=_receive, settle=settle_messages),
     Flow(name="qos 2 out", prepare=_qos_2_waits, run=_receive, settle=settle_messages),
     Flow(name="in and out", prepare=subscribed, run=_everything_at_once, settle=settle_messages),

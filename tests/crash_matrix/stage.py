@@ -20,6 +20,7 @@ from tests.crash_matrix.forked import Ended, ForkedGateway, ForkServer, GatewayG
 from tests.crash_matrix.ledger import Entry, Ledger
 from tests.crash_matrix.points import Change, Moment, Option, Points
 from tests.crash_matrix.sensor import PATIENCE_S, Sensor
+from tests.end_to_end.ibm_mq.central import Central
 
 DATA, CONFIGURATION = "data", "rfhbridge.toml"
 
@@ -38,7 +39,12 @@ class Stage:
             (folder / name).mkdir(exist_ok=True)
         self.write_configuration()
         configuration = ("--config", str(folder / CONFIGURATION))
-        self.gateway: Final = ForkedGateway(server, self.data, *configuration, environment=flow.environment(folder))
+        self._central: Central | None = None
+        environment = {}
+        if flow.has_target:
+            self._central = Central(folder / "central")
+            environment = self._central.environment("ibmmq")
+        self.gateway: Final = ForkedGateway(server, self.data, *configuration, environment=environment)
 
     def write_configuration(self) -> None:
         (self.folder / CONFIGURATION).write_text(self.flow.settings.replace("FOLDER", str(self.folder)))
@@ -47,7 +53,17 @@ class Stage:
     def data(self) -> Path:
         return self.folder / DATA
 
+    @property
+    def central(self) -> Central:
+        """The target's queue manager, which is never cut off; it runs from the first start on."""
+        assert self._central is not None
+        if not self._central.is_running:
+            self._central.start()
+        return self._central
+
     def start(self) -> None:
+        if self.flow.has_target:
+            self.central.subscribed_topics()  # it runs
         self.gateway.points = self.points
         self.gateway.start()
 
@@ -113,6 +129,8 @@ class Stage:
     def close(self) -> None:
         self._drop_kept()
         self.gateway.clean_up()
+        if self._central is not None:
+            self._central.__exit__()
 
     def _drop_kept(self) -> None:
         while self._kept:
@@ -130,17 +148,14 @@ def _nothing(_stage: Stage) -> None:
     return
 
 
-def _no_variables(_folder: Path) -> dict[str, str]:
-    return {}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flow:
     """A row of the matrix. In `settings`, TOML, FOLDER stands for the folder of the run.
 
     `prepare` comes before the points, `run` is cut off at one of them. `settle` plays the clients' part behind the next
     start, and checks what each of them was told, by the ledger; `inspect` looks at what the stopped gateway left. With
-    `found` there was no gateway before the run: it makes what the first one finds.
+    `found` there was no gateway before the run: it makes what the first one finds. With
+    `has_target` the stage has a target's queue manager, CENTRAL, over the stand-in for IBM's library.
     """
 
     name: str
@@ -151,7 +166,7 @@ class Flow:
     found: Callable[[Path], None] | None = None
     settings: str = ""
     folders: tuple[str, ...] = ()
-    environment: Callable[[Path], dict[str, str]] = _no_variables
+    has_target: bool = False
 
 
 @dataclass(kw_only=True)
@@ -184,8 +199,7 @@ class Theatre:
 
     def cut_off(self, flow: Flow, number: int, moment: Moment) -> Stage:
         """A run that was killed at that point, or came to its end before it: the next thing is `mend`."""
-        recorded = self.recorded(flow)
-        stage = self.stage(flow, recorded.prepared, recorded.entries)
+        stage = self.stage(flow, *self._prepare(flow))
         with Points(stage.folder.with_suffix(".points"), stage.folder) as points:
             points.kill_at(number, moment)
             stage.points = points
@@ -209,7 +223,7 @@ class Theatre:
         if prepared is None:
             folder.mkdir()
         else:
-            shutil.copytree(prepared, folder)
+            shutil.copytree(prepared, folder, ignore=shutil.ignore_patterns("*.socket"))
         return Stage(self.server, folder, flow, entries)
 
     def _record(self, flow: Flow, unsynced: str) -> Recorded:
@@ -233,7 +247,7 @@ class Theatre:
 
     def _prepare(self, flow: Flow) -> tuple[Path, tuple[Entry, ...]]:
         """The folder before the points, and what clients did for it; flows that prepare the same share it."""
-        key = (flow.prepare, flow.found, flow.settings, flow.environment)
+        key = (flow.prepare, flow.found, flow.settings, flow.has_target)
         if key not in self._prepared:
             self._prepared[key] = self._prepare_anew(flow)
         return self._prepared[key]
