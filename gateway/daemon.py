@@ -323,6 +323,7 @@ class Daemon:
             if self._channels is not None:
                 self._channels.tick()
             engine.tick()
+            await listeners.end_silence()
             if ticks % _TICKS_PER_SECOND == 0:
                 await listeners.tick()
                 engine.look()

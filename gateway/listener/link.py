@@ -15,6 +15,7 @@ from gateway.config.values import Address
 from gateway.listener.client_certificates import certificate_of, read_shown
 from gateway.mqtt.connection import Connection
 from gateway.mqtt.reason_codes import ReasonCode
+from gateway.mqtt.silence import Silence
 
 if TYPE_CHECKING:
     from gateway.listener.listener import Listener
@@ -39,12 +40,13 @@ class NetworkLink(ABC):
         "connection",
         "is_admitted",
         "is_open",
-        "last_received_s",
+        "is_soon_due",
         "outstanding",
         "peer",
         "received_bytes",
         "sent_bytes",
         "session",
+        "silence",
         "taken_bytes",
         "taken_s",
     )
@@ -81,7 +83,10 @@ class NetworkLink(ABC):
         self.received_bytes = self.sent_bytes = 0
         #: What of the sent bytes the peer has taken, and when last (limits/slow_readers.py).
         self.taken_bytes = 0
-        self.accepted_s = self.last_received_s = self.taken_s = time.monotonic()
+        self.accepted_s = self.taken_s = time.monotonic()
+        self.silence = Silence(self.accepted_s)
+        #: Whether its listener looks at its silence more often.
+        self.is_soon_due = False
         self.closed_s = math.inf
 
     # -- what carries the bytes ----------------------------------------------------------------------------------------
@@ -189,6 +194,8 @@ class NetworkLink(ABC):
         self._read_no_more()
 
     def resume_reading(self) -> None:
+        if self._is_held:
+            self.silence.end(time.monotonic())
         self._is_held = False
         self._read_if_possible()
 
@@ -198,13 +205,15 @@ class NetworkLink(ABC):
 
     def let_go(self) -> None:
         self._is_held_back, self._waiting_bytes = False, 0
-        self.last_received_s = time.monotonic()
+        self.silence.end(time.monotonic())
         self._read_if_possible()
 
     @property
-    def is_held_back(self) -> bool:
-        """Whether nothing is received because the gateway does not read."""
-        return self._is_held_back
+    def silence_ends_s(self) -> float:
+        """When it has been silent for too long, by the monotonic clock; never while the gateway does not read."""
+        if self._is_held or self._is_held_back:
+            return math.inf
+        return self.connection.keep_alive_deadline(self.silence.since_s)
 
     def _read_no_more(self) -> None:
         if self.is_open:

@@ -3,6 +3,8 @@
 import asyncio
 import time
 from collections.abc import Iterator
+from heapq import heappop, heappush
+from itertools import count
 from typing import TYPE_CHECKING, Final, Protocol
 
 from gateway.bridge.bridge import Bridge
@@ -25,6 +27,8 @@ _LINGER_S: Final = 2.0
 #: Of the connections that one look closes for lack of a CONNECT so many are named in the log.
 _NAMED_AT_ONCE: Final = 10
 _MICROSECONDS: Final = 1_000_000
+#: Links whose silence ends before that are looked at more often: longer than from one look at all of them to the next.
+_SOON_S: Final = 2.0
 #: By whether CONNECT has come: then it is the gateway that was late, and may have time later.
 _WHAT_WAS_LATE: Final = {
     False: ("no CONNECT was received in time", ReasonCode.UNSPECIFIED_ERROR),
@@ -59,6 +63,9 @@ class Listener:
         self._examination: asyncio.Task[None] | None = None
         self._admission = bridge.admission
         self._links: set[NetworkLink] = set()
+        #: Links whose silence ends soon, by the time when it does, as it was seen last.
+        self._soon_due: list[tuple[float, int, NetworkLink]] = []
+        self._tie_breaker = count()
         self._admitted = 0
         #: What was received and sent on connections that are gone, and how many there were.
         self.past_received_bytes = self.past_sent_bytes = self.past_connections = 0
@@ -96,6 +103,11 @@ class Listener:
         return self._upgrades.protocol(proxied)
 
     # -- its links -----------------------------------------------------------------------------------------------------
+
+    @property
+    def has_silence_to_end(self) -> bool:
+        """Whether `end_silence` has something to look at."""
+        return bool(self._soon_due) and self._soon_due[0][0] < time.monotonic()
 
     def __len__(self) -> int:
         return len(self._links)
@@ -156,15 +168,32 @@ class Listener:
             yield not link.is_open
 
     def _look_at(self, link: NetworkLink, now_s: float, date_s: float) -> None:
-        deadline_s = link.connection.keep_alive_deadline(link.last_received_s)
-        if deadline_s is not None and now_s > deadline_s and not link.is_held_back:
-            link.close(
-                "nothing was received for one and a half times the keep-alive time", ReasonCode.KEEP_ALIVE_TIMEOUT
-            )
-        elif date_s > link.certificate_ends_s:
+        self._look_at_silence(link, now_s)
+        if not link.is_open:
+            return
+        if date_s > link.certificate_ends_s:
             link.close("its certificate has expired", ReasonCode.MAXIMUM_CONNECT_TIME)
         elif self.rules.repeat_after_s:
             self.bridge.repeat(link, round(self.rules.repeat_after_s * _MICROSECONDS))
+
+    def end_silence(self) -> Iterator[bool]:
+        """Some times a second: closes connections whose silence has ended since; a step for each that is looked at."""
+        now_s = time.monotonic()
+        while self._soon_due and self._soon_due[0][0] < now_s:
+            _, _, link = heappop(self._soon_due)
+            link.is_soon_due = False
+            if link.is_open:
+                self._look_at_silence(link, now_s)
+            yield not link.is_open
+
+    def _look_at_silence(self, link: NetworkLink, now_s: float) -> None:
+        ends_s = link.silence_ends_s
+        if now_s > ends_s:
+            reason = "no packet was received for one and a half times the keep-alive time"
+            link.close(reason, ReasonCode.KEEP_ALIVE_TIMEOUT)
+        elif ends_s < now_s + _SOON_S and not link.is_soon_due:
+            link.is_soon_due = True
+            heappush(self._soon_due, (ends_s, next(self._tie_breaker), link))
 
     def _close_late(self, link: NetworkLink, *, is_named: bool) -> None:
         """Closes who was too slow; the log names some of them, and how many they were (limits/limit.py)."""

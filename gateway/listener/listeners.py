@@ -5,7 +5,7 @@ import errno
 import logging
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 from typing import Final
@@ -117,12 +117,13 @@ class Listeners:
         await asyncio.sleep(0)
         links, now_s = tuple(chain.from_iterable(self._listeners)), time.monotonic()
         ticks = (listener.tick() for listener in self._listeners)
-        left = _LOOKED_AT_ONCE
-        for was_closed in chain(*ticks, self._slow_readers.look(links, now_s), self._unfinished.look(links)):
-            left -= _LOOKS_OF_A_CLOSING if was_closed else 1
-            if left <= 0:
-                left = _LOOKED_AT_ONCE
-                await asyncio.sleep(0)
+        await _look(chain(*ticks, self._slow_readers.look(links, now_s), self._unfinished.look(links)))
+
+    async def end_silence(self) -> None:
+        """Some times a second: a silence ends on time, not with the next `tick`. Who was not read is read before."""
+        if any(listener.has_silence_to_end for listener in self._listeners):
+            await asyncio.sleep(0)
+            await _look(chain.from_iterable(listener.end_silence() for listener in self._listeners))
 
     async def stop(self) -> None:
         """Closes the ports and every connection; what was written still goes out."""
@@ -136,6 +137,16 @@ class Listeners:
             await asyncio.sleep(_LOOK_S)
         for listener in self._listeners:
             await listener.abort_links()
+
+
+async def _look(steps: Iterable[bool]) -> None:
+    """Takes steps, some in each turn of the event loop; True: a connection was closed."""
+    left = _LOOKED_AT_ONCE
+    for was_closed in steps:
+        left -= _LOOKS_OF_A_CLOSING if was_closed else 1
+        if left <= 0:
+            left = _LOOKED_AT_ONCE
+            await asyncio.sleep(0)
 
 
 def _key(settings: ListenerSettings) -> str:

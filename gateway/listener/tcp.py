@@ -5,6 +5,7 @@ there in pieces (long_reads.py), which are shorter where they are dear to read.
 """
 
 import asyncio
+import math
 import socket
 import time
 from typing import TYPE_CHECKING, Final, cast
@@ -78,8 +79,11 @@ class TcpLink(NetworkLink, asyncio.Protocol):
 
     def _take(self, data: bytes) -> None:
         """Hands on what came, as it came."""
-        self.last_received_s = time.monotonic()
         self._listener.bridge.receive(self, data)
+        if self.connection.has_finished_packet:
+            self.silence.end(time.monotonic())
+        else:
+            self.silence.part_came(len(data), self.connection.bytes_to_come, time.monotonic())
 
     def _join_line(self) -> None:
         if not self._is_in_line:
@@ -154,6 +158,11 @@ class TcpLink(NetworkLink, asyncio.Protocol):
         if self._transport is not None and self.is_open:
             self.sent_bytes += len(data)
             self._transport.write(data)
+
+    @property
+    def silence_ends_s(self) -> float:
+        """Never while what has been read waits in line."""
+        return math.inf if self._is_in_line else super().silence_ends_s
 
     @property
     def unsent_bytes(self) -> int:

@@ -4,6 +4,7 @@ AWAIT_CONNECT  -- CONNECT -->  AWAIT_ATTACH  -- attach() -->  OPEN  -- DISCONNEC
      in every phase: Violated or ConnectRefused --> closed
 """
 
+import math
 from collections.abc import Container
 from enum import IntEnum
 
@@ -195,11 +196,11 @@ class Connection(PacketReceiver):
         if self._publishes is not None:
             self._publishes.refused(packet_identifier)
 
-    def keep_alive_deadline(self, last_received_s: float) -> float | None:
-        """When to close a silent connection, on the clock of `last_received_s` (s); None without keep alive."""
+    def keep_alive_deadline(self, silent_since_s: float) -> float:
+        """When to close a silent connection, on the clock of `silent_since_s` (s); never without keep alive."""
         if not self.keep_alive_s:
-            return None
-        return last_received_s + KEEP_ALIVE_FACTOR * self.keep_alive_s
+            return math.inf
+        return silent_since_s + KEEP_ALIVE_FACTOR * self.keep_alive_s
 
     def _keep_alive_is_too_long(self) -> bool:
         longest_s = self._maximum_keep_alive_s

@@ -29,6 +29,11 @@ class PartialPacket:
         return self._wanted_bytes > 0
 
     @property
+    def bytes_to_come(self) -> int:
+        """How many bytes are missing; 0 while that is not known."""
+        return max(0, self._wanted_bytes - len(self._bytes))
+
+    @property
     def is_complete(self) -> bool:
         """Whether the last byte of the packet has arrived."""
         return 0 < self._wanted_bytes == len(self._bytes)

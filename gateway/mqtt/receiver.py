@@ -29,10 +29,12 @@ _new = tuple.__new__  # half the cost of a named tuple's own constructor
 class PacketReceiver(ABC):
     """Bytes in, events out. `is_closed`: the last event was given; nothing is decoded any more."""
 
-    __slots__ = ("_level", "_longest_bytes", "_partial", "_publishes", "is_closed", "session")
+    __slots__ = ("_level", "_longest_bytes", "_partial", "_publishes", "has_finished_packet", "is_closed", "session")
 
     def __init__(self, longest_bytes: int) -> None:
         self.is_closed = False
+        #: Whether the last call of `receive_data` came to the end of a packet.
+        self.has_finished_packet = False
         self.session: Session | None = None
         self._level: Level | None = None
         self._longest_bytes = longest_bytes
@@ -44,6 +46,11 @@ class PacketReceiver(ABC):
     def unfinished_bytes(self) -> int:
         """What has arrived of the packet whose end has not."""
         return 0 if self._partial is None else len(self._partial)
+
+    @property
+    def bytes_to_come(self) -> int:
+        """How many bytes are missing of the packet whose end has not come; 0 where that is not known."""
+        return 0 if self._partial is None else self._partial.bytes_to_come
 
     def receive_data(self, data: bytes) -> list[Event]:
         """Decode what the socket gave, cut anywhere; the events in the order of their packets.
@@ -72,10 +79,13 @@ class PacketReceiver(ABC):
 
     def _receive(self, data: bytes, events: list[Event]) -> None:
         position = 0
+        self.has_finished_packet = False
         if self._partial is not None:
             position = self._complete(self._partial, data, events)
+            self.has_finished_packet = self._partial is None
         if not self.is_closed:
-            position = self._decode(data, position, events)
+            start, position = position, self._decode(data, position, events)
+            self.has_finished_packet |= position > start
         if position < len(data) and not self.is_closed:
             self._keep(data, position)
 

@@ -123,6 +123,26 @@ def test_keep_alive_ends_a_silent_connection_and_leaves_its_will(shared_gateway:
     pinging.expect("is still connected", "D0 00")
 
 
+def test_keep_alive_counts_whole_packets_and_large_ones_while_they_make_progress(
+    shared_gateway: Gateway, connect: Connect
+) -> None:
+    """Keep-alives of two seconds. A byte each tenth of a second kept a connection open; a large PUBLISH still does."""
+    watcher = _watching(connect, shared_gateway, "wi23", "w/byt")
+    large = _with_will(connect, shared_gateway, "0E", "wi24", "w/oth", "0002")
+    trickling = _with_will(connect, shared_gateway, "0E", "wi25", "w/byt", "0002")
+    trickling.send("begins a PUBLISH of a million bytes", "32 C0843D 0005 'w/byt' 0001")
+    large.send("begins a PUBLISH of 1,000,009 bytes", "32 C9843D 0005 'w/lar' 0001")
+    left = 1_000_000
+    while not trickling.ended_within(0.1):
+        trickling.send("goes on", b"x")
+        large.send("goes on", bytes(1_000))
+        left -= 1_000
+    watcher.expect("gets the will of the one that makes no progress", "32 0D 0005 'w/byt' 0001 'gone'")
+    shared_gateway.wait_for_log("connection closed", client="^wi25$", reason="keep-alive")
+    large.send("comes to the end", bytes(left))
+    large.expect("is answered", "40 02 0001")
+
+
 def test_keep_alive_ends_a_connection_that_reads_nothing(shared_gateway: Gateway, connect: Connect) -> None:
     """What waits to be sent to a dead client does not keep its connection, or its will, waiting."""
     watcher = _watching(connect, shared_gateway, "wi20", "w/dea")

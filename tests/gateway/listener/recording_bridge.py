@@ -15,7 +15,10 @@ _LOOK_S = 0.01
 
 
 class RecordingBridge:
-    """Takes what the listener brings; with `answers` it sends every link its bytes back."""
+    """Takes what the listener brings; with `answers` it sends every link its bytes back.
+
+    A link whose connection has a session is read as MQTT, and nothing is made of it.
+    """
 
     def __init__(self, *, answers: bool = False, limits: MqttLimits | None = None) -> None:
         self._answers = answers
@@ -30,6 +33,8 @@ class RecordingBridge:
     def receive(self, link: NetworkLink, data: bytes) -> None:
         if link not in self.links:
             self.links.append(link)
+        if link.connection.session is not None:
+            link.connection.receive_data(data)
         self.received += data
         self.calls += 1
         if self._answers:

@@ -226,7 +226,7 @@ def test_a_publisher_that_is_held_back_is_not_taken_for_dead(monkeypatch: pytest
         link, reader, writer = await _link(bridge, port)
         link.connection.receive_data(bytes.fromhex("10 0E 0004 4D515454 04 02 003C 0002 6331"))
         link.accepted_s = 1e9
-        began_s = link.last_received_s
+        began_s = link.silence.since_s
         link.hold_back()
         monkeypatch.setattr(time, "monotonic", lambda: began_s + 3_600.0)
         list(listener.tick())
@@ -244,6 +244,29 @@ def test_a_publisher_that_is_held_back_is_not_taken_for_dead(monkeypatch: pytest
     _run(scenario)
 
 
+def test_client_that_is_not_read_while_commits_are_under_way_is_not_taken_for_dead(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def scenario(listener: Listener, bridge: RecordingBridge, port: int) -> None:
+        link, _, writer = await _link(bridge, port)
+        link.connection.receive_data(bytes.fromhex("10 0E 0004 4D515454 04 02 003C 0002 6331"))
+        link.accepted_s = 1e9
+        began_s = link.silence.since_s
+        link.pause_reading()
+        for at_s, act in ((91.0, link.resume_reading), (180.0, lambda: None)):
+            monkeypatch.setattr(time, "monotonic", lambda at_s=at_s: began_s + at_s)
+            list(listener.tick())
+            assert link.is_open
+            act()
+        monkeypatch.setattr(time, "monotonic", lambda: began_s + 181.1)
+        list(listener.tick())
+        assert not link.is_open
+        monkeypatch.undo()
+        writer.close()
+
+    _run(scenario)
+
+
 def test_silence_is_measured_by_the_keep_alive_of_the_connect(monkeypatch: pytest.MonkeyPatch) -> None:
     """CONNECT with a keep-alive of 60 s: 90 s later the link is still open, a moment after that it is closed."""
 
@@ -251,7 +274,7 @@ def test_silence_is_measured_by_the_keep_alive_of_the_connect(monkeypatch: pytes
         link, reader, writer = await _link(bridge, port)
         link.connection.receive_data(bytes.fromhex("10 0E 0004 4D515454 04 02 003C 0002 6331"))
         link.accepted_s = 1e9
-        began_s = link.last_received_s
+        began_s = link.silence.since_s
         monkeypatch.setattr(time, "monotonic", lambda: began_s + 90.0)
         list(listener.tick())
         assert link.is_open

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import socket
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import cast
@@ -13,6 +14,8 @@ import uvloop
 from gateway.bridge.bridge import Bridge
 from gateway.config import Address, ConfigurationError, Settings
 from gateway.listener import Listeners, OpenListener
+from gateway.listener.link import NetworkLink
+from gateway.mqtt.session import Session
 from tests.certificate_authority import Authority
 from tests.gateway.listener.recording_bridge import RecordingBridge
 
@@ -98,17 +101,97 @@ def test_who_sent_something_while_the_gateway_was_held_up_is_not_taken_for_silen
             client.send(b"x")
             await bridge.until(lambda: bool(bridge.links))
             (link,) = bridge.links
-            link.connection.receive_data(bytes.fromhex("10 0E 0004 4D515454 04 02 003C 0002 6331"))
-            link.accepted_s += 3_600.0
-            link.last_received_s -= 91.0  # its keep-alive is 60 s
+            _open(link)
+            link.silence.since_s -= 91.0  # its keep-alive is 60 s
             client.send(bytes.fromhex("C0 00"))
             await listeners.tick()
             assert link.is_open
-            link.last_received_s -= 91.0
+            link.silence.since_s -= 91.0
             await listeners.tick()
             assert not link.is_open
 
     _run(scenario, PLAIN)
+
+
+def test_silence_ends_on_time_and_not_with_the_next_look_at_everybody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A look at everybody once a second would be up to a second late. Who sends a packet meanwhile stays."""
+
+    async def scenario(listeners: Listeners, bridge: RecordingBridge, opened: tuple[OpenListener, ...]) -> None:
+        port = opened[0].address.port
+        with socket.create_connection(("127.0.0.1", port)) as one, socket.create_connection(("127.0.0.1", port)) as two:
+            one.send(b"x")
+            await bridge.until(lambda: len(bridge.links) == 1)
+            two.send(b"x")
+            await bridge.until(lambda: len(bridge.links) == 2)
+            silent, pinging = bridge.links
+            now_s = time.monotonic()
+            for link in bridge.links:
+                _open(link)
+                link.silence.since_s = now_s
+            monkeypatch.setattr(time, "monotonic", lambda: now_s + 89.5)
+            await listeners.tick()
+            pinging.silence.end(now_s + 89.7)
+            for at_s, are_open in ((89.9, [True, True]), (90.01, [False, True]), (179.6, [False, True])):
+                monkeypatch.setattr(time, "monotonic", lambda at_s=at_s: now_s + at_s)
+                await listeners.end_silence()
+                assert [link.is_open for link in (silent, pinging)] == are_open
+            monkeypatch.setattr(time, "monotonic", lambda: now_s + 179.65)
+            await listeners.tick()
+            assert pinging.is_open
+            monkeypatch.setattr(time, "monotonic", lambda: now_s + 179.71)
+            await listeners.end_silence()
+            assert not pinging.is_open
+            monkeypatch.undo()
+
+    _run(scenario, PLAIN)
+
+
+def test_bytes_of_a_packet_that_makes_no_progress_do_not_end_the_silence() -> None:
+    async def scenario(listeners: Listeners, bridge: RecordingBridge, opened: tuple[OpenListener, ...]) -> None:
+        with socket.create_connection(("127.0.0.1", opened[0].address.port)) as client:
+            client.send(b"x")
+            await bridge.until(lambda: bool(bridge.links))
+            (link,) = bridge.links
+            _open(link)
+            for part, is_open in (
+                (bytes.fromhex("30 C0843D 0001 61"), True),  # a PUBLISH of a million bytes begins
+                (bytes(900), False),
+            ):
+                link.silence.since_s -= 91.0 * (not is_open)
+                received = len(bridge.received)
+                client.send(part)
+                await bridge.until(lambda received=received: len(bridge.received) > received)
+                await listeners.tick()
+                assert link.is_open is is_open
+
+    _run(scenario, PLAIN)
+
+
+def test_large_packet_that_makes_progress_ends_the_silence() -> None:
+    """Its client cannot send PINGREQ inside it."""
+
+    async def scenario(listeners: Listeners, bridge: RecordingBridge, opened: tuple[OpenListener, ...]) -> None:
+        with socket.create_connection(("127.0.0.1", opened[0].address.port)) as client:
+            client.send(b"x")
+            await bridge.until(lambda: bool(bridge.links))
+            (link,) = bridge.links
+            _open(link)
+            for part in (bytes.fromhex("30 C0843D 0001 61"), bytes(1_000), bytes(10_000)):
+                link.silence.since_s -= 91.0 * (len(part) > 999)
+                due = len(bridge.received) + len(part)
+                client.send(part)
+                await bridge.until(lambda due=due: len(bridge.received) >= due)
+                await listeners.tick()
+                assert link.is_open
+
+    _run(scenario, PLAIN)
+
+
+def _open(link: NetworkLink) -> None:
+    """As a CONNECT with a keep-alive of 60 s does it that was accepted."""
+    link.connection.receive_data(bytes.fromhex("10 0E 0004 4D515454 04 02 003C 0002 6331"))
+    link.connection.attach(Session("c1", clean_session=True))
+    link.accepted_s += 3_600.0
 
 
 def test_a_listener_that_is_full_leaves_room_at_the_others() -> None:

@@ -383,7 +383,7 @@ def test_silence_is_measured_as_on_tcp_and_pings_do_not_count(monkeypatch: pytes
         assert await read_frame(reader) == (PONG, b"")
         link.connection.receive_data(bytes.fromhex("10 0E 0004 4D515454 04 02 003C 0002 6331"))
         link.accepted_s = 1e9
-        began_s = link.last_received_s
+        began_s = link.silence.since_s
         monkeypatch.setattr(time, "monotonic", lambda: began_s + 90.1)
         await running.listeners.tick()
         monkeypatch.undo()

@@ -1,5 +1,6 @@
 """What a server receives behind CONNECT: vectors of MQTT 3.1.1 chapter 3 and of IBM's pages of 2006, cut anywhere."""
 
+import math
 import tracemalloc
 from collections.abc import Callable
 
@@ -334,8 +335,8 @@ def test_level_is_unknown_before_connect() -> None:
     assert Connection().session is None
 
 
-@pytest.mark.parametrize(("keep_alive", "deadline"), [("003C", 190.0), ("0001", 101.5), ("0000", None)])
-def test_silent_connection_ends_after_one_and_a_half_keep_alives(keep_alive: str, deadline: float | None) -> None:
+@pytest.mark.parametrize(("keep_alive", "deadline"), [("003C", 190.0), ("0001", 101.5), ("0000", math.inf)])
+def test_silent_connection_ends_after_one_and_a_half_keep_alives(keep_alive: str, deadline: float) -> None:
     connection = Connection()
     connection.receive_data(bytes.fromhex(f"10 0E 0004 4D515454 04 02 {keep_alive} 0002 6331"))
     assert connection.keep_alive_deadline(100.0) == deadline
