@@ -2,7 +2,8 @@
 
 An MQDLH says where a message was going. One of this queue manager's queues takes it again; what was going to a target
 goes through its transmission queue again, with the MsgId that it had, so that its broker's answers still fit. The port
-alone is used (mq_adapters/queue_manager.py): it works beside a running gateway and, but for targets, without one.
+alone is used (mq_adapters/queue_manager.py). What goes to a target, or to a queue that the gateway itself reads, needs
+a running gateway: what nobody would get stays, and what its broker refuses again stays, each with the reason.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -11,6 +12,8 @@ from datetime import UTC, datetime
 from typing import Final
 
 from gateway.bridge.carrier import read_carried
+from gateway.bridge.target_messages import APPLICATION_NAME
+from gateway.bridge.whole_packets import FORMAT_PREFIX
 from gateway.channels.names import shard_of
 from mappings.command import find_command, read_command
 from mappings.errors import MappingError
@@ -24,7 +27,7 @@ from mappings.header_chain import (
 )
 from mappings.topics import unescape_topic
 from mappings.wildcards import Scheme, matches
-from mq_adapters.message import Message
+from mq_adapters.message import MQFMT_NONE, Message, MessageDescriptor
 from mq_adapters.queue_manager import QueueManager
 from mq_adapters.reasons import QueueManagerError, ReasonCode
 from mq_adapters.transmission import transmission_message
@@ -124,6 +127,8 @@ class Redrive:
         self._queue_name = queue_name
         self._ways = ways
         self._now_us = now_us
+        #: One is enough for the broker, which may refuse it.
+        self._unit_messages = UNIT_MESSAGES
         self.outcome = Outcome()
 
     def run(self, wish: Wish, *, dry: bool, advance: Callable[[], object]) -> Outcome:
@@ -157,7 +162,7 @@ class Redrive:
             if not wish.takes(found):
                 self.outcome.passed_over += 1
                 continue
-            if unit and (len(unit) >= UNIT_MESSAGES or size + len(letter.body) > UNIT_BYTES):
+            if unit and (len(unit) >= self._unit_messages or size + len(letter.body) > UNIT_BYTES):
                 yield unit
                 unit, size = [], 0
             unit.append(found)
@@ -183,6 +188,8 @@ class Redrive:
             if isinstance(reason, QueueManagerError) and reason.reason_code == ReasonCode.MQRC_CONNECTION_BROKEN:
                 raise
             self._queue_manager.back_out()
+            if isinstance(reason, QueueManagerError) and reason.reason_code == ReasonCode.MQRC_SYNCPOINT_LIMIT_REACHED:
+                self._unit_messages = 1
             if len(unit) == 1:
                 self.outcome.stays(unit[0].letter.msg_id, str(reason))
                 return
@@ -209,6 +216,7 @@ class Redrive:
     def _way_back(self, found: DeadLetter) -> tuple[str, Message]:
         """The queue that takes the message, and the message as it is put there."""
         header = found.header
+        _check_whole(header, found.message.descriptor)
         queue_name, there = header.dest_q_name, header.dest_q_mgr_name
         if not queue_name:
             raise CannotGoBack("its MQDLH does not say where it was going")
@@ -250,6 +258,14 @@ def opened(letter: Message) -> DeadLetter:
     message = Message(inside, letter.body[DEAD_LETTER_HEADER_BYTES:])
     client, topics = _mqtt_of(message)
     return DeadLetter(letter=letter, header=header, message=message, client=client, topics=topics)
+
+
+def _check_whole(header: DeadLetterHeader, descriptor: MessageDescriptor) -> None:
+    """CannotGoBack for what is no message that anybody takes as it is."""
+    if header.format.startswith(FORMAT_PREFIX):
+        raise CannotGoBack(f"it is a PUBLISH packet that MQ cannot say, reason {header.reason}")
+    if header.format == MQFMT_NONE and descriptor.put_appl_name.rstrip() == APPLICATION_NAME:
+        raise CannotGoBack("an earlier version kept its payload alone, and nothing says its topic")
 
 
 def _mqtt_of(message: Message) -> tuple[str, tuple[str, ...]]:

@@ -142,3 +142,9 @@ def _name(field: bytes, field_name: str, *, may_be_blank: bool = False) -> str:
 
 def _header_error(complaint: str) -> QueueManagerError:
     return QueueManagerError(ReasonCode.MQRC_XQH_ERROR, f"read a transmission queue header: {complaint}")
+
+
+def inner_msg_id(message: Message) -> bytes:
+    """The MsgId of a message; of one on its way to another queue manager that which it will have there."""
+    is_transmitted = message.descriptor.format == FORMAT_TRANSMISSION
+    return message.body[TRANSMITTED_MSG_ID] if is_transmitted else message.msg_id

@@ -27,6 +27,7 @@ from gateway.audit_trail.records import Chain, Expander, MalformedBatch
 from gateway.audit_trail.segment import Trail, TrailInUse
 from gateway.audit_trail.termination import StopRequest, TerminationSignal
 from gateway.config import ConfigurationError
+from mq_adapters.attributes import HELD_QUEUE
 from mq_adapters.dead_letter import dead_letter
 from mq_adapters.embedded.client import Client
 from mq_adapters.embedded.engine import AUDIT_QUEUE, DEAD_LETTER_QUEUE
@@ -137,8 +138,14 @@ class Exporter:
 
     def _set_aside(self, message: Message, error: MalformedBatch) -> None:
         """A batch that cannot be read does not stop the ones behind it; the audit will miss its number and say so."""
-        _log.error("batch not read reason=%s put_on=%s", str(error), DEAD_LETTER_QUEUE)
-        self._queue_manager.put(DEAD_LETTER_QUEUE, _dead_letter(message, self._queue_manager.name))
+        letter = _dead_letter(message, self._queue_manager.name)
+        name = DEAD_LETTER_QUEUE
+        try:
+            self._queue_manager.put(name, letter)
+        except QueueManagerError:  # it has no room, and the batches behind this one must not wait for it
+            name = HELD_QUEUE
+            self._queue_manager.put(name, letter)
+        _log.error("batch not read reason=%s put_on=%s", str(error), name)
 
 
 def _dead_letter(message: Message, queue_manager_name: str) -> Message:

@@ -151,6 +151,7 @@ def build_bridge(
         counts=counts,
         call_soon=call_soon,
     )
+    engine.takes_back = to_mqtt.takes_back
     shared = SharedSubscriptions(
         engine, groups, registrations, SharedDeliveries(engine, groups, subscriber_queue, to_mqtt, packets)
     )

@@ -319,6 +319,17 @@ class ToMqtt:
         if unit.removals:
             self._engine.submit(unit, lambda _unit: self._drain(correl_id, owner))
 
+    def takes_back(self, queue: Queue, message: Message) -> bool:
+        """Whether somebody would be sent a dead letter that is put back on a queue of the gateway."""
+        if queue is not self._queue:
+            return True
+        correl_id = message.descriptor.correl_id
+        session = self._sessions.of_correl_id(correl_id)
+        if session is None:
+            return self._is_other_lane(correl_id)
+        publication = self._publications.of(message)
+        return publication is not None and publication.fits(message) and bool(_wanted(session, message, publication))
+
     # -- inside --------------------------------------------------------------------------------------------------------
 
     def drop(

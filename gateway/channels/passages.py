@@ -19,10 +19,11 @@ from mq_adapters.channel.local_state import CHANNEL_STATE_QUEUE
 from mq_adapters.channel.state_message import LocalState, MalformedState, read_local_state
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.queue import Queue
+from mq_adapters.embedded.redriving import redriven_in
 from mq_adapters.embedded.unit_of_work import UnitOfWork
 from mq_adapters.message import MQRO_NAN, Message
 from mq_adapters.reasons import QueueManagerError, ReasonCode
-from mq_adapters.transmission import FORMAT_TRANSMISSION, Transmission, read_transmission
+from mq_adapters.transmission import Transmission, read_transmission
 
 _TENTHS_PER_SECOND: Final = 10
 
@@ -127,16 +128,8 @@ class Passages:
     # -- dead letters that are put back --------------------------------------------------------------------------------
 
     def _redriven(self, unit: UnitOfWork) -> None:
-        """What an application takes as a dead letter and puts back with its MsgId gets back where it came from."""
-        letters = {message.msg_id: message for _, message, _ in unit.removals if _is_dead_letter(message)}
-        if not letters:
-            return
-        for queue, message in unit.puts:
-            transmitted = self._read(message) if message.descriptor.format == FORMAT_TRANSMISSION else None
-            letter = letters.get(message.msg_id if transmitted is None else transmitted.message.msg_id)
-            if letter is None:
-                continue
-            message.origin = letter.origin
+        """What an application takes as a dead letter and puts back with its MsgId."""
+        for letter, queue, message in redriven_in(unit):
             exchange = exchange_of(letter.origin)
             unit.notes.append(
                 (NoteKind.REDRIVEN, self._engine.now_us(), *exchange, queue.name, letter.sequence, message.sequence)

@@ -65,8 +65,9 @@ def redrive(
 ) -> None:
     """Put dead letters back where they were going.
 
-    Each goes back once, in units of work. What was going to a target goes through its transmission queue again: a
-    gateway must run. Messages for a target name their client; others do not. Exit code 1 where some cannot go back.
+    Each goes back once, in a unit of work that the broker has not refused; what it refuses again, or nobody would get,
+    stays and says why. What goes to a target, or to a client, needs a running gateway. Messages for a target name their
+    client; others do not. Exit code 1 where some cannot go back.
     """
     wish = Wish(reason_code=reason, client=client, topic_filter=topics, since_us=since_us, until_us=until_us)
     folder = folder_with_store(config, data)

@@ -15,12 +15,13 @@ from mq_adapters.embedded.objects import PutTarget
 from mq_adapters.embedded.operators_act import OperatorsAct, tell_removals
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.queue_administration import check_not_in_doubt, destroying
+from mq_adapters.embedded.redriving import check_redriven
 from mq_adapters.embedded.unit_of_work import Departure, UnitOfWork
 from mq_adapters.message import MQMT_REQUEST, MQPER_PERSISTENCE_AS_Q_DEF, Message
 from mq_adapters.queue_manager import QueueStatus
 from mq_adapters.reasons import QueueManagerError, ReasonCode
 from mq_adapters.reports import ANY_REPORT, MQFB_COA, MQFB_COD, ReportOption, has_unknown_options
-from mq_adapters.transmission import FORMAT_TRANSMISSION, TRANSMITTED_MSG_ID
+from mq_adapters.transmission import inner_msg_id
 
 #: Bytes of bodies in one unit of work, which is a list in memory until it commits; one larger message may be alone.
 MAXIMUM_UNIT_BYTES: Final = 256 * 1024 * 1024
@@ -304,6 +305,7 @@ class Application:
         if unit.removals:
             _tell_apart(unit)
         try:
+            check_redriven(self._engine, unit)
             if self._engine.on_application_unit is not None:
                 self._engine.on_application_unit(unit)
             self._engine.submit(unit, lambda _unit: done())
@@ -339,9 +341,9 @@ def _tell_apart(unit: UnitOfWork) -> None:
     A dead letter is put back with its MsgId, and so is what becomes a dead letter. What is taken off a transmission
     queue by who holds it alone is a channel's, which has sent it.
     """
-    put = {_inner_msg_id(message): message.descriptor.format for _, message in unit.puts}
+    put = {inner_msg_id(message): message.descriptor.format for _, message in unit.puts}
     unit.removals = [
-        (queue, message, _departure(queue, message, put.get(_inner_msg_id(message)) if put else None))
+        (queue, message, _departure(queue, message, put.get(inner_msg_id(message)) if put else None))
         if departure is Departure.TAKEN
         else (queue, message, departure)
         for queue, message, departure in unit.removals
@@ -356,12 +358,6 @@ def _departure(queue: Queue, message: Message, put_again_as: bytes | None) -> De
         return Departure.DEAD_LETTERED
     is_held = queue.exclusive_holder is not None
     return Departure.FORWARDED if is_held and queue.definition["USAGE"] == "XMITQ" else Departure.TAKEN
-
-
-def _inner_msg_id(message: Message) -> bytes:
-    """The MsgId of a message; of one on its way to another queue manager that which it will have there."""
-    is_transmitted = message.descriptor.format == FORMAT_TRANSMISSION
-    return message.body[TRANSMITTED_MSG_ID] if is_transmitted else message.msg_id
 
 
 def queue_manager_identifier(incarnation: bytes) -> str:

@@ -95,6 +95,8 @@ class Engine:
         self.on_operated: Callable[[UnitOfWork, OperatorsAct, int], None] = lambda _unit, _act, _messages: None
         #: Told of each unit of work of an application before it is submitted; may add to it.
         self.on_application_unit: Callable[[UnitOfWork], None] | None = None
+        #: Whether somebody gets what is put on one of the gateway's own queues now; None while there is no gateway.
+        self.takes_back: Callable[[Queue, Message], bool] | None = None
         self.now_us = now_us
         self._store = store
         self._next_sequence = store.next_sequence

@@ -132,6 +132,15 @@ def test_what_is_no_batch_goes_to_the_dead_letter_queue_whole(store) -> None:
     assert dead.body[172:] == b"no batch"
 
 
+def test_what_is_no_batch_is_held_where_the_dead_letter_queue_takes_nothing(store) -> None:
+    assert store.queue_manager.mqsc("ALTER QLOCAL(SYSTEM.DEAD.LETTER.QUEUE) PUT(DISABLED)").succeeded
+    store.put(b"no batch")
+    store.commit(_session("a"))
+    export_pending(store.queue_manager, store.trail, close_segment=True)
+    assert _clients(store) == ["a"]
+    assert store.queue_manager.get("SYSTEM.RFHBRIDGE.HELD").body[172:] == b"no batch"
+
+
 def test_a_group_whose_notes_were_divided_is_exported_whole_and_in_order(store, monkeypatch) -> None:
     monkeypatch.setattr("mq_adapters.embedded.engine.AUDIT_MESSAGE_BYTES", 200)
     engine = store.queue_manager._engine
