@@ -47,7 +47,7 @@ from mappings.command import Dialect
 from mappings.table import TABLE_VERSION
 from mq_adapters.broker.broker import Broker, BrokerRules
 from mq_adapters.broker.topic_spaces import BrokerDialect
-from mq_adapters.embedded.engine import AUDIT_QUEUE, Engine
+from mq_adapters.embedded.engine import AUDIT_QUEUE, DEFAULT_STREAM, Engine
 from mq_adapters.embedded.gateway_queues import GatewayQueues
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.rescue import rescued_in
@@ -280,6 +280,7 @@ class Daemon:
             user_properties=settings.mqtt.user_properties,
             is_at_work=self._broker.is_unanswered,
             sys_topics_interval_s=settings.mqtt.sys_topics_interval_s,
+            published=(DEFAULT_STREAM, *settings.broker.all_input_queues),
             call_soon=call_soon,
         )
         bridge.load()

@@ -150,6 +150,8 @@ class GatewayCollector(Collector):
         yield _gauges("queue_depth", "Messages on a queue of the embedded queue manager", ("queue",), depths)
         sizes = (((queue.name,), queue.waiting_bytes) for queue in queues)
         yield _gauges("queue_bytes", "Bytes of the messages on a queue", ("queue",), sizes)
+        closed = (((name,), 1) for name in sorted(self._bridge.pauses.queues))
+        yield _gauges("queue_paused", "1 while a queue of the gateway is closed by PUT(DISABLED)", ("queue",), closed)
         letters = self._engine.objects.dead_letter_queue.depth
         yield _gauge("dead_letters", f"Messages on the dead-letter queue, as a rule {DEAD_LETTER_QUEUE}", letters)
         held, dropped = self._engine.dead_letters.depth, self._engine.dead_letters.dropped

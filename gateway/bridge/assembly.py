@@ -1,7 +1,7 @@
 """Builds the bridge of its rooms."""
 
 import importlib.metadata
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import partial
 
 from gateway.access.login import Login
@@ -16,6 +16,7 @@ from gateway.bridge.intake import Intake
 from gateway.bridge.mq_refusals import ClosedTopics
 from gateway.bridge.origin import client_of
 from gateway.bridge.own_commands import OwnCommands
+from gateway.bridge.pauses import Pauses
 from gateway.bridge.presences import Presences
 from gateway.bridge.publications import Publications
 from gateway.bridge.publish_packets import PublishPackets
@@ -65,13 +66,15 @@ def build_bridge(
     user_properties: UserPropertyStyle = "one_json",
     is_at_work: Callable[[bytes], bool] = lambda _msg_id: False,
     sys_topics_interval_s: int = 0,
+    published: Collection[str] = (),
     call_soon: Callable[[Callable[[], None]], object],
 ) -> Bridge:
     """The bridge of a gateway; `Bridge.load` then takes up what the store has. `targets` are those of the routes.
 
     `subscriptions_to`: who is subscribed to a topic at the embedded broker; None where that is not known.
     `is_at_work`: whether that broker has taken the command with a MsgId and will answer it. `sys_topics_interval_s`:
-    how often the gateway tells of itself, 0 for never.
+    how often the gateway tells of itself, 0 for never. `published` names the queues that
+    applications publish on.
     """
 
     groups = SharedGroups(engine, sessions)
@@ -129,6 +132,14 @@ def build_bridge(
         audience = EmbeddedAudience(
             subscriptions_to, routes=routes, sessions=sessions, groups=groups, subscriber_queue=subscriber_queue.name
         )
+    pauses = Pauses(
+        engine,
+        stream=engine.queue(stream),
+        subscriber_queue=subscriber_queue,
+        routes=routes,
+        targets=reached,
+        published=published,
+    )
     publications = Publications(own_name=engine.name, queue_name=subscriber_queue.name, routes=routes)
     replies = Replies(engine, reply_queue, stream_name=stream, counts=counts, routes=routes, targets=reached)
     requests = Requests(engine, commands=commands, to_target=to_target)
@@ -171,7 +182,8 @@ def build_bridge(
         sessions=sessions,
         to_mq=to_mq,
         to_mqtt=to_mqtt,
-        intake=Intake(engine, to_mq, counts, quotas, traffic, audience),
+        intake=Intake(engine, to_mq, counts, quotas, traffic, pauses, audience),
+        pauses=pauses,
         replies=replies,
         registrations=registrations,
         groups=groups,

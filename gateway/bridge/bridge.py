@@ -17,6 +17,7 @@ from gateway.bridge.holding_back import HeldBack
 from gateway.bridge.intake import Intake, is_repeat
 from gateway.bridge.long_requests import Asked, LongRequest, Whole, as_they_are
 from gateway.bridge.openings import Openings
+from gateway.bridge.pauses import Pauses
 from gateway.bridge.presences import Presences
 from gateway.bridge.quotas import Quotas
 from gateway.bridge.registrations import Registrations
@@ -90,9 +91,11 @@ class Bridge:
         traffic: Traffic,
         presences: Presences,
         sys_topics: SysTopics,
+        pauses: Pauses,
         call_soon: Callable[[Callable[[], None]], object],
     ) -> None:
         self._engine = engine
+        self.pauses = pauses
         self.sessions = sessions
         self._to_mq = to_mq
         self._to_mqtt = to_mqtt
@@ -190,6 +193,7 @@ class Bridge:
         self._carry_out(link, session, events)
 
     def _carry_out(self, link: MqttLink, session: ClientSession, events: Sequence[Asked]) -> None:
+        self._look_at_pauses()
         turn: Turn | None = None
         now_us = self._engine.now_us()
         for place, event in enumerate(events):
@@ -223,7 +227,8 @@ class Bridge:
     def _full_place(self, session: ClientSession, event: PublishReceived) -> str:
         """What has no room for a PUBLISH; "" where it needs none, or there is.
 
-        The disk, the dead-letter queue, where letters that the client caused wait for it, or a target by its name.
+        The disk, the dead-letter queue, where letters that the client caused wait for it, a target by its name, or a
+        queue that an operator has closed.
         """
         if self._intake.disk_is_short:
             return _DISK
@@ -232,7 +237,18 @@ class Bridge:
         if self._letters.waits(session.client):
             return _LETTERS
         target = self._to_mq.full_target(event.topic) if self._has_targets else None
-        return "" if target is None else target.name
+        if target is not None:
+            return target.name
+        return self.pauses.place(event.topic, session.client) if self.pauses else ""
+
+    def _look_at_pauses(self) -> None:
+        """Who waited for a queue that the operator has opened again goes on."""
+        if self.pauses.are_known:
+            return
+        opened = self.pauses.look()
+        self._look_for_room()
+        for place in opened:
+            self.held_back.go_on(place)
 
     def disk_space_changed(self, is_short: bool) -> None:
         """The disk has come below its mark, or is above it again: then everyone goes on."""
@@ -249,7 +265,8 @@ class Bridge:
 
     def _look_for_room(self) -> None:
         """Whether a PUBLISH may find no room at all; most of the time none does."""
-        self._may_be_full = self._has_targets or self._intake.disk_is_short or self._letters.somebody_waits
+        is_short = self._intake.disk_is_short or self._letters.somebody_waits
+        self._may_be_full = self._has_targets or is_short or bool(self.pauses)
 
     def _letters_went_on(self) -> None:
         """Nothing of somebody waits for the dead-letter queue any more."""
@@ -279,6 +296,7 @@ class Bridge:
     def tick(self) -> None:
         """Several times a second: late answers, what nobody waits for, and the audit's notes of acknowledgements."""
         now_us = self._engine.now_us()
+        self._look_at_pauses()
         self._subscriptions.tick(now_us)
         self._replies.tick(now_us)
         self.counts.tick(now_us)

@@ -22,6 +22,7 @@ from gateway.bridge.audience import Audience
 from gateway.bridge.carried_properties import properties_of_header
 from gateway.bridge.counts import Counts
 from gateway.bridge.mq_refusals import refused_publication
+from gateway.bridge.pauses import Pauses
 from gateway.bridge.quotas import Quotas
 from gateway.bridge.session_rows import HeldPublish
 from gateway.bridge.sessions import ClientSession
@@ -50,6 +51,7 @@ _FIRST_LEVEL_WITH_REFUSALS: Final = 5
 _EXACTLY_ONCE: Final = 2
 _SAME, _REUSED = EVENTS[Kind.REPEATED]
 _FULL: Final = "the target's queue is full"
+_PAUSED: Final = "the queue is closed by PUT(DISABLED)"
 _DISK_IS_SHORT: Final = "the disk is short of space"
 
 
@@ -63,9 +65,11 @@ class Intake:
         counts: Counts,
         quotas: Quotas,
         traffic: Traffic,
+        pauses: Pauses,
         audience: Audience | None = None,
     ) -> None:
         """`audience`: who listens at the embedded broker; None: nobody knows."""
+        self._pauses = pauses
         self._engine = engine
         self._to_mq = to_mq
         self._counts = counts
@@ -114,12 +118,7 @@ class Intake:
             self._refuse_publish(turn, event, problem, ReasonCode.IMPLEMENTATION_SPECIFIC_ERROR)
             return
         qos = event.qos
-        if self.disk_is_short and not qos:
-            self._dropped_for_space += 1
-            self._counts.add(f"QoS 0, {_DISK_IS_SHORT}")
-            return
-        if self._has_targets and not qos and self._to_mq.full_target(event.topic) is not None:
-            self._drop(turn, event, _FULL, now_us)
+        if not qos and self._is_dropped(turn, event, now_us):
             return
         if qos == 2:
             self._hold(turn, event, now_us)
@@ -132,6 +131,19 @@ class Intake:
         self._published[qos] += 1
         if qos:
             self._acknowledge(turn, event)
+
+    def _is_dropped(self, turn: Turn, event: PublishReceived, now_us: int) -> bool:
+        """Whether a PUBLISH of QoS 0 finds no room, and so ends here."""
+        if self.disk_is_short:
+            self._dropped_for_space += 1
+            self._counts.add(f"QoS 0, {_DISK_IS_SHORT}")
+        elif self._has_targets and self._to_mq.full_target(event.topic) is not None:
+            self._drop(turn, event, _FULL, now_us)
+        elif self._pauses and self._pauses.place(event.topic, turn.session.client):
+            self._drop(turn, event, _PAUSED, now_us)
+        else:
+            return False
+        return True
 
     def _acknowledge(self, turn: Turn, event: PublishReceived) -> None:
         """PUBACK, for after the commit; level 5 hears in it that nobody subscribes, where that is known."""

@@ -122,6 +122,11 @@ class Target:
             _log.warning("target full target=%s waiting_bytes=%s", self.name, self.waiting_bytes)
         return self._is_full
 
+    def paused_queue(self, client: str) -> Queue | None:
+        """The transmission queue of that MQTT client, where the operator has closed it for puts."""
+        queue = self.transmission_queue(client)
+        return queue if queue.is_put_inhibited else None
+
     def tick(self) -> None:
         """Sees whether there is room again, and whether a new number of shards may count; several times a second."""
         if self.shards != self.settings.shards:

@@ -129,7 +129,8 @@ class Application:
         self._check_limit(len(message.body), f"put on {queue_name}")
         if target.queue.lacks_space:
             raise QueueManagerError(ReasonCode.MQRC_Q_SPACE_NOT_AVAILABLE, f"put on {queue_name}")
-        if target.queue.name == AUDIT_QUEUE:  # the trail is made of what the gateway itself puts there
+        is_closed = target.queue.is_put_inhibited or target.queue.is_paused
+        if is_closed or target.queue.name == AUDIT_QUEUE:  # the trail is made of what the gateway itself puts there
             raise QueueManagerError(ReasonCode.MQRC_PUT_INHIBITED, f"put on {queue_name}")
         if self._has_held_letters and target.queue.handler is not None:
             self._check_held_letters(f"put on {queue_name}")

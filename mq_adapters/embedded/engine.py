@@ -151,7 +151,7 @@ class Engine:
         counts = self._store.states(StateSpace.BACK_OUT_COUNT)
         self._holdings.load_back_outs({int.from_bytes(key, "big"): value[0] for key, value in counts})
         self._available.load(self._store.index())
-        self.gateway_queues = GatewayQueues.load(self._store.state(*GatewayQueues.key()))
+        self._take_up(GatewayQueues.load(self._store.state(*GatewayQueues.key())))
         if not self.counters.has_begun:
             self.counters.begin(self._queues.values(), held=self._store.count_states(StateSpace.SESSION_INCOMING))
         for name, description in STANDARD_QUEUES.items():
@@ -185,7 +185,11 @@ class Engine:
             unit = self.begin()
             queues.save(unit)
             self.submit(unit)
+        self._take_up(queues)
+
+    def _take_up(self, queues: GatewayQueues) -> None:
         self.gateway_queues = queues
+        self.objects.set_gateways(queues.owned | _ALWAYS_OWNED)
 
     def owner(self, queue: Queue) -> Owner:
         """Whose messages are on a queue."""
@@ -234,12 +238,16 @@ class Engine:
             message.descriptor = resolved_persistence(descriptor, queue)
             if not (message.is_persistent or queue.handler is not None or self._holdings.has_room_for(message)):
                 raise QueueManagerError(ReasonCode.MQRC_Q_SPACE_NOT_AVAILABLE, f"put on {queue.name}")
+        return self._number(unit, queue, message)
+
+    def _number(self, unit: UnitOfWork, queue: Queue, message: Message) -> int:
+        """A message that the queue takes gets its number, and belongs to the unit."""
         sequence = self._next_sequence
         self._next_sequence = sequence + 1
         message.sequence = sequence
         message.identifier_prefix = self._prefix
         message.put_us = self.now_us()
-        if descriptor.expiry != -1:
+        if message.descriptor.expiry != -1:
             message.expires_us = expiry_time(message, queue)
         unit.puts.append((queue, message))
         return sequence
@@ -426,7 +434,7 @@ class Engine:
             first = self._audit_messages(batch, notes[:half], unit)
             return first + self._audit_messages(batch + len(first), notes[half:], unit)
         message = Message(_AUDIT_DESCRIPTOR, sealed)
-        self.put(unit, queue, message)
+        self._number(unit, queue, message)  # whatever an operator has said of the queue: no act is without its record
         return [(queue.identifier, message)]
 
     def _announce(self, group: list[UnitOfWork]) -> None:

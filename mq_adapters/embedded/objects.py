@@ -4,7 +4,7 @@ They are durable, except temporary dynamic queues. What a name leads to is resol
 changes, so that a put through an alias costs no more than any other.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
@@ -78,6 +78,7 @@ class Objects:
         self._definitions: dict[tuple[ObjectType, str], Definition] = {}
         self._targets: dict[tuple[str, str], PutTarget] = {}
         self._deleted: WeakValueDictionary[str, Queue] = WeakValueDictionary()
+        self._gateways: Collection[str] = ()
         self._set_limits()
 
     def load(self) -> None:
@@ -307,10 +308,17 @@ class Objects:
         self._add(queue)
         return queue
 
+    def set_gateways(self, names: Collection[str]) -> None:
+        """The queues with these names are the gateway's own, also those that are defined later."""
+        self._gateways = names
+        for queue in self.queues.values():
+            queue.is_gateways = queue.name in names
+
     # -- inside -------------------------------------------------------------------------------------------------------
 
     def _add(self, queue: Queue) -> None:
         queue.account = self._counters.former if queue.is_temporary else self._counters.account(queue.name)
+        queue.is_gateways = queue.name in self._gateways
         self.queues[queue.name] = queue
         self._holdings.add_queue(queue)
 

@@ -27,13 +27,12 @@ def check_put(queue: Queue, message: Message, *, uncommitted: int) -> None:
         raise QueueManagerError(ReasonCode.MQRC_MD_ERROR, f"{operation}: {complaint}")
     if len(message.body) > queue.maximum_message_bytes:
         raise QueueManagerError(ReasonCode.MQRC_MSG_TOO_BIG_FOR_Q, operation)
-    if queue.is_put_inhibited:
+    if queue.is_put_inhibited and not queue.is_gateways:
         raise QueueManagerError(ReasonCode.MQRC_PUT_INHIBITED, operation)
     if queue.is_temporary and message.is_persistent:
         raise QueueManagerError(ReasonCode.MQRC_PERSISTENT_NOT_ALLOWED, operation)
-    if queue.depth + uncommitted >= (
-        queue.definition.number("MAXDEPTH") if queue.is_temporary else queue.maximum_depth
-    ):
+    is_watched = queue.is_temporary or queue.is_put_inhibited  # then `maximum_depth` only asks for this look
+    if queue.depth + uncommitted >= (queue.definition.number("MAXDEPTH") if is_watched else queue.maximum_depth):
         raise QueueManagerError(ReasonCode.MQRC_Q_FULL, operation)
 
 

@@ -182,7 +182,9 @@ class Queue:
         "identifier",
         "is_deleted",
         "is_fifo",
+        "is_gateways",
         "is_get_inhibited",
+        "is_paused",
         "is_temporary",
         "joiners",
         "lacks_space",
@@ -208,6 +210,10 @@ class Queue:
         self.is_deleted = False
         #: The disk is short of space: applications' puts are refused with 2056, and what they have is safe elsewhere.
         self.lacks_space = False
+        #: The gateway's own: PUT(DISABLED) keeps applications and MQTT publishers away, and not what it puts itself.
+        self.is_gateways = False
+        #: What is put here would go on to a queue with PUT(DISABLED): applications' puts are refused with 2051.
+        self.is_paused = False
         self.depth = 0
         self.waiting_bytes = 0
         self.lanes: dict[bytes, Lane | PriorityLane] = {}

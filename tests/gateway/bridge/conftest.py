@@ -32,6 +32,7 @@ from gateway.mqtt.reason_codes import ReasonCode
 from mappings.command import Dialect
 from mq_adapters.broker.broker import Broker
 from mq_adapters.embedded.engine import Engine
+from mq_adapters.embedded.gateway_queues import GatewayQueues
 from mq_adapters.embedded.unit_of_work import Note, StateSpace
 from mq_adapters.message import MQPER_PERSISTENT, Message, MessageDescriptor
 
@@ -184,6 +185,9 @@ class World:
         self.refusals = Refusals()
         self.admission = Admission(limits, self.refusals)
         self.targets = {each.name: Target(self.engine, each) for each in targets}
+        transmission_queues = (queue.name for each in self.targets.values() for queue in each.transmission_queues)
+        own = (SUBSCRIBER_QUEUE, REPLY_QUEUE, DEFAULT_STREAM, *transmission_queues)
+        self.engine.settle(GatewayQueues(owned=frozenset(own)))
         self.bridge = build_bridge(
             self.engine,
             self.sessions,
@@ -200,6 +204,7 @@ class World:
             retained=retained,
             closed=closed,
             subscriptions_to=subscriptions_to,
+            published=(DEFAULT_STREAM,),
             user_properties=user_properties,
             is_at_work=is_at_work,
             sys_topics_interval_s=sys_topics_interval_s,

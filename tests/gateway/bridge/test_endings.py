@@ -8,6 +8,7 @@ import pytest
 
 from gateway.bridge.to_mq import ToMq
 from gateway.config.limits import MqttLimits
+from mq_adapters.embedded.operators_act import OperatorsAct
 from mq_adapters.embedded.unit_of_work import StateSpace
 from tests.gateway.bridge.conftest import SUBSCRIBER_QUEUE, FakeLink, NewWorld, World, publish_packet, written
 from tests.gateway.bridge.test_level_5_sessions import connect, watcher
@@ -178,7 +179,7 @@ def test_the_operator_ends_a_session_that_waits_in_line(world: World) -> None:
     cut(world, fleet(world, 20, KEPT_WITH_WILL))
     session = world.sessions.get("m019")
     assert session is not None
-    world.bridge.endings.expire(session, world.now_us)
+    world.bridge.endings.expire(session, OperatorsAct(operator="ann", command="PURGE CHANNEL"), world.now_us)
     world.run()
     assert world.sessions.get("m019") is None
     assert len(world.sessions) == 20

@@ -138,7 +138,7 @@ def test_a_will_whose_queue_takes_nothing_can_go_back(new_world: NewWorld) -> No
     world = new_world()
     link = FakeLink()
     world.receive(link, "10 18 0004 'MQTT' 04 0E 0000 0004 'dies' 0003 'a/w' 0001 'W'")
-    mqsc(world, "ALTER QLOCAL(SYSTEM.BROKER.DEFAULT.STREAM) PUT(DISABLED)")
+    mqsc(world, "ALTER QLOCAL(SYSTEM.BROKER.DEFAULT.STREAM) MAXDEPTH(0)")
     world.lose(link)
     (letter,) = world.messages(DEAD)
     assert letter.body[116:124] == b"MQHRF2  "

@@ -137,7 +137,7 @@ def test_before_level_5_it_is_acknowledged_and_kept_with_its_reason(shut: World,
 # -- queues here -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("attributes", "reason_code"), [("MAXDEPTH(0)", 0x97), ("PUT(DISABLED)", 0x83)])
+@pytest.mark.parametrize(("attributes", "reason_code"), [("MAXDEPTH(0)", 0x97)])
 def test_a_queue_here_that_takes_nothing_is_told_at_level_5_and_closes_the_connection_before(
     world: World, attributes: str, reason_code: int
 ) -> None:

@@ -346,7 +346,7 @@ def test_a_transmission_queue_that_takes_nothing_closes_the_connection_before_an
     world.receive(link, "34 08 0003 'a/b' 0002 'B'")
     link.taken()
     definition = world.engine.queue(XMIT).definition
-    world.engine.objects.alter(definition.altered({"PUT": "DISABLED"}))
+    world.engine.objects.alter(definition.altered({"MAXDEPTH": 0}))
     world.receive(link, "62 02 0002")
     assert not link.is_open
     world.engine.objects.alter(definition)

@@ -16,7 +16,7 @@ from tests.gateway.bridge.test_subscriptions_at_targets import (
 from tests.mq_adapters.channel.faults import Connection
 
 TRANSMISSION_QUEUE = "RFHBRIDGE.XMIT.QM1.0"
-pytestmark = pytest.mark.parametrize("refusal", ["MAXDEPTH(0)", "PUT(DISABLED)"])
+pytestmark = pytest.mark.parametrize("refusal", ["MAXDEPTH(0)"])
 
 
 def alter(world: World, attributes: str) -> None:

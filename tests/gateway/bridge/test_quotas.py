@@ -12,6 +12,7 @@ from gateway.mqtt.connection import Connection
 from gateway.mqtt.events import ConnectReceived, Will
 from gateway.mqtt.properties import WillProperties
 from gateway.mqtt.reason_codes import ReasonCode
+from mq_adapters.embedded.operators_act import OperatorsAct
 from mq_adapters.embedded.unit_of_work import StateSpace
 from tests.gateway.bridge.conftest import FakeLink, NewWorld, World, publish_packet, written
 
@@ -452,7 +453,7 @@ def test_what_waits_for_its_pubrel_has_its_place_until_it_is_retained_or_given_u
     assert publish(world, link, 0x33, b"a/2") == written("40 03 0001 97"), "one place is held's"
     session = world.sessions.get("more")
     assert session is not None
-    world.bridge.endings.expire(session, world.now_us)
+    world.bridge.endings.expire(session, OperatorsAct(operator="ann", command="PURGE CHANNEL"), world.now_us)
     assert retained(world) == 1
     assert publish(world, link, 0x33, b"a/2") == written("40 03 0001 10"), (
         "its session has ended, and with it the promise"

@@ -1,0 +1,75 @@
+"""PUT(DISABLED) on a queue of the gateway: the operator's pause for those who publish.
+
+As a full target does, it holds back publishers of QoS 1 and 2 whose messages would come to the queue, until
+PUT(ENABLED); QoS 0 is dropped. What was acknowledged goes on, and so do wills, subscriptions and the ends of sessions.
+Where the subscribers' queue is closed nothing is published here: who is subscribed is only known behind the stream.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Final
+
+from gateway.bridge.routes import Routes
+from gateway.channels.target import Target
+from mq_adapters.embedded.engine import Engine
+from mq_adapters.embedded.queue import Queue
+
+#: Stands in front of a queue's name among the places that have no room: names of targets have no small letters.
+_PLACE: Final = "queue "
+
+
+class Pauses:
+    """Which of the gateway's queues are closed for puts, as `look` last found them."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        stream: Queue,
+        subscriber_queue: Queue,
+        routes: Routes,
+        targets: Iterable[Target],
+        published: Collection[str] = (),
+    ) -> None:
+        """`published` names every queue that applications publish on; `stream` is that of MQTT clients."""
+        self._engine = engine
+        self._stream = stream
+        self._subscriber_queue = subscriber_queue
+        self._routes = routes
+        self._targets = {target.name: target for target in targets}
+        self._published = frozenset((*published, stream.name))
+        self._changes = -1
+        #: Names of the queues that are closed.
+        self.queues: frozenset[str] = frozenset()
+
+    def __bool__(self) -> bool:
+        return bool(self.queues)
+
+    @property
+    def are_known(self) -> bool:
+        """Whether nothing has changed since the last look."""
+        return self._changes == self._engine.objects.changes
+
+    def look(self) -> Sequence[str]:
+        """Takes up what an operator has changed; the places that are open again."""
+        self._changes = self._engine.objects.changes
+        closed = frozenset(queue.name for queue in self._watched() if queue.is_put_inhibited)
+        opened, self.queues = self.queues - closed, closed
+        for name in self._published:
+            if (queue := self._engine.objects.queues.get(name)) is not None:
+                queue.is_paused = self._subscriber_queue.is_put_inhibited
+        return [f"{_PLACE}{name}" for name in sorted(opened)]
+
+    def place(self, topic: str, client: str) -> str:
+        """The closed queue that a PUBLISH of a client would come to, as a place without room; "" for none."""
+        target = self._routes.of(topic).target
+        if target is not None:
+            found = self._targets[target.name].paused_queue(client)
+            return f"{_PLACE}{found.name}" if found is not None else ""
+        ways = (self._stream, self._subscriber_queue)
+        return next((f"{_PLACE}{queue.name}" for queue in ways if queue.is_put_inhibited), "")
+
+    def _watched(self) -> Iterable[Queue]:
+        yield self._stream
+        yield self._subscriber_queue
+        for target in self._targets.values():
+            yield from target.transmission_queues
