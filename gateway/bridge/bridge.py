@@ -179,18 +179,25 @@ class Bridge:
 
     def receive(self, link: MqttLink, data: bytes) -> None:
         """Bytes of a link. What they ask for is submitted when this returns, and answered after its commit."""
-        if self._engine.failed is not None:
-            link.close("the store has failed")
+        session = link.session
+        if self._engine.failed is not None or (session is None and self.is_stopping):
+            self._turn_away(link, data)
             return
         events = link.connection.receive_data(data)
         self.traffic.packets_received += len(events)
-        session = link.session
         if session is None:
             self._openings.receive(link, events)
             return
         if self.held_back and self.held_back.keep(link, events):
             return
         self._carry_out(link, session, events)
+
+    def _turn_away(self, link: MqttLink, data: bytes) -> None:
+        """The gateway stops. A CONNECT is read, so that it is answered in the words of its level."""
+        if link.session is None:
+            link.connection.receive_data(data)
+        reason = "the gateway stops" if self._engine.failed is None else "the store has failed"
+        link.close(reason, ReasonCode.SERVER_SHUTTING_DOWN)
 
     def _carry_out(self, link: MqttLink, session: ClientSession, events: Sequence[Asked]) -> None:
         self._look_at_pauses()

@@ -126,9 +126,14 @@ class Listeners:
             await _look(chain.from_iterable(listener.end_silence() for listener in self._listeners))
 
     async def stop(self) -> None:
-        """Closes the ports and every connection; what was written still goes out."""
+        """Closes the ports and every connection; what was written still goes out.
+
+        A connection that was made in this moment has two turns of the event loop, so that its CONNECT is answered.
+        """
         for listener in self._listeners:
             listener.close_port()
+        for _ in range(2):
+            await asyncio.sleep(0)
         for listener in self._listeners:
             listener.close_links()
         for _ in range(round(_STOP_S / _LOOK_S)):

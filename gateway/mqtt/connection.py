@@ -43,6 +43,8 @@ KEEP_ALIVE_FACTOR = 1.5  # MQTT-3.1.2-24
 _OTHER_PROTOCOLS = {0x16: ", as TLS does, and this port has none", 0x47: ", as GET of HTTP does"}
 #: Protocol name and level of MQTT 5 (its section 3.1.2.1).
 _BEGINNING_OF_5 = b"\x00\x04MQTT\x05"
+#: What CONNACK says where DISCONNECT would say another code.
+_CODES_BEFORE_CONNACK: dict[int, int] = {ReasonCode.SERVER_SHUTTING_DOWN: ReasonCode.SERVER_UNAVAILABLE}
 _NOTHING_MORE = ConnackProperties()
 _READERS: dict[int, type[SubscribeReader] | type[UnsubscribeReader]] = {
     PacketType.SUBSCRIBE: SubscribeReader,
@@ -154,8 +156,8 @@ class Connection(PacketReceiver):
         """What to send before the connection is closed for this reason; b"" where nothing may be sent.
 
         At level 5 DISCONNECT, or CONNACK when none was sent; before it only a CONNACK, and only where it has a return
-        code for the reason. A reason that the packet may not have becomes 80 hex. Only once, and not behind the
-        client's own DISCONNECT (MQTT-3.14.4-1).
+        code for the reason. A reason that the packet may not have becomes 80 hex; in CONNACK a server that shuts down
+        is unavailable (88 hex). Only once, and not behind the client's own DISCONNECT (MQTT-3.14.4-1).
         """
         level = self._level
         if self._is_answered or level is None:
@@ -163,6 +165,7 @@ class Connection(PacketReceiver):
         self._is_answered = True
         if self._phase is Phase.OPEN:
             return self.writer.disconnect(_allowed(reason_code, DISCONNECT_CODES_OF_SERVER), properties)
+        reason_code = _CODES_BEFORE_CONNACK.get(reason_code, reason_code)
         if level.has_properties:
             more = properties or DisconnectProperties()
             return self.writer.connack(

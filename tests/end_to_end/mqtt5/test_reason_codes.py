@@ -5,11 +5,13 @@ for the fault.
 """
 
 import signal
+from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.conftest import Connect
+from tests.end_to_end.conftest import Connect, StartGateway
 from tests.end_to_end.gateway_process import Gateway
+from tests.end_to_end.metrics_page import scrape_until
 from tests.end_to_end.mqtt5.client import connected, read_connack, subscribe
 from tests.end_to_end.mqtt5.conftest import NewGateway
 from tests.end_to_end.wire import WireClient, packet
@@ -170,6 +172,29 @@ def test_gateway_that_stops_is_8b(new_five: NewGateway, connect: Connect) -> Non
     subscribe(newest, "any")
     gateway.signal(signal.SIGTERM)
     newest.expect("is told", "E0 01 8B")
+    newest.expect_end("is closed")
+    older.expect_end("is closed")
+    assert gateway.wait() == 0
+
+
+def test_connect_that_meets_a_stopping_gateway_is_88(
+    new_gateway: StartGateway, connect: Connect, tmp_path: Path
+) -> None:
+    """Its password is still being checked; before level 5 the return code is 3."""
+    users = tmp_path / "users"
+    users.write_text("anna:$argon2id$v=19$m=65536,t=30,p=1$c29tZXNhbHQ$" + "A" * 43 + "\n", encoding="utf-8")
+    users.chmod(0o600)
+    config = tmp_path / "rfhbridge.toml"
+    tables = f'[access]\npassword_file = "{users}"\n[http]\nenabled = true\nlisten = "127.0.0.1:0"\n'
+    config.write_text(f'{tables}[mqtt]\nversions = ["3.1.1", "5"]\n', encoding="utf-8")
+    gateway = new_gateway("--config", str(config)).start()
+    newest, older = connect(gateway, "newest"), connect(gateway, "older")
+    newest.send("connects", "10 18 0004 'MQTT' 05 C2 0000 00 0001 'n' 0004 'anna' 0002 'pw'")
+    older.send("connects", "10 17 0004 'MQTT' 04 C2 0000 0001 'o' 0004 'anna' 0002 'pw'")
+    scrape_until(gateway, lambda page: page.value("logins_waiting") == 2)
+    gateway.signal(signal.SIGTERM)
+    newest.expect("is told", "20 03 00 88 00")
+    older.expect("is told", "20 02 00 03")
     newest.expect_end("is closed")
     older.expect_end("is closed")
     assert gateway.wait() == 0

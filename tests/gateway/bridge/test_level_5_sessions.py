@@ -7,6 +7,7 @@ import pytest
 
 from gateway.mqtt.properties import NEVER_EXPIRES_S
 from mq_adapters.embedded.unit_of_work import StateSpace
+from mq_adapters.reasons import StoreError
 from tests.gateway.bridge.conftest import FakeLink, NewWorld, World, mqrfh2, written
 
 SECOND_US = 1_000_000
@@ -312,6 +313,33 @@ def test_rows_before_version_4_never_expire_or_end_with_their_connection(new_wor
     assert (session.client, session.expiry_s, session.expires_us) == ("kept", NEVER_EXPIRES_S, 0)
     assert session.will is not None
     assert session.will.payload == b"W"
+
+
+@pytest.mark.parametrize(
+    ("connect_packet", "answer"),
+    [
+        ("10 12 0006 'MQIsdp' 03 02 0000 0004 'late'", "20 02 00 03"),
+        ("10 10 0004 'MQTT' 04 02 0000 0004 'late'", "20 02 00 03"),
+        ("10 11 0004 'MQTT' 05 02 0000 00 0004 'late'", "20 03 00 88 00"),
+        ("10 11 0004 'MQTT' 05", ""),  # what it is nobody knows yet
+    ],
+)
+@pytest.mark.parametrize("reason", ["the gateway stops", "the store has failed"])
+def test_connect_that_meets_a_gateway_that_stops_is_told_that_it_is_unavailable(
+    world: World, connect_packet: str, answer: str, reason: str
+) -> None:
+    connected = connect(world, "self")
+    connected.taken()
+    if reason == "the gateway stops":
+        world.bridge.is_stopping = True
+    else:
+        world.engine.failed = StoreError("write", "no", "nothing")
+        world.bridge.receive(connected, written("C0 00"))
+        assert (connected.taken(), connected.reason) == (written("E0 01 8B"), reason)
+    late = FakeLink()
+    world.bridge.receive(late, written(connect_packet))
+    assert (late.taken(), late.reason) == (written(answer), reason)
+    assert world.sessions.get("late") is None
 
 
 def _publication(topic: str, payload: bytes) -> bytes:

@@ -393,6 +393,21 @@ def test_keep_alive_before_level_5_is_the_clients_own(connect: str) -> None:
     assert connection.keep_alive_s == 65_535
 
 
+@pytest.mark.parametrize(
+    ("connect", "answer"),
+    [
+        ("10 10 0006 4D5149736470 03 02 003C 0002 6331", "20 02 00 03"),
+        ("10 0E 0004 4D515454 04 02 003C 0002 6331", "20 02 00 03"),
+        (f"10 0F {MQTT} 02 003C 00 0002 6331", "20 03 00 88 00"),
+    ],
+)
+def test_connect_that_meets_a_stopping_server_is_told_that_it_is_unavailable(connect: str, answer: str) -> None:
+    """Table 3-1 has no 8B for CONNACK; 88 is "the server is not available"."""
+    connection = Connection(levels=(3, 4, 5))
+    connection.receive_data(bytes.fromhex(connect))
+    assert connection.closing_packet(ReasonCode.SERVER_SHUTTING_DOWN) == bytes.fromhex(answer)
+
+
 def test_connection_knows_whether_its_client_was_told_of_its_end() -> None:
     newest, older = Connection(levels=(4, 5)), Connection(levels=(4, 5))
     newest.receive_data(bytes.fromhex(f"10 0F {MQTT} 02 003C 00 0002 6331"))
