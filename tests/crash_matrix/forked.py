@@ -50,7 +50,8 @@ class ForkedProcess:
 
     def send_signal(self, number: signal.Signals) -> None:
         if self.poll() is None:
-            os.kill(self.pid, number)
+            with contextlib.suppress(ProcessLookupError):  # it has died, and nobody has told its exit code yet
+                os.kill(self.pid, number)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -71,6 +71,14 @@ def _everything_at_once(stage: Stage) -> None:
         subscriber.disconnect()
 
 
+def _publish_much(stage: Stage) -> None:
+    """So much that the WAL is copied back into the store, and begun anew."""
+    with stage.connected("publisher") as publisher:
+        for number in range(9):
+            publisher.publish("t/a", b"number %d " % number + bytes(3_000_000 if number < 6 else 3), 1)
+        publisher.disconnect()
+
+
 # -- retained messages -------------------------------------------------------------------------------------------------
 
 RETAINED: Final = ("r/a", "r/b")
@@ -149,6 +157,7 @@ FLOWS: Final = (
     Flow(name="qos 2 out", prepare=_qos_2_waits, run=_receive, settle=settle_messages),
     Flow(name="in and out", prepare=subscribed, run=_everything_at_once, settle=settle_messages),
     Flow(name="take-over", prepare=_qos_2_waits, run=_take_over, settle=settle_messages),
+    Flow(name="check-point", prepare=subscribed, run=_publish_much, settle=settle_messages, is_long=True),
     Flow(name="retained set", run=_set_retained, settle=_settle_retained),
     Flow(name="retained delete", prepare=_set_retained, run=_delete_retained, settle=_settle_retained),
     Flow(name="shared subscription", prepare=_members, run=_share, settle=_settle_shares),

@@ -154,8 +154,8 @@ class Flow:
 
     `prepare` comes before the points, `run` is cut off at one of them. `settle` plays the clients' part behind the next
     start, and checks what each of them was told, by the ledger; `inspect` looks at what the stopped gateway left. With
-    `found` there was no gateway before the run: it makes what the first one finds. With
-    `has_target` the stage has a target's queue manager, CENTRAL, over the stand-in for IBM's library.
+    `found` there was no gateway before the run: it makes what the first one finds. With `has_target` the stage has a
+    target's queue manager, CENTRAL, over the stand-in for IBM's library. A long one is no part of the short form.
     """
 
     name: str
@@ -167,6 +167,7 @@ class Flow:
     settings: str = ""
     folders: tuple[str, ...] = ()
     has_target: bool = False
+    is_long: bool = False
 
 
 @dataclass(kw_only=True)
@@ -203,7 +204,12 @@ class Theatre:
         with Points(stage.folder.with_suffix(".points"), stage.folder) as points:
             points.kill_at(number, moment)
             stage.points = points
-            stage.play()
+            try:
+                stage.play()
+            except BaseException as error:
+                error.add_note(f"{flow.name}, to be killed at {number}, {moment.name}")
+                stage.close()
+                raise
             stage.points = None
         return stage
 
