@@ -42,7 +42,8 @@ store; 0 is none. A packet part is what of the packet the command was made from:
 (length, filter, requested QoS); of a will its topic (length, text) and a byte with QoS 0x06 and RETAIN 0x01, at level 5
 its properties behind that, with their length in front; the header of a PUBLISH; empty where no packet asked. The
 exchange of REFUSED, DEAD_LETTERED, REDRIVEN and DROPPED is the incoming one that the message came from; with exchange 0
-the client is the one who was to get it. A message that the conversion service put keeps the MsgId of the one it took;
+the client is the one who was to get it. A dead letter that was held is DEAD_LETTERED once more, off the queue of held
+ones, when it goes on. A message that the conversion service put keeps the MsgId of the one it took;
 their numbers differ.
 """
 

@@ -34,8 +34,8 @@ _log = logging.getLogger(__name__)
 HELD_DESCRIPTION: Final = "dead letters that wait for room on the dead-letter queue"
 
 _SECOND_US: Final = 1_000_000
-#: How often the log tells what was held and dropped since, microseconds: a line for each would fill it.
-_TELL_US: Final = 10 * _SECOND_US
+#: How long what is past a share rests, and how often the log tells what was held: a line for each would fill it.
+_REST_US: Final = 10 * _SECOND_US
 #: Letters, and bytes of them, that go on in one unit of work; the next behind its commit.
 _LETTERS_AT_ONCE: Final = 20
 _BYTES_AT_ONCE: Final = 1024 * 1024
@@ -74,6 +74,8 @@ class DeadLetters:
         self._waiting: Counter[str] = Counter()
         self._census: _Census | None = None
         self._pass: Iterator[Message] | None = None
+        #: The last pass went by letters of somebody who has filled his share: the next comes later.
+        self._shares_are_filled = False
         self._due_us = self._tell_us = 0
         self._error = ""
 
@@ -100,6 +102,8 @@ class DeadLetters:
             self._put(unit, letter)
         except QueueManagerError as error:
             self._error = str(error)
+            if isinstance(error, ShareFilled):
+                self.on_share_reached()
             if letter.descriptor.persistence == MQPER_NOT_PERSISTENT:
                 self.dropped += 1
                 reason = f"reason {int(reason_code)}, and the dead-letter queue took it not: {error}"
@@ -112,13 +116,17 @@ class DeadLetters:
     def put_or_refuse(self, unit: UnitOfWork, message: Message, *, queue_name: str, reason_code: int) -> None:
         """The same for a message that can stay where it is. Raises QueueManagerError where it has to."""
         letter = self._letter(message, queue_name, reason_code, "")
-        self._put(unit, letter)
+        try:
+            self._put(unit, letter)
+        except ShareFilled:
+            self.on_share_reached()
+            raise
         self.listener.dead_lettered(unit, message, letter, queue_name, int(reason_code))
 
     def obstacle(self, unit: UnitOfWork, message: Message) -> QueueManagerError | None:
         """Why the dead-letter queue does not take the letter of a message now; None where it does."""
         try:
-            queue = self._queue_for(message)
+            queue = self._queue_for(unit, message)
             if queue.depth + len(unit.puts) >= queue.maximum_depth:
                 check_put(queue, message, uncommitted=unit.puts_on(queue))
         except QueueManagerError as error:
@@ -148,16 +156,25 @@ class DeadLetters:
     def tick(self, now_us: int) -> None:
         """Several times a second: what is held goes on, and the log tells what was held."""
         self._tell(now_us)
-        if self._due_us - _SECOND_US <= now_us < self._due_us:  # a clock may be set back
+        if self._due_us - _REST_US <= now_us < self._due_us:  # a clock may be set back
             return
-        self._due_us = now_us + _SECOND_US
+        self._due_us = now_us + (_REST_US if self._shares_are_filled else _SECOND_US)
         queue = self._held_queue()
         if queue.depth:
-            if self._pass is None:
+            if self._pass is None and self._has_room():
                 self._pass = iter(self._engine.browse(queue))
+                self._shares_are_filled = False
                 self._go_on()
         elif self._waiting and not self._engine.is_committing_on(queue):
             self._release_all()
+
+    def _has_room(self) -> bool:
+        """Whether the dead-letter queue takes anything at all."""
+        try:
+            queue = self._engine.objects.dead_letter_queue
+        except QueueManagerError:
+            return False
+        return queue.depth < queue.maximum_depth
 
     def _go_on(self) -> None:
         """Some of what is held, in a unit of work; the next behind its commit."""
@@ -191,6 +208,7 @@ class DeadLetters:
                 self._error = str(error)
                 self._engine.give_back([(queue, letter)], wake=False)
                 if isinstance(error, ShareFilled):
+                    self._shares_are_filled = True
                     continue
                 self._pass = None
                 break
@@ -220,9 +238,9 @@ class DeadLetters:
 
     def _put(self, unit: UnitOfWork, letter: Message) -> None:
         """Raises QueueManagerError where the dead-letter queue does not take a letter."""
-        self._engine.put(unit, self._queue_for(letter), letter)
+        self._engine.put(unit, self._queue_for(unit, letter), letter)
 
-    def _queue_for(self, letter: Message) -> Queue:
+    def _queue_for(self, unit: UnitOfWork, letter: Message) -> Queue:
         """The dead-letter queue, where whoever caused the letter may have one more there.
 
         Raises QueueManagerError where he may not, or there is no queue that could be it.
@@ -231,8 +249,7 @@ class DeadLetters:
         if queue.handler is not None or queue.name == HELD_QUEUE:
             operation = f"put a dead letter on {queue.name}"
             raise QueueManagerError(ReasonCode.MQRC_Q_TYPE_ERROR, operation, "name another: ALTER QMGR DEADQ(...)")
-        if not self._has_share(queue, letter):
-            self.on_share_reached()
+        if not self._has_share(unit, queue, letter):
             raise ShareFilled(queue.name)
         return queue
 
@@ -269,9 +286,9 @@ class DeadLetters:
         self.on_release()
 
     def _tell(self, now_us: int) -> None:
-        if self._told == (self.held, self.dropped) or self._tell_us - _TELL_US <= now_us < self._tell_us:
+        if self._told == (self.held, self.dropped) or self._tell_us - _REST_US <= now_us < self._tell_us:
             return
-        self._tell_us = now_us + _TELL_US
+        self._tell_us = now_us + _REST_US
         held, dropped = self._told
         self._told = (self.held, self.dropped)
         _log.error(
@@ -284,20 +301,27 @@ class DeadLetters:
 
     # -- shares --------------------------------------------------------------------------------------------------------
 
-    def _has_share(self, queue: Queue, letter: Message) -> bool:
+    def _has_share(self, unit: UnitOfWork, queue: Queue, letter: Message) -> bool:
         """Whether whoever caused a letter may have one more on the dead-letter queue."""
         if not self.share:
             return True
         most = max(1, min(self.share, queue.definition.number("MAXDEPTH") // 2))
+        owner = self._owner(letter)
+        if not owner:
+            return True
+        count = len(queue.lanes.get(owner, ())) if isinstance(owner, bytes) else self._letters_of(queue)[owner]
+        if count + len(unit.puts) >= most:  # if all of the unit were his letters
+            count += sum(1 for found, put in unit.puts if found is queue and self._owner(put) == owner)
+        return count < most
+
+    def _owner(self, letter: Message) -> bytes | str:
+        """Who caused a letter: the subscription of a copy by its CorrelId, else a client; "" is nobody who is known."""
         correl_id = letter.descriptor.correl_id
-        if correl_id != MQCI_NONE:
-            return len(queue.lanes.get(correl_id, ())) < most
-        client = self.client_of(letter.origin)
-        return not client or self._letters_of(queue)[client] < most
+        return correl_id if correl_id != MQCI_NONE else self.client_of(letter.origin)
 
     def _letters_of(self, queue: Queue) -> Counter[str]:
         """How many letters without a CorrelId each client has on a queue; counted anew where DEADQ names another."""
-        if self._census is None or self._census.queue is not queue:
+        if self._census is None or queue.census is not self._census:
             if self._census is not None:
                 self._census.queue.census = None
             self._census = _Census(queue, self.client_of)

@@ -59,8 +59,8 @@ def test_ten_acknowledged_messages_outlive_a_dead_letter_queue_for_five(
     cause.expect("has ten PUBACKs", *(f"40 02 {number:04X}" for number in range(1, 11)))
     expected = [b"%02d" % number for number in range(1, COUNT + 1)]
     assert _bodies(gateway, DEAD, HELD) == expected
-    page = scrape_until(gateway, lambda page: page.value("dead_letters_held") == 5)
-    assert page.value("dead_letters") == 5
+    page = scrape_until(gateway, lambda page: page.value("dead_letters_held") == 8)
+    assert page.value("dead_letters") == 2, "one subscription has no more than half of a small queue"
     assert "2053" in gateway.wait_for_log("dead-letter queue took nothing")["error"]
 
     cause.send("publishes one more, and waits", "32 07 0001 'b' 000B '11'")
@@ -84,7 +84,7 @@ def test_ten_acknowledged_messages_outlive_a_dead_letter_queue_for_five(
     assert verify(gateway.data / "trail").verdict is Verdict.INTACT
     segments = sorted((gateway.data / "trail").glob("*.jsonl"))
     kinds = [json.loads(line)["kind"] for path in segments for line in path.read_bytes().splitlines()]
-    assert (kinds.count("dead_lettered"), kinds.count("redriven")) == (COUNT + 5, COUNT)
+    assert (kinds.count("dead_lettered"), kinds.count("redriven")) == (COUNT + 8, COUNT)
     if proof_scale == "full":
         ended = _rfhbridge("audit", "run", "--data", gateway.data, "--out", tmp_path / "report")
         assert ended.returncode == 0, ended.stdout + ended.stderr

@@ -187,6 +187,8 @@ def test_conversions_are_read_with_their_defaults(load):
         ([("STOCK", "A")], "it is a stream"),
         ([("SYSTEM.RFHBRIDGE.AUDIT", "A")], "the audit trail is written from it"),
         ([("SYSTEM.DEAD.LETTER.QUEUE", "A")], "what cannot be converted is put there"),
+        ([("SYSTEM.RFHBRIDGE.HELD", "A")], "dead letters wait on it for room"),
+        ([("A", "SYSTEM.RFHBRIDGE.HELD")], "'SYSTEM.RFHBRIDGE.HELD' takes nothing"),
         ([("RFHBRIDGE.SUBSCRIBER", "A")], "the gateway receives its publications on it"),
         ([("RFHBRIDGE.REPLY", "A")], "the gateway receives its answers on it"),
         ([("A", "SYSTEM.RFHBRIDGE.AUDIT")], "conversion#1.to: 'SYSTEM.RFHBRIDGE.AUDIT' takes nothing"),

@@ -82,6 +82,19 @@ def backlog(world: World) -> Made:
     return lambda **limits: Backlog(world, **limits)
 
 
+def test_a_session_that_has_filled_its_share_of_the_dead_letter_queue_keeps_the_rest(backlog: Made) -> None:
+    made = backlog(maximum_queued_messages=1)
+    made.world.engine.dead_letters.share = 2
+    made.publish(b"1", b"2", b"3", b"4", b"5")
+    made.tick()
+    assert (made.waiting(), made.dead_letters()) == ([b"1", b"4", b"5"], [b"2", b"3"])
+    made.world.now_us += 11 * SECOND_US
+    made.tick()
+    assert made.waiting() == [b"1", b"4", b"5"], "in its order, and nothing of it is held elsewhere"
+    assert made.world.messages("SYSTEM.RFHBRIDGE.HELD") == []
+    assert made.world.admission.refusals.totals[Limit.DEAD_LETTERS, ReasonCode.QUOTA_EXCEEDED] > 0
+
+
 def test_the_newest_past_the_number_become_dead_letters_in_order(backlog: Made) -> None:
     made = backlog(maximum_queued_messages=3)
     made.publish(b"1", b"2", b"3")

@@ -53,7 +53,8 @@ def test_all_that_was_acknowledged_is_kept_and_only_its_publisher_waits(new_worl
     cause, other = world.connect("caus"), world.connect("othe")
     assert publish(world, cause, 10) == 10
     assert sorted(kept(world)) == [b"%02d" % number for number in range(10)]
-    assert len(world.messages(HELD)) == 5
+    assert len(world.messages(HELD)) == 8, "one subscription has no more than half of a small queue"
+    assert world.bridge.admission.refusals.totals == {(Limit.DEAD_LETTERS, ReasonCode.QUOTA_EXCEEDED): 8}
     assert publish(world, cause, 1, topic=b"open") == 0
     assert not cause.is_read()
     assert world.bridge.held_back_publishers == 1

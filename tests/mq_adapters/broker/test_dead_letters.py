@@ -6,6 +6,7 @@ from mq_adapters.dead_letter import bury
 from mq_adapters.embedded.direct import Direct
 from mq_adapters.embedded.engine import DEAD_LETTER_QUEUE
 from mq_adapters.message import MQPER_PERSISTENT, Message, MessageDescriptor
+from mq_adapters.reasons import QueueManagerError
 from tests.mq_adapters.broker.conftest import Station
 from tests.mq_adapters.channel import faults
 
@@ -92,6 +93,31 @@ def test_an_operator_cannot_close_the_queue_of_held_letters(station: Station) ->
     lost(station)
     station.restart()
     assert numbers(station, HELD) == [b"00"]
+
+
+def test_an_operator_cannot_delete_the_queue_of_held_letters(station: Station) -> None:
+    hand = faults.Connection(station.engine, "a test")
+    assert not hand.mqsc(f"DELETE QLOCAL({HELD})").succeeded
+    hand.close()
+
+
+def test_an_application_that_caused_what_is_held_gives_the_broker_nothing_more(station: Station) -> None:
+    mqsc(station, CLOSED[0])
+    cause, other = (faults.Connection(station.engine, name) for name in ("cause", "other"))
+    message = Message(MessageDescriptor(persistence=MQPER_PERSISTENT), b"no header")
+    cause.put("SYSTEM.BROKER.DEFAULT.STREAM", message)
+    with pytest.raises(QueueManagerError, match="2053"):
+        cause.put("SYSTEM.BROKER.DEFAULT.STREAM", message)
+    cause.put("OLD", message)
+    other.put("SYSTEM.BROKER.DEFAULT.STREAM", message)
+    assert len(numbers(station, HELD)) == 2
+    mqsc(station, *OPEN)
+    station.pass_time(2)
+    station.engine.tick()
+    cause.put("SYSTEM.BROKER.DEFAULT.STREAM", message)
+    assert len(numbers(station, DEAD_LETTER_QUEUE)) == 3
+    for hand in (cause, other):
+        hand.close()
 
 
 def test_a_queue_that_is_full_is_told_in_few_lines(station: Station, caplog: pytest.LogCaptureFixture) -> None:
@@ -185,12 +211,25 @@ def test_a_share_is_what_the_queue_holds_also_after_a_restart(station: Station) 
     assert numbers(station, HELD) == [b"04"]
     released: list[int] = []
     letters.on_release = lambda: released.append(1)
+    station.engine.tick()
     station.take_all(DEAD_LETTER_QUEUE)
-    station.pass_time(2)
+    station.pass_time(11)
     station.engine.tick()
     assert numbers(station, DEAD_LETTER_QUEUE) == [b"04"]
     assert released == [1]
     assert not letters.waits("one")
+
+
+def test_who_has_filled_his_share_of_a_queue_that_was_deleted_begins_anew(station: Station) -> None:
+    letters = station.engine.dead_letters
+    letters.client_of, letters.share = bytes.decode, 1
+    mqsc(station, "DEFINE QLOCAL(MY.DEAD)", "ALTER QMGR DEADQ(MY.DEAD)")
+    station.put("SYSTEM.BROKER.DEFAULT.STREAM", b"MQSTR   ", b"00", origin=b"one")
+    mqsc(station, f"ALTER QMGR DEADQ({DEAD_LETTER_QUEUE})", "DELETE QLOCAL(MY.DEAD) PURGE", "DEFINE QLOCAL(MY.DEAD)")
+    mqsc(station, "ALTER QMGR DEADQ(MY.DEAD)")
+    for number in range(2):
+        station.put("SYSTEM.BROKER.DEFAULT.STREAM", b"MQSTR   ", b"%02d" % number, origin=b"one")
+    assert (numbers(station, "MY.DEAD"), numbers(station, HELD)) == ([b"00"], [b"01"])
 
 
 def test_a_share_is_half_of_a_small_queue(station: Station) -> None:
