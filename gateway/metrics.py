@@ -26,6 +26,7 @@ from gateway.channels.target import Target
 from gateway.limits.limit import REASONS
 from gateway.listener.listeners import Listeners
 from mq_adapters.broker.broker import Broker
+from mq_adapters.embedded.balance import running_publications, running_queues
 from mq_adapters.embedded.commit_times import BOUNDS_S
 from mq_adapters.embedded.engine import AUDIT_QUEUE, DEAD_LETTER_QUEUE, Engine
 from mq_adapters.embedded.queue import Queue
@@ -67,6 +68,7 @@ class GatewayCollector(Collector):
         yield from self._logins()
         yield from self._sessions()
         yield from self._queues()
+        yield from self._balance()
         yield from self._audit()
         yield from self._channels()
         yield self._commits()
@@ -158,6 +160,24 @@ class GatewayCollector(Collector):
         yield _gauge("dead_letters_held", "Dead letters that their queue has no room for: an alarm", held)
         yield _counter("dead_letters_dropped", "Not persistent ones that their queue had no room for", dropped)
         yield _gauge("store_failed", "1 when the store has failed", self._engine.failed is not None)
+
+    def _balance(self) -> Iterator[Metric]:
+        """Durable counts, of all time; and what is missing, which is 0."""
+        queues = running_queues(self._engine)
+        held = sum(len(session.held) for session in self._bridge.sessions)
+        publications = running_publications(self._engine, held)
+        meaning = "What became of the messages of a queue since the balance began"
+        rows = [((name, what), count) for name, queue in queues.items() for what, count in queue.counted() if count]
+        yield _counters("queue_messages", meaning, ("queue", "what"), rows)
+        meaning = "What became of publications since the balance began"
+        yield _counters(
+            "publications", meaning, ("what",), [((what,), count) for what, count in publications.counted()]
+        )
+        missing = [(("messages", name), queue.difference) for name, queue in queues.items()]
+        missing += [(("messages", ""), sum(count for _, count in missing))]
+        missing += [(("publications", ""), publications.difference)]
+        meaning = "Messages and publications that the balance misses: 0; without a queue, in all"
+        yield _gauges("balance_difference", meaning, ("of", "queue"), missing)
 
     def _audit(self) -> Iterator[Metric]:
         queue = self._engine.queue(AUDIT_QUEUE)

@@ -13,7 +13,7 @@ from typing import Final
 from gateway.access.login import Login
 from gateway.bridge.counts import Counts
 from gateway.bridge.endings import Endings
-from gateway.bridge.holding_back import HeldBack
+from gateway.bridge.holding_back import HeldBack, publishes_in
 from gateway.bridge.intake import Intake, is_repeat
 from gateway.bridge.long_requests import Asked, LongRequest, Whole, as_they_are
 from gateway.bridge.openings import Openings
@@ -49,6 +49,7 @@ from gateway.mqtt.events import (
 )
 from gateway.mqtt.reason_codes import ReasonCode
 from mq_adapters.embedded.engine import Engine
+from mq_adapters.embedded.unit_of_work import Publications
 
 _PUBREL: Final = b"\x62\x02"
 #: Turns of one link that may wait for their commit before its reading pauses.
@@ -109,7 +110,8 @@ class Bridge:
         self._quotas = quotas
         self.admission = quotas.admission
         self._intake = intake
-        self.held_back = HeldBack(self._carry_out)
+        self.held_back = HeldBack(self._carry_out, partial(engine.counters.count, Publications.GIVEN_UP))
+        engine.counters.in_hand = lambda: self.held_back.publishes
         self._call_soon = call_soon
         #: Sessions that have not taken up yet that other rules hold.
         self._outdated: deque[ClientSession] = deque()
@@ -188,6 +190,7 @@ class Bridge:
         if session is None:
             self._openings.receive(link, events)
             return
+        self._engine.counters.count(Publications.RECEIVED, publishes_in(events))
         if self.held_back and self.held_back.keep(link, events):
             return
         self._carry_out(link, session, events)
@@ -475,7 +478,7 @@ class Bridge:
 
     def _submit(self, turn: Turn) -> None:
         unit, link = turn.unit, turn.link
-        if not (unit.puts or unit.states or unit.removals or unit.notes or turn.acknowledgements):
+        if not (unit.puts or unit.states or unit.removals or unit.notes or unit.counts or turn.acknowledgements):
             return
         link.outstanding += 1
         if link.outstanding >= _MAXIMUM_OUTSTANDING:

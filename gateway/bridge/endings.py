@@ -27,7 +27,7 @@ from gateway.mqtt.packets import PacketType
 from gateway.mqtt.properties import NEVER_EXPIRES_S
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.operators_act import OperatorsAct, tell, tell_alone
-from mq_adapters.embedded.unit_of_work import UnitOfWork
+from mq_adapters.embedded.unit_of_work import Publications, UnitOfWork
 
 _log = logging.getLogger(__name__)
 
@@ -261,9 +261,11 @@ class Endings:
 
     def _leave_will(self, unit: UnitOfWork, session: ClientSession, now_us: int) -> None:
         if session.will is not None:
+            unit.count(Publications.WILLS)
             if session.rights.may_publish(session.will.topic):
                 self._to_mq.publish_will(unit, session, session.will, now_us)
             else:
+                unit.count(Publications.REFUSED)
                 _log.warning("will not allowed client=%s topic=%s", session.client, session.will.topic)
             session.will = None
 

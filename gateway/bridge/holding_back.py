@@ -17,6 +17,7 @@ from gateway.mqtt.events import (
     DeliveryReceived,
     DeliveryRefused,
     DisconnectReceived,
+    PublishReceived,
     ReleaseReceived,
 )
 
@@ -29,18 +30,28 @@ CarryOut = Callable[[MqttLink, ClientSession, list[Asked]], None]
 class HeldBack:
     """Links that wait for room at a target, and what they had sent. A closed one stays until `end`."""
 
-    def __init__(self, carry_out: CarryOut) -> None:
+    def __init__(self, carry_out: CarryOut, gave_up: Callable[[int], None]) -> None:
+        """`gave_up` is told how many PUBLISHes of a link that ended nobody answers."""
         self._carry_out = carry_out
+        self._gave_up = gave_up
         #: Target and events of each link, in the order in which they came here.
         self._links: dict[Link, tuple[MqttLink, str, list[Asked]]] = {}
+        #: How many PUBLISHes are among the events of each.
+        self._publishes: dict[Link, int] = {}
 
     def __len__(self) -> int:
         return len(self._links)
+
+    @property
+    def publishes(self) -> int:
+        """How many PUBLISHes wait."""
+        return sum(self._publishes[link] for link in self._links)
 
     def hold(self, link: MqttLink, target: str, events: list[Asked]) -> None:
         """Reads the link no more; its events wait. A long request is the first of them, and what it takes counts."""
         link.hold_back(events[0].memory_bytes if isinstance(events[0], LongRequest) else 0)
         self._links[link] = (link, target, events)
+        self._publishes[link] = publishes_in(events)
 
     def keep(self, link: MqttLink, events: Sequence[Asked]) -> bool:
         """Events of a link that is held back wait behind the others; False for a link that is not."""
@@ -48,13 +59,14 @@ class HeldBack:
         if held is None:
             return False
         held[2].extend(events)
+        self._publishes[link] += publishes_in(events)
         return True
 
     def go_on(self, target: str) -> None:
         """The target has room: everyone goes on until it is full again."""
         waiting = [(link, events) for link, name, events in self._links.values() if name == target and link.is_open]
         for link, _ in waiting:
-            del self._links[link]
+            self._forget(link)
         for link, events in waiting:
             self._let_go(link, events)
 
@@ -62,7 +74,7 @@ class HeldBack:
         """Who has waited longest for it goes on, alone; False where nobody waits."""
         for link, name, events in self._links.values():
             if name == target and link.is_open:
-                del self._links[link]
+                self._forget(link)
                 self._let_go(link, events)
                 return True
         return False
@@ -72,23 +84,32 @@ class HeldBack:
         if link.session is not None and link.is_open:
             self._carry_out(link, link.session, events)
         else:
-            _give_up(events)
+            self._give_up(events)
 
     def end(self, ended: Link, session: ClientSession) -> None:
         """The link has ended. What it had published leaves no trace; its answers to deliveries count."""
-        held = self._links.pop(ended, None)
+        held = self._forget(ended)
         if held is None:
             return
         link, _, events = held
-        _give_up(events)
+        self._give_up(events)
         for event in events:
             if isinstance(event, DisconnectReceived):
                 session.take_leave(event)
         self._carry_out(link, session, [event for event in events if isinstance(event, _STILL_COUNTS)])
 
+    def _forget(self, link: Link) -> tuple[MqttLink, str, list[Asked]] | None:
+        self._publishes.pop(link, None)
+        return self._links.pop(link, None)
 
-def _give_up(events: Sequence[Asked]) -> None:
-    """What is left of long requests is carried out by nobody."""
-    for event in events:
-        if isinstance(event, LongRequest):
-            event.end()
+    def _give_up(self, events: Sequence[Asked]) -> None:
+        """What is left of long requests is carried out by nobody, and PUBLISHes are answered by nobody."""
+        self._gave_up(publishes_in(events))
+        for event in events:
+            if isinstance(event, LongRequest):
+                event.end()
+
+
+def publishes_in(events: Sequence[Asked]) -> int:
+    """How many events are PUBLISHes."""
+    return sum(type(event) is PublishReceived for event in events)

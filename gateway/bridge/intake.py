@@ -38,7 +38,7 @@ from gateway.mqtt.packets import PacketType
 from gateway.mqtt.properties import PublishProperties
 from gateway.mqtt.reason_codes import ReasonCode
 from mq_adapters.embedded.engine import Engine
-from mq_adapters.embedded.unit_of_work import UnitOfWork
+from mq_adapters.embedded.unit_of_work import Publications, UnitOfWork
 from mq_adapters.reasons import QueueManagerError
 from spark_audit.record import EVENTS, Kind
 
@@ -136,6 +136,7 @@ class Intake:
         """Whether a PUBLISH of QoS 0 finds no room, and so ends here."""
         if self.disk_is_short:
             self._dropped_for_space += 1
+            turn.unit.count(Publications.DROPPED)
             self._counts.add(f"QoS 0, {_DISK_IS_SHORT}")
         elif self._has_targets and self._to_mq.full_target(event.topic) is not None:
             self._drop(turn, event, _FULL, now_us)
@@ -183,9 +184,11 @@ class Intake:
 
     def _drop(self, turn: Turn, event: PublishReceived, reason: str, now_us: int) -> None:
         self._counts.add(f"QoS 0, {reason}")
+        turn.unit.count(Publications.DROPPED)
         self._to_mq.drop(turn.unit, turn.session, event, reason, now_us)
 
     def _refuse_publish(self, turn: Turn, event: PublishReceived, reason: str, reason_code: ReasonCode) -> None:
+        turn.unit.count(Publications.REFUSED)
         connection = turn.link.connection
         if not event.qos or connection.level < _FIRST_LEVEL_WITH_REFUSALS:
             turn.link.close(reason, reason_code)
@@ -203,7 +206,9 @@ class Intake:
     def _repeat(self, turn: Turn, event: PublishReceived, now_us: int) -> None:
         """PUBREC, whatever the PUBLISH says (MQTT-4.3.3-2, at level 5 -10); nothing once the link is closed."""
         if not turn.link.is_open:
+            turn.unit.count(Publications.GIVEN_UP)
             return
+        turn.unit.count(Publications.REPEATS)
         session, packet_identifier = turn.session, event.packet_identifier
         what = _SAME if _is_same_message(session.held[packet_identifier], event) else _REUSED
         self._repeated[what] += 1

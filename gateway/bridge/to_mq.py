@@ -49,7 +49,7 @@ from mappings.errors import MappingError
 from mappings.options import PublicationOption
 from mappings.topics import escape_topic
 from mq_adapters.embedded.engine import Engine
-from mq_adapters.embedded.unit_of_work import StateSpace, UnitOfWork
+from mq_adapters.embedded.unit_of_work import Publications, StateSpace, UnitOfWork
 from mq_adapters.message import (
     MQEI_UNLIMITED,
     Message,
@@ -188,6 +188,7 @@ class ToMq:
             whole = whole_publish(header, event.topic, payload)
             self._refuse(unit, session, event.topic, exchange, whole, session.level, origin, error, now_us)
             return
+        unit.count(Publications.PUBLISHED)
         note = (
             _PUBLISHED,
             now_us,
@@ -245,6 +246,7 @@ class ToMq:
         if has_expired:  # nobody may get it any more (MQTT-3.3.2-5), and the flow ends (-4.3.3-13)
             identity = (session.client, session.epoch, held.exchange)
             unit.notes.append((NoteKind.REFUSED, now_us, *identity, Publish.verb, *_EXPIRED))
+            unit.count(Publications.DROPPED)
             self._forget(unit, session, packet_identifier)
             return held.exchange
         origin = (
@@ -262,6 +264,7 @@ class ToMq:
             self._forget(unit, session, packet_identifier)
             return held.exchange
         self._forget(unit, session, packet_identifier)
+        unit.count(Publications.PUBLISHED)
         note = (
             NoteKind.RELEASED,
             now_us,
@@ -302,6 +305,7 @@ class ToMq:
         except (MappingError, QueueManagerError) as error:
             self._bury_will(unit, session, will, flags, exchange, origin, error, now_us)
             return
+        unit.count(Publications.PUBLISHED)
         note_request(unit, session, packet, payload, number, sheet, now_us, session.level)
 
     def load(self, sessions: Sessions) -> None:
@@ -468,6 +472,7 @@ class ToMq:
     ) -> None:
         identity = (session.client, session.epoch, exchange)
         unit.notes.append((NoteKind.REFUSED, now_us, *identity, Publish.verb, 0, error.reason_code, str(error)))
+        unit.count(Publications.REFUSED)
         route = self._routes.of(topic)
         there = "" if route.target is None else self._to_target.of(route.target).queue_manager_name or route.target.name
         self._engine.dead_letters.put(

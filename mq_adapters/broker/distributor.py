@@ -23,7 +23,7 @@ from mq_adapters.broker.subscription import Identity, Subscription
 from mq_adapters.broker.topic_spaces import BrokerDialect, TopicSpaces
 from mq_adapters.delivery_listener import DeliveryListener
 from mq_adapters.embedded.engine import Engine
-from mq_adapters.embedded.unit_of_work import UnitOfWork
+from mq_adapters.embedded.unit_of_work import Publications, UnitOfWork
 from mq_adapters.message import Message, MessageDescriptor
 from mq_adapters.reasons import QueueManagerError
 
@@ -51,6 +51,7 @@ class Distributor:
         length = len(plan.published.data)
         header: bytes | None = None
         changed = body
+        copies = 0
         for copy in plan.copies:
             if without is not None and copy.identity == without:
                 continue
@@ -68,6 +69,8 @@ class Distributor:
                     self._bury(unit, message, sent, copy.queue.name, error.reason_code)
                 continue
             copied(unit, message, sent, copy.delivery)
+            copies += 1
+        unit.count(Publications.COPIES, copies)
         for failure in plan.failures:
             lost = message
             if failure.descriptor is not None:

@@ -4,8 +4,8 @@ Two identities hold at any time, for each queue and in all:
 
     messages       begin + put = taken + forwarded + redriven + expired + cleared + dead-lettered + dropped by rule
                    + session ended + gone at a stop + waiting
-    publications   begin + received + wills = published + refused + dropped by rule + given up + gone at a stop
-                   + held + in hand
+    publications   begin + received + wills = repeats + published + refused + dropped by rule + given up
+                   + gone at a stop + held + in hand
 
 What came and went is counted in the commits (embedded/counters.py). What waits is counted here, and from nothing that
 is kept beside it: from the rows of the messages, or from the index that a running queue manager has of them. So a
@@ -63,6 +63,10 @@ class Messages:
         """How many messages are missing; below 0, how many are too many."""
         return self.begin + self.put - sum(map(self._number, _WENT_OR_WAITS))
 
+    def counted(self) -> Iterable[tuple[str, int]]:
+        """Name and number of each counter; what waits is none."""
+        return ((name, self._number(name)) for name in _MESSAGE_NAMES if name != "waiting")
+
     def _number(self, name: str) -> int:
         number: int = getattr(self, name)
         return number
@@ -94,7 +98,7 @@ class QueueBalance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublicationBalance:
-    """What became of publications; the names are those of PUBLICATION_COUNTERS. `repeats` and `copies` are in no sum.
+    """What became of publications; the names are those of PUBLICATION_COUNTERS. `copies` are in no sum.
 
     `held` wait for PUBREL. `in_hand` were received and wait unanswered, in memory, for room at a target or on the disk.
     """
@@ -112,11 +116,17 @@ class PublicationBalance:
     held: int
     in_hand: int
 
+    def counted(self) -> Iterable[tuple[str, int]]:
+        """Name and number of each counter; what is held or in hand is none."""
+        names = (field.name for field in fields(self) if field.name not in ("held", "in_hand"))
+        return ((name, getattr(self, name)) for name in names)
+
     @property
     def difference(self) -> int:
         """How many publications are missing; below 0, how many are too many."""
+        came = self.begin + self.received + self.wills
         ended = self.published + self.refused + self.dropped_by_rule + self.given_up + self.gone_at_a_stop
-        return self.begin + self.received + self.wills - ended - self.held - self.in_hand
+        return came - self.repeats - ended - self.held - self.in_hand
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

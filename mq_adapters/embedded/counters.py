@@ -54,8 +54,8 @@ QUEUE_COUNTERS: Final = (
 )
 PUBLICATION_COUNTERS: Final = (
     Counter("begin", "held between PUBLISH and PUBREL when the counting began", "Counters.begin, from the rows"),
-    Counter("received", "PUBLISH packets that were new", "Bridge.receive, behind the parser"),
-    Counter("repeats", "PUBLISH packets that repeated one; in no sum", "Bridge.receive, behind the parser"),
+    Counter("received", "PUBLISH packets", "Bridge.receive, behind the parser"),
+    Counter("repeats", "PUBLISH packets with the identifier of one that is held", "Intake"),
     Counter("wills", "wills that were due", "Endings"),
     Counter("published", "put as a publication, here or for a target", "ToMq"),
     Counter("refused", "answered with a refusal, or ended the connection", "Intake, ToMq"),
@@ -72,6 +72,10 @@ _Pair = tuple[list[int], list[int]]
 _Row = tuple[int, bytes, bytes | None]
 
 
+def _nothing() -> _Pair:
+    return [0] * _KINDS, [0] * _KINDS
+
+
 class Account:
     """What became of the messages of one queue, or of all that are temporary or deleted (`name` "")."""
 
@@ -84,7 +88,7 @@ class Account:
         #: Messages that were not persistent, and went with the memory of a gateway that stopped.
         self.gone = 0
         #: Of persistent messages and of others: puts, then departures by number.
-        self.counts: _Pair = ([0] * _KINDS, [0] * _KINDS)
+        self.counts = _nothing()
         #: The numbers of the committed messages that are not persistent, those that somebody has taken among them.
         self.not_persistent: set[int] = set()
 
@@ -137,21 +141,25 @@ class _Tally:
 
     def __init__(self, group: Iterable[UnitOfWork]) -> None:
         self.accounts: dict[Account, _Pair] = {}
-        self.publications: list[int] | None = None
+        self.publications = [0] * len(Publications)
+        account, change = CLOSED, _nothing()
         for unit in group:
             for queue, message in unit.puts:
-                if queue.account is not CLOSED:
-                    self._of(queue.account)[message.descriptor.persistence != MQPER_PERSISTENT][0] += 1
+                if queue.account is not account:  # most of a group are on few queues
+                    account, change = queue.account, self._of(queue.account)
+                change[message.descriptor.persistence != MQPER_PERSISTENT][0] += 1
             for queue, message, departure in unit.removals:
-                if queue.account is not CLOSED:  # else what was on the queue was cleared with it
-                    self._of(queue.account)[message.descriptor.persistence != MQPER_PERSISTENT][departure] += 1
-            if unit.counts is not None:
-                self.publications = _sum(self.publications or [0] * len(Publications), unit.counts)
+                if queue.account is not account:
+                    account, change = queue.account, self._of(queue.account)
+                change[message.descriptor.persistence != MQPER_PERSISTENT][departure] += 1
+            for what, number in unit.counts:
+                self.publications[what] += number
+        self.accounts.pop(CLOSED, None)  # what was on the queue was cleared with it
 
     def _of(self, account: Account) -> _Pair:
         change = self.accounts.get(account)
         if change is None:
-            change = self.accounts[account] = ([0] * _KINDS, [0] * _KINDS)
+            change = self.accounts[account] = _nothing()
         return change
 
 
@@ -214,6 +222,10 @@ class Counters:
             queue.account.begin = queue.depth
             self._unwritten.add(queue.account)
 
+    def count(self, what: Publications, number: int) -> None:
+        """Counts at once what is true without a commit: a packet that came, or that nobody answers."""
+        self.publications[what] += number
+
     # -- groups --------------------------------------------------------------------------------------------------------
 
     def rows(self, group: Iterable[UnitOfWork]) -> list[_Row]:
@@ -221,7 +233,7 @@ class Counters:
         tally = self._staged = _Tally(group)
         rows = [account.row(change) for account, change in tally.accounts.items()]
         rows += [account.row() for account in self._unwritten if account not in tally.accounts]
-        packed = self._staged_publications = self._packed_publications(tally.publications)
+        packed = self._staged_publications = self._packed_publications(_sum(self.publications, tally.publications))
         if packed != self._written:
             rows.append((StateSpace.BALANCE, _PUBLICATIONS, packed))
         return rows
@@ -237,24 +249,19 @@ class Counters:
             self._unwritten.clear()
         for account, change in tally.accounts.items():
             account.add(change)
-        if tally.publications is not None:
-            self.publications = _sum(self.publications, tally.publications)
+        self.publications = _sum(self.publications, tally.publications)
 
     def running_publications(self) -> "StoredPublications":
         """The counters of the publications at this moment, with the units that are not yet complete."""
-        counts = self.publications
-        for unit in self.under_way():
-            if unit.counts is not None:
-                counts = _sum(counts, unit.counts)
+        counts = _sum(self.publications, _Tally(self.under_way()).publications)
         return StoredPublications(self.publications_begin, self.publications_gone, self.in_hand(), counts)
 
     @property
     def is_unwritten(self) -> bool:
         """Whether the store has less than was counted."""
-        return bool(self._unwritten) or self._packed_publications(None) != self._written
+        return bool(self._unwritten) or self._packed_publications(self.publications) != self._written
 
-    def _packed_publications(self, change: list[int] | None) -> bytes:
-        counts = self.publications if change is None else _sum(self.publications, change)
+    def _packed_publications(self, counts: list[int]) -> bytes:
         return ormsgpack.packb([self.publications_begin, self.publications_gone, self.in_hand(), counts])
 
     # -- queues that end -----------------------------------------------------------------------------------------------
@@ -323,7 +330,7 @@ def cleared_rows(rows: Iterable[tuple[bytes, bytes]], cleared: dict[str, int]) -
     changed: list[_Row] = []
     for name, number in cleared.items():
         key = _QUEUE + name.encode()
-        nothing = StoredAccount(name, 0, 0, 0, [0] * _KINDS, [0] * _KINDS)
+        nothing = StoredAccount(name, 0, 0, 0, *_nothing())
         account = unpack_account(key, stored[key]) if key in stored else nothing
         account.persistent[Departure.CLEARED] += number
         changed.append(account.row())

@@ -95,8 +95,8 @@ class UnitOfWork:
         self.removals: list[Removal] = []
         self.states: list[tuple[int, bytes, bytes | None]] = []
         self.notes: list[Note] = []
-        #: What became of publications in this unit, by number (`Publications`); None: nothing.
-        self.counts: list[int] | None = None
+        #: What became of publications in this unit, and of how many.
+        self.counts: list[tuple[Publications, int]] = []
         #: The notes are committed with this unit even where nothing else in it is durable: a persistent publication
         #: that nobody subscribes to is acknowledged as every other, so its record must stay as well.
         self.notes_are_due = False
@@ -124,9 +124,7 @@ class UnitOfWork:
 
     def count(self, what: Publications, number: int = 1) -> None:
         """Count what became of publications, with the commit of this unit."""
-        if self.counts is None:
-            self.counts = [0] * len(Publications)
-        self.counts[what] += number
+        self.counts.append((what, number))
 
     def set_state(self, space: StateSpace, key: bytes, value: bytes) -> None:
         self.states.append((space, key, value))

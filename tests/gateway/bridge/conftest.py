@@ -31,6 +31,7 @@ from gateway.mqtt.connection import Connection
 from gateway.mqtt.reason_codes import ReasonCode
 from mappings.command import Dialect
 from mq_adapters.broker.broker import Broker
+from mq_adapters.embedded.balance import Balance, read_balance, running_publications, running_queues
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.gateway_queues import GatewayQueues
 from mq_adapters.embedded.unit_of_work import Note, StateSpace
@@ -282,12 +283,26 @@ class World:
         folder.mkdir()
         for path in self._data.glob("queue_manager.sqlite*"):
             shutil.copy(path, folder)
+        check_balance(read_balance(folder))
         return folder
 
     def close(self) -> None:
+        """Whatever a test did: no message and no publication is missing, in memory and in the store."""
         self.commits_are_held = False
         self.run()
+        if self.engine.failed is None:
+            self.check_balance()
         self.engine.close()
+        if self.engine.failed is None:
+            check_balance(read_balance(self._data))
+
+    def check_balance(self) -> None:
+        """At this moment, with whatever waits for a commit."""
+        missing = {name: queue.difference for name, queue in running_queues(self.engine).items() if queue.difference}
+        assert not missing
+        held = sum(len(session.held) for session in self.sessions)
+        publications = running_publications(self.engine, held)
+        assert not publications.difference, publications
 
     def _offload(self, call: Callable[[], None], done: Callable[[BaseException | None], None]) -> None:
         self._held.append((call, done))
@@ -299,6 +314,10 @@ class World:
     def _seal(self, _batch: int, notes: list[Note]) -> bytes:
         self.notes += notes
         return b"notes"
+
+
+def check_balance(balance: Balance | None) -> None:
+    assert balance is None or balance.adds_up, balance
 
 
 NewWorld = Callable[..., World]

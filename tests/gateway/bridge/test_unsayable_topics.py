@@ -11,6 +11,7 @@ from gateway.limits.limit import Limit
 from gateway.mqtt.events import ConnectReceived
 from gateway.mqtt.reason_codes import ReasonCode
 from mappings.command import Dialect
+from mq_adapters.embedded.unit_of_work import Publications
 from tests.gateway.bridge.conftest import (
     DEFAULT_STREAM,
     FakeLink,
@@ -202,3 +203,6 @@ def test_a_topic_that_was_found_in_order_is_not_looked_at_again(
     assert publish(world, link, 0x33, b"a/b") == written("40 02 0001")
     with pytest.raises(AssertionError):
         publish(world, link, 0x32, b"a/c")
+    with pytest.raises(AssertionError, match="received=3, repeats=0, wills=0, published=2"):
+        world.check_balance()  # a fault of the program that forgets a PUBLISH is found
+    world.engine.counters.count(Publications.GIVEN_UP, 1)
