@@ -210,6 +210,7 @@ class Daemon:
             login=self._door.login,
             subscriber_queue=engine.queue(self._settings.subscribe.queue),
             targets=self._channels.targets.values(),
+            space=self._space,
         )
         server = HttpServer(
             maximum_request_bytes=settings.maximum_request_bytes,
@@ -235,7 +236,7 @@ class Daemon:
         notes = BrokerNotes(engine.now_us, exchange_of)
         if settings.audit.enabled:
             engine.seal_notes = pack_batch
-            engine.watch(settings.data / TRAIL_FOLDER, suffix=OPEN_SUFFIX)
+            engine.care.watch(settings.data / TRAIL_FOLDER, suffix=OPEN_SUFFIX)
 
         def expired(unit: UnitOfWork, queue: Queue, message: Message) -> None:
             if not channels.keeps(queue):
@@ -290,7 +291,13 @@ class Daemon:
             channels.disk_space_changed(is_short)
             bridge.disk_space_changed(is_short)
 
-        self._space = FreeSpace(settings.data, settings.audit.low_space_bytes, on_change=space_changed)
+        self._space = FreeSpace(
+            settings.data,
+            settings.audit.low_space_bytes,
+            on_change=space_changed,
+            on_reserve=bridge.pause_deliveries,
+            store=engine.care,
+        )
         self._space.tick()
         return bridge
 
@@ -325,11 +332,11 @@ class Daemon:
                 self._channels.tick()
             engine.tick()
             await listeners.end_silence()
+            if self._space is not None:
+                self._space.tick()
             if ticks % _TICKS_PER_SECOND == 0:
                 await listeners.tick()
-                engine.look()
-                if self._space is not None:
-                    self._space.tick()
+                engine.care.look()
             if ticks % _TICKS_PER_SWEEP == 0 and self._broker is not None:
                 self._broker.tend()
 

@@ -23,6 +23,7 @@ from prometheus_client.registry import Collector
 from gateway.access.login import Login, Refusal
 from gateway.bridge.bridge import Bridge
 from gateway.channels.target import Target
+from gateway.free_space import FreeSpace
 from gateway.limits.limit import REASONS
 from gateway.listener.listeners import Listeners
 from mq_adapters.broker.broker import Broker
@@ -51,6 +52,7 @@ class GatewayCollector(Collector):
         login: Login,
         subscriber_queue: Queue,
         targets: Iterable[Target],
+        space: FreeSpace | None = None,
     ) -> None:
         self._engine = engine
         self._bridge = bridge
@@ -59,6 +61,7 @@ class GatewayCollector(Collector):
         self._login = login
         self._subscriber_queue = subscriber_queue
         self._targets = tuple(targets)
+        self._space = space
 
     def collect(self) -> Iterator[Metric]:
         """Every metric, as it is now."""
@@ -208,7 +211,14 @@ class GatewayCollector(Collector):
         return family
 
     def _store(self) -> Iterator[Metric]:
-        status = self._engine.store_status()
+        status = self._engine.care.status()
+        yield _gauge("store_free_bytes", "Bytes inside the store's file that nothing is in", status.free_bytes)
+        if self._space is not None:
+            yield _gauge(
+                "disk_free_bytes", "Bytes of the disk, as last looked at; 0 without a mark", self._space.free_bytes
+            )
+            yield _gauge("disk_short", "1 while publishers wait for room on the disk", self._space.is_short)
+            yield _gauge("deliveries_paused", "1 while the disk has no more than its reserve", self._space.is_reserve)
         yield _gauge("wal_bytes", "Bytes of the store's log that are not in the database yet", status.log_bytes)
         yield _gauge(
             "wal_too_long", "1 while that log is too long: somebody reads, or the disk fails", status.log_is_long

@@ -52,6 +52,15 @@ class QueueStatus:
     description: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compaction:
+    """How far a store is compacted: the bytes of its file, those of them that nothing is in, and whether it ends."""
+
+    size_bytes: int
+    free_bytes: int
+    is_done: bool
+
+
 class QueueManager(Protocol):
     """A connection to a queue manager; used by one thread. Close it, or use it as a context manager.
 
@@ -121,6 +130,14 @@ class QueueAdministration(QueueManager, Protocol):
 
         2042 where somebody holds the queue, or messages on it are in doubt.
         """
+        ...
+
+    def compaction(self) -> Compaction:
+        """How far the store is compacted."""
+        ...
+
+    def compact_some(self) -> Compaction:
+        """Give room that the store has inside back to the disk, a little; call it until it is done."""
         ...
 
     def queues(self) -> tuple[QueueStatus, ...]: ...

@@ -24,6 +24,7 @@ from gateway.audit_trail.housekeeper import Housekeeper
 from gateway.audit_trail.personal_key import disclosure_of
 from gateway.audit_trail.plan import TrailPlan
 from gateway.audit_trail.records import Chain, Expander, MalformedBatch
+from gateway.audit_trail.reserve import Reserve
 from gateway.audit_trail.segment import Trail, TrailInUse
 from gateway.audit_trail.termination import StopRequest, TerminationSignal
 from gateway.config import ConfigurationError
@@ -49,6 +50,7 @@ _CONNECT_PAUSE_S: Final = 0.05
 _NICENESS: Final = 10
 _INCARNATION: Final = slice(4, 16)  # of a MsgId, see Message.msg_id
 _IN_CLEAR: Final = InClear()
+_NO_RESERVE: Final = Reserve(Path(), 0)
 #: How often a busy exporter sees what is due by the clock, seconds.
 _TEND_S: Final = 1.0
 
@@ -75,8 +77,15 @@ class AuditQueue(Protocol):
 class Exporter:
     """Moves batches from the audit queue of a queue manager to a trail."""
 
-    def __init__(self, queue_manager: AuditQueue, trail: Trail, shown: Disclosure = _IN_CLEAR) -> None:
+    def __init__(
+        self,
+        queue_manager: AuditQueue,
+        trail: Trail,
+        shown: Disclosure = _IN_CLEAR,
+        reserve: Reserve = _NO_RESERVE,
+    ) -> None:
         self._queue_manager = queue_manager
+        self._reserve = reserve
         self._trail = trail
         self._shown = shown
         self._expander: Expander | None = None
@@ -86,22 +95,24 @@ class Exporter:
         self._written = 0
 
     def step(self) -> int:
-        """One unit of work: returns how many batches left the queue, 0 when none waits."""
+        """One unit of work: returns how many batches left the queue, 0 when none waits, or there is no room for one.
+
+        What was written of a unit for whose rest there was no room is passed over when it comes again.
+        """
         queue_manager = self._queue_manager
         queue_manager.begin()
         try:
             messages = queue_manager.take_batch(AUDIT_QUEUE, most_messages=UNIT_BATCHES, most_bytes=UNIT_BYTES)
-            for message in messages:
-                self._write(message)
+            has_room = all(self._write(message) for message in messages)
             self._trail.sync()
         except BaseException:
             _back_out(queue_manager)
             raise
-        if messages:
+        if messages and has_room:
             queue_manager.commit()
         else:
             queue_manager.back_out()
-        return len(messages)
+        return len(messages) if has_room else 0
 
     def drain(self) -> int:
         """Writes until the audit queue is empty; returns the number of batches."""
@@ -110,22 +121,26 @@ class Exporter:
             total += count
         return total
 
-    def _write(self, message: Message) -> None:
+    def _write(self, message: Message) -> bool:
+        """False where the disk has no room for it."""
         expander = self._expander_for(message.msg_id[_INCARNATION].hex())
         try:
             batch, records = expander.expand(message.body)
         except MalformedBatch as error:
             self._set_aside(message, error)
-            return
+            return True
         if batch < self._batch:
-            return
+            return True
         if batch == self._batch:
             records = records[self._written :]
+        if not self._reserve.allows(records):
+            return False
         if records:
             lines = self._chain.seal(records)
             self._trail.append(lines, self._chain.head, expander.gateway)
         self._written = len(records) + (self._written if batch == self._batch else 0)
         self._batch = batch
+        return True
 
     def _expander_for(self, gateway: str) -> Expander:
         """The expander of a store's incarnation; another incarnation begins its own sequence in the same chain."""
@@ -194,14 +209,18 @@ def run(
     *,
     shown: Disclosure = _IN_CLEAR,
     on_digest: Callable[[], None] = lambda: None,
+    reserve: Reserve = _NO_RESERVE,
 ) -> None:
-    """Exports until the end is asked for, then what still waits, and closes the segment."""
-    exporter = Exporter(queue_manager, trail, shown)
+    """Exports until the end is asked for, then what still waits, and closes the segment.
+
+    While the disk has no more than its `reserve`, what waits stays on the audit queue, also at the end.
+    """
+    exporter = Exporter(queue_manager, trail, shown, reserve)
     gateway = queue_manager.incarnation.hex()
     tend_s, told = time.monotonic(), trail.digests.last_number
     while True:
         asked = stop.wait(0)
-        moved = exporter.step()
+        moved = exporter.step() if reserve.allows() else 0
         if not moved or time.monotonic() >= tend_s:
             tend_s = time.monotonic() + _TEND_S
             trail.tend()
@@ -212,9 +231,13 @@ def run(
             continue
         if asked:
             break
-        trail.note_quiet(gateway)
+        if reserve.allows():
+            trail.note_quiet(gateway)
         stop.wait(IDLE_S)
-    trail.finish(gateway)
+    if reserve.allows():
+        trail.finish(gateway)
+    else:
+        trail.close_segment()
 
 
 def connect_patiently(data: Path, stop: StopRequest, parent: int = 0) -> Client:
@@ -266,7 +289,8 @@ def main(arguments: list[str] | None = None) -> int:
             plan.keep(folder)
             shown = disclosure_of(plan)
             with Housekeeper.of(plan, trail, lambda: Client(options.data, application_name=_KEEPER_NAME)) as keeper:
-                run(queue_manager, trail, stop, shown=shown, on_digest=keeper.wake)
+                reserve = Reserve(folder, plan.reserve_bytes)
+                run(queue_manager, trail, stop, shown=shown, on_digest=keeper.wake, reserve=reserve)
     except (QueueManagerError, StoreError, ConfigurationError, OSError) as error:
         _log.error("exporter gave up reason=%s", str(error))
         return 1

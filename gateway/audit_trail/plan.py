@@ -18,6 +18,7 @@ from gateway.audit_trail.durable_file import put_in_place
 from gateway.audit_trail.segment import SIGNING_KEY_NAME, STANDARD_LIMITS, SegmentLimits
 from gateway.channels.names import transmission_queue_name
 from gateway.config import Settings
+from gateway.free_space import trail_reserve_bytes
 from mappings.table import TABLE_VERSION
 from mq_adapters.reasons import StoreError
 
@@ -45,6 +46,8 @@ class TrailPlan:
     digest_queue: str = ""
     compress_after_hours: float = 0
     keep_days: float = 0
+    #: Free bytes on the disk below which no line is written.
+    reserve_bytes: int = 0
 
     @classmethod
     def of(cls, settings: Settings) -> Self:
@@ -62,6 +65,7 @@ class TrailPlan:
             digest_queue=audit.digest_queue,
             compress_after_hours=audit.compress_after_hours,
             keep_days=audit.keep_days,
+            reserve_bytes=trail_reserve_bytes(audit.low_space_bytes),
         )
 
     @classmethod

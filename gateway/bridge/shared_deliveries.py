@@ -80,7 +80,7 @@ class SharedDeliveries:
         if not self._has_any(group):
             self._short_of_room.discard(group)
             return
-        asked = group.members if member is None else (member,)
+        asked = () if self._to_mqtt.is_paused else group.members if member is None else (member,)
         ready = deque(each for each in asked if _is_ready(each) and _may(each, group))
         unit = self._engine.begin()
         parcels: dict[ClientSession, _Parcel] = {}

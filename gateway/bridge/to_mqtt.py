@@ -70,6 +70,8 @@ class ToMqtt:
         self._call_soon = call_soon
         #: Sessions whose answers, in the group that gathers, have opened their windows.
         self._widened: dict[ClientSession, None] = {}
+        #: While the disk has no more than its reserve, nothing is delivered; what is under way goes on.
+        self.is_paused = False
         #: Told when a session may take more than before.
         self.on_room: list[Callable[[ClientSession], None]] = []
         #: Whether a CorrelId is not a session's, and publications wait for it all the same.
@@ -86,7 +88,7 @@ class ToMqtt:
 
     def _deliver_own(self, session: ClientSession) -> None:
         link = session.link
-        if link is None or session.pending_answers or not link.can_send:
+        if link is None or session.pending_answers or not link.can_send or self.is_paused:
             return
         queue, correl_id = self._queue, session.correl_id
         if correl_id not in queue.lanes:

@@ -6,6 +6,7 @@ from gateway.cli.application import Application
 from gateway.cli.audit import audit
 from gateway.cli.channel import channel
 from gateway.cli.check import check
+from gateway.cli.compact import compact
 from gateway.cli.convert import convert
 from gateway.cli.examples import epilog
 from gateway.cli.explain import explain
@@ -38,6 +39,7 @@ application.command(
 queue.command(
     epilog=epilog("rfhbridge queue redrive --dry-run", "rfhbridge queue redrive --reason 2053 --topic 'plant/#'")
 )(redrive)
+queue.command(epilog=epilog("rfhbridge queue compact", "rfhbridge queue compact --json"))(compact)
 application.add_typer(queue, name="queue")
 application.add_typer(channel, name="channel")
 application.add_typer(sessions, name="sessions")

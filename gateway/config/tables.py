@@ -199,7 +199,8 @@ class AuditSettings(Table):
     low_space_bytes: int = Field(
         default=268_435_456,
         ge=0,
-        description="free bytes on the disk below which publishers are held back and QoS 0 is dropped; 0: no mark",
+        description="free bytes, on the disk and inside the store, below which publishers are held back and QoS 0 is"
+        " dropped; below a quarter of it on the disk nothing is delivered and the trail waits; 0: no mark",
     )
     personal_data: Literal["plain", "keyed"] = Field(
         default="plain",

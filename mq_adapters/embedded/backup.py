@@ -45,16 +45,14 @@ def back_up(data_dir: Path, target: Path) -> Verification:
 
 
 def _copy(source: Path, target: Path) -> None:
+    """What is in the store at one moment, however much is written meanwhile, in as many pages as that needs."""
     reader = apsw.Connection(str(source), flags=apsw.SQLITE_OPEN_READWRITE)
-    writer = apsw.Connection(str(target))
     try:
-        target.chmod(0o600)
+        os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         reader.set_busy_timeout(10_000)
-        with may_be_ended(source.with_name(LOCK_NAME), reader), writer.backup("main", reader, "main") as copying:
-            copying.step(-1)  # all pages in one step: one moment, however much is being written meanwhile
-        writer.execute("PRAGMA journal_mode = DELETE")
+        with may_be_ended(source.with_name(LOCK_NAME), reader):
+            reader.execute("VACUUM INTO ?", (str(target.absolute()),))
     finally:
-        writer.close()
         reader.close()
 
 

@@ -20,7 +20,7 @@ from mq_adapters.exclusive_queue import ExclusiveQueue, when_not_in_use
 from mq_adapters.message import Message
 from mq_adapters.mqmd import write_mqmd
 from mq_adapters.mqsc import MqscAnswer
-from mq_adapters.queue_manager import QueueStatus
+from mq_adapters.queue_manager import Compaction, QueueStatus
 from mq_adapters.reasons import QueueManagerError, ReasonCode
 
 _LENGTH_BYTES: Final = 4
@@ -113,6 +113,17 @@ class Client:
 
     def clear(self, queue_name: str) -> int:
         return self._call(Verb.CLEAR, name_field(queue_name)).u64()
+
+    def compaction(self) -> Compaction:
+        return self._compact(makes_step=False)
+
+    def compact_some(self) -> Compaction:
+        return self._compact(makes_step=True)
+
+    def _compact(self, *, makes_step: bool) -> Compaction:
+        fields = self._call(Verb.COMPACT, bytes((makes_step,)))
+        is_done, size_bytes = bool(fields.u8()), fields.u64()
+        return Compaction(size_bytes=size_bytes, free_bytes=fields.u64(), is_done=is_done)
 
     def depth(self, queue_name: str) -> int:
         return self._call(Verb.DEPTH, name_field(queue_name)).u64()

@@ -374,6 +374,24 @@ class Connection(asyncio.Protocol):
 
         self._call().clear_some(queue_name, cleared)
 
+    def _compact(self, number: int, fields: Fields) -> None:
+        care = self._engine.care
+        call = care.compact_some if fields.u8() else care.compaction
+        fields.end()
+
+        def compact() -> None:
+            try:
+                step = call()
+            except QueueManagerError as error:
+                self._refuse(Verb.COMPACT, number, error.reason_code, error.operation)
+            except StoreError:
+                self.close()
+            else:
+                said = bytes((step.is_done,)), u64(step.size_bytes), u64(step.free_bytes)
+                self._answer(Verb.COMPACT, number, *said)
+
+        self._engine.submit(self._engine.begin(), lambda _unit: compact())  # behind a commit that is under way
+
     def _depth(self, number: int, fields: Fields) -> None:
         queue_name = fields.name()
         fields.end()
@@ -449,5 +467,6 @@ _REQUESTS: Final[dict[int, Callable[[Connection, int, Fields], None]]] = {
     Verb.MQSC: Connection._mqsc,
     Verb.HOLD: Connection._hold,
     Verb.RELEASE: Connection._release,
+    Verb.COMPACT: Connection._compact,
     Verb.OPERATE: Connection._operate,
 }

@@ -20,7 +20,7 @@ from mq_adapters.exclusive_queue import ExclusiveQueue
 from mq_adapters.message import Message
 from mq_adapters.mqmd import checked_identifier, read_mqmd, write_mqmd
 from mq_adapters.mqsc import MqscAnswer
-from mq_adapters.queue_manager import QueueStatus
+from mq_adapters.queue_manager import Compaction, QueueStatus
 from mq_adapters.reasons import QueueManagerError, ReasonCode
 
 
@@ -125,6 +125,13 @@ class Direct:
             self._application.clear_some(queue_name, counts.append)
             self._check_store()
         return sum(counts)
+
+    def compaction(self) -> Compaction:
+        return self._open().care.compaction()
+
+    def compact_some(self) -> Compaction:
+        self._check_store()
+        return self._open().care.compact_some()
 
     def depth(self, queue_name: str) -> int:
         return self._open().queue(queue_name).depth

@@ -33,7 +33,7 @@ from mq_adapters.embedded.put_rules import FORMAT_BYTES, check_put, expiry_time,
 from mq_adapters.embedded.queue import Queue, ServedHandler
 from mq_adapters.embedded.reporting import Reporter
 from mq_adapters.embedded.store import Store
-from mq_adapters.embedded.store_status import StoreStatus
+from mq_adapters.embedded.store_care import StoreCare
 from mq_adapters.embedded.unit_of_work import Departure, Note, StateSpace, UnitOfWork
 from mq_adapters.message import MQPER_PERSISTENT, Message, MessageDescriptor
 from mq_adapters.reasons import QueueManagerError, ReasonCode, StoreError
@@ -120,6 +120,7 @@ class Engine:
         )
         self.counters.under_way = self._commits.units
         self.commit_times = self._commits.times
+        self.care = StoreCare(store, self._commits, has_loop=call_soon is not None)
         self._has_loop = call_soon is not None
         #: Whether more has expired than `tick` has destroyed.
         self._is_expiring = False
@@ -362,10 +363,7 @@ class Engine:
         return self._next_sequence - 1
 
     def tick(self) -> None:
-        """Destroys what has expired, and writes notes and counters that waited for a group to join.
-
-        Call it several times a second.
-        """
+        """What is due: expiry, notes and counters that waited for a group, room for the disk. Call it often."""
         if not self._is_expiring:
             self._expire_some()
         if self.failed is None:
@@ -373,23 +371,8 @@ class Engine:
         if (self._commits.has_later_notes or self.counters.is_unwritten) and self.failed is None:
             self._commits.want_notes()
             self.submit(self.begin())
-
-    def look(self) -> None:
-        """Sees whether the store is as it must be while nobody commits; call about once a second."""
-        if self.failed is not None:
-            return
-        try:
-            self._store.look()
-        except StoreError as error:
-            self._commits.stop(error)
-
-    def watch(self, folder: Path, *, suffix: str) -> None:
-        """Looks at a folder beside the store too; its files with that suffix are rescued when it is gone."""
-        self._store.files.watch(folder, suffix=suffix)
-
-    def store_status(self) -> StoreStatus:
-        """How the store is now, for whoever shows it."""
-        return self._store.status()
+        else:
+            self.care.give_back_when_idle()
 
     def close(self) -> None:
         """Commits what waits, then closes the store. With commits in a thread, wait for `is_idle` first.

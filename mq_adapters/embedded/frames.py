@@ -37,6 +37,8 @@ text: u32 length and UTF-8. message: u32 length, then MQMD (364 bytes, mq_adapte
     19  HOLD          name                                                        name of the local queue
     20  RELEASE       name of the local queue
     21  OPERATE       text command, text reason
+    22  COMPACT       u8 1 to make a step, 0 to look                                u8 1 where it is done, u64 bytes of
+                                                                                  the store's file, u64 free in it
 
 `match` is 1 (MsgId) + 2 (CorrelId), 0 for any; identifiers that are not matched are ignored. A wait of 4,294,967,295 ms
 is for ever. HELLO comes first. Requests are carried out in the order they come, and answered when what they say is
@@ -45,6 +47,7 @@ other request is refused with 2219. TAKE_BATCH needs an open unit of work, and g
 is one. A temporary dynamic queue lives as long as the connection that created it. An MQSC command that is refused is an
 answer with u8 0, and not a failed request. HOLD opens a queue for exclusive input, until RELEASE or the end of the
 connection; it is refused with 2042 at once, and answered when all requests of others before it have taken effect.
+COMPACT makes one step at most, and is asked for until it is done.
 OPERATE says that the open unit of work is an operator's act: the audit hears of it with its commit.
 
 A frame that breaks these rules is answered with reason code 2195 and a text, number 0 where it has none, and that
@@ -116,6 +119,7 @@ class Verb(IntEnum):
     HOLD = 19
     RELEASE = 20
     OPERATE = 21
+    COMPACT = 22
 
 
 class FrameError(Exception):

@@ -25,6 +25,9 @@ MAXIMUM_LATER_NOTES: Final = 10_000
 #: Weight of the newest commit in the average.
 _AVERAGE_WEIGHT: Final = 0.2
 
+#: As many commits in a tenth of a second leave time for something else.
+_FEW_COMMITS: Final = 10
+
 Group = list[UnitOfWork]
 #: Runs a blocking call elsewhere and then calls back with its error, or None, in the engine's thread.
 Offload = Callable[[Callable[[], None], Callable[[BaseException | None], None]], None]
@@ -56,7 +59,7 @@ class GroupCommit:
         self._complete = complete
         self._fail = fail
         self.times = CommitTimes()
-        self._has_failed = False
+        self.has_failed = False
         self._next_batch = store.next_batch
         self._group: Group = []
         #: Called before the group is written; what they add joins it.
@@ -66,6 +69,7 @@ class GroupCommit:
         self._later_notes: list[Note] = []
         self._notes_are_wanted = False
         self._commit_s = 0.0
+        self._commits_before = 0
 
     @property
     def is_idle(self) -> bool:
@@ -112,9 +116,26 @@ class GroupCommit:
         """Those that are not yet committed."""
         return [*(self._committing or ()), *self._group]
 
+    def is_resting(self) -> bool:
+        """Whether nothing waits for a commit, and there were few since this was last asked, some 0.1 s ago."""
+        commits = sum(self.times.counts)
+        since, self._commits_before = commits - self._commits_before, commits
+        return self.is_idle and not self.has_failed and since <= _FEW_COMMITS
+
+    def do_between(self, call: Callable[[], None]) -> None:
+        """Writes something else to the store, in a thread where commits are slow. Call only while idle."""
+        if self._offload is not None and self._commit_s > SLOW_COMMIT_S:
+            self._committing = []
+            self._offload(call, self._commit_ended)
+            return
+        try:
+            call()
+        except Exception as error:
+            self.stop(error)
+
     def flush(self, *, here: bool = False) -> None:
         """Commits what has gathered, unless a commit is in flight; with `here` in this thread, however slow."""
-        if self._committing is not None or not self._group or self._has_failed:
+        if self._committing is not None or not self._group or self.has_failed:
             self._flush_is_due = False
             return
         is_slow = not here and self._offload is not None and self._commit_s > SLOW_COMMIT_S
@@ -209,9 +230,9 @@ class GroupCommit:
 
     def stop(self, error: BaseException) -> None:
         """Nothing of the group is promised, so nothing goes on: also an error that nobody expected stops here."""
-        if self._has_failed:
+        if self.has_failed:
             return
-        self._has_failed = True
+        self.has_failed = True
         if isinstance(error, StoreError):
             self._fail(error)
             return

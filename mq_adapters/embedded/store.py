@@ -21,9 +21,11 @@ import apsw
 from mq_adapters.attributes import Definition, ObjectType, unpack_definition
 from mq_adapters.embedded.checkpoint import LONG_PAGES, PAGE_BYTES, CheckpointThread
 from mq_adapters.embedded.checksums import object_checksum, state_checksum
+from mq_adapters.embedded.compaction import FreePages
 from mq_adapters.embedded.layout import prepare
 from mq_adapters.embedded.message_rows import COLUMNS, DamagedRow, MessageRow, RowReader
 from mq_adapters.embedded.readers import StandingReaders
+from mq_adapters.embedded.store_errors import damage, failure
 from mq_adapters.embedded.store_files import StoreFiles
 from mq_adapters.embedded.store_status import StoreStatus
 from mq_adapters.embedded.unit_of_work import StateSpace
@@ -47,11 +49,6 @@ _DELETE_BACK_OUT_COUNTS: Final = (
     " (SELECT unhex(printf('%016X', sequence)) FROM message WHERE queue = ?)"
 )
 _READ: Final = f"SELECT {COLUMNS} FROM message WHERE sequence IN carray(?) ORDER BY sequence"
-#: What an operator can do about damage. The disk that did it will do it again.
-_DAMAGE_HINT: Final = (
-    "look at the disk; see what else is damaged with 'rfhbridge queue verify', then restore a backup, or go on without"
-    " the damaged messages: 'rfhbridge queue verify --set-aside'"
-)
 _OTHER_CHECKSUM: Final = "is not as it was written: its checksum is another"
 
 StateRow = tuple[int, bytes, bytes | None]
@@ -85,8 +82,10 @@ class Store:
                 rescue_folder=rescue_folder,
             )
             self._checkpoint = CheckpointThread(self.path)
+            connections = self._writer, self._reader
+            self.free_pages = FreePages(self.path, *connections, checkpoint=self._checkpoint, lock=self._committing)
         except (apsw.Error, OSError, TypeError, ValueError) as error:
-            raise _failure(f"open {self.path.name}", error) from error
+            raise failure(f"open {self.path.name}", error) from error
         self._standing_readers = StandingReaders(self.path, data_dir / LOCK_NAME)
         self._writer.set_wal_hook(self._wal_has_grown)
 
@@ -101,7 +100,7 @@ class Store:
             data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
             lock = os.open(data_dir / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
-            raise _failure(f"open the data folder {data_dir}", error) from error
+            raise failure(f"open the data folder {data_dir}", error) from error
         deadline = time.monotonic() + wait_s
         while not _lock_now(lock):
             if time.monotonic() >= deadline:
@@ -125,10 +124,10 @@ class Store:
         try:
             for *row, checksum in rows:
                 if object_checksum(*row) != checksum:
-                    raise _damage(f"read object {row[1]!r:.60}", _OTHER_CHECKSUM)
+                    raise damage(f"read object {row[1]!r:.60}", _OTHER_CHECKSUM)
             return [unpack_definition(*row) for *row, _ in rows]
         except (ValueError, TypeError, AttributeError) as error:
-            raise _failure("read the objects", error) from error
+            raise failure("read the objects", error) from error
 
     def index(self) -> Iterator[tuple[int, int, bytes | None, bytes | None, int, int, int]]:
         """Number, queue, CorrelId, chosen MsgId, expiry, priority and length of every message, oldest first."""
@@ -136,7 +135,7 @@ class Store:
         try:
             yield from self._reader.execute(f"SELECT {columns} FROM message ORDER BY sequence")
         except (apsw.Error, UnicodeDecodeError) as error:
-            raise _failure("read the index", error) from error
+            raise failure("read the index", error) from error
 
     def priorities(self, queue: int) -> dict[int, int]:
         """The priority of each message of a queue, by its number."""
@@ -161,7 +160,7 @@ class Store:
             for row in self._reader.execute(statement, (space,)):
                 yield _checked(space, row)
         except (apsw.Error, UnicodeDecodeError) as error:
-            raise _failure("read the store", error) from error
+            raise failure("read the store", error) from error
 
     def states(self, space: int) -> list[tuple[bytes, bytes]]:
         return list(self.each_state(space))
@@ -182,7 +181,7 @@ class Store:
                 if left < 0:
                     return
         except (apsw.Error, UnicodeDecodeError) as error:
-            raise _failure("read the store", error) from error
+            raise failure("read the store", error) from error
 
     def count_states(self, space: int) -> int:
         """How many keys a space has."""
@@ -208,6 +207,7 @@ class Store:
         """How the store is now."""
         checkpoint = self._checkpoint
         return StoreStatus(
+            free_bytes=self.free_pages.free_bytes,
             log_bytes=checkpoint.pages * PAGE_BYTES,
             log_is_long=checkpoint.is_long,
             checkpoints_done=checkpoint.done,
@@ -261,7 +261,7 @@ class Store:
             if states:
                 self._write_states(states)
         except apsw.Error as error:
-            raise _failure("write a group of units of work", error) from error
+            raise failure("write a group of units of work", error) from error
 
     def commit(self) -> None:
         """COMMIT, which returns after fsync. After an error nothing of the group is promised: stop."""
@@ -269,7 +269,7 @@ class Store:
             try:
                 self._writer.execute("COMMIT")
             except apsw.Error as error:
-                raise _failure("commit a group of units of work", error) from error
+                raise failure("commit a group of units of work", error) from error
             if self._checkpoint.copied.is_set():
                 self._restart_wal()
             self._check()
@@ -335,6 +335,8 @@ class Store:
     def _connect(self, flags: int) -> apsw.Connection:
         connection = apsw.Connection(str(self.path), flags=flags)
         connection.set_busy_timeout(_BUSY_TIMEOUT_MS)
+        if not self.path.stat().st_size:
+            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # compaction.py
         for pragma in (
             f"page_size = {PAGE_BYTES}",
             "journal_mode = WAL",
@@ -352,7 +354,7 @@ class Store:
                 for statement, bindings in changes:
                     self._reader.execute(statement, bindings)
         except apsw.Error as error:
-            raise _failure(operation, error) from error
+            raise failure(operation, error) from error
         self.files.check()
 
     def _meta(self, key: str) -> bytes | int:
@@ -363,13 +365,13 @@ class Store:
         try:
             return list(self._reader.execute(statement, bindings))
         except (apsw.Error, UnicodeDecodeError) as error:
-            raise _failure("read the store", error) from error
+            raise failure("read the store", error) from error
 
     def _message(self, row: MessageRow) -> Message:
         try:
             message = self._rows.message(row)
-        except DamagedRow as damage:
-            raise _damage(f"read message {row[0]} on queue {self._queue_name(row[1])}", str(damage)) from damage
+        except DamagedRow as error:
+            raise damage(f"read message {row[0]} on queue {self._queue_name(row[1])}", str(error)) from error
         message.identifier_prefix = self.identifier_prefix
         return message
 
@@ -395,7 +397,7 @@ class Store:
         """Of what was written, whether it is kept: a check-point that failed is a failed write like any other."""
         error = self._checkpoint.error
         if error is not None:
-            raise _failure("check-point the store", error) from error
+            raise failure("check-point the store", error) from error
         self.files.check()
 
     def _wal_has_grown(self, _connection: apsw.Connection, _name: str, pages: int) -> int:
@@ -458,25 +460,5 @@ def _checked(space: int, row: tuple[bytes, bytes, int]) -> tuple[bytes, bytes]:
     except TypeError:  # a value that is no bytes any more
         is_sound = False
     if not is_sound:
-        raise _damage(f"read state {int(space)} {key!r:.80}", _OTHER_CHECKSUM)
+        raise damage(f"read state {int(space)} {key!r:.80}", _OTHER_CHECKSUM)
     return key, value
-
-
-def _damage(operation: str, how: str) -> StoreError:
-    return StoreError(operation, f"it {how}", _DAMAGE_HINT)
-
-
-def _failure(operation: str, error: Exception) -> StoreError:
-    if isinstance(error, apsw.FullError):
-        return StoreError(operation, "the disk is full", "make room, then start again; nothing acknowledged was lost")
-    if isinstance(error, apsw.CorruptError | apsw.NotADBError | UnicodeDecodeError):
-        return StoreError(operation, str(error), "the file is damaged: restore the data folder from a backup")
-    if isinstance(error, FileExistsError | NotADirectoryError):
-        return StoreError(operation, "it is not a folder", "name the gateway's data folder")
-    if isinstance(error, apsw.ReadOnlyError | PermissionError):
-        return StoreError(operation, str(error), "the gateway's user must own the data folder")
-    return StoreError(
-        operation,
-        f"{type(error).__name__}: {error}",
-        "look at the disk, then start again; nothing acknowledged was lost",
-    )
