@@ -28,7 +28,7 @@ from mappings.header_chain import (
 from mappings.topics import unescape_topic
 from mappings.wildcards import Scheme, matches
 from mq_adapters.message import MQFMT_NONE, Message, MessageDescriptor
-from mq_adapters.queue_manager import QueueManager
+from mq_adapters.queue_manager import QueueAdministration
 from mq_adapters.reasons import QueueManagerError, ReasonCode
 from mq_adapters.transmission import transmission_message
 
@@ -117,7 +117,7 @@ class Redrive:
 
     def __init__(
         self,
-        queue_manager: QueueManager,
+        queue_manager: QueueAdministration,
         queue_name: str,
         *,
         ways: Mapping[str, tuple[str, ...]],
@@ -203,6 +203,7 @@ class Redrive:
         queue_manager = self._queue_manager
         queue_names = []
         queue_manager.begin()
+        queue_manager.operate("queue redrive")
         for found in unit:
             queue_name, message = self._way_back(found)
             taken = queue_manager.get(self._queue_name, msg_id=found.letter.msg_id)

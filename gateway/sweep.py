@@ -99,6 +99,7 @@ def end_at_target(
     correl_ids = sorted({orphan.correl_id for orphan in orphans})
     for start in range(0, len(correl_ids), _IDENTITIES_AT_ONCE):
         queue_manager.begin()
+        queue_manager.operate("sessions sweep", f"DeregSub to target {target.name}")
         for correl_id, destination in product(correl_ids[start : start + _IDENTITIES_AT_ONCE], destinations):
             now_us = time.time_ns() // 1000
             msg_id = own_message_identifier(

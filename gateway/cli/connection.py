@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 #: PutApplName of what commands put.
 _APPLICATION_NAME: Final = "rfhbridge"
+#: How long a command waits for another one that has the store, in seconds.
+_OWNER_WAIT_S: Final = 10.0
 
 
 @contextmanager
@@ -21,6 +23,19 @@ def connected(folder: Path) -> Iterator[QueueAdministration]:
 
     with connect(folder, application_name=_APPLICATION_NAME, prepare=_prepare) as queue_manager:
         yield queue_manager
+
+
+def tell_act(folder: Path, command: str, *, messages: int, reason: str) -> None:
+    """Notes what a command has done to a store that nobody else owns. QueueManagerError 2042, StoreError."""
+    from mq_adapters.embedded.direct import Direct
+    from mq_adapters.embedded.operators_act import OperatorsAct, tell_alone
+    from mq_adapters.embedded.peer import own_name
+
+    def tell(engine: "Engine") -> None:
+        _prepare(engine)
+        tell_alone(engine, OperatorsAct(operator=own_name(), command=command, reason=reason), messages=messages)
+
+    Direct(folder, application_name=_APPLICATION_NAME, wait_s=_OWNER_WAIT_S, prepare=tell).close()
 
 
 def _prepare(engine: "Engine") -> None:

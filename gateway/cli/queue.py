@@ -11,7 +11,7 @@ from typing import Annotated, Final
 import typer
 
 from gateway.cli.application import CommandFailed, ExitCode
-from gateway.cli.connection import connected
+from gateway.cli.connection import connected, tell_act
 from gateway.cli.descriptor_view import descriptor_json, descriptor_lines
 from gateway.cli.examples import epilog
 from gateway.cli.files import read_input, write_output
@@ -288,6 +288,9 @@ def verify(
 
     folder = folder_with_store(config, data)
     moved = set_aside(folder) if sets_aside else ()
+    if moved:
+        reason = "damaged messages, which are in table damaged of the store"
+        tell_act(folder, "queue verify --set-aside", messages=len(moved), reason=reason)
     found = verify_store(folder)
     if as_json:
         write_json(

@@ -37,10 +37,10 @@ def tell(engine: "Engine", unit: UnitOfWork, act: OperatorsAct, *, messages: int
     engine.on_operated(unit, act, messages)
 
 
-def tell_alone(engine: "Engine", act: OperatorsAct) -> None:
-    """Tells of an act that removes no message, in a unit of work of its own."""
+def tell_alone(engine: "Engine", act: OperatorsAct, *, messages: int = 0) -> None:
+    """Tells of an act that no unit of work carries out, in one of its own."""
     unit = engine.begin()
-    tell(engine, unit, act)
+    tell(engine, unit, act, messages=messages)
     engine.submit(unit)
 
 

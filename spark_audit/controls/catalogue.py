@@ -16,6 +16,7 @@ from spark_audit.controls import (
     digests,
     hashes,
     lines,
+    operators,
     passages,
     payload,
     qos1,
@@ -56,6 +57,7 @@ CONTROLS: Final[tuple[Control, ...]] = (
     acknowledged.CONTROL,
     payload.CONTROL,
     conservation.CONTROL,
+    operators.DESTROYED,
     single_rules.RETAIN,
     retained.CONTROL,
     passages.CONTROL,
@@ -63,4 +65,5 @@ CONTROLS: Final[tuple[Control, ...]] = (
     timeliness.CONTROL,
     clock.CONTROL,
     changes.CONTROL,
+    operators.CONTROL,
 )

@@ -1,9 +1,16 @@
 """`rfhbridge mqsc`, and the commands that check and copy the store."""
 
 import json
+import os
+import pwd
 import sqlite3
 
+import ormsgpack
 import pytest
+
+from mq_adapters.dead_letter import dead_letter
+from mq_adapters.embedded.direct import Direct
+from mq_adapters.message import Message, MessageDescriptor
 
 SCRIPT = b"""* queues of the shop
 DEFINE QLOCAL(ORDERS) +
@@ -111,6 +118,27 @@ def test_a_message_with_a_changed_bit_is_named_and_can_be_set_aside(mqsc, rfhbri
     assert aside.exit_code == 0
     assert aside.text.startswith("set aside: message")
     assert rfhbridge("queue", "depth", "ORDERS", "--data", data_folder).text == "0\n"
+    assert noted(data_folder)[-1][3:7] == ["queue verify --set-aside", "", "", 1]
+
+
+def noted(data_folder):
+    """The notes that wait for the audit trail."""
+    with Direct(data_folder) as queue_manager:
+        batches = [ormsgpack.unpackb(message.body) for message in queue_manager.browse("SYSTEM.RFHBRIDGE.AUDIT")]
+    return [note for _, _, notes, _ in batches for note in ormsgpack.unpackb(notes)]
+
+
+def test_dead_letters_that_go_back_are_an_act(mqsc, rfhbridge, data_folder):
+    mqsc(SCRIPT)
+    with Direct(data_folder) as queue_manager:
+        for body in (b"one", b"two"):
+            message = Message(MessageDescriptor(persistence=1), body)
+            letter = dead_letter(message, queue_name="ORDERS", queue_manager_name="", reason_code=2053, now_us=0)
+            queue_manager.put("SYSTEM.DEAD.LETTER.QUEUE", letter)
+    assert rfhbridge("queue", "redrive", "--data", data_folder).exit_code == 0
+    kind, _, operator, *act = noted(data_folder)[-1]
+    assert (kind, act) == (19, ["queue redrive", "SYSTEM.DEAD.LETTER.QUEUE", "", 2, ""])
+    assert operator == pwd.getpwuid(os.geteuid()).pw_name
 
 
 def test_a_backup_is_a_store_of_its_own(mqsc, rfhbridge, data_folder, tmp_path):

@@ -52,6 +52,17 @@ class Story:
     def acknowledged(self, exchange: int, packet_type: int = 4, **fields: object) -> int:
         return self.add("acknowledged", **_SCREEN | {"exchange": exchange, "packet_type": packet_type} | fields)
 
+    def operated(self, command: str, queue: str, messages: int, **fields: object) -> int:
+        on_queue = {"queue": queue} if queue else {"object": "screen"}
+        act = {"command": command, "operator": "ann", "messages": messages}
+        return self.add("operated", **on_queue | act | fields)
+
+    def dropped_by_operator(self, queue: str, count: int, **fields: object) -> int:
+        """The sequence is that of the first."""
+        reason = {"queue": queue, "reason": "an operator destroyed it: CLEAR QLOCAL"}
+        told = [self.add("dropped", message_id=message(900 + each), **reason | fields) for each in range(count)]
+        return told[0]
+
     def session(self, event: str, **fields: object) -> int:
         return self.add("session", **{"client": "screen", "session_epoch": 2, "event": event} | fields)
 

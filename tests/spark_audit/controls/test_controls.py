@@ -12,6 +12,7 @@ from spark_audit.controls import (
     conservation,
     delivery_qos1,
     delivery_qos2,
+    operators,
     passages,
     payload,
     qos1,
@@ -274,6 +275,25 @@ def _clock(story) -> set[int]:
     return {story.started(at_us=AT)}
 
 
+def _acts(story) -> set[int]:
+    """Whatever an operator did is told, and nothing else."""
+    story.dropped_by_operator("Q", 1)
+    return {story.operated("CLEAR QLOCAL", "Q", 1), story.operated("PURGE CHANNEL", "", 2)}
+
+
+def _destroyed(story) -> set[int]:
+    """As many told as counted, of several units too, a session's and what was only taken: right. Others: the faults."""
+    story.operated("CLEAR QLOCAL", "Q", 2, at_us=AT), story.dropped_by_operator("Q", 2, at_us=AT)
+    story.operated("queue clear", "Q", 1, at_us=AT + 1), story.dropped_by_operator("Q", 1, at_us=AT + 1)
+    story.operated("PURGE CHANNEL", "", 2), story.operated("queue get", "Q", 1)
+    story.operated("DELETE QLOCAL", "R", 0)
+    story.add("dropped", message_id=_message(1), queue="Q", reason="the message expired")
+    one_is_missing = story.operated("DELETE QLOCAL PURGE", "S", 2, at_us=AT)
+    story.dropped_by_operator("S", 1, at_us=AT)
+    without_an_act = story.dropped_by_operator("T", 1)
+    return {one_is_missing, without_an_act}
+
+
 def _changes(story) -> set[int]:
     """Started again with the same, and another gateway with others: right. Something else: told."""
     story.started(), story.started()
@@ -313,6 +333,8 @@ CASES: dict[str, tuple[Control, Callable[..., set[int]]]] = {
     "timeliness": (timeliness.CONTROL, _timeliness),
     "clock": (clock.CONTROL, _clock),
     "changes": (changes.CONTROL, _changes),
+    "operators' acts": (operators.CONTROL, _acts),
+    "destroyed by operators": (operators.DESTROYED, _destroyed),
     "table in force": (changes.OTHER_TABLE, _table),
 }
 
