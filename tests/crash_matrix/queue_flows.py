@@ -3,6 +3,7 @@
 import shutil
 import time
 from collections import Counter
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -20,13 +21,15 @@ from tests.crash_matrix.stage import DATA, Flow, Stage, await_condition
 from tests.end_to_end.wire import packet
 
 DEAD_LETTERS: Final = "SYSTEM.DEAD.LETTER.QUEUE"
+HELD: Final = "SYSTEM.RFHBRIDGE.HELD"
+STREAM: Final = "SYSTEM.BROKER.DEFAULT.STREAM"
 PUT, WAS_PUT = "put", "was put"
 
 
-def _put(stage: Stage, queue: str, head: bytes, count: int = 3) -> None:
+def _put(stage: Stage, queue: str, head: bytes, numbers: Iterable[int] = range(3)) -> None:
     """Messages of an application, each in a unit of work of its own."""
     with stage.application() as application:
-        for number in range(count):
+        for number in numbers:
             body = head + b"|%d" % number
             stage.ledger.note(queue, PUT, payload=body)
             application.put(queue, Message(MessageDescriptor(format=b"MQHRF   ", persistence=MQPER_PERSISTENT), body))
@@ -137,10 +140,39 @@ def _settle_redrive(stage: Stage) -> None:
         assert application.depth(DEAD_LETTERS) == 0
 
 
+def _close_dead_letters(stage: Stage) -> None:
+    """The only subscriber has no room, and neither has the dead-letter queue."""
+    with stage.application() as application:
+        for command in (
+            "DEFINE QLOCAL(APP.LOST) MAXDEPTH(0)",
+            "DEFINE SUB(LOST) TOPICSTR('a/b') DEST(APP.LOST)",
+            f"ALTER QLOCAL({DEAD_LETTERS}) PUT(DISABLED)",
+        ):
+            assert application.mqsc(command).succeeded, command
+
+
+def _hold_letters(stage: Stage) -> None:
+    """Each by an application of its own: who has caused what is held gives the broker nothing more."""
+    for number in range(3):
+        _put(stage, STREAM, PUBLISH, numbers=(number,))
+    _let_letters_go(stage)
+
+
+def _let_letters_go(stage: Stage) -> None:
+    with stage.application() as application:
+        assert application.mqsc(f"ALTER QLOCAL({DEAD_LETTERS}) PUT(ENABLED)").succeeded
+    _await_depth(stage, HELD, 0)
+
+
+def _settle_letters(stage: Stage) -> None:
+    _let_letters_go(stage)
+    _check_each_once(stage, DEAD_LETTERS, STREAM)
+
+
 def _fill(stage: Stage) -> None:
     with stage.application() as application:
         application.define("APP.FULL")
-    _put(stage, "APP.FULL", b"", 5)
+    _put(stage, "APP.FULL", b"", range(5))
 
 
 def _clear(stage: Stage) -> None:
@@ -212,6 +244,7 @@ FLOWS: Final = (
     Flow(name="conversion", settings=CONVERSION, run=_convert, settle=_settle_conversion),
     Flow(name="mqsc", run=_mqsc, settle=_settle_mqsc),
     Flow(name="redrive", prepare=_bury, run=_redrive, settle=_settle_redrive),
+    Flow(name="held letters", prepare=_close_dead_letters, run=_hold_letters, settle=_settle_letters),
     Flow(name="clear", prepare=_fill, run=_clear, settle=_settle_clear),
     Flow(name="backup", prepare=subscribed, run=_back_up, settle=settle_messages, inspect=_inspect_backup),
     Flow(name="first start", found=_first_start, run=_start_alone, settle=settle_nobody),
