@@ -51,6 +51,10 @@ class UnreadableConfiguration(CommandFailed):
     """The file of --config cannot be read: exit code 2 in every command, the audit commands among them."""
 
 
+class NotEvaluable(CommandFailed):
+    """A command that judges has found nothing to judge: exit code 2, as its 1 says that something is wrong."""
+
+
 #: What may go wrong with a right program: the peer's, the operator's or the disk's fault.
 _EXPECTED: Final = (
     CommandFailed,
@@ -89,7 +93,7 @@ class Application(TyperGroup):
         except typer.TyperException as error:
             _tell(" ".join(error.format_message().replace(_PYDANTIC_WORDS, "").split()) + _where_help_is(error))
             code = AuditExitCode.USAGE if is_audit else ExitCode.USAGE
-        except UnreadableConfiguration as error:
+        except (UnreadableConfiguration, NotEvaluable) as error:
             _tell(_sentence(error))
             code = ExitCode.USAGE
         except _EXPECTED as error:

@@ -4,6 +4,7 @@ import typer
 
 from gateway.cli.application import Application
 from gateway.cli.audit import audit
+from gateway.cli.balance import balance
 from gateway.cli.channel import channel
 from gateway.cli.check import check
 from gateway.cli.compact import compact
@@ -41,6 +42,7 @@ queue.command(
 )(redrive)
 queue.command(epilog=epilog("rfhbridge queue compact", "rfhbridge queue compact --json"))(compact)
 application.add_typer(queue, name="queue")
+application.command(epilog=epilog("rfhbridge balance", "rfhbridge balance --json --data /var/lib/rfhbridge"))(balance)
 application.add_typer(channel, name="channel")
 application.add_typer(sessions, name="sessions")
 application.command(epilog=epilog("rfhbridge mqsc queues.mqsc", "echo 'DISPLAY QLOCAL(*) CURDEPTH' | rfhbridge mqsc"))(

@@ -63,6 +63,11 @@ class Messages:
         """How many messages are missing; below 0, how many are too many."""
         return self.begin + self.put - sum(map(self._number, _WENT_OR_WAITS))
 
+    @staticmethod
+    def names() -> tuple[str, ...]:
+        """Every counter, and what waits."""
+        return _MESSAGE_NAMES
+
     def counted(self) -> Iterable[tuple[str, int]]:
         """Name and number of each counter; what waits is none."""
         return ((name, self._number(name)) for name in _MESSAGE_NAMES if name != "waiting")
@@ -116,10 +121,14 @@ class PublicationBalance:
     held: int
     in_hand: int
 
+    @staticmethod
+    def names() -> tuple[str, ...]:
+        """Every counter, and what is held or in hand."""
+        return _PUBLICATION_NAMES
+
     def counted(self) -> Iterable[tuple[str, int]]:
         """Name and number of each counter; what is held or in hand is none."""
-        names = (field.name for field in fields(self) if field.name not in ("held", "in_hand"))
-        return ((name, getattr(self, name)) for name in names)
+        return ((name, getattr(self, name)) for name in _PUBLICATION_NAMES if name not in ("held", "in_hand"))
 
     @property
     def difference(self) -> int:
@@ -127,6 +136,9 @@ class PublicationBalance:
         came = self.begin + self.received + self.wills
         ended = self.published + self.refused + self.dropped_by_rule + self.given_up + self.gone_at_a_stop
         return came - self.repeats - ended - self.held - self.in_hand
+
+
+_PUBLICATION_NAMES: Final = tuple(field.name for field in fields(PublicationBalance))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from tests.crash_matrix.ledger import ACKNOWLEDGED, DELIVERED, SENT
 from tests.crash_matrix.stage import Stage
 
 #: Commands that must find nothing wrong on the stopped gateway's folder.
-COMMANDS = (("queue", "verify"), ("audit", "verify"))
+COMMANDS = (("queue", "verify"), ("balance",), ("audit", "verify"))
 #: The message behind which nothing more can come.
 LAST = b"the last one"
 

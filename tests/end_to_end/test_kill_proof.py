@@ -11,6 +11,7 @@ import orjson
 import pytest
 
 from mq_adapters import connect as connect_queue_manager
+from mq_adapters.embedded.balance import Messages, read_balance
 from mq_adapters.message import MQMT_DATAGRAM, Message, MessageDescriptor
 from mq_adapters.queue_manager import QueueManager
 from spark_audit.verify import Verdict, verify
@@ -59,6 +60,8 @@ def test_kill_9_in_the_middle_of_many_publishes_loses_and_doubles_nothing(
         messages = _get_all(application)
     _check_counts(Counter(message.body[HEADER_BYTES:] for message in messages), acknowledged)
     assert gateway.stop() == 0, gateway.log
+    subscriber_queue = _check_balance(gateway)[SUBSCRIBER_QUEUE]
+    assert subscriber_queue.put == subscriber_queue.taken == len(messages)
     _check_trail(gateway.data / "trail", messages, 2 * count)
     assert "Traceback" not in gateway.log
     if proof_scale == "full":
@@ -73,6 +76,14 @@ def _audit(data: Path, out: Path) -> None:
     assert orjson.loads((out / "result.json").read_bytes())
 
 
+def _check_balance(gateway: Gateway) -> dict[str, Messages]:
+    """No message and no publication is missing; what was counted of each queue, whatever its persistence."""
+    balance = read_balance(gateway.data)
+    assert balance is not None
+    assert balance.adds_up, balance
+    return {queue.name: queue.together for queue in balance.queues}
+
+
 def _kill_in_the_middle(gateway: Gateway, publishers: list[Publisher], count: int, kills: int) -> None:
     total = count * len(publishers)
     progress = threading.Event()
@@ -81,6 +92,7 @@ def _kill_in_the_middle(gateway: Gateway, publishers: list[Publisher], count: in
             assert any(each.is_alive() for each in publishers), [each.error for each in publishers]
             progress.wait(0.005)
         gateway.kill()
+        _check_balance(gateway)
         _allow_until_kill(publishers, count, kill + 1, kills)
         gateway.start()
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from mq_adapters.embedded.balance import Messages, read_balance
 from mq_adapters.embedded.direct import Direct
 from mq_adapters.embedded.verification import verify_store
 from tests.ibm_mq_stand_in.process import wait_until
@@ -102,6 +103,14 @@ def acknowledged(output: Path) -> list[list[str]]:
     return [line.split() for line in output.read_text().splitlines(keepends=True) if line.endswith("\n")]
 
 
+def check_balance(data_folder: Path) -> dict[str, Messages]:
+    """No message is missing; what was counted of each queue."""
+    balance = read_balance(data_folder)
+    assert balance is not None
+    assert balance.adds_up, balance
+    return {queue.name: queue.persistent for queue in balance.queues}
+
+
 @pytest.mark.proof
 def test_nothing_acknowledged_is_lost_and_nothing_doubled_however_often_the_gateway_is_killed(
     socket_folder, tmp_path, proof_scale
@@ -115,6 +124,7 @@ def test_nothing_acknowledged_is_lost_and_nothing_doubled_however_often_the_gate
             gateway = [sys.executable, "-c", GATEWAY, str(data_folder), str(life_s)]
             ended = subprocess.run(gateway, timeout=60, check=False)
             assert ended.returncode == -signal.SIGKILL
+            check_balance(data_folder)
     assert verify_store(data_folder).findings == ()
     with Direct(data_folder, wait_s=10) as queue_manager:
         waiting = [message.body.decode() for message in queue_manager.browse("ORDERS")]
@@ -128,5 +138,8 @@ def test_nothing_acknowledged_is_lost_and_nothing_doubled_however_often_the_gate
     assert {body for role in ("move-a", "move-b") for unit in acknowledged(tmp_path / role) for body in unit} <= set(
         moved
     )
+    counted = check_balance(data_folder)
+    assert counted["ORDERS"].put - counted["ORDERS"].taken == len(waiting)
+    assert counted["MOVED"].put == counted["ORDERS"].taken == len(moved)
     parts = Counter(body.rpartition(":")[0] for body in found)
     assert set(parts.values()) == {3}

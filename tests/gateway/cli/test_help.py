@@ -30,7 +30,7 @@ def test_tree_has_the_commands_of_the_contract():
     expected |= {"sessions", *(f"sessions {name}" for name in ("list", "show", "disconnect", "expire", "sweep"))}
     expected |= {"audit explain", "audit ingest", "audit stream", "audit bulk"}
     expected |= {f"audit {name}" for name in ("run", "verify", "prove", "pack", "key", "key show", "key rotate")}
-    expected |= {"explain", "user", "user add", "user remove", "user list"}
+    expected |= {"balance", "explain", "user", "user add", "user remove", "user list"}
     assert {" ".join(path) for path in TREE} - {""} == expected
 
 
