@@ -24,7 +24,7 @@ def balance(
     config: ConfigOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="For a program: JSON, with every counter.")] = False,
 ) -> None:
-    """Show what became of every message and publication, and what is missing.
+    """Show what became of every message, and what is missing.
 
     Beside a running gateway or without one. Exit code 0: it adds up; 1: it does not; 2: there is nothing to judge.
     """
