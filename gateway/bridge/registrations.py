@@ -21,6 +21,7 @@ from gateway.audit_trail.notes import NoteKind
 from gateway.bridge.replies import Replies
 from gateway.bridge.requests import PacketPart, Requests
 from gateway.bridge.routes import EMBEDDED, Destination, Registration, Routes, route_of
+from gateway.bridge.session_rows import read_row
 from gateway.bridge.subscriber import Subscriber, Subscribers
 from gateway.channels.target import Target
 from gateway.config import RouteSettings
@@ -367,9 +368,7 @@ class Registrations:
         packed = self._engine.state(StateSpace.GATEWAY, _GENERATION_KEY + target.name.encode())
         if packed is None:
             return _Generation(1, target.queue_manager_identifier)
-        version, number, identifier = ormsgpack.unpackb(packed)
-        if version != _GENERATION_VERSION:
-            raise ValueError(f"registrations are stored in version {version}, this program reads {_GENERATION_VERSION}")
+        _, (number, identifier) = read_row("what is registered at a target", packed, _GENERATION_VERSION)
         return _Generation(number, identifier)
 
 

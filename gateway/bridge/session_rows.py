@@ -24,6 +24,7 @@ import ormsgpack
 
 from gateway.mqtt.events import Will
 from gateway.mqtt.properties import NEVER_EXPIRES_S, WillProperties
+from mq_adapters.reasons import StoreError
 
 _VERSION: Final = 4
 #: What rows of earlier versions lack in front of expiry and times: registrations at targets, before that the user too.
@@ -35,8 +36,6 @@ _WISHES_FIELD: Final = 11
 #: Topic, payload, QoS and RETAIN of a will; behind them stand its properties, or nothing in an old row.
 _WILL_FIELDS: Final = 4
 _HELD_VERSION: Final = 3
-#: The versions before: without a level, before that without an expiry too.
-_EARLIER_HELD_VERSIONS: Final = (2, 1)
 _CORREL_ID_TAG: Final = b"RFHS"
 
 #: By destination at a target: generation of its queue manager, and the patterns registered there.
@@ -67,13 +66,10 @@ class SessionRow(NamedTuple):
 
     @classmethod
     def unpack(cls, row: bytes) -> "SessionRow":
-        """Reads every version. ValueError for one that a later program has written."""
-        version, *fields = cast(list[Any], ormsgpack.unpackb(row))
-        if version != _VERSION:
-            missing = _MISSING_FIELDS.get(version)
-            if missing is None:
-                raise ValueError(f"a session is stored in version {version}, this program reads {_VERSION}")
-            fields += [*missing, 0 if fields[_CLEAN_SESSION_FIELD] else NEVER_EXPIRES_S, 0, 0, {}]
+        """Reads every version. StoreError for one that a later program has written."""
+        version, fields = read_row("a session", row, _VERSION)
+        if version < _VERSION:
+            fields += [*_MISSING_FIELDS[version], 0 if fields[_CLEAN_SESSION_FIELD] else NEVER_EXPIRES_S, 0, 0, {}]
         fields[_WILL_FIELD] = _unpacked_will(fields[_WILL_FIELD])
         return cls._make(fields)
 
@@ -102,9 +98,8 @@ class HeldPublish(NamedTuple):
 
     @classmethod
     def unpack(cls, packed: bytes) -> "HeldPublish":
-        version, *fields = ormsgpack.unpackb(packed)
-        if version != _HELD_VERSION and version not in _EARLIER_HELD_VERSIONS:
-            raise ValueError(f"a held PUBLISH is stored in version {version}, this program reads {_HELD_VERSION}")
+        """Reads every version: before 3 there was no level, and before 2 no expiry. StoreError as for a session."""
+        _, fields = read_row("a PUBLISH of QoS 2 that is held", packed, _HELD_VERSION)
         return cls(*fields)
 
 
@@ -118,6 +113,20 @@ class KnownSession:
     level: int = 0
     is_connected: bool = False
     user: str | None = None
+
+
+def read_row(what: str, packed: bytes, newest: int) -> tuple[int, list[Any]]:
+    """The version of a row, 1 to `newest`, and its fields. StoreError for a row of a later program, or for damage."""
+    try:
+        version, *fields = cast(list[Any], ormsgpack.unpackb(packed))
+        if version < 1:
+            raise ValueError(f"it has version {version}")
+    except (ValueError, TypeError) as error:
+        raise StoreError(f"read {what}", f"its row is damaged: {error}", "put a backup of the store back") from error
+    if version > newest:
+        cause = f"this is a newer file: version {version} of the row, and this program reads up to {newest}"
+        raise StoreError(f"read {what}", cause, "use the program that wrote it, or a later one")
+    return version, fields
 
 
 def stored_registrations(rows: Iterable[tuple[bytes, bytes]], incarnation: bytes) -> Iterator[KnownSession]:

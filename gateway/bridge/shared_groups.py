@@ -13,11 +13,11 @@ Source: MQTT 5.0 section 4.8.2.
 """
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import ormsgpack
 
-from gateway.bridge.session_rows import KnownSession, StoredRegistrations, session_correl_id
+from gateway.bridge.session_rows import KnownSession, StoredRegistrations, read_row, session_correl_id
 from gateway.bridge.sessions import ClientSession, Sessions, SharedSubscription, Wishes
 from gateway.mqtt.topics import share_of
 from mq_adapters.embedded.engine import Engine
@@ -169,7 +169,5 @@ def _key(group: SharedGroup, session: ClientSession | None = None) -> bytes:
 
 
 def _fields(row: bytes) -> list[Any]:
-    version, *fields = cast(list[Any], ormsgpack.unpackb(row))
-    if version != _VERSION:
-        raise ValueError(f"a shared subscription is stored in version {version}, this program reads {_VERSION}")
+    _, fields = read_row("a shared subscription", row, _VERSION)
     return fields

@@ -90,7 +90,7 @@ def _reserved_in_store(settings: Settings) -> list[str]:
         subscriptions = [(key.decode(), asked) for key, row in rows for asked in SessionRow.unpack(row).subscriptions]
         names = [key.decode().split("\0") for key in keys_of(settings.data, StateSpace.BROKER_RETAINED)]
         shares = [(group.client, share) for group in groups_of(settings.data) if (share := share_of(group.client))]
-    except (StoreError, ValueError) as error:  # the second for rows of a later program
+    except StoreError as error:
         return [f"what the store has of reserved topics is not known: {error}"]
     subscriptions += [(name, share.topic_filter) for name, share in shares]
     retained = [topic for where, topic, *_ in names if where == space]
