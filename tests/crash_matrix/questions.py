@@ -1,5 +1,6 @@
 """What is asked after each cut: the store, the trail and the balance by their commands; the clients by their ledger."""
 
+from mq_adapters.embedded.balance import read_balance
 from tests.crash_matrix.ledger import ACKNOWLEDGED, DELIVERED, SENT
 from tests.crash_matrix.stage import Stage
 
@@ -20,6 +21,9 @@ def ask(stage: Stage) -> None:
     for command in COMMANDS:
         ended = stage.command(*command, "--data", str(stage.data))
         assert ended.exit_code == 0, f"{' '.join(command)}: {ended.output}{ended.error}\n{stage.gateway.log}"
+    balance = read_balance(stage.data)
+    assert balance is not None
+    assert balance.adds_up, balance
     assert "Traceback" not in stage.gateway.log, stage.gateway.log
 
 
