@@ -27,7 +27,7 @@ from mappings.header_chain import (
 )
 from mappings.topics import unescape_topic
 from mappings.wildcards import Scheme, matches
-from mq_adapters.message import MQFMT_NONE, Message, MessageDescriptor
+from mq_adapters.message import MQFMT_NONE, Message
 from mq_adapters.queue_manager import QueueAdministration
 from mq_adapters.reasons import QueueManagerError, ReasonCode
 from mq_adapters.transmission import transmission_message
@@ -191,7 +191,7 @@ class Redrive:
             if isinstance(reason, QueueManagerError) and reason.reason_code == ReasonCode.MQRC_SYNCPOINT_LIMIT_REACHED:
                 self._unit_messages = 1
             if len(unit) == 1:
-                self.outcome.stays(unit[0].letter.msg_id, str(reason))
+                self.outcome.stays(unit[0].letter.msg_id, _why(unit[0], reason))
                 return
             for found in unit:
                 self._carry([found])
@@ -217,7 +217,8 @@ class Redrive:
     def _way_back(self, found: DeadLetter) -> tuple[str, Message]:
         """The queue that takes the message, and the message as it is put there."""
         header = found.header
-        _check_whole(header, found.message.descriptor)
+        if header.format.startswith(FORMAT_PREFIX):
+            raise CannotGoBack(f"it is a PUBLISH packet, which an MQTT client can send again; reason {header.reason}")
         queue_name, there = header.dest_q_name, header.dest_q_mgr_name
         if not queue_name:
             raise CannotGoBack("its MQDLH does not say where it was going")
@@ -261,12 +262,12 @@ def opened(letter: Message) -> DeadLetter:
     return DeadLetter(letter=letter, header=header, message=message, client=client, topics=topics)
 
 
-def _check_whole(header: DeadLetterHeader, descriptor: MessageDescriptor) -> None:
-    """CannotGoBack for what is no message that anybody takes as it is."""
-    if header.format.startswith(FORMAT_PREFIX):
-        raise CannotGoBack(f"it is a PUBLISH packet that MQ cannot say, reason {header.reason}")
-    if header.format == MQFMT_NONE and descriptor.put_appl_name.rstrip() == APPLICATION_NAME:
-        raise CannotGoBack("an earlier version kept its payload alone, and nothing says its topic")
+def _why(found: DeadLetter, reason: Exception) -> str:
+    """Why a dead letter stays; an earlier version kept of what MQ could not say the payload alone."""
+    is_alone = found.header.format == MQFMT_NONE and found.letter.descriptor.put_appl_name.rstrip() == APPLICATION_NAME
+    if is_alone and isinstance(reason, QueueManagerError) and reason.reason_code == ReasonCode.MQRC_FORMAT_ERROR:
+        return f"{reason}: it is a payload alone, and nothing says its topic"
+    return str(reason)
 
 
 def _mqtt_of(message: Message) -> tuple[str, tuple[str, ...]]:

@@ -149,9 +149,9 @@ class DeadLetters:
     # -- going on ------------------------------------------------------------------------------------------------------
 
     def load(self) -> None:
-        """At the start, when `client_of` is known: who waits, and who has filled what."""
-        for letter in self._engine.browse(self._held_queue()):
-            self._wait_for(letter)
+        """At the start, when `client_of` is known: who waits."""
+        for origin in self._engine.origins(self._held_queue().numbers()):
+            self._wait_for(origin)
 
     def tick(self, now_us: int) -> None:
         """Several times a second: what is held goes on, and the log tells what was held."""
@@ -258,14 +258,14 @@ class DeadLetters:
         if not letter.is_persistent:  # as its queue says, which said nothing
             letter.descriptor = letter.descriptor.replace(persistence=MQPER_PERSISTENT)
         self._engine.put(unit, self._held_queue(), letter)
-        self._wait_for(letter)
+        self._wait_for(letter.origin)
         unit.holds_letters = True
 
     def _held_queue(self) -> Queue:
         return self._engine.ensure(HELD_QUEUE, HELD_DESCRIPTION)
 
-    def _wait_for(self, letter: Message) -> None:
-        client = self.client_of(letter.origin)
+    def _wait_for(self, origin: bytes) -> None:
+        client = self.client_of(origin)
         if client:
             self._waiting[client] += 1
             self.on_wait()

@@ -81,6 +81,8 @@ def test_ten_acknowledged_messages_outlive_a_dead_letter_queue_for_five(
     assert (exit_code, outcome["put_back"], outcome["refused"]) == (0, COUNT, 0)
     assert (_bodies(gateway, "APP"), _bodies(gateway, DEAD, HELD)) == (expected, [])
     assert gateway.stop() == 0
+    balance = _rfhbridge("balance", "--data", gateway.data)
+    assert balance.returncode == 0, balance.stdout + balance.stderr
     assert verify(gateway.data / "trail").verdict is Verdict.INTACT
     segments = sorted((gateway.data / "trail").glob("*.jsonl"))
     kinds = [json.loads(line)["kind"] for path in segments for line in path.read_bytes().splitlines()]
