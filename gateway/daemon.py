@@ -25,6 +25,7 @@ from gateway.access.dollar_topics import DollarTopics
 from gateway.access.door import Door
 from gateway.audit_trail.acts import note_acts
 from gateway.audit_trail.exporter import TRAIL_FOLDER
+from gateway.audit_trail.newest_time import newest_us
 from gateway.audit_trail.notes import BrokerNotes, NoteKind, pack_batch
 from gateway.audit_trail.segment_files import OPEN_SUFFIX
 from gateway.audit_trail.supervisor import ExporterSupervisor
@@ -37,6 +38,7 @@ from gateway.bridge.routes import Routes
 from gateway.bridge.sessions import Sessions
 from gateway.channels.channels import Channels
 from gateway.channels.supervisor import COMMAND
+from gateway.clock_watch import ClockWatch
 from gateway.config import ConfigurationError, Settings
 from gateway.conversion import ConversionService
 from gateway.free_space import FreeSpace
@@ -106,6 +108,7 @@ class Daemon:
         self._conversion: ConversionService | None = None
         self._exporter = ExporterSupervisor(settings) if settings.audit.enabled else None
         self._space: FreeSpace | None = None
+        self._clock: ClockWatch | None = None
 
     async def run(self, ready: Ready) -> int:
         """Serves until SIGTERM or SIGINT; returns the exit code. `ready(listeners)`: the ports are open."""
@@ -255,6 +258,9 @@ class Daemon:
             command=self._channel_command,
         )
         engine.settle(gateway_queues(settings, channels.queue_names()))
+        engine.clock.not_before(newest_us(settings.data / TRAIL_FOLDER))
+        self._clock = ClockWatch(engine)
+        self._clock.tick()
         self._note_start(engine)
         call_soon = asyncio.get_running_loop().call_soon
         self._broker = Broker(engine, listener=notes, rules=_broker_rules(settings), call_soon=call_soon)
@@ -337,6 +343,8 @@ class Daemon:
             if ticks % _TICKS_PER_SECOND == 0:
                 await listeners.tick()
                 engine.care.look()
+                if self._clock is not None:
+                    self._clock.tick()
             if ticks % _TICKS_PER_SWEEP == 0 and self._broker is not None:
                 self._broker.tend()
 
@@ -353,6 +361,8 @@ class Daemon:
             await self._channels.end(kill=engine.failed is not None)
         if engine.failed is None:
             bridge.tick()
+            if self._clock is not None:
+                self._clock.tick()
             await _until_settled(engine)
             engine.tick()  # writes the audit notes of all that
             await _until_settled(engine)

@@ -73,6 +73,7 @@ class GatewayCollector(Collector):
         yield from self._queues()
         yield from self._balance()
         yield from self._audit()
+        yield from self._clock()
         yield from self._channels()
         yield self._commits()
         yield from self._store()
@@ -191,6 +192,12 @@ class GatewayCollector(Collector):
     def _lag_s(self, queue: Queue) -> float:
         oldest = next(iter(self._engine.browse(queue)), None)
         return 0.0 if oldest is None else max(0, self._engine.now_us() - oldest.put_us) / _SECOND_US
+
+    def _clock(self) -> Iterator[Metric]:
+        clock = self._engine.clock
+        off_s = clock.doubt_us / _SECOND_US
+        yield _gauge("clock_off_seconds", "How far the wall clock is off the plausible time; 0 where it is not", off_s)
+        yield _counter("clock_jumps", "Times that the wall clock has left the plausible time", clock.jumps)
 
     def _channels(self) -> Iterator[Metric]:
         channels = self._engine.objects.channels

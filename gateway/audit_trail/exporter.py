@@ -15,12 +15,15 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Final, Protocol, get_args
 
 from gateway import log
 from gateway.audit_trail.disclosure import Disclosure, InClear
 from gateway.audit_trail.housekeeper import Housekeeper
+from gateway.audit_trail.newest_time import newest_us
 from gateway.audit_trail.personal_key import disclosure_of
 from gateway.audit_trail.plan import TrailPlan
 from gateway.audit_trail.records import Chain, Expander, MalformedBatch
@@ -33,6 +36,7 @@ from mq_adapters.dead_letter import dead_letter
 from mq_adapters.embedded.client import Client
 from mq_adapters.embedded.engine import AUDIT_QUEUE, DEAD_LETTER_QUEUE
 from mq_adapters.message import Message
+from mq_adapters.plausible_clock import PlausibleClock
 from mq_adapters.reasons import QueueManagerError, ReasonCode, StoreError
 
 TRAIL_FOLDER: Final = "trail"
@@ -53,6 +57,7 @@ _IN_CLEAR: Final = InClear()
 _NO_RESERVE: Final = Reserve(Path(), 0)
 #: How often a busy exporter sees what is due by the clock, seconds.
 _TEND_S: Final = 1.0
+_SECOND_US: Final = 1_000_000
 
 #: Said in full: the process runs this module as `__main__`, which is nobody's room in the log.
 _log = logging.getLogger("gateway.audit_trail.exporter")
@@ -182,7 +187,7 @@ def export_pending(queue_manager: AuditQueue, trail_dir: Path, *, close_segment:
     """
     plan = TrailPlan.kept(trail_dir)
     try:
-        with _open(trail_dir, plan) as trail:
+        with _open(trail_dir, plan, PlausibleClock(newest_us(trail_dir))) as trail:
             batches = Exporter(queue_manager, trail, disclosure_of(plan)).drain()
             if close_segment:
                 trail.close_segment()
@@ -191,8 +196,14 @@ def export_pending(queue_manager: AuditQueue, trail_dir: Path, *, close_segment:
     return batches
 
 
-def _open(trail_dir: Path, plan: TrailPlan) -> Trail:
-    return Trail.open(trail_dir, limits=plan.limits, signing_key=Path(plan.signing_key), provenance=plan.provenance)
+def _open(trail_dir: Path, plan: TrailPlan, clock: PlausibleClock) -> Trail:
+    return Trail.open(
+        trail_dir,
+        limits=plan.limits,
+        signing_key=Path(plan.signing_key),
+        provenance=plan.provenance,
+        now=lambda: datetime.fromtimestamp(clock.now_us() / _SECOND_US, UTC),
+    )
 
 
 def _back_out(queue_manager: AuditQueue) -> None:
@@ -253,13 +264,13 @@ def connect_patiently(data: Path, stop: StopRequest, parent: int = 0) -> Client:
                 raise
 
 
-def open_patiently(folder: Path, plan: TrailPlan, parent: int = 0) -> Trail:
+def open_patiently(folder: Path, plan: TrailPlan, parent: int, clock: PlausibleClock) -> Trail:
     """Opens the trail; the exporter of a gateway that was killed may still be letting go of it. TrailInUse at last."""
     deadline = time.monotonic() + CONNECT_WAIT_S
     while True:
         check_parent(parent)
         try:
-            return _open(folder, plan)
+            return _open(folder, plan, clock)
         except TrailInUse:
             if time.monotonic() >= deadline:
                 raise
@@ -278,17 +289,19 @@ def main(arguments: list[str] | None = None) -> int:
     log.configure(options.log_level, options.log_format)
     folder = options.data / TRAIL_FOLDER
     stop = TerminationSignal(asked=options.once)
+    clock = PlausibleClock(newest_us(folder))
     os.nice(_NICENESS)
     try:
         plan = TrailPlan.kept(folder) if options.plan is None else TrailPlan.from_json(options.plan)
         with (
             connect_patiently(options.data, stop, options.parent) as queue_manager,
-            open_patiently(folder, plan, options.parent) as trail,
+            open_patiently(folder, plan, options.parent, clock) as trail,
         ):
             check_parent(options.parent)
             plan.keep(folder)
             shown = disclosure_of(plan)
-            with Housekeeper.of(plan, trail, lambda: Client(options.data, application_name=_KEEPER_NAME)) as keeper:
+            connect = partial(Client, options.data, application_name=_KEEPER_NAME)
+            with Housekeeper.of(plan, trail, connect, clock) as keeper:
                 reserve = Reserve(folder, plan.reserve_bytes)
                 run(queue_manager, trail, stop, shown=shown, on_digest=keeper.wake, reserve=reserve)
     except (QueueManagerError, StoreError, ConfigurationError, OSError) as error:

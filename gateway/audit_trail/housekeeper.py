@@ -16,6 +16,7 @@ from gateway.audit_trail.plan import TrailPlan
 from gateway.audit_trail.retention import Retention
 from gateway.audit_trail.second_place import SecondPlace
 from gateway.audit_trail.segment import Trail
+from mq_adapters.plausible_clock import ClockState, PlausibleClock
 from mq_adapters.reasons import QueueManagerError, StoreError
 
 #: How often tasks are looked at when nobody wakes the thread: how soon one that failed is tried again, seconds.
@@ -48,7 +49,7 @@ class Housekeeper:
         self._thread = threading.Thread(target=self._run, name="housekeeper", daemon=True)
 
     @classmethod
-    def of(cls, plan: TrailPlan, trail: Trail, connect: Connect) -> Self:
+    def of(cls, plan: TrailPlan, trail: Trail, connect: Connect, clock: PlausibleClock) -> Self:
         """The tasks of a plan; `connect` connects to the gateway's queue manager, for this thread."""
         folder, digests = trail.folder, trail.digests
         tasks: dict[str, SecondPlace | DigestQueue] = {}
@@ -68,6 +69,8 @@ class Housekeeper:
             compress_after_hours=plan.compress_after_hours,
             keep_days=plan.keep_days,
             may_remove=lambda number: all(place.has(number) for place in tasks.values()),
+            now_us=clock.now_us,
+            is_time_sure=lambda: clock.state is ClockState.SETTLED,
         )
         return cls(tasks, {"tending old segments": retention})
 

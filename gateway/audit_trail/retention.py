@@ -11,7 +11,6 @@ newest segment always stays: it says where the trail goes on.
 
 import gzip
 import os
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
@@ -24,6 +23,7 @@ from gateway.audit_trail.segment_files import (
     SegmentFile,
     segment_files,
 )
+from mq_adapters.plausible_clock import wall_us
 from mq_adapters.reasons import StoreError
 from spark_audit.digest import Digest, DigestKind
 
@@ -35,14 +35,11 @@ REMOVAL_INTERVAL_US: Final = _HOUR_US
 _LEVEL: Final = 6
 
 
-def _now_us() -> int:
-    return time.time_ns() // 1000
-
-
 class Retention:
     """What becomes of the closed segments of a trail. Raises OSError, and StoreError for lines that were changed.
 
-    `may_remove` says of a digest's number whether it, and its segment, is safe elsewhere.
+    `may_remove` says of a digest's number whether it, and its segment, is safe elsewhere; `is_time_sure` whether the
+    clock is in no doubt: until then nothing is compressed or removed because of its age.
     """
 
     def __init__(
@@ -53,7 +50,8 @@ class Retention:
         compress_after_hours: float,
         keep_days: float,
         may_remove: Callable[[int], bool],
-        now_us: Callable[[], int] = _now_us,
+        now_us: Callable[[], int] = wall_us,
+        is_time_sure: Callable[[], bool] = lambda: True,
     ) -> None:
         self._trail = trail
         self._digests = digests
@@ -61,6 +59,7 @@ class Retention:
         self._keep_us = int(keep_days * _DAY_US)
         self._may_remove = may_remove
         self._now_us = now_us
+        self._is_time_sure = is_time_sure
         self._removal_due_us = 0
         #: Numbers of segments and of their digests, as far as the digests were read.
         self._digest_numbers: dict[int, int] = {}
@@ -79,7 +78,7 @@ class Retention:
     # -- compressing ---------------------------------------------------------------------------------------------------
 
     def _compress(self) -> bool:
-        if not self._compress_after_us:
+        if not (self._compress_after_us and self._is_time_sure()):
             return False
         for file in segment_files(self._trail):
             digest = self._digest_of(file) if file.suffix == CLOSED_SUFFIX else None
@@ -115,7 +114,7 @@ class Retention:
     def _remove(self) -> bool:
         """Removes what is to go, oldest first; first of all what a crash left of the last time."""
         now_us = self._now_us()
-        if self._keep_us and now_us >= self._removal_due_us:
+        if self._keep_us and now_us >= self._removal_due_us and self._is_time_sure():
             self._removal_due_us = now_us + REMOVAL_INTERVAL_US
             last = self._last_to_remove(now_us)
             if last is not None:

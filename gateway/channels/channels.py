@@ -31,6 +31,7 @@ class Channels:
     ) -> None:
         """`command` starts a channel process."""
         self._settings = settings
+        self._now_us = engine.now_us
         self._subscriber_queue = subscriber_queue
         self._reply_queue = reply_queue
         #: By name, in the order of the configuration.
@@ -87,6 +88,7 @@ class Channels:
             reply_queue=self._reply_queue.name,
             publication_queues=tuple(sorted(queues)),
             stopped=tuple(name for name in names if target.is_stopped(name)),
+            now_us=self._now_us(),
             log_level=self._settings.log.level,
             log_format=self._settings.log.format,
         )

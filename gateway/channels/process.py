@@ -33,7 +33,9 @@ from mq_adapters.channel import (
     ResolutionRefused,
     resolve,
 )
+from mq_adapters.channel.clock import Clock
 from mq_adapters.channel.state_message import Batch, MalformedState
+from mq_adapters.plausible_clock import BOUND_US, PlausibleClock
 from mq_adapters.reasons import QueueManagerError
 
 #: How long a process that is told to end waits for its channels, seconds.
@@ -52,6 +54,7 @@ class Process:
         self._settings = settings
         self._reports = reports
         self._connections = Connections(settings, reports, connect)
+        self._clock = Clock(now_us=PlausibleClock(settings.now_us, late_us=BOUND_US).now_us)
         #: Set by a channel that has lost the store.
         self.is_over = threading.Event()
         self._transmission_queues = {
@@ -144,6 +147,7 @@ class Process:
                 connect_local=self._connections.local,
                 connect_remote=partial(self._connections.remote, name),
                 listener=self._reports,
+                clock=self._clock,
             )
 
     def _inbound(self) -> Iterator[Inbound]:
@@ -166,6 +170,7 @@ class Process:
                 connect_local=self._connections.local,
                 connect_remote=partial(self._connections.remote, name),
                 listener=self._reports,
+                clock=self._clock,
             )
 
 

@@ -41,7 +41,7 @@ class ProcessSettings:
 
     `data` is the gateway's data folder; `subscriber_queue` and `reply_queue` are the queues here; `publication_queues`
     those at the target of which it is to find out how long a message may be; `stopped` the channels that do not start
-    by themselves.
+    by themselves; `now_us` the daemon's plausible time, by which the process measures its clock.
     """
 
     data: str
@@ -53,6 +53,7 @@ class ProcessSettings:
     stopped: tuple[str, ...]
     log_level: log.Level
     log_format: log.Format
+    now_us: int
 
     def to_line(self) -> bytes:
         return line_of(
@@ -65,6 +66,7 @@ class ProcessSettings:
             stopped=self.stopped,
             log_level=self.log_level,
             log_format=self.log_format,
+            now_us=self.now_us,
         )
 
     @classmethod

@@ -15,6 +15,7 @@ from mq_adapters.attributes import (
 )
 from mq_adapters.embedded import mqsc_channels, mqsc_clients, mqsc_subscriptions, queue_administration
 from mq_adapters.embedded.engine import Engine
+from mq_adapters.embedded.kept_time import believe
 from mq_adapters.embedded.mqsc_display import (
     READ_ONLY,
     Shown,
@@ -29,6 +30,8 @@ from mq_adapters.embedded.operators_act import OperatorsAct, tell_alone
 from mq_adapters.mqsc import MqscAnswer, MqscCommand, MqscSyntaxError, read_command
 from mq_adapters.reasons import QueueManagerError, ReasonCode
 
+_KNOWN_VERBS: Final = ("DEFINE", "ALTER", "DELETE", "DISPLAY", "CLEAR", "RESET")
+_KNOWN_VERBS_TEXT: Final = f"{', '.join(_KNOWN_VERBS[:-1])} and {_KNOWN_VERBS[-1]}"
 _VERBS: Final = {"DEF": "DEFINE", "ALT": "ALTER", "DIS": "DISPLAY", "DISP": "DISPLAY"}
 _OBJECTS: Final[Mapping[str, tuple[ObjectType, ...]]] = {
     **{kind.name: (kind,) for kind in ObjectType},
@@ -105,15 +108,16 @@ class CommandServer:
         word = command.target.keyword
         if word in ("CHANNEL", "CHL", "CHSTATUS", "CHS"):
             return self._channel(verb, command)
-        if verb not in ("DEFINE", "ALTER", "DELETE", "DISPLAY", "CLEAR"):
-            raise Refused(f"AMQ8426E: {command.verb} is not supported: DEFINE, ALTER, DELETE, DISPLAY and CLEAR are.")
+        if verb not in _KNOWN_VERBS:
+            raise Refused(f"AMQ8426E: {command.verb} is not supported: {_KNOWN_VERBS_TEXT} are.")
         if word == "SUB":
             return self._subscription(verb, command)
         if word == "TOPICSTR" and verb == "CLEAR":
             return [mqsc_subscriptions.clear_retained(self._engine, command, self._act("CLEAR TOPICSTR"))]
         kinds = _OBJECTS.get(word)
         is_generic = word in ("QUEUE", "Q")
-        if kinds is None or (is_generic and verb != "DISPLAY"):
+        is_reset = verb == "RESET" and kinds != (ObjectType.QMGR,)
+        if kinds is None or is_reset or (is_generic and verb != "DISPLAY"):
             supported = "QLOCAL, QALIAS, QREMOTE, QMODEL, TOPIC, SUB, NAMELIST and QMGR"
             raise syntax_error(f"{verb} {word} is not supported: objects are {supported}.")
         if verb == "DISPLAY":
@@ -165,8 +169,10 @@ class CommandServer:
         return OperatorsAct(operator=self._operator, command=command, subject=subject, reason=reason)
 
     def _alter_queue_manager(self, verb: str, command: MqscCommand) -> list[str]:
+        if verb == "RESET":
+            return [self._reset_clock(command)]
         if verb != "ALTER":
-            raise syntax_error(f"{verb} QMGR is not supported: ALTER QMGR and DISPLAY QMGR are.")
+            raise syntax_error(f"{verb} QMGR is not supported: ALTER QMGR, DISPLAY QMGR and RESET QMGR are.")
         parameters = command.parameters
         if command.target.items is not None:
             raise syntax_error("QMGR has no name here: ALTER QMGR keyword(value).")
@@ -175,6 +181,15 @@ class CommandServer:
         objects.alter_queue_manager(changes)
         self._tell_limits("ALTER QMGR", before, objects.queue_manager)
         return [_done(ObjectType.QMGR, "changed")]
+
+    def _reset_clock(self, command: MqscCommand) -> str:
+        """RESET QMGR TYPE(CLOCK): the wall clock is right, says the operator."""
+        if [(each.keyword, each.items) for each in command.parameters] != [("TYPE", ("CLOCK",))]:
+            raise syntax_error("RESET QMGR needs TYPE(CLOCK).")
+        if not believe(self._engine, f"{self._operator} says that the wall clock is right"):
+            raise Refused("AMQ8149E: Nobody doubts the clock.")
+        tell_alone(self._engine, self._act("RESET QMGR", reason="TYPE(CLOCK)"))
+        return "AMQ8005I: Queue manager changed."
 
     def _delete(self, kind: ObjectType, command: MqscCommand) -> list[str]:
         definition = self._existing(kind, name_of(command))

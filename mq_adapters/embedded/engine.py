@@ -13,7 +13,6 @@ group may be committed with it (`before_commit`), and its messages be taken in i
 The gateway's event loop drives it in the daemon; a command without a daemon drives it through embedded/direct.py.
 """
 
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
@@ -27,6 +26,7 @@ from mq_adapters.embedded.dead_letters import HELD_DESCRIPTION, DeadLetters
 from mq_adapters.embedded.gateway_queues import GatewayQueues, Owner
 from mq_adapters.embedded.group_commit import GroupCommit, Offload
 from mq_adapters.embedded.holdings import Holdings
+from mq_adapters.embedded.kept_time import newest_us
 from mq_adapters.embedded.objects import Objects
 from mq_adapters.embedded.operators_act import OperatorsAct
 from mq_adapters.embedded.put_rules import FORMAT_BYTES, check_put, expiry_time, resolved_persistence
@@ -36,6 +36,7 @@ from mq_adapters.embedded.store import Store
 from mq_adapters.embedded.store_care import StoreCare
 from mq_adapters.embedded.unit_of_work import Departure, Note, StateSpace, UnitOfWork
 from mq_adapters.message import MQPER_PERSISTENT, Message, MessageDescriptor
+from mq_adapters.plausible_clock import PlausibleClock
 from mq_adapters.reasons import QueueManagerError, ReasonCode, StoreError
 from mq_adapters.reports import MQFB_EXPIRATION, ReportOption
 
@@ -55,19 +56,13 @@ _ALWAYS_OWNED: Final = frozenset((CONTROL_QUEUE, DEFAULT_STREAM, AUDIT_QUEUE))
 
 #: A batch of audit notes is divided when it is longer than this, in bytes: the exporter takes batches whole.
 AUDIT_MESSAGE_BYTES: Final = 16 * 1024 * 1024
-
 #: Messages that have expired and are destroyed in one turn of the event loop, at some 12 microseconds each.
 _EXPIRED_AT_ONCE: Final = 200
-
 #: As many lanes are taken from in the commit that fills them: what goes to more would hold up who waits for the commit.
 MOST_JOINED_LANES: Final = 16
 
 Committed = Callable[[UnitOfWork], None]
 SealNotes = Callable[[int, list[Note]], bytes]
-
-
-def _now_us() -> int:
-    return time.time_ns() // 1000
 
 
 class Engine:
@@ -80,7 +75,7 @@ class Engine:
         name: str | None = None,
         call_soon: Callable[[Callable[[], None]], object] | None = None,
         offload: Offload | None = None,
-        now_us: Callable[[], int] = _now_us,
+        now_us: Callable[[], int] | None = None,
         measured_queues: Iterable[str] = (),
     ) -> None:
         #: As given, which is kept in the store; without one as it was kept.
@@ -97,7 +92,8 @@ class Engine:
         self.on_application_unit: Callable[[UnitOfWork], None] | None = None
         #: Whether somebody gets what is put on one of the gateway's own queues now; None while there is no gateway.
         self.takes_back: Callable[[Queue, Message], bool] | None = None
-        self.now_us = now_us
+        self.clock = PlausibleClock(newest_us(store))
+        self.now_us = now_us or self.clock.now_us
         self._store = store
         self._next_sequence = store.next_sequence
         self._prefix = store.identifier_prefix
@@ -106,7 +102,7 @@ class Engine:
         self.objects = Objects(store, self._holdings, self.counters, name=self.name, number=self.number)
         self._queues = self.objects.queues
         self.dead_letters = DeadLetters(self)
-        self.reporter = Reporter(self.objects, put=self.put, bury=self.dead_letters.put, now_us=self._time_us)
+        self.reporter = Reporter(self.objects, put=self.put, bury=self.dead_letters.put, now_us=lambda: self.now_us())
         self._commits = GroupCommit(
             store,
             call_soon=call_soon,
@@ -353,9 +349,6 @@ class Engine:
     def incarnation(self) -> bytes:
         """12 random bytes made with the store: two stores never share them."""
         return self._store.incarnation
-
-    def _time_us(self) -> int:
-        return self.now_us()
 
     def number(self) -> int:
         """A number from the sequence of the messages, for whatever else must never be used twice."""

@@ -24,8 +24,9 @@ READ_ONLY: Final[Mapping[ObjectType, tuple[str, ...]]] = {
     ObjectType.QMODEL: ("TYPE",),
     ObjectType.TOPIC: (),
     ObjectType.NAMELIST: (),
-    ObjectType.QMGR: ("QMNAME", "QMID", "CCSID", "MAXPRTY", "SYNCPT"),
+    ObjectType.QMGR: ("QMNAME", "QMID", "CCSID", "MAXPRTY", "SYNCPT", "CLOCK", "CLOCKOFF"),
 }
+_SECOND_US: Final = 1_000_000
 _COMPARISONS: Final[Mapping[str, Callable[[int, int], bool]]] = {
     "EQ": operator.eq,
     "NE": operator.ne,
@@ -57,6 +58,8 @@ def shown(engine: Engine, definition: Definition) -> Shown:
         identifier = queue_manager_identifier(engine.incarnation)
         values = {"QMNAME": quoted(engine.name), "QMID": quoted(identifier), "CCSID": "1208", "MAXPRTY": "9"}
         values["SYNCPT"] = ""
+        values["CLOCK"] = engine.clock.state.name
+        values["CLOCKOFF"] = str(engine.clock.doubt_us // _SECOND_US)
     for keyword, attribute in ATTRIBUTES[kind].items():
         value = definition[keyword]
         if isinstance(value, tuple):

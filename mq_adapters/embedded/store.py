@@ -191,6 +191,11 @@ class Store:
         """How many messages a queue has, by their rows."""
         return int(self._read("SELECT count(*) FROM message WHERE queue = ?", (queue,))[0][0])
 
+    def last_put_us(self) -> int:
+        """When the newest message that is here was put, microseconds since 1970 UTC; 0 without messages."""
+        rows = self._read("SELECT put_us FROM message ORDER BY sequence DESC LIMIT 1")
+        return rows[0][0] if rows and isinstance(rows[0][0], int) else 0
+
     def settled_name(self, name: str | None) -> str:
         """The queue manager's name: `name`, which is kept from now on, or the one that was kept."""
         kept = self._read("SELECT value FROM meta WHERE key = 'name'")

@@ -27,6 +27,7 @@ class StateSpace(IntEnum):
     SHARED_SUBSCRIPTION = 8
     BROKER_UPDATE = 9
     BALANCE = 10
+    CLOCK = 12
 
 
 class Departure(IntEnum):

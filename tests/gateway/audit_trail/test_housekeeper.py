@@ -8,6 +8,7 @@ import pytest
 from gateway.audit_trail.housekeeper import Housekeeper
 from gateway.audit_trail.plan import TrailPlan
 from gateway.audit_trail.segment import Trail
+from mq_adapters.plausible_clock import PlausibleClock
 from mq_adapters.reasons import QueueManagerError, ReasonCode, StoreError
 
 PATIENCE_S = 60.0
@@ -90,7 +91,10 @@ def test_a_plan_with_a_second_place_copies_what_is_closed(tmp_path, folder, cloc
     second = tmp_path / "second"
     second.mkdir()
     plan = TrailPlan(signing_key=str(tmp_path / "trail-key.pem"), copy_folder=str(second))
-    with Trail.open(folder, now=clock) as trail, Housekeeper.of(plan, trail, lambda: pytest.fail("no queue is named")):
+    with (
+        Trail.open(folder, now=clock) as trail,
+        Housekeeper.of(plan, trail, lambda: pytest.fail("no queue is named"), PlausibleClock()),
+    ):
         trail.append(*batches())
         trail.close_segment()
     assert sorted(path.name for path in second.rglob("*")) == [

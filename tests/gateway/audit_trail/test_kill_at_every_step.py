@@ -22,6 +22,7 @@ from gateway.audit_trail.segment import Trail
 from gateway.audit_trail.segment_files import segment_files
 from mq_adapters.embedded.direct import Direct
 from mq_adapters.embedded.engine import AUDIT_QUEUE
+from mq_adapters.plausible_clock import PlausibleClock
 from spark_audit.digest import DigestKind, parse_digest
 from spark_audit.verify import Verdict, verify
 from tests.gateway.audit_trail.conftest import Store
@@ -51,7 +52,7 @@ def _life(data: Path, keep_days: float) -> None:
         Direct(data) as queue_manager,
         Trail.open(data / "trail", limits=plan.limits, signing_key=Path(plan.signing_key)) as trail,
     ):
-        housekeeper = Housekeeper.of(plan, trail, lambda: Direct(data))
+        housekeeper = Housekeeper.of(plan, trail, lambda: Direct(data), PlausibleClock())
         Exporter(queue_manager, trail).drain()
         trail.finish(queue_manager.incarnation.hex())
         housekeeper.turn()

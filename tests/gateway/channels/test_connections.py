@@ -29,6 +29,7 @@ def settings(target_settings: TargetSettings, *queues: str) -> ProcessSettings:
         stopped=("CENTRAL.OUT.0",),
         log_level="info",
         log_format="text",
+        now_us=0,
     )
 
 

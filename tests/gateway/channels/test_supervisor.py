@@ -54,6 +54,7 @@ def settings_of(target: Target) -> ProcessSettings:
         stopped=(),
         log_level="info",
         log_format="text",
+        now_us=0,
     )
 
 

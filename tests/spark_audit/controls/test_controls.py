@@ -269,10 +269,13 @@ def _timeliness(story) -> set[int]:
 
 
 def _clock(story) -> set[int]:
-    """Forward, the same, a little back: right. Set back: the fault."""
+    """Forward, the same, a little back, back and told: right. Set back: the fault."""
     story.started(at_us=AT), story.started(at_us=AT), story.started(at_us=AT - 5 * SECOND)
     story.started(at_us=AT + 9 * SECOND)
-    return {story.started(at_us=AT)}
+    fault = story.started(at_us=AT)
+    story.started(at_us=AT + 99 * SECOND), story.started(at_us=AT + 60 * SECOND)  # told: the clock has settled there
+    story.add("clock_jumped", event="settled", jump_us=-39 * SECOND, at_us=AT + 61 * SECOND)
+    return {fault}
 
 
 def _acts(story) -> set[int]:

@@ -1,0 +1,43 @@
+"""The newest time in a trail: by it a start measures the wall clock, beside the one that the store has kept."""
+
+import os
+from pathlib import Path
+from typing import Final
+
+import orjson
+
+from gateway.audit_trail.digests import read_digest
+from gateway.audit_trail.segment_files import segment_files
+from mq_adapters.reasons import StoreError
+from spark_audit.digest import DIGEST_FOLDER, digest_numbers
+
+#: As much of the open segment's end is read: a record is shorter, unless a header of it is very long.
+_END_BYTES: Final = 1024 * 1024
+
+
+def newest_us(trail: Path) -> int:
+    """Microseconds since 1970 UTC, of the last digest or record; 0 where neither can be read."""
+    try:
+        numbers = digest_numbers(trail / DIGEST_FOLDER)
+        digested = read_digest(trail / DIGEST_FOLDER, numbers[-1])[0].until_us if numbers else 0
+    except (OSError, StoreError):
+        digested = 0
+    try:
+        opened = [file.path for file in segment_files(trail) if file.is_open]
+        return max(digested, *(_last_record_us(path) for path in opened[-1:]), 0)
+    except OSError:
+        return digested
+
+
+def _last_record_us(path: Path) -> int:
+    with path.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - _END_BYTES))
+        lines = file.read().split(b"\n")
+    for line in reversed(lines[:-1]):
+        try:
+            at_us = orjson.loads(line)["at_us"]
+        except (orjson.JSONDecodeError, KeyError, TypeError):
+            continue
+        return at_us if isinstance(at_us, int) else 0
+    return 0
