@@ -102,7 +102,7 @@ class Engine:
         self.objects = Objects(store, self._holdings, self.counters, name=self.name, number=self.number)
         self._queues = self.objects.queues
         self.dead_letters = DeadLetters(self)
-        self.reporter = Reporter(self.objects, put=self.put, bury=self.dead_letters.put, now_us=lambda: self.now_us())
+        self.reporter = Reporter(self.objects, put=self.put, bury=self.dead_letters.put, now_us=self.now_us)
         self._commits = GroupCommit(
             store,
             call_soon=call_soon,
