@@ -99,7 +99,7 @@ class Intake:
         What came behind it in the same read is carried out all the same.
         """
         session = turn.session
-        if is_repeat(session, event):
+        if event.qos == _EXACTLY_ONCE and is_repeat(session, event):
             self._repeat(turn, event, now_us)
             return
         rights = session.rights

@@ -48,6 +48,15 @@ def test_copy_leads_up_to_its_publication_and_not_to_the_other_copies(published)
     assert _sequences(published, COPY) == [1, 4, 5, 7, 8, 9]
 
 
+def test_repeats_of_the_publish_are_of_its_life(trail) -> None:
+    trail.add("accepted", exchange=7, packet_type=3, **IN)
+    trail.add("repeated", exchange=7, packet_type=3, event="repeat", **IN)
+    trail.add("repeated", exchange=8, packet_type=3, event="identifier_reused", **IN)  # of another exchange
+    trail.add("repeated", exchange=7, packet_type=3, event="identifier_reused", **IN)
+    trail.add("put", exchange=7, message_id=PUT, **IN)
+    assert _sequences(trail, PUT) == [1, 2, 4, 5]
+
+
 def test_name_at_the_target_and_name_of_the_dead_letter_lead_to_the_message(trail) -> None:
     trail.add("put", message_id=PUT, destination="PLANT", exchange=1, **IN)
     trail.add("forwarded", message_id=PUT, target_message_id=THERE, channel="PLANT.OUT.0")
