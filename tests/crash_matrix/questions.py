@@ -1,5 +1,10 @@
 """What is asked after each cut: the store, the trail and the balance by their commands; the clients by their ledger."""
 
+import gzip
+from collections import Counter
+
+import orjson
+
 from mq_adapters.embedded.balance import read_balance
 from tests.crash_matrix.ledger import ACKNOWLEDGED, DELIVERED, SENT
 from tests.crash_matrix.stage import Stage
@@ -24,7 +29,23 @@ def ask(stage: Stage) -> None:
     balance = read_balance(stage.data)
     assert balance is not None
     assert balance.adds_up, balance
+    _check_trail(stage)
     assert "Traceback" not in stage.gateway.log, stage.gateway.log
+
+
+def _check_trail(stage: Stage) -> None:
+    """The trail tells of each PUBLISH that was acknowledged; of flows that remove segments it tells the rest."""
+    trail = stage.data / "trail"
+    if not list(trail.glob("000000000001-*")):
+        return
+    accepted: Counter[str] = Counter()
+    for path in trail.glob("*.jsonl*"):
+        lines = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+        records = map(orjson.loads, lines.splitlines())
+        accepted.update(record["client"] for record in records if record["kind"] == "accepted" and record["qos"])
+    clients = {entry.who for entry in stage.ledger.of("connected")}
+    acknowledged = Counter(entry.who for entry in stage.ledger.of(ACKNOWLEDGED) if entry.who in clients)
+    assert acknowledged <= accepted, f"acknowledged {acknowledged}, in the trail {accepted}"
 
 
 def settle_messages(stage: Stage, subscribers: tuple[str, ...] = ("subscriber",), topic: str = "t/last") -> None:
