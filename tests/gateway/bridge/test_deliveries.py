@@ -252,3 +252,18 @@ def test_a_flow_whose_message_is_gone_after_a_restart_does_not_keep_its_identifi
     session = world.sessions.get("self")
     assert session is not None
     assert session.mqtt.window() == 10
+
+
+def test_while_deliveries_are_paused_nothing_leaves_answers_free_messages_and_then_all_goes_on(world: World) -> None:
+    link, publisher = _subscribed(world), world.connect("tell")
+    world.receive(publisher, "32 06 0001 'a' 0001 'x'")
+    assert link.taken() == written("32 06 0001 'a' 0001 'x'")
+    world.bridge.pause_deliveries(True)
+    world.receive(publisher, "32 06 0001 'a' 0002 'y'")
+    assert publisher.taken().endswith(written("40 02 0002"))
+    world.receive(link, "40 02 0001")
+    assert link.sent == b""
+    assert world.depth(SUBSCRIBER_QUEUE) == 1, "the acknowledged one is gone"
+    world.bridge.pause_deliveries(False)
+    world.run()
+    assert link.taken() == written("32 06 0001 'a' 0002 'y'")

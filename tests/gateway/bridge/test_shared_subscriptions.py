@@ -466,3 +466,13 @@ def test_the_audit_performs_all_that_a_group_does_again_to_the_byte(new_world: N
     world.lose(last)
     assert_every_conversion_is_as_the_audit_predicts(world)
     assert world.registrations() == 0
+
+
+def test_while_deliveries_are_paused_a_group_waits_and_then_all_goes_on(world: World) -> None:
+    one = member(world, "one1")
+    world.bridge.pause_deliveries(True)
+    publish(world, "A", "B")
+    assert payloads(one) == ""
+    world.bridge.pause_deliveries(False)
+    world.run()
+    assert payloads(one) == "AB"
