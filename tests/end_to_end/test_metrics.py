@@ -6,6 +6,9 @@ from pathlib import Path
 import pytest
 
 from gateway.limits.limit import REASONS
+from mq_adapters import connect as to_queue_manager
+from mq_adapters.message import Message, MessageDescriptor
+from mq_adapters.reasons import QueueManagerError
 from tests.end_to_end.conftest import Connect, StartGateway
 from tests.end_to_end.gateway_process import Gateway
 from tests.end_to_end.metrics_page import scrape, scrape_until
@@ -119,3 +122,25 @@ def test_openmetrics_is_given_to_whom_asks_for_it(measured: Gateway) -> None:
     with urllib.request.urlopen(asked, timeout=40) as answer:
         assert answer.headers["Content-Type"].startswith("application/openmetrics-text")
         assert answer.read().endswith(b"# EOF\n")
+
+
+def test_a_stream_that_an_operator_closes_holds_publishers_back_until_it_is_open(
+    measured: Gateway, connect: Connect
+) -> None:
+    stream = "SYSTEM.BROKER.DEFAULT.STREAM"
+    sensor = connect(measured, "the sensor")
+    sensor.send("connects", "10 11 0004 'MQTT' 04 02 0000 0005 'pause'")
+    sensor.expect("is accepted", "20 02 00 00")
+    with to_queue_manager(measured.data) as operator:
+        assert operator.mqsc(f"ALTER QLOCAL({stream}) PUT(DISABLED)").succeeded
+        sensor.send("publishes at QoS 0 and 1", "30 06 0003 'a/b' 'A'", "32 08 0003 'a/b' 0001 'B'")
+        page = scrape_until(measured, lambda page: page.value("publishers_held_back") == 1)
+        assert page.value("queue_paused", queue=stream) == 1
+        assert page.value("not_carried_on_total", reason="QoS 0, the queue is closed by PUT(DISABLED)") == 1
+        with pytest.raises(QueueManagerError, match="2051"):
+            operator.put(stream, Message(MessageDescriptor(), b"x"))
+        assert not sensor.has_something
+        assert operator.mqsc(f"ALTER QLOCAL({stream}) PUT(ENABLED)").succeeded
+    sensor.expect("is answered", "40 02 0001")
+    page = scrape(measured)
+    assert (page.value("queue_paused", queue=stream), page.value("publishers_held_back")) == (0, 0)
