@@ -208,9 +208,9 @@ class Intake:
         if not turn.link.is_open:
             turn.unit.count(Publications.GIVEN_UP)
             return
-        turn.unit.count(Publications.REPEATS)
         session, packet_identifier = turn.session, event.packet_identifier
         what = _SAME if _is_same_message(session.held[packet_identifier], event) else _REUSED
+        turn.unit.count(Publications.REPEATS if what is _SAME else Publications.DROPPED)
         self._repeated[what] += 1
         self._to_mq.note_repeat(turn.unit, session, event, what, now_us)
         turn.acknowledgements.append(_PUBREC + packet_identifier.to_bytes(2, "big"))

@@ -55,11 +55,11 @@ QUEUE_COUNTERS: Final = (
 PUBLICATION_COUNTERS: Final = (
     Counter("begin", "held between PUBLISH and PUBREL when the counting began", "Counters.begin, from the rows"),
     Counter("received", "PUBLISH packets", "Bridge.receive, behind the parser"),
-    Counter("repeats", "PUBLISH packets with the identifier of one that is held", "Intake"),
+    Counter("repeats", "PUBLISH packets of a message that is held", "Intake"),
     Counter("wills", "wills that were due", "Endings"),
     Counter("published", "put as a publication, here or for a target", "ToMq"),
     Counter("refused", "answered with a refusal, or ended the connection", "Intake, ToMq"),
-    Counter("dropped_by_rule", "QoS 0 without room, expired before PUBREL, ended with the session", "Intake, ToMq"),
+    Counter("dropped_by_rule", "without room, expired or ended before PUBREL, its identifier taken", "Intake, ToMq"),
     Counter("given_up", "unanswered when the connection ended; the client sends them again", "HeldBack"),
     Counter("copies", "copies that the broker put for subscribers; in no sum", "Distributor"),
     Counter("gone_at_a_stop", "unanswered when the gateway stopped; the client sends them again", "Counters.load"),

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from gateway.audit_trail.notes import NoteKind
+from mq_adapters.embedded.balance import running_publications
 from spark_audit.record import EVENTS, Kind
 from tests.gateway.bridge.conftest import DEFAULT_STREAM, NewWorld, World, written
 from tests.gateway.bridge.test_level_5_sessions import connect
@@ -114,6 +115,15 @@ def test_another_message_before_pubrel_came_too_early_and_is_told(
     assert world.bridge.counts.totals == {"QoS 2, packet identifier reused too early": 1}
     (line,) = (record.getMessage() for record in caplog.records if "reused" in record.getMessage())
     assert line.startswith("packet identifier reused too early client=self packet_identifier=7 topic=")
+
+
+def test_balance_tells_what_came_too_early_from_repeats(new_world: NewWorld) -> None:
+    world = new_world(has_broker=False)
+    link = world.connect("self")
+    world.receive(link, FIRST, FIRST, SECOND, RELEASE, SECOND)
+    found = running_publications(world.engine, held=1)
+    assert (found.received, found.repeats, found.dropped_by_rule, found.published, found.held) == (4, 1, 1, 1, 1)
+    assert found.difference == 0
 
 
 def test_pubrec_of_what_came_too_early_stands_for_the_commit_of_its_note(new_world: NewWorld) -> None:
