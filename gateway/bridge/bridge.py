@@ -100,6 +100,7 @@ class Bridge:
         self.sessions = sessions
         self._to_mq = to_mq
         self._to_mqtt = to_mqtt
+        self.pause_deliveries = to_mqtt.pause
         self._replies = replies
         self._registrations = registrations
         self._groups = groups
@@ -282,13 +283,6 @@ class Bridge:
         """Nothing of somebody waits for the dead-letter queue any more."""
         self._look_for_room()
         self.held_back.go_on(_LETTERS)
-
-    def pause_deliveries(self, is_paused: bool) -> None:
-        """The disk has no more than its reserve, or has more again: then every session goes on."""
-        self._to_mqtt.is_paused = is_paused
-        if not is_paused:
-            for session in tuple(self.sessions):
-                self._to_mqtt.deliver(session)
 
     def lost(self, link: MqttLink) -> None:
         """The connection of a link is gone, and no DISCONNECT came."""

@@ -77,6 +77,13 @@ class ToMqtt:
         #: Whether a CorrelId is not a session's, and publications wait for it all the same.
         self.other_lanes: list[Callable[[bytes], bool]] = []
 
+    def pause(self, is_paused: bool) -> None:
+        """The disk has no more than its reserve, or has more again: then every session goes on."""
+        self.is_paused = is_paused
+        if not is_paused:
+            for session in tuple(self._sessions):
+                self.deliver(session)
+
     # -- from the queue to the client ----------------------------------------------------------------------------------
 
     def deliver(self, session: ClientSession) -> None:

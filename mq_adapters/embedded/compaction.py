@@ -127,7 +127,10 @@ class FreePages:
             raise _no_room(needed + _MARGIN_BYTES)
         with self._temporary_files(in_memory=needed <= _WRITTEN_ANEW_BYTES):
             self._writer.execute(f"PRAGMA auto_vacuum = {_INCREMENTAL}")
-            self._writer.execute("VACUUM")
+            try:
+                self._writer.execute("VACUUM")
+            except apsw.FullError as error:
+                raise _no_room(needed + _MARGIN_BYTES) from error
         self._keeps_account = self._writer.pragma("auto_vacuum") == _INCREMENTAL
 
     @contextmanager
@@ -151,8 +154,11 @@ class FreePages:
         if not most:
             return 0
         before = self._free_pages()
-        for _ in self._writer.execute(f"PRAGMA incremental_vacuum({most})"):
-            pass
+        try:
+            for _ in self._writer.execute(f"PRAGMA incremental_vacuum({most})"):
+                pass
+        except apsw.FullError:  # others write there too: SQLite has taken it back, and nothing waits for it
+            return 0
         return before - self._free_pages()
 
     def _most(self, pages: int) -> int:
@@ -176,6 +182,9 @@ class FreePages:
         try:
             self._writer.wal_checkpoint(mode=mode)
         except apsw.BusyError:
+            return
+        except apsw.FullError as error:
+            self._checkpoint.failed(error)
             return
         self._checkpoint.pages = 0
 

@@ -36,7 +36,13 @@ class StoreCare:
 
     def room_bytes(self) -> int:
         """What the store has inside for the next messages; below 0: what it will take of the disk for those it has."""
-        return self._store.free_pages.room_bytes
+        if self._commits.has_failed:
+            return 0
+        try:
+            return self._store.free_pages.room_bytes
+        except StoreError as error:  # a store that cannot be read is as bad as one that cannot be written
+            self._commits.stop(error)
+            return 0
 
     def settle(self) -> None:
         """Has the store take that soon."""
@@ -44,8 +50,12 @@ class StoreCare:
 
     def give_back_when_idle(self) -> None:
         """Gives a little of the room inside back to the disk, where there is much and nobody commits."""
-        if self._commits.is_resting() and self._store.free_pages.are_many():
-            self._commits.do_between(self._store.free_pages.give_back_some)
+        free_pages = self._store.free_pages
+        try:
+            if self._commits.is_resting() and free_pages.are_many():
+                self._commits.do_between(free_pages.give_back_some)
+        except StoreError as error:
+            self._commits.stop(error)
 
     def compaction(self) -> Compaction:
         """How far the store is compacted."""

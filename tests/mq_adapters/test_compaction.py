@@ -272,3 +272,35 @@ def test_a_backup_has_no_free_pages_and_is_a_store_that_keeps_account(data_folde
         fill(queue_manager)
         queue_manager.clear("ORDERS")
         assert len(compact(queue_manager)) > 4, "in steps"
+
+
+def test_a_disk_that_others_fill_meanwhile_stops_nothing(tmp_path, mounts: Mounts, monkeypatch):
+    """What was to move stays where it is, as if there had been no room from the start."""
+    mounts.mount(tmp_path / "disk", size_bytes=40 * MIB)
+    with Direct(tmp_path / "disk" / "data") as queue_manager:
+        queue_manager.define("ORDERS")
+        fill(queue_manager)
+        drain(queue_manager)
+    with Direct(tmp_path / "disk" / "data") as queue_manager:
+        full = _filled_up_to(tmp_path / "disk" / "filler", left=0)
+        monkeypatch.setattr(compaction_module.FreePages, "_room_bytes", lambda _pages: 100 * MIB)
+        before = queue_manager.compaction()
+        with pytest.raises(QueueManagerError) as refusal:
+            compact(queue_manager)
+        assert refusal.value.reason_code == ReasonCode.MQRC_Q_SPACE_NOT_AVAILABLE
+        assert queue_manager.compaction() == before
+        full.truncate(0)
+        full.close()
+        queue_manager.put("ORDERS", Message(MessageDescriptor(), b"goes on"))
+        assert bodies(queue_manager) == [b"stays", b"goes on"]
+    assert verify_store(tmp_path / "disk" / "data").is_sound
+
+
+def test_a_store_that_cannot_be_read_for_its_room_stops_the_queue_manager(idle, data_folder, monkeypatch):
+    def fails(*_arguments: object) -> int:
+        raise apsw.IOError("a disk")
+
+    monkeypatch.setattr(compaction_module.FreePages, "_pages", staticmethod(fails))
+    assert idle.engine.care.room_bytes() == 0
+    assert isinstance(idle.engine.failed, StoreError)
+    assert idle.engine.care.room_bytes() == 0
