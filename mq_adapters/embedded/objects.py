@@ -243,7 +243,6 @@ class Objects:
             raise QueueManagerError(ReasonCode.MQRC_OBJECT_ALREADY_EXISTS, operation)
         if definition.object_type == ObjectType.QLOCAL:
             self._add(self._made_or_revived(self._store.add_queue(definition), definition))
-            self._make_room_for_letters()
         else:
             self._store.set_definition(definition)
         self._remember(definition)
@@ -257,7 +256,6 @@ class Objects:
         self._targets.clear()
         if queue is not None:
             self._change(queue, definition)
-        self._make_room_for_letters()
 
     def alter_queue_manager(self, changes: Mapping[str, Value]) -> None:
         """Changes the queue manager's own attributes, durably."""
@@ -353,6 +351,7 @@ class Objects:
 
     def _changed(self) -> None:
         self.changes += 1
+        self._make_room_for_letters()
         self._targets.clear()
         self.on_change()
 

@@ -174,7 +174,9 @@ def test_a_channel_or_an_application_can_bury_the_longest_message(tmp_path) -> N
 
 
 def test_another_dead_letter_queue_takes_the_longest_message_too(station: Station) -> None:
-    mqsc(station, "DEFINE QLOCAL(MY.DEAD) MAXMSGL(10)", "ALTER QMGR DEADQ(MY.DEAD)")
+    mqsc(
+        station, "ALTER QMGR DEADQ(ALIAS)", "DEFINE QLOCAL(MY.DEAD) MAXMSGL(10)", "DEFINE QALIAS(ALIAS) TARGET(MY.DEAD)"
+    )
     lost(station)
     assert numbers(station, "MY.DEAD") == [b"00"]
     mqsc(station, *OPEN)
