@@ -45,6 +45,7 @@ from gateway.free_space import FreeSpace
 from gateway.limits.admission import Admission
 from gateway.limits.limit import Refusals
 from gateway.listener import Listeners, OpenListener, cannot_listen
+from gateway.rollback import check_trail
 from mappings.command import Dialect
 from mappings.table import TABLE_VERSION
 from mq_adapters.broker.broker import Broker, BrokerRules
@@ -121,6 +122,7 @@ class Daemon:
             return self._exit_code
         engine.on_failure = self._store_failed
         try:
+            check_trail(self._settings.data, engine.reach)
             return await self._run_on(engine, ready)
         except BaseException:
             self._exit_code = 1

@@ -50,15 +50,15 @@ class NoRegistrations(Exception):
 
 
 def sessions_of(data_dir: Path) -> tuple[bytes, tuple[KnownSession, ...]]:
-    """The store's incarnation and its sessions at this moment. StoreError where there is no sound store."""
-    incarnation, rows = states_of(data_dir, StateSpace.SESSION)
-    return incarnation, tuple(stored_registrations(rows, incarnation))
+    """The store's identity and its sessions at this moment. StoreError where there is no sound store."""
+    identity, rows = states_of(data_dir, StateSpace.SESSION)
+    return identity, tuple(stored_registrations(rows, identity))
 
 
 def groups_of(data_dir: Path) -> tuple[KnownSession, ...]:
     """The groups that share subscriptions at this moment; they have registrations as sessions do. StoreError."""
-    incarnation, rows = states_of(data_dir, StateSpace.SHARED_SUBSCRIPTION)
-    return tuple(stored_groups(rows, incarnation))
+    identity, rows = states_of(data_dir, StateSpace.SHARED_SUBSCRIPTION)
+    return tuple(stored_groups(rows, identity))
 
 
 def registrations_in(lines: Iterable[str]) -> Iterator[FoundRegistration]:

@@ -19,8 +19,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final, Self
 
-import orjson
-
 from gateway.audit_trail.account import Account
 from gateway.audit_trail.digests import NO_PROVENANCE, Digests, Provenance
 from gateway.audit_trail.durable_file import write_synced
@@ -32,6 +30,7 @@ from gateway.audit_trail.segment_files import (
     read_segment,
     segment_files,
 )
+from gateway.audit_trail.trail_end import TrailEnd, end_of_lines
 from mq_adapters.reasons import StoreError
 from spark_audit.digest import Digest, DigestKind
 from spark_audit.record import line_hashes
@@ -51,15 +50,6 @@ class SegmentLimits:
 
 
 STANDARD_LIMITS: Final = SegmentLimits()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrailEnd:
-    """Where a gateway's records end: its last sequence, its last batch, and how many records that batch has there."""
-
-    sequence: int = 0
-    batch: int = 0
-    records_of_batch: int = 0
 
 
 class TrailInUse(StoreError):
@@ -133,26 +123,10 @@ class Trail:
         A closed segment that somebody damaged is left as it is, for `verify` to find: its damaged lines are passed
         over, and the trail goes on behind what can be read. Of a segment that was removed its digest tells the end.
         """
-        wanted = f'"gateway":"{gateway}"'.encode()
-        last: dict[str, int] = {}
-        count = 0
-        for line in self._lines_backwards(gateway):
-            if wanted not in line:
-                continue
-            try:
-                record = orjson.loads(line)
-                batch, sequence, of_gateway = int(record["batch"]), int(record["sequence"]), record["gateway"]
-            except (ValueError, KeyError, TypeError):
-                continue
-            if of_gateway != gateway:
-                continue
-            if last and batch != last["batch"]:
-                break
-            last = last or {"batch": batch, "sequence": sequence}
-            count += 1
-        if not last:
-            return TrailEnd(sequence=next((each.last_sequence for each in self._digests_of(gateway)), 0))
-        return TrailEnd(sequence=last["sequence"], batch=last["batch"], records_of_batch=count)
+        end = end_of_lines(self._lines_backwards(gateway), gateway)
+        if end.batch:
+            return end
+        return TrailEnd(sequence=next((each.last_sequence for each in self._digests_of(gateway)), 0))
 
     def _lines_backwards(self, gateway: str) -> Iterator[bytes]:
         """Every line of the segments whose digests name the gateway, and of the open one; the newest first."""

@@ -129,13 +129,13 @@ def read_row(what: str, packed: bytes, newest: int) -> tuple[int, list[Any]]:
     return version, fields
 
 
-def stored_registrations(rows: Iterable[tuple[bytes, bytes]], incarnation: bytes) -> Iterator[KnownSession]:
-    """What is to be registered at targets, by the rows of StateSpace.SESSION; `incarnation` is the store's."""
+def stored_registrations(rows: Iterable[tuple[bytes, bytes]], identity: bytes) -> Iterator[KnownSession]:
+    """What is to be registered at targets, by the rows of StateSpace.SESSION; `identity` is the store's."""
     for key, row in rows:
         client, session = key.decode(), SessionRow.unpack(row)
         yield KnownSession(
             client=client,
-            correl_id=session_correl_id(incarnation, client, session.epoch),
+            correl_id=session_correl_id(identity, client, session.epoch),
             patterns={destination: tuple(found) for destination, (_, found) in session.registered.items()},
             level=session.level,
             is_connected=session.connected,
@@ -143,9 +143,9 @@ def stored_registrations(rows: Iterable[tuple[bytes, bytes]], incarnation: bytes
         )
 
 
-def session_correl_id(incarnation: bytes, client: str, epoch: int) -> bytes:
+def session_correl_id(identity: bytes, client: str, epoch: int) -> bytes:
     """The CorrelId of a session's subscriptions: a tag, and a hash of store, client and session."""
-    digest = hashlib.sha256(b"\0".join((incarnation, client.encode(), epoch.to_bytes(8, "big")))).digest()
+    digest = hashlib.sha256(b"\0".join((identity, client.encode(), epoch.to_bytes(8, "big")))).digest()
     return _CORREL_ID_TAG + digest[:20]
 
 

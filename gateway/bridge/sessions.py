@@ -422,7 +422,7 @@ class Sessions:
             Session(client, clean_session=clean_session, maximum_in_flight=self._maximum_in_flight),
             epoch=epoch,
             level=level,
-            correl_id=session_correl_id(self._engine.incarnation, client, epoch),
+            correl_id=session_correl_id(self._engine.identity, client, epoch),
             first_exchange=self._engine.number(),
             rights=self._access.rights_of(None, client),
         )

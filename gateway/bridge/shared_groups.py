@@ -47,7 +47,7 @@ class SharedGroup:
         "topic_filter",
     )
 
-    def __init__(self, name: str, *, epoch: int, incarnation: bytes) -> None:
+    def __init__(self, name: str, *, epoch: int, identity: bytes) -> None:
         share = share_of(name)
         if share is None:
             raise ValueError(f"{name!r} is no filter of a shared subscription")
@@ -55,7 +55,7 @@ class SharedGroup:
         self.client = name
         self.topic_filter = share.topic_filter
         self.epoch = epoch
-        self.correl_id = session_correl_id(incarnation, name, epoch)
+        self.correl_id = session_correl_id(identity, name, epoch)
         self.origin_suffix = name.encode()
         self.members: dict[ClientSession, SharedSubscription] = {}
         self.emitted: dict[str, dict[str, int]] = {}
@@ -146,20 +146,20 @@ class SharedGroups:
                     group.members[session] = session.shared[group.correl_id] = found
 
     def _add(self, name: str, epoch: int) -> SharedGroup:
-        group = SharedGroup(name, epoch=epoch, incarnation=self._engine.incarnation)
+        group = SharedGroup(name, epoch=epoch, identity=self._engine.identity)
         self._by_filter[name] = group
         self._by_correl_id[group.correl_id] = group
         return group
 
 
-def stored_groups(rows: Iterable[tuple[bytes, bytes]], incarnation: bytes) -> Iterator[KnownSession]:
+def stored_groups(rows: Iterable[tuple[bytes, bytes]], identity: bytes) -> Iterator[KnownSession]:
     """What is to be registered at targets for groups, by the rows of StateSpace.SHARED_SUBSCRIPTION."""
     for key, row in rows:
         if len(key) == _EPOCH_BYTES:
             name, registered = _fields(row)
             yield KnownSession(
                 client=name,
-                correl_id=session_correl_id(incarnation, name, int.from_bytes(key, "big")),
+                correl_id=session_correl_id(identity, name, int.from_bytes(key, "big")),
                 patterns={destination: tuple(found) for destination, (_, found) in registered.items()},
             )
 

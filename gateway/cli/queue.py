@@ -322,7 +322,8 @@ def backup(
 ) -> None:
     """Copy the store to a file while it is in use.
 
-    To restore it, put it as queue_manager.sqlite into an empty data folder.
+    To restore it, put it as queue_manager.sqlite into an empty data folder, and accept that what came later is missing:
+    rfhbridge queue accept-rollback.
     """
     from mq_adapters.embedded.backup import back_up
 
@@ -349,6 +350,64 @@ def _confirm(act: str, *, force: bool) -> None:
     if not sys.stdin.isatty():
         raise CommandFailed(f"not done: {act}: {why} (say --force to do it all the same)")
     typer.confirm(f"{act}: {why}. Do it all the same?", abort=True)
+
+
+@queue.command(
+    "accept-rollback", epilog=epilog("rfhbridge queue accept-rollback", "rfhbridge queue accept-rollback --yes --json")
+)
+def accept_rollback(
+    data: DataOption = None,
+    config: ConfigOption = None,
+    is_sure: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    is_forced: Annotated[
+        bool, typer.Option("--force", help="Also where nothing in the data folder shows it: all of it went back.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Go on with a store that went back, without what is missing.
+
+    Restore the newest files first, if there are any. What is in the store stays. A new incarnation begins, so that no
+    number and no MsgId of before comes again, and the trail says what was accepted, and by whom. What a target has
+    taken already is not sent again. The gateway must not run.
+    """
+    from gateway.rollback import accept, contradictions
+    from mq_adapters.embedded.peer import own_user
+
+    settings = settings_for(config, data)
+    found = contradictions(settings.data)
+    if not found and not is_forced:
+        raise CommandFailed("nothing in the data folder shows that it went back; if you know that it did, say --force")
+    found = found or ("the operator says that the whole data folder went back",)
+    _confirm_rollback(found, is_sure=is_sure)
+    done = accept(settings.data, operator=own_user(), findings=found, is_audited=settings.audit.enabled)
+    if as_json:
+        write_json(
+            {
+                "accepted": found,
+                "incarnation_before": done.before.incarnation.hex(),
+                "incarnation": done.incarnation.hex(),
+                "kept_journal": done.kept_journal,
+            }
+        )
+        return
+    for finding in found:
+        write_line(f"accepted: {finding}")
+    if done.kept_journal:
+        write_line(f"the damaged journal is kept as {done.kept_journal}")
+    follows = f"incarnation {done.incarnation.hex()} follows {done.before.incarnation.hex()}"
+    write_line(f"{follows}: the gateway can be started")
+
+
+def _confirm_rollback(found: tuple[str, ...], *, is_sure: bool) -> None:
+    """Asks on a terminal; elsewhere --yes must be said."""
+    if is_sure:
+        return
+    for finding in found:
+        write_line(finding)
+    if not sys.stdin.isatty():
+        raise CommandFailed("what is missing is given up for good: say --yes")
+    if not typer.confirm("Go on without what is missing, for good?"):
+        raise CommandFailed("nothing was changed")
 
 
 @contextmanager

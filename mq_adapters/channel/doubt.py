@@ -12,6 +12,8 @@ which one it committed last (remote). Row by row, the first that fits:
     a batch settled here                | no message                       | refused: the state is lost
                                         | another gateway, channel or      |
                                         | queue manager in the message     | refused
+    it went back, batch N settled here  | N + 1 or more, of an incarnation |
+                                        | before                           | remove what was taken
     batch N settled here                | N                                | nothing in doubt, or deliver the rest
     batch N+1 in doubt                  | N+1, of messages of that batch   | remove what was delivered
     batch N settled here                | less                             | refused: it was restored from a backup
@@ -20,11 +22,18 @@ which one it committed last (remote). Row by row, the first that fits:
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
-from mq_adapters.channel.state_message import Batch, LocalState, MalformedState, RemoteState, read_remote_state
+from mq_adapters.channel.state_message import (
+    Batch,
+    LocalState,
+    MalformedState,
+    RemoteState,
+    own_sequence,
+    read_remote_state,
+)
 from mq_adapters.message import Message
 
 
@@ -34,6 +43,7 @@ class StartAction(StrEnum):
     NOTHING_IN_DOUBT = "nothing in doubt"
     DELIVER_THE_REST = "deliver the rest"
     REMOVE_DELIVERED = "remove what was delivered"
+    REMOVE_TAKEN = "remove what was taken before the store went back"
 
 
 class RefusalCause(StrEnum):
@@ -52,10 +62,19 @@ class RefusalCause(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """The channel may go on: with this action, after it has removed what was delivered."""
+    """The channel may go on: with this action, after it has removed what was delivered.
+
+    `taken` is the state over there where the store went back behind it: everything that waited here then, up to its
+    last message, has gone there.
+    """
 
     action: StartAction
     delivered: tuple[bytes, ...] = ()
+    taken: RemoteState | None = None
+
+    def is_taken(self, msg_id: bytes) -> bool:
+        """Whether the target has a message that waits here, by its MsgId."""
+        return self.taken is not None and 0 < own_sequence(msg_id, self.taken.gateway) <= _last_of(self.taken)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +105,8 @@ _HINTS: Final = {
     RefusalCause.ANOTHER_CHANNEL: "give each shard a state queue of its own; after a change of shards: " + _RESET,
     RefusalCause.COPIED_STATE: _RESET,
     RefusalCause.OLDER_QUEUE_MANAGER: _RESET,
-    RefusalCause.OLDER_STORE: _RESET,
+    RefusalCause.OLDER_STORE: "restore the newest files, or stop the gateway and accept it: rfhbridge queue"
+    " accept-rollback --force, and nothing is sent again; or " + _RESET,
 }
 
 
@@ -126,7 +146,7 @@ def _without_state(local: LocalState, queue_manager: str) -> Start | Refusal:
 
 def _stranger(local: LocalState, remote: RemoteState, queue_manager: str) -> Refusal | None:
     """A state message that is not of this gateway, channel and queue manager."""
-    if remote.gateway != local.gateway:
+    if remote.gateway != local.gateway and remote.gateway not in local.earlier:
         detail = f"the state is that of gateway {remote.gateway.hex()}, this is {local.gateway.hex()}"
         return _refusal(local, RefusalCause.ANOTHER_GATEWAY, detail)
     if remote.channel != local.channel:
@@ -147,12 +167,25 @@ def _numbers(local: LocalState, remote: RemoteState, queue_manager: str) -> Star
         return _refusal(local, RefusalCause.OLDER_QUEUE_MANAGER, detail)
     if local.doubtful is not None and _is_part(committed, local.doubtful):
         return Start(action=StartAction.REMOVE_DELIVERED, delivered=committed.messages)
+    if remote.gateway in local.earlier:
+        return Start(action=StartAction.REMOVE_TAKEN, taken=_since(local, remote))
     doubtful = "none" if local.doubtful is None else str(local.doubtful.number)
     detail = (
         f"{queue_manager} has committed batch {committed.number} up to message {remote.last_sequence}; "
         f"here batch {settled} is the last, and in doubt is {doubtful}"
     )
     return _refusal(local, RefusalCause.OLDER_STORE, detail)
+
+
+def _since(local: LocalState, remote: RemoteState) -> RemoteState:
+    """The state there, whose last message counts only if a batch took it that this store does not know."""
+    return replace(remote, last_sequence=remote.last_sequence if remote.last_sequence > local.last_sequence else 0)
+
+
+def _last_of(remote: RemoteState) -> int:
+    """The highest number that was taken. Batches take the oldest first: all that waited and are older went before."""
+    numbers = (own_sequence(msg_id, remote.gateway) for msg_id in remote.batch.messages)
+    return max(remote.last_sequence, *numbers, 0)
 
 
 def _is_part(committed: Batch, doubtful: Batch) -> bool:

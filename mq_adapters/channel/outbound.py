@@ -47,6 +47,8 @@ from mq_adapters.reasons import (
 )
 from mq_adapters.transmission import Transmission, is_kept_with_next, read_transmission
 
+#: Messages of one unit of work that were taken before the store went back.
+_TAKEN_AT_ONCE = 500
 #: After these a batch is made smaller. A poisoned state message is one that is too long for its queue.
 _TOO_LARGE = (Action.RETRY, Action.SMALLER_BATCH, Action.POISON)
 
@@ -103,6 +105,8 @@ class Outbound(Channel):
         number = doubtful.number if doubtful is not None else self._record.state.batch
         if start.action is StartAction.REMOVE_DELIVERED:
             self._remove(start.delivered)
+        elif start.action is StartAction.REMOVE_TAKEN:
+            self._remove_taken(start)
         elif start.action is StartAction.DELIVER_THE_REST:
             self._record.write(self._local, self._record.state.undoubted())
         self._board.started(start.action, batch=number, messages=len(start.delivered))
@@ -126,6 +130,28 @@ class Outbound(Channel):
         queue_name = self._settings.transmission_queue
         found = [get_or_none(self._local, queue_name, msg_id=msg_id) for msg_id in delivered]
         self._settle([self._parcel(message) for message in found if message is not None])
+
+    def _remove_taken(self, start: Start) -> None:
+        """Takes what the target had before the store went back off the transmission queue, and goes on behind it."""
+        queue_name, taken = self._settings.transmission_queue, start.taken
+        assert taken is not None, "the action says so"
+        waiting = [message.msg_id for message in self._local.browse(queue_name) if start.is_taken(message.msg_id)]
+        for first in range(0, max(1, len(waiting)), _TAKEN_AT_ONCE):
+            removed = waiting[first : first + _TAKEN_AT_ONCE]
+            is_last = first + _TAKEN_AT_ONCE >= len(waiting)
+            self._local.begin()
+            found = [get_or_none(self._local, queue_name, msg_id=msg_id) for msg_id in removed]
+            state = self._record.state
+            self._record.replace(self._local, state.caught_up(taken) if is_last else state)
+            self._local.commit()
+            self._record.committed()
+            messages = [message for message in found if message is not None]
+            self._board.settled(
+                taken.batch.number,
+                messages=len(messages),
+                message_bytes=sum(len(message.body) for message in messages),
+                dead_letters=0,
+            )
 
     # -- a batch -------------------------------------------------------------------------------------------------------
 

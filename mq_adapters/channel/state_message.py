@@ -10,8 +10,10 @@ and messages. Both begin with `"version":1`; this is all of them:
     {"version":1,"channel":"PLANT.OUT.0","gateway":"<24 hex digits>","queue_manager":"<identifier>",
      "batch":6,"last_sequence":4708,"settled":{"<identifier>":6},"doubtful":{"batch":7,"messages":[4709]},"reset":false}
 
-`gateway` is the store's incarnation, 12 bytes. A message is its MsgId: the sequence number alone where the store has
-made the MsgId, else 48 hex digits. Either reader takes hostile bytes and ends in a value or in MalformedState.
+`gateway` is the store's incarnation, 12 bytes. Where the store went back, the channel's message has `"earlier"` too:
+the incarnations before, the latest last, 24 hex digits each. A message is its MsgId: the sequence number alone where
+the store has made the MsgId, else 48 hex digits. Either reader takes hostile bytes and ends in a value or in
+MalformedState.
 """
 
 import hashlib
@@ -28,6 +30,8 @@ STATE_VERSION: Final = 1
 MAXIMUM_STATE_BYTES: Final = 4 * 1024 * 1024
 #: Queue managers whose last batch is remembered, for a channel that fails over and comes back.
 MAXIMUM_QUEUE_MANAGERS: Final = 16
+#: Incarnations of a store that are remembered: it went back as often.
+MAXIMUM_EARLIER: Final = 16
 #: MQCA_Q_MGR_IDENTIFIER has 48 characters; a channel's name is as long as a queue's.
 _NAME_CHARACTERS: Final = 48
 _FORMAT_STRING: Final = b"MQSTR   "
@@ -80,6 +84,8 @@ class RemoteState:
 class LocalState:
     """What the store knows of a channel.
 
+    `earlier` has the incarnations of the store before it went back: a state message there may still be of one of them.
+
     `queue_manager` is the identifier that the channel is pinned to, blank before the first connection. `settled` has
     the last settled batch of each queue manager by its identifier, the latest last; batch numbers only ever rise.
     `doubtful` is the batch that is under way. `reset` is the operator's word: the state message there does not count.
@@ -93,6 +99,25 @@ class LocalState:
     settled: Mapping[str, int] = field(default_factory=dict)
     doubtful: Batch | None = None
     reset: bool = False
+    earlier: tuple[bytes, ...] = ()
+
+    def carried_over(self, gateway: bytes) -> "LocalState":
+        """The same for the next incarnation of a store that went back; what is known of the other side is of before."""
+        return replace(self, gateway=gateway, earlier=(*self.earlier, self.gateway)[-MAXIMUM_EARLIER:])
+
+    def caught_up(self, remote: "RemoteState") -> "LocalState":
+        """With what the other side had committed before the store went back."""
+        return replace(
+            self,
+            batch=max(self.batch, remote.batch.number),
+            last_sequence=max(self.last_sequence, remote.last_sequence),
+            settled=self._settled_with(remote.queue_manager, remote.batch.number),
+            doubtful=None,
+        )
+
+    def _settled_with(self, queue_manager: str, number: int) -> dict[str, int]:
+        others = [pair for pair in self.settled.items() if pair[0] != queue_manager]
+        return dict([*others[-(MAXIMUM_QUEUE_MANAGERS - 1) :], (queue_manager, number)])
 
     def settled_at(self, queue_manager: str) -> int:
         """The number of the last batch that is settled at a queue manager, 0 where there is none."""
@@ -115,13 +140,11 @@ class LocalState:
         """With the doubtful batch delivered; that fulfils a reset."""
         assert self.doubtful is not None, "only a batch that was under way can be settled"
         number = self.doubtful.number
-        others = [pair for pair in self.settled.items() if pair[0] != self.queue_manager]
-        kept = others[-(MAXIMUM_QUEUE_MANAGERS - 1) :]
         return replace(
             self,
             batch=number,
             last_sequence=max(self.last_sequence, last_sequence),
-            settled=dict([*kept, (self.queue_manager, number)]),
+            settled=self._settled_with(self.queue_manager, number),
             doubtful=None,
             reset=False,
         )
@@ -138,8 +161,18 @@ class LocalState:
                 "settled": dict(self.settled),
                 "doubtful": under_way,
                 "reset": self.reset,
+                **({"earlier": [gateway.hex() for gateway in self.earlier]} if self.earlier else {}),
             },
         )
+
+
+def restated(body: bytes, gateway: bytes) -> bytes:
+    """The body of a channel's message in the store, for the next incarnation of that; what is none stays as it is."""
+    try:
+        state = read_local_state(Message(MessageDescriptor(), body))
+    except MalformedState:
+        return body
+    return state.carried_over(gateway).to_message().body
 
 
 def state_correl_id(channel: str) -> bytes:
@@ -170,7 +203,7 @@ def read_remote_state(message: Message) -> RemoteState:
 
 def read_local_state(message: Message) -> LocalState:
     """The channel's message in the store. Raises MalformedState for anything else."""
-    fields = _read_object(message, _LOCAL_KEYS)
+    fields = _read_object(message, _LOCAL_KEYS, left_out="earlier")
     gateway = _read_gateway(fields["gateway"])
     reset = fields["reset"]
     if not isinstance(reset, bool):
@@ -184,6 +217,7 @@ def read_local_state(message: Message) -> LocalState:
         settled=_read_settled(fields["settled"]),
         doubtful=_read_doubtful(fields["doubtful"], gateway),
         reset=reset,
+        earlier=_read_earlier(fields.get("earlier", [])),
     )
 
 
@@ -215,7 +249,8 @@ def _written(messages: Iterable[bytes], gateway: bytes) -> list[int | str]:
 # -- reading ---------------------------------------------------------------------------------------------------------
 
 
-def _read_object(message: Message, keys: frozenset[str]) -> dict[str, object]:
+def _read_object(message: Message, keys: frozenset[str], *, left_out: str = "") -> dict[str, object]:
+    """The fields of a state message, which are `keys`; the one that may be left out may be there."""
     if len(message.body) > MAXIMUM_STATE_BYTES:
         raise MalformedState(f"{len(message.body)} bytes are no state message")
     try:
@@ -224,7 +259,7 @@ def _read_object(message: Message, keys: frozenset[str]) -> dict[str, object]:
         raise MalformedState(f"it is not JSON: {error}") from error
     if not isinstance(fields, dict) or fields.get("version") != STATE_VERSION:
         raise MalformedState(f"it is not of version {STATE_VERSION}, the one that this program reads")
-    if fields.keys() != keys:
+    if fields.keys() - {left_out} != keys:
         raise MalformedState(f"its keys are not {', '.join(sorted(keys))}")
     return cast(dict[str, object], fields)
 
@@ -243,6 +278,12 @@ def _read_name(value: object, key: str) -> str:
 
 def _read_gateway(value: object) -> bytes:
     return _read_hex(value, _INCARNATION_BYTES, "gateway")
+
+
+def _read_earlier(value: object) -> tuple[bytes, ...]:
+    if not isinstance(value, list) or len(value) > MAXIMUM_EARLIER:
+        raise MalformedState(f"earlier is not a list of at most {MAXIMUM_EARLIER} gateways")
+    return tuple(map(_read_gateway, value))
 
 
 def _read_hex(value: object, length: int, key: str) -> bytes:

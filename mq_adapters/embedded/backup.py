@@ -1,8 +1,9 @@
 """A backup of a store while it is in use: one file, with everything that was committed at one moment.
 
 To restore it, stop the gateway and put the file into an empty data folder under the name `queue_manager.sqlite`. What
-was committed after the backup is then missing, and the numbers of those messages are given to others: never let a
-restored store and its original both send to one remote queue manager.
+was committed after the backup is then missing, and a start is refused until an operator has said so (`rfhbridge queue
+accept-rollback`); a new incarnation begins, so that no number comes again. Never let a restored store and its original
+both send to one remote queue manager.
 """
 
 import os
@@ -50,6 +51,7 @@ def _copy(source: Path, target: Path) -> None:
     try:
         os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         reader.set_busy_timeout(10_000)
+        reader.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)  # the WAL may be evidence
         with may_be_ended(source.with_name(LOCK_NAME), reader):
             reader.execute("VACUUM INTO ?", (str(target.absolute()),))
     finally:

@@ -324,15 +324,24 @@ def unpack_publications(value: bytes) -> StoredPublications:
 
 def cleared_rows(rows: Iterable[tuple[bytes, bytes]], cleared: dict[str, int]) -> list[_Row]:
     """The rows of accounts after messages were destroyed in a store that nobody runs: how many, by queue."""
+    return _raised(rows, cleared, Departure.CLEARED)
+
+
+def put_rows(rows: Iterable[tuple[bytes, bytes]], put: dict[str, int]) -> list[_Row]:
+    """The rows of accounts after persistent messages were put in a store that nobody runs: how many, by queue."""
+    return _raised(rows, put, 0)
+
+
+def _raised(rows: Iterable[tuple[bytes, bytes]], numbers: dict[str, int], place: int) -> list[_Row]:
     stored = dict(rows)
     if _PUBLICATIONS not in stored:
         return []
     changed: list[_Row] = []
-    for name, number in cleared.items():
+    for name, number in numbers.items():
         key = _QUEUE + name.encode()
         nothing = StoredAccount(name, 0, 0, 0, *_nothing())
         account = unpack_account(key, stored[key]) if key in stored else nothing
-        account.persistent[Departure.CLEARED] += number
+        account.persistent[place] += number
         changed.append(account.row())
     return changed
 

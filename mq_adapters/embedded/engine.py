@@ -31,6 +31,7 @@ from mq_adapters.embedded.objects import Objects
 from mq_adapters.embedded.operators_act import OperatorsAct
 from mq_adapters.embedded.put_rules import FORMAT_BYTES, check_put, expiry_time, resolved_persistence
 from mq_adapters.embedded.queue import Queue, ServedHandler
+from mq_adapters.embedded.reach import Reach
 from mq_adapters.embedded.reporting import Reporter
 from mq_adapters.embedded.store import Store
 from mq_adapters.embedded.store_care import StoreCare
@@ -347,8 +348,18 @@ class Engine:
 
     @property
     def incarnation(self) -> bytes:
-        """12 random bytes made with the store: two stores never share them."""
+        """12 random bytes made with the store, and anew when it went back: no two share numbers and MsgIds."""
         return self._store.incarnation
+
+    @property
+    def reach(self) -> Reach:
+        """How far the store reaches."""
+        return self._store.reach
+
+    @property
+    def identity(self) -> bytes:
+        """The first incarnation: two stores never share it, and one keeps it, also when it went back."""
+        return self._store.identity
 
     def number(self) -> int:
         """A number from the sequence of the messages, for whatever else must never be used twice."""

@@ -1,19 +1,21 @@
 """The tables of the store, their version, and how a file of an earlier version becomes one of this.
 
-Layout version 3 (`application_id` 0x52464842 "RFHB", `user_version` 3):
+Layout version 4 (`application_id` 0x52464842 "RFHB", `user_version` 4):
 
     queue(id, name, description)                    one row a defined queue
     object(type, name, attributes, checksum)        attributes of queues and other objects: Definition.pack()
     message(sequence, queue, correl_id, msg_id, put_us, expires_us, descriptor, origin, body, priority, checksum)
     damaged(the same)                               messages that were found damaged, and set aside by hand
     state(space, key, value, checksum)              sessions, subscriptions, retained publications, back-out counts
-    meta(key, value)                                incarnation, next_sequence, next_batch, name
+    meta(key, value)                                incarnation, identity, next_sequence, next_batch, reach, name
 
 `sequence` numbers are handed out by the engine from blocks that are reserved in `meta` before use, so that none is ever
 used twice, not even after a crash. `descriptor` is MessageDescriptor.pack(); `msg_id` is there only where the putter
 chose it; `correl_id`, `msg_id` and `priority` repeat the descriptor's, for the index; `checksum` is that of
 embedded/checksums.py. Version 1 had neither `object` nor `priority`, and its queues were first in, first out. Version 2
-had no checksums; what it holds gets them as it is found.
+had no checksums; what it holds gets them as it is found. Version 3 had neither `reach` (number and time of the last
+commit, embedded/witness.py) nor the marker beside the file that goes with it. `identity` is the first incarnation,
+where the store went back since (embedded/rollback.py).
 
 To change the layout:
 
@@ -41,7 +43,9 @@ from mq_adapters.message import unpack_descriptor
 from mq_adapters.reasons import StoreError
 
 APPLICATION_ID: Final = 0x52464842
-USER_VERSION: Final = 3
+USER_VERSION: Final = 4
+#: From here on a marker lies beside the store.
+FIRST_VERSION_WITH_REACH: Final = 4
 
 _SCHEMA: Final = """
 CREATE TABLE queue(id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, description TEXT NOT NULL);
@@ -54,6 +58,7 @@ CREATE TABLE state(space INTEGER NOT NULL, key BLOB NOT NULL, value BLOB NOT NUL
     checksum INTEGER NOT NULL DEFAULT 0, PRIMARY KEY(space, key)) WITHOUT ROWID;
 CREATE TABLE meta(key TEXT PRIMARY KEY, value NOT NULL) WITHOUT ROWID;
 """
+_NO_REACH: Final = bytes(16)
 _DAMAGED: Final = """
 CREATE TABLE damaged(sequence INTEGER PRIMARY KEY, queue INTEGER NOT NULL, correl_id BLOB, msg_id BLOB,
     put_us INTEGER NOT NULL, expires_us INTEGER NOT NULL, descriptor BLOB NOT NULL, origin BLOB NOT NULL,
@@ -87,7 +92,7 @@ def _create(connection: apsw.Connection) -> None:
         connection.execute(_SCHEMA + _DAMAGED)
         connection.executemany(
             "INSERT INTO meta VALUES(?, ?)",
-            [("incarnation", secrets.token_bytes(12)), ("next_sequence", 1), ("next_batch", 1)],
+            [("incarnation", secrets.token_bytes(12)), ("next_sequence", 1), ("next_batch", 1), ("reach", _NO_REACH)],
         )
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {USER_VERSION}")
@@ -129,4 +134,8 @@ def _from_2_to_3(connection: apsw.Connection) -> None:
     connection.create_scalar_function("checksum_of", None)
 
 
-_UPGRADES: Final[dict[int, Callable[[apsw.Connection], None]]] = {1: _from_1_to_2, 2: _from_2_to_3}
+def _from_3_to_4(connection: apsw.Connection) -> None:
+    connection.execute("INSERT OR IGNORE INTO meta VALUES('reach', ?)", (_NO_REACH,))
+
+
+_UPGRADES: Final[dict[int, Callable[[apsw.Connection], None]]] = {1: _from_1_to_2, 2: _from_2_to_3, 3: _from_3_to_4}

@@ -181,7 +181,7 @@ def rows(engine: Engine) -> list[SubscriptionRow]:
 
 def _row(engine: Engine, found: "Subscription") -> SubscriptionRow:
     name = found.name or str(found.identity)
-    identifier = (IDENTIFIER_TAG + engine.incarnation + found.number.to_bytes(8, "big")).hex().upper()
+    identifier = (IDENTIFIER_TAG + engine.identity + found.number.to_bytes(8, "big")).hex().upper()
     said = _said(engine, found)
     shown = {"SUBID": identifier, "SUB": quoted(name) if name else " "}
     shown |= {keyword: _shown(_ATTRIBUTES[keyword], said[keyword]) for keyword in _ATTRIBUTES if keyword in said}

@@ -15,14 +15,14 @@ from mq_adapters.reasons import StoreError
 
 
 def states_of(data_dir: Path, space: StateSpace) -> tuple[bytes, list[tuple[bytes, bytes]]]:
-    """The store's incarnation, and every key and value of a space. StoreError where there is no sound store."""
+    """The store's identity, and every key and value of a space. StoreError where there is no sound store."""
     with _looking_at(data_dir) as connection:
-        incarnation = connection.execute("SELECT value FROM meta WHERE key = 'incarnation'").get
+        meta = dict(connection.execute("SELECT key, value FROM meta WHERE key IN ('incarnation', 'identity')"))
         rows = list(connection.execute("SELECT key, value, checksum FROM state WHERE space = ? ORDER BY key", (space,)))
     for key, value, checksum in rows:
         if state_checksum(int(space), key, value) != checksum:
             raise StoreError(f"read state {int(space)} {key!r:.80}", "it is damaged", "see 'rfhbridge queue verify'")
-    return bytes(incarnation), [(key, value) for key, value, _ in rows]
+    return bytes(meta.get("identity", meta["incarnation"])), [(key, value) for key, value, _ in rows]
 
 
 def keys_of(data_dir: Path, space: StateSpace) -> list[bytes]:
@@ -42,6 +42,7 @@ def _looking_at(data_dir: Path) -> Iterator[apsw.Connection]:
         try:
             connection.set_busy_timeout(10_000)
             connection.execute("PRAGMA query_only = ON")
+            connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)  # it looks, and leaves the WAL
             with may_be_ended(path.with_name(LOCK_NAME), connection):
                 connection.execute("BEGIN")
                 _check_layout(connection, path)

@@ -11,7 +11,7 @@ import os
 import time
 from array import array
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
 from typing import Final
@@ -26,9 +26,10 @@ from mq_adapters.embedded.layout import prepare
 from mq_adapters.embedded.message_rows import COLUMNS, DamagedRow, MessageRow, RowReader
 from mq_adapters.embedded.readers import StandingReaders
 from mq_adapters.embedded.store_errors import damage, failure
-from mq_adapters.embedded.store_files import StoreFiles
+from mq_adapters.embedded.store_files import StoreFiles, keep_private
 from mq_adapters.embedded.store_status import StoreStatus
 from mq_adapters.embedded.unit_of_work import StateSpace
+from mq_adapters.embedded.witness import WRITE_REACH, Witness, next_reach, packed_reach
 from mq_adapters.message import IDENTIFIER_TAG, Message
 from mq_adapters.reasons import QueueManagerError, ReasonCode, StoreError
 
@@ -58,22 +59,33 @@ Change = tuple[str, tuple[int | str | bytes, ...]]
 class Store:
     """The database of one data folder, opened by its one owner."""
 
-    def __init__(self, data_dir: Path, lock: int, rescue_folder: Path | None = None) -> None:
+    def __init__(
+        self, data_dir: Path, lock: int, rescue_folder: Path | None = None, *, accepts_rollback: bool = False
+    ) -> None:
         self._lock = lock
         #: Held while a commit is under way, perhaps in a thread.
         self._committing = Lock()
         self.path = data_dir / FILE_NAME
         self._rows = RowReader()
         try:
-            _keep_private(self.path)
+            self._witness = Witness(self.path, accepts_rollback=accepts_rollback)
+            self._witness.admit_files()
+            keep_private(self.path)
             self._writer = self._connect(apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
+            self._witness.admit(self._writer)
             prepare(self._writer, self.path)
             self._reader = self._connect(apsw.SQLITE_OPEN_READWRITE)
             self.incarnation = bytes(self._meta("incarnation"))
+            #: The first incarnation: what outlives a store that went back is named by it.
+            self.identity = bytes(self._meta("identity") or self.incarnation)
             self.next_sequence = int(self._meta("next_sequence"))
             self.next_batch = int(self._meta("next_batch"))
             self.reserved_to = self.next_sequence
             self.reserve_sequences(self.next_sequence)
+            #: How far it reaches, with what is being committed.
+            self.reach = self._witness.begin(self._writer)
+            #: Whether the next commit syncs the marker.
+            self._marker_is_due = False
             self.files = StoreFiles(
                 data_dir,
                 written=(FILE_NAME, f"{FILE_NAME}-wal"),
@@ -84,17 +96,25 @@ class Store:
             self._checkpoint = CheckpointThread(self.path)
             connections = self._writer, self._reader
             self.free_pages = FreePages(self.path, *connections, checkpoint=self._checkpoint, lock=self._committing)
-        except (apsw.Error, OSError, TypeError, ValueError) as error:
+        except (apsw.Error, OSError, TypeError, ValueError, LookupError) as error:
             raise failure(f"open {self.path.name}", error) from error
         self._standing_readers = StandingReaders(self.path, data_dir / LOCK_NAME)
         self._writer.set_wal_hook(self._wal_has_grown)
 
     @classmethod
-    def open(cls, data_dir: Path, *, wait_s: float = 0.0, rescue_folder: Path | None = None) -> "Store":
+    def open(
+        cls,
+        data_dir: Path,
+        *,
+        wait_s: float = 0.0,
+        rescue_folder: Path | None = None,
+        accepts_rollback: bool = False,
+    ) -> "Store":
         """Opens or makes the store of a data folder; its files are copied to the rescue folder when that is gone.
 
         Waits up to `wait_s` seconds for another owner to leave, then raises QueueManagerError 2042. The lock is the
-        kernel's: it goes with the process, however that ends. Raises StoreError for a file that is damaged or newer.
+        kernel's: it goes with the process, however that ends. Raises StoreError for a file that is damaged or newer,
+        and StoreWentBack for one that went back, unless that is accepted.
         """
         try:
             data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -108,7 +128,7 @@ class Store:
                 raise QueueManagerError(ReasonCode.MQRC_OBJECT_IN_USE, f"open the store in {data_dir}")
             time.sleep(_LOCK_POLL_S)
         try:
-            return cls(data_dir, lock, rescue_folder)
+            return cls(data_dir, lock, rescue_folder, accepts_rollback=accepts_rollback)
         except BaseException:
             os.close(lock)
             raise
@@ -256,6 +276,7 @@ class Store:
             execute("BEGIN IMMEDIATE")
             if next_sequence + SEQUENCE_BLOCK // 2 > self.reserved_to:
                 self.reserve_sequences(next_sequence)
+                self._marker_is_due = True
             if next_batch != self.next_batch:
                 execute("UPDATE meta SET value = ? WHERE key = 'next_batch'", (next_batch,))
                 self.next_batch = next_batch
@@ -265,6 +286,8 @@ class Store:
                 execute_many("DELETE FROM message WHERE sequence = ?", removals)
             if states:
                 self._write_states(states)
+            self.reach = next_reach(self.reach, batch=next_batch - 1, numbers=self.reserved_to)
+            execute(WRITE_REACH, (packed_reach(self.reach.commits, self.reach.at_us),))
         except apsw.Error as error:
             raise failure("write a group of units of work", error) from error
 
@@ -272,11 +295,15 @@ class Store:
         """COMMIT, which returns after fsync. After an error nothing of the group is promised: stop."""
         with self._committing:
             try:
+                reach = self.reach
                 self._writer.execute("COMMIT")
-            except apsw.Error as error:
+                if self._checkpoint.copied.is_set():
+                    self._restart_wal()
+                    self._marker_is_due = True
+                self._witness.note(reach, is_synced=self._marker_is_due)
+                self._marker_is_due = False
+            except (apsw.Error, OSError) as error:
                 raise failure("commit a group of units of work", error) from error
-            if self._checkpoint.copied.is_set():
-                self._restart_wal()
             self._check()
 
     def add_queue(self, definition: Definition) -> int:
@@ -295,7 +322,7 @@ class Store:
                 ("DELETE FROM message WHERE queue = ?", (identifier,)),
                 ("DELETE FROM queue WHERE id = ?", (identifier,)),
                 ("DELETE FROM object WHERE type = ? AND name = ?", (int(ObjectType.QLOCAL), name)),
-                *map(_state_change, counters),
+                *map(state_change, counters),
             ],
         )
 
@@ -316,8 +343,18 @@ class Store:
         changes: list[Change] = []
         for sequence in sequences:
             changes += [(moved, (sequence,)), ("DELETE FROM message WHERE sequence = ?", (sequence,))]
-        changes += map(_state_change, counters)
+        changes += map(state_change, counters)
         self._change("set damaged messages aside", changes)
+
+    @contextmanager
+    def rewriting(self) -> Iterator[apsw.Connection]:
+        """One transaction for a change that is no unit of work. Close the store behind it: it knows nothing of it."""
+        try:
+            with self._writer:
+                yield self._writer
+            self._witness.begin(self._writer)
+        except (apsw.Error, OSError) as error:
+            raise failure("change the store", error) from error
 
     def remove_definition(self, definition: Definition) -> None:
         place = (int(definition.object_type), definition.name)
@@ -333,6 +370,7 @@ class Store:
         self._reader.close()
         self._writer.close()
         self.files.close()
+        self._witness.close()
         os.close(self._lock)
 
     # -- inside ------------------------------------------------------------------------------------------------------
@@ -354,11 +392,14 @@ class Store:
 
     def _change(self, operation: str, changes: "list[Change]") -> None:
         """Statements in a transaction of their own: a thread may be committing on the other connection."""
+        reach = next_reach(self.reach, batch=self.reach.batch, numbers=self.reserved_to)
         try:
             with self._reader:
-                for statement, bindings in changes:
+                for statement, bindings in (*changes, (WRITE_REACH, (packed_reach(reach.commits, reach.at_us),))):
                     self._reader.execute(statement, bindings)
-        except apsw.Error as error:
+            self.reach = reach
+            self._witness.note(reach, is_synced=False)
+        except (apsw.Error, OSError) as error:
             raise failure(operation, error) from error
         self.files.check()
 
@@ -428,14 +469,6 @@ class Store:
             self._writer.set_busy_timeout(_BUSY_TIMEOUT_MS)
 
 
-def _keep_private(path: Path) -> None:
-    """Makes the file before SQLite does: the WAL beside it, which has the payloads too, takes over its mode."""
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-    for name in (path, path.with_name(path.name + "-wal"), path.with_name(path.name + "-shm")):
-        with suppress(FileNotFoundError):  # who has the file open to check it takes them along when it closes it
-            name.chmod(0o600)
-
-
 def _lock_now(lock: int) -> bool:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -444,7 +477,7 @@ def _lock_now(lock: int) -> bool:
     return True
 
 
-def _state_change(row: StateRow) -> Change:
+def state_change(row: StateRow) -> Change:
     space, key, value = row
     if value is None:
         return "DELETE FROM state WHERE space = ? AND key = ?", (int(space), key)

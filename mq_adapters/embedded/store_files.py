@@ -9,6 +9,7 @@ microseconds. What no commit writes, the lock and a folder beside the store, is 
 import logging
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -131,3 +132,11 @@ class StoreFiles:
 
     def _gone(self, cause: str) -> FilesGone:
         return FilesGone(f"keep the store in {self._data_dir}", cause, _HINT)
+
+
+def keep_private(path: Path) -> None:
+    """Makes the file before SQLite does: the WAL beside it, which has the payloads too, takes over its mode."""
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    for name in (path, path.with_name(path.name + "-wal"), path.with_name(path.name + "-shm")):
+        with suppress(FileNotFoundError):  # who has the file open to check it takes them along when it closes it
+            name.chmod(0o600)

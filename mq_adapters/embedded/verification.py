@@ -3,6 +3,8 @@
 It changes nothing, except `set_aside`, which takes damaged messages off their queues so that the others can be got.
 """
 
+import fcntl
+import os
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,9 +19,11 @@ from mq_adapters.embedded.checksums import object_checksum, state_checksum
 from mq_adapters.embedded.counters import cleared_rows
 from mq_adapters.embedded.layout import APPLICATION_ID, USER_VERSION
 from mq_adapters.embedded.message_rows import COLUMNS, DamagedRow, MessageRow, RowReader
+from mq_adapters.embedded.reach import Reach
 from mq_adapters.embedded.readers import may_be_ended
 from mq_adapters.embedded.store import FILE_NAME, LOCK_NAME, Store
 from mq_adapters.embedded.unit_of_work import StateSpace
+from mq_adapters.embedded.witness import Witness, stored_reach
 from mq_adapters.reasons import StoreError
 
 #: Findings beyond this many are counted, not listed.
@@ -44,16 +48,69 @@ class Verification:
 
 
 def verify_store(data_dir: Path) -> Verification:
-    """Checks the store of a data folder at this moment. StoreError where there is none or it is unreadable."""
-    return verify_file(data_dir / FILE_NAME)
+    """Checks the store of a data folder at this moment, and whether it went back; it stays as it is, with its WAL.
 
-
-def verify_file(path: Path) -> Verification:
-    """Checks one file; see `verify_store`."""
+    StoreError where there is none or it is unreadable.
+    """
+    path = data_dir / FILE_NAME
+    witness = _witness_of(path)
+    found = list(witness.of_files())
+    if not path.is_file() and found:
+        raise StoreError(f"verify {path}", "; ".join(found), "restore it from a backup")
     if not path.is_file():
         raise StoreError(f"verify {path}", "there is no store", "name the data folder with --data")
     with reading(path) as connection:
-        return _verified(connection)
+        found += witness.of_store(stored_reach(connection))
+        return _verified(connection, found)
+
+
+def contradictions_of(data_dir: Path) -> tuple[tuple[str, ...], Reach | None]:
+    """What shows that a store went back, and how far it says that it reaches; None where no store is there.
+
+    Changes nothing. StoreError where it is unreadable.
+    """
+    path = data_dir / FILE_NAME
+    witness = _witness_of(path)
+    found = witness.of_files()
+    if not path.is_file():
+        return found, None
+    with reading(path) as connection:
+        stored = stored_reach(connection)
+        return (*found, *witness.of_store(stored)), None if stored is None else stored.reach
+
+
+def _witness_of(path: Path) -> Witness:
+    """What lies beside a store. A gateway that runs has looked at the end of its journal, and writes there."""
+    try:
+        with _unowned(path.parent) as is_unowned:
+            return Witness(path, looks_at_journal=is_unowned)
+    except OSError as error:
+        raise StoreError(f"verify {path}", str(error), "let the gateway's user read the data folder") from error
+
+
+def verify_file(path: Path) -> Verification:
+    """Checks one file that stands alone, as a backup does; see `verify_store`."""
+    if not path.is_file():
+        raise StoreError(f"verify {path}", "there is no store", "name the data folder with --data")
+    with reading(path) as connection:
+        return _verified(connection, [])
+
+
+@contextmanager
+def _unowned(data_dir: Path) -> Iterator[bool]:
+    """Whether nobody owns the store; then nobody comes to own it meanwhile."""
+    try:
+        lock = os.open(data_dir / LOCK_NAME, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        yield True
+        return
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        yield True
+    except BlockingIOError:
+        yield False
+    finally:
+        os.close(lock)
 
 
 @contextmanager
@@ -64,12 +121,13 @@ def reading(path: Path) -> Iterator[apsw.Connection]:
         try:
             connection.set_busy_timeout(10_000)
             connection.execute("PRAGMA query_only = ON")
+            connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
             with may_be_ended(path.with_name(LOCK_NAME), connection):
                 connection.execute("BEGIN")
                 yield connection
         finally:
             connection.close()
-    except (apsw.Error, UnicodeDecodeError, TypeError) as error:
+    except (apsw.Error, UnicodeDecodeError, TypeError, ValueError, LookupError) as error:
         raise StoreError(f"verify {path}", f"{type(error).__name__}: {error}", "restore it from a backup") from error
 
 
@@ -95,13 +153,13 @@ def _queue_name(connection: apsw.Connection, sequence: int) -> str:
     return str(connection.execute(statement, (sequence,)).get or "")
 
 
-def _verified(connection: apsw.Connection) -> Verification:
+def _verified(connection: apsw.Connection, went_back: list[str]) -> Verification:
     version = connection.pragma("user_version")
-    listed: list[str] = []
-    count = queues = messages = 0
+    listed = list(went_back)
+    count, queues, messages = len(listed), 0, 0
     if connection.pragma("application_id") != APPLICATION_ID or version != USER_VERSION:
         listed.append(f"layout version {version}, this program checks {USER_VERSION}; starting it upgrades older ones")
-        count = 1
+        count += 1
     else:
         queues = connection.execute("SELECT count(*) FROM queue").get
         messages = connection.execute("SELECT count(*) FROM message").get
@@ -124,7 +182,7 @@ def _findings(connection: apsw.Connection) -> Iterator[str]:
 
 def _meta_findings(connection: apsw.Connection) -> Iterator[str]:
     meta = dict(connection.execute("SELECT key, value FROM meta"))
-    for key, kind in (("incarnation", bytes), ("next_sequence", int), ("next_batch", int)):
+    for key, kind in (("incarnation", bytes), ("next_sequence", int), ("next_batch", int), ("reach", bytes)):
         if not isinstance(meta.get(key), kind):
             yield f"meta {key} is missing or of another type"
     reserved = meta.get("next_sequence")

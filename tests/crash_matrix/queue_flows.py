@@ -255,6 +255,6 @@ FLOWS: Final = (
             run=_start_alone,
             settle=_settle_upgrade,
         )
-        for version in (1, 2)
+        for version in (1, 2, 3)
     ),
 )

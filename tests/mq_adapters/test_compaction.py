@@ -15,6 +15,7 @@ from mq_adapters.embedded.backup import back_up
 from mq_adapters.embedded.client import Client
 from mq_adapters.embedded.direct import Direct
 from mq_adapters.embedded.engine import Engine
+from mq_adapters.embedded.rollback import accept_rollback
 from mq_adapters.embedded.store import FILE_NAME
 from mq_adapters.embedded.unit_of_work import Departure
 from mq_adapters.embedded.verification import verify_store
@@ -265,6 +266,7 @@ def test_a_backup_has_no_free_pages_and_is_a_store_that_keeps_account(data_folde
         restored.mkdir()
         found = back_up(data_folder, restored / FILE_NAME)
         assert (found.is_sound, found.messages) == (True, 1)
+    accept_rollback(restored)
     assert (restored / FILE_NAME).stat().st_size < SMALL_BYTES
     assert (restored / FILE_NAME).stat().st_mode & 0o077 == 0
     with Direct(restored) as queue_manager:

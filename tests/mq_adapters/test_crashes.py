@@ -227,7 +227,7 @@ class QueueManagerModel(RuleBasedStateMachine):
         """Nothing is closed: what is on the disk at this moment is all there is."""
         before, after = self.folder / str(self.restarts), self.folder / str(self.restarts + 1)
         after.mkdir()
-        for name in ("queue_manager.sqlite", "queue_manager.sqlite-wal"):
+        for name in ("queue_manager.sqlite", "queue_manager.sqlite-wal", "queue_manager.marker"):
             if (before / name).exists():
                 shutil.copy(before / name, after / name)
         self.engine.close()

@@ -18,6 +18,7 @@ from mq_adapters.embedded.queue_administration import alter
 from mq_adapters.embedded.store import FILE_NAME, LOCK_NAME, Store
 from mq_adapters.embedded.unit_of_work import StateSpace
 from mq_adapters.embedded.verification import verify_store
+from mq_adapters.embedded.witness import MARKER_NAME, StoreWentBack
 from mq_adapters.message import Message, MessageDescriptor
 from mq_adapters.reasons import QueueManagerError, StoreError
 
@@ -39,7 +40,7 @@ from mq_adapters.message import Message, MessageDescriptor
 from mq_adapters.reasons import StoreError
 queue_manager = Direct(Path(sys.argv[1]))
 queue_manager.define("ORDERS")
-resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
+resource.setrlimit(resource.RLIMIT_FSIZE, (600_000, 600_000))
 try:
     while True:
         print(queue_manager.put("ORDERS", Message(MessageDescriptor(), bytes(3_000))).hex(), flush=True)
@@ -76,7 +77,7 @@ def test_the_file_and_the_folder_are_their_owners_alone(data_folder):
 def test_the_file_says_whose_it_is_and_which_layout_it_has(filled):
     connection = apsw.Connection(str(filled / FILE_NAME))
     assert connection.pragma("application_id") == APPLICATION_ID == int.from_bytes(b"RFHB", "big")
-    assert connection.pragma("user_version") == USER_VERSION == 3
+    assert connection.pragma("user_version") == USER_VERSION == 4
     connection.close()
 
 
@@ -117,7 +118,7 @@ def test_the_lock_goes_with_its_process_however_it_ends(data_folder):
         Direct(data_folder).close()
 
 
-@pytest.mark.parametrize("statement", ["PRAGMA user_version = 4", "PRAGMA application_id = 1"])
+@pytest.mark.parametrize("statement", ["PRAGMA user_version = 5", "PRAGMA application_id = 1"])
 def test_a_newer_or_foreign_file_is_refused_and_left_alone(filled, statement):
     change(filled, statement)
     before = (filled / FILE_NAME).read_bytes()
@@ -127,11 +128,11 @@ def test_a_newer_or_foreign_file_is_refused_and_left_alone(filled, statement):
 
 
 def test_a_refused_file_is_not_locked_any_more(filled):
-    change(filled, "PRAGMA user_version = 4")
+    change(filled, "PRAGMA user_version = 5")
     for _ in range(2):
         with pytest.raises(StoreError):
             Direct(filled)
-    change(filled, "PRAGMA user_version = 3")
+    change(filled, "PRAGMA user_version = 4")
     with Direct(filled) as queue_manager:
         assert queue_manager.depth("ORDERS") == 200
 
@@ -279,7 +280,21 @@ def test_a_file_of_version_2_is_read_with_all_that_is_in_it_and_has_checksums_th
     assert verify_store(of_version_2).is_sound
 
 
-@pytest.mark.parametrize("version", [1, 2])
+def test_a_file_of_version_3_is_read_with_all_that_is_in_it_and_has_a_marker_then(data_folder):
+    data_folder.mkdir()
+    (data_folder / FILE_NAME).write_bytes((STORES / "version_3.sqlite").read_bytes())
+    with Direct(data_folder) as queue_manager:
+        found = list(queue_manager.browse("ORDERS"))
+        assert queue_manager.name == "SHOP"
+        assert queue_manager.inquire("ORDERS").number("MAXDEPTH") == 500
+    assert [message.body for message in found] == [b"two", b"one", bytes(range(256)) * 40]
+    assert (found[0].descriptor.correl_id, found[0].backout_count) == (b"pump".ljust(24, b"\0"), 1)
+    (data_folder / MARKER_NAME).unlink()
+    with pytest.raises(StoreWentBack, match="is missing"):
+        Direct(data_folder)
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
 def test_an_upgraded_file_has_the_tables_of_a_new_one(tmp_path, version):
     columns = []
     for name in ("new", "old"):

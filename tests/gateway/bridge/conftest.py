@@ -281,7 +281,7 @@ class World:
     def kill(self, folder: Path) -> Path:
         """What kill -9 at this moment would leave on the disk, in a folder of its own."""
         folder.mkdir()
-        for path in self._data.glob("queue_manager.sqlite*"):
+        for path in self._data.glob("queue_manager.[sm]*"):
             shutil.copy(path, folder)
         check_balance(read_balance(folder))
         return folder

@@ -20,7 +20,20 @@ def commands() -> Iterator[tuple[str, ...]]:
 TREE = list(commands())
 
 
-QUEUE_COMMANDS = ("list", "define", "depth", "browse", "get", "put", "clear", "verify", "backup", "redrive", "compact")
+QUEUE_COMMANDS = (
+    "list",
+    "define",
+    "depth",
+    "browse",
+    "get",
+    "put",
+    "clear",
+    "verify",
+    "backup",
+    "redrive",
+    "compact",
+    "accept-rollback",
+)
 
 
 def test_tree_has_the_commands_of_the_contract():

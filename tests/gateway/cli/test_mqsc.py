@@ -147,6 +147,10 @@ def test_a_backup_is_a_store_of_its_own(mqsc, rfhbridge, data_folder, tmp_path):
     backup = tmp_path / "restored" / "queue_manager.sqlite"
     backup.parent.mkdir()
     assert rfhbridge("queue", "backup", backup, "--data", data_folder).exit_code == 0
+    refused = rfhbridge("queue", "get", "ORDERS", "--raw", "--data", backup.parent)
+    assert (refused.exit_code, refused.stdout) == (1, b"")
+    assert "rfhbridge queue accept-rollback" in refused.stderr
+    assert rfhbridge("queue", "accept-rollback", "--yes", "--data", backup.parent).exit_code == 0
     assert rfhbridge("queue", "get", "ORDERS", "--raw", "--data", backup.parent).stdout == b"x"
     assert rfhbridge("queue", "depth", "ORDERS", "--data", data_folder).text == "1\n"
 

@@ -2,9 +2,15 @@
 
 from pathlib import Path
 
+import apsw
+import pytest
+
 from mq_adapters.channel import ChannelState
-from mq_adapters.channel.state_message import Batch, RemoteState
+from mq_adapters.channel.local_state import CHANNEL_STATE_QUEUE
+from mq_adapters.channel.state_message import Batch, RemoteState, restated
 from mq_adapters.embedded.backup import back_up
+from mq_adapters.embedded.rollback import accept_rollback
+from mq_adapters.embedded.witness import Witness
 from mq_adapters.message import Message
 from tests.mq_adapters.channel.conftest import (
     OUT,
@@ -101,6 +107,7 @@ def test_a_store_restored_from_a_backup_is_refused(world: World, tmp_path: Path)
     restored = tmp_path / "restored"
     restored.mkdir()
     back_up(world.here.folder, restored / "queue_manager.sqlite")
+    begin_marker(restored)
     world.run(world.outbound())
     world.here.close()
     world.here.folder = restored
@@ -111,6 +118,56 @@ def test_a_store_restored_from_a_backup_is_refused(world: World, tmp_path: Path)
     assert "a store restored from a backup" in status.problem.text
     assert f"rfhbridge channel resolve {OUT} --action reset" in status.problem.text
     assert world.there.bodies(STREAM) == [b"one", b"two"]
+
+
+@pytest.mark.parametrize("more", [(), (b"three", b"four")])
+def test_a_store_that_went_back_and_was_accepted_sends_nothing_again(world: World, tmp_path: Path, more):
+    """What waited when it was copied was taken since; what comes later is delivered, and in its order."""
+    world.send(b"one")
+    world.run(world.outbound())
+    world.send(b"two", b"also two")
+    restored = tmp_path / "restored"
+    restored.mkdir()
+    back_up(world.here.folder, restored / "queue_manager.sqlite")
+    world.run(world.outbound())
+    for body in more:
+        world.send(body)
+        world.run(world.outbound())
+    world.here.close()
+    delivered = world.there.bodies(STREAM)
+    accept_rollback(restored, state_queue=CHANNEL_STATE_QUEUE, restated=restated)
+    world.here.folder = restored
+    world.here.open()
+    world.send(b"later")
+    world.run(world.outbound())
+    assert world.there.bodies(STREAM) == [*delivered, b"later"]
+    assert world.waiting() == 0
+    world.send(b"last")
+    assert world.run(world.outbound()).state is not ChannelState.FAILED
+    assert world.there.bodies(STREAM) == [*delivered, b"later", b"last"]
+
+
+def test_what_came_after_the_copy_was_not_taken_and_is_still_sent(world: World, tmp_path: Path):
+    """Nothing was delivered between copy and loss: all that waits is still to be sent."""
+    world.send(b"one")
+    world.run(world.outbound())
+    world.send(b"two")
+    restored = tmp_path / "restored"
+    restored.mkdir()
+    back_up(world.here.folder, restored / "queue_manager.sqlite")
+    world.here.close()
+    accept_rollback(restored, state_queue=CHANNEL_STATE_QUEUE, restated=restated)
+    world.here.folder = restored
+    world.here.open()
+    world.run(world.outbound())
+    assert world.there.bodies(STREAM) == [b"one", b"two"]
+
+
+def begin_marker(folder: Path) -> None:
+    """As if the whole folder had gone back: the marker agrees with the store."""
+    connection = apsw.Connection(str(folder / "queue_manager.sqlite"))
+    Witness(folder / "queue_manager.sqlite").begin(connection)
+    connection.close()
 
 
 def test_two_state_messages_are_refused(world: World):

@@ -1,0 +1,98 @@
+"""A store, a trail or a whole data folder that went back: found by what is left elsewhere, and accepted by an operator.
+
+The store is held against the end of its own journal and its marker when it is opened (mq_adapters/embedded/witness.py).
+Here it is held against the trail, which never has a batch that the store does not know, the trail against its own
+marker, and both against the copies of digests in the second place. What a target took since is found by its channel.
+Accepting begins a new incarnation, and its first record says so (Kind.RESTORED).
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from gateway.audit_trail.exporter import TRAIL_FOLDER
+from gateway.audit_trail.notes import NoteKind, pack_batch
+from gateway.audit_trail.trail_end import TrailEnd, end_in
+from mq_adapters.channel.local_state import CHANNEL_STATE_QUEUE
+from mq_adapters.channel.state_message import restated
+from mq_adapters.embedded.reach import Reach, now_us, told_time
+from mq_adapters.embedded.rollback import Rollback, accept_rollback
+from mq_adapters.embedded.verification import contradictions_of
+from mq_adapters.embedded.witness import StoreWentBack
+from mq_adapters.reasons import StoreError
+
+#: Bytes of the record that says why; all findings stand in the log and on the screen.
+_REASON_CHARACTERS: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Missing:
+    """Numbers that are missing, first and last; 0 and 0 where none is, as far as anything that is left tells."""
+
+    first_batch: int = 0
+    last_batch: int = 0
+
+
+def check_trail(data: Path, reach: Reach) -> None:
+    """Holds a store that is open against what lies beside it. Raises StoreWentBack, StoreError."""
+    if findings := beside_store(data, reach):
+        raise StoreWentBack(f"open {data}", findings)
+
+
+def contradictions(data: Path) -> tuple[str, ...]:
+    """Everything that shows that something in the data folder went back; changes nothing. Raises StoreError."""
+    found, reach = contradictions_of(data)
+    return (*found, *(() if reach is None else beside_store(data, reach)))
+
+
+def beside_store(data: Path, reach: Reach) -> tuple[str, ...]:
+    """What the trail shows of a store, and of itself. Raises StoreError where it cannot be read."""
+    trail = data / TRAIL_FOLDER
+    try:
+        return _ahead_of_store(end_in(trail, reach.incarnation.hex()), reach)
+    except OSError as error:
+        raise StoreError(f"read the trail in {trail}", str(error), "let the gateway's user read it") from error
+
+
+def _ahead_of_store(end: TrailEnd, reach: Reach) -> tuple[str, ...]:
+    if end.batch <= reach.batch:
+        return ()
+    return (
+        f"the trail has batches up to {end.batch}, of {told_time(end.at_us)}, and the store knows {reach.batch}:"
+        f" what batches {reach.batch + 1} to {end.batch} tell is missing in the store",
+    )
+
+
+def accept(data: Path, *, operator: str, findings: tuple[str, ...], is_audited: bool) -> Rollback:
+    """Begins a new incarnation, with a record of it where there is a trail. QueueManagerError 2042, StoreError."""
+
+    def first_batch(before: Reach, marked: Reach | None, waiting: int) -> bytes:
+        missing = _missing(data / TRAIL_FOLDER, before, marked, waiting)
+        note = (
+            NoteKind.RESTORED,
+            now_us(),
+            "rolled_back",
+            before.incarnation.hex(),
+            0,
+            0,
+            missing.first_batch,
+            missing.last_batch,
+            operator,
+            "; ".join(findings)[:_REASON_CHARACTERS],
+        )
+        return pack_batch(1, [note])
+
+    return accept_rollback(
+        data,
+        first_batch=first_batch if is_audited else None,
+        state_queue=CHANNEL_STATE_QUEUE,
+        restated=restated,
+    )
+
+
+def _missing(trail: Path, before: Reach, marked: Reach | None, waiting: int) -> Missing:
+    """What neither the trail has nor the store will bring it."""
+    end = end_in(trail, before.incarnation.hex())
+    there = max(end.batch, before.batch if end.batch or waiting else 0)
+    last = max(before.batch, marked.batch if marked is not None and marked.incarnation == before.incarnation else 0)
+    return Missing(first_batch=there + 1, last_batch=last) if last > there else Missing()
