@@ -31,7 +31,7 @@ from gateway.bridge.own_commands import OwnCommands, note_request
 from gateway.bridge.routes import Route, Routes
 from gateway.bridge.session_rows import HeldPublish
 from gateway.bridge.sessions import ClientSession, Sessions, flow_key
-from gateway.bridge.target_messages import APPLICATION_NAME, user_identifier
+from gateway.bridge.target_messages import user_identifier
 from gateway.bridge.to_target import ToTarget
 from gateway.bridge.whole_packets import packet_message, whole_publish, whole_will
 from gateway.channels.target import Target
@@ -185,8 +185,8 @@ class ToMq:
             _note_accepted(
                 unit, (session.client, session.epoch, exchange), header, payload, session.level, event.topic, now_us
             )
-            whole = whole_publish(header, event.topic, payload)
-            self._refuse(unit, session, event.topic, exchange, whole, session.level, origin, error, now_us)
+            message = packet_message(whole_publish(header, event.topic, payload), session.level, origin)
+            self._refuse(unit, session, event.topic, exchange, message, error, now_us)
             return
         unit.count(Publications.PUBLISHED)
         note = (
@@ -259,8 +259,8 @@ class ToMq:
                 unit, session, held.topic, flags, held.exchange, held.payload, origin, expiry, carried
             )
         except MappingError as error:
-            whole = whole_publish(held.header, held.topic, held.payload)
-            self._refuse(unit, session, held.topic, held.exchange, whole, held.level, origin, error, now_us)
+            message = packet_message(whole_publish(held.header, held.topic, held.payload), held.level, origin)
+            self._refuse(unit, session, held.topic, held.exchange, message, error, now_us)
             self._forget(unit, session, packet_identifier)
             return held.exchange
         self._forget(unit, session, packet_identifier)
@@ -429,12 +429,10 @@ class ToMq:
 
         One that MQ cannot say, or that deletes what is retained, which takes two commands, stays a packet.
         """
-        if isinstance(error, MappingError) or (will.retain and not will.payload):
-            packet = whole_will(will, session.level)
-            self._refuse(unit, session, will.topic, exchange, packet, session.level, origin, error, now_us)
-            return
         carried = self._carried(will.properties)
-        if (route := self._routes.of(will.topic)).target is not None:
+        if isinstance(error, MappingError) or (will.retain and not will.payload):
+            message = packet_message(whole_will(will, session.level), session.level, origin)
+        elif (route := self._routes.of(will.topic)).target is not None:
             made = self._to_target.publication(
                 session, route, topic=will.topic, flags=flags, exchange=exchange, properties=carried.pairs
             )
@@ -442,25 +440,9 @@ class ToMq:
         else:
             translation = self._translate(will.topic, flags, carried)
             message = Message(translation.descriptor, translation.header + will.payload, origin)
-        self._bury(unit, session, will.topic, exchange, message, error, now_us)
+        self._refuse(unit, session, will.topic, exchange, message, error, now_us)
 
     def _refuse(
-        self,
-        unit: UnitOfWork,
-        session: ClientSession,
-        topic: str,
-        exchange: int,
-        packet: bytes,
-        level: int,
-        origin: bytes,
-        error: MappingError | QueueManagerError,
-        now_us: int,
-    ) -> None:
-        """What cannot be carried becomes a dead letter: its PUBLISH packet, whole, with the reason."""
-        message = packet_message(packet, level=level, origin=origin, put_appl_name=APPLICATION_NAME)
-        self._bury(unit, session, topic, exchange, message, error, now_us)
-
-    def _bury(
         self,
         unit: UnitOfWork,
         session: ClientSession,
@@ -470,6 +452,7 @@ class ToMq:
         error: MappingError | QueueManagerError,
         now_us: int,
     ) -> None:
+        """What cannot be carried or put becomes a dead letter, whole, with the reason."""
         identity = (session.client, session.epoch, exchange)
         unit.notes.append((NoteKind.REFUSED, now_us, *identity, Publish.verb, 0, error.reason_code, str(error)))
         unit.count(Publications.REFUSED)

@@ -10,6 +10,7 @@ from typing import Final
 
 from gateway.audit_trail.packet_header import first_byte_fields, packet_identifier, topic_bytes
 from gateway.bridge.carried_properties import properties_of_header
+from gateway.bridge.target_messages import APPLICATION_NAME
 from gateway.mqtt import packets
 from gateway.mqtt.events import Will
 from gateway.mqtt.properties import PublishProperties
@@ -60,10 +61,10 @@ def whole_will(will: Will, level: int) -> bytes:
     )
 
 
-def packet_message(packet: bytes, *, level: int, origin: bytes, put_appl_name: str) -> Message:
+def packet_message(packet: bytes, level: int, origin: bytes) -> Message:
     """The message that holds a PUBLISH packet; persistent but for QoS 0."""
     persistence = MQPER_PERSISTENT if packet[0] & _QOS else MQPER_NOT_PERSISTENT
     descriptor = MessageDescriptor(
-        format=FORMAT_PREFIX + str(level).encode(), persistence=persistence, put_appl_name=put_appl_name
+        format=FORMAT_PREFIX + str(level).encode(), persistence=persistence, put_appl_name=APPLICATION_NAME
     )
     return Message(descriptor, packet, origin)
