@@ -68,6 +68,7 @@ _NO_PAYLOAD: Final = (0, b"")
 _EXPIRED: Final = (0, int(ReasonCode.MQRC_EXPIRY_ERROR), "it expired before its PUBREL")
 _FIRST_LEVEL_WITH_PROPERTIES: Final = 5
 _PUBLISHED: Final = int(NoteKind.PUBLISHED)
+_COUNTED: Final = int(Publications.PUBLISHED)
 
 
 class PublishTranslation(NamedTuple):
@@ -188,7 +189,7 @@ class ToMq:
             message = packet_message(whole_publish(header, event.topic, payload), session.level, origin)
             self._refuse(unit, session, event.topic, exchange, message, error, now_us)
             return
-        unit.count(Publications.PUBLISHED)
+        unit.counts.append(_COUNTED)
         note = (
             _PUBLISHED,
             now_us,

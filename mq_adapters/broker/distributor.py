@@ -6,6 +6,7 @@ content filters have a say.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 from mappings.command import Publish
 from mappings.options import RegistrationOption
@@ -26,6 +27,9 @@ from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.unit_of_work import Publications, UnitOfWork
 from mq_adapters.message import Message, MessageDescriptor
 from mq_adapters.reasons import QueueManagerError
+
+#: Counts faster than the member of Publications.
+_COPY: Final = int(Publications.COPIES)
 
 
 class Distributor:
@@ -51,7 +55,6 @@ class Distributor:
         length = len(plan.published.data)
         header: bytes | None = None
         changed = body
-        copies = 0
         for copy in plan.copies:
             if without is not None and copy.identity == without:
                 continue
@@ -69,8 +72,7 @@ class Distributor:
                     self._bury(unit, message, sent, copy.queue.name, error.reason_code)
                 continue
             copied(unit, message, sent, copy.delivery)
-            copies += 1
-        unit.count(Publications.COPIES, copies)
+            unit.counts.append(_COPY)
         for failure in plan.failures:
             lost = message
             if failure.descriptor is not None:

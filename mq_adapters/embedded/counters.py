@@ -16,6 +16,7 @@ them in memory at the moment of the commit, which is kept in the row because tha
 there when a store of an earlier version began to count is `begin`.
 """
 
+from collections import Counter as Counts
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -143,6 +144,7 @@ class _Tally:
         self.accounts: dict[Account, _Pair] = {}
         self.publications = [0] * len(Publications)
         account, change = CLOSED, _nothing()
+        counts: list[int] = []
         for unit in group:
             for queue, message in unit.puts:
                 if queue.account is not account:  # most of a group are on few queues
@@ -152,8 +154,9 @@ class _Tally:
                 if queue.account is not account:
                     account, change = queue.account, self._of(queue.account)
                 change[message.descriptor.persistence != MQPER_PERSISTENT][departure] += 1
-            for what, number in unit.counts:
-                self.publications[what] += number
+            counts += unit.counts
+        for what, number in Counts(counts).items():
+            self.publications[what] += number
         self.accounts.pop(CLOSED, None)  # what was on the queue was cleared with it
 
     def _of(self, account: Account) -> _Pair:

@@ -96,8 +96,8 @@ class UnitOfWork:
         self.removals: list[Removal] = []
         self.states: list[tuple[int, bytes, bytes | None]] = []
         self.notes: list[Note] = []
-        #: What became of publications in this unit, and of how many.
-        self.counts: list[tuple[Publications, int]] = []
+        #: What became of publications in this unit: a number of `Publications` for each of them.
+        self.counts: list[int] = []
         #: The notes are committed with this unit even where nothing else in it is durable: a persistent publication
         #: that nobody subscribes to is acknowledged as every other, so its record must stay as well.
         self.notes_are_due = False
@@ -125,7 +125,7 @@ class UnitOfWork:
 
     def count(self, what: Publications, number: int = 1) -> None:
         """Count what became of publications, with the commit of this unit."""
-        self.counts.append((what, number))
+        self.counts += [int(what)] * number
 
     def set_state(self, space: StateSpace, key: bytes, value: bytes) -> None:
         self.states.append((space, key, value))
