@@ -473,7 +473,7 @@ class Bridge:
     def _violated(self, turn: Turn, event: Event) -> None:
         assert isinstance(event, Violated)
         self._quotas.violated(event.error)
-        turn.link.close(str(event.error), event.error.reason_code)
+        turn.link.close(str(event.error), event.error.reason_code, event.error.reason)
 
     # -- commit --------------------------------------------------------------------------------------------------------
 

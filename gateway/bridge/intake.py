@@ -35,7 +35,7 @@ from gateway.mqtt import packets
 from gateway.mqtt.connection import Connection
 from gateway.mqtt.events import Event, PublishReceived, ReleaseReceived
 from gateway.mqtt.packets import PacketType
-from gateway.mqtt.properties import PublishProperties
+from gateway.mqtt.properties import Explanation, PublishProperties
 from gateway.mqtt.reason_codes import ReasonCode
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.unit_of_work import Publications, UnitOfWork
@@ -160,7 +160,7 @@ class Intake:
     def _over_limit(self, turn: Turn, event: PublishReceived, reached: LimitReached, now_us: int) -> None:
         """A topic that is too long is refused at every QoS; where there is no room, QoS 0 is dropped as elsewhere."""
         if event.qos or reached.reason_code is not ReasonCode.QUOTA_EXCEEDED:
-            self._refuse_publish(turn, event, reached.text, reached.reason_code)
+            self._refuse_publish(turn, event, reached.text, reached.reason_code, reached.told)
         else:
             self._drop(turn, event, reached.text, now_us)
 
@@ -168,7 +168,7 @@ class Intake:
         session = turn.session
         reached = self._quotas.of_hold(session, event)
         if reached is not None:
-            self._refuse_publish(turn, event, reached.text, reached.reason_code)
+            self._refuse_publish(turn, event, reached.text, reached.reason_code, reached.told)
             return
         self._to_mq.hold(turn.unit, session, event, now_us)
         self._published[2] += 1
@@ -187,20 +187,24 @@ class Intake:
         turn.unit.count(Publications.DROPPED)
         self._to_mq.drop(turn.unit, turn.session, event, reason, now_us)
 
-    def _refuse_publish(self, turn: Turn, event: PublishReceived, reason: str, reason_code: ReasonCode) -> None:
+    def _refuse_publish(
+        self, turn: Turn, event: PublishReceived, reason: str, reason_code: ReasonCode, told: str | None = None
+    ) -> None:
+        """The reason is for the log; `told` is said to the client, None: what the reason code means."""
         turn.unit.count(Publications.REFUSED)
         connection = turn.link.connection
         if not event.qos or connection.level < _FIRST_LEVEL_WITH_REFUSALS:
-            turn.link.close(reason, reason_code)
+            turn.link.close(reason, reason_code, told)
             return
         self._counts.add(f"refused PUBLISH, reason code {reason_code.name}")
         client = turn.session.client
         self._refused_lines.tell(client, client, "publish refused client=%s reason=%s", client, reason)
+        explanation = None if told is None else Explanation(reason_string=told)
         if event.qos == _EXACTLY_ONCE:
-            turn.acknowledgements.append(connection.writer.pubrec(event.packet_identifier, reason_code))
+            turn.acknowledgements.append(connection.writer.pubrec(event.packet_identifier, reason_code, explanation))
             connection.refused(event.packet_identifier)
         else:
-            turn.acknowledgements.append(connection.writer.puback(event.packet_identifier, reason_code))
+            turn.acknowledgements.append(connection.writer.puback(event.packet_identifier, reason_code, explanation))
             turn.answered += 1
 
     def _repeat(self, turn: Turn, event: PublishReceived, now_us: int) -> None:

@@ -83,7 +83,7 @@ class Openings:
                 link.close(event.reason)
             elif isinstance(event, Violated):
                 self._quotas.violated(event.error)
-                link.close(str(event.error), event.error.reason_code)
+                link.close(str(event.error), event.error.reason_code, event.error.reason)
 
     def _log_in(self, link: MqttLink, event: ConnectReceived) -> None:
         """Nothing more is read until it is decided whether the client may connect."""
@@ -109,7 +109,7 @@ class Openings:
 
     @staticmethod
     def _refuse_for_limit(link: MqttLink, client: str, reached: LimitReached) -> None:
-        link.close(f"client {client!r} may not connect: {reached.text}", reached.reason_code)
+        link.close(f"client {client!r} may not connect: {reached.text}", reached.reason_code, reached.told)
 
     def _connect(self, link: MqttLink, event: ConnectReceived, user: str | None) -> None:
         now_us = self._engine.now_us()

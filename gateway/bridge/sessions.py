@@ -89,8 +89,13 @@ class Link(Protocol):
 
     def send(self, data: bytes) -> None: ...
 
-    def close(self, reason: str, reason_code: ReasonCode = ReasonCode.UNSPECIFIED_ERROR) -> None:
-        """Ends the connection; level 5 is told the code first, unless it has taken its leave itself."""
+    def close(
+        self, reason: str, reason_code: ReasonCode = ReasonCode.UNSPECIFIED_ERROR, told: str | None = None
+    ) -> None:
+        """Ends the connection; level 5 is told the code first, unless it has taken its leave itself.
+
+        The reason is for the log; `told` is said to the client, None: what the code means.
+        """
         ...
 
 

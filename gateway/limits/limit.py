@@ -79,6 +79,38 @@ REASONS: Final = {
 }
 
 
+#: The same in words (Reason String). They say what the client can do about it, and nothing of the others.
+REASON_STRINGS: Final = {
+    Limit.CONNECTIONS: "there are as many connections as may be: try again later",
+    Limit.CONNECTIONS_OF_LISTENER: "there are as many connections on this port as may be: try again later",
+    Limit.CONNECTIONS_PER_USER: "the user has as many connections as may be",
+    Limit.CONNECTIONS_PER_ADDRESS: "the address has as many connections as may be",
+    Limit.WAITING_CONNECTIONS: "there are too many connections without a CONNECT: send it at once",
+    Limit.CONNECTION_RATE: "connections are made too fast: try again later",
+    Limit.CONNECTION_RATE_PER_ADDRESS: "connections from this address are made too fast: try again later",
+    Limit.CONNECT_TIMEOUT: "the CONNECT was not decided in time",
+    Limit.PACKET_BYTES: "a packet is larger than CONNACK allowed",
+    Limit.RECEIVE_MAXIMUM: "more messages are unanswered than CONNACK allowed",
+    Limit.TOPIC_ALIASES: "there is no such topic alias, or CONNACK did not allow it",
+    Limit.PROPERTIES: "a packet has too many properties",
+    Limit.HELD_BYTES: "more of QoS 2 waits for its PUBREL than may: send PUBREL first",
+    Limit.HELD_BYTES_IN_ALL: "there is no room for more of QoS 2 or for a will: try again later",
+    Limit.TOPIC_BYTES: "the topic has too many bytes",
+    Limit.TOPIC_CHARACTERS: "MQ cannot say the topic: it has too many characters, or one that its headers cannot hold",
+    Limit.TOPIC_LEVELS: "the topic has too many levels",
+    Limit.SUBSCRIPTIONS: "the session has as many topic filters as may be",
+    Limit.SESSIONS: "there is no room for another session that outlives its connection",
+    Limit.QUEUED_MESSAGES: "as many messages wait for the session as may be",
+    Limit.QUEUED_BYTES: "as much waits for the session as may be",
+    Limit.QUEUED_AGE: "a message has waited for the session as long as it may",
+    Limit.RETAINED_MESSAGES: "there are as many retained messages as may be",
+    Limit.DEAD_LETTERS: "as many dead letters wait as may be",
+    Limit.UNSENT_BYTES_IN_ALL: "the client does not take what is sent",
+    Limit.UNFINISHED_BYTES_IN_ALL: "there is no room for packets whose end does not come",
+    Limit.SLOW_READER: "the client does not take what is sent",
+}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitReached:
     """Why something is refused: the limit, what a client of MQTT 5 is told, and the words for the log."""
@@ -86,6 +118,11 @@ class LimitReached:
     limit: Limit
     reason_code: ReasonCode
     text: str
+
+    @property
+    def told(self) -> str:
+        """What a client of MQTT 5 is told in words; the log's may say what is not the client's to know."""
+        return REASON_STRINGS[self.limit]
 
 
 class Refusals:

@@ -14,6 +14,7 @@ from gateway.bridge.sessions import ClientSession
 from gateway.config.values import Address
 from gateway.listener.client_certificates import certificate_of, read_shown
 from gateway.mqtt.connection import Connection
+from gateway.mqtt.properties import DisconnectProperties
 from gateway.mqtt.reason_codes import ReasonCode
 from gateway.mqtt.silence import Silence
 
@@ -171,14 +172,17 @@ class NetworkLink(ABC):
     def can_send(self) -> bool:
         return self.is_open and not self._paused_writing
 
-    def close(self, reason: str, reason_code: ReasonCode = ReasonCode.UNSPECIFIED_ERROR) -> None:
+    def close(
+        self, reason: str, reason_code: ReasonCode = ReasonCode.UNSPECIFIED_ERROR, told: str | None = None
+    ) -> None:
         """Closes the connection after what was sent; a reason is logged, none means that the client asked for it.
 
-        The client is told the reason code where its level has a packet for it.
+        The client is told the reason code where its level has a packet for it, and in words what is `told` or else what
+        the code means; the reason is the operator's.
         """
         if not self.is_open:
             return
-        if farewell := self.connection.closing_packet(reason_code):
+        if farewell := self.connection.closing_packet(reason_code, DisconnectProperties(reason_string=told)):
             self.send(farewell)
         self.is_open = False
         self.closed_s = time.monotonic()

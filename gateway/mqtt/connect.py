@@ -14,10 +14,11 @@ from gateway.mqtt.events import ConnectReceived, ConnectRefused, Will
 from gateway.mqtt.incoming import check_response_topic
 from gateway.mqtt.levels import BEFORE_MQTT_5, LEVELS, Level
 from gateway.mqtt.packets import ConnectReturnCode
-from gateway.mqtt.properties import ConnectProperties
+from gateway.mqtt.properties import ConnackProperties, ConnectProperties
 from gateway.mqtt.reason_codes import CONNECT_RETURN_CODES, ReasonCode
 from gateway.mqtt.topics import check_topic_name
 from gateway.mqtt.wire import Fields
+from gateway.mqtt.writer import PacketWriter
 
 LONGEST_CLIENT_IDENTIFIER = (
     1_024  # our choice: every record of the session carries it; 3.1.1 asks for 23 (MQTT-3.1.3-5)
@@ -27,6 +28,8 @@ _USER_NAME, _PASSWORD, _WILL_RETAIN, _WILL_QOS, _WILL, _CLEAN_SESSION, _UNUSED =
 _FIRST_LEVEL_WITH_PROPERTIES = 5
 _BRIDGE = 0x80  # what bridges of levels 3 and 4 add to the level
 _PROTOCOL_NAMES = frozenset(level.protocol_name for level in LEVELS.values())
+#: The reason code of a CONNACK, and why, for the log.
+_Problem = tuple[ReasonCode, str]
 
 
 def read_level(fields: Fields, served: Container[int]) -> Level | ConnectRefused:
@@ -82,50 +85,45 @@ def read_connect(fields: Fields, level: Level) -> ConnectReceived | ConnectRefus
     user_name = level.text(fields) if _is_there(fields, flags & _USER_NAME, level) else None
     password = fields.binary() if _is_there(fields, flags & _PASSWORD, level) else None
     fields.finish()
-    refused = _refuse_method(properties, level) or _refuse_identifier(client_identifier, clean_session, level)
-    if refused is not None:
-        return _as_far_as_taken(refused, properties)
+    problem = _problem_of_method(properties) or _problem_of_identifier(client_identifier, clean_session, level)
+    if problem is not None:
+        return _refused(*problem, level.number, properties.maximum_packet_bytes if properties is not None else 0)
     return ConnectReceived(
         level.number, client_identifier, clean_session, keep_alive_s, will, user_name, password, properties
     )
 
 
-def _refuse_identifier(client_identifier: str, clean_session: bool, level: Level) -> ConnectRefused | None:
+def _problem_of_identifier(client_identifier: str, clean_session: bool, level: Level) -> _Problem | None:
     characters = len(client_identifier)
     if characters > LONGEST_CLIENT_IDENTIFIER:
         reason = f"the client identifier has {characters} characters, the limit is {LONGEST_CLIENT_IDENTIFIER}"
-        return _refused(ReasonCode.CLIENT_IDENTIFIER_NOT_VALID, reason, level.number)
+        return ReasonCode.CLIENT_IDENTIFIER_NOT_VALID, reason
     is_assigned = level.empty_client_identifier_is_assigned and (
         clean_session or not level.empty_client_identifier_needs_clean_session
     )
     if not client_identifier and not is_assigned:
         reason = "the client identifier is empty (MQTT-3.1.3-8)"
-        return _refused(ReasonCode.CLIENT_IDENTIFIER_NOT_VALID, reason, level.number)
+        return ReasonCode.CLIENT_IDENTIFIER_NOT_VALID, reason
     return None
 
 
-def _refuse_method(properties: ConnectProperties | None, level: Level) -> ConnectRefused | None:
+def _problem_of_method(properties: ConnectProperties | None) -> _Problem | None:
     """No authentication method is known here (MQTT-4.12.0-1); data without a method is a ProtocolViolation."""
     if properties is None:
         return None
     if properties.authentication_method is not None:
         reason = f"the authentication method {properties.authentication_method[:32]!r} is not known"
-        return _refused(ReasonCode.BAD_AUTHENTICATION_METHOD, reason, level.number)
+        return ReasonCode.BAD_AUTHENTICATION_METHOD, reason
     if properties.authentication_data is not None:
         raise ProtocolViolation("CONNECT has authentication data without a method (section 3.1.2.11.10)")
     return None
 
 
-def _refused(reason_code: ReasonCode, reason: str, level: int) -> ConnectRefused:
+def _refused(reason_code: ReasonCode, reason: str, level: int, maximum_bytes: int = 0) -> ConnectRefused:
+    """With the CONNACK, as much of it as the client takes: b"" where it takes none (MQTT-3.1.2-24); 0: all of it."""
     return_code = CONNECT_RETURN_CODES[reason_code] if level in BEFORE_MQTT_5 else reason_code
-    return ConnectRefused(return_code, reason, packets.connack(False, return_code, level=level))
-
-
-def _as_far_as_taken(refused: ConnectRefused, properties: ConnectProperties | None) -> ConnectRefused:
-    """Without the CONNACK, where the client takes no packet as long as that (MQTT-3.1.2-24)."""
-    if properties is not None and 0 < properties.maximum_packet_bytes < len(refused.answer):
-        return refused._replace(answer=b"")
-    return refused
+    answer = PacketWriter(level, maximum_packet_bytes=maximum_bytes).connack(False, return_code, ConnackProperties())
+    return ConnectRefused(return_code, reason, answer)
 
 
 def _check_flags(flags: int, level: Level) -> None:

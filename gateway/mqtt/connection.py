@@ -29,6 +29,7 @@ from gateway.mqtt.reason_codes import (
     DISCONNECT_CODES_OF_SERVER,
     ReasonCode,
 )
+from gateway.mqtt.reason_strings import reason_string
 from gateway.mqtt.receiver import PacketReceiver
 from gateway.mqtt.session import Session
 from gateway.mqtt.subscriptions import SubscribeReader, UnsubscribeReader
@@ -157,22 +158,25 @@ class Connection(PacketReceiver):
 
         At level 5 DISCONNECT, or CONNACK when none was sent; before it only a CONNACK, and only where it has a return
         code for the reason. A reason that the packet may not have becomes 80 hex; in CONNACK a server that shuts down
-        is unavailable (88 hex). Only once, and not behind the client's own DISCONNECT (MQTT-3.14.4-1).
+        is unavailable (88 hex). `properties` may tell more than the code means (reason_strings.py). Only once, and not
+        behind the client's own DISCONNECT (MQTT-3.14.4-1).
         """
         level = self._level
         if self._is_answered or level is None:
             return b""
         self._is_answered = True
+        more = properties or DisconnectProperties()
+        told = reason_string(reason_code, more.reason_string)  # also where the packet may not have the code
         if self._phase is Phase.OPEN:
-            return self.writer.disconnect(_allowed(reason_code, DISCONNECT_CODES_OF_SERVER), properties)
+            code = _allowed(reason_code, DISCONNECT_CODES_OF_SERVER)
+            return self.writer.disconnect(code, more._replace(reason_string=told))
         reason_code = _CODES_BEFORE_CONNACK.get(reason_code, reason_code)
         if level.has_properties:
-            more = properties or DisconnectProperties()
             return self.writer.connack(
                 False,
                 _allowed(reason_code, CONNACK_CODES),
                 ConnackProperties(
-                    reason_string=more.reason_string,
+                    reason_string=told,
                     user_properties=more.user_properties,
                     server_reference=more.server_reference,
                 ),

@@ -1,6 +1,7 @@
 """What leaves on a connection, in the form of its level and within what its client takes.
 
-At levels 3 and 4 this is `packets` without reason codes. At level 5 reason strings and user properties of answers are
+At levels 3 and 4 this is `packets` without reason codes. At level 5 every refusal has the Reason String of its reason
+code (reason_strings.py), or the one that it is given. Reason strings and user properties of answers are
 left out where the client asked for none (MQTT-3.1.2-29) or the packet would become too large (MQTT-3.4.2-2 and its
 like), a PUBLISH gets a topic alias, and a packet larger than the client's maximum is not made at all (MQTT-3.1.2-24):
 b"" or None says so.
@@ -12,11 +13,13 @@ from typing import Final
 from gateway.mqtt import packets, property_codec
 from gateway.mqtt.errors import UsageError
 from gateway.mqtt.properties import PROPERTIES, ConnackProperties, DisconnectProperties, Explanation, PublishProperties
+from gateway.mqtt.reason_strings import reason_string, reason_string_of_codes
 from gateway.mqtt.topic_aliases import OutgoingAliases
 from gateway.mqtt.wire import MAXIMUM_REMAINING_LENGTH
 
 _WITH_PROPERTIES: Final = 5  # the first level that has them
 _ALIAS: Final = bytes((PROPERTIES["topic_alias"].identifier,))
+_NOTHING_TOLD: Final = DisconnectProperties()
 _LONGEST_PACKET_BYTES: Final = MAXIMUM_REMAINING_LENGTH + 5  # behind a fixed header of five bytes
 
 
@@ -93,14 +96,16 @@ class PacketWriter:
 
     def puback(self, packet_identifier: int, reason_code: int = 0, explanation: Explanation | None = None) -> bytes:
         """PUBACK. A reason code is for level 5: before it there is no refusal."""
+        explained = explanation or _explanation(reason_string(reason_code))
         return self._first_that_fits(
-            packets.puback(packet_identifier, reason_code, each) for each in self._explanations(explanation)
+            packets.puback(packet_identifier, reason_code, each) for each in self._explanations(explained)
         )
 
     def pubrec(self, packet_identifier: int, reason_code: int = 0, explanation: Explanation | None = None) -> bytes:
         """PUBREC; one of 80 hex or more ends the flow: call `Session.drop` too (MQTT-4.3.3-9)."""
+        explained = explanation or _explanation(reason_string(reason_code))
         return self._first_that_fits(
-            packets.pubrec(packet_identifier, reason_code, each) for each in self._explanations(explanation)
+            packets.pubrec(packet_identifier, reason_code, each) for each in self._explanations(explained)
         )
 
     def pubrel(self, packet_identifier: int, reason_code: int = 0, *, duplicate: bool = False) -> bytes:
@@ -110,24 +115,29 @@ class PacketWriter:
 
     def pubcomp(self, packet_identifier: int, reason_code: int = 0) -> bytes:
         """PUBCOMP."""
-        return self._first_that_fits((packets.pubcomp(packet_identifier, reason_code),))
+        explained = _explanation(reason_string(reason_code))
+        return self._first_that_fits(
+            packets.pubcomp(packet_identifier, reason_code, each) for each in self._explanations(explained)
+        )
 
     def suback(self, packet_identifier: int, return_codes: bytes, explanation: Explanation | None = None) -> bytes:
         """SUBACK: one code for each subscription, in the order of the SUBSCRIBE (MQTT-3.9.3-1)."""
         return self._first_that_fits(
             packets.suback(packet_identifier, return_codes, level=self.level, explanation=each)
-            for each in self._explanations(explanation)
+            for each in self._explanations(explanation or _explanation(reason_string_of_codes(return_codes)))
         )
 
     def unsuback(self, packet_identifier: int, reason_codes: bytes, explanation: Explanation | None = None) -> bytes:
         """UNSUBACK: one code for each topic filter, which level 5 alone sends (MQTT-3.11.3-1)."""
         return self._first_that_fits(
             packets.unsuback(packet_identifier, reason_codes, level=self.level, explanation=each)
-            for each in self._explanations(explanation)
+            for each in self._explanations(explanation or _explanation(reason_string_of_codes(reason_codes)))
         )
 
     def connack(self, session_present: bool, return_code: int, properties: ConnackProperties) -> bytes:
         """CONNACK; reason string and user properties are left out where they do not fit (MQTT-3.2.2-19, -20)."""
+        if self.level >= _WITH_PROPERTIES and properties.reason_string is None:
+            properties = properties._replace(reason_string=reason_string(return_code))
         less = properties._replace(user_properties=())
         return self._first_that_fits(
             packets.connack(session_present, return_code, level=self.level, properties=each)
@@ -138,12 +148,12 @@ class PacketWriter:
         """DISCONNECT of a server, which level 5 alone has; b"" before. The expiry is the client's (MQTT-3.14.2-2)."""
         if self.level < _WITH_PROPERTIES:
             return b""
-        if properties is None:
-            return self._first_that_fits((packets.disconnect(reason_code),))
-        less = properties._replace(user_properties=(), session_expiry_s=None)
+        told = properties or DisconnectProperties()
+        told = told._replace(session_expiry_s=None, reason_string=told.reason_string or reason_string(reason_code))
+        less = told._replace(user_properties=())
+        made = (told, less, less._replace(reason_string=None))
         return self._first_that_fits(
-            packets.disconnect(reason_code, each)
-            for each in (properties._replace(session_expiry_s=None), less, less._replace(reason_string=None))
+            packets.disconnect(reason_code, None if each == _NOTHING_TOLD else each) for each in made
         )
 
     def _explanations(self, explanation: Explanation | None) -> tuple[Explanation | None, ...]:
@@ -154,3 +164,7 @@ class PacketWriter:
 
     def _first_that_fits(self, made: Iterable[bytes]) -> bytes:
         return next((packet for packet in made if len(packet) <= self._maximum_bytes), b"")
+
+
+def _explanation(text: str | None) -> Explanation | None:
+    return None if text is None else Explanation(reason_string=text)

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from tests.reason_strings import plain
+
 PATIENCE_S: Final = 2.0
 
 _PINGREQ, _PINGRESP = bytes.fromhex("C000"), bytes.fromhex("D000")
@@ -79,7 +81,7 @@ def play(case: Case, port: int) -> Difference | None:
                 _publish(port, step["topic"], step["payload"].encode(), step["qos"])
             else:
                 wanted = written(step["payload"])
-                came = _receive(connection, len(wanted))
+                came = _packets(connection, len(wanted))
                 if came != wanted:
                     return Difference(wanted=wanted.hex(), came=came.hex())
         return _end(case, connection)
@@ -112,12 +114,13 @@ def _variable_number(number: int) -> bytes:
 def _end(case: Case, connection: socket.socket) -> Difference | None:
     if case.is_closed:
         try:
-            came = connection.recv(64)
+            came = connection.recv(1)
+            came += _rest(connection) if came else b""
         except TimeoutError:
             return Difference(wanted="", came="open")
         except ConnectionError:
             return None
-        return Difference(wanted="", came=came.hex()) if came else None
+        return Difference(wanted="", came=plain(came).hex()) if came else None
     connection.sendall(_PINGREQ)
     came = _receive(connection, 2)
     return None if came == _PINGRESP else Difference(wanted=_PINGRESP.hex(), came=came.hex())
@@ -141,9 +144,25 @@ def _receive(connection: socket.socket, length: int) -> bytes:
 
 
 def _packet(connection: socket.socket) -> bytes:
-    """The next packet of less than 128 bytes."""
-    header = _receive(connection, 2)
-    return header + _receive(connection, header[1]) if len(header) == 2 else header
+    """The next packet, without a Reason String: mosquitto's cases know of none."""
+    first = _receive(connection, 1)
+    return plain(first + _rest(connection)) if first else b""
+
+
+def _packets(connection: socket.socket, length: int) -> bytes:
+    """Packets of so many bytes together, or those that came."""
+    came = b""
+    while len(came) < length and (packet := _packet(connection)):
+        came += packet
+    return came
+
+
+def _rest(connection: socket.socket) -> bytes:
+    """What follows the first byte of a packet."""
+    size = _receive(connection, 1)
+    while size and size[-1] & 128:
+        size += _receive(connection, 1)
+    return size + _receive(connection, sum((byte & 127) << 7 * place for place, byte in enumerate(size)))
 
 
 def _text(text: bytes) -> bytes:

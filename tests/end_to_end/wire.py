@@ -13,6 +13,8 @@ import time
 from types import TracebackType
 from typing import Final, Self
 
+from tests.reason_strings import split_packets, without_reason_string
+
 PATIENCE_S = 30.0
 
 _PARTS = re.compile(r"'([^']*)'|([0-9A-Fa-f ]+)")
@@ -33,6 +35,9 @@ class WireClient:
         self._socket = socket.create_connection(("127.0.0.1", port), PATIENCE_S, (source, 0))
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._received = bytearray()
+        self._unfinished = b""
+        #: The Reason Strings of what has come, in their order.
+        self.told: list[str] = []
         #: This end of the connection as a pattern for the field `peer` of the log.
         self.peer: Final = f"^{re.escape(source)}:{self._socket.getsockname()[1]}$"
 
@@ -90,7 +95,7 @@ class WireClient:
     @property
     def has_something(self) -> bool:
         """Whether anything has come that was not received yet, or the end of the connection."""
-        return bool(self._received or select.select([self._socket], [], [], 0)[0])
+        return bool(self._received or self._unfinished or select.select([self._socket], [], [], 0)[0])
 
     def has_ended(self) -> bool:
         """Whether the gateway has ended the connection; what has come is kept for `receive`."""
@@ -100,9 +105,18 @@ class WireClient:
             except ConnectionError:
                 return True
             if not data:
+                self._received += self._unfinished
                 return True
-            self._received += data
+            self._take(data)
         return False
+
+    def _take(self, data: bytes) -> None:
+        """Bytes have come: whole packets are kept without their Reason Strings, which stand in `told`."""
+        packets, self._unfinished = split_packets(self._unfinished + data)
+        for each in packets:
+            plain, told = without_reason_string(each)
+            self._received += plain
+            self.told += [told] if told else []
 
     def receive(self, length: int) -> bytes:
         """That many bytes, or fewer where the connection ends or the patience does."""
@@ -118,8 +132,10 @@ class WireClient:
                     f"{self.name}: {length} bytes were due, {bytes(self._received).hex(' ')!r} came in {PATIENCE_S} s"
                 ) from error
             if not data:
+                self._received += self._unfinished
+                self._unfinished = b""
                 break
-            self._received += data
+            self._take(data)
         taken = bytes(self._received[:length])
         del self._received[:length]
         return taken

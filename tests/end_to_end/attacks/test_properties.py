@@ -6,6 +6,7 @@ from tests.end_to_end.attacks.attacker import Attacker, connect, number, packet,
 from tests.end_to_end.attacks.bystander import watched
 from tests.end_to_end.attacks.conftest import Scale
 from tests.end_to_end.gateway_process import Gateway
+from tests.reason_strings import plain
 
 pytestmark = pytest.mark.proof
 
@@ -28,7 +29,7 @@ def _connected(attacker: Attacker, client: str, properties: bytes = b"") -> byte
 
 def _last_reason(attacker: Attacker) -> int:
     """The reason code of the DISCONNECT that ends what the attacker got."""
-    received = attacker.read_to_end()
+    received = plain(attacker.read_to_end())
     place = received.rindex(b"\xe0")
     assert place + 2 + received[place + 1] == len(received), received.hex()
     return received[place + 2]
@@ -58,7 +59,9 @@ def test_user_properties_are_taken_up_to_a_limit(attacked: Gateway, count: int, 
 def test_a_connect_of_properties_is_refused_with_a_reason(attacked: Gateway) -> None:
     with watched(attacked, memory_mib=60), Attacker(attacked.port) as attacker:
         attacker.send(connect("p", level=5, properties=_user_properties(50_000, 0)))
-        assert attacker.read_to_end() in {bytes((0x20, 3, 0, code, 0)) for code in (PACKET_TOO_LARGE, QUOTA_EXCEEDED)}
+        assert plain(attacker.read_to_end()) in {
+            bytes((0x20, 3, 0, code, 0)) for code in (PACKET_TOO_LARGE, QUOTA_EXCEEDED)
+        }
 
 
 def test_messages_full_of_properties_cost_what_they_weigh(attacked: Gateway, scale: Scale) -> None:

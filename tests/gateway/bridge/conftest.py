@@ -28,6 +28,7 @@ from gateway.config.limits import MqttLimits
 from gateway.limits.admission import Admission
 from gateway.limits.limit import Refusals
 from gateway.mqtt.connection import Connection
+from gateway.mqtt.properties import DisconnectProperties
 from gateway.mqtt.reason_codes import ReasonCode
 from mappings.command import Dialect
 from mq_adapters.broker.broker import Broker
@@ -36,6 +37,7 @@ from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.gateway_queues import GatewayQueues
 from mq_adapters.embedded.unit_of_work import Note, StateSpace
 from mq_adapters.message import MQPER_PERSISTENT, Message, MessageDescriptor
+from tests.reason_strings import split_packets, without_reason_string
 
 DEFAULT_STREAM = "SYSTEM.BROKER.DEFAULT.STREAM"
 SUBSCRIBER_QUEUE, REPLY_QUEUE = "RFHBRIDGE.SUBSCRIBER", "RFHBRIDGE.REPLY"
@@ -89,7 +91,7 @@ class EntranceRules:
 
 
 class FakeLink:
-    """A connection without a network; `sent` is what the client would have received."""
+    """A connection without a network; `sent` is what the client would have received, without Reason Strings."""
 
     def __init__(self) -> None:
         self.connection = Connection(levels=(3, 4, 5), outgoing_alias_maximum=0)
@@ -101,6 +103,8 @@ class FakeLink:
         self.waiting_bytes = 0
         self.can_send = True
         self.sent = b""
+        #: The Reason Strings of these packets, which do not stand in `sent`.
+        self.told: list[str] = []
         self.reason: str | None = None
         self.peer = "192.0.2.7:50000"
         self.certificate_user = ""
@@ -108,11 +112,18 @@ class FakeLink:
 
     def send(self, data: bytes) -> None:
         if self.is_open:
-            self.sent += data
+            packets, rest = split_packets(data)
+            for packet in packets:
+                plain, told = without_reason_string(packet)
+                self.sent += plain
+                self.told += [told] if told else []
+            self.sent += rest
 
-    def close(self, reason: str, reason_code: ReasonCode = ReasonCode.UNSPECIFIED_ERROR) -> None:
+    def close(
+        self, reason: str, reason_code: ReasonCode = ReasonCode.UNSPECIFIED_ERROR, told: str | None = None
+    ) -> None:
         if self.is_open:
-            self.sent += self.connection.closing_packet(reason_code)
+            self.send(self.connection.closing_packet(reason_code, DisconnectProperties(reason_string=told)))
             self.is_open, self.reason = False, reason
 
     def pause_reading(self) -> None:

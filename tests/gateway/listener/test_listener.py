@@ -15,6 +15,7 @@ from gateway.listener import Listener, ListenerRules, TcpLink
 from gateway.listener.link import NetworkLink
 from gateway.listener.long_reads import LongReads
 from tests.gateway.listener.recording_bridge import RecordingBridge
+from tests.reason_strings import plain
 
 Scenario = Callable[[Listener, RecordingBridge, int], Awaitable[None]]
 
@@ -364,7 +365,7 @@ def test_a_client_whose_login_takes_too_long_is_told_that_the_gateway_is_busy(
         monkeypatch.setattr(time, "monotonic", lambda: link.accepted_s + 10.1)
         list(listener.tick())
         monkeypatch.undo()
-        assert await asyncio.wait_for(reader.read(), 20) == bytes.fromhex(answer)
+        assert plain(await asyncio.wait_for(reader.read(), 20)) == bytes.fromhex(answer)
         writer.close()
 
     _run(scenario)

@@ -7,6 +7,7 @@ from gateway.mqtt.properties import ConnackProperties, DisconnectProperties, Exp
 from gateway.mqtt.reason_codes import ReasonCode
 from gateway.mqtt.topic_aliases import LONGEST_NAMES_BYTES, MAXIMUM_OUTGOING
 from gateway.mqtt.writer import PacketWriter
+from tests.reason_strings import plain
 
 WHY = Explanation("why", (("n", "v"),))
 ANSWERS = {
@@ -83,10 +84,16 @@ def test_success_is_said_in_the_short_form_at_every_level() -> None:
 
 
 def test_identifier_that_is_not_found_is_said_so() -> None:
-    """MQTT-3.6.2-1, MQTT-3.7.2-1; nothing that explains it goes with it: MQTT-3.6.2-2 and -3, MQTT-3.7.2-2 and -3."""
-    writer = PacketWriter(5)
+    """MQTT-3.6.2-1, MQTT-3.7.2-1. PUBCOMP explains it as far as the client takes it, and PUBREL not at all.
+
+    MQTT-3.6.2-2 and -3, MQTT-3.7.2-2 and -3.
+    """
+    writer = PacketWriter(5, maximum_packet_bytes=20)
     assert writer.pubrel(10, ReasonCode.PACKET_IDENTIFIER_NOT_FOUND) == bytes.fromhex("62 03 000A 92")
     assert writer.pubcomp(10, ReasonCode.PACKET_IDENTIFIER_NOT_FOUND) == bytes.fromhex("70 03 000A 92")
+    explained = PacketWriter(5).pubcomp(10, ReasonCode.PACKET_IDENTIFIER_NOT_FOUND)
+    assert explained[7:9] == len(explained[9:]).to_bytes(2, "big")
+    assert (explained[4], explained[6]) == (0x92, 0x1F)
 
 
 def test_answers_before_mqtt_5_have_no_reason_codes_of_their_own() -> None:
@@ -102,13 +109,13 @@ def test_answers_before_mqtt_5_have_no_reason_codes_of_their_own() -> None:
 def test_server_sends_no_session_expiry_on_disconnect() -> None:
     """MQTT-3.14.2-2."""
     properties = DisconnectProperties(session_expiry_s=60, server_reference="s")
-    assert PacketWriter(5).disconnect(0x9D, properties) == bytes.fromhex("E0 06 9D 04 1C 0001 73")
+    assert plain(PacketWriter(5).disconnect(0x9D, properties)) == bytes.fromhex("E0 06 9D 04 1C 0001 73")
 
 
 def test_disconnect_leaves_out_what_does_not_fit() -> None:
     """MQTT-3.14.2-3, MQTT-3.14.2-4."""
     properties = DisconnectProperties(reason_string="why", user_properties=(("n", "v"),))
-    for expected in ("E0 0F 98 0D 1F 0003 776879 26 0001 6E 0001 76", "E0 08 98 06 1F 0003 776879", "E0 02 98 00"):
+    for expected in ("E0 0F 98 0D 1F 0003 776879 26 0001 6E 0001 76", "E0 08 98 06 1F 0003 776879", "E0 01 98"):
         data = bytes.fromhex(expected)
         assert PacketWriter(5, maximum_packet_bytes=len(data)).disconnect(0x98, properties) == data
     assert PacketWriter(5, maximum_packet_bytes=2).disconnect(0x98) == b""
