@@ -5,7 +5,6 @@ in the order of the packets. Units complete in the order of their submission, so
 packet order.
 """
 
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Final
@@ -17,6 +16,7 @@ from gateway.bridge.holding_back import HeldBack, publishes_in
 from gateway.bridge.intake import Intake, is_repeat
 from gateway.bridge.long_requests import Asked, LongRequest, Whole, as_they_are
 from gateway.bridge.openings import Openings
+from gateway.bridge.outdated_rights import OutdatedRights
 from gateway.bridge.pauses import Pauses
 from gateway.bridge.presences import Presences
 from gateway.bridge.quotas import Quotas
@@ -56,8 +56,6 @@ _PUBREL: Final = b"\x62\x02"
 _MAXIMUM_OUTSTANDING: Final = 4
 #: How often publications for sessions that have ended, and registrations that are due, are looked for, microseconds.
 _SWEEP_US: Final = 60_000_000
-#: Sessions that take up other rules in one turn of the event loop, at a microsecond each.
-_OUTDATED_AT_ONCE: Final = 500
 #: MQTT 3.1 has no SUBACK code for failure.
 _FIRST_LEVEL_WITH_FAILURE: Final = 4
 
@@ -114,8 +112,7 @@ class Bridge:
         self.held_back = HeldBack(self._carry_out, partial(engine.counters.count, Publications.GIVEN_UP))
         engine.counters.in_hand = lambda: self.held_back.publishes
         self._call_soon = call_soon
-        #: Sessions that have not taken up yet that other rules hold.
-        self._outdated: deque[ClientSession] = deque()
+        self._outdated = OutdatedRights(sessions, deliver=to_mqtt.deliver, goes_on=self._goes_on, call_soon=call_soon)
         self._shares = Shares(call_soon, engine.commit_now, self._next_in_line_goes_on, lambda: sum(traffic.published))
         self.presences = presences
         self._sys_topics = sys_topics
@@ -348,23 +345,8 @@ class Bridge:
         self.presences.keys_gone(fingerprints)
 
     def access_changed(self) -> None:
-        """Other rules hold: every session's rights are decided anew, when they are needed.
-
-        What waits for a group that shares a subscription goes to the member that may have it again. Some sessions take
-        the rules up at once, and the others in the next turns of the event loop.
-        """
-        is_under_way, self._outdated = bool(self._outdated), deque(self.sessions)
-        if not is_under_way:
-            self._take_up_access()
-
-    def _take_up_access(self) -> None:
-        some = [self._outdated.popleft() for _ in range(min(_OUTDATED_AT_ONCE, len(self._outdated)))]
-        for session in some:
-            session.forget_access()
-        for session in some:
-            self._to_mqtt.deliver(session)
-        if self._outdated and self._goes_on():
-            self._call_soon(self._take_up_access)
+        """Other rules hold."""
+        self._outdated.begin()
 
     # -- the beginning of a session ------------------------------------------------------------------------------------
 
