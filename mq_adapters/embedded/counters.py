@@ -235,7 +235,8 @@ class Counters:
         """The rows that a group is to be written with: those that it changes, and those that the store lacks."""
         tally = self._staged = _Tally(group)
         rows = [account.row(change) for account, change in tally.accounts.items()]
-        rows += [account.row() for account in self._unwritten if account not in tally.accounts]
+        unwritten, self._unwritten = self._unwritten, set()
+        rows += [account.row() for account in unwritten if account not in tally.accounts]
         packed = self._staged_publications = self._packed_publications(_sum(self.publications, tally.publications))
         if packed != self._written:
             rows.append((StateSpace.BALANCE, _PUBLICATIONS, packed))
@@ -249,7 +250,6 @@ class Counters:
             self._unwritten.update(tally.accounts)
         else:
             self._written = self._staged_publications
-            self._unwritten.clear()
         for account, change in tally.accounts.items():
             account.add(change)
         self.publications = _sum(self.publications, tally.publications)
@@ -282,6 +282,7 @@ class Counters:
         _move(queue.account, self.former, waiting)
         del self._accounts[queue.name]
         self._unwritten.discard(queue.account)
+        self._unwritten.add(self.former)  # a group that is just being committed may have written it as it was
         queue.account = CLOSED
 
     def close_temporary(self, queue: "Queue", numbers: Iterable[int]) -> None:
@@ -358,6 +359,8 @@ def _grown(counts: list[int], length: int) -> list[int]:
     """The numbers of a row that may be of an earlier version, which counted less."""
     if not all(isinstance(number, int) for number in counts):
         raise ValueError("a counter is no number")
+    if len(counts) > length:
+        raise ValueError(f"{len(counts)} counters, and this program knows {length}: a later version wrote them")
     return [*counts, *[0] * (length - len(counts))]
 
 

@@ -4,6 +4,7 @@ import shutil
 from pathlib import Path
 
 import apsw
+import ormsgpack
 import pytest
 
 from mq_adapters.attributes import Definition, ObjectType
@@ -280,6 +281,64 @@ def test_a_store_that_never_counted_begins_with_what_waits(data_folder, version)
     waiting = found.in_all.persistent.waiting
     assert found.in_all.persistent.begin == waiting - 1 > 0
     assert found.adds_up
+
+
+def test_it_adds_up_while_a_thread_commits_and_a_queue_ends_meanwhile(data_folder, monkeypatch):
+    monkeypatch.setattr("mq_adapters.embedded.group_commit.SLOW_COMMIT_S", -1.0)
+    calls, held = [], []
+    engine = Engine.open(data_folder, call_soon=calls.append, offload=lambda *call: held.append(call))
+    engine.objects.define(Definition(object_type=ObjectType.QMODEL, name="MODEL"))
+    application = Application(engine)
+    engine.define("ORDERS")
+    engine.define("OTHERS")
+
+    def turn(*, until_committed: bool) -> None:
+        while calls or (held and until_committed):
+            if calls:
+                calls.pop(0)()
+            else:
+                call, done = held.pop(0)
+                call()
+                done(None)
+
+    def missing() -> set[int]:
+        publications = engine.counters.running_publications()
+        known = publications.counts[Publications.RECEIVED] - publications.counts[Publications.PUBLISHED]
+        return {known, *(queue.difference for queue in running_queues(engine).values())}
+
+    asker = Application(engine)
+    temporary = asker.create_dynamic("MODEL", "REPLIES.*")
+    put(asker, temporary, message(NOT_PERSISTENT), message(NOT_PERSISTENT))
+    put(application, "ORDERS", message(), message(NOT_PERSISTENT))
+    engine.counters.count(Publications.RECEIVED, 1)
+    unit = engine.begin()
+    unit.count(Publications.PUBLISHED)
+    engine.submit(unit)
+    turn(until_committed=False)
+    assert held, "a thread is committing"
+    assert missing() == {0}
+    delete(engine, engine.queue("OTHERS"), ACT)
+    turn(until_committed=True)
+    put(application, "ORDERS", message())
+    turn(until_committed=False)
+    assert held
+    asker.close()
+    assert missing() == {0}
+    turn(until_committed=True)
+    engine.tick()
+    turn(until_committed=True)
+    found = balance_of(data_folder)
+    assert missing() == {0}
+    assert found.adds_up
+    former = line(found, FORMER_QUEUES).not_persistent
+    assert (former.put, former.cleared, former.waiting) == (2, 2, 0)
+    engine.close()
+
+
+def test_counters_of_a_later_version_are_refused_by_name():
+    later = ormsgpack.packb([0, 0, 0, [0] * 40, [0] * 40])
+    with pytest.raises(StoreError, match="a later version wrote them"):
+        Counters().load([(b"qORDERS", later)])
 
 
 def test_commands_that_open_the_store_themselves_count_too(data_folder):
