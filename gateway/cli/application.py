@@ -97,7 +97,8 @@ class Application(TyperGroup):
             _tell(_sentence(error))
             code = ExitCode.USAGE
         except _EXPECTED as error:
-            _tell(_sentence(error))
+            for line in error.complaints if isinstance(error, ConfigurationError) else (_sentence(error),):
+                _tell(line)
             code = AuditExitCode.NOT_EVALUABLE if is_audit else ExitCode.FAILED
         except Exception as error:  # a fault of this program; the border where it becomes a line
             _tell(f"fault of this program: {error!r} (report it, with what --log-level debug shows)")

@@ -12,7 +12,7 @@ from gateway.cli.connection import connected
 from gateway.cli.examples import epilog
 from gateway.cli.settings_options import ConfigOption, DataOption, folder_with_store
 from gateway.cli.terminal import Json, write_json, write_line, write_table
-from mq_adapters.mqsc import quoted, read_command
+from mq_adapters.mqsc import MqscAnswer, quoted, read_command
 from mq_adapters.queue_manager import QueueAdministration
 
 #: How long `stop` and `resolve` wait for what they asked for, and how often they look, seconds.
@@ -53,6 +53,9 @@ _NUMBERS: Final = frozenset(
         "reason_code",
     )
 )
+#: Every channel; and what DISPLAY CHSTATUS answers where there is none.
+_ALL: Final = "*"
+_NOT_FOUND: Final = "AMQ8420I"
 _TYPES: Final = {"SDR": "outbound", "RCVR": "inbound"}
 
 ChannelName = Annotated[
@@ -80,12 +83,15 @@ class Action(StrEnum):
 def list_channels(data: DataOption = None, config: ConfigOption = None, as_json: AsJson = False) -> None:
     """List the channels, what waits for each, and their problems."""
     with connected(folder_with_store(config, data)) as queue_manager:
-        found = statuses(queue_manager, "*")
+        found = statuses(queue_manager, _ALL)
     if as_json:
         write_json(found)
         return
     columns = ("channel", "state", "queue_manager", "waiting_messages", "waiting_bytes", "is_in_doubt", "problem")
     headings = ("channel", "state", "queue manager", "waiting", "bytes", "in doubt", "problem")
+    if not found:
+        write_line("no channels: no gateway runs here, or its configuration names no target")
+        return
     write_table(headings, [[_words(status[column]) for column in columns] for status in found])
 
 
@@ -154,7 +160,10 @@ def resolve(
 
 def _carry_out(queue_manager: QueueAdministration, command: str) -> tuple[str, ...]:
     """The answer to an MQSC command. CommandFailed with the answer where it was refused."""
-    answer = queue_manager.mqsc(command)
+    return _lines_of(queue_manager.mqsc(command))
+
+
+def _lines_of(answer: MqscAnswer) -> tuple[str, ...]:
     if not answer.succeeded:
         raise CommandFailed(" ".join(answer.lines))
     return answer.lines
@@ -165,9 +174,12 @@ def _status(queue_manager: QueueAdministration, name: str) -> Status:
 
 
 def statuses(queue_manager: QueueAdministration, pattern: str) -> list[Status]:
-    """Channels as DISPLAY CHSTATUS shows them, one list of attributes behind each heading."""
+    """Channels as DISPLAY CHSTATUS shows them, one list of attributes behind each heading; of `*` there may be none."""
+    answer = queue_manager.mqsc(f"DISPLAY CHSTATUS({quoted(pattern)})")
+    if pattern == _ALL and not answer.succeeded and answer.lines[0].startswith(_NOT_FOUND):
+        return []
     shown: list[list[str]] = []
-    for line in _carry_out(queue_manager, f"DISPLAY CHSTATUS({quoted(pattern)})"):
+    for line in _lines_of(answer):
         if line.startswith(" "):
             shown[-1].append(line)
         else:

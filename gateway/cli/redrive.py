@@ -95,8 +95,6 @@ def _run(queue_manager: QueueAdministration, name: str, wish: Wish, *, dry: bool
 
 def _ways(queue_manager: QueueAdministration) -> Mapping[str, tuple[str, ...]]:
     """The transmission queues to the queue manager of each target, which a running gateway knows."""
-    if not queue_manager.mqsc("DISPLAY CHSTATUS(*)").succeeded:
-        return {}
     ways: dict[str, dict[int, str]] = {}
     for status in statuses(queue_manager, "*"):
         if status["type"] == "outbound" and status["queue_manager"]:

@@ -1,6 +1,7 @@
 """What is wrong with a configuration file, in sentences for its author."""
 
 import difflib
+import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
@@ -15,6 +16,8 @@ _IN_TOML_TERMS: Final = {
 }
 #: Of the 64 bits of an integer of TOML 1.0 one is its sign.
 _INTEGER_BITS: Final = 63
+#: What `sentence` and the checks of tables together begin with.
+_KEY: Final = re.compile(r"unknown key '([^']+)'|([\w.#-]+): ")
 
 
 def sentence(problem: ErrorDetails, known_keys: tuple[str, ...]) -> str:
@@ -50,6 +53,21 @@ def unusable_values(tables: Mapping[str, object]) -> Iterator[str]:
             yield f"{path}: has more than the 64 bits of an integer"
         elif isinstance(value, str) and "\0" in value:
             yield f"{path}: holds U+0000"
+
+
+def key_of(problem: str) -> str:
+    """The key that a sentence begins with, or that it calls unknown; "" where it names none."""
+    found = _KEY.match(problem)
+    return "" if found is None else found[1] or found[2]
+
+
+def path_of(problem: str) -> tuple[str | int, ...]:
+    """The same as names and indices from 0, as pydantic has them."""
+    parts: list[str | int] = []
+    for part in filter(None, key_of(problem).split(".")):
+        name, _, number = part.partition("#")
+        parts += [name, int(number) - 1] if number.isdecimal() else [name]
+    return tuple(parts)
 
 
 def _path(location: tuple[str | int, ...]) -> str:

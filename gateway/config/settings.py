@@ -6,6 +6,7 @@ key names.
 
 import hashlib
 import json
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -14,13 +15,14 @@ from typing import Annotated, Final, Literal, Self
 from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
 from gateway.config.checks import problems_of
-from gateway.config.complaints import sentence, unusable_values
+from gateway.config.complaints import key_of, path_of, sentence, unusable_values
 from gateway.config.listeners import (
     DEFAULT_LISTENER,
     ListenerSettings,
     OptionalListenText,
     ServerNameSettings,
 )
+from gateway.config.places import lines_of
 from gateway.config.tables import (
     AccessSettings,
     AuditSettings,
@@ -36,6 +38,8 @@ from gateway.config.tables import (
 from gateway.config.targets import RouteSettings, TargetSettings
 from gateway.config.values import ConfigurationError, FolderPath, Table, listed
 
+#: Where tomllib says that something is wrong.
+_PLACE: Final = re.compile(r"at line (\d+)")
 #: A larger file is somebody's mistake, as of the other files that the operator keeps.
 _MAXIMUM_CHARACTERS: Final = 16_777_216
 _HINT: Final = "'rfhbridge check --example' prints every key with its default"
@@ -89,7 +93,7 @@ class Settings(Table):
     def _checked_queues(self) -> Self:
         problems = tuple(problems_of(self))
         if problems:
-            raise ValueError("; ".join(problems))
+            raise ValueError("\n".join(problems))
         return self
 
     @property
@@ -129,19 +133,23 @@ class Settings(Table):
 
         Raises ConfigurationError for a file that cannot be read, an unknown key or a wrong value.
         """
-        tables = {} if path is None else _read_toml(path)
+        text = "" if path is None else _read(path)
+        tables = {} if path is None else _parsed(path, text)
         source = "configuration" if path is None else str(path)
         for key, value in (overrides or {}).items():
             if value is not None:
                 _override(tables, key, value)
-        problems = tuple(unusable_values(tables))
-        if problems:
-            raise ConfigurationError(source, problems, _HINT)
-        try:
-            return cls.model_validate(tables)
-        except ValidationError as error:
-            problems = tuple(sentence(problem, known_keys()) for problem in error.errors())
-            raise ConfigurationError(source, problems, _HINT) from None
+        problems = list(unusable_values(tables))
+        if not problems:
+            try:
+                return cls.model_validate(tables)
+            except ValidationError as error:
+                sentences = (sentence(problem, known_keys()) for problem in error.errors())
+                problems = [line for each in sentences for line in each.split("\n")]
+        said = {key for key, value in (overrides or {}).items() if value is not None}
+        places = [() if key_of(problem) in said else path_of(problem) for problem in problems]
+        lines = lines_of(text, places)
+        raise ConfigurationError(source, tuple(problems), _HINT, tuple(lines))
 
 
 def known_keys() -> tuple[str, ...]:
@@ -171,20 +179,31 @@ TABLE_ARRAYS: Final[dict[str, type[Table]]] = {
 }
 
 
-def _read_toml(path: Path) -> dict[str, object]:
+def _read(path: Path) -> str:
+    """The text of a file. Raises ConfigurationError."""
     try:
         with path.open(encoding="utf-8-sig") as file:  # editors of Windows put a mark in front
             text = file.read(_MAXIMUM_CHARACTERS + 1)
-        if len(text) > _MAXIMUM_CHARACTERS:
-            problem = f"has more than {_MAXIMUM_CHARACTERS} characters"
-            raise ConfigurationError(str(path), (problem,), "is it the right file?")
-        return tomllib.loads(text)
     except OSError as error:
-        raise ConfigurationError(
-            str(path), (f"cannot be read: {error.strerror}",), "name a readable file with --config"
-        ) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        problem = f"cannot be read: {error.strerror}"
+        raise ConfigurationError(str(path), (problem,), "name a readable file with --config") from None
+    except UnicodeDecodeError as error:
         raise ConfigurationError(str(path), (f"is not TOML: {error}",), "correct the file at that place") from None
+    if len(text) > _MAXIMUM_CHARACTERS:
+        problem = f"has more than {_MAXIMUM_CHARACTERS} characters"
+        raise ConfigurationError(str(path), (problem,), "is it the right file?")
+    return text
+
+
+def _parsed(path: Path, text: str) -> dict[str, object]:
+    """The tables of a TOML text. Raises ConfigurationError."""
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        place = _PLACE.search(str(error))
+        lines = (int(place[1]),) if place else ()
+        hint = "correct the file at that place"
+        raise ConfigurationError(str(path), (f"is not TOML: {error}",), hint, lines) from None
     except RecursionError:
         raise ConfigurationError(str(path), ("is nested too deeply",), _HINT) from None
 

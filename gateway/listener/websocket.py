@@ -28,6 +28,8 @@ _CLOSE_CODES: Final = {
 }
 #: Up to so much in one read is looked at for the peer's close frame when ours has been sent, bytes.
 _LAST_READ_BYTES: Final = 16_384
+#: What wsproto says of a close frame whose code is none, "1000" as text for example: the peer goes all the same.
+_BAD_CLOSE: Final = "CLOSE"
 
 
 class _Fault(NamedTuple):
@@ -103,7 +105,11 @@ class WebSocketLink(TcpLink):
             elif isinstance(event, CloseConnection):
                 self._is_deaf = True
                 came = self._websocket.state in (ConnectionState.REMOTE_CLOSING, ConnectionState.CLOSED)
-                return event if came else _Fault(event.code, f"a frame may not be: {event.reason}")
+                return (
+                    event
+                    if came or _BAD_CLOSE in str(event.reason)
+                    else _Fault(event.code, f"a frame may not be: {event.reason}")
+                )
         return None
 
     def _refused(self, fault: _Fault) -> _Fault:

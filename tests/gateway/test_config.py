@@ -232,7 +232,61 @@ def test_http_is_off_and_on_loopback_unless_it_is_configured():
 def test_all_problems_of_a_file_are_named_at_once(load):
     with pytest.raises(ConfigurationError) as raised:
         load('listen = "x"\nhedder = "mqrfh"\n')
-    assert len(raised.value.problems) == 2
+    assert raised.value.problems == (
+        "listen: 'x' is not HOST:PORT or [IPV6]:PORT with a port from 0 to 65535",
+        "unknown key 'hedder', the nearest known key is 'header'",
+    )
+
+
+WRONG = """listen = "x"
+
+[mqtt]
+maximum_in_flght = 3
+versions = [
+  "3.1",
+  "9",
+]
+
+[[target]]
+name = "A"
+connections = ["h(1)"]
+
+[[target]]
+name = "A"
+"""
+
+
+def test_each_problem_has_its_line_and_stands_alone(load):
+    with pytest.raises(ConfigurationError) as raised:
+        load(WRONG)
+    places = [complaint.removeprefix(raised.value.source).split(": ")[0] for complaint in raised.value.complaints]
+    assert places == [":1", ":4", ":5"], "in the order of the file"
+    assert raised.value.complaints[2].endswith("prints every key with its default)")
+
+
+def test_problems_of_tables_together_have_their_lines_too(load):
+    with pytest.raises(ConfigurationError) as raised:
+        load(WRONG[WRONG.index("[[target]]") :] + 'connections = ["h(1)"]\n')
+    assert raised.value.lines == (6, 0)
+    assert raised.value.problems[0] == "target#2.name: there is a target 'A' already"
+
+
+def test_a_problem_of_an_option_has_no_line(load):
+    with pytest.raises(ConfigurationError) as raised:
+        load('header = "mqrfh"\nlisten = "h:1"\n', {"listen": "x"})
+    assert raised.value.lines == (0,)
+
+
+def test_what_is_no_toml_has_its_line(load):
+    with pytest.raises(ConfigurationError) as raised:
+        load("[mqtt]\nversions = \n")
+    assert raised.value.lines == (2,)
+
+
+def test_a_very_long_file_costs_no_search_for_lines(load):
+    with pytest.raises(ConfigurationError) as raised:
+        load("\n" * 2_000 + "a = 1\n")
+    assert raised.value.lines == (0,)
 
 
 def test_file_that_is_no_toml_or_no_text_or_not_there_is_an_error_of_ours(load, tmp_path):

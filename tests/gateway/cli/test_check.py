@@ -38,20 +38,20 @@ def test_settings_are_given_as_json(rfhbridge, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "complaint"),
+    ("text", "line", "complaint"),
     [
-        ("[mqtt]\nmax_in_flight = 3\n", "unknown key 'mqtt.max_in_flight', the nearest known key is "
+        ("[mqtt]\nmax_in_flight = 3\n", 2, "unknown key 'mqtt.max_in_flight', the nearest known key is "
          "'mqtt.maximum_in_flight'"),
-        ("listen = 1883\n", "listen: "),
-        ("listen = \n", "is not TOML"),
+        ("listen = 1883\n", 1, "listen: "),
+        ("listen = \n", 1, "is not TOML"),
     ],
 )  # fmt: skip
-def test_wrong_configuration_is_one_line_and_exit_code_1(rfhbridge, tmp_path, text, complaint):
+def test_wrong_configuration_is_one_line_and_exit_code_1(rfhbridge, tmp_path, text, line, complaint):
     config = tmp_path / "rfhbridge.toml"
     config.write_text(text)
     ended = rfhbridge("check", "--config", config)
     assert (ended.exit_code, ended.stdout) == (1, b"")
-    assert ended.stderr.startswith(f"rfhbridge: {config}: ")
+    assert ended.stderr.startswith(f"rfhbridge: {config}:{line}: ")
     assert complaint in ended.stderr
     assert ended.stderr.count("\n") == 1
 
@@ -335,3 +335,11 @@ def test_no_route_leads_to_a_queue_that_the_gateway_needs(rfhbridge, tmp_path, r
     ended = rfhbridge("check", "--config", config)
     assert ended.exit_code == 1
     assert complaint in ended.stderr
+
+
+def test_each_problem_of_the_configuration_is_a_line_of_its_own(rfhbridge, tmp_path):
+    wrong = tmp_path / "wrong.toml"
+    wrong.write_text('listen = "x"\nhedder = "mqrfh"\n')
+    first, second = rfhbridge("check", "--config", wrong).stderr.splitlines()
+    assert first.startswith(f"rfhbridge: {wrong}:1: listen: 'x' is not")
+    assert second.startswith(f"rfhbridge: {wrong}:2: unknown key 'hedder'")

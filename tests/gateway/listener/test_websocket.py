@@ -155,6 +155,25 @@ def test_a_frame_that_may_not_be_ends_the_connection_with_its_code(frame: bytes,
     run(scenario, {**WEBSOCKET, "maximum_message_bytes": 256})
 
 
+@pytest.mark.parametrize("body", [b"1000", b"1", struct.pack(">H", 999), struct.pack(">H", 1005)])
+def test_a_close_frame_with_a_wrong_code_is_a_close_and_no_warning(
+    body: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Some clients write the code 1000 as text."""
+
+    async def scenario(running: Running) -> None:
+        reader, writer = await raw_websocket(running)
+        writer.write(client_frame(BINARY, b"x") + client_frame(CLOSE, body))
+        assert await read_frame(reader) == (BINARY, b"x")
+        assert await read_frame(reader) == (CLOSE, struct.pack(">H", 1002))
+        assert await asyncio.wait_for(reader.read(), PATIENCE_S) == b""
+        await running.bridge.until(lambda: len(running.bridge.lost_links) == 1)
+        writer.close()
+
+    run(scenario, WEBSOCKET)
+    assert [record for record in caplog.records if record.levelname == "WARNING"] == []
+
+
 def test_the_longest_message_is_counted_over_its_frames_and_anew_for_the_next() -> None:
     async def scenario(running: Running) -> None:
         reader, writer = await raw_websocket(running)
