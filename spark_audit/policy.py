@@ -10,6 +10,9 @@
     severity = "error"              error, warning or off
     forwarded_within_s = 600        its parameters, by their names
 
+    [[restore]]                     a gap that the trail tells, and the auditor has looked into (accepted_restores.py)
+    record = "<hash of the record of kind restored>"
+
 An unknown key is an error that names the nearest one. The file's text and SHA-256 go into the result.
 """
 
@@ -19,16 +22,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Self
 
+from spark_audit.accepted_restores import LARGEST_POLICY_BYTES, UnusableRestore, accepted_restores
+from spark_audit.controls import restored
 from spark_audit.controls.catalogue import CONTROLS
 from spark_audit.controls.control import Control, Parameter, Severity
 from spark_audit.policy_scope import PolicyScope
 
-#: A policy that names every control with every parameter has some 5 kB.
-LARGEST_POLICY_BYTES: Final = 1024 * 1024
-_SECTIONS: Final = ("scope", "control")
+_SECTIONS: Final = ("scope", "control", "restore")
 _SCOPE_KEYS: Final = ("from", "until", "gateways", "topics")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _LARGEST: Final = 2**63 - 1
@@ -45,6 +49,8 @@ class Policy:
     scope: PolicyScope = field(default_factory=PolicyScope)
     #: For each control that the file speaks of: its severity and parameters, and what the others have by themselves.
     changed: Mapping[str, Control] = field(default_factory=dict)
+    #: Hashes of the records of kind restored that it names.
+    accepted: frozenset[str] = frozenset()
     #: The file, as it was named, and what stands in it.
     name: str = ""
     text: str = ""
@@ -72,7 +78,12 @@ class Policy:
         except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
             raise PolicyError(f"it is not TOML: {error}") from None
         _check_names(tables, _SECTIONS, "")
+        try:
+            accepted = accepted_restores(tables)
+        except UnusableRestore as error:
+            raise PolicyError(str(error)) from None
         return cls(
+            accepted=accepted,
             scope=_scope(_table(tables, "scope")),
             changed={control.identifier: control for control in _controls(_table(tables, "control"))},
             text=text,
@@ -81,7 +92,12 @@ class Policy:
 
     def controls(self) -> tuple[Control, ...]:
         """Every control in its order, by this policy; those that are off are among them, to be told as such."""
-        return tuple(self.changed.get(control.identifier, control) for control in CONTROLS)
+        chosen = tuple(self.changed.get(control.identifier, control) for control in CONTROLS)
+        if not self.accepted:
+            return chosen
+        named = partial(restored.find, accepted=self.accepted)
+        wanted = restored.CONTROL.identifier
+        return tuple(replace(each, rule=named) if each.identifier == wanted else each for each in chosen)
 
 
 def _controls(tables: dict[str, Any]) -> Iterable[Control]:

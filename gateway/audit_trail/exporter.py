@@ -24,12 +24,14 @@ from gateway import log
 from gateway.audit_trail.disclosure import Disclosure, InClear
 from gateway.audit_trail.housekeeper import Housekeeper
 from gateway.audit_trail.newest_time import newest_us
+from gateway.audit_trail.notes import NoteKind, pack_batch
 from gateway.audit_trail.personal_key import disclosure_of
 from gateway.audit_trail.plan import TrailPlan
 from gateway.audit_trail.records import Chain, Expander, MalformedBatch
 from gateway.audit_trail.reserve import Reserve
 from gateway.audit_trail.segment import Trail, TrailInUse
 from gateway.audit_trail.termination import StopRequest, TerminationSignal
+from gateway.audit_trail.trail_end import head_of
 from gateway.config import ConfigurationError
 from mq_adapters.attributes import HELD_QUEUE
 from mq_adapters.dead_letter import dead_letter
@@ -98,6 +100,10 @@ class Exporter:
         self._batch = 0
         #: Records of batch `_batch` that the trail holds already, from before a crash.
         self._written = 0
+        #: Whether the trail has nothing of the gateway yet, and its first batch is still to come.
+        self._begins_late = False
+        #: What the trail has of batches that come again; None before one did.
+        self._there: dict[int, list[bytes]] | None = None
 
     def step(self) -> int:
         """One unit of work: returns how many batches left the queue, 0 when none waits, or there is no room for one.
@@ -134,12 +140,17 @@ class Exporter:
         except MalformedBatch as error:
             self._set_aside(message, error)
             return True
+        if batch <= self._batch:
+            self._check_repeat(expander.gateway, batch, records)
         if batch < self._batch:
             return True
         if batch == self._batch:
             records = records[self._written :]
         if not self._reserve.allows(records):
             return False
+        if self._begins_late and batch > 1:
+            self._tell_late_beginning(expander, batch)
+        self._begins_late = False
         if records:
             lines = self._chain.seal(records)
             self._trail.append(lines, self._chain.head, expander.gateway)
@@ -154,7 +165,34 @@ class Exporter:
             self._expander = Expander(gateway, self._shown)
             self._chain = Chain(sequence=end.sequence, head=self._trail.head)
             self._batch, self._written = end.batch, end.records_of_batch
+            self._begins_late, self._there = not (end.sequence or end.batch), None
         return self._expander
+
+    def _check_repeat(self, gateway: str, batch: int, records: list[str]) -> None:
+        """A batch comes again after a crash, as it was. Another one under its number shows that something went back."""
+        if self._there is None:
+            self._there = self._trail.heads_since(gateway, batch)
+        there = self._there.get(batch, [])  # nothing where retention has removed it
+        heads = [head[0] for record in records if (head := head_of(record.encode())) is not None]
+        if there != heads[: len(there)]:
+            raise StoreError(
+                f"write batch {batch} of gateway {gateway} to the trail",
+                "the trail has another batch under this number: the store went back, or this is another one's trail",
+                "put the newest copies of store and trail back, or stop the gateway and go on without what is missing:"
+                " rfhbridge queue accept-rollback --force",
+            )
+
+    def _tell_late_beginning(self, expander: Expander, batch: int) -> None:
+        """A trail that has nothing of a store that is not new begins with a record that says so.
+
+        It bears the number of the last batch that is missing: after a crash the trail goes on behind it.
+        """
+        why = "the trail that there was before is not here"
+        note = (NoteKind.RESTORED, time.time_ns() // 1000, "trail_begun_late", "", 0, 0, 1, batch - 1, "", why)
+        _, records = expander.expand(pack_batch(batch - 1, [note]))
+        lines = self._chain.seal(records)
+        self._trail.append(lines, self._chain.head, expander.gateway)
+        _log.warning("trail began late gateway=%s missing_batches=%s", expander.gateway, batch - 1)
 
     def _set_aside(self, message: Message, error: MalformedBatch) -> None:
         """A batch that cannot be read does not stop the ones behind it; the audit will miss its number and say so."""

@@ -30,7 +30,7 @@ from gateway.audit_trail.segment_files import (
     read_segment,
     segment_files,
 )
-from gateway.audit_trail.trail_end import TrailEnd, end_of_lines
+from gateway.audit_trail.trail_end import TrailEnd, end_of_lines, heads_since
 from mq_adapters.reasons import StoreError
 from spark_audit.digest import Digest, DigestKind
 from spark_audit.record import line_hashes
@@ -127,6 +127,10 @@ class Trail:
         if end.batch:
             return end
         return TrailEnd(sequence=next((each.last_sequence for each in self._digests_of(gateway)), 0))
+
+    def heads_since(self, gateway: str, batch: int) -> dict[int, list[bytes]]:
+        """What the trail has of a gateway's batches from one on: see trail_end.heads_since."""
+        return heads_since(self._lines_backwards(gateway), gateway, batch)
 
     def _lines_backwards(self, gateway: str) -> Iterator[bytes]:
         """Every line of the segments whose digests name the gateway, and of the open one; the newest first."""

@@ -1,8 +1,10 @@
 """Where a gateway's records end in a trail, read from its files without writing anything."""
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import orjson
 
@@ -10,6 +12,10 @@ from gateway.audit_trail.digests import read_digest
 from gateway.audit_trail.segment_files import read_segment, segment_files
 from mq_adapters.reasons import StoreError
 from spark_audit.digest import DIGEST_FOLDER, DigestKind, digest_numbers
+
+_HEAD: Final = re.compile(
+    rb',"batch":(?P<batch>[0-9]{1,19}),"gateway":"(?P<gateway>[0-9a-f]{24})","kind":"[a-z_]+","at_us":[0-9]+'
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +54,24 @@ def end_of_lines(lines_backwards: Iterable[bytes], gateway: str) -> TrailEnd:
     if not last:
         return TrailEnd()
     return TrailEnd(**last, records_of_batch=count)
+
+
+def heads_since(lines_backwards: Iterable[bytes], gateway: str, batch: int) -> dict[int, list[bytes]]:
+    """Of each record from a batch on its beginning, batch to time, in their order; by the number of the batch."""
+    heads: dict[int, list[bytes]] = {}
+    for line in lines_backwards:
+        head = head_of(line)
+        if head is None or head["gateway"] != gateway.encode():
+            continue
+        if int(head["batch"]) < batch:
+            break
+        heads.setdefault(int(head["batch"]), []).insert(0, head[0])
+    return heads
+
+
+def head_of(record: bytes) -> "re.Match[bytes] | None":
+    """The beginning of a record that no version of the program writes in another way; None for what is none."""
+    return _HEAD.search(record)
 
 
 def end_in(trail: Path, gateway: str) -> TrailEnd:

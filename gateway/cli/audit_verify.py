@@ -1,5 +1,6 @@
 """`rfhbridge audit verify`: a trail, a pack or a proof, checked without Spark and without the gateway."""
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -31,6 +32,9 @@ def verify(
     digests: Annotated[
         Path | None, typer.Option("--digests", metavar="DIR", help="The digests, as they were copied elsewhere.")
     ] = None,
+    policy: Annotated[
+        Path | None, typer.Option("--policy", metavar="FILE", help="The auditor's policy: restores that it names.")
+    ] = None,
     proof: Annotated[
         Path | None, typer.Option("--proof", metavar="FILE", help="Check a proof of `audit prove`, and no trail.")
     ] = None,
@@ -40,8 +44,9 @@ def verify(
     """Check the trail without Spark.
 
     Every hash, link, number, digest and signature; what is missing; what was touched, with its line and byte. The
-    verdict is `anchored` where --public-key or --digests come from elsewhere, else `consistent, not anchored`. Exit
-    code 0 for both, 1 violated, 2 not evaluable, 3 wrong use.
+    verdict is `anchored` where --public-key or --digests come from elsewhere, else `consistent, not anchored`, or
+    `restored` where the trail itself says that something is missing and the policy does not name that. Exit code 0 for
+    the first two, 1 restored or violated, 2 not evaluable, 3 wrong use.
     """
     from spark_audit.verify import Anchor, UnusableAnchor
 
@@ -52,7 +57,7 @@ def verify(
         raise CommandFailed(str(error)) from None
     if proof is not None:
         _verify_proof(proof, anchor, as_json=as_json)
-    verification = _verification(evidence, data, config, anchor)
+    verification = _verification(evidence, data, config, anchor, _accepted_by(policy))
     if as_json:
         write_json(cast(Json, verification.as_dict()))
     else:
@@ -75,14 +80,27 @@ def _check_use(evidence: Path | None, data: Path | None, digests: Path | None, p
         raise typer.BadParameter("a proof is checked against --public-key alone")
 
 
-def _verification(evidence: Path | None, data: Path | None, config: Path | None, anchor: "Anchor") -> "Verification":
+def _accepted_by(policy: Path | None) -> frozenset[str]:
+    """The restores that a policy names."""
+    from spark_audit.accepted_restores import UnusableRestore, read_accepted_restores
+
+    try:
+        return frozenset() if policy is None else read_accepted_restores(policy)
+    except UnusableRestore as error:
+        raise CommandFailed(str(error)) from None
+
+
+def _verification(
+    evidence: Path | None, data: Path | None, config: Path | None, anchor: "Anchor", accepted: frozenset[str]
+) -> "Verification":
     from gateway.audit_trail.exporter import TRAIL_FOLDER
     from spark_audit.verify import verify as verify_trail
     from spark_audit.verify import verify_pack
 
     if evidence is None:
-        return verify_trail(settings_for(config, data).data / TRAIL_FOLDER, anchor)
-    return verify_trail(trail_in(evidence), anchor) if evidence.is_dir() else verify_pack(evidence, anchor)
+        return verify_trail(settings_for(config, data).data / TRAIL_FOLDER, anchor, accepted=accepted)
+    check = partial(verify_trail, trail_in(evidence)) if evidence.is_dir() else partial(verify_pack, evidence)
+    return check(anchor, accepted=accepted)
 
 
 def _verify_proof(path: Path, anchor: "Anchor", *, as_json: bool) -> None:

@@ -31,7 +31,6 @@ from mq_adapters.embedded.objects import Objects
 from mq_adapters.embedded.operators_act import OperatorsAct
 from mq_adapters.embedded.put_rules import FORMAT_BYTES, check_put, expiry_time, resolved_persistence
 from mq_adapters.embedded.queue import Queue, ServedHandler
-from mq_adapters.embedded.reach import Reach
 from mq_adapters.embedded.reporting import Reporter
 from mq_adapters.embedded.store import Store
 from mq_adapters.embedded.store_care import StoreCare
@@ -98,6 +97,10 @@ class Engine:
         self._store = store
         self._next_sequence = store.next_sequence
         self._prefix = store.identifier_prefix
+        #: 12 random bytes: made anew where the store went back, so that no two share numbers; those of the first time.
+        self.incarnation, self.identity = store.incarnation, store.identity
+        #: How far the store reached when it was opened.
+        self.reach = store.reach
         self._holdings = Holdings(store)
         self.counters = Counters()
         self.objects = Objects(store, self._holdings, self.counters, name=self.name, number=self.number)
@@ -345,21 +348,6 @@ class Engine:
     def is_idle(self) -> bool:
         """Nothing waits for a commit."""
         return self._commits.is_idle
-
-    @property
-    def incarnation(self) -> bytes:
-        """12 random bytes made with the store, and anew when it went back: no two share numbers and MsgIds."""
-        return self._store.incarnation
-
-    @property
-    def reach(self) -> Reach:
-        """How far the store reaches."""
-        return self._store.reach
-
-    @property
-    def identity(self) -> bytes:
-        """The first incarnation: two stores never share it, and one keeps it, also when it went back."""
-        return self._store.identity
 
     def number(self) -> int:
         """A number from the sequence of the messages, for whatever else must never be used twice."""

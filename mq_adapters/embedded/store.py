@@ -6,7 +6,6 @@ Writes go through one connection: WAL, synchronous FULL, so COMMIT returns after
 defines queues; a third one, in a thread of its own, copies the WAL back when it has grown (safe since SQLite 3.51.3).
 """
 
-import fcntl
 import os
 import time
 from array import array
@@ -26,7 +25,7 @@ from mq_adapters.embedded.layout import prepare
 from mq_adapters.embedded.message_rows import COLUMNS, DamagedRow, MessageRow, RowReader
 from mq_adapters.embedded.readers import StandingReaders
 from mq_adapters.embedded.store_errors import damage, failure
-from mq_adapters.embedded.store_files import StoreFiles, keep_private
+from mq_adapters.embedded.store_files import StoreFiles, keep_private, lock_now
 from mq_adapters.embedded.store_status import StoreStatus
 from mq_adapters.embedded.unit_of_work import StateSpace
 from mq_adapters.embedded.witness import WRITE_REACH, Witness, next_reach, packed_reach
@@ -122,7 +121,7 @@ class Store:
         except OSError as error:
             raise failure(f"open the data folder {data_dir}", error) from error
         deadline = time.monotonic() + wait_s
-        while not _lock_now(lock):
+        while not lock_now(lock):
             if time.monotonic() >= deadline:
                 os.close(lock)
                 raise QueueManagerError(ReasonCode.MQRC_OBJECT_IN_USE, f"open the store in {data_dir}")
@@ -467,14 +466,6 @@ class Store:
             self._checkpoint.failed(error)
         finally:
             self._writer.set_busy_timeout(_BUSY_TIMEOUT_MS)
-
-
-def _lock_now(lock: int) -> bool:
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def state_change(row: StateRow) -> Change:

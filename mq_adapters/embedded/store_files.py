@@ -6,6 +6,7 @@ database and WAL still mean the files that were opened: the same inode on the sa
 microseconds. What no commit writes, the lock and a folder beside the store, is looked at once a second.
 """
 
+import fcntl
 import logging
 import os
 from collections.abc import Sequence
@@ -140,3 +141,12 @@ def keep_private(path: Path) -> None:
     for name in (path, path.with_name(path.name + "-wal"), path.with_name(path.name + "-shm")):
         with suppress(FileNotFoundError):  # who has the file open to check it takes them along when it closes it
             name.chmod(0o600)
+
+
+def lock_now(lock: int) -> bool:
+    """Whether the lock file's descriptor has the lock now."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

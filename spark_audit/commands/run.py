@@ -123,7 +123,7 @@ class _Run:
     def _once(self, scratch: Path) -> AuditResult:
         from spark_audit.audit import not_evaluable
 
-        verifications = tuple(verify(folder, self.anchor) for folder in self.folders)
+        verifications = tuple(verify(folder, self.anchor, accepted=self.policy.accepted) for folder in self.folders)
         try:
             source = self._parquet() if self.options.parquet else self._trails(scratch, verifications)
             result = self._judged(scratch, *source)

@@ -54,6 +54,9 @@ def _begun(exchanges: DataFrame, records: DataFrame, beginnings: DataFrame) -> D
 
 
 def _cut_gateways(records: DataFrame) -> DataFrame:
-    """Gateways whose records do not begin with number 1."""
-    firsts = records.groupBy("gateway").agg(sf.min("sequence").alias("first"))
-    return sf.broadcast(firsts.where(sf.col("first") > 1).select("gateway", sf.lit(True).alias("is_cut")))
+    """Gateways whose records do not begin with number 1, or that go on from a store that went back or a lost trail."""
+    firsts = records.groupBy("gateway").agg(
+        sf.min("sequence").alias("first"), sf.max(sf.col("kind") == Kind.RESTORED).alias("is_restored")
+    )
+    is_cut = (sf.col("first") > 1) | sf.col("is_restored")
+    return sf.broadcast(firsts.where(is_cut).select("gateway", sf.lit(True).alias("is_cut")))

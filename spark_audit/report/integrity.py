@@ -6,7 +6,7 @@ from spark_audit.result import Integrity, IntegrityProblem, counted
 from spark_audit.verify import Verdict, Verification
 
 #: The worst first.
-_ORDER = (Verdict.VIOLATED, Verdict.NOT_EVALUABLE, Verdict.INTACT, Verdict.ANCHORED)
+_ORDER = (Verdict.VIOLATED, Verdict.NOT_EVALUABLE, Verdict.RESTORED, Verdict.INTACT, Verdict.ANCHORED)
 
 
 def integrity_of_all(trails: tuple[str, ...], verifications: tuple[Verification, ...]) -> Integrity:

@@ -46,11 +46,11 @@ class UnusablePack(ValueError):
     """A file that is no evidence pack, or one that was made to do harm."""
 
 
-def verify_pack(path: Path, anchor: Anchor) -> Verification:
+def verify_pack(path: Path, anchor: Anchor, *, accepted: frozenset[str] = frozenset()) -> Verification:
     """Checks the trail in a pack. Never raises for what it holds; what is no pack is not evaluable."""
     try:
         with path.open("rb") as file:
-            return verify_source(open_pack(file), anchor)
+            return verify_source(open_pack(file), anchor, accepted)
     except UnusablePack as error:
         return not_evaluable(f"{path} is not a pack that can be judged: {error}")
     except OSError as error:

@@ -6,11 +6,14 @@ from typing import Final
 import orjson
 
 from spark_audit.digest import Digest
-from spark_audit.record import RECORD_VERSION, ZERO_HASH, line_hashes
-from spark_audit.verify.verdict import Finding, Findings
+from spark_audit.record import RECORD_VERSION, ZERO_HASH, Kind, line_hashes
+from spark_audit.verify.verdict import Finding, Findings, Restoration
 
 #: Lines of a segment that are no records, after which the rest of it is not read: it is no segment.
 MOST_FOREIGN_LINES: Final = 1_000
+_NUMBERS: Final = ("at_us", "first_missing", "last_missing", "first_missing_batch", "last_missing_batch")
+#: A trail with more of them is told by their number.
+MOST_RESTORATIONS: Final = 1_000
 #: File, number of the line, byte offset.
 _Place = tuple[str, int, int]
 
@@ -37,6 +40,9 @@ class LineChain:
     #: First and last sequence of each gateway in the segment that is being read.
     ranges: dict[str, tuple[int, int]] = field(default_factory=dict)
     foreign_lines: int = 0
+    #: Records of kind restored, in their order.
+    restorations: list[Restoration] = field(default_factory=list)
+    restoration_count: int = 0
 
     def begin_segment(self) -> None:
         """The next lines are those of another segment."""
@@ -73,6 +79,10 @@ class LineChain:
 
     def _check_numbers(self, place: _Place, record: dict[str, object]) -> None:
         gateway, sequence, batch = record.get("gateway"), record.get("sequence"), record.get("batch")
+        if record.get("kind") == Kind.RESTORED and isinstance(gateway, str):
+            self.restoration_count += 1
+            if len(self.restorations) < MOST_RESTORATIONS:
+                self.restorations.append(_restoration(record, gateway))
         if not isinstance(gateway, str) or not isinstance(sequence, int) or not isinstance(batch, int):
             self._report(Finding.FOREIGN_LINE, place, "gateway, sequence or batch is missing")
             return
@@ -82,7 +92,11 @@ class LineChain:
         if sequence != position.sequence + 1:
             what = f"sequence {sequence} stands where {position.sequence + 1} was due"
             self._report(Finding.WRONG_SEQUENCE, place, what)
-        elif position.batch is not None and batch not in {max(position.batch, 1), position.batch + 1}:
+        elif (
+            position.batch is not None
+            and not _tells_gap(record, position)
+            and batch not in {max(position.batch, 1), position.batch + 1}
+        ):
             self._report(Finding.WRONG_BATCH, place, f"batch {batch} follows batch {position.batch}")
         position.sequence, position.batch = sequence, batch
         self.ranges[gateway] = (self.ranges.get(gateway, (sequence, 0))[0], sequence)
@@ -90,6 +104,32 @@ class LineChain:
     def _report(self, finding: Finding, place: _Place, what: str) -> None:
         segment, number, offset = place
         self.findings.add(finding, segment, what, line=number, offset=offset)
+
+
+def _follows(batch: int, position: Position) -> bool:
+    return position.batch is None or batch in {max(position.batch, 1), position.batch + 1}
+
+
+def _tells_gap(record: dict[str, object], position: Position) -> bool:
+    """Whether it is the first of a gateway, and says that the batches up to its own are missing."""
+    is_first = position.sequence == 0 and record.get("event") == "trail_begun_late"
+    told = record.get("first_missing_batch"), record.get("last_missing_batch")
+    return is_first and record.get("kind") == Kind.RESTORED and told == (1, record.get("batch"))
+
+
+def _restoration(record: dict[str, object], gateway: str) -> Restoration:
+    at_us, *missing = (value if isinstance(value := record.get(name), int) else 0 for name in _NUMBERS)
+    first, last, first_batch, last_batch = missing
+    return Restoration(
+        record=str(record.get("hash")),
+        gateway=gateway,
+        event=str(record.get("event")),
+        at_us=at_us,
+        first_missing=first,
+        last_missing=last,
+        first_missing_batch=first_batch,
+        last_missing_batch=last_batch,
+    )
 
 
 def _record_of(line: bytes) -> dict[str, object] | None:

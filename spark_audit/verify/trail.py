@@ -1,6 +1,6 @@
 """A trail, whole: one pass over its digests and segments, held against an anchor where there is one."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -8,30 +8,42 @@ from spark_audit.digest import DIGEST_FOLDER, digest_name
 from spark_audit.record import RECORD_VERSION
 from spark_audit.result import counted
 from spark_audit.verify.anchor import Anchor
-from spark_audit.verify.chain import LineChain
+from spark_audit.verify.chain import MOST_RESTORATIONS, LineChain
 from spark_audit.verify.completeness import Completeness
 from spark_audit.verify.digests import DigestChain
 from spark_audit.verify.source import LONGEST_LINE_BYTES, DigestFile, SegmentFile, TrailFolder, TrailSource
-from spark_audit.verify.verdict import Finding, Findings, Verdict, Verification, in_order
+from spark_audit.verify.verdict import (
+    RESTORATIONS_TOLD,
+    Finding,
+    Findings,
+    Verdict,
+    Verification,
+    in_order,
+)
 
 #: How often a trail is read that changes under the check's hands (a gateway's retention) in a way that looks wrong.
 _ATTEMPTS: Final = 3
 _NO_ANCHOR: Final = Anchor()
 
 
-def verify(trail_dir: Path, anchor: Anchor = _NO_ANCHOR) -> Verification:
-    """Checks the trail in a folder. Never raises for what the files hold; what cannot be read is not evaluable."""
+def verify(trail_dir: Path, anchor: Anchor = _NO_ANCHOR, *, accepted: frozenset[str] = frozenset()) -> Verification:
+    """Checks the trail in a folder; `accepted` are the restorations that a policy names, by hash.
+
+    Never raises for what the files hold; what cannot be read is not evaluable.
+    """
     for _attempt in range(_ATTEMPTS - 1):
         before = _names(trail_dir)
-        verification = _verify_folder(trail_dir, anchor)
+        verification = _verify_folder(trail_dir, anchor, accepted)
         if verification.verdict is not Verdict.VIOLATED or _names(trail_dir) == before:
             return verification
-    return _verify_folder(trail_dir, anchor)
+    return _verify_folder(trail_dir, anchor, accepted)
 
 
-def verify_source(source: TrailSource, anchor: Anchor = _NO_ANCHOR) -> Verification:
+def verify_source(
+    source: TrailSource, anchor: Anchor = _NO_ANCHOR, accepted: frozenset[str] = frozenset()
+) -> Verification:
     """Checks the trail that a source gives. Raises what the source raises."""
-    check = _Check(anchor)
+    check = _Check(anchor, accepted)
     for entry in source.entries():
         if isinstance(entry, DigestFile):
             check.digest(entry)
@@ -46,9 +58,9 @@ def not_evaluable(reason: str) -> Verification:
     return _Check(_NO_ANCHOR).result(Verdict.NOT_EVALUABLE, reason, ())
 
 
-def _verify_folder(trail_dir: Path, anchor: Anchor) -> Verification:
+def _verify_folder(trail_dir: Path, anchor: Anchor, accepted: frozenset[str]) -> Verification:
     try:
-        return verify_source(TrailFolder(trail_dir), anchor)
+        return verify_source(TrailFolder(trail_dir), anchor, accepted)
     except OSError as error:
         return not_evaluable(f"{error.filename or trail_dir} cannot be read: {error.strerror}")
 
@@ -66,6 +78,8 @@ class _Check:
     """What is known while digests and segments go by."""
 
     anchor: Anchor
+    #: Hashes of records of kind restored that the auditor's policy names.
+    accepted: frozenset[str] = frozenset()
     in_lines: Findings = field(default_factory=Findings)
     in_digests: Findings = field(default_factory=Findings)
     lines: LineChain = field(init=False)
@@ -143,6 +157,11 @@ class _Check:
         told = f"{counted(self.lines.records, 'record')}, every hash, link and number holds"
         if self.digests.number:
             told += f"; {counted(self.digests.number, 'digest')}, every signature and root holds"
+        if self.lines.restoration_count > MOST_RESTORATIONS:
+            return Verdict.RESTORED, f"restored {self.lines.restoration_count} times, which no policy can name"
+        for each in self.lines.restorations:
+            if each.record not in self.accepted:
+                return Verdict.RESTORED, f'{each}; until a policy names it: record = "{each.record}"'
         if self.anchor.names:
             return Verdict.ANCHORED, f"{told}; anchored by {_anchored_by(self.anchor)}"
         return Verdict.INTACT, told
@@ -185,6 +204,11 @@ class _Check:
             notes=self._notes(),
             problems=in_order(self.in_lines.told + self.in_digests.told),
             problem_count=self.in_lines.count + self.in_digests.count,
+            restorations=tuple(
+                replace(each, is_accepted=each.record in self.accepted)
+                for each in self.lines.restorations[:RESTORATIONS_TOLD]
+            ),
+            restoration_count=self.lines.restoration_count,
         )
 
     def _notes(self) -> tuple[str, ...]:

@@ -2,9 +2,12 @@
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Final
 
+#: Records of kind restored that are told one by one.
+RESTORATIONS_TOLD: Final = 100
 #: Problems that are told one by one; the rest is counted.
 PROBLEMS_TOLD: Final = 100
 LIMITS: Final = (
@@ -19,12 +22,14 @@ class Verdict(StrEnum):
 
     ANCHORED = "anchored"
     INTACT = "consistent, not anchored"
+    #: Nothing was touched, and something is missing, as a record says that no policy names.
+    RESTORED = "restored"
     VIOLATED = "violated"
     NOT_EVALUABLE = "not evaluable"
 
     @property
     def exit_code(self) -> int:
-        return {Verdict.VIOLATED: 1, Verdict.NOT_EVALUABLE: 2}.get(self, 0)
+        return {Verdict.RESTORED: 1, Verdict.VIOLATED: 1, Verdict.NOT_EVALUABLE: 2}.get(self, 0)
 
 
 class Finding(StrEnum):
@@ -70,6 +75,46 @@ class Problem:
         return f"{place}: {self.what}"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restoration:
+    """A record of kind restored: what is missing before it. Numbers are 0 where nothing of theirs is known."""
+
+    #: Its hash: an auditor's policy names it by this.
+    record: str
+    gateway: str
+    event: str
+    at_us: int = 0
+    first_missing: int = 0
+    last_missing: int = 0
+    first_missing_batch: int = 0
+    last_missing_batch: int = 0
+    is_accepted: bool = False
+
+    def __str__(self) -> str:
+        return f"restored at {_told(self.at_us)}, {self.missing}"
+
+    @property
+    def missing(self) -> str:
+        """What is missing, in words."""
+        parts = [
+            f"{name} {first} to {last}"
+            for name, first, last in (
+                ("records", self.first_missing, self.last_missing),
+                ("batches", self.first_missing_batch, self.last_missing_batch),
+            )
+            if last
+        ]
+        return f"{' and '.join(parts)} missing" if parts else "what the store had lost was never told to the trail"
+
+
+def _told(at_us: int) -> str:
+    """UTC to the second, or the number where it is no time."""
+    try:
+        return f"{datetime.fromtimestamp(at_us // 1_000_000, UTC):%Y-%m-%dT%H:%M:%SZ}"
+    except (OverflowError, ValueError, OSError):
+        return str(at_us)
+
+
 class Findings:
     """Gathers problems: the first PROBLEMS_TOLD are kept, all are counted."""
 
@@ -112,6 +157,9 @@ class Verification:
     notes: tuple[str, ...]
     problems: tuple[Problem, ...]
     problem_count: int
+    #: The first RESTORATIONS_TOLD records of kind restored, and how many there are.
+    restorations: tuple[Restoration, ...] = ()
+    restoration_count: int = 0
     limits: str = LIMITS
 
     def as_dict(self) -> dict[str, object]:

@@ -28,7 +28,7 @@ READMES = ["README.md", "deploy/README.md", "mq_adapters/broker/README.md", "spa
 
 @pytest.mark.timeout(600)  # some thirty processes, one after the other
 def test_every_rfhbridge_command_of_a_readme_exists(root: Path) -> None:
-    command = re.compile(r"(?:^|[\s`/])rfhbridge ((?:queue |audit |sessions |user )?[a-z]+)")
+    command = re.compile(r"(?:^|[\s`/])rfhbridge ((?:queue |audit |sessions |user )?[a-z]+(?:-[a-z]+)*)")
     shown = {found for paper in READMES for found in command.findall(_code(root, paper))}
     assert {"sessions list", "user add", "audit explain"} <= shown
     start = "from gateway.cli import main; main()"

@@ -10,13 +10,14 @@ import pytest
 from gateway import daemon
 from gateway.audit_trail.exporter import export_pending
 from gateway.audit_trail.notes import pack_batch
-from gateway.config import Settings
+from gateway.config import ConfigurationError, Settings
 from gateway.rollback import accept, contradictions
 from mq_adapters.embedded.direct import Direct
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.store import FILE_NAME
 from mq_adapters.embedded.witness import MARKER_NAME, StoreWentBack
 from mq_adapters.message import Message, MessageDescriptor
+from mq_adapters.reasons import StoreError
 
 pytestmark = pytest.mark.usefixtures("interpreter_as_it_was")
 
@@ -105,3 +106,103 @@ def test_notes_that_waited_go_to_the_trail_under_the_incarnation_of_before(data_
         assert export_pending(queue_manager, data_folder / "trail", close_segment=True) == 2
     told = [(record["kind"], record["gateway"], record["batch"]) for record in records(data_folder)]
     assert told == [("started", before, 1), ("restored", done.incarnation.hex(), 1)]
+
+
+# -- what the audit says of it -----------------------------------------------------------------------------------------
+
+
+def policy_naming(folder: Path, *hashes: object) -> Path:
+    path = folder / "policy.toml"
+    path.write_text("".join(f'[[restore]]\nrecord = "{name}"\nbecause = "ticket 4711"\n' for name in hashes))
+    return path
+
+
+def assert_restored_until_named(rfhbridge, data: Path, missing: str) -> None:
+    told = rfhbridge("audit", "verify", "--json", "--data", data)
+    said = orjson.loads(told.stdout)
+    assert (told.exit_code, said["verdict"], said["problem_count"]) == (1, "restored", 0)
+    assert missing in said["reason"]
+    named = policy_naming(data, *(each["record"] for each in said["restorations"]))
+    accepted = rfhbridge("audit", "verify", "--policy", named, "--data", data)
+    assert (accepted.exit_code, accepted.text.partition(":")[0]) == (0, "consistent, not anchored")
+    another = policy_naming(data, "0" * 64)
+    assert rfhbridge("audit", "verify", "--policy", another, "--data", data).exit_code == 1
+
+
+def test_the_documented_restore_ends_in_a_verdict_of_its_own(rfhbridge, data_folder, tmp_path):
+    assert run(data_folder) == 0
+    restored = tmp_path / "restored"
+    restored.mkdir()
+    assert rfhbridge("queue", "backup", restored / FILE_NAME, "--data", data_folder).exit_code == 0
+    with pytest.raises(StoreWentBack, match="its marker"):
+        run(restored)
+    assert rfhbridge("queue", "accept-rollback", "--yes", "--data", restored).exit_code == 0
+    assert run(restored) == 0
+    assert [record["kind"] for record in records(restored)][:2] == ["restored", "started"]
+    assert_restored_until_named(rfhbridge, restored, "batches 1 to 1 missing")
+
+
+def test_the_documented_remedy_for_a_lost_key_ends_in_the_same_verdict(rfhbridge, data_folder):
+    assert run(data_folder) == 0
+    (data_folder / "trail-key.pem").unlink()
+    with pytest.raises(ConfigurationError, match="move the trail folder away"):
+        run(data_folder)
+    (data_folder / "trail").rename(data_folder / "trail-before")
+    assert run(data_folder) == 0
+    first, *_ = records(data_folder)
+    assert (first["kind"], first["event"], first["sequence"]) == ("restored", "trail_begun_late", 1)
+    assert (first["batch"], first["first_missing_batch"], first["last_missing_batch"]) == (1, 1, 1)
+    assert_restored_until_named(rfhbridge, data_folder, "batches 1 to 1 missing")
+
+
+def test_a_store_that_went_back_and_was_accepted_is_told_by_verify(rfhbridge, behind_its_trail):
+    assert rfhbridge("queue", "accept-rollback", "--yes", "--data", behind_its_trail).exit_code == 0
+    assert run(behind_its_trail) == 0
+    assert_restored_until_named(rfhbridge, behind_its_trail, "restored at 20")
+
+
+def test_a_policy_that_names_no_hash_is_refused(rfhbridge, data_folder, tmp_path):
+    assert run(data_folder) == 0
+    for text in ("restore = 1", '[[restore]]\nrecord = "abc"', '[[restore]]\nhash = "a"', "[[restore"):
+        (tmp_path / "policy.toml").write_text(text)
+        refused = rfhbridge("audit", "verify", "--policy", tmp_path / "policy.toml", "--data", data_folder)
+        assert refused.exit_code != 0
+        assert "policy.toml" in refused.stderr
+
+
+class Queue:
+    """The audit queue of a store, with one batch on it again and again."""
+
+    name = "SHOP"
+    incarnation = bytes(12)
+
+    def __init__(self, at_us: int) -> None:
+        descriptor = MessageDescriptor(msg_id=b"RFHB" + self.incarnation + bytes(8))
+        self.waiting = [Message(descriptor, pack_batch(1, [(12, at_us, "1", "1", "")]))]
+
+    def begin(self) -> None:
+        self.taken, self.waiting = self.waiting, []
+
+    def take_batch(self, *_names: str, **_limits: int) -> list[Message]:
+        return self.taken
+
+    def put(self, _name: str, _message: Message) -> bytes:
+        raise AssertionError
+
+    def commit(self) -> None:
+        self.taken = []
+
+    def back_out(self) -> None:
+        self.waiting = self.taken
+
+
+def test_another_batch_under_a_number_of_the_trail_stops_the_exporter(data_folder):
+    """A store that went back unseen was used on, and its batches were dropped without a word."""
+    trail, at_us = data_folder / "trail", 1_700_000_000_000_000
+    assert export_pending(Queue(at_us), trail, close_segment=True) == 1
+    other = Queue(at_us + 1)
+    with pytest.raises(StoreError, match="the trail has another batch under this number"):
+        export_pending(other, trail, close_segment=True)
+    assert len(other.waiting) == 1
+    assert export_pending(Queue(at_us), trail, close_segment=True) == 1
+    assert len(records(data_folder)) == 1

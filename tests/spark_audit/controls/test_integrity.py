@@ -4,8 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
-from spark_audit.controls import batches, chain, hashes, lines, sequence, values
+from spark_audit.controls import batches, chain, hashes, lines, restored, sequence, values
 from spark_audit.controls.control import Control
+from spark_audit.policy import Policy
 from spark_audit.verify import Verdict, verify
 
 CONTROLS = {
@@ -86,6 +87,39 @@ def test_a_missing_group_commit_is_found_though_the_sequence_holds(trail, read) 
     trail.add("accepted", batch=3)
     frame = read(trail.write())
     assert (_found(batches.CONTROL, frame), _found(sequence.CONTROL, frame)) == ({2}, set())
+
+
+def test_a_trail_that_says_why_it_begins_late_is_no_gap_and_is_told_until_a_policy_names_it(trail, read) -> None:
+    trail.add("restored", batch=4, event="trail_begun_late", first_missing_batch=1, last_missing_batch=4)
+    trail.add("accepted", batch=5)
+    frame = read(trail.write()).persist()
+    assert {name: _found(control, frame) for name, control in CONTROLS.items()} == {name: set() for name in CONTROLS}
+    (told,) = restored.CONTROL.find(frame.where("is_record")).collect()
+    verification = verify(trail.folder)
+    (restoration,) = verification.restorations
+    assert verification.verdict is Verdict.RESTORED
+    assert "batches 1 to 4 missing" in told["detail"]
+    assert restoration.record in told["detail"]
+    policy = Policy.parse(f'[[restore]]\nrecord = "{restoration.record}"\n'.encode())
+    (named,) = [each for each in policy.controls() if each.identifier == restored.CONTROL.identifier]
+    assert named.find(frame.where("is_record")).collect() == []
+    assert verify(trail.folder, accepted=policy.accepted).verdict is Verdict.INTACT
+    frame.unpersist()
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"event": "trail_begun_late", "first_missing_batch": 1, "last_missing_batch": 3},
+        {"event": "trail_begun_late", "first_missing_batch": 2, "last_missing_batch": 4},
+        {"event": "trail_begun_late"},
+    ],
+)
+def test_a_record_that_tells_another_gap_than_there_is_hides_none(trail, read, fields) -> None:
+    trail.add("restored", batch=4, **fields)
+    frame = read(trail.write())
+    assert _found(batches.CONTROL, frame) == {1}
+    assert verify(trail.folder).verdict is Verdict.VIOLATED
 
 
 def test_a_trail_whose_older_segments_were_removed_is_whole_from_its_first_record_on(trail, read) -> None:
