@@ -122,7 +122,7 @@ class Daemon:
             return self._exit_code
         engine.on_failure = self._store_failed
         try:
-            check_trail(self._settings.data, engine.reach)
+            check_trail(self._settings.data, engine.reach, second_place=self._settings.audit.copy_folder)
             return await self._run_on(engine, ready)
         except BaseException:
             self._exit_code = 1

@@ -1,15 +1,17 @@
 """A store, a trail or a whole data folder that went back: found by what is left elsewhere, and accepted by an operator.
 
 The store is held against the end of its own journal and its marker when it is opened (mq_adapters/embedded/witness.py).
-Here it is held against the trail, which never has a batch that the store does not know, the trail against its own
-marker, and both against the copies of digests in the second place. What a target took since is found by its channel.
+Here it is held against the trail, which never has a batch that the store does not know, and the trail against the
+copies of digests in the second place. What a target took since is found by its channel.
 Accepting begins a new incarnation, and its first record says so (Kind.RESTORED).
 """
 
-from dataclasses import dataclass
+import logging
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from gateway.audit_trail.digests import read_digest
 from gateway.audit_trail.exporter import TRAIL_FOLDER
 from gateway.audit_trail.notes import NoteKind, pack_batch
 from gateway.audit_trail.trail_end import TrailEnd, end_in
@@ -17,9 +19,12 @@ from mq_adapters.channel.local_state import CHANNEL_STATE_QUEUE
 from mq_adapters.channel.state_message import restated
 from mq_adapters.embedded.reach import Reach, now_us, told_time
 from mq_adapters.embedded.rollback import Rollback, accept_rollback
-from mq_adapters.embedded.verification import contradictions_of
+from mq_adapters.embedded.verification import Verification, contradictions_of, verify_store
 from mq_adapters.embedded.witness import StoreWentBack
 from mq_adapters.reasons import StoreError
+from spark_audit.digest import DIGEST_FOLDER, digest_numbers
+
+_log = logging.getLogger(__name__)
 
 #: Bytes of the record that says why; all findings stand in the log and on the screen.
 _REASON_CHARACTERS: Final = 1_000
@@ -33,10 +38,30 @@ class Missing:
     last_batch: int = 0
 
 
-def check_trail(data: Path, reach: Reach) -> None:
-    """Holds a store that is open against what lies beside it. Raises StoreWentBack, StoreError."""
-    if findings := beside_store(data, reach):
+def check_trail(data: Path, reach: Reach, *, second_place: str = "") -> None:
+    """Holds a store that is open against what lies beside it and elsewhere. Raises StoreWentBack, StoreError."""
+    if findings := (*beside_store(data, reach), *elsewhere(data, second_place)):
         raise StoreWentBack(f"open {data}", findings)
+
+
+def elsewhere(data: Path, second_place: str) -> tuple[str, ...]:
+    """What copies of digests show of the trail; one that cannot be read now shows nothing, and is told in the log."""
+    if not second_place:
+        return ()
+    copies, own = Path(second_place) / DIGEST_FOLDER, data / TRAIL_FOLDER / DIGEST_FOLDER
+    try:
+        last_copy, last = (max(digest_numbers(folder), default=0) for folder in (copies, own))
+        if not last or last_copy <= last:  # a trail that begins anew says so itself
+            return ()
+        told = f"digest {last_copy}, of {told_time(read_digest(copies, last_copy)[0].until_us)}"
+    except (OSError, StoreError) as error:
+        _log.warning("second place not asked folder=%s reason=%s", second_place, str(error))
+        return ()
+    return (
+        f"the copies in {second_place} go up to {told}, and the trail here ends with digest {last}: all of the data"
+        " folder is older than they are (to go on without what is missing, keep them as evidence, name an empty folder"
+        " with audit.copy_folder, and say accept-rollback --force)",
+    )
 
 
 def contradictions(data: Path) -> tuple[str, ...]:
@@ -45,11 +70,27 @@ def contradictions(data: Path) -> tuple[str, ...]:
     return (*found, *(() if reach is None else beside_store(data, reach)))
 
 
+def verify(data: Path) -> Verification:
+    """What `verify_store` says, and whether the trail has more than the store. A gateway may be running."""
+    found = verify_store(data)
+    _, reach = contradictions_of(data)
+    if reach is None:
+        return found
+    end = _end_of(data, reach)
+    _, later = contradictions_of(data)  # behind the trail, which a gateway may have written on
+    told = () if later is None else _ahead_of_store(end, later)
+    return replace(found, findings=(*found.findings, *told), count=found.count + len(told))
+
+
 def beside_store(data: Path, reach: Reach) -> tuple[str, ...]:
-    """What the trail shows of a store, and of itself. Raises StoreError where it cannot be read."""
+    """What the trail shows of a store. Raises StoreError where it cannot be read."""
+    return _ahead_of_store(_end_of(data, reach), reach)
+
+
+def _end_of(data: Path, reach: Reach) -> TrailEnd:
     trail = data / TRAIL_FOLDER
     try:
-        return _ahead_of_store(end_in(trail, reach.incarnation.hex()), reach)
+        return end_in(trail, reach.incarnation.hex())
     except OSError as error:
         raise StoreError(f"read the trail in {trail}", str(error), "let the gateway's user read it") from error
 

@@ -10,7 +10,7 @@
     severity = "error"              error, warning or off
     forwarded_within_s = 600        its parameters, by their names
 
-    [[restore]]                     a gap that the trail tells, and the auditor has looked into (accepted_restores.py)
+    [[restore]]                     a gap that the trail tells, and the auditor has looked into (verify/restores.py)
     record = "<hash of the record of kind restored>"
 
 An unknown key is an error that names the nearest one. The file's text and SHA-256 go into the result.
@@ -26,11 +26,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, Self
 
-from spark_audit.accepted_restores import LARGEST_POLICY_BYTES, UnusableRestore, accepted_restores
 from spark_audit.controls import restored
 from spark_audit.controls.catalogue import CONTROLS
 from spark_audit.controls.control import Control, Parameter, Severity
 from spark_audit.policy_scope import PolicyScope
+from spark_audit.verify.restores import LARGEST_POLICY_BYTES, UnusableRestore, accepted_restores
 
 _SECTIONS: Final = ("scope", "control", "restore")
 _SCOPE_KEYS: Final = ("from", "until", "gateways", "topics")

@@ -82,7 +82,7 @@ def _check_use(evidence: Path | None, data: Path | None, digests: Path | None, p
 
 def _accepted_by(policy: Path | None) -> frozenset[str]:
     """The restores that a policy names."""
-    from spark_audit.accepted_restores import UnusableRestore, read_accepted_restores
+    from spark_audit.verify.restores import UnusableRestore, read_accepted_restores
 
     try:
         return frozenset() if policy is None else read_accepted_restores(policy)

@@ -284,7 +284,8 @@ def verify(
     A gateway may be running. Exit code 1 where something was found. What is set aside stays in the file, in table
     damaged.
     """
-    from mq_adapters.embedded.verification import set_aside, verify_store
+    from gateway.rollback import verify as verify_store
+    from mq_adapters.embedded.verification import set_aside
 
     folder = folder_with_store(config, data)
     moved = set_aside(folder) if sets_aside else ()

@@ -5,6 +5,7 @@
     anchor        what was kept elsewhere: a public key, a copy of the digests
     completeness  segments against digests: what is missing, what was removed, what has no digest yet
     source        the files of a trail in a folder; archive: in a pack; both in the order in which they are checked
+    restores      the gaps that a trail tells itself, and which of them an auditor's policy names
     trail         all of it: one pass over a trail, one Verification
     proof         that a message's records are among the lines of a segment, for whoever has nothing else
 

@@ -1,6 +1,7 @@
 """A gateway whose store went back: it does not start, says what is missing, and goes on when that is accepted."""
 
 import os
+import shutil
 import signal
 from pathlib import Path
 
@@ -206,3 +207,32 @@ def test_another_batch_under_a_number_of_the_trail_stops_the_exporter(data_folde
     assert len(other.waiting) == 1
     assert export_pending(Queue(at_us), trail, close_segment=True) == 1
     assert len(records(data_folder)) == 1
+
+
+def test_queue_verify_holds_the_store_against_the_trail(rfhbridge, behind_its_trail):
+    found = rfhbridge("queue", "verify", "--data", behind_its_trail)
+    assert found.exit_code == 1
+    assert "is missing in the store" in found.text
+
+
+def test_a_whole_folder_that_went_back_is_found_by_the_second_place(data_folder, tmp_path):
+    second = tmp_path / "second"
+    second.mkdir()
+
+    def run_with_copies(data: Path) -> int:
+        options = {"listen": "127.0.0.1:0", "data": str(data), "audit.copy_folder": str(second)}
+        return daemon.run(Settings.load(None, options), ready=lambda _: os.kill(os.getpid(), signal.SIGTERM))
+
+    assert run_with_copies(data_folder) == 0
+    shutil.copytree(data_folder, tmp_path / "snapshot")
+    assert run_with_copies(data_folder) == 0
+    assert run_with_copies(data_folder) == 0
+    snapshot = tmp_path / "snapshot"
+    with pytest.raises(StoreWentBack, match=r"the copies in .* go up to digest \d+, of 20.*Z, and the trail here ends"):
+        run_with_copies(snapshot)
+    assert not contradictions(snapshot)
+    second.rename(tmp_path / "evidence")
+    second.mkdir()
+    accept(snapshot, operator="anna", findings=("the second place has more",), is_audited=True)
+    assert run_with_copies(snapshot) == 0
+    assert "restored" in [record["kind"] for record in records(snapshot)]
