@@ -5,7 +5,6 @@ from collections import Counter
 
 import orjson
 
-from mq_adapters.embedded.balance import read_balance
 from tests.crash_matrix.ledger import ACKNOWLEDGED, DELIVERED, SENT
 from tests.crash_matrix.stage import Stage
 
@@ -26,9 +25,6 @@ def ask(stage: Stage) -> None:
     for command in COMMANDS:
         ended = stage.command(*command, "--data", str(stage.data))
         assert ended.exit_code == 0, f"{' '.join(command)}: {ended.output}{ended.error}\n{stage.gateway.log}"
-    balance = read_balance(stage.data)
-    assert balance is not None
-    assert balance.adds_up, balance
     _check_trail(stage)
     assert "Traceback" not in stage.gateway.log, stage.gateway.log
 

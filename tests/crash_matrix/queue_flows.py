@@ -248,6 +248,14 @@ FLOWS: Final = (
     Flow(name="clear", prepare=_fill, run=_clear, settle=_settle_clear),
     Flow(name="backup", prepare=subscribed, run=_back_up, settle=settle_messages, inspect=_inspect_backup),
     Flow(name="first start", found=_first_start, run=_start_alone, settle=settle_nobody),
+    Flow(
+        name="keys elsewhere",
+        settings='[audit]\nsigning_key = "FOLDER/keys/sign.pem"\n',
+        folders=("keys",),
+        found=_first_start,
+        run=_start_alone,
+        settle=settle_nobody,
+    ),
     *(
         Flow(
             name=f"upgrade of layout {version}",
