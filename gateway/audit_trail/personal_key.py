@@ -9,6 +9,7 @@ from gateway.audit_trail.disclosure import Disclosure, InClear, UnderKey
 from gateway.audit_trail.durable_file import make_in_place
 from gateway.audit_trail.plan import TrailPlan
 from gateway.config import ConfigurationError
+from mq_adapters.embedded.store_files import make_folder
 from spark_audit.personal import KEY_BYTES, PersonalKey, UnusablePersonalKey
 
 
@@ -21,7 +22,7 @@ def ready_personal_key(path: Path, trail: Path) -> None:
     """Sees that there is a key: a trail that has no digest yet gets one. Raises ConfigurationError, StoreError."""
     if not path.exists() and key_in_force(trail) is None:
         try:
-            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            make_folder(path.parent)
             make_in_place(path, os.urandom(KEY_BYTES))
         except OSError as error:
             if not (isinstance(error, FileExistsError) and path.exists()):

@@ -31,6 +31,7 @@ from gateway.audit_trail.segment_files import (
     segment_files,
 )
 from gateway.audit_trail.trail_end import TrailEnd, end_of_lines, heads_since
+from mq_adapters.embedded.store_files import make_folder
 from mq_adapters.reasons import StoreError
 from spark_audit.digest import Digest, DigestKind
 from spark_audit.record import line_hashes
@@ -99,7 +100,7 @@ class Trail:
         Raises TrailInUse, and ConfigurationError for a key that cannot sign (None: trail-key.pem beside the folder).
         """
         try:
-            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            make_folder(folder)
             lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -24,6 +24,7 @@ from cryptography.hazmat.primitives.serialization import (
 
 from gateway.audit_trail.durable_file import make_in_place, part_of, put_in_place, sync_folder
 from gateway.config import ConfigurationError
+from mq_adapters.embedded.store_files import make_folder
 from spark_audit.digest import public_key_of
 
 _LARGEST_KEY_BYTES: Final = 16_384
@@ -116,7 +117,7 @@ def _make(path: Path) -> Ed25519PrivateKey:
     key = Ed25519PrivateKey.generate()
     data = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_folder(path.parent)
         make_in_place(path, data)
     except OSError as error:
         if isinstance(error, FileExistsError) and path.exists():

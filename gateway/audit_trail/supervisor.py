@@ -16,6 +16,7 @@ from gateway.audit_trail.personal_key import ready_personal_key
 from gateway.audit_trail.plan import TrailPlan
 from gateway.audit_trail.signing_key import ready_key
 from gateway.config import ConfigurationError, Settings
+from mq_adapters.embedded.store_files import make_folder
 
 #: How long a stopping gateway waits for the exporter to write what is left, seconds.
 EXPORT_WAIT_S: Final = 30.0
@@ -125,7 +126,7 @@ def _make_folder(data: Path) -> None:
     """A folder of the gateway's data, made where it is missing. ConfigurationError where it is not to be had."""
     problem = "" if not data.is_dir() or os.access(data, os.W_OK | os.X_OK) else os.strerror(errno.EACCES)
     try:
-        data.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_folder(data)
     except OSError as error:
         problem = error.strerror or str(error)
     if problem:

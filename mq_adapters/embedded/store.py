@@ -25,7 +25,7 @@ from mq_adapters.embedded.layout import prepare
 from mq_adapters.embedded.message_rows import COLUMNS, DamagedRow, MessageRow, RowReader
 from mq_adapters.embedded.readers import StandingReaders
 from mq_adapters.embedded.store_errors import damage, failure
-from mq_adapters.embedded.store_files import StoreFiles, keep_private, lock_now
+from mq_adapters.embedded.store_files import StoreFiles, keep_private, lock_now, make_folder
 from mq_adapters.embedded.store_status import StoreStatus
 from mq_adapters.embedded.unit_of_work import StateSpace
 from mq_adapters.embedded.witness import WRITE_REACH, Witness, next_reach, packed_reach
@@ -116,7 +116,7 @@ class Store:
         and StoreWentBack for one that went back, unless that is accepted.
         """
         try:
-            data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+            make_folder(data_dir)
             lock = os.open(data_dir / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise failure(f"open the data folder {data_dir}", error) from error

@@ -23,6 +23,18 @@ _HINT: Final = "find out who removed or moved it, or mount it again, and start a
 _NO_RESCUE: Final = "; with rescue_folder in the configuration the open files would have been copied"
 
 
+def make_folder(folder: Path) -> None:
+    """Makes a folder, its owner's alone, where it is missing; its name is on the disk when this returns. OSError."""
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    for each in missing:
+        opened = os.open(each.parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(opened)
+        finally:
+            os.close(opened)
+
+
 class FilesGone(StoreError):
     """Names in the data folder mean other files than those that are open, or none."""
 

@@ -236,6 +236,18 @@ def _first_start(_folder: Path) -> None:
     return
 
 
+def _first_messages(stage: Stage) -> None:
+    """What the first clients are told holds, although nothing but the folder above was there before."""
+    subscribed(stage)
+    publish_qos_1(stage)
+
+
+def _settle_first_messages(stage: Stage) -> None:
+    if not stage.ledger.of("subscribed"):
+        subscribed(stage)
+    settle_messages(stage)
+
+
 def _start_alone(_stage: Stage) -> None:
     return
 
@@ -247,7 +259,7 @@ FLOWS: Final = (
     Flow(name="held letters", prepare=_close_dead_letters, run=_hold_letters, settle=_settle_letters),
     Flow(name="clear", prepare=_fill, run=_clear, settle=_settle_clear),
     Flow(name="backup", prepare=subscribed, run=_back_up, settle=settle_messages, inspect=_inspect_backup),
-    Flow(name="first start", found=_first_start, run=_start_alone, settle=settle_nobody),
+    Flow(name="first start", found=_first_start, run=_first_messages, settle=_settle_first_messages),
     Flow(
         name="keys elsewhere",
         settings='[audit]\nsigning_key = "FOLDER/keys/sign.pem"\n',
