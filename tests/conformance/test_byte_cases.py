@@ -2,8 +2,9 @@
 
     RFHBRIDGE_BYTE_CASES=.../mosquitto/test/broker/data .venv/bin/python -m pytest tests/conformance/test_byte_cases.py
 
-plays those of mosquitto's release 2.0, and RFHBRIDGE_BYTE_CASES_2_1 those of 2.1. Every case ends as it should, or
-stands in the table of its release with the statement of the standard that says so.
+plays those of mosquitto's v2.0.22, RFHBRIDGE_BYTE_CASES_2_1_2 those of v2.1.2, and RFHBRIDGE_BYTE_CASES_2_1_TIP those of
+the tip of its branch release/2.1 (13 June 2026). Every case ends as it should, or stands in the table of its release
+with the statement of the standard that says so.
 """
 
 import os
@@ -17,17 +18,20 @@ import pytest
 from tests.conformance.byte_cases import Case, Difference, play, read_cases
 from tests.end_to_end.gateway_process import Gateway
 
-#: What the suite's own broker announces in CONNACK.
+#: What the suite's own broker announces in CONNACK, and that it tells of itself below $SYS.
 CONFIGURATION = """
 [mqtt]
 versions = ["3.1", "3.1.1", "5"]
 receive_maximum = 20
 topic_alias_maximum = 10
+sys_topics_interval_s = 10
 """
-#: By the variable that names the folder of a release: its table, and what its broker announces beside that.
+_ANNOUNCED_2_1 = "maximum_packet_bytes = 2_000_000\n"
+#: By the variable that names the folder of a release: its name, its table, and what its broker announces beside that.
 RELEASES = {
-    "RFHBRIDGE_BYTE_CASES": ("differing_cases.toml", ""),
-    "RFHBRIDGE_BYTE_CASES_2_1": ("differing_cases_2_1.toml", "maximum_packet_bytes = 2_000_000\n"),
+    "RFHBRIDGE_BYTE_CASES": ("v2.0.22", "differing_cases.toml", ""),
+    "RFHBRIDGE_BYTE_CASES_2_1_2": ("v2.1.2", "differing_cases_2_1.toml", _ANNOUNCED_2_1),
+    "RFHBRIDGE_BYTE_CASES_2_1_TIP": ("tip", "differing_cases_2_1.toml", _ANNOUNCED_2_1),
 }
 Table = list[dict[str, str]]
 
@@ -35,6 +39,10 @@ Table = list[dict[str, str]]
 def _table(name: str) -> Table:
     rows: Table = tomllib.loads(Path(__file__).with_name(name).read_text(encoding="utf-8"))["different"]
     return rows
+
+
+def _of_release(table: Table, release: str) -> Table:
+    return [row for row in table if row.get("release", release) == release]
 
 
 def _row(table: Table, case: Case, difference: Difference) -> int:
@@ -65,8 +73,8 @@ def test_every_case_ends_as_it_should_or_as_the_table_says(start: Callable[[str]
     folder = os.environ.get(variable)
     if not folder:
         pytest.skip(f"{variable} names no folder of cases")
-    name, announced = RELEASES[variable]
-    table, gateway = _table(name), start(CONFIGURATION + announced)
+    release, name, announced = RELEASES[variable]
+    table, gateway = _of_release(_table(name), release), start(CONFIGURATION + announced)
     played, found, unexpected = 0, set[int](), list[str]()
     for case in read_cases(Path(folder)):
         played += 1
@@ -82,9 +90,11 @@ def test_every_case_ends_as_it_should_or_as_the_table_says(start: Callable[[str]
     assert found == set(range(len(table))), "every row of the table has its case"
 
 
-@pytest.mark.parametrize("name", [name for name, _ in RELEASES.values()])
+@pytest.mark.parametrize("name", sorted({name for _, name, _ in RELEASES.values()}))
 def test_every_row_of_a_table_says_why(name: str) -> None:
     table = _table(name)
+    releases = {release for release, of_release, _ in RELEASES.values() if of_release == name}
+    assert all(row.pop("release", "") in {"", *releases} for row in table)
     assert all(set(row) == {"group", "name", "wanted", "came", "statement", "reason"} for row in table)
     assert all(re.search(r"MQTT-\d+\.\d+\.\d+-\d+|section \d+\.\d+", row["statement"]) for row in table)
     assert all(row["reason"] for row in table)
