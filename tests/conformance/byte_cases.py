@@ -144,7 +144,7 @@ def _receive(connection: socket.socket, length: int) -> bytes:
 
 
 def _packet(connection: socket.socket) -> bytes:
-    """The next packet, without a Reason String: MQTT 5.0 lets a server add one to each refusal; the cases know of none."""
+    """The next packet without its Reason String: a server may add one to each refusal, and the cases know of none."""
     first = _receive(connection, 1)
     return plain(first + _rest(connection)) if first else b""
 

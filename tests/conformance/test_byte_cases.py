@@ -2,8 +2,8 @@
 
     RFHBRIDGE_BYTE_CASES=.../mosquitto/test/broker/data .venv/bin/python -m pytest tests/conformance/test_byte_cases.py
 
-plays those of mosquitto's v2.0.22, RFHBRIDGE_BYTE_CASES_2_1_2 those of v2.1.2, and RFHBRIDGE_BYTE_CASES_2_1_TIP those of
-the tip of its branch release/2.1 (13 June 2026). Every case ends as it should, or stands in the table of its release
+plays those of mosquitto's v2.0.22, RFHBRIDGE_BYTE_CASES_2_1_2 those of v2.1.2, and RFHBRIDGE_BYTE_CASES_2_1_TIP those
+of the tip of its branch release/2.1 (13 June 2026). Every case ends as it should, or stands in the table of its release
 with the statement of the standard that says so.
 """
 
