@@ -12,8 +12,9 @@ from typing import Final
 from gateway.access.login import Login
 from gateway.bridge.counts import Counts
 from gateway.bridge.endings import Endings
+from gateway.bridge.full_places import FullPlaces
 from gateway.bridge.holding_back import HeldBack, publishes_in
-from gateway.bridge.intake import Intake, is_repeat
+from gateway.bridge.intake import Intake
 from gateway.bridge.long_requests import Asked, LongRequest, Whole, as_they_are
 from gateway.bridge.openings import Openings
 from gateway.bridge.outdated_rights import OutdatedRights
@@ -58,11 +59,6 @@ _MAXIMUM_OUTSTANDING: Final = 4
 _SWEEP_US: Final = 60_000_000
 #: MQTT 3.1 has no SUBACK code for failure.
 _FIRST_LEVEL_WITH_FAILURE: Final = 4
-
-#: Stands for the disk among the names of targets, which have no small letters.
-_DISK: Final = "disk"
-#: The same for the dead-letter queue.
-_LETTERS: Final = "letters"
 
 #: Events that are carried out in a unit of their own: what came before them is submitted first.
 _APART: Final = frozenset({SubscribeReceived, UnsubscribeReceived, LongRequest, DisconnectReceived, Violated})
@@ -152,19 +148,16 @@ class Bridge:
             DisconnectReceived: self._disconnect,
             Violated: self._violated,
         }
-        self._has_targets = self._may_be_full = to_mq.has_targets
-        self._letters = engine.dead_letters
-        self._letters.on_wait, self._letters.on_release = self._look_for_room, self._letters_went_on
+        self._has_targets = to_mq.has_targets
+        self._full_places = FullPlaces(engine, intake=intake, to_mq=to_mq, pauses=pauses, held_back=self.held_back)
         self._sweep_us = engine.now_us() + _SWEEP_US
         self.is_stopping = False
-        for target in to_mq.targets:
-            target.on_room.append(partial(self.held_back.go_on, target.name))
 
     # -- from the listener ---------------------------------------------------------------------------------------------
 
     def load(self) -> None:
         """Takes up every session of the store; connections that died with the gateway end now, wills included."""
-        self._letters.load()
+        self._engine.dead_letters.load()
         self.sessions.load()
         self._groups.load()
         self._to_mq.load(self.sessions)
@@ -201,14 +194,14 @@ class Bridge:
         link.close(reason, ReasonCode.SERVER_SHUTTING_DOWN)
 
     def _carry_out(self, link: MqttLink, session: ClientSession, events: Sequence[Asked]) -> None:
-        self._look_at_pauses()
+        self._full_places.look()
         turn: Turn | None = None
         now_us = self._engine.now_us()
         for place, event in enumerate(events):
             if turn is None:
                 turn = Turn(link, session, self._engine.begin())
             if type(event) is PublishReceived:
-                if self._may_be_full and event.qos and (full := self._full_place(session, event)):
+                if self._full_places and event.qos and (full := self._full_places.of(session, event)):
                     self.held_back.hold(link, full, list(events[place:]))
                     break
                 self._intake.publish(turn, event, now_us)
@@ -232,54 +225,10 @@ class Bridge:
         """What was asked for in this turn of the event loop is committed and answered before anything long begins."""
         self._engine.commit_now()
 
-    def _full_place(self, session: ClientSession, event: PublishReceived) -> str:
-        """What has no room for a PUBLISH; "" where it needs none, or there is.
-
-        The disk, the dead-letter queue, where letters that the client caused wait for it, a target by its name, or a
-        queue that an operator has closed.
-        """
-        if self._intake.disk_is_short:
-            return _DISK
-        if is_repeat(session, event):
-            return ""
-        if self._letters.waits(session.client):
-            return _LETTERS
-        target = self._to_mq.full_target(event.topic) if self._has_targets else None
-        if target is not None:
-            return target.name
-        return self.pauses.place(event.topic, session.client) if self.pauses else ""
-
-    def _look_at_pauses(self) -> None:
-        """Who waited for a queue that the operator has opened again goes on."""
-        if self.pauses.are_known:
-            return
-        opened = self.pauses.look()
-        self._look_for_room()
-        for place in opened:
-            self.held_back.go_on(place)
-
     def disk_space_changed(self, is_short: bool) -> None:
         """The disk has come below its mark, or is above it again: then everyone goes on."""
         self._quotas.disk_is_short = is_short
-        if is_short:
-            self._intake.disk_is_short = True
-        else:
-            unit = self._engine.begin()
-            self._intake.disk_has_room(unit, self._engine.now_us())
-            self._engine.submit(unit)
-        self._look_for_room()
-        if not is_short:
-            self.held_back.go_on(_DISK)
-
-    def _look_for_room(self) -> None:
-        """Whether a PUBLISH may find no room at all; most of the time none does."""
-        is_short = self._intake.disk_is_short or self._letters.somebody_waits
-        self._may_be_full = self._has_targets or is_short or bool(self.pauses)
-
-    def _letters_went_on(self) -> None:
-        """Nothing of somebody waits for the dead-letter queue any more."""
-        self._look_for_room()
-        self.held_back.go_on(_LETTERS)
+        self._full_places.disk_space_changed(is_short)
 
     def lost(self, link: MqttLink) -> None:
         """The connection of a link is gone, and no DISCONNECT came."""
@@ -304,7 +253,7 @@ class Bridge:
     def tick(self) -> None:
         """Several times a second: late answers, what nobody waits for, and the audit's notes of acknowledgements."""
         now_us = self._engine.now_us()
-        self._look_at_pauses()
+        self._full_places.look()
         self._subscriptions.tick(now_us)
         self._replies.tick(now_us)
         self.counts.tick(now_us)

@@ -15,7 +15,6 @@ The gateway's event loop drives it in the daemon; a command without a daemon dri
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -23,6 +22,7 @@ from mq_adapters.attributes import DEFAULT_DEAD_LETTER_QUEUE, HELD_QUEUE, Defini
 from mq_adapters.embedded.available_messages import AvailableMessages
 from mq_adapters.embedded.counters import Counters
 from mq_adapters.embedded.dead_letters import HELD_DESCRIPTION, DeadLetters
+from mq_adapters.embedded.expiry import Expiry
 from mq_adapters.embedded.gateway_queues import GatewayQueues, Owner
 from mq_adapters.embedded.group_commit import GroupCommit, Offload
 from mq_adapters.embedded.holdings import Holdings
@@ -38,7 +38,6 @@ from mq_adapters.embedded.unit_of_work import Departure, Note, StateSpace, UnitO
 from mq_adapters.message import MQPER_PERSISTENT, Message, MessageDescriptor
 from mq_adapters.plausible_clock import PlausibleClock
 from mq_adapters.reasons import QueueManagerError, ReasonCode, StoreError
-from mq_adapters.reports import MQFB_EXPIRATION, ReportOption
 
 CONTROL_QUEUE: Final = "SYSTEM.BROKER.CONTROL.QUEUE"
 DEFAULT_STREAM: Final = "SYSTEM.BROKER.DEFAULT.STREAM"
@@ -56,8 +55,6 @@ _ALWAYS_OWNED: Final = frozenset((CONTROL_QUEUE, DEFAULT_STREAM, AUDIT_QUEUE))
 
 #: A batch of audit notes is divided when it is longer than this, in bytes: the exporter takes batches whole.
 AUDIT_MESSAGE_BYTES: Final = 16 * 1024 * 1024
-#: Messages that have expired and are destroyed in one turn of the event loop, at some 12 microseconds each.
-_EXPIRED_AT_ONCE: Final = 200
 #: As many lanes are taken from in the commit that fills them: what goes to more would hold up who waits for the commit.
 MOST_JOINED_LANES: Final = 16
 
@@ -121,15 +118,14 @@ class Engine:
         self.counters.under_way = self._commits.units
         self.commit_times = self._commits.times
         self.care = StoreCare(store, self._commits, has_loop=call_soon is not None)
-        self._has_loop = call_soon is not None
-        #: Whether more has expired than `tick` has destroyed.
-        self._is_expiring = False
+        self.has_loop = call_soon is not None
         self._available = AvailableMessages(
             self._holdings,
             identifier_prefix=store.identifier_prefix,
             is_committing=self._commits.is_committing,
             fail=self._fail,
         )
+        self._expiry = Expiry(self, self._available)
         self._load(measured_queues)
 
     @classmethod
@@ -261,7 +257,7 @@ class Engine:
         while (message := self._available.take(queue, correl_id, msg_id)) is not None:
             if not message.expires_us or message.expires_us > self.now_us():
                 return message
-            self._expire(queue, message)
+            self._expiry.destroy(queue, message)
         return None
 
     def take_number(self, queue: Queue, sequence: int) -> Message | None:
@@ -269,7 +265,7 @@ class Engine:
         message = self._available.take_number(queue, sequence)
         if message is None or not message.expires_us or message.expires_us > self.now_us():
             return message
-        self._expire(queue, message)
+        self._expiry.destroy(queue, message)
         return None
 
     def origins(self, sequences: Iterable[int]) -> list[bytes]:
@@ -356,8 +352,7 @@ class Engine:
 
     def tick(self) -> None:
         """What is due: expiry, notes and counters that waited for a group, room for the disk. Call it often."""
-        if not self._is_expiring:
-            self._expire_some()
+        self._expiry.tick()
         if self.failed is None:
             self.dead_letters.tick(self.now_us())
         if (self._commits.has_later_notes or self.counters.is_unwritten) and self.failed is None:
@@ -470,29 +465,6 @@ class Engine:
     def _check_alive(self) -> None:
         if self.failed is not None:
             raise self.failed
-
-    def _expire_some(self) -> None:
-        """Destroys some of what has expired, with an event loop; the next behind their commit. Without one, all."""
-        self._is_expiring = False
-        if self.failed is not None:
-            return
-        most = _EXPIRED_AT_ONCE if self._has_loop else None
-        expired = list(islice(self._available.take_expired(self.now_us()), most))
-        for queue, message in expired:
-            self._expire(queue, message)
-        if len(expired) == most:
-            self._is_expiring = True
-            self.submit(self.begin(), lambda _unit: self._expire_some())
-
-    def _expire(self, queue: Queue, message: Message) -> None:
-        """Destroys a message that was taken, and had expired."""
-        unit = self.begin()
-        unit.remove(queue, message, Departure.EXPIRED)
-        if message.descriptor.report & ReportOption.EXPIRATION:
-            self.reporter.send(unit, message, ReportOption.EXPIRATION, MQFB_EXPIRATION)
-        if self.on_expired is not None:
-            self.on_expired(unit, queue, message)
-        self.submit(unit)
 
 
 _AUDIT_DESCRIPTOR: Final = MessageDescriptor(persistence=MQPER_PERSISTENT, format=b"RFHBAUD ")
