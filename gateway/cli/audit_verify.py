@@ -46,7 +46,7 @@ def verify(
     Every hash, link, number, digest and signature; what is missing; what was touched, with its line and byte. The
     verdict is `anchored` where --public-key or --digests come from elsewhere, else `consistent, not anchored`, or
     `restored` where the trail itself says that something is missing and the policy does not name that. Exit code 0 for
-    the first two, 1 restored or violated, 2 not evaluable, 3 wrong use.
+    the first two, 1 violated or restored, 2 not evaluable, 3 wrong use.
     """
     from spark_audit.verify import Anchor, UnusableAnchor
 
