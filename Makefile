@@ -61,6 +61,7 @@ setup: ## set up everything for tests and work on the code
 	@deploy/setup/java.sh
 	@deploy/setup/mosquitto-clients.sh
 	@deploy/setup/mqtt-js.sh
+	@deploy/setup/clients.sh
 	@deploy/setup/ibm-mq-stand-in.sh
 	@deploy/setup/crash-points.sh
 

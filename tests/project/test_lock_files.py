@@ -1,6 +1,7 @@
 """The lock files: hashes for all, one version of each package, and what pyproject.toml asks for."""
 
 import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -70,3 +71,16 @@ def test_what_pyproject_asks_for_is_locked(root: Path, pyproject: dict[str, Any]
 
 def test_running_the_gateway_needs_neither_spark_nor_ibms_libraries(root: Path) -> None:
     assert _locked_here(root, "run").keys().isdisjoint({"pyspark", "pandas", "pyarrow", "pymqi", "ibmmq"})
+
+
+CLIENTS = "tests/end_to_end/clients"
+
+
+def test_every_crate_of_rumqttc_has_a_checksum_and_no_address(root: Path) -> None:
+    folder = root / CLIENTS / "rumqttc"
+    locked = tomllib.loads((folder / "Cargo.lock").read_text())["package"]
+    assert {crate["name"] for crate in locked if "checksum" not in crate} == {"rumqttc-stream"}
+    assert [crate for crate in locked if "source" in crate] == []
+    (asked,) = tomllib.loads((folder / "Cargo.toml").read_text())["dependencies"].values()
+    versions = {crate["version"] for crate in locked if crate["name"] == "rumqttc"}
+    assert {f"={version}" for version in versions} == {asked["version"]}

@@ -116,7 +116,7 @@ def test_java_is_looked_for_again_when_java_home_changes(clone: Path, tmp_path: 
     "script",
     [
         *("environment.sh", "java.sh", "mosquitto-clients.sh", "mqtt-js.sh", "ibm-mq-stand-in.sh"),
-        *("crash-points.sh", "lock.sh", "debian.sh", "turn.sh"),
+        *("clients.sh", "crash-points.sh", "lock.sh", "debian.sh", "turn.sh"),
     ],
 )
 def test_scripts_are_valid_posix_shell(root: Path, script: str) -> None:
@@ -228,6 +228,74 @@ def test_mqtt_js_is_installed_once(root: Path, clone: Path) -> None:
     assert [(run.returncode, run.stdout) for run in runs] == [(0, "set-up: MQTT.js\n"), (0, "")]
     (call,) = (clone / "calls").read_text().splitlines()
     assert call.startswith("ci --prefix .venv/mqtt-js --ignore-scripts")
+
+
+CLIENTS = "tests/end_to_end/clients"
+
+
+def _with_clients(root: Path, clone: Path, **programs: str) -> Path:
+    """The clone gets the sources of the clients, and a PATH of its own, with further programs by their scripts."""
+    shutil.copytree(root / CLIENTS, clone / CLIENTS)
+    path = clone / "bin"
+    path.mkdir()
+    for name in ("sh", "dirname", "cat", "cksum", "cp", "rm", "mkdir", "find", "sort", "xargs", "sed", "sha256sum"):
+        (path / name).symlink_to(str(shutil.which(name)))
+    for name, script in programs.items():
+        _write_program(path / name, script)
+    return path
+
+
+#: Stand-ins for the toolchains. What cargo, go and mvn fetch comes from nowhere.
+NEW_TOOLS = {
+    "cargo": 'echo "cargo $*" >>calls',
+    "rustc": 'echo "rustc 1.95.0 (59807616e 2026-04-14)"',
+    "cc": "exit 1",
+}
+OLD_TOOLS = NEW_TOOLS | {"rustc": 'echo "rustc 1.63.0"'}
+NEEDED = {"rust": "Rust 1.85 or later and a C compiler is needed"}
+FETCHES = {"rust": "cargo fetch"}
+
+
+@pytest.mark.parametrize("toolchain", NEEDED)
+@pytest.mark.parametrize("tools", [{}, OLD_TOOLS], ids=["missing", "too old"])
+def test_without_its_toolchain_a_client_is_left_out_and_says_why(
+    root: Path, clone: Path, toolchain: str, tools: dict[str, str]
+) -> None:
+    path = _with_clients(root, clone, **tools)
+    first, second = (_run(clone, "clients.sh", toolchain, PATH=str(path)) for _ in range(2))
+    assert first.returncode == 0, first.stderr
+    assert f"set-up: {NEEDED[toolchain]}: the tests with " in first.stdout
+    assert (clone / ".venv/clients" / toolchain / "unavailable").read_text().strip() == NEEDED[toolchain]
+    assert (second.returncode, second.stdout) == (0, "")
+
+
+@pytest.mark.parametrize("toolchain", NEEDED)
+def test_a_client_whose_toolchain_comes_later_is_built_then(root: Path, clone: Path, toolchain: str) -> None:
+    path = _with_clients(root, clone)
+    _run(clone, "clients.sh", toolchain, PATH=str(path))
+    for name, script in NEW_TOOLS.items():
+        _write_program(path / name, script)
+    runs = [_run(clone, "clients.sh", toolchain, PATH=str(path)) for _ in range(2)]
+    assert [run.returncode for run in runs] == [0, 0], runs[0].stderr
+    assert (clone / ".venv/clients" / toolchain / "stamp").exists()
+    assert [call for call in (clone / "calls").read_text().splitlines() if FETCHES[toolchain] in call][1:] == []
+
+
+@pytest.mark.parametrize("toolchain", NEEDED)
+def test_a_client_is_left_out_where_there_is_no_network(root: Path, clone: Path, toolchain: str) -> None:
+    refused = f'case "$0 $*" in *"{FETCHES[toolchain]}"*) echo "no network" >&2; exit 1 ;; esac'
+    path = _with_clients(root, clone, **NEW_TOOLS | {FETCHES[toolchain].split()[0]: refused})
+    run = _run(clone, "clients.sh", toolchain, PATH=str(path))
+    assert run.returncode == 0, run.stderr
+    assert f"could not be fetched (.venv/clients/{toolchain}/fetch.log says why" in run.stdout
+    assert "no network\n" in (clone / ".venv/clients" / toolchain / "fetch.log").read_text()
+
+
+def test_a_client_that_does_not_build_is_said_aloud(root: Path, clone: Path) -> None:
+    broken = 'case "$*" in build*) echo "error: no such field" >&2; exit 1 ;; esac'
+    run = _run(clone, "clients.sh", "rust", PATH=str(_with_clients(root, clone, **NEW_TOOLS | {"cargo": broken})))
+    assert run.returncode == 1
+    assert "error: no such field\nset-up: rumqttc could not be built" in run.stderr
 
 
 @pytest.mark.skipif(shutil.which("flock") is None, reason="flock is not installed: set-ups do not wait")
