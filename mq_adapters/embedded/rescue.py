@@ -1,7 +1,7 @@
 """Copies of files that are still open and have lost their names: what is left when a data folder is gone.
 
-What is copied is a data folder again, `rescued-YYYYMMDDTHHMMSSZ` in the rescue folder: database and WAL through the
-descriptors that SQLite has, and what else was there (marker, keys, the plan of the trail, its open segment) through
+What is copied is a data folder again, `rescued-YYYYMMDDTHHMMSSZ` in the rescue folder: database, WAL and marker through
+the descriptors that the store has, and what else was there (keys, the plan of the trail, its open segment) through
 descriptors that are held for that. No descriptor of database, WAL or lock is ever opened or closed for it: closing one
 would take the POSIX locks of SQLite along.
 """

@@ -28,7 +28,7 @@ from mq_adapters.embedded.store_errors import damage, failure
 from mq_adapters.embedded.store_files import StoreFiles, keep_private, lock_now, make_folder
 from mq_adapters.embedded.store_status import StoreStatus
 from mq_adapters.embedded.unit_of_work import StateSpace
-from mq_adapters.embedded.witness import WRITE_REACH, Witness, next_reach, packed_reach
+from mq_adapters.embedded.witness import MARKER_NAME, WRITE_REACH, Witness, next_reach, packed_reach
 from mq_adapters.message import IDENTIFIER_TAG, Message
 from mq_adapters.reasons import QueueManagerError, ReasonCode, StoreError
 
@@ -87,7 +87,7 @@ class Store:
             self._marker_is_due = False
             self.files = StoreFiles(
                 data_dir,
-                written=(FILE_NAME, f"{FILE_NAME}-wal"),
+                written=(FILE_NAME, f"{FILE_NAME}-wal", MARKER_NAME),
                 looked_at=(LOCK_NAME,),
                 without=(f"{FILE_NAME}-shm",),
                 rescue_folder=rescue_folder,

@@ -2,8 +2,8 @@
 
 Who removes the data folder, renames it or mounts something over it takes nothing away from who has its files open:
 writes go on, into files that nobody finds again. So each commit asks, before it is acknowledged, whether the names of
-database and WAL still mean the files that were opened: the same inode on the same device, two stat calls, some three
-microseconds. What no commit writes, the lock and a folder beside the store, is looked at once a second.
+database, WAL and marker still mean the files that were opened: the same inode on the same device, three stat calls,
+some four microseconds. What no commit writes, the lock and a folder beside the store, is looked at once a second.
 """
 
 import fcntl

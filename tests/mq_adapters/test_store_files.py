@@ -14,6 +14,7 @@ from mq_adapters.embedded.rescue import rescued_in
 from mq_adapters.embedded.store import FILE_NAME, LOCK_NAME
 from mq_adapters.embedded.store_files import FilesGone
 from mq_adapters.embedded.verification import verify_store
+from mq_adapters.embedded.witness import MARKER_NAME
 from mq_adapters.message import Message, MessageDescriptor
 from mq_adapters.reasons import StoreError
 from tests.mounts import Mounts
@@ -70,6 +71,7 @@ WAYS: dict[str, Callable[[Path], object]] = {
     "the folder is renamed": lambda data: data.rename(data.with_name("elsewhere")),
     "the database is removed": lambda data: (data / FILE_NAME).unlink(),
     "the WAL is removed": lambda data: (data / WAL_NAME).unlink(),
+    "the marker is removed": lambda data: (data / MARKER_NAME).unlink(),
     "the database is replaced by a copy of itself": lambda data: replaced(data / FILE_NAME),
     "the database keeps another name": lambda data: (
         os.link(data / FILE_NAME, data / "other"),
@@ -133,7 +135,7 @@ def test_what_else_was_there_is_saved_and_nobody_else_may_read_it(world):
     world.put(b"too late")
     place = world.rescued()
     files = {str(path.relative_to(place)) for path in place.rglob("*") if path.is_file()}
-    assert files == {FILE_NAME, WAL_NAME, "marker", "trail/000000000001-20260101T00.open"}
+    assert files == {FILE_NAME, WAL_NAME, MARKER_NAME, "marker", "trail/000000000001-20260101T00.open"}
     assert (place / "marker").read_bytes() == b"new"
     assert (place / "trail" / "000000000001-20260101T00.open").read_bytes() == b"a line\nanother\n"
     assert not any(stat.S_IMODE(path.stat().st_mode) & 0o077 for path in (place, *place.rglob("*")))
