@@ -16,7 +16,8 @@ cd "$(dirname "$0")/../.."
 download_limit_s=120
 sources=tests/end_to_end/clients
 oldest_rust=85    # of Rust 1: what Cargo.lock's newest package asks for
-toolchains=${*:-rust}
+oldest_go=24      # of Go 1: what go.mod asks for
+toolchains=${*:-rust go}
 
 # -- what each toolchain is, where its sources are, how it fetches and builds ------------------------------------------
 
@@ -43,6 +44,25 @@ checksum|" "$rust_sources/Cargo.lock" >"$built/Cargo.lock"
 
 rust_build() {
     cargo build --locked --offline --manifest-path "$built/Cargo.toml" --target-dir "$built/target"
+}
+
+go_sources=$sources/go
+go_commands=go
+go_needed="Go 1.$oldest_go or later"
+go_clients="Eclipse Paho's clients in Go"
+export GOTOOLCHAIN=local    # it would fetch another Go
+
+go_suits() {
+    release=$(go version 2>/dev/null | sed -n 's/^go version go1\.\([0-9]*\).*/\1/p')
+    [ "${release:-0}" -ge "$oldest_go" ]
+}
+
+go_fetch() {
+    cd "$go_sources" && $limit go list -mod=readonly -deps ./...
+}
+
+go_build() {
+    cd "$go_sources" && go build -mod=readonly -buildvcs=false -o "$built/" ./...
 }
 
 # -- the same for all ---------------------------------------------------------------------------------------------------
@@ -83,9 +103,9 @@ build() {
     mkdir -p "$built"
     if ! is_there; then
         skip "$(value needed) is needed"
-    elif ! "${toolchain}_fetch" </dev/null >"$built/fetch.log" 2>&1; then
+    elif ! ("${toolchain}_fetch") </dev/null >"$built/fetch.log" 2>&1; then
         skip "$(value clients) could not be fetched (${built#"$PWD"/}/fetch.log says why; it needs the network once)"
-    elif ! "${toolchain}_build" </dev/null >"$built/build.log" 2>&1; then
+    elif ! ("${toolchain}_build") </dev/null >"$built/build.log" 2>&1; then
         cat "$built/build.log" >&2
         echo "set-up: $(value clients) could not be built; the lines above say why" >&2
         exit 1

@@ -47,6 +47,8 @@ class Program:
 
 PROGRAMS: Final = {
     "rumqttc": Program(toolchain="rust", command=("target/debug/rumqttc-stream",), versions=("3.1.1", "5")),
+    "paho.mqtt.golang": Program(toolchain="go", command=("paho3",), versions=("3.1", "3.1.1")),
+    "paho.golang": Program(toolchain="go", command=("paho5",), versions=("5",)),
 }
 
 
