@@ -7,6 +7,7 @@ number in each run, as far as the gateway's own threads and processes allow.
 import random
 import select
 import shutil
+import signal
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -115,6 +116,8 @@ class Stage:
         except QueueManagerError:  # an application of the queue manager, whose connection broke
             if not self.is_cut_off:
                 raise
+        if self.is_cut_off:  # by a command beside it, perhaps, while it had nothing to write
+            self.gateway.signal(signal.SIGKILL)
         self.gateway.wait()
         self._drop_kept()
 
