@@ -1,31 +1,44 @@
 """`rfhbridge check`: the configuration, the files that it names and the packaged tables, before anything starts."""
 
 import sys
-from typing import Annotated
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gateway.cli.application import ExitCode
 from gateway.cli.cautions import cautions
 from gateway.cli.named_files import named_files, warnings_about_files
 from gateway.cli.settings_options import ConfigOption
 from gateway.cli.terminal import Json, write_json, write_line
 from gateway.config import Settings, example_toml
-from mq_adapters.reasons import StoreError
+from mq_adapters.reasons import QueueManagerError, StoreError
+
+if TYPE_CHECKING:
+    from gateway.channels.trial import Trial
 
 
 def check(
     config: ConfigOption = None,
     example: Annotated[bool, typer.Option("--example", help="Print every key with its default, and end.")] = False,
+    connect: Annotated[
+        bool, typer.Option("--connect", help="Connect to each target too, and open there what the gateway needs.")
+    ] = False,
+    timeout_s: Annotated[
+        int,
+        typer.Option("--timeout", metavar="SECONDS", min=1, max=3600, help="With --connect: the time for each target."),
+    ] = 30,
     as_json: Annotated[bool, typer.Option("--json", help="The effective settings as one JSON object.")] = False,
 ) -> None:
     """Validate configuration and mapping tables.
 
     The files that the configuration names are read too: users, access list, keys of tokens, certificates of listeners,
     keys of the trail, passwords of targets. A port that is open to everybody, a target's variable that is not set, a
-    route that can be published to and not subscribed to, what of the store begins with a $ that is reserved, and the
-    like are warnings. An unknown key is an error that
-    names the nearest known one; of several tables or items the second is named with #2. Exit code 1 when something is
-    wrong.
+    client library of IBM MQ that is not there, a route that can be published to and not subscribed to, what of the
+    store begins with a $ that is reserved, and the like are warnings. An unknown key is an error that names the nearest
+    known one; of several tables or items the second is named with #2. --connect may run beside the gateway: it takes,
+    puts and alters nothing at a target, and holds no queue. Exit code 1 when something is wrong.
     """
     if example:
         sys.stdout.write(example_toml())
@@ -37,26 +50,56 @@ def check(
         *warnings_about_files(settings),
         *_routes_without_subscribers(settings),
         *_reserved_in_store(settings),
+        *(_missing_libraries(settings) if not connect else ()),
     ]
-    from mappings.table import FIELD_ROWS, OPTION_ROWS, TABLE_VERSION
-
+    trials = _trials(settings, timeout_s) if connect else []
     if as_json:
         write_json(
-            {
-                "settings": settings.model_dump(mode="json", by_alias=True),
-                "configuration_sha256": settings.configuration_sha256,
-                "table_version": TABLE_VERSION,
-                "warnings": list[Json](warnings),
-            }
+            _as_json(settings, warnings) | ({"targets": [trial.as_json() for trial in trials]} if connect else {})
         )
-        return
+    else:
+        _show(config, settings, [*found, *(f"warning: {warning}" for warning in warnings), *map(str, trials)])
+    if not all(trial.succeeded for trial in trials):
+        raise typer.Exit(ExitCode.FAILED)
+
+
+def _as_json(settings: Settings, warnings: list[str]) -> dict[str, Json]:
+    from mappings.table import TABLE_VERSION
+
+    return {
+        "settings": settings.model_dump(mode="json", by_alias=True),
+        "configuration_sha256": settings.configuration_sha256,
+        "table_version": TABLE_VERSION,
+        "warnings": list[Json](warnings),
+    }
+
+
+def _show(config: Path | None, settings: Settings, lines: list[str]) -> None:
+    from mappings.table import FIELD_ROWS, OPTION_ROWS, TABLE_VERSION
+
     source = "the defaults" if config is None else str(config)
     write_line(f"configuration: {source}, valid, SHA-256 {settings.configuration_sha256}")
-    for line in found:
+    for line in lines:
         write_line(line)
-    for warning in warnings:
-        write_line(f"warning: {warning}")
     write_line(f"mapping tables: version {TABLE_VERSION}, {len(FIELD_ROWS)} fields, {len(OPTION_ROWS)} options, valid")
+
+
+def _trials(settings: Settings, timeout_s: int) -> "list[Trial]":
+    from gateway.channels.trial import tried
+
+    return tried(settings, timeout_s=timeout_s)
+
+
+def _missing_libraries(settings: Settings) -> Iterator[str]:
+    """What the channels of targets would miss: a sentence for each package that is asked for and does not load."""
+    from mq_adapters.ibm_mq.binding import load
+
+    for binding in dict.fromkeys(target.binding for target in settings.target):
+        names = ", ".join(target.name for target in settings.target if target.binding == binding)
+        try:
+            load(binding)
+        except QueueManagerError as error:
+            yield f"target {names}: {error}"
 
 
 def _routes_without_subscribers(settings: Settings) -> list[str]:

@@ -9,6 +9,6 @@ works without IBM's libraries.
 """
 
 from mq_adapters.ibm_mq.connection import ConnectionSettings
-from mq_adapters.ibm_mq.queue_manager import IbmMq
+from mq_adapters.ibm_mq.queue_manager import IbmMq, Use
 
-__all__ = ["ConnectionSettings", "IbmMq"]
+__all__ = ["ConnectionSettings", "IbmMq", "Use"]

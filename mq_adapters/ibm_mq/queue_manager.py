@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Iterator
-from typing import Final, Self
+from typing import Final, Literal, Self
 
 from mq_adapters.attributes import Definition, ObjectType, is_object_name, longest_message_bytes
 from mq_adapters.cursor import Cursor
@@ -14,9 +14,12 @@ from mq_adapters.ibm_mq.constants import (
     MQCA_Q_MGR_NAME,
     MQIA_CURRENT_Q_DEPTH,
     MQIA_MAX_MSG_LENGTH,
+    MQOO_BROWSE,
     MQOO_INPUT_AS_Q_DEF,
     MQOO_INPUT_EXCLUSIVE,
     MQOO_INPUT_SHARED,
+    MQOO_OUTPUT,
+    MQOO_SET_IDENTITY_CONTEXT,
 )
 from mq_adapters.ibm_mq.getting import Getter, checked_match
 from mq_adapters.ibm_mq.hconn import HConn
@@ -27,6 +30,14 @@ from mq_adapters.reasons import QueueManagerError, ReasonCode
 
 #: Characters of a dynamic queue's name before its `*`.
 _LONGEST_PREFIX: Final = 32
+
+#: What a queue can be opened for without keeping anybody else from it.
+Use = Literal["browse", "put", "put_identity"]
+_OPTIONS: Final[dict[Use, int]] = {
+    "browse": MQOO_BROWSE,
+    "put": MQOO_OUTPUT,
+    "put_identity": MQOO_OUTPUT | MQOO_SET_IDENTITY_CONTEXT,
+}
 
 _log = logging.getLogger(__name__)
 
@@ -154,6 +165,11 @@ class IbmMq:
     def depth(self, queue_name: str) -> int:
         _check_name(queue_name)
         return number(self._hconn, base_queue_name(self._hconn, queue_name), MQIA_CURRENT_Q_DEPTH)
+
+    def try_open(self, queue_name: str, use: Use) -> None:
+        """Opens a queue and closes it again: nothing is read or changed, and nobody else is kept from it."""
+        _check_name(queue_name)
+        self._hconn.close_handle(self._hconn.open(queue_name, _OPTIONS[use]))
 
     # -- the connection ----------------------------------------------------------------------------------------------
 

@@ -1,6 +1,7 @@
 """A real gateway with a target: its configuration, its channels and their process, and what it uses."""
 
 import json
+import os
 import re
 import select
 import subprocess
@@ -76,10 +77,13 @@ class TargetGateway(Gateway):
         to_target: list[Table] = [{"target": "CENTRAL", **route} for route in routes]
         self.config.write_text(toml(settings or {}, target=targets, route=to_target))
 
-    def command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Runs `rfhbridge` beside the gateway."""
+    def command(
+        self, *arguments: str, environment: Mapping[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """Runs `rfhbridge` beside the gateway; `environment`: variables beside those of the tests."""
         command = [sys.executable, "-m", "gateway.cli", *arguments]
-        return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+        variables = os.environ | (environment or {})
+        return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False, env=variables)
 
     def set_up_mqsc(self) -> str:
         """What its operator has to run at the target."""
