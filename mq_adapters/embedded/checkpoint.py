@@ -14,12 +14,28 @@ import apsw
 PAGE_BYTES: Final = 4_096
 #: A WAL of this many pages (64 MiB) is too long: four times what a check-point begins at.
 LONG_PAGES: Final = 16_384
+#: How long a statement waits for the file's locks: this process's other connections have them for a commit.
+_BUSY_TIMEOUT_MS: Final = 10_000
 #: What a commit can copy back without being noticed, in pages.
 _FEW_PAGES: Final = 100
 #: Each pass copies what was written during the one before, and syncs; where that does not get less, this many are made.
 _MOST_PASSES: Final = 4
 
 _log = logging.getLogger(__name__)
+
+
+def wait_for_locks(connection: apsw.Connection) -> None:
+    """From now on statements wait for the file's locks."""
+    connection.set_busy_timeout(_BUSY_TIMEOUT_MS)
+
+
+def copy_without_waiting(connection: apsw.Connection, mode: int) -> None:
+    """Copies the WAL back as `mode` says. Raises BusyError at once while somebody reads what it was before."""
+    connection.set_busy_timeout(0)
+    try:
+        connection.wal_checkpoint(mode=mode)
+    finally:
+        wait_for_locks(connection)
 
 
 class CheckpointThread(threading.Thread):

@@ -17,7 +17,7 @@ from typing import Final
 
 import apsw
 
-from mq_adapters.embedded.checkpoint import PAGE_BYTES, CheckpointThread
+from mq_adapters.embedded.checkpoint import PAGE_BYTES, CheckpointThread, copy_without_waiting
 from mq_adapters.embedded.store_errors import failure
 from mq_adapters.queue_manager import Compaction
 from mq_adapters.reasons import QueueManagerError, ReasonCode
@@ -178,9 +178,9 @@ class FreePages:
         return int(connection.pragma(pragma))
 
     def _copy_back(self, mode: int) -> None:
-        """While somebody reads, the log goes on, and the file gets shorter later."""
+        """While somebody reads, the log goes on, and the file gets shorter later: nobody waits for readers."""
         try:
-            self._writer.wal_checkpoint(mode=mode)
+            copy_without_waiting(self._writer, mode)
         except apsw.BusyError:
             return
         except apsw.FullError as error:

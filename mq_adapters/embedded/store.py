@@ -18,7 +18,13 @@ from typing import Final
 import apsw
 
 from mq_adapters.attributes import Definition, ObjectType, unpack_definition
-from mq_adapters.embedded.checkpoint import LONG_PAGES, PAGE_BYTES, CheckpointThread
+from mq_adapters.embedded.checkpoint import (
+    LONG_PAGES,
+    PAGE_BYTES,
+    CheckpointThread,
+    copy_without_waiting,
+    wait_for_locks,
+)
 from mq_adapters.embedded.checksums import object_checksum, state_checksum
 from mq_adapters.embedded.compaction import FreePages
 from mq_adapters.embedded.layout import prepare
@@ -39,8 +45,6 @@ CHECKPOINT_PAGES: Final = 4_000
 #: Numbers reserved at a time: the reservation costs one row, a gap after a restart costs nothing.
 SEQUENCE_BLOCK: Final = 1_000_000
 _LOCK_POLL_S: Final = 0.05
-#: How long a statement waits for the file's locks: this process's other connections have them for a commit.
-_BUSY_TIMEOUT_MS: Final = 10_000
 #: Name of a queue manager that nobody named.
 DEFAULT_NAME: Final = "RFHBRIDGE"
 #: A back-out count's key is the number of its message, 8 bytes, big-endian (unit_of_work.back_out_key).
@@ -376,7 +380,7 @@ class Store:
 
     def _connect(self, flags: int) -> apsw.Connection:
         connection = apsw.Connection(str(self.path), flags=flags)
-        connection.set_busy_timeout(_BUSY_TIMEOUT_MS)
+        wait_for_locks(connection)
         if not self.path.stat().st_size:
             connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # compaction.py
         for pragma in (
@@ -457,15 +461,12 @@ class Store:
         While somebody reads (a backup, a check), the WAL goes on growing instead: no commit waits for readers.
         """
         self._checkpoint.copied.clear()
-        self._writer.set_busy_timeout(0)
         try:
-            self._writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_RESTART)
+            copy_without_waiting(self._writer, apsw.SQLITE_CHECKPOINT_RESTART)
         except apsw.BusyError:
             return
         except apsw.Error as error:
             self._checkpoint.failed(error)
-        finally:
-            self._writer.set_busy_timeout(_BUSY_TIMEOUT_MS)
 
 
 def state_change(row: StateRow) -> Change:

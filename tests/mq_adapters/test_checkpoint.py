@@ -7,12 +7,15 @@ from pathlib import Path
 import apsw
 import pytest
 
+from mq_adapters.embedded import checkpoint as checkpoint_module
 from mq_adapters.embedded import store as store_module
 from mq_adapters.embedded.direct import Direct
 from mq_adapters.embedded.store import FILE_NAME
 from mq_adapters.message import Message, MessageDescriptor
 
 PAGES = 50
+#: Messages, for more than two steps of a compaction.
+COMPACTED = 1_200
 RESTARTS = 3
 #: A put writes three pages or so, so this is many times what the restarts need.
 MOST_PUTS = 5_000
@@ -53,7 +56,7 @@ def reading(data_folder: Path) -> Iterator[None]:
 def filled(data_folder, monkeypatch) -> Iterator[Direct]:
     """A queue manager with queue ORDERS and a message on it; its commits would wait for ever."""
     monkeypatch.setattr(store_module, "CHECKPOINT_PAGES", PAGES)
-    monkeypatch.setattr(store_module, "_BUSY_TIMEOUT_MS", FOR_EVER_MS)
+    monkeypatch.setattr(checkpoint_module, "_BUSY_TIMEOUT_MS", FOR_EVER_MS)
     with Direct(data_folder) as queue_manager:
         queue_manager.define("ORDERS")
         put(queue_manager)
@@ -87,6 +90,23 @@ def test_no_commit_waits_for_who_begins_to_read_just_before_it(filled, data_fold
         put(filled)
         assert begun_anew(data_folder) == before
     put_until_begun_anew(filled, data_folder, 1)
+
+
+def test_no_step_of_a_compaction_waits_for_who_reads(filled, data_folder):
+    filled.begin()
+    for _ in range(COMPACTED):
+        put(filled)
+    filled.commit()
+    for _ in range(COMPACTED):
+        filled.get("ORDERS")
+    before = filled.compaction()
+    with reading(data_folder):
+        put(filled)
+        begun = begun_anew(data_folder)
+        assert filled.compact_some().free_bytes < before.free_bytes
+        assert begun_anew(data_folder) == begun
+    assert not filled.compact_some().is_done
+    assert begun_anew(data_folder) > begun
 
 
 @pytest.mark.parametrize("size", [1, 3])
