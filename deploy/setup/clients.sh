@@ -17,7 +17,8 @@ download_limit_s=120
 sources=tests/end_to_end/clients
 oldest_rust=85    # of Rust 1: what Cargo.lock's newest package asks for
 oldest_go=24      # of Go 1: what go.mod asks for
-toolchains=${*:-rust go}
+oldest_java=11
+toolchains=${*:-rust go java}
 
 # -- what each toolchain is, where its sources are, how it fetches and builds ------------------------------------------
 
@@ -63,6 +64,29 @@ go_fetch() {
 
 go_build() {
     cd "$go_sources" && go build -mod=readonly -buildvcs=false -o "$built/" ./...
+}
+
+java_sources=$sources/java
+java_commands="javac java mvn sha256sum"
+java_needed="a JDK $oldest_java or later with Maven"
+java_clients="HiveMQ's client and Eclipse Paho's clients in Java"
+
+java_suits() {
+    for command in javac java; do
+        release=$("$command" --version 2>/dev/null | sed -n '1s/^[a-z]* \([0-9]*\).*/\1/p')
+        [ "${release:-0}" -ge "$oldest_java" ] || return 1
+    done
+}
+
+java_fetch() {
+    $limit mvn --batch-mode --quiet --file "$java_sources/pom.xml" dependency:copy-dependencies \
+        -DoutputDirectory="$built/jars" || return 1
+    cp "$java_sources/jars.sha256" "$built/jars/"
+    cd "$built/jars" && sha256sum --check --quiet jars.sha256
+}
+
+java_build() {
+    javac -Xlint:all -Werror --release "$oldest_java" -cp "$built/jars/*" -d "$built/classes" "$java_sources"/*.java
 }
 
 # -- the same for all ---------------------------------------------------------------------------------------------------

@@ -84,3 +84,21 @@ def test_every_crate_of_rumqttc_has_a_checksum_and_no_address(root: Path) -> Non
     (asked,) = tomllib.loads((folder / "Cargo.toml").read_text())["dependencies"].values()
     versions = {crate["version"] for crate in locked if crate["name"] == "rumqttc"}
     assert {f"={version}" for version in versions} == {asked["version"]}
+
+
+def test_every_file_for_java_has_a_checksum(root: Path) -> None:
+    folder = root / CLIENTS / "java"
+    lines = [line.split() for line in (folder / "jars.sha256").read_text().splitlines()]
+    assert all(re.fullmatch("[0-9a-f]{64}", digest) for digest, _ in lines)
+    pom = (folder / "pom.xml").read_text()
+    asked = re.findall(r"<artifactId>([^<]+)</artifactId>\s*<version>([^<]+)</version>\s*</dependency>", pom)
+    assert {f"{name}-{version}.jar" for name, version in asked} <= {name for _, name in lines}
+    assert len(asked) == pom.count("<dependency>")
+
+
+def test_every_module_for_go_has_a_checksum(root: Path) -> None:
+    folder = root / CLIENTS / "go"
+    asked = re.findall(r"^\t(\S+ v\S+)", (folder / "go.mod").read_text(), re.MULTILINE)
+    summed = {" ".join(line.split()[:2]) for line in (folder / "go.sum").read_text().splitlines()}
+    assert asked
+    assert set(asked) <= summed

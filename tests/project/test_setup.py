@@ -238,7 +238,7 @@ def _with_clients(root: Path, clone: Path, **programs: str) -> Path:
     shutil.copytree(root / CLIENTS, clone / CLIENTS)
     path = clone / "bin"
     path.mkdir()
-    for name in ("sh", "dirname", "cat", "cksum", "cp", "rm", "mkdir", "find", "sort", "xargs", "sed", "sha256sum"):
+    for name in ("sh", "dirname", "cat", "cksum", "cp", "rm", "mkdir", "find", "sort", "xargs", "sed"):
         (path / name).symlink_to(str(shutil.which(name)))
     for name, script in programs.items():
         _write_program(path / name, script)
@@ -251,10 +251,23 @@ NEW_TOOLS = {
     "rustc": 'echo "rustc 1.95.0 (59807616e 2026-04-14)"',
     "cc": "exit 1",
     "go": 'echo "go $*" >>"$CALLS"; [ "$1" != version ] || echo "go version go1.24.4 linux/amd64"',
+    "java": 'echo "openjdk 11.0.2 2019-01-15"',
+    "javac": 'echo "javac 11.0.2"',
+    "mvn": 'echo "mvn $*" >>"$CALLS"; mkdir -p .venv/clients/java/jars',
+    "sha256sum": "exit 0",
 }
-OLD_TOOLS = NEW_TOOLS | {"rustc": 'echo "rustc 1.63.0"', "go": 'echo "go version go1.19.8 linux/amd64"'}
-NEEDED = {"rust": "Rust 1.85 or later and a C compiler is needed", "go": "Go 1.24 or later is needed"}
-FETCHES = {"rust": "cargo fetch", "go": "go list"}
+OLD_TOOLS = NEW_TOOLS | {
+    "rustc": 'echo "rustc 1.63.0"',
+    "go": 'echo "go version go1.19.8 linux/amd64"',
+    "java": 'echo "openjdk 1.8.0"',
+    "javac": "exit 1",
+}
+NEEDED = {
+    "rust": "Rust 1.85 or later and a C compiler is needed",
+    "go": "Go 1.24 or later is needed",
+    "java": "a JDK 11 or later with Maven is needed",
+}
+FETCHES = {"rust": "cargo fetch", "go": "go list", "java": "mvn --batch-mode"}
 
 
 @pytest.mark.parametrize("toolchain", NEEDED)

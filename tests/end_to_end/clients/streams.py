@@ -13,6 +13,7 @@ taken it, and {"received": n, "qos": q} when the watcher gets it.
 
 import itertools
 import json
+import os
 import subprocess
 from collections import Counter
 from collections.abc import Sequence
@@ -29,7 +30,7 @@ _LAST: Final = b"end"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """A client's program: who builds it (a folder in .venv/clients), how it is called, what it speaks and over what."""
+    """A client's program: whose folder in .venv/clients it is in ({built} in its command), and what it speaks."""
 
     toolchain: str
     command: tuple[str, ...]
@@ -45,10 +46,18 @@ class Program:
         return unavailable.read_text().strip() if unavailable.exists() else f"{folder} is not built (make setup)"
 
 
+def _in_java(name: str, *versions: str) -> Program:
+    path = os.pathsep.join(("{built}/classes", "{built}/jars/*"))
+    return Program(toolchain="java", command=("java", "-XX:TieredStopAtLevel=1", "-cp", path, name), versions=versions)
+
+
 PROGRAMS: Final = {
-    "rumqttc": Program(toolchain="rust", command=("target/debug/rumqttc-stream",), versions=("3.1.1", "5")),
-    "paho.mqtt.golang": Program(toolchain="go", command=("paho3",), versions=("3.1", "3.1.1")),
-    "paho.golang": Program(toolchain="go", command=("paho5",), versions=("5",)),
+    "rumqttc": Program(toolchain="rust", command=("{built}/target/debug/rumqttc-stream",), versions=("3.1.1", "5")),
+    "paho.mqtt.golang": Program(toolchain="go", command=("{built}/paho3",), versions=("3.1", "3.1.1")),
+    "paho.golang": Program(toolchain="go", command=("{built}/paho5",), versions=("5",)),
+    "hivemq": _in_java("HiveMq", "3.1.1", "5"),
+    "paho-java-v3": _in_java("PahoV3", "3.1", "3.1.1"),
+    "paho-java-v5": _in_java("PahoV5", "5"),
 }
 
 
@@ -96,8 +105,8 @@ class Seen:
 def by_program(program: Program, sent: Sent, *, version: str, transport: str, port: int, authority: Path) -> Seen:
     levels = "".join(map(str, sent.levels))
     given = [version, transport, str(port), str(authority), sent.name, str(sent.count), levels]
-    command = [str(_BUILT / program.toolchain / program.command[0]), *program.command[1:], *given]
-    done = subprocess.run(command, capture_output=True, timeout=PATIENCE_S, check=False, text=True)
+    command = [part.replace("{built}", str(_BUILT / program.toolchain)) for part in program.command]
+    done = subprocess.run([*command, *given], capture_output=True, timeout=PATIENCE_S, check=False, text=True)
     assert done.returncode == 0, done.stderr
     seen = Seen()
     for said in map(json.loads, done.stdout.splitlines()):
