@@ -46,7 +46,8 @@ class CheckpointThread(threading.Thread):
         self._connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
         self._connection.pragma("schema_version")  # before it has read, it knows of no WAL and copies nothing
         self._stopping = False
-        self._is_busy = False
+        self._rests = threading.Event()
+        self._rests.set()
         self._is_failing = False
         self._wanted = threading.Event()
         #: Set when the WAL has been copied back; whoever begins it anew clears it.
@@ -65,9 +66,14 @@ class CheckpointThread(threading.Thread):
 
     def want(self) -> None:
         """Asks for a copy, unless one is under way or waits to be made use of: the WAL begins anew while this rests."""
-        if not (self._is_busy or self.copied.is_set()):
-            self._is_busy = True
+        has_ended = self._stopping or self.error is not None
+        if self._rests.is_set() and not self.copied.is_set() and not has_ended:
+            self._rests.clear()
             self._wanted.set()
+
+    def wait(self) -> None:
+        """Returns when no copy is under way: that waits for the disk, and for no reader."""
+        self._rests.wait()
 
     def run(self) -> None:
         while self.error is None:
@@ -81,7 +87,8 @@ class CheckpointThread(threading.Thread):
                 self.held += 1
             except Exception as error:  # also what nobody expected must be seen by the writer
                 self.failed(error)
-            self._is_busy = False
+            self._rests.set()
+        self._rests.set()
         self._connection.close()
 
     def failed(self, error: Exception) -> None:

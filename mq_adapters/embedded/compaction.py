@@ -179,6 +179,7 @@ class FreePages:
 
     def _copy_back(self, mode: int) -> None:
         """While somebody reads, the log goes on, and the file gets shorter later: nobody waits for readers."""
+        self._checkpoint.wait()
         try:
             copy_without_waiting(self._writer, mode)
         except apsw.BusyError:
