@@ -90,6 +90,9 @@ class Application(TyperGroup):
             code = ExitCode.FAILED
         except KeyboardInterrupt:
             code = INTERRUPTED
+        except typer.Abort:  # a question was answered with no, or with the end of the input
+            _tell("not done")
+            code = AuditExitCode.NOT_EVALUABLE if is_audit else ExitCode.FAILED
         except typer.TyperException as error:
             _tell(" ".join(error.format_message().replace(_PYDANTIC_WORDS, "").split()) + _where_help_is(error))
             code = AuditExitCode.USAGE if is_audit else ExitCode.USAGE

@@ -53,12 +53,13 @@ def check(
         *(_missing_libraries(settings) if not connect else ()),
     ]
     trials = _trials(settings, timeout_s) if connect else []
+    shown = [str(trial) for trial in trials] or ["targets: the configuration names none to connect to"] * connect
     if as_json:
         write_json(
             _as_json(settings, warnings) | ({"targets": [trial.as_json() for trial in trials]} if connect else {})
         )
     else:
-        _show(config, settings, [*found, *(f"warning: {warning}" for warning in warnings), *map(str, trials)])
+        _show(config, settings, [*found, *(f"warning: {warning}" for warning in warnings), *shown])
     if not all(trial.succeeded for trial in trials):
         raise typer.Exit(ExitCode.FAILED)
 

@@ -1,5 +1,6 @@
 """`rfhbridge mqsc`: objects of the embedded queue manager by MQSC commands, from a file or as they are typed."""
 
+import shlex
 import sys
 from collections.abc import Iterable, Iterator
 from itertools import chain
@@ -34,7 +35,7 @@ def mqsc(
     manager. Exit code 1 where a command failed; those behind it are carried out.
     """
     folder = settings_for(config, data).data
-    text = None if file in (None, "-") else read_input(file).decode(errors="replace")
+    text = None if file in (None, "-") else _read(file)
     commands = _commands(_typed() if text is None else text.splitlines())
     first = next(commands, None)
     if first is None:
@@ -45,6 +46,17 @@ def mqsc(
         failed = _carry_out(queue_manager, chain((first,), commands))
     if failed:
         raise typer.Exit(ExitCode.FAILED)
+
+
+def _read(name: str) -> str:
+    """The text of a file. CommandFailed where the name of no file looks like a command."""
+    try:
+        return read_input(name).decode(errors="replace")
+    except FileNotFoundError as error:
+        if " " not in name:
+            raise
+        hint = f"a command comes from standard input: echo {shlex.quote(name)} | rfhbridge mqsc"
+        raise CommandFailed(f"{name}: {error.strerror} ({hint})") from None
 
 
 def _commands(lines: Iterable[str]) -> Iterator[str]:

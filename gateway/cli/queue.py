@@ -30,7 +30,7 @@ from gateway.cli.message_options import (
     reply_to,
 )
 from gateway.cli.message_view import inspection_json, inspection_lines
-from gateway.cli.settings_options import ConfigOption, DataOption, folder_with_store, settings_for
+from gateway.cli.settings_options import ConfigOption, DataOption, check_store, folder_with_store, settings_for
 from gateway.cli.terminal import Json, write_json, write_json_array, write_line, write_table
 from mappings.detection import Announcement
 from mq_adapters.attributes import ObjectType
@@ -376,6 +376,8 @@ def accept_rollback(
 
     settings = settings_for(config, data)
     found = contradictions(settings.data)
+    if not found:
+        check_store(settings.data)
     if not found and not is_forced:
         raise CommandFailed("nothing in the data folder shows that it went back; if you know that it did, say --force")
     found = found or ("the operator says that the whole data folder went back",)

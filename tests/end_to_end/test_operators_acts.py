@@ -1,10 +1,14 @@
 """What an operator does beside a running gateway and without one: refused, asked for, or told in the audit trail."""
 
+import contextlib
 import json
 import os
+import pty
 import pwd
 import subprocess
 import sys
+
+import pytest
 
 from mq_adapters import connect as to_queue_manager
 from spark_audit.verify import Verdict, verify
@@ -71,6 +75,28 @@ def test_clear_and_get_of_the_gateways_own_queue_need_force_and_are_told(gateway
     assert rfhbridge(gateway, "queue", "clear", SUBSCRIBER, "--force").stdout == "cleared 2\n"
     gateway.stop()
     assert acts(gateway) == [("queue get", SUBSCRIBER, 1), ("queue clear", SUBSCRIBER, 2)]
+
+
+@pytest.mark.parametrize(("typed", "left"), [(b"n\n", 2), (b"\x04", 2), (b"y\n", 0)], ids=["no", "end", "yes"])
+def test_clear_of_the_gateways_own_queue_asks_on_a_terminal(
+    gateway: Gateway, connect: Connect, typed: bytes, left: int
+):
+    leave_messages(gateway, connect, 2)
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "gateway.cli", "queue", "clear", SUBSCRIBER, "--data", str(gateway.data)]
+    process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True)
+    os.close(theirs)
+    shown = b""
+    while not shown.endswith(b"[y/N]: "):
+        shown += os.read(ours, 1000)
+    os.write(ours, typed)
+    with contextlib.suppress(OSError):  # the other side of the terminal is closed
+        while data := os.read(ours, 1000):
+            shown += data
+    os.close(ours)
+    assert process.wait(60) == (1 if left else 0)
+    assert (b"rfhbridge: not done" in shown, b"fault" in shown) == (bool(left), False)
+    assert rfhbridge(gateway, "queue", "depth", SUBSCRIBER).stdout == f"{left}\n"
 
 
 def test_what_an_operator_does_without_a_gateway_is_in_the_trail_of_the_next(gateway: Gateway, connect: Connect):

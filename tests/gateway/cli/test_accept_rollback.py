@@ -77,6 +77,14 @@ def test_nothing_to_accept_is_said(rfhbridge, data_folder):
     assert orjson.loads(forced.stdout)["accepted"] == ["the operator says that the whole data folder went back"]
 
 
+def test_where_there_is_no_store_nothing_is_accepted_or_made(rfhbridge, data_folder):
+    for more in ((), ("--force",), ("--force", "--yes")):
+        refused = rfhbridge("queue", "accept-rollback", *more, "--data", data_folder)
+        assert refused.exit_code == 1
+        assert f"there is no store in {data_folder}" in refused.stderr
+    assert not data_folder.exists()
+
+
 def test_nothing_is_accepted_without_a_word(rfhbridge, data_folder):
     assert run(data_folder) == 0
     (data_folder / MARKER_NAME).unlink()

@@ -27,6 +27,14 @@ def test_defaults_are_valid(rfhbridge):
     assert "mapping tables: version" in ended.text
 
 
+def test_a_connection_is_not_asked_for_in_vain(rfhbridge):
+    ended = rfhbridge("check", "--connect")
+    assert (ended.exit_code, ended.stderr) == (0, "")
+    assert "targets: the configuration names none to connect to" in ended.text.splitlines()
+    assert json.loads(rfhbridge("check", "--connect", "--json").stdout)["targets"] == []
+    assert "targets" not in json.loads(rfhbridge("check", "--json").stdout)
+
+
 def test_example_is_a_configuration_that_means_the_defaults(rfhbridge, tmp_path):
     example = tmp_path / "example.toml"
     example.write_bytes(rfhbridge("check", "--example").stdout)
