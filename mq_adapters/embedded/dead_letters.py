@@ -71,7 +71,10 @@ class DeadLetters:
         self.held = 0
         self.dropped = 0
         self._told = (0, 0)
+        #: How many letters of each are held, and whether somebody has none any more.
         self._waiting: Counter[str] = Counter()
+        self._may_release = False
+        self._departures = _Departures(self._waits_less)
         self._census: _Census | None = None
         self._pass: Iterator[Message] | None = None
         #: The last pass went by letters of somebody who has filled his share: the next comes later.
@@ -156,6 +159,7 @@ class DeadLetters:
     def tick(self, now_us: int) -> None:
         """Several times a second: what is held goes on, and the log tells what was held."""
         self._tell(now_us)
+        self._release()
         if self._due_us - _REST_US <= now_us < self._due_us:  # a clock may be set back
             return
         self._due_us = now_us + (_REST_US if self._shares_are_filled else _SECOND_US)
@@ -165,8 +169,9 @@ class DeadLetters:
                 self._pass = iter(self._engine.browse(queue))
                 self._shares_are_filled = False
                 self._go_on()
-        elif self._waiting and not self._engine.is_committing_on(queue):
-            self._release_all()
+        elif self._waiting and not self._engine.is_committing_on(queue):  # of units that were backed out
+            self._waiting.clear()
+            self._may_release = True
 
     def _has_room(self) -> bool:
         """Whether the dead-letter queue takes anything at all."""
@@ -181,20 +186,16 @@ class DeadLetters:
         if self._pass is None or self._engine.failed is not None:
             return
         unit = self._engine.begin()
-        moved = self._move_some(unit, self._pass)
+        self._move_some(unit, self._pass)
         if unit.removals or self._pass is not None:
-            self._engine.submit(unit, lambda _unit: self._gone_on(moved))
+            self._engine.submit(unit, lambda _unit: self._gone_on())
 
-    def _gone_on(self, moved: list[Message]) -> None:
-        released = False
-        for letter in moved:
-            released = self._waits_less(letter) or released
-        if released:
-            self.on_release()
+    def _gone_on(self) -> None:
+        self._release()
         self._go_on()
 
-    def _move_some(self, unit: UnitOfWork, letters: Iterator[Message]) -> list[Message]:
-        queue, moved, size = self._held_queue(), [], 0
+    def _move_some(self, unit: UnitOfWork, letters: Iterator[Message]) -> None:
+        queue, size = self._held_queue(), 0
         for _ in range(_LOOKS_AT_ONCE):
             letter = next(letters, None)
             if letter is None:
@@ -212,11 +213,9 @@ class DeadLetters:
                     continue
                 self._pass = None
                 break
-            moved.append(letter)
             size += len(letter.body)
-            if len(moved) >= _LETTERS_AT_ONCE or size >= _BYTES_AT_ONCE:
+            if len(unit.removals) >= _LETTERS_AT_ONCE or size >= _BYTES_AT_ONCE:
                 break
-        return moved
 
     def _move(self, unit: UnitOfWork, queue: Queue, letter: Message) -> None:
         """Moves a letter that was taken, with its MsgId. QueueManagerError: the dead-letter queue takes it not yet."""
@@ -262,7 +261,9 @@ class DeadLetters:
         unit.holds_letters = True
 
     def _held_queue(self) -> Queue:
-        return self._engine.ensure(HELD_QUEUE, HELD_DESCRIPTION)
+        queue = self._engine.ensure(HELD_QUEUE, HELD_DESCRIPTION)
+        queue.census = self._departures
+        return queue
 
     def _wait_for(self, origin: bytes) -> None:
         client = self.client_of(origin)
@@ -270,20 +271,20 @@ class DeadLetters:
             self._waiting[client] += 1
             self.on_wait()
 
-    def _waits_less(self, letter: Message) -> bool:
-        """Whether nothing of whoever caused a letter is held any more."""
+    def _waits_less(self, letter: Message) -> None:
+        """A letter is held no more, whoever took it. Who caused it goes on at the next tick, if it was the last."""
         client = self.client_of(letter.origin)
         if client not in self._waiting:
-            return False
+            return
         self._waiting[client] -= 1
-        if self._waiting[client] > 0:
-            return False
-        del self._waiting[client]
-        return True
+        if self._waiting[client] <= 0:
+            del self._waiting[client]
+            self._may_release = True
 
-    def _release_all(self) -> None:
-        self._waiting.clear()
-        self.on_release()
+    def _release(self) -> None:
+        if self._may_release:
+            self._may_release = False
+            self.on_release()
 
     def _tell(self, now_us: int) -> None:
         if self._told == (self.held, self.dropped) or self._tell_us - _REST_US <= now_us < self._tell_us:
@@ -329,6 +330,16 @@ class DeadLetters:
                 self._census.letters[self.client_of(origin)] += 1
             queue.census = self._census
         return self._census.letters
+
+
+class _Departures:
+    """Told of what leaves the queue of held letters. What comes there is counted when it is put."""
+
+    def __init__(self, left: Callable[[Message], None]) -> None:
+        self.left = left
+
+    def arrived(self, message: Message) -> None:
+        """It was counted before."""
 
 
 class _Census:

@@ -119,6 +119,22 @@ def test_qos_0_holds_nobody_and_is_counted_and_noted(new_world: NewWorld) -> Non
     assert publish(world, link, 1, topic=b"open") == 1
 
 
+def test_who_has_no_letters_any_more_goes_on_while_others_wait(new_world: NewWorld) -> None:
+    world = new_world()
+    closed_topic(world)
+    mqsc(world, f"ALTER QLOCAL({DEAD}) PUT(DISABLED)")
+    cause, other = world.connect("caus"), world.connect("othe")
+    assert (publish(world, cause), publish(world, other)) == (1, 1)
+    assert (publish(world, cause, topic=b"open"), publish(world, other, topic=b"open")) == (0, 0)
+    hand = Connection(world.engine, "a test")
+    hand.get(HELD)
+    world.run()
+    hand.close()
+    pass_time(world)
+    assert cause.taken() == written("40 02 0001")
+    assert not other.is_read()
+
+
 def test_letters_that_an_operator_took_away_hold_nobody_back(new_world: NewWorld) -> None:
     world = new_world()
     closed_topic(world)
