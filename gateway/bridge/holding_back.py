@@ -36,22 +36,20 @@ class HeldBack:
         self._gave_up = gave_up
         #: Target and events of each link, in the order in which they came here.
         self._links: dict[Link, tuple[MqttLink, str, list[Asked]]] = {}
-        #: How many PUBLISHes are among the events of each.
+        #: How many PUBLISHes are among the events of each, and in all.
         self._publishes: dict[Link, int] = {}
+        self.publishes = 0
 
     def __len__(self) -> int:
         return len(self._links)
-
-    @property
-    def publishes(self) -> int:
-        """How many PUBLISHes wait."""
-        return sum(self._publishes[link] for link in self._links)
 
     def hold(self, link: MqttLink, target: str, events: list[Asked]) -> None:
         """Reads the link no more; its events wait. A long request is the first of them, and what it takes counts."""
         link.hold_back(events[0].memory_bytes if isinstance(events[0], LongRequest) else 0)
         self._links[link] = (link, target, events)
-        self._publishes[link] = publishes_in(events)
+        number = publishes_in(events)
+        self.publishes += number - self._publishes.get(link, 0)
+        self._publishes[link] = number
 
     def keep(self, link: MqttLink, events: Sequence[Asked]) -> bool:
         """Events of a link that is held back wait behind the others; False for a link that is not."""
@@ -59,7 +57,9 @@ class HeldBack:
         if held is None:
             return False
         held[2].extend(events)
-        self._publishes[link] += publishes_in(events)
+        number = publishes_in(events)
+        self._publishes[link] += number
+        self.publishes += number
         return True
 
     def go_on(self, target: str) -> None:
@@ -99,7 +99,7 @@ class HeldBack:
         self._carry_out(link, session, [event for event in events if isinstance(event, _STILL_COUNTS)])
 
     def _forget(self, link: Link) -> tuple[MqttLink, str, list[Asked]] | None:
-        self._publishes.pop(link, None)
+        self.publishes -= self._publishes.pop(link, 0)
         return self._links.pop(link, None)
 
     def _give_up(self, events: Sequence[Asked]) -> None:
