@@ -3,12 +3,14 @@
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import MosquittoClients
 from tests.end_to_end.clients.certificates import Certificates
+from tests.end_to_end.clients.streams import Seen, Sent
 from tests.end_to_end.conftest import Connect, MosquittoPublish, StartGateway
 from tests.end_to_end.gateway_process import Gateway
 
@@ -136,6 +138,36 @@ def test_a_thousand_lines_at_qos_2_keep_their_order(
     _wait_for(watcher, "SUBACK")
     mosquitto_publish(gateway, "-t", "mo/lines", "-q", "2", "-l", text="\n".join(lines) + "\n")
     assert _output(watcher) == lines
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("transport", ["tcp", "tls"])
+def test_a_thousand_messages_of_three_publishers_at_once_come_once_and_in_order(
+    gateway: Gateway,
+    certificates: Certificates,
+    mosquitto_publish: MosquittoPublish,
+    subscribe: Watch,
+    version: str,
+    transport: str,
+) -> None:
+    """mosquitto_pub has one QoS for all its lines: one for each of them."""
+    sent = Sent(f"mo/{version}/{transport}", 1_000, (0, 1, 2))
+    given = ["-V", version, "-t", sent.name]
+    if transport == "tls":
+        port = gateway.wait_for_log("listener opened", name="^tls$")["port"]
+        given += ["-p", str(port), "--cafile", str(certificates.authority)]
+    watcher = subscribe(gateway, *given, "-q", "2", "-C", str(sent.count), "-F", "%q %p", "-d")
+    _wait_for(watcher, "SUBACK")
+
+    def publish(qos: int) -> None:
+        lines = [f"{number}\n" for number in range(sent.count) if sent.qos(number) == qos]
+        mosquitto_publish(gateway, *given, "-q", str(qos), "-l", text="".join(lines))
+
+    with ThreadPoolExecutor() as at_once:
+        list(at_once.map(publish, (0, 1, 2)))
+    came = [line.split() for line in _output(watcher)]
+    seen = Seen(acknowledged=list(range(sent.count)), received=[(int(number), int(qos)) for qos, number in came])
+    assert seen.faults(sent) == []
 
 
 def test_two_clients_of_different_versions_understand_each_other(
