@@ -40,8 +40,10 @@ def stream(connected: Connected, way: Way, certificates: Certificates) -> Stream
             return by_adapter(watcher, connected(kind, way, f"{sent.name}-publisher"), sent)
         if program.why_missing:
             pytest.skip(program.why_missing)
-        to = {"version": kind.version, "transport": kind.transport, "port": way.port}
-        return by_program(program, sent, **to, authority=certificates.authority)
+        authority = certificates.authority
+        return by_program(
+            program, sent, version=kind.version, transport=kind.transport, port=way.port, authority=authority
+        )
 
     return run
 
