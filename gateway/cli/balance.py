@@ -1,11 +1,12 @@
 """`rfhbridge balance`: whether what came in is what went out, waits, or ended for a reason."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from gateway.cli.application import CommandFailed, ExitCode, NotEvaluable
-from gateway.cli.settings_options import ConfigOption, DataOption, folder_with_store
+from gateway.cli.settings_options import ConfigOption, DataOption, folder_with_store, settings_for
 from gateway.cli.terminal import Json, write_json, write_line, write_table
 from mq_adapters.reasons import StoreError
 
@@ -26,9 +27,11 @@ def balance(
 ) -> None:
     """Show what became of every message, and what is missing.
 
-    Beside a running gateway or without one. Exit code 0: it adds up; 1: it does not; 2: there is nothing to judge.
+    Beside a running gateway or without one. Exit code 0: it adds up; 1: it does not, or the store went back; 2: there
+    is nothing to judge.
     """
     found = _read(data, config)
+    _check_not_gone_back(settings_for(config, data).data)
     if as_json:
         write_json(_as_json(found))
     else:
@@ -48,6 +51,15 @@ def _read(data: DataOption, config: ConfigOption) -> "Balance":
     if found is None:
         raise NotEvaluable(f"the store in {folder} counts nothing yet (start this version's gateway on it once)")
     return found
+
+
+def _check_not_gone_back(folder: Path) -> None:
+    """CommandFailed where it did: its counters went back with its messages, so they add up whatever is missing."""
+    from mq_adapters.embedded.verification import contradictions_of
+
+    found, _ = contradictions_of(folder)
+    if found:
+        raise CommandFailed(f"the store went back, and its counters with it: {'; '.join(found)} (see queue verify)")
 
 
 # -- for people --------------------------------------------------------------------------------------------------------

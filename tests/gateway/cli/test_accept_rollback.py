@@ -92,6 +92,9 @@ def test_nothing_is_accepted_without_a_word(rfhbridge, data_folder):
     assert asked.exit_code == 1
     assert "say --yes" in asked.stderr
     assert not (data_folder / MARKER_NAME).exists()
+    judged = rfhbridge("balance", "--data", data_folder)
+    assert (judged.exit_code, judged.stdout) == (1, b"")
+    assert "the store went back, and its counters with it: " in judged.stderr
     assert rfhbridge("queue", "accept-rollback", "--data", data_folder, "--yes").exit_code == 0
     assert rfhbridge("balance", "--data", data_folder).exit_code == 0
     assert run(data_folder) == 0
