@@ -201,7 +201,7 @@ class Bridge:
             if turn is None:
                 turn = Turn(link, session, self._engine.begin())
             if type(event) is PublishReceived:
-                if self._full_places and event.qos and (full := self._full_places.of(session, event)):
+                if self._full_places.may_be_full and event.qos and (full := self._full_places.of(session, event)):
                     self.held_back.hold(link, full, list(events[place:]))
                     break
                 self._intake.publish(turn, event, now_us)

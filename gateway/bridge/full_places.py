@@ -34,11 +34,8 @@ class FullPlaces:
         self._letters.on_wait, self._letters.on_release = self._look_for_room, self._letters_went_on
         for target in to_mq.targets:
             target.on_room.append(partial(held_back.go_on, target.name))
-        self._may_be_full = to_mq.has_targets
-
-    def __bool__(self) -> bool:
-        """Whether a PUBLISH may find no room at all; most of the time none does."""
-        return self._may_be_full
+        #: Whether a PUBLISH may find no room at all, which each is asked; most of the time all find it.
+        self.may_be_full = to_mq.has_targets
 
     def of(self, session: ClientSession, event: PublishReceived) -> str:
         """The place that has no room for a PUBLISH; "" where it needs none, or there is."""
@@ -76,7 +73,7 @@ class FullPlaces:
 
     def _look_for_room(self) -> None:
         is_short = self._intake.disk_is_short or self._letters.somebody_waits
-        self._may_be_full = self._to_mq.has_targets or is_short or bool(self._pauses)
+        self.may_be_full = self._to_mq.has_targets or is_short or bool(self._pauses)
 
     def _letters_went_on(self) -> None:
         """Nothing of somebody waits for the dead-letter queue any more."""
