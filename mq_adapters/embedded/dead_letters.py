@@ -36,7 +36,7 @@ HELD_DESCRIPTION: Final = "dead letters that wait for room on the dead-letter qu
 _SECOND_US: Final = 1_000_000
 #: How long what is past a share rests, and how often the log tells what was held: a line for each would fill it.
 _REST_US: Final = 10 * _SECOND_US
-#: Letters, and bytes of them, that go on in one unit of work; the next behind its commit.
+#: Letters that go on in one unit of work, and bytes of those that it looks at; the next behind its commit.
 _LETTERS_AT_ONCE: Final = 20
 _BYTES_AT_ONCE: Final = 1024 * 1024
 #: Letters that one unit of work looks at: each may be a read of the disk.
@@ -201,6 +201,7 @@ class DeadLetters:
             if letter is None:
                 self._pass = None
                 break
+            size += len(letter.body)
             if self._engine.take_number(queue, letter.sequence) is None:
                 continue
             try:
@@ -208,12 +209,10 @@ class DeadLetters:
             except QueueManagerError as error:
                 self._error = str(error)
                 self._engine.give_back([(queue, letter)], wake=False)
-                if isinstance(error, ShareFilled):
-                    self._shares_are_filled = True
-                    continue
-                self._pass = None
-                break
-            size += len(letter.body)
+                if not isinstance(error, ShareFilled):
+                    self._pass = None
+                    break
+                self._shares_are_filled = True
             if len(unit.removals) >= _LETTERS_AT_ONCE or size >= _BYTES_AT_ONCE:
                 break
 

@@ -1,5 +1,7 @@
 """A dead-letter queue that takes nothing: nothing persistent is lost, and what is held goes on by itself."""
 
+from itertools import pairwise
+
 import pytest
 
 from mq_adapters.dead_letter import bury
@@ -220,6 +222,25 @@ def test_a_share_is_what_the_queue_holds_also_after_a_restart(station: Station) 
     assert numbers(station, DEAD_LETTER_QUEUE) == [b"04"]
     assert released == [1]
     assert not letters.waits("one")
+
+
+def test_letters_past_a_share_are_looked_at_a_few_bytes_in_a_turn(station: Station, monkeypatch) -> None:
+    letters = station.engine.dead_letters
+    letters.client_of, letters.share = bytes.decode, 1
+    for number in range(6):
+        station.put("SYSTEM.BROKER.DEFAULT.STREAM", b"MQSTR   ", b"%02d" % number + bytes(500_000), origin=b"one")
+    assert len(numbers(station, HELD)) == 5
+    looks: list[int] = []
+    units: list[int] = []
+    take, begin = station.engine.take_number, station.engine.begin
+    monkeypatch.setattr(
+        station.engine, "take_number", lambda queue, number: looks.append(number) or take(queue, number)
+    )
+    monkeypatch.setattr(station.engine, "begin", lambda: units.append(len(looks)) or begin())
+    station.pass_time(11)
+    station.engine.tick()
+    assert len(looks) == 5
+    assert all(later - before <= 3 for before, later in pairwise([*units, len(looks)]))
 
 
 def test_who_has_filled_his_share_of_a_queue_that_was_deleted_begins_anew(station: Station) -> None:
