@@ -7,7 +7,8 @@ Encoding and Format are those of the message. Source: IBM MQ, "MQDLH - Dead-lett
 from datetime import UTC, datetime
 from typing import Final
 
-from mappings.header_chain import FORMAT_DEAD_LETTER, DeadLetterHeader
+from mappings.errors import MappingError
+from mappings.header_chain import FORMAT_DEAD_LETTER, DeadLetterHeader, read_dead_letter_header
 from mq_adapters.message import (
     MQAT_BROKER,
     MQEI_UNLIMITED,
@@ -54,6 +55,17 @@ def dead_letter(
         format=FORMAT_DEAD_LETTER, coded_char_set_id=UTF_8, encoding=MQENC_LITTLE_ENDIAN, expiry=MQEI_UNLIMITED
     )
     return Message(behind, header + message.body, message.origin)
+
+
+def reason_of(letter: Message) -> int:
+    """The reason code in the header of a dead letter; 2195 where its header cannot be read."""
+    descriptor = letter.descriptor
+    try:
+        return read_dead_letter_header(
+            letter.body, coded_char_set_id=descriptor.coded_char_set_id, encoding=descriptor.encoding
+        ).reason
+    except MappingError:
+        return int(ReasonCode.MQRC_UNEXPECTED_ERROR)
 
 
 def bury(

@@ -13,16 +13,16 @@ from typing import Final
 from gateway.audit_trail.notes import NoteKind, Passage
 from gateway.bridge.origin import exchange_of
 from gateway.channels.target import Target
-from mappings.errors import MappingError
-from mappings.header_chain import FORMAT_DEAD_LETTER, read_dead_letter_header
+from mappings.header_chain import FORMAT_DEAD_LETTER
 from mq_adapters.channel.local_state import CHANNEL_STATE_QUEUE
 from mq_adapters.channel.state_message import LocalState, MalformedState, read_local_state
+from mq_adapters.dead_letter import reason_of
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.redriving import redriven_in
 from mq_adapters.embedded.unit_of_work import UnitOfWork
 from mq_adapters.message import MQRO_NAN, Message
-from mq_adapters.reasons import QueueManagerError, ReasonCode
+from mq_adapters.reasons import QueueManagerError
 from mq_adapters.transmission import Transmission, read_transmission
 
 _TENTHS_PER_SECOND: Final = 10
@@ -121,7 +121,7 @@ class Passages:
                 queue.name,
                 message.sequence,
                 letter.sequence,
-                _reason_code(letter),
+                reason_of(letter),
             )
         )
 
@@ -154,13 +154,3 @@ def _passage(queue_name: str, state: LocalState) -> Passage:
 
 def _is_dead_letter(message: Message) -> bool:
     return message.descriptor.format == FORMAT_DEAD_LETTER
-
-
-def _reason_code(letter: Message) -> int:
-    descriptor = letter.descriptor
-    try:
-        return read_dead_letter_header(
-            letter.body, coded_char_set_id=descriptor.coded_char_set_id, encoding=descriptor.encoding
-        ).reason
-    except MappingError:
-        return int(ReasonCode.MQRC_UNEXPECTED_ERROR)

@@ -15,10 +15,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from mappings.errors import MappingError
-from mappings.header_chain import read_dead_letter_header
 from mq_adapters.attributes import HELD_QUEUE
-from mq_adapters.dead_letter import dead_letter
+from mq_adapters.dead_letter import dead_letter, reason_of
 from mq_adapters.delivery_listener import DeliveryListener, Unheard
 from mq_adapters.embedded.put_rules import check_put
 from mq_adapters.embedded.queue import Queue
@@ -221,7 +219,7 @@ class DeadLetters:
         copy = Message(letter.descriptor.replace(msg_id=letter.msg_id), letter.body, letter.origin)
         self._put(unit, copy)
         unit.remove(queue, letter, Departure.FORWARDED)
-        self.listener.dead_lettered(unit, letter, copy, queue.name, _reason_code(letter))
+        self.listener.dead_lettered(unit, letter, copy, queue.name, reason_of(letter))
 
     # -- inside --------------------------------------------------------------------------------------------------------
 
@@ -359,13 +357,3 @@ class _Census:
             self.letters[client] -= 1
             if self.letters[client] <= 0:
                 del self.letters[client]
-
-
-def _reason_code(letter: Message) -> int:
-    descriptor = letter.descriptor
-    try:
-        return read_dead_letter_header(
-            letter.body, coded_char_set_id=descriptor.coded_char_set_id, encoding=descriptor.encoding
-        ).reason
-    except MappingError:
-        return int(ReasonCode.MQRC_UNEXPECTED_ERROR)
