@@ -1,9 +1,10 @@
 """The daemon: builds the parts, starts them, drains them and stops.
 
-Order of start: signal handlers, store, broker, sessions, Unix socket; then the MQTT ports open, so that a client that
-gets in finds everything there, then the HTTP port; the exporter, the conversion service and the channels start. Order
-of stop: ports and connections, the channels, what waits for a commit, the exporter (which closes the trail's segment),
-the Unix socket, the store. A failed store stops the daemon, with exit code 1.
+Order of start: signal handlers, store, what trail and targets say of it, broker, sessions, Unix socket; then the MQTT
+ports open, so that a client that gets in finds everything there, then the HTTP port; the exporter, the conversion
+service and the channels start. Order of stop: ports and connections, the channels, what waits for a commit, the
+exporter (which closes the trail's segment), the Unix socket, the store. A failed store stops the daemon, with exit code
+1.
 """
 
 import asyncio
@@ -36,6 +37,7 @@ from gateway.bridge.origin import exchange_of
 from gateway.bridge.quotas import BrokerRetained
 from gateway.bridge.routes import Routes
 from gateway.bridge.sessions import Sessions
+from gateway.channels.asked_targets import check_targets
 from gateway.channels.channels import Channels
 from gateway.channels.supervisor import COMMAND
 from gateway.clock_watch import ClockWatch
@@ -123,6 +125,7 @@ class Daemon:
         engine.on_failure = self._store_failed
         try:
             check_trail(self._settings.data, engine.reach, second_place=self._settings.audit.copy_folder)
+            await check_targets(engine, self._settings, command=self._channel_command, stop=self._stop)
             return await self._run_on(engine, ready)
         except BaseException:
             self._exit_code = 1

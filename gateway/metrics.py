@@ -206,6 +206,8 @@ class GatewayCollector(Collector):
         yield _gauges("channel_state", "1 for the state that a channel is in", ("channel", "state"), states)
         connected = [((target.name,), target.is_connected) for target in self._targets]
         yield _gauges("target_connected", "1 while every channel of a target runs", ("target",), connected)
+        behind = [((target.name,), target.is_store_behind) for target in self._targets]
+        yield _gauges("store_behind", "1 while a target shows that the store went back", ("target",), behind)
         full = [((target.name,), target.is_full) for target in self._targets]
         yield _gauges("target_full", "1 while publishers to a target are held back", ("target",), full)
 

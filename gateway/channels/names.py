@@ -18,6 +18,11 @@ def sent_queue_name(target: str) -> str:
     return f"RFHBRIDGE.SENT.{target}"
 
 
+def state_queue_name(prefix: str, shard: int) -> str:
+    """The queue there that says what a shard's channel has delivered; `prefix` is the target's `state_queue`."""
+    return f"{prefix}.{shard}"
+
+
 def outbound_channel(target: str, shard: int) -> str:
     """The channel that empties the transmission queue of a shard."""
     return f"{target}.OUT.{shard}"

@@ -18,9 +18,16 @@ from functools import partial
 from typing import Final
 
 from gateway import log
+from gateway.channels.asking import tell_states
 from gateway.channels.channel_thread import ChannelThread
 from gateway.channels.connections import Connections, ConnectRemote, connect_ibm_mq
-from gateway.channels.names import outbound_channel, reply_channel, subscriber_channel, transmission_queue_name
+from gateway.channels.names import (
+    outbound_channel,
+    reply_channel,
+    state_queue_name,
+    subscriber_channel,
+    transmission_queue_name,
+)
 from gateway.channels.protocol import LONGEST_LINE_BYTES, Order, ProcessSettings, object_of
 from gateway.channels.reports import Reports
 from mq_adapters.channel import (
@@ -129,7 +136,7 @@ class Process:
 
     def _outbound(self) -> Iterator[Outbound]:
         target = self._settings.target
-        state_queues = [f"{target.state_queue}.{shard}" for shard in range(self._settings.shards)]
+        state_queues = [state_queue_name(target.state_queue, shard) for shard in range(self._settings.shards)]
         for state_queue, (name, transmission_queue) in zip(
             state_queues, self._transmission_queues.items(), strict=True
         ):
@@ -225,6 +232,8 @@ def run(connect: ConnectRemote = connect_ibm_mq) -> int:
         _log.error("settings not understood reason=%s", str(error))
         return 1
     log.configure(settings.log_level, settings.log_format)
+    if settings.ask_s:
+        return tell_states(settings, connect, _writer())
     reports = Reports(_writer())
     process = Process(settings, reports, connect)
     try:

@@ -25,6 +25,8 @@ class Report(StrEnum):
     STATUS = "status"
     QUEUE_MANAGER = "queue_manager"
     RESOLVED = "resolved"
+    #: What is on the state queue of a shard; of a process that only asks.
+    STATE = "state"
 
 
 class Order(StrEnum):
@@ -41,7 +43,8 @@ class ProcessSettings:
 
     `data` is the gateway's data folder; `subscriber_queue` and `reply_queue` are the queues here; `publication_queues`
     those at the target of which it is to find out how long a message may be; `stopped` the channels that do not start
-    by themselves; `now_us` the daemon's plausible time, by which the process measures its clock.
+    by themselves; `now_us` the daemon's plausible time, by which the process measures its clock. A process with `ask_s`
+    runs no channel: it tells what the state queues hold, and ends at the latest after so many seconds.
     """
 
     data: str
@@ -54,6 +57,7 @@ class ProcessSettings:
     log_level: log.Level
     log_format: log.Format
     now_us: int
+    ask_s: float = 0.0
 
     def to_line(self) -> bytes:
         return line_of(
@@ -67,6 +71,7 @@ class ProcessSettings:
             log_level=self.log_level,
             log_format=self.log_format,
             now_us=self.now_us,
+            ask_s=self.ask_s,
         )
 
     @classmethod

@@ -15,6 +15,8 @@ from typing import Any, Final
 from gateway.channels.names import channel_names
 from gateway.channels.protocol import LONGEST_LINE_BYTES, Order, ProcessSettings, Report, line_of, object_of
 from gateway.channels.target import Target
+from mq_adapters.channel import ChannelState
+from mq_adapters.channel.doubt import RefusalCause
 from mq_adapters.reasons import QueueManagerError, StoreError
 
 #: How long a process that is told to end may take, seconds; it gives its channels less.
@@ -157,6 +159,10 @@ class TargetProcess:
         self.statuses[said["channel"]] = said
         states = [self.statuses.get(name, {}).get("state") for name in self.names]
         self.target.is_connected = all(state == _RUNNING for state in states)
+        behind = [text for status in self.statuses.values() if (text := _shows_store_behind(status))]
+        if behind and not self.target.is_store_behind:
+            _log.error("store behind target=%s problem=%r", self.target.name, behind[0])
+        self.target.is_store_behind = bool(behind)
 
     def _resolved(self, said: dict[str, Any]) -> None:
         self.resolutions[said["channel"]] = f"{'done' if said['succeeded'] else 'refused'}: {said['text']}"
@@ -170,6 +176,13 @@ class TargetProcess:
         if self._process is not None and self._process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 self._process.kill()
+
+
+def _shows_store_behind(status: dict[str, Any]) -> str:
+    """Why a channel does not go on, where that shows that the store went back; else ""."""
+    problem = status["problem"]
+    shows = status["state"] == ChannelState.FAILED and problem and problem["cause"] == RefusalCause.OLDER_STORE
+    return str(problem["text"]) if shows else ""
 
 
 def _tell(process: asyncio.subprocess.Process, line: bytes) -> bool:

@@ -61,6 +61,16 @@ class TargetState:
             ) from error
 
 
+def known_of(engine: Engine, settings: TargetSettings) -> TargetState:
+    """What the store knows of a target; StoreError where that cannot be read."""
+    packed = engine.state(StateSpace.GATEWAY, _key_of(settings))
+    return TargetState(shards=settings.shards) if packed is None else TargetState.unpack(packed, settings.name)
+
+
+def _key_of(settings: TargetSettings) -> bytes:
+    return _KEY_PREFIX + settings.name.encode()
+
+
 class Target:
     """One target of the configuration, for the event loop's thread. Makes its local queues where they are missing.
 
@@ -73,18 +83,18 @@ class Target:
         self.name = settings.name
         #: Whether every channel of the target has its connection.
         self.is_connected = False
+        #: Whether it has taken more than the store knows of: the store went back, and a channel waits for an operator.
+        self.is_store_behind = False
         self.on_room: list[Callable[[], None]] = []
         self.on_new_queue_manager: list[Callable[[UnitOfWork], None]] = []
         self._engine = engine
-        self._key = _KEY_PREFIX + settings.name.encode()
+        self._key = _key_of(settings)
         self._is_full = False
-        packed = engine.state(StateSpace.GATEWAY, self._key)
-        known = TargetState(shards=settings.shards) if packed is None else TargetState.unpack(packed, settings.name)
-        self._state = known
+        self._state = known_of(engine, settings)
         self._transmission_queues = self._ensure_transmission_queues()
         self.sent_queue = _ensure(engine, sent_queue_name(settings.name), "NORMAL", "what a target was sent lately")
         self._settle_shards()
-        if packed is None:
+        if engine.state(StateSpace.GATEWAY, self._key) is None:
             self._save(engine.begin(), self._state)
 
     # -- putting -------------------------------------------------------------------------------------------------------

@@ -120,6 +120,12 @@ class TargetSettings(Table):
         description='what brings retained publications for a repeated SUBSCRIBE: "register" (RegSub again), or'
         ' "request_update" (ReqUpdate too), where the broker sends them once',
     )
+    ask_at_start_s: float = Field(
+        default=5.0,
+        ge=0,
+        le=600,
+        description="seconds that a start waits for what its state queues say of a store that went back; 0: not asked",
+    )
     set_identity: bool = Field(
         default=False, description="whether Publish carries the MQTT user as UserIdentifier; needs authority setid"
     )

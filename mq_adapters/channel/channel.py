@@ -113,7 +113,8 @@ class Channel(ABC):
             text = f"the channel's state on {self._common.local_state_queue} cannot be read: {error}"
             self._end(ChannelState.FAILED, Problem(reason_code=0, text=text))
         except ChannelRefused as refused:
-            self._end(ChannelState.FAILED, Problem(reason_code=0, text=str(refused)))
+            cause = refused.refusal.cause.value
+            self._end(ChannelState.FAILED, Problem(reason_code=0, text=str(refused), cause=cause))
         else:
             self._end(ChannelState.STOPPED, None)
 

@@ -72,9 +72,14 @@ class Start:
     delivered: tuple[bytes, ...] = ()
     taken: RemoteState | None = None
 
-    def is_taken(self, msg_id: bytes) -> bool:
-        """Whether the target has a message that waits here, by its MsgId."""
-        return self.taken is not None and 0 < own_sequence(msg_id, self.taken.gateway) <= _last_of(self.taken)
+    def is_taken(self, message: Message) -> bool:
+        """Whether the target has a message that waits here, by its number and its time.
+
+        A store that went back unseen gave numbers anew: what it took since is newer than all that was delivered.
+        """
+        if self.taken is None or (self.taken.newest_us and message.put_us > self.taken.newest_us):
+            return False
+        return 0 < own_sequence(message.msg_id, self.taken.gateway) <= _last_of(self.taken)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,6 +131,21 @@ def compare(local: LocalState, found: Sequence[Message], *, queue_manager: str) 
     except MalformedState as error:
         return _refusal(local, RefusalCause.MALFORMED_STATE, str(error))
     return _stranger(local, remote, queue_manager) or _numbers(local, remote, queue_manager)
+
+
+def went_back(
+    local: LocalState, found: Sequence[Message], *, queue_manager: str, next_sequence: int
+) -> RemoteState | None:
+    """The state there, where nothing but a store that went back explains it; None for all else.
+
+    Two batches more, or a number that the store has never given. One batch more of messages that it knows may also be
+    the operator's word on a batch in doubt: that stops the channel, and not the gateway.
+    """
+    compared = compare(local, found, queue_manager=queue_manager)
+    if not isinstance(compared, Refusal) or compared.cause is not RefusalCause.OLDER_STORE:
+        return None
+    remote = read_remote_state(found[0])
+    return remote if remote.batch.number > local.batch + 1 or _last_of(remote) >= next_sequence else None
 
 
 def refusal_elsewhere(local: LocalState, queue_manager: str) -> Refusal | None:

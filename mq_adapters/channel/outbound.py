@@ -32,7 +32,7 @@ from mq_adapters.channel.channel import (
 from mq_adapters.channel.clock import SYSTEM_CLOCK, Clock
 from mq_adapters.channel.doubt import Refusal, Start, StartAction, compare
 from mq_adapters.channel.settings import OutboundSettings
-from mq_adapters.channel.state_message import Batch, RemoteState, own_sequence
+from mq_adapters.channel.state_message import Batch, RemoteState, own_sequence, read_remote_state
 from mq_adapters.channel.status import ChannelListener
 from mq_adapters.dead_letter import bury
 from mq_adapters.exclusive_queue import ExclusiveQueue
@@ -82,6 +82,8 @@ class Outbound(Channel):
         self._state_queue: ExclusiveQueue
         self._notes: QueueManager
         self._looked_s = 0.0
+        #: When the newest message that was ever delivered was put here, as far as is known; microseconds since 1970.
+        self._newest_us = 0
         #: The last lone message, or group, whose commit was refused although the queue manager commits without it.
         self._suspects: frozenset[bytes] = frozenset()
         self._condemned: frozenset[bytes] = frozenset()
@@ -122,6 +124,8 @@ class Outbound(Channel):
         compared = compare(self._record.state, found, queue_manager=self._remote.identifier)
         if isinstance(compared, Refusal):
             raise ChannelRefused(compared)
+        if found and not self._record.state.reset:
+            self._newest_us = max(self._newest_us, read_remote_state(found[0]).newest_us)
         return compared
 
     def _remove(self, delivered: Sequence[bytes]) -> None:
@@ -135,7 +139,7 @@ class Outbound(Channel):
         """Takes what the target had before the store went back off the transmission queue, and goes on behind it."""
         queue_name, taken = self._settings.transmission_queue, start.taken
         assert taken is not None, "the action says so"
-        waiting = [message.msg_id for message in self._local.browse(queue_name) if start.is_taken(message.msg_id)]
+        waiting = [message.msg_id for message in self._local.browse(queue_name) if start.is_taken(message)]
         for first in range(0, max(1, len(waiting)), _TAKEN_AT_ONCE):
             removed = waiting[first : first + _TAKEN_AT_ONCE]
             is_last = first + _TAKEN_AT_ONCE >= len(waiting)
@@ -232,12 +236,14 @@ class Outbound(Channel):
 
     def _commit_there(self, doubtful: Batch | None, delivered: Sequence[_Parcel]) -> None:
         assert doubtful is not None, "a batch is noted before it is put"
+        self._newest_us = max(self._newest_us, *(parcel.outside.put_us for parcel in delivered), 0)
         state = RemoteState(
             channel=self.name,
             gateway=self._local.incarnation,
             queue_manager=self._remote.identifier,
             batch=Batch(number=doubtful.number, messages=tuple(parcel.outside.msg_id for parcel in delivered)),
             last_sequence=max(self._record.state.last_sequence, self._last_sequence(delivered)),
+            newest_us=self._newest_us,
         )
         with at_remote():
             if self._record.state.reset:

@@ -10,6 +10,7 @@ and messages. Both begin with `"version":1`; this is all of them:
     {"version":1,"channel":"PLANT.OUT.0","gateway":"<24 hex digits>","queue_manager":"<identifier>",
      "batch":6,"last_sequence":4708,"settled":{"<identifier>":6},"doubtful":{"batch":7,"messages":[4709]},"reset":false}
 
+The first has `"newest_us"` too where that is known: when the newest message that went was put on its queue here.
 `gateway` is the store's incarnation, 12 bytes. Where the store went back, the channel's message has `"earlier"` too:
 the incarnations before, the latest last, 24 hex digits each. A message is its MsgId: the sequence number alone where
 the store has made the MsgId, else 48 hex digits. Either reader takes hostile bytes and ends in a value or in
@@ -61,7 +62,8 @@ class Batch:
 class RemoteState:
     """What the other queue manager knows of a channel: its last committed batch.
 
-    `last_sequence` is the highest sequence number of the store that was ever delivered: for the operator's eye.
+    `last_sequence` is the highest sequence number of the store that was ever delivered. `newest_us` is when the newest
+    message that was delivered was put on its queue there, microseconds since 1970, 0 where that is not known.
     """
 
     channel: str
@@ -69,6 +71,7 @@ class RemoteState:
     queue_manager: str
     batch: Batch
     last_sequence: int = 0
+    newest_us: int = 0
 
     def to_message(self) -> Message:
         return _state_message(
@@ -76,6 +79,7 @@ class RemoteState:
             {
                 **_common(self.channel, self.gateway, self.queue_manager, self.batch.number, self.last_sequence),
                 "messages": _written(self.batch.messages, self.gateway),
+                **({"newest_us": self.newest_us} if self.newest_us else {}),
             },
         )
 
@@ -188,7 +192,7 @@ def own_sequence(msg_id: bytes, gateway: bytes) -> int:
 
 def read_remote_state(message: Message) -> RemoteState:
     """The state message of a state queue. Raises MalformedState for anything else."""
-    fields = _read_object(message, _REMOTE_KEYS)
+    fields = _read_object(message, _REMOTE_KEYS, left_out="newest_us")
     gateway = _read_gateway(fields["gateway"])
     return RemoteState(
         channel=_read_name(fields["channel"], "channel"),
@@ -198,6 +202,7 @@ def read_remote_state(message: Message) -> RemoteState:
             number=_read_number(fields["batch"], "batch"), messages=_read_messages(fields["messages"], gateway)
         ),
         last_sequence=_read_number(fields["last_sequence"], "last_sequence"),
+        newest_us=_read_number(fields.get("newest_us", 0), "newest_us"),
     )
 
 
@@ -249,7 +254,7 @@ def _written(messages: Iterable[bytes], gateway: bytes) -> list[int | str]:
 # -- reading ---------------------------------------------------------------------------------------------------------
 
 
-def _read_object(message: Message, keys: frozenset[str], *, left_out: str = "") -> dict[str, object]:
+def _read_object(message: Message, keys: frozenset[str], *, left_out: str) -> dict[str, object]:
     """The fields of a state message, which are `keys`; the one that may be left out may be there."""
     if len(message.body) > MAXIMUM_STATE_BYTES:
         raise MalformedState(f"{len(message.body)} bytes are no state message")

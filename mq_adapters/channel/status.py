@@ -31,10 +31,14 @@ class ChannelState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """Why a channel does not run. `reason_code` is an MQRC_* number, 0 where the channel itself refuses to go on."""
+    """Why a channel does not run. `reason_code` is an MQRC_* number, 0 where the channel itself refuses to go on.
+
+    `cause` says what that refusal is about (doubt.RefusalCause), "" for all else.
+    """
 
     reason_code: int
     text: str
+    cause: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +85,9 @@ class ChannelStatus:
                 "batch": doubtful.number,
                 "messages": [own_sequence(each, gateway) or each.hex() for each in doubtful.messages],
             },
-            "problem": None if problem is None else {"reason_code": problem.reason_code, "text": problem.text},
+            "problem": None
+            if problem is None
+            else {"reason_code": problem.reason_code, "text": problem.text, "cause": problem.cause},
             "next_retry_us": self.next_retry_us,
         }
 

@@ -154,6 +154,11 @@ class Engine:
         for name, description in STANDARD_QUEUES.items():
             self.ensure(name, description)
 
+    @property
+    def next_sequence(self) -> int:
+        """The number of the next message: no message of this incarnation has it, or one above it."""
+        return self._next_sequence
+
     # -- queues ------------------------------------------------------------------------------------------------------
 
     def queue(self, name: str) -> Queue:

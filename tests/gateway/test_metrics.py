@@ -66,6 +66,7 @@ def test_channels_and_targets_say_how_they_are(world: World) -> None:
     values = _values(world)
     assert not any(name.startswith("channel_state") for name in values)
     assert (values["target_connected PLANT"], values["target_full PLANT"]) == (0, 0)
+    assert values["store_behind PLANT"] == 0
     world.engine.objects.channels = cast(ChannelControl, TwoChannels())
     world.targets["PLANT"].is_connected = True
     values = _values(world)

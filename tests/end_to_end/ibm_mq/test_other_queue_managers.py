@@ -7,6 +7,7 @@ import shutil
 
 import pytest
 
+from tests.end_to_end.gateway_process import PATIENCE_S
 from tests.end_to_end.ibm_mq.central import Central
 from tests.end_to_end.ibm_mq.conftest import NewCentral, NewClient, NewGateway, Way
 from tests.end_to_end.ibm_mq.target_gateway import OUT, TargetGateway, wait_until
@@ -181,3 +182,38 @@ def test_a_store_that_was_restored_from_a_backup_delivers_nothing_again(
     later.publish("plant/a", b"|three", 1)
     assert gateway.waiting() == 2
     assert central.payloads(QUEUE) == [b"one", b"two"]
+
+
+def test_a_folder_that_went_back_is_refused_at_the_start_and_accepted(
+    new_target_gateway: NewGateway, central: Central, new_client: NewClient
+) -> None:
+    """Marker and trail went back with it: the target alone knows. Nothing is taken before the operator has spoken."""
+    gateway = new_target_gateway(WAY, routes=ROUTES, ask_at_start_s=PATIENCE_S).start()
+    backup = gateway.data.with_name("backup")
+    for place, body in enumerate((b"one", b"two", b"three")):
+        gateway.wait_for_running()
+        sensor = new_client(f"sensor-{place}")
+        sensor.connect(gateway.port)
+        sensor.publish("plant/a", b"|" + body, 1)
+        wait_until(lambda body=body: central.payloads(QUEUE)[-1:] == [body], "it has arrived")
+        wait_until(lambda: gateway.waiting() == 0, "it is settled")
+        sensor.close()
+        assert gateway.stop() == 0
+        if not place:
+            shutil.copytree(gateway.data, backup)
+        gateway.start()
+    assert gateway.stop() == 0
+    shutil.rmtree(gateway.data)
+    backup.rename(gateway.data)
+
+    gateway.launch()
+    assert gateway.wait() == 1
+    assert "has batch 3 of channel CENTRAL.OUT.0" in gateway.log
+    assert "and the store knows batch 1" in gateway.log
+    done = gateway.command("queue", "accept-rollback", "--force", "--yes", "--data", str(gateway.data))
+    assert done.returncode == 0, done.stderr
+    gateway.start()
+    later = new_client("after")
+    later.connect(gateway.port)
+    later.publish("plant/a", b"|four", 1)
+    wait_until(lambda: central.payloads(QUEUE) == [b"one", b"two", b"three", b"four"], "nothing comes again")

@@ -16,6 +16,7 @@ from gateway.channels.protocol import Order, ProcessSettings
 from gateway.channels.supervisor import COMMAND, TargetProcess
 from gateway.channels.target import Target
 from gateway.config import TargetSettings
+from mq_adapters.channel.doubt import RefusalCause
 from mq_adapters.embedded.engine import Engine
 
 OUT = "CENTRAL.OUT.0"
@@ -56,6 +57,22 @@ def settings_of(target: Target) -> ProcessSettings:
         log_format="text",
         now_us=0,
     )
+
+
+def test_a_target_that_has_more_than_the_store_is_told_once(
+    target: Target, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    problem = {"reason_code": 0, "text": "the store went back", "cause": RefusalCause.OLDER_STORE}
+    failed = {"report": "status", "channel": OUT, "state": "failed", "problem": problem}
+    running = {"report": "status", "channel": OUT, "state": "running", "problem": problem}
+
+    async def then(_process: TargetProcess) -> None:
+        while not target.is_store_behind:
+            await asyncio.sleep(0.01)
+
+    supervised(target, tmp_path, telling(json.dumps(running), json.dumps(failed), json.dumps(failed)), then)
+    assert [record.levelname for record in caplog.records if "store behind" in record.message] == ["ERROR"]
+    assert "the store went back" in caplog.text
 
 
 def supervised(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mq_adapters.channel.doubt import Refusal, RefusalCause, Start, StartAction, compare
+from mq_adapters.channel.doubt import Refusal, RefusalCause, Start, StartAction, compare, went_back
 from mq_adapters.channel.state_message import Batch, LocalState, RemoteState
 from mq_adapters.message import Message, MessageDescriptor
 
@@ -29,6 +29,11 @@ def remote(batch: int, *messages: bytes, gateway: bytes = GATEWAY, channel: str 
         channel=channel, gateway=gateway, queue_manager=made_at, batch=Batch(number=batch, messages=messages)
     )
     return state.to_message()
+
+
+def own(sequence: int) -> bytes:
+    """The MsgId that the store makes of a sequence number."""
+    return b"RFHB" + GATEWAY + sequence.to_bytes(8, "big")
 
 
 GARBAGE = Message(MessageDescriptor(), b"garbage")
@@ -132,6 +137,27 @@ def test_a_channel_that_cannot_know_refuses_and_names_what_to_do(state, found, q
     assert refusal.detail in str(refusal)
     if cause is not RefusalCause.SEVERAL_STATE_MESSAGES:
         assert "rfhbridge channel resolve C" in refusal.hint
+
+
+@pytest.mark.parametrize(
+    ("state", "found", "next_sequence", "is_shown"),
+    [
+        (local(settled=6), (remote(8, M1),), 1000, True),
+        (local(), (remote(2, M1),), 1000, True),
+        (local(settled=6), (remote(7, own(1000)),), 1000, True),
+        (local(settled=6, doubtful=(M1,)), (remote(7, own(1000)),), 1000, True),
+        (local(settled=6), (remote(7, own(999)),), 1000, False),  # the operator may have said backout of it
+        (local(settled=6, doubtful=(M1,)), (remote(7, M1),), 1000, False),
+        (local(settled=6), (remote(6, own(999)),), 1000, False),
+        (local(settled=6, reset=True), (remote(9, own(5000)),), 1000, False),
+        (local(settled=6), (remote(9, own(5000), gateway=b"h" * 12),), 1000, False),
+        (local(settled=6), (GARBAGE,), 1000, False),
+        (local(settled=6), (), 1000, False),
+    ],
+)
+def test_only_what_nothing_else_explains_stops_a_gateway(state, found, next_sequence, is_shown):
+    there = went_back(state, found, queue_manager=A, next_sequence=next_sequence)
+    assert (there is not None) is is_shown
 
 
 def test_only_another_queue_manager_may_become_the_right_one_by_itself():

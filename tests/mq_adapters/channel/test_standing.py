@@ -163,6 +163,31 @@ def test_what_came_after_the_copy_was_not_taken_and_is_still_sent(world: World, 
     assert world.there.bodies(STREAM) == [b"one", b"two"]
 
 
+def test_what_a_store_that_went_back_unseen_took_since_is_sent(world: World, tmp_path: Path):
+    """Its numbers are those of messages that were delivered before; its times are not."""
+    world.send(b"one")
+    world.run(world.outbound())
+    restored, accepted = tmp_path / "restored", tmp_path / "accepted"
+    for folder in (restored, accepted):
+        folder.mkdir()
+    back_up(world.here.folder, restored / "queue_manager.sqlite")
+    begin_marker(restored)
+    for body in (b"two", b"three", b"four"):
+        world.send(body)
+        world.run(world.outbound())
+    world.here.close()
+    world.here.folder = restored
+    world.here.open()
+    world.send(b"acknowledged since")
+    assert world.run(world.outbound()).state is ChannelState.FAILED
+    world.here.close()
+    accept_rollback(restored, state_queue=CHANNEL_STATE_QUEUE, restated=restated)
+    world.here.open()
+    world.run(world.outbound())
+    assert world.there.bodies(STREAM) == [b"one", b"two", b"three", b"four", b"acknowledged since"]
+    assert world.waiting() == 0
+
+
 def begin_marker(folder: Path) -> None:
     """As if the whole folder had gone back: the marker agrees with the store."""
     connection = apsw.Connection(str(folder / "queue_manager.sqlite"))

@@ -1,6 +1,7 @@
 """State messages, as texts that are typed out here, and whatever else may be on their queue."""
 
 import json
+from dataclasses import replace
 
 import orjson
 import pytest
@@ -55,6 +56,13 @@ def message(body: bytes) -> Message:
 def test_both_states_are_written_as_typed():
     assert REMOTE.to_message().body == REMOTE_TEXT
     assert LOCAL.to_message().body == LOCAL_TEXT
+
+
+def test_the_time_of_what_was_delivered_may_be_left_out():
+    """Programs before this one do not write it."""
+    timed = replace(REMOTE, newest_us=1_700_000_000_000_000)
+    assert timed.to_message().body == REMOTE_TEXT[:-1] + b',"newest_us":1700000000000000}'
+    assert read_remote_state(timed.to_message()) == timed
 
 
 def test_both_states_are_read_as_typed():

@@ -38,7 +38,7 @@ def test_a_status_is_one_line_of_json():
         "dead_letters": 3,
         "dropped": 2,
         "in_doubt": {"batch": 7, "messages": [9, "66" * 24]},
-        "problem": {"reason_code": 2009, "text": "commit: 2009"},
+        "problem": {"reason_code": 2009, "text": "commit: 2009", "cause": ""},
         "next_retry_us": 8,
     }
 
