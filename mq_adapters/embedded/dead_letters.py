@@ -13,6 +13,7 @@ one has filled of it. Source of the MQDLH: IBM MQ, "MQDLH - Dead-letter header".
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from mq_adapters.attributes import HELD_QUEUE
@@ -150,9 +151,12 @@ class DeadLetters:
     # -- going on ------------------------------------------------------------------------------------------------------
 
     def load(self) -> None:
-        """At the start, when `client_of` is known: who waits."""
+        """At the start, when `client_of` and `share` are known: who waits, and who has how many dead letters."""
         for origin in self._engine.origins(self._held_queue().numbers()):
             self._wait_for(origin)
+        if self.share:
+            with suppress(QueueManagerError):  # there is no such queue now
+                self._letters_of(self._engine.objects.dead_letter_queue)
 
     def tick(self, now_us: int) -> None:
         """Several times a second: what is held goes on, and the log tells what was held."""

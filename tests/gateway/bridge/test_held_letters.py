@@ -1,5 +1,7 @@
 """A dead-letter queue that takes nothing holds back who caused the letters, and nobody else."""
 
+import pytest
+
 from gateway.audit_trail.notes import NoteKind
 from gateway.limits.limit import Limit
 from gateway.mqtt.reason_codes import ReasonCode
@@ -88,6 +90,20 @@ def test_one_publisher_fills_no_more_than_his_share(new_world: NewWorld) -> None
     pass_time(world)
     assert cause.taken() == written("40 02 0001")
     assert len(kept(world)) == 4
+
+
+def test_who_has_how_many_letters_is_counted_at_the_start_and_not_behind_a_publish(
+    new_world: NewWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits = LIMITS.model_copy(update={"maximum_dead_letters": 2})
+    world = new_world(limits=limits)
+    closed_topic(world)
+    assert publish(world, world.connect("caus")) == 1
+    world = new_world(limits=limits)
+    monkeypatch.setattr(world.engine, "origins", None)
+    cause = world.connect("caus")
+    assert publish(world, cause) + publish(world, cause) == 2
+    assert (len(world.messages(DEAD)), len(world.messages(HELD))) == (2, 1)
 
 
 def test_who_waits_waits_over_a_restart_and_a_reconnect(new_world: NewWorld) -> None:
