@@ -89,7 +89,7 @@ def openssl() -> None:
 
 @pytest.mark.usefixtures("mosquitto_clients", "openssl")
 def test_the_guide_to_operation_does_what_it_says(terminal: Terminal, gateway: Gateway, tmp_path: Path) -> None:
-    certificates, password, clients, token, sessions = _blocks("console")
+    certificates, password, clients, token, sessions, restore = _blocks("console")
     configuration, access = _blocks("toml")
     make_token, websocket = _blocks("python")
     (tmp_path / "rfhbridge.toml").write_text(configuration)
@@ -112,3 +112,6 @@ def test_the_guide_to_operation_does_what_it_says(terminal: Terminal, gateway: G
             "expire panel", f"expire panel --data {gateway.data}", 1
         )
     )
+    (tmp_path / "restored").mkdir()
+    terminal.run(f"rfhbridge queue backup restored/queue_manager.sqlite --data {gateway.data}")
+    terminal.play(restore)
