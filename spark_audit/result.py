@@ -237,12 +237,25 @@ class IntegrityProblem:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class IntegrityGap:
+    """A gap that the trail itself tells: `record` is the hash of the record of kind restored that tells it.
+
+    `is_accepted`: the policy names that record.
+    """
+
+    record: str
+    gateway: str
+    what: str
+    is_accepted: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Integrity:
     """What the check without Spark says (spark_audit.verify), in its words; NOT_CHECKED where it was not asked.
 
     `anchors`: what from outside the folder the trail was held against. `head` is the hash of the last record,
     `digest_head` that of the last digest. `records_without_digest` are chained and not signed yet; `segments_removed`
-    are known by their digests alone.
+    are known by their digests alone. `gaps` are the first of those that the trail tells, `gap_count` counts all.
     """
 
     verdict: str = NOT_CHECKED
@@ -259,6 +272,8 @@ class Integrity:
     notes: tuple[str, ...] = ()
     problems: tuple[IntegrityProblem, ...] = ()
     problem_count: int = 0
+    gaps: tuple[IntegrityGap, ...] = ()
+    gap_count: int = 0
     limits: str = ""
 
 

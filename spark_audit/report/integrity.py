@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from spark_audit.result import Integrity, IntegrityProblem, counted
+from spark_audit.result import Integrity, IntegrityGap, IntegrityProblem, counted
 from spark_audit.verify import Verdict, Verification
 
 #: The worst first.
@@ -35,6 +35,8 @@ def integrity_of_all(trails: tuple[str, ...], verifications: tuple[Verification,
             replace(problem, segment=f"{name}/{problem.segment}") for name, part in named for problem in part.problems
         ),
         problem_count=sum(part.problem_count for part in parts),
+        gaps=tuple(replace(gap, what=f"{name}: {gap.what}") for name, part in named for gap in part.gaps),
+        gap_count=sum(part.gap_count for part in parts),
     )
 
 
@@ -64,5 +66,10 @@ def integrity_of(verification: Verification) -> Integrity:
             for problem in verification.problems
         ),
         problem_count=verification.problem_count,
+        gaps=tuple(
+            IntegrityGap(record=gap.record, gateway=gap.gateway, what=str(gap), is_accepted=gap.is_accepted)
+            for gap in verification.restorations
+        ),
+        gap_count=verification.restoration_count,
         limits=verification.limits,
     )

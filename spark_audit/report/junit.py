@@ -12,10 +12,12 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 from spark_audit.controls.control import Severity
 from spark_audit.report.text import visible
 from spark_audit.result import NOT_CHECKED, AuditResult, ControlResult, ControlStatus, Subject, Verdict, counted
+from spark_audit.verify import Verdict as VerifyVerdict
 
 _SUITE: Final = "rfhbridge audit"
 #: Characters of one finding.
 _FINDING_SHOWN: Final = 1_000
+_RESTORED: Final = VerifyVerdict.RESTORED.value
 _UNKNOWN: Final = (NOT_CHECKED, Verdict.NOT_EVALUABLE.value)
 #: What XML 1.0 cannot hold, in whatever form (section 2.2).
 _NO_XML: Final = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -60,11 +62,11 @@ def _add_audit(suite: Element, result: AuditResult) -> None:
 def _add_integrity(suite: Element, result: AuditResult) -> None:
     integrity = result.integrity
     case = _case(suite, "integrity", "The files of the trail are as they were written", 0.0)
-    if integrity.problem_count:
+    if integrity.problem_count or integrity.verdict == _RESTORED:
         failure = SubElement(case, "failure", type=integrity.verdict, message=_text(integrity.reason))
-        failure.text = "\n".join(
-            _place(problem.segment, problem.line) + _text(problem.what) for problem in integrity.problems
-        )
+        problems = [_place(problem.segment, problem.line) + _text(problem.what) for problem in integrity.problems]
+        gaps = [_text(f"{gap.what}, of gateway {gap.gateway}") for gap in integrity.gaps if not gap.is_accepted]
+        failure.text = "\n".join((*problems, *gaps))
     elif integrity.verdict in _UNKNOWN:
         SubElement(case, "skipped", message=_text(integrity.reason or integrity.verdict))
     else:

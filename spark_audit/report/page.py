@@ -27,6 +27,7 @@ _TONES: Final = {
     ControlStatus.VIOLATED.value: "bad",
     "anchored": "good",
     "consistent, not anchored": "good",
+    "restored": "gap",
 }
 _PERIODS: Final = ((86_400, "day"), (3_600, "hour"), (60, "minute"))
 

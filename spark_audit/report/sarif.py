@@ -12,7 +12,15 @@ from typing import Final
 from urllib.parse import quote
 
 from spark_audit.report.text import visible
-from spark_audit.result import AuditResult, ControlResult, ControlStatus, IntegrityProblem, Verdict, Violation
+from spark_audit.result import (
+    AuditResult,
+    ControlResult,
+    ControlStatus,
+    IntegrityGap,
+    IntegrityProblem,
+    Verdict,
+    Violation,
+)
 
 _SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 #: The trail's folder, which only who reads the file knows.
@@ -82,6 +90,9 @@ def _invocation(result: AuditResult) -> Json:
 def _results(result: AuditResult) -> Iterator[Json]:
     for problem in result.integrity.problems:
         yield _problem(problem)
+    for gap in result.integrity.gaps:
+        if not gap.is_accepted:
+            yield _gap(gap)
     for index, control in enumerate(result.controls, start=1):
         if control.status is ControlStatus.NOT_EVALUABLE:
             text = f"not evaluable: {control.not_evaluable}"
@@ -97,6 +108,17 @@ def _problem(problem: IntegrityProblem) -> Json:
         "message": _message(problem.what),
         "locations": [{"physicalLocation": _place(problem.segment, problem.line)}],
         "properties": {"finding": problem.finding},
+    }
+
+
+def _gap(gap: IntegrityGap) -> Json:
+    """A warning: it is told, and nobody has accepted it yet."""
+    return {
+        **_of_rule(_INTEGRITY, 0),
+        "level": "warning",
+        "message": _message(gap.what),
+        "locations": [{"logicalLocations": [{"fullyQualifiedName": visible(gap.gateway), "kind": "member"}]}],
+        "properties": {"finding": "restored", "record": visible(gap.record)},
     }
 
 

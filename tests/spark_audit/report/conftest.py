@@ -19,6 +19,7 @@ from spark_audit.result import (
     DroppedField,
     Evidence,
     Integrity,
+    IntegrityGap,
     IntegrityProblem,
     Latency,
     ParameterInForce,
@@ -89,6 +90,24 @@ def control(identifier: str, *found: Violation, **changes: object) -> ControlRes
         "seconds": 0.25,
     }
     return ControlResult(**(fields | changes))  # type: ignore[arg-type]  # the fields are those of ControlResult
+
+
+#: A trail that tells a gap which no policy names, and one that a policy does.
+RESTORED = Integrity(
+    verdict="restored",
+    reason="restored at 2026-11-20T07:00:00Z, batches 1 to 4 missing",
+    records=9,
+    gaps=(
+        IntegrityGap(
+            record="ef" * 32,
+            gateway="0a" * 12,
+            what="restored at 2026-11-20T07:00:00Z, batches 1 to 4 missing",
+            is_accepted=False,
+        ),
+        IntegrityGap(record="fe" * 32, gateway="0b" * 12, what="restored at 2026-11-19T07:00:00Z", is_accepted=True),
+    ),
+    gap_count=2,
+)
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from spark_audit.report import check_report_folder, html, print_summary, write_r
 from spark_audit.report.integrity import integrity_of
 from spark_audit.result import EXCEPTIONS_FOLDER, AuditResult
 from spark_audit.verify import verify
-from tests.spark_audit.report.conftest import HOSTILE
+from tests.spark_audit.report.conftest import HOSTILE, RESTORED
 
 
 def test_each_file_is_written_and_result_json_the_last(result: AuditResult, tmp_path: Path) -> None:
@@ -50,6 +50,7 @@ def test_the_outcome_of_the_check_without_spark_passes_the_schema(
     integrity = integrity_of(verify(tmp_path))
     assert (integrity.problem_count, integrity.problems[0].line) == (1, 1)
     valid(replace(result, integrity=integrity).as_json())
+    valid(replace(result, integrity=RESTORED).as_json())
 
 
 def test_the_result_file_is_ascii_so_that_it_steers_no_terminal(result: AuditResult) -> None:
@@ -58,11 +59,13 @@ def test_the_result_file_is_ascii_so_that_it_steers_no_terminal(result: AuditRes
     assert all(character.isprintable() or character == "\n" for character in text)
 
 
-@pytest.mark.parametrize("place", ["", "scope", "control", "evidence", "violation", "integrity", "latency"])
+@pytest.mark.parametrize(
+    "place", ["", "scope", "control", "evidence", "violation", "integrity", "integrity_gap", "latency"]
+)
 def test_the_schema_names_exactly_the_fields_of_the_values(place: str) -> None:
     schema = json.loads((files("spark_audit.report") / "result.schema.json").read_text())
     described = schema["$defs"][place] if place else schema
-    value = {"": "AuditResult", "control": "ControlResult"}.get(place, place.title())
+    value = {"": "AuditResult", "control": "ControlResult"}.get(place, place.title().replace("_", ""))
     names = {field.name for field in dataclasses.fields(getattr(values, value))}
     assert set(described["properties"]) - {"status"} == names
     assert described["additionalProperties"] is False

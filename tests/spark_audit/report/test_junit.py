@@ -6,6 +6,7 @@ from xml.etree import ElementTree
 from spark_audit.audit import not_evaluable
 from spark_audit.report.junit import junit
 from spark_audit.result import AuditResult, Integrity
+from tests.spark_audit.report.conftest import RESTORED
 
 
 def _cases(result: AuditResult) -> dict[str, ElementTree.Element]:
@@ -55,6 +56,12 @@ def test_integrity_that_was_not_checked_is_skipped_and_one_that_holds_says_how_f
     held = Integrity(verdict="consistent, not anchored", reason="9 records, every hash holds")
     (told,) = _cases(replace(result, integrity=held))["integrity"]
     assert (told.tag, told.text) == ("system-out", "consistent, not anchored: 9 records, every hash holds")
+
+
+def test_a_gap_that_nobody_has_accepted_is_a_failure_that_tells_it(result: AuditResult) -> None:
+    (failure,) = _cases(replace(result, integrity=RESTORED))["integrity"]
+    assert (failure.tag, failure.get("type")) == ("failure", "restored")
+    assert failure.text == f"restored at 2026-11-20T07:00:00Z, batches 1 to 4 missing, of gateway {'0a' * 12}"
 
 
 def test_the_document_holds_only_what_xml_can() -> None:

@@ -10,7 +10,7 @@ from spark_audit.audit import not_evaluable
 from spark_audit.report import html
 from spark_audit.report.page import interval_in_words
 from spark_audit.result import AuditResult, Integrity, Verdict, Volumes
-from tests.spark_audit.report.conftest import HOSTILE
+from tests.spark_audit.report.conftest import HOSTILE, RESTORED
 
 #: As the page shows the hostile text: escaped for HTML, and what turns or hides spelled out.
 SHOWN = "&lt;/td&gt;&lt;script&gt;alert(&#x27;x&#x27;)&lt;/script&gt;\\u001b[31m{{ 7 * 7 }} ]]&gt; \\u202egnp.exe"
@@ -134,6 +134,15 @@ def test_integrity_is_told_in_the_words_of_the_check(result: AuditResult, verdic
     page = html(replace(result, integrity=Integrity(verdict=verdict, records=1, anchors=("public key",))))
     assert f"<bdi>{verdict}</bdi></strong>" in page
     assert "<td><bdi>public key</bdi></td>" in page
+
+
+def test_a_gap_that_the_trail_tells_is_amber_until_a_policy_names_it(result: AuditResult) -> None:
+    page = html(replace(result, integrity=RESTORED))
+    assert '<strong class="gap"><bdi>restored</bdi></strong>' in page
+    assert '<span class="gap"><bdi>restored at 2026-11-20T07:00:00Z, batches 1 to 4 missing</bdi></span>' in page
+    assert f'<code>record = "<bdi>{"ef" * 32}</bdi>"</code>' in page
+    assert '<span class="good"><bdi>restored at 2026-11-19T07:00:00Z</bdi></span>' in page
+    assert "Gaps that the trail tells" not in html(result)
 
 
 def test_a_result_without_controls_has_a_page_that_says_why() -> None:

@@ -10,6 +10,7 @@ import pytest
 from spark_audit.audit import not_evaluable
 from spark_audit.report.sarif import sarif
 from spark_audit.result import AuditResult
+from tests.spark_audit.report.conftest import RESTORED
 
 _MESSAGE = {"type": "object", "required": ["text"], "properties": {"text": {"type": "string", "minLength": 1}}}
 _PLACE = {
@@ -147,3 +148,11 @@ def test_an_audit_that_could_judge_nothing_did_not_succeed() -> None:
     (invocation,) = _run(not_evaluable("the trail is empty"))["invocations"]
     assert (invocation["executionSuccessful"], invocation["exitCode"]) == (False, 2)
     assert invocation["toolExecutionNotifications"][0]["message"]["text"] == "the trail is empty"
+
+
+def test_a_gap_that_nobody_has_accepted_is_a_warning(result: AuditResult) -> None:
+    document = json.loads(sarif(replace(result, integrity=RESTORED, controls=())))
+    (gap,) = document["runs"][0]["results"]
+    assert (gap["ruleId"], gap["level"]) == ("integrity.files", "warning")
+    assert gap["message"]["text"] == "restored at 2026-11-20T07:00:00Z, batches 1 to 4 missing"
+    assert gap["properties"] == {"finding": "restored", "record": "ef" * 32}
