@@ -10,7 +10,7 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from spark_audit.controls.control import SESSION, Parameter
+from spark_audit.controls.control import SESSION, Parameter, trail_key
 from spark_audit.record import Kind
 
 FROM_START: Final = Parameter(
@@ -19,6 +19,21 @@ FROM_START: Final = Parameter(
     unit="yes or no",
     meaning="whether the first record must be number 1; no, where older segments are removed or not read",
 )
+
+
+def numbered_apart(records: DataFrame) -> DataFrame:
+    """With a column `part`: of several trails one that begins late numbers its gateway's records from 1 again.
+
+    "" for all else, so that a trail and a copy of it are still doubles.
+    """
+    trail = trail_key(records)
+    if not trail:
+        return records.withColumn("part", sf.lit(""))
+    is_late = (sf.col("kind") == Kind.RESTORED) & (sf.col("event") == "trail_begun_late") & (sf.col("sequence") == 1)
+    late = records.where(is_late).select(*trail, "gateway").distinct().withColumn("part", sf.col(trail[0]))
+    return records.join(sf.broadcast(late), [*trail, "gateway"], "left").withColumn(
+        "part", sf.coalesce("part", sf.lit(""))
+    )
 
 
 def begun_exchanges(exchanges: DataFrame, records: DataFrame) -> DataFrame:

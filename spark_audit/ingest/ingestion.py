@@ -39,6 +39,7 @@ _RATIO: Final = 10
 _TEXT_BYTES_A_FILE: Final = 256 * 1024**2 * _RATIO
 #: The last microsecond of the year 9999.
 _LATEST_US: Final = 253_402_300_799_999_999
+_NAME_CHARACTERS: Final = 24
 _ORDER: Final = ("date", "gateway_id", "sequence", "segment", "block", "place")
 
 
@@ -71,7 +72,7 @@ def new_segments(folder: Path, manifest: Manifest, measuring: Measuring) -> NewS
     if not gateways:
         what = "no line of its closed segments is an audit record" if measured else "there is no closed segment"
         raise NotATrail(f"{folder} cannot be judged: {what}")
-    trail = next(filter(None, map(manifest.trail_of, gateways)), gateways[0])
+    trail = _name_of(measured, manifest)
     if not is_plain_name(trail):
         raise NotATrail(f"{folder} cannot be judged: its first record names no gateway")
     fresh: list[MeasuredSegment] = []
@@ -93,9 +94,23 @@ def new_segments(folder: Path, manifest: Manifest, measuring: Measuring) -> NewS
     )
 
 
+def _name_of(measured: Sequence[MeasuredSegment], manifest: Manifest) -> str:
+    """What the trail is called: as its first gateway is, or where it begins late by the hash of its first record.
+
+    So the trail of a gateway and the one that begins behind it are two, whichever is ingested first.
+    """
+    if begins_late := measured[0].begins_late:
+        return begins_late[:_NAME_CHARACTERS]
+    gateways = [segment.gateway for segment in measured if segment.gateway]
+    known = {each.trail for each in manifest.segments if each.gateway in gateways}
+    there = ((trail, segment, manifest.segment(trail, segment.stem)) for trail in sorted(known) for segment in measured)
+    same = (trail for trail, segment, held in there if held is not None and held.sha256 == segment.sha256)
+    return next(same, "") or next(filter(None, map(manifest.trail_of, gateways)), gateways[0])
+
+
 def is_plain_name(gateway: str) -> bool:
     """Whether a gateway is named as gateways are, so that a folder may bear the name."""
-    return len(gateway) == 24 and not gateway.strip("0123456789abcdef")
+    return len(gateway) == _NAME_CHARACTERS and not gateway.strip("0123456789abcdef")
 
 
 def copy_digests(folder: Path, new: NewSegments) -> None:

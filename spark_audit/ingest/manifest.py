@@ -105,8 +105,10 @@ class Manifest:
         return frozenset(segment.stem for segment in self.segments if segment.trail == trail)
 
     def trail_of(self, gateway: str) -> str:
-        """What the trail is called that a gateway writes; "" where there is none of it yet."""
-        return next((segment.trail for segment in self.segments if segment.gateway == gateway), "")
+        """What the trail is called that a gateway writes; "" where there is none of it yet, or it begins late."""
+        named = {segment.trail for segment in self.segments if segment.trail == segment.gateway}
+        found = (segment.trail for segment in self.segments if segment.gateway == gateway)
+        return next((trail for trail in found if trail in named), "")
 
     def with_more(self, segments: tuple[IngestedSegment, ...], files: tuple[DataFile, ...]) -> Self:
         """The same with more segments, and the files that hold them."""

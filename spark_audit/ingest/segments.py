@@ -7,12 +7,16 @@ from pathlib import Path
 
 import orjson
 
+from spark_audit.record import Kind
 from spark_audit.verify.source import OPEN, SegmentFile, TrailFolder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredSegment:
-    """A segment's file and what it holds. `gateway` is that of its first record, "" where no line is one."""
+    """A segment's file and what it holds. `gateway` is that of its first record, "" where no line is one.
+
+    `begins_late` is the hash of that record where it says why a trail begins late, "" elsewhere.
+    """
 
     path: Path
     stem: str
@@ -20,6 +24,7 @@ class MeasuredSegment:
     sha256: str
     size_bytes: int
     lines: int
+    begins_late: str = ""
 
 
 class Measuring:
@@ -49,12 +54,13 @@ class Measuring:
 def _measured(trail_dir: Path, segment: SegmentFile) -> MeasuredSegment:
     digest = hashlib.sha256()
     size_bytes = lines = 0
-    gateway = ""
+    gateway = begins_late = ""
     for block in segment.blocks():
         digest.update(block)
         size_bytes += len(block)
         lines += block.count(b"\n") + (not block.endswith(b"\n"))
-        gateway = gateway or _first_gateway(block)
+        if not gateway:
+            gateway, begins_late = _first_record(block)
     return MeasuredSegment(
         path=trail_dir / segment.name,
         stem=segment.stem,
@@ -62,15 +68,18 @@ def _measured(trail_dir: Path, segment: SegmentFile) -> MeasuredSegment:
         sha256=digest.hexdigest(),
         size_bytes=size_bytes,
         lines=lines,
+        begins_late=begins_late,
     )
 
 
-def _first_gateway(block: bytes) -> str:
+def _first_record(block: bytes) -> tuple[str, str]:
+    """The gateway of the first record, and its hash where it says why a trail begins late."""
     for line in block.split(b"\n"):
         try:
             record = orjson.loads(line)
         except orjson.JSONDecodeError:
             continue
         if isinstance(record, dict) and isinstance(gateway := record.get("gateway"), str) and gateway:
-            return gateway
-    return ""
+            is_late = record.get("kind") == Kind.RESTORED and record.get("event") == "trail_begun_late"
+            return gateway, str(record.get("hash", "")) if is_late else ""
+    return "", ""

@@ -1,5 +1,6 @@
 """An audit over several gateways, over a period, and of compressed segments: what is judged, and what is pending."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,24 @@ def test_segments_of_the_same_name_are_those_of_two_gateways(spark, tmp_path: Pa
     assert violations["integrity.sequence"] == [(OTHER_GATEWAY, 3)]
     assert {gateway for told in violations.values() for gateway, _sequence in told} == {OTHER_GATEWAY}
     assert "integrity.agreement" not in violations, "verify finds the missing segment too"
+
+
+def test_a_trail_and_the_one_that_begins_late_behind_it_are_a_gap_and_no_doubles(spark, tmp_path: Path) -> None:
+    """The remedy for a lost key: the same gateway numbers its records from 1 again, in a new folder."""
+    before, later = (TrailBuilder(tmp_path / name / "trail") for name in ("before", "later"))
+    for batch in (1, 2):
+        before.add("accepted", batch=batch, exchange=batch, **IN)
+        before.add("put", batch=batch, exchange=batch, **IN)
+    later.add("restored", batch=4, event="trail_begun_late", first_missing_batch=1, last_missing_batch=4)
+    later.add("accepted", batch=5, exchange=3, **IN)
+    later.add("put", batch=5, exchange=3, **IN)
+    folders = [trail.write() for trail in (before, later)]
+    controls = (*INTEGRITY, "integrity.restored", "integrity.agreement", "conservation")
+    found = _audited(spark, tmp_path / "scratch", *folders, controls=controls)
+    assert _violations(found) == {"integrity.restored": [(GATEWAY, 1)]}
+    shutil.copytree(folders[0], tmp_path / "copy" / "trail")
+    doubled = _audited(spark, tmp_path / "scratch", folders[0], tmp_path / "copy" / "trail", controls=INTEGRITY)
+    assert _violations(doubled)["integrity.sequence"], "a trail and its copy are doubles"
 
 
 def test_what_is_open_at_the_edges_of_a_period_is_pending(spark, trail, tmp_path: Path) -> None:

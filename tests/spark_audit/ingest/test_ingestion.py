@@ -337,3 +337,38 @@ def test_a_segment_that_changes_while_spark_reads_it_is_not_taken(spark, trail, 
     with writing_to(tmp_path / "to") as manifest, pytest.raises(Damaged, match="wrote 4 lines of 2"):
         list(ingestion.ingested(spark, tmp_path / "to", manifest, [new]))
     assert not (tmp_path / "to" / "manifest.json").exists()
+
+
+def _late(folder: Path) -> Path:
+    """The trail that the same gateway begins behind a lost one."""
+    late = TrailBuilder(folder)
+    late.add("restored", batch=3, event="trail_begun_late", first_missing_batch=1, last_missing_batch=3)
+    late.add("accepted", batch=4, client="boiler", exchange=4)
+    late.write(FIRST)
+    late.lines.clear()
+    late.add("accepted", batch=5, client="boiler", exchange=5)
+    late.write(SECOND)
+    return folder
+
+
+def test_a_trail_that_begins_late_is_another_than_the_one_before(spark, trail, tmp_path: Path) -> None:
+    """They lie in the same folder, one after the other: names of segments and numbers of records come again."""
+    before, late, to = _segments(trail, 1, 1), _late(tmp_path / "late"), tmp_path / "to"
+    _ingest(spark, to, before)
+    manifest = _ingest(spark, to, late)
+    assert sorted(_lines(to)) == [(GATEWAY, 1), (GATEWAY, 1), (GATEWAY, 2), (GATEWAY, 2), (GATEWAY, 3)]
+    assert [new_segments(folder, manifest, Measuring()).segments for folder in (before, late)] == [(), ()]
+    (late / FIRST).unlink()
+    assert new_segments(late, manifest, Measuring()).segments == (), "its first segment may be removed by retention"
+    material = parquet_material(spark, to, selected(to, EVERYTHING))
+    names = ("integrity.chain", "integrity.sequence", "integrity.batch", "integrity.restored")
+    found = audit(spark, material, _silent, policy=policy_of(*names))
+    told = {control.identifier: control.violations for control in found.controls if control.violations}
+    assert told == {"integrity.restored": 1}
+
+
+def test_a_trail_that_is_ingested_behind_the_one_that_begins_late_keeps_its_name(spark, trail, tmp_path: Path) -> None:
+    to = tmp_path / "to"
+    manifest = _ingest(spark, to, _late(tmp_path / "late"))
+    new = new_segments(_segments(trail, 1, 1), manifest, Measuring())
+    assert (new.trail, len(new.segments)) == (GATEWAY, 2)
