@@ -7,8 +7,8 @@ MAKEFLAGS += --no-print-directory
 
 packages := gateway mappings mq_adapters spark_audit
 environment := deploy/setup/environment.sh
-# Tests wait more than they work: a process of pytest for each core, four at most for the memory of Spark; a file stays in one.
-workers := -n auto --maxprocesses 4 --dist loadfile
+# Tests wait more than they work: three processes of pytest also on two cores, each with a Spark of its own; a file stays in one.
+workers := -n 3 --dist loadfile
 spark := SPARK_LOCAL_IP=127.0.0.1 JAVA_HOME="$$(cat .venv/java-home)"
 
 .PHONY: help run test prove fuzz bench lint format audit setup lock clean

@@ -282,8 +282,8 @@ def test_segments_that_are_removed_after_they_were_verified_are_not_missed(
         signed.close()
     verify = run_command.verify
 
-    def removed_behind_it(*values: Any) -> Verification:
-        verification = verify(*values)
+    def removed_behind_it(*values: Any, **named: Any) -> Verification:
+        verification = verify(*values, **named)
         if not verification.segments_removed:
             signed.remove(1)
         return verification
