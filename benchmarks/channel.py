@@ -23,9 +23,9 @@ from benchmarks.servers import cpu_s
 from benchmarks.wire import BenchmarkError
 from mq_adapters.channel import ChannelStatus, Outbound, OutboundSettings, StartAction
 from mq_adapters.channel.local_state import CHANNEL_STATE_QUEUE
-from mq_adapters.embedded.client import Client
 from mq_adapters.embedded.engine import Engine
-from mq_adapters.embedded.server import Server
+from mq_adapters.embedded.socket.client import Client
+from mq_adapters.embedded.socket.server import Server
 from mq_adapters.message import MQPER_PERSISTENT, Message, MessageDescriptor
 from mq_adapters.transmission import read_transmission, transmission_message
 

@@ -25,7 +25,7 @@ from benchmarks.channel import (
 from benchmarks.figures import Measure, Report, Row
 from benchmarks.wire import BenchmarkError
 from mq_adapters.channel import Outbound, OutboundSettings
-from mq_adapters.embedded.client import Client
+from mq_adapters.embedded.socket.client import Client
 from mq_adapters.ibm_mq import ConnectionSettings, IbmMq
 from mq_adapters.transmission import read_transmission
 from tests.ibm_mq_stand_in.process import BINDINGS, VARIABLE, Binding, StandInQueueManager, load, why_unavailable

@@ -12,12 +12,12 @@ from typing import Final
 
 from benchmarks.figures import Measure, Report, Row
 from benchmarks.header_classes import HeaderClass, importable
-from mappings.command import FORMAT_MQRFH, FORMAT_MQRFH2, Dialect, Publish, read_command, write_command
-from mappings.convert import convert
-from mappings.header_chain import read_header_chain
-from mappings.options import PublicationOption
-from mappings.plain_header import read_plain_mqrfh, read_plain_mqrfh2
-from mappings.publication_template import PublicationTemplate
+from mappings.commands.command import FORMAT_MQRFH, FORMAT_MQRFH2, Dialect, Publish, read_command, write_command
+from mappings.commands.options import PublicationOption
+from mappings.conversion.convert import convert
+from mappings.conversion.publication_template import PublicationTemplate
+from mappings.headers.chain import read_header_chain
+from mappings.headers.plain import read_plain_mqrfh, read_plain_mqrfh2
 
 NAME: Final = "headers"
 #: No topic comes twice before all others have come.

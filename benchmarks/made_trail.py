@@ -19,7 +19,7 @@ from typing import Any, Final
 from gateway.audit_trail.notes import Arrival, NoteKind, Translation, pack_batch
 from gateway.audit_trail.records import Chain, Expander
 from gateway.audit_trail.segment import Trail
-from mappings.command import FORMAT_MQRFH, FORMAT_MQRFH2, Dialect, Publish, write_command
+from mappings.commands.command import FORMAT_MQRFH, FORMAT_MQRFH2, Dialect, Publish, write_command
 from mq_adapters.delivery_listener import Delivery
 
 GATEWAY: Final = "0102030405060708090a0b0c"

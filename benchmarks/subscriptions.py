@@ -17,8 +17,8 @@ from typing import Final
 
 from benchmarks.figures import Measure, Report, Row
 from benchmarks.servers import resident_mib
-from mappings.command import Dialect, Publish, RegisterSubscriber, write_command
-from mappings.options import RegistrationOption
+from mappings.commands.command import Dialect, Publish, RegisterSubscriber, write_command
+from mappings.commands.options import RegistrationOption
 from mq_adapters.broker.broker import Broker
 from mq_adapters.delivery_listener import Delivery
 from mq_adapters.embedded.engine import CONTROL_QUEUE, DEFAULT_STREAM, Engine

@@ -10,11 +10,11 @@ import argparse
 import sys
 from pathlib import Path
 
-from mappings.command import Dialect, RegisterSubscriber, read_response, write_command
+from mappings.commands.command import Dialect, RegisterSubscriber, read_response, write_command
 from mappings.errors import MappingError
-from mappings.header_chain import FORMAT_MQRFH, FORMAT_MQRFH2, HeaderChain, read_header_chain
-from mappings.mqrfh import Mqrfh
-from mappings.mqrfh2 import Mqrfh2
+from mappings.headers.chain import FORMAT_MQRFH, FORMAT_MQRFH2, HeaderChain, read_header_chain
+from mappings.headers.mqrfh import Mqrfh
+from mappings.headers.mqrfh2 import Mqrfh2
 from mq_adapters import connect
 from mq_adapters.back_out import requeued
 from mq_adapters.message import MQMT_REQUEST, Message, MessageDescriptor

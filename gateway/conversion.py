@@ -19,7 +19,7 @@ from typing import Final
 from gateway.audit_trail.notes import NoteKind
 from gateway.config import ConversionSettings
 from gateway.converter import Converted, Converter
-from mappings.convert import Mode
+from mappings.conversion.convert import Mode
 from mappings.errors import MappingError
 from mappings.reasons import reason_name
 from mappings.table import Dialect

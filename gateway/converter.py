@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from gateway.audit_trail.notes import Service
-from mappings.charset import is_big_endian
-from mappings.convert import Mode, convert
+from mappings.conversion.convert import Mode, convert
 from mappings.errors import MappingError
-from mappings.header_chain import FORMAT_MQRFH, FORMAT_MQRFH2
+from mappings.headers.chain import FORMAT_MQRFH, FORMAT_MQRFH2
+from mappings.headers.charset import is_big_endian
 from mappings.table import TABLE_VERSION, Dialect
 from mq_adapters.message import Message
 

@@ -33,10 +33,10 @@ from gateway.audit_trail.supervisor import ExporterSupervisor
 from gateway.bridge.assembly import build_bridge
 from gateway.bridge.bridge import Bridge
 from gateway.bridge.mq_refusals import BrokerClosedTopics
-from gateway.bridge.origin import exchange_of
-from gateway.bridge.quotas import BrokerRetained
 from gateway.bridge.routes import Routes
+from gateway.bridge.session_limits import BrokerRetained
 from gateway.bridge.sessions import Sessions
+from gateway.bridge.subscriber import exchange_of
 from gateway.channels.asked_targets import check_targets
 from gateway.channels.channels import Channels
 from gateway.channels.supervisor import COMMAND
@@ -48,16 +48,16 @@ from gateway.limits.admission import Admission
 from gateway.limits.limit import Refusals
 from gateway.listener import Listeners, OpenListener, cannot_listen
 from gateway.rollback import check_trail
-from mappings.command import Dialect
+from mappings.commands.command import Dialect
 from mappings.table import TABLE_VERSION
 from mq_adapters.broker.broker import Broker, BrokerRules
 from mq_adapters.broker.topic_spaces import BrokerDialect
 from mq_adapters.embedded.engine import AUDIT_QUEUE, DEFAULT_STREAM, Engine
 from mq_adapters.embedded.gateway_queues import GatewayQueues
 from mq_adapters.embedded.queue import Queue
-from mq_adapters.embedded.rescue import rescued_in
-from mq_adapters.embedded.server import Server
-from mq_adapters.embedded.store import FILE_NAME
+from mq_adapters.embedded.socket.server import Server
+from mq_adapters.embedded.store.rescue import rescued_in
+from mq_adapters.embedded.store.store import FILE_NAME
 from mq_adapters.embedded.unit_of_work import UnitOfWork
 from mq_adapters.message import Message
 from mq_adapters.reasons import QueueManagerError, ReasonCode, StoreError

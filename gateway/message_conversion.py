@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from mappings.convert import ConversionReport, Folders, Mode, convert
-from mappings.detection import announcement_of
+from mappings.conversion.convert import ConversionReport, Folders, Mode, convert
+from mappings.headers.detection import announcement_of
 from mappings.table import Dialect
 
 

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
 
-from gateway.bridge.carrier import read_carried
 from gateway.bridge.target_messages import APPLICATION_NAME
+from gateway.bridge.usr_folder import read_carried
 from gateway.bridge.whole_packets import FORMAT_PREFIX
 from gateway.channels.names import shard_of
-from mappings.command import find_command, read_command
+from mappings.commands.command import find_command, read_command
 from mappings.errors import MappingError
-from mappings.header_chain import (
+from mappings.headers.chain import (
     DEAD_LETTER_HEADER_BYTES,
     FORMAT_DEAD_LETTER,
     DeadLetterHeader,
@@ -25,8 +25,8 @@ from mappings.header_chain import (
     read_dead_letter_header,
     read_header_chain,
 )
-from mappings.topics import unescape_topic
-from mappings.wildcards import Scheme, matches
+from mappings.topics.topics import unescape_topic
+from mappings.topics.wildcards import Scheme, matches
 from mq_adapters.message import MQFMT_NONE, Message
 from mq_adapters.queue_manager import QueueAdministration
 from mq_adapters.reasons import QueueManagerError, ReasonCode

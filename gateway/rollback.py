@@ -1,6 +1,7 @@
 """A store, a trail or a whole data folder that went back: found by what is left elsewhere, and accepted by an operator.
 
-The store is held against the end of its own journal and its marker when it is opened (mq_adapters/embedded/witness.py).
+The store is held against the end of its own journal and its marker when it is opened
+(mq_adapters/embedded/store/witness.py).
 Here it is held against the trail, which never has a batch that the store does not know, and the trail against the
 copies of digests in the second place. What a target took since is found by its channel.
 Accepting begins a new incarnation, and its first record says so (Kind.RESTORED).
@@ -17,10 +18,10 @@ from gateway.audit_trail.notes import NoteKind, pack_batch
 from gateway.audit_trail.trail_end import TrailEnd, end_in
 from mq_adapters.channel.local_state import CHANNEL_STATE_QUEUE
 from mq_adapters.channel.state_message import restated
-from mq_adapters.embedded.reach import Reach, now_us, told_time
-from mq_adapters.embedded.rollback import Rollback, accept_rollback
-from mq_adapters.embedded.verification import Verification, contradictions_of, verify_store
-from mq_adapters.embedded.witness import StoreWentBack
+from mq_adapters.embedded.store.reach import Reach, now_us, told_time
+from mq_adapters.embedded.store.rollback import Rollback, accept_rollback
+from mq_adapters.embedded.store.verification import Verification, contradictions_of, verify_store
+from mq_adapters.embedded.store.witness import StoreWentBack
 from mq_adapters.reasons import StoreError
 from spark_audit.digest import DIGEST_FOLDER, digest_numbers
 

@@ -1,4 +1,17 @@
-"""What a broker or a queue manager would say about a publish/subscribe message, before anybody puts it.
+"""Where in a message the offending parameter of a command stands: the byte offset that an error does not know.
+
+The rules that a queue manager's MQPUT has for folders of message properties.
+
+Every folder is one well-formed element (else MQRC_RFH_FORMAT_ERROR). Folder mq has a restricted format: no groups, no
+characters that would have to be escaped, no null values, names in ASCII, U+0020 as the only space, and no attribute
+`content` on its tag (else MQRC_RFH_RESTRICTED_FORMAT_ERR).
+Sources: IBM MQ documentation, "2421 (0975)", "2527 (09DF)" and "NameValueData (MQCHARn)".
+
+What to do about each reason code that a header can provoke, in plain words, and who gives it.
+
+Sources: IBM MQ documentation, the pages of the reason codes ("2334 (091E) (RC2334): MQRC_RFH_ERROR" and so on).
+
+What a broker or a queue manager would say about a publish/subscribe message, before anybody puts it.
 
 The headers are read as a broker reads them; the first error of a command is what the broker answers. Beside it every
 folder of properties is held to the rules that a queue manager's MQPUT applies, and where the caller knows more than the
@@ -6,10 +19,12 @@ bytes (the queue, the CorrelId, the reply queue) the rules about those too. Pure
 Sources: IBM MQ documentation, the command pages of queued publish/subscribe and the pages of the reason codes.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import StrEnum
 
-from mappings.command import (
+from mappings.commands.command import (
     Command,
     DeletePublication,
     DeregisterSubscriber,
@@ -18,18 +33,158 @@ from mappings.command import (
     find_command,
     read_command,
 )
-from mappings.detection import announcement_of
-from mappings.errors import CommandError, MappingError
-from mappings.header_chain import HeaderChain, read_header_chain
-from mappings.lint_advice import Speaker, advice_on, speaker_of
-from mappings.lint_folders import check_property_folder
-from mappings.lint_place import place_of
-from mappings.mqrfh import FIXED_LENGTH_BYTES, Mqrfh
-from mappings.mqrfh2 import Mqrfh2
-from mappings.options import PublicationOption, RegistrationOption
+from mappings.commands.options import PublicationOption, RegistrationOption
+from mappings.commands.response import read_response
+from mappings.errors import CommandError, HeaderError, MappingError
+from mappings.headers.chain import HeaderChain, HeaderPlace, read_header_chain
+from mappings.headers.charset import encode_text
+from mappings.headers.detection import announcement_of
+from mappings.headers.mqrfh import FIXED_LENGTH_BYTES, Mqrfh
+from mappings.headers.mqrfh2 import Folder, Mqrfh2
 from mappings.reasons import Reason, reason_name
-from mappings.response import read_response
-from mappings.streams import DEFAULT_STREAM
+from mappings.topics.streams import DEFAULT_STREAM
+
+
+def place_of(error: MappingError, data: bytes, chain: HeaderChain) -> int | None:
+    """The offset of what an error is about; that of its header where the text is not found; None without a header."""
+    for header, place in zip(chain.headers, chain.places, strict=True):
+        if isinstance(header, Mqrfh):
+            return _in_string(error, header, place)
+        if isinstance(header, Mqrfh2) and (folder := header.folder("psc") or header.folder("pscr")) is not None:
+            return data.find(folder.raw, place.offset) + _in_folder(error.parameter or "", folder)
+    return None
+
+
+def _in_folder(text: str, folder: Folder) -> int:
+    try:
+        return max(folder.raw.find(encode_text(text, folder.coded_char_set_id, encoding=folder.encoding)), 0)
+    except HeaderError:  # it is not in the folder's page, so it does not stand there in this form
+        return 0
+
+
+def _in_string(error: MappingError, header: Mqrfh, place: HeaderPlace) -> int:
+    string = header.name_value_string
+    position = error.error_position
+    if position is None:
+        position = max(string.find(error.parameter) if error.parameter else 0, 0)
+    before = encode_text(string[:position], place.coded_char_set_id)
+    return place.offset + FIXED_LENGTH_BYTES + len(before)
+
+
+_RESTRICTED = "mq"
+_OTHER_SPACE = re.compile(r"[^\S ]")
+_NIL = ("xsi:nil", "true")
+_CONTENT = re.compile(r"<mq\s[^>]*\bcontent\s*=")
+
+
+def check_property_folder(folder: Folder) -> None:
+    """HeaderError for a folder that MQPUT would not take."""
+    elements = folder.elements
+    if folder.name != _RESTRICTED:
+        return
+    text = folder.text
+    for element in elements:
+        if element.children:
+            raise _restricted(f"{element.name[:64]!a} is a group")
+        if _NIL in element.attributes:
+            raise _restricted(f"{element.name[:64]!a} is null")
+        if not element.name.isascii():
+            raise _restricted(f"{element.name[:64]!a} is not in ASCII")
+    if "&" in text:
+        raise _restricted("a value holds an escaped character")
+    if _OTHER_SPACE.search(text):
+        raise _restricted("it holds white space other than blanks")
+    if _CONTENT.match(text):
+        raise _restricted("its tag has the attribute content")
+
+
+def _restricted(problem: str) -> HeaderError:
+    return HeaderError(
+        Reason.MQRC_RFH_RESTRICTED_FORMAT_ERR,
+        f"folder mq has a restricted format, and {problem}",
+        parameter=_RESTRICTED,
+    )
+
+
+class Speaker(StrEnum):
+    """Who says that something is wrong."""
+
+    BROKER = "broker"  # in its response, after the message was put
+    MQPUT = "queue manager, MQPUT"  # before anything is put
+    MQGET = "queue manager, MQGET with conversion"  # when somebody reads the message
+
+
+_SPEAKERS = {
+    Reason.MQRC_DLH_ERROR: Speaker.MQPUT,
+    Reason.MQRC_RFH_FORMAT_ERROR: Speaker.MQPUT,
+    Reason.MQRC_RFH_RESTRICTED_FORMAT_ERR: Speaker.MQPUT,
+    Reason.MQRC_SOURCE_CCSID_ERROR: Speaker.MQGET,
+    Reason.MQRC_SOURCE_INTEGER_ENC_ERROR: Speaker.MQGET,
+    Reason.MQRC_TARGET_CCSID_ERROR: Speaker.MQGET,
+    Reason.MQRC_NOT_CONVERTED: Speaker.MQGET,
+}
+
+_ADVICE = {
+    Reason.MQRC_DLH_ERROR: "Write all 172 bytes of the dead-letter header, StrucId 'DLH ' and Version 1.",
+    Reason.MQRC_NOT_CONVERTED: "Change the text, or use a code page that has all its characters.",
+    Reason.MQRC_RFH_COMMAND_ERROR: (
+        "Make MQPSCommand the first MQPS name (in psc: have one Command), with a command that the format has."
+    ),
+    Reason.MQRC_RFH_DUPLICATE_PARM: "Give this parameter once; only topics, options and publication data may repeat.",
+    Reason.MQRC_RFH_ERROR: (
+        "Check StrucId, Version, StrucLength and the lengths behind it, and that Format, CodedCharSetId and Encoding "
+        "of the structure in front say what follows; one message carries one command."
+    ),
+    Reason.MQRC_RFH_FORMAT_ERROR: (
+        "Write each folder as one well-formed element, escape & and <, and use no declarations, comments or CDATA."
+    ),
+    Reason.MQRC_RFH_PARM_ERROR: "Leave the parameter out, or spell it as the command's page does: case matters.",
+    Reason.MQRC_RFH_PARM_MISSING: "Add the parameter; this command cannot do without it.",
+    Reason.MQRC_RFH_RESTRICTED_FORMAT_ERR: (
+        "Keep folder mq flat: no groups, no escaped characters, no null values, ASCII names, blanks as the only space."
+    ),
+    Reason.MQRC_RFH_STRING_ERROR: (
+        "Give every name a value; quote an item that holds blanks or quotes, double the quotes inside, close it."
+    ),
+    Reason.MQRC_SOURCE_CCSID_ERROR: "Set the CodedCharSetId, or NameValueCCSID (1208, 1200, 13488, 17584), to a page.",
+    Reason.MQRC_SOURCE_INTEGER_ENC_ERROR: "Set Encoding to 273 (big-endian) or 546 (little-endian).",
+    Reason.MQRC_TARGET_CCSID_ERROR: "Ask for a code page that is known; 1208 is UTF-8, 819 ISO 8859-1.",
+    Reason.MQRCCF_CORREL_ID_ERROR: "Set MQMD.CorrelId to 24 bytes that are not all zero, or leave CorrelAsId out.",
+    Reason.MQRCCF_DEL_OPTIONS_ERROR: "Use Local or nothing; a number may only be a sum of MQDELO values.",
+    Reason.MQRCCF_DUPLICATE_IDENTITY: "Use another queue or CorrelId, or the user that registered it.",
+    Reason.MQRCCF_FILTER_ERROR: "Correct the filter expression, or leave it out.",
+    Reason.MQRCCF_INCORRECT_Q: (
+        "Put Publish and DeletePub on the queue of their stream, and all other commands on SYSTEM.BROKER.CONTROL.QUEUE."
+    ),
+    Reason.MQRCCF_INCORRECT_STREAM: "Put the message on the queue that has the stream's name, or name no stream.",
+    Reason.MQRCCF_NO_RETAINED_MSG: "Nothing to do: there is no retained publication for the topic yet.",
+    Reason.MQRCCF_NOT_AUTHORIZED: "Let an administrator give the user access to stream, topic and queue.",
+    Reason.MQRCCF_NOT_REGISTERED: "Name topic, queue and CorrelId exactly as at registration, or register first.",
+    Reason.MQRCCF_PUB_OPTIONS_ERROR: "Use tokens as IBM spells them, or a sum of MQPUBO values; only MQRFH has NoReg.",
+    Reason.MQRCCF_Q_MGR_NAME_ERROR: "Use up to 48 letters, digits and . _ / %, or leave it out for MQMD.ReplyToQMgr.",
+    Reason.MQRCCF_Q_NAME_ERROR: "Use 1 to 48 letters, digits and . _ / %, or set MQMD.ReplyToQ and leave it out.",
+    Reason.MQRCCF_REG_OPTIONS_ERROR: (
+        "Use tokens as IBM spells them, or a sum of MQREGO values, and only options that this command and format have."
+    ),
+    Reason.MQRCCF_STREAM_ERROR: "Name the stream as a queue is named: 1 to 48 letters, digits and . _ / %.",
+    Reason.MQRCCF_SUB_IDENTITY_ERROR: "Give SubIdentity 1 to 128 characters.",
+    Reason.MQRCCF_SUB_NAME_ERROR: "Give SubName 1 to 10240 characters.",
+    Reason.MQRCCF_TOPIC_ERROR: (
+        "Give 1 to 10240 characters without NUL; in MQRFH write %*, %? and %% for *, ? and % in a topic name."
+    ),
+    Reason.MQRCCF_UNKNOWN_STREAM: "Have the stream defined, or use one that is.",
+}
+
+
+def speaker_of(reason_code: int) -> Speaker:
+    """Who gives a reason code about a header."""
+    return _SPEAKERS.get(Reason(reason_code), Speaker.BROKER)
+
+
+def advice_on(reason_code: int) -> str:
+    """What to do about it."""
+    return _ADVICE.get(Reason(reason_code), "Look the reason code up in IBM's documentation.")
+
 
 CONTROL_QUEUE = "SYSTEM.BROKER.CONTROL.QUEUE"
 _COMMAND_FOLDERS = frozenset({"psc", "pscr"})

@@ -2,7 +2,7 @@
 
 An MQ application beside the gateway registers as a subscriber with MQRFH, and gets what a sensor publishes:
 
-    from mappings.command import Dialect, RegisterSubscriber, write_command
+    from mappings.commands.command import Dialect, RegisterSubscriber, write_command
     from mq_adapters import connect
     from mq_adapters.message import MQMT_DATAGRAM, Message, MessageDescriptor
 
@@ -53,7 +53,7 @@ def connect(
     import time
     from pathlib import Path
 
-    from mq_adapters.embedded.client import Client
+    from mq_adapters.embedded.socket.client import Client
     from mq_adapters.reasons import QueueManagerError, ReasonCode
 
     folder = Path(data_dir)

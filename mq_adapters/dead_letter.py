@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from mappings.errors import MappingError
-from mappings.header_chain import FORMAT_DEAD_LETTER, DeadLetterHeader, read_dead_letter_header
+from mappings.headers.chain import FORMAT_DEAD_LETTER, DeadLetterHeader, read_dead_letter_header
 from mq_adapters.message import (
     MQAT_BROKER,
     MQEI_UNLIMITED,

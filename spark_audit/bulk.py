@@ -20,9 +20,9 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from mappings.convert import Mode, convert
-from mappings.detection import announcement_of
+from mappings.conversion.convert import Mode, convert
 from mappings.errors import MappingError
+from mappings.headers.detection import announcement_of
 from mappings.table import Dialect
 from spark_audit.archive import ArchiveError, archive_files, read_files, read_parquet
 

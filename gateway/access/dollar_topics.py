@@ -11,7 +11,7 @@ from typing import Final, Self
 
 from gateway.access.filters import covers
 from gateway.config.tables import MqttSettings
-from mappings.topics import Scheme, matches
+from mappings.topics.topics import Scheme, matches
 
 #: What the gateway tells of itself is below it, under the names that mosquitto has.
 SYS_ROOT: Final = "$SYS/broker/"

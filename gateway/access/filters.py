@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Final, Self
 
-from mappings.topics import TopicError, check_mqtt_topic_filter
+from mappings.topics.topics import TopicError, check_mqtt_topic_filter
 
 _PLACEHOLDER: Final = re.compile(r"%(.?)", re.DOTALL)
 _UNUSABLE: Final = re.compile(r"[+#/\0]|\A\Z")

@@ -11,7 +11,7 @@ from typing import Final
 from gateway.access.access_list import AccessList
 from gateway.access.dollar_topics import ALL_RESERVED, DollarTopics
 from gateway.access.filters import covers, touches
-from mappings.topics import Scheme, matches
+from mappings.topics.topics import Scheme, matches
 
 #: Characters of the topics that one session's rights keep before they are forgotten; Python takes one to four bytes
 #: for each.

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from gateway.audit_trail.durable_file import PART_SUFFIX, put_in_place
 from gateway.audit_trail.signing_key import next_key_path, read_key, ready_key, take_over
 from gateway.config import ConfigurationError
-from mq_adapters.embedded.store_files import make_folder
+from mq_adapters.embedded.store.files import make_folder
 from mq_adapters.reasons import StoreError
 from spark_audit.digest import (
     DIGEST_FOLDER,

@@ -35,8 +35,8 @@ from gateway.audit_trail.trail_end import head_of
 from gateway.config import ConfigurationError
 from mq_adapters.attributes import HELD_QUEUE
 from mq_adapters.dead_letter import dead_letter
-from mq_adapters.embedded.client import Client
 from mq_adapters.embedded.engine import AUDIT_QUEUE, DEAD_LETTER_QUEUE
+from mq_adapters.embedded.socket.client import Client
 from mq_adapters.message import Message
 from mq_adapters.plausible_clock import PlausibleClock
 from mq_adapters.reasons import QueueManagerError, ReasonCode, StoreError

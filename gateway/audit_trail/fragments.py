@@ -9,7 +9,7 @@ from gateway.audit_trail.packet_header import first_byte_fields
 from spark_audit.record import ConversionKind
 
 _NO_IDENTIFIER: Final = bytes(24)
-#: What the names begin with under which a header carries what is of one message (gateway/bridge/carrier.py).
+#: What the names begin with under which a header carries what is of one message (gateway/bridge/usr_folder.py).
 _CARRIED: Final = b"rfhb"
 
 

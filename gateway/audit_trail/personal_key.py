@@ -9,7 +9,7 @@ from gateway.audit_trail.disclosure import Disclosure, InClear, UnderKey
 from gateway.audit_trail.durable_file import make_in_place
 from gateway.audit_trail.plan import TrailPlan
 from gateway.config import ConfigurationError
-from mq_adapters.embedded.store_files import make_folder
+from mq_adapters.embedded.store.files import make_folder
 from spark_audit.personal import KEY_BYTES, PersonalKey, UnusablePersonalKey
 
 

@@ -31,7 +31,7 @@ from gateway.audit_trail.segment_files import (
     segment_files,
 )
 from gateway.audit_trail.trail_end import TrailEnd, end_of_lines, heads_since
-from mq_adapters.embedded.store_files import make_folder
+from mq_adapters.embedded.store.files import make_folder
 from mq_adapters.reasons import StoreError
 from spark_audit.digest import Digest, DigestKind
 from spark_audit.record import line_hashes

@@ -24,7 +24,7 @@ from cryptography.hazmat.primitives.serialization import (
 
 from gateway.audit_trail.durable_file import make_in_place, part_of, put_in_place, sync_folder
 from gateway.config import ConfigurationError
-from mq_adapters.embedded.store_files import make_folder
+from mq_adapters.embedded.store.files import make_folder
 from spark_audit.digest import public_key_of
 
 _LARGEST_KEY_BYTES: Final = 16_384

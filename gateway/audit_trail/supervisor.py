@@ -16,7 +16,7 @@ from gateway.audit_trail.personal_key import ready_personal_key
 from gateway.audit_trail.plan import TrailPlan
 from gateway.audit_trail.signing_key import ready_key
 from gateway.config import ConfigurationError, Settings
-from mq_adapters.embedded.store_files import make_folder
+from mq_adapters.embedded.store.files import make_folder
 
 #: How long a stopping gateway waits for the exporter to write what is left, seconds.
 EXPORT_WAIT_S: Final = 30.0

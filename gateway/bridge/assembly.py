@@ -5,43 +5,38 @@ from collections.abc import Callable, Collection, Iterable
 from functools import partial
 
 from gateway.access.login import Login
-from gateway.bridge.audience import EmbeddedAudience, SubscriptionsTo
-from gateway.bridge.backlogs import Backlogs
 from gateway.bridge.bridge import Bridge
-from gateway.bridge.carried_properties import UserPropertyStyle
 from gateway.bridge.client_commands import ClientCommands
-from gateway.bridge.counts import Counts
-from gateway.bridge.flows import bytes_in_flight
-from gateway.bridge.intake import Intake
+from gateway.bridge.counts import Counts, Traffic
+from gateway.bridge.deliver import ToMqtt
+from gateway.bridge.deliver_packets import PublishPackets
+from gateway.bridge.links import Presences
 from gateway.bridge.mq_refusals import ClosedTopics
-from gateway.bridge.origin import client_of
-from gateway.bridge.own_commands import OwnCommands
+from gateway.bridge.outgoing_messages import bytes_in_flight
 from gateway.bridge.pauses import Pauses
-from gateway.bridge.presences import Presences
 from gateway.bridge.publications import Publications
-from gateway.bridge.publish_packets import PublishPackets
-from gateway.bridge.quotas import Quotas
+from gateway.bridge.publish import EmbeddedAudience, Intake, SubscriptionsTo
+from gateway.bridge.publish_command import ToMq
+from gateway.bridge.publish_to_target import ToTarget
+from gateway.bridge.queue_limits import Backlogs
 from gateway.bridge.registrations import Registrations
 from gateway.bridge.replies import Replies
-from gateway.bridge.requests import Requests
-from gateway.bridge.retained_room import RetainedStore
+from gateway.bridge.requests import OwnCommands, Requests
 from gateway.bridge.routes import Routes
+from gateway.bridge.session_limits import Quotas, RetainedStore
 from gateway.bridge.sessions import Sessions
-from gateway.bridge.shared_deliveries import SharedDeliveries
+from gateway.bridge.shared_deliveries import AllSubscribers, SharedDeliveries, SharedSubscriptions
 from gateway.bridge.shared_groups import SharedGroups
-from gateway.bridge.shared_subscriptions import AllSubscribers, SharedSubscriptions
-from gateway.bridge.subscriptions import Subscriptions
+from gateway.bridge.subscribe import Subscriptions
+from gateway.bridge.subscriber import client_of
 from gateway.bridge.sys_topics import SysTopics
-from gateway.bridge.to_mq import ToMq
-from gateway.bridge.to_mqtt import ToMqtt
-from gateway.bridge.to_target import ToTarget
-from gateway.bridge.traffic import Traffic
+from gateway.bridge.usr_folder import UserPropertyStyle
 from gateway.channels.target import Target
 from gateway.config.limits import MqttLimits
 from gateway.limits.admission import Admission
 from gateway.limits.limit import Limit
 from gateway.mqtt.reason_codes import ReasonCode
-from mappings.command import Dialect
+from mappings.commands.command import Dialect
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.queue import Queue
 

@@ -10,29 +10,26 @@ from functools import partial
 from typing import Final
 
 from gateway.access.login import Login
-from gateway.bridge.counts import Counts
-from gateway.bridge.endings import Endings
+from gateway.bridge.connect import Openings
+from gateway.bridge.counts import Counts, Traffic
+from gateway.bridge.deliver import ToMqtt
+from gateway.bridge.disconnect import Endings
+from gateway.bridge.filter_pacing import FILTERS_AT_ONCE, LINE, Asked, LongRequest, Shares, Whole, as_they_are
 from gateway.bridge.full_places import FullPlaces
-from gateway.bridge.holding_back import HeldBack, publishes_in
-from gateway.bridge.intake import Intake
-from gateway.bridge.long_requests import Asked, LongRequest, Whole, as_they_are
-from gateway.bridge.openings import Openings
+from gateway.bridge.links import Confirmations, MqttLink, Presences, Turn
 from gateway.bridge.outdated_rights import OutdatedRights
+from gateway.bridge.paused_publishers import HeldBack, publishes_in
 from gateway.bridge.pauses import Pauses
-from gateway.bridge.presences import Presences
-from gateway.bridge.quotas import Quotas
+from gateway.bridge.publish import Intake
+from gateway.bridge.publish_command import ToMq
 from gateway.bridge.registrations import Registrations
 from gateway.bridge.replies import Replies
+from gateway.bridge.session_limits import Quotas
 from gateway.bridge.sessions import ClientSession, Sessions
+from gateway.bridge.shared_deliveries import SharedSubscriptions
 from gateway.bridge.shared_groups import SharedGroups
-from gateway.bridge.shared_subscriptions import SharedSubscriptions
-from gateway.bridge.shares import FILTERS_AT_ONCE, LINE, Shares
-from gateway.bridge.subscriptions import FAILURE, Subscriptions
+from gateway.bridge.subscribe import FAILURE, Subscriptions
 from gateway.bridge.sys_topics import SysTopics
-from gateway.bridge.to_mq import ToMq
-from gateway.bridge.to_mqtt import ToMqtt
-from gateway.bridge.traffic import Traffic
-from gateway.bridge.turn import Confirmations, MqttLink, Turn
 from gateway.mqtt import packets
 from gateway.mqtt.events import (
     DeliveryAcknowledged,

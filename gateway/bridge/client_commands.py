@@ -1,6 +1,6 @@
 """The MQTT clients as their operator sees them: DISPLAY CHSTATUS, STOP and PURGE CHANNEL with CHLTYPE(MQTT).
 
-The gateway's side of mq_adapters/embedded/mqsc_clients.py, and of `rfhbridge sessions show|disconnect|expire`.
+The gateway's side of mq_adapters/embedded/mqsc/clients.py, and of `rfhbridge sessions show|disconnect|expire`.
 """
 
 import logging
@@ -8,16 +8,16 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Final
 
-from gateway.bridge.endings import Endings
-from gateway.bridge.flows import bytes_in_flight
-from gateway.bridge.holding_back import HeldBack
-from gateway.bridge.presences import Presence, Presences
+from gateway.bridge.disconnect import Endings
+from gateway.bridge.links import Presence, Presences
+from gateway.bridge.outgoing_messages import bytes_in_flight
+from gateway.bridge.paused_publishers import HeldBack
 from gateway.bridge.sessions import ClientSession, Link, Sessions
 from gateway.mqtt.events import Will
 from gateway.mqtt.reason_codes import ReasonCode
 from mq_adapters.embedded.engine import Engine
-from mq_adapters.embedded.mqsc_clients import CHANNEL_NAME
-from mq_adapters.embedded.mqsc_display import Shown
+from mq_adapters.embedded.mqsc.clients import CHANNEL_NAME
+from mq_adapters.embedded.mqsc.display import Shown
 from mq_adapters.embedded.operators_act import OperatorsAct, tell_alone
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.mqsc import quoted
@@ -32,7 +32,7 @@ _NOT_THERE: Final = Presence(0, 0, "", "", "")
 
 
 class ClientCommands:
-    """mq_adapters.embedded.mqsc_clients.ClientControl of a gateway."""
+    """mq_adapters.embedded.mqsc.clients.ClientControl of a gateway."""
 
     def __init__(
         self,

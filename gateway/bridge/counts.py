@@ -1,8 +1,13 @@
-"""What the bridge did not carry on, counted: told in the log now and then, and never a line for each message."""
+"""What the bridge did not carry on, counted: told in the log now and then, and never a line for each message.
+
+What passes between clients and bridge, in plain numbers: the metrics read them when they are asked for.
+"""
 
 import logging
 from collections import Counter
 from typing import Final
+
+from spark_audit.record import EVENTS, Kind
 
 _log = logging.getLogger(__name__)
 
@@ -32,3 +37,23 @@ class Counts:
                     "messages not carried on reason=%s count=%s total=%s", reason, count - self._told[reason], count
                 )
         self._told = Counter(self.totals)
+
+
+class Traffic:
+    """Packets, and of those PUBLISHes by QoS, without the DISCONNECT or CONNACK that ends a connection."""
+
+    __slots__ = ("answers", "delivered", "packets_received", "published", "repeated")
+
+    def __init__(self) -> None:
+        self.packets_received = 0
+        #: Packets sent that are no PUBLISH.
+        self.answers = 0
+        #: PUBLISH packets that were received and not refused, and that were sent, repeats among them, by QoS.
+        self.published = [0, 0, 0]
+        self.delivered = [0, 0, 0]
+        #: PUBLISH packets of QoS 2 whose identifier was held, by what they were (spark_audit.record.EVENTS).
+        self.repeated = dict.fromkeys(EVENTS[Kind.REPEATED], 0)
+
+    @property
+    def packets_sent(self) -> int:
+        return self.answers + sum(self.delivered)

@@ -7,11 +7,11 @@ that an operator has closed (pauses.py).
 from functools import partial
 from typing import Final
 
-from gateway.bridge.holding_back import HeldBack
-from gateway.bridge.intake import Intake, is_repeat
+from gateway.bridge.paused_publishers import HeldBack
 from gateway.bridge.pauses import Pauses
+from gateway.bridge.publish import Intake, is_repeat
+from gateway.bridge.publish_command import ToMq
 from gateway.bridge.sessions import ClientSession
-from gateway.bridge.to_mq import ToMq
 from gateway.mqtt.events import PublishReceived
 from mq_adapters.embedded.engine import Engine
 

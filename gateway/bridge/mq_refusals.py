@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple, Protocol
 
 from gateway.mqtt.reason_codes import ReasonCode
-from mappings.command import Dialect
+from mappings.commands.command import Dialect
 from mappings.reasons import Reason
 from mq_adapters.broker.broker import Broker
 from mq_adapters.reasons import ReasonCode as Mqrc

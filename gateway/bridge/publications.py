@@ -8,15 +8,15 @@ do not see. Whose a publication is says its MQMD: a broker writes its queue mana
 from typing import Final
 
 from gateway.audit_trail.notes import Arrival
-from gateway.bridge.carrier import Carried, read_carried
-from gateway.bridge.origin import ORIGIN, published_qos
 from gateway.bridge.routes import EMBEDDED, Destination, Routes
+from gateway.bridge.subscriber import ORIGIN, published_qos
+from gateway.bridge.usr_folder import Carried, read_carried
 from gateway.mqtt.wire import MAXIMUM_REMAINING_LENGTH, encode_text
-from mappings.command import Publish, read_command
+from mappings.commands.command import Publish, read_command
+from mappings.commands.options import PublicationOption
 from mappings.errors import MappingError
-from mappings.header_chain import read_header_chain
-from mappings.options import PublicationOption
-from mappings.topics import TopicError, check_mqtt_topic_name
+from mappings.headers.chain import read_header_chain
+from mappings.topics.topics import TopicError, check_mqtt_topic_name
 from mq_adapters.message import MQAT_BROKER, Message
 
 _ENTRIES: Final = 10_000

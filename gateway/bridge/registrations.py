@@ -21,13 +21,13 @@ from gateway.audit_trail.notes import NoteKind
 from gateway.bridge.replies import Replies
 from gateway.bridge.requests import PacketPart, Requests
 from gateway.bridge.routes import EMBEDDED, Destination, Registration, Routes, route_of
-from gateway.bridge.session_rows import read_row
+from gateway.bridge.session_store import read_row
 from gateway.bridge.subscriber import Subscriber, Subscribers
 from gateway.channels.target import Target
 from gateway.config import RouteSettings
 from gateway.limits.few_lines import FewLines
 from gateway.mqtt.packets import PacketType
-from mappings.command import Completion, RegisterSubscriber, Response
+from mappings.commands.command import Completion, RegisterSubscriber, Response
 from mappings.errors import MappingError
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.unit_of_work import StateSpace, UnitOfWork

@@ -17,13 +17,13 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from gateway.bridge.counts import Counts
-from gateway.bridge.origin import exchange_of
 from gateway.bridge.routes import Routes
+from gateway.bridge.subscriber import exchange_of
 from gateway.channels.target import Target
 from gateway.limits.few_lines import FewLines
-from mappings.command import Completion, DeletePublication, Publish, Response, read_command, read_response
+from mappings.commands.command import Completion, DeletePublication, Publish, Response, read_command, read_response
 from mappings.errors import MappingError
-from mappings.header_chain import HeaderChain, read_header_chain
+from mappings.headers.chain import HeaderChain, read_header_chain
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.unit_of_work import Departure, UnitOfWork

@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple, Protocol
 
 from gateway.access.rights import Access, Rights
-from gateway.bridge.session_rows import HeldPublish, SessionRow, StoredRegistrations, session_correl_id
+from gateway.bridge.session_store import HeldPublish, SessionRow, StoredRegistrations, session_correl_id
 from gateway.mqtt.connection import Connection
 from gateway.mqtt.events import DisconnectReceived, Will
 from gateway.mqtt.properties import NEVER_EXPIRES_S
 from gateway.mqtt.reason_codes import ReasonCode
 from gateway.mqtt.session import Session
-from mappings.topics import Scheme, matches
+from mappings.topics.topics import Scheme, matches
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.unit_of_work import Publications, StateSpace, UnitOfWork
 

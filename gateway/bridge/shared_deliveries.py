@@ -1,4 +1,10 @@
-"""Publications of a group to one of its members each: a part of step 8 on the way of a PUBLISH.
+"""What waits aside of a group's lane: messages that are too large for all members but some without room just now.
+
+So the others go on with what they can take. A message aside is off its lane, and its body is not kept in memory; it
+goes to the first member with room that takes a packet of its size, before what is still in the lane, and back to its
+old place in the lane when the group ends or the gateway does. A part of step 8 on the way of a PUBLISH.
+
+Publications of a group to one of its members each: a part of step 8 on the way of a PUBLISH.
 
 They wait in the lane of the group's CorrelId until a member can take one: it is connected, its window is open and it
 reads what it is sent. Who was sent something goes to the end of the queue, so members that can take one are served in
@@ -8,24 +14,111 @@ one, and not for another, waits aside for that one (set_aside.py), and the rest 
 What was sent to a member is its own until its session ends (MQTT-4.8.2-4): then what it did not acknowledge at QoS 1
 goes back to the lane, at its old place, and what was on its way at QoS 2 goes to nobody else (MQTT-4.8.2-5), like all
 that a client refuses (MQTT-4.8.2-6).
+
+Shared subscriptions of level 5: joining and leaving a group, and what becomes of a group that nobody needs.
+
+Each SUBSCRIBE registers the group's filter for the group; a broker that has it already learns nothing new, and its
+answer decides the SUBACK as for every other filter. The last who leaves takes the registration along. What waits for a
+group then is destroyed; what was on its way to a member at QoS 1 when its session ends goes to another one.
+Source: MQTT 5.0 section 4.8.2.
 """
 
+import logging
 from collections import deque
-from collections.abc import Callable, Iterator
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import Final, NamedTuple
 
-from gateway.bridge.delivered_header import packet_bytes
+from gateway.bridge.deliver import MAXIMUM_TOPICS, ToMqtt, why_unwanted
+from gateway.bridge.deliver_packets import PublishPackets, packet_bytes
 from gateway.bridge.publications import Publication
-from gateway.bridge.publish_packets import PublishPackets
-from gateway.bridge.sessions import ClientSession, Link
-from gateway.bridge.set_aside import SetAside
+from gateway.bridge.registrations import Registrations
+from gateway.bridge.routes import Registration
+from gateway.bridge.sessions import ClientSession, Link, Sessions, SharedSubscription, Wishes
 from gateway.bridge.shared_groups import SharedGroup, SharedGroups
-from gateway.bridge.to_mqtt import MAXIMUM_TOPICS, ToMqtt, why_unwanted
-from mappings.topics import Scheme, matches
+from gateway.bridge.subscriber import Subscriber
+from gateway.mqtt.packets import PacketType
+from mappings.topics.topics import Scheme, matches
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.unit_of_work import UnitOfWork
 from mq_adapters.message import Message
+
+#: Messages of all groups together, at some 500 bytes each; further ones hold up their group.
+_MOST_MESSAGES: Final = 20_000
+#: Of these the oldest of a group that are looked at when a member has room.
+_LOOKED_AT: Final = 100
+#: A subscription identifier, which is not every member's: the property and four bytes.
+_OWN_BYTES: Final = 5
+
+
+class _Aside(NamedTuple):
+    """A message that was taken off its lane, without its body; `least_bytes`: of the packet that it becomes."""
+
+    message: Message
+    least_bytes: int
+
+
+class SetAside:
+    """The messages aside of every group, oldest first."""
+
+    def __init__(self, engine: Engine, queue: Queue) -> None:
+        self._engine = engine
+        self._queue = queue
+        self._waiting: dict[SharedGroup, deque[_Aside]] = {}
+        self._messages = 0
+
+    def has_any(self, group: SharedGroup) -> bool:
+        return group in self._waiting
+
+    def add(self, group: SharedGroup, message: Message, packet_bytes: int) -> bool:
+        """Takes a message that was taken off the group's lane; False where there are too many already."""
+        if self._messages >= _MOST_MESSAGES:
+            return False
+        bodiless = Message(message.descriptor, b"")
+        bodiless.sequence, bodiless.expires_us = message.sequence, message.expires_us
+        waiting = self._waiting.setdefault(group, deque())
+        place = len(waiting)
+        while place and waiting[place - 1].message.sequence > message.sequence:
+            place -= 1
+        waiting.insert(place, _Aside(bodiless, packet_bytes - _OWN_BYTES))
+        self._messages += 1
+        return True
+
+    def taken_up(self, group: SharedGroup, ready: Iterable[ClientSession]) -> Iterator[Message]:
+        """Messages for those who have room, and such as nobody takes who is there: each is the caller's again."""
+        waiting = self._waiting.get(group)
+        if waiting is None:
+            return
+        has_room, is_there = _longest_packet(ready), _longest_packet(group.members)
+        for aside in tuple(islice(waiting, _LOOKED_AT)):
+            if has_room < aside.least_bytes <= is_there:
+                continue
+            self._remove(group, aside)
+            self._engine.give_back([(self._queue, aside.message)], wake=False)
+            message = self._engine.take_number(self._queue, aside.message.sequence)
+            if message is not None:
+                yield message
+
+    def give_back(self, group: SharedGroup) -> None:
+        """All of a group go back to their places in its lane."""
+        waiting = self._waiting.pop(group, ())
+        self._messages -= len(waiting)
+        self._engine.give_back([(self._queue, aside.message) for aside in waiting], wake=False)
+
+    def _remove(self, group: SharedGroup, aside: _Aside) -> None:
+        waiting = self._waiting[group]
+        waiting.remove(aside)
+        if not waiting:
+            del self._waiting[group]
+        self._messages -= 1
+
+
+def _longest_packet(members: Iterable[ClientSession]) -> int:
+    """The longest packet that one of those takes who are connected."""
+    links = (each.link for each in members)
+    return max((link.connection.writer.maximum_bytes for link in links if link is not None), default=0)
+
 
 #: Messages handed out in one unit of work.
 _BATCH_MESSAGES: Final = 200
@@ -199,3 +292,119 @@ def _is_ready(member: ClientSession, parcel: _Parcel | None = None) -> bool:
         and member.mqtt.window() > 0
         and (parcel is None or parcel.size_bytes < _BATCH_BYTES)
     )
+
+
+_log = logging.getLogger(__name__)
+
+
+class AllSubscribers:
+    """Sessions and groups together (gateway.bridge.subscriber.Subscribers)."""
+
+    def __init__(self, sessions: Sessions, groups: SharedGroups) -> None:
+        self._sessions = sessions
+        self._groups = groups
+
+    def __iter__(self) -> Iterator[Subscriber]:
+        yield from self._sessions
+        yield from self._groups
+
+    def knows(self, subscriber: Subscriber) -> bool:
+        found = self._groups if isinstance(subscriber, SharedGroup) else self._sessions
+        return found.get(subscriber.client) is subscriber
+
+    def save(self, unit: UnitOfWork, subscriber: Subscriber) -> None:
+        if isinstance(subscriber, SharedGroup):
+            self._groups.save(unit, subscriber)
+        elif isinstance(subscriber, ClientSession):
+            self._sessions.save(unit, subscriber)
+
+
+class SharedSubscriptions:
+    """Who shares what: changed by SUBSCRIBE, UNSUBSCRIBE and the end of a session."""
+
+    def __init__(
+        self, engine: Engine, groups: SharedGroups, registrations: Registrations, deliveries: SharedDeliveries
+    ) -> None:
+        self._engine = engine
+        self._groups = groups
+        self._registrations = registrations
+        self._deliveries = deliveries
+        self._stop_listening: dict[SharedGroup, Callable[[], None]] = {}
+
+    def load(self) -> None:
+        """Takes up every group of the store. One without members was not granted when the gateway died: it ends."""
+        for group in self._groups:
+            self._registrations.restore(group, [group.topic_filter] * len(group.members))
+            self._stop_listening[group] = self._deliveries.listen(group)
+            if not group.members:
+                unit = self._engine.begin()
+                self._end(unit, group, PacketType.DISCONNECT, self._engine.now_us())
+                self._engine.submit(unit)
+
+    def group(self, topic_filter: str) -> SharedGroup:
+        """The group of a filter `$share/GROUP/FILTER`; a new one where there is none."""
+        group = self._groups.get(topic_filter)
+        if group is None:
+            group = self._groups.create(topic_filter)
+            self._stop_listening[group] = self._deliveries.listen(group)
+        return group
+
+    def save(self, unit: UnitOfWork, group: SharedGroup) -> None:
+        """What is registered for a group is in its row."""
+        self._groups.save(unit, group)
+
+    def group_of(self, session: ClientSession, topic_filter: str) -> SharedGroup | None:
+        """The group of that filter, if the session is a member."""
+        group = self._groups.get(topic_filter)
+        return group if group is not None and session in group.members else None
+
+    def grant(
+        self,
+        unit: UnitOfWork,
+        group: SharedGroup,
+        session: ClientSession,
+        qos: int,
+        wishes: Wishes,
+        wanted: Iterable[Registration],
+    ) -> None:
+        """The session is a member; it counts once, however often it asked."""
+        if session in group.members:
+            self._registrations.let_go(group, wanted)
+        self._groups.join(unit, group, session, SharedSubscription(group.client, qos, wishes))
+        self._groups.save(unit, group)
+
+    def leave(self, unit: UnitOfWork, session: ClientSession, group: SharedGroup) -> list[Registration]:
+        """A member gives its part up; what nobody of the group needs any more. Then call `settle`."""
+        self._groups.leave(unit, group, session)
+        return self._registrations.let_go(group, self._registrations.of(group.topic_filter))
+
+    def settle(self, unit: UnitOfWork, group: SharedGroup) -> None:
+        """A group that nobody holds any more, and that is deregistered, is forgotten."""
+        if not group.is_held and self._groups.get(group.client) is group:
+            self._forget(unit, group)
+
+    def end_session(self, unit: UnitOfWork, session: ClientSession) -> list[SharedGroup]:
+        """A session ends: it leaves every group. Those that nobody holds any more, for `end_unheld`.
+
+        Until that is called the row of such a group has no members, and a restart ends it.
+        """
+        groups = [self._groups.get(shared.topic_filter) for shared in session.shared.values()]
+        left = [group for group in groups if group is not None]
+        for group in left:
+            self.leave(unit, session, group)
+        return [group for group in left if not group.is_held]
+
+    def end_unheld(self, unit: UnitOfWork, group: SharedGroup, packet_type: int, now_us: int) -> None:
+        """Ends a group, unless somebody holds it again or it has ended already."""
+        if not group.is_held and self._groups.get(group.client) is group:
+            self._end(unit, group, packet_type, now_us)
+
+    def _end(self, unit: UnitOfWork, group: SharedGroup, packet_type: int, now_us: int) -> None:
+        self._registrations.end(unit, group, packet_type, now_us)
+        self._forget(unit, group)
+
+    def _forget(self, unit: UnitOfWork, group: SharedGroup) -> None:
+        _log.debug("group ended group=%s", group.client)
+        self._stop_listening.pop(group)()
+        self._groups.end(unit, group)
+        self._deliveries.discard(group)

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import ormsgpack
 
-from gateway.bridge.session_rows import KnownSession, StoredRegistrations, read_row, session_correl_id
+from gateway.bridge.session_store import KnownSession, StoredRegistrations, read_row, session_correl_id
 from gateway.bridge.sessions import ClientSession, Sessions, SharedSubscription, Wishes
 from gateway.mqtt.topics import share_of
 from mq_adapters.embedded.engine import Engine

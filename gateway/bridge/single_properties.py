@@ -11,7 +11,7 @@ from collections import Counter
 from typing import Final
 
 from gateway.mqtt.properties import UserProperties
-from mappings.name_value import NameValues
+from mappings.headers.name_value import NameValues
 
 #: XML 1.0, productions NameStartChar and NameChar, within the Basic Multilingual Plane, and without `.`, `:` and `-`.
 _XML_START: Final = (

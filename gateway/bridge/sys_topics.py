@@ -20,11 +20,11 @@ from collections.abc import Callable, Iterable, Mapping, Sized
 from typing import Final
 
 from gateway.access.dollar_topics import SYS_ROOT
+from gateway.bridge.counts import Traffic
 from gateway.bridge.sessions import ClientSession, Link
-from gateway.bridge.traffic import Traffic
 from gateway.mqtt.events import SubscribeReceived, SubscriptionOptions
 from gateway.mqtt.properties import PublishProperties
-from mappings.topics import Scheme, matches
+from mappings.topics.topics import Scheme, matches
 
 _SECOND_US: Final = 1_000_000
 #: What their filters begin with.

@@ -18,10 +18,10 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from gateway.bridge.carrier import carried_pairs, carrier_folder
 from gateway.bridge.routes import Destination, Route
+from gateway.bridge.usr_folder import carried_pairs, carrier_folder
 from gateway.config import TargetSettings
-from mappings.command import (
+from mappings.commands.command import (
     DeletePublication,
     DeregisterSubscriber,
     Dialect,
@@ -30,11 +30,11 @@ from mappings.command import (
     RequestUpdate,
     write_command,
 )
+from mappings.commands.options import NO_PUBLICATION_OPTIONS, PublicationOption, RegistrationOption
 from mappings.errors import MappingError
-from mappings.header_chain import FORMAT_MQRFH, FORMAT_MQRFH2
-from mappings.name_value import NameValues
-from mappings.options import NO_PUBLICATION_OPTIONS, PublicationOption, RegistrationOption
-from mappings.topics import escape_topic
+from mappings.headers.chain import FORMAT_MQRFH, FORMAT_MQRFH2
+from mappings.headers.name_value import NameValues
+from mappings.topics.topics import escape_topic
 from mq_adapters.message import (
     IDENTIFIER_TAG,
     MQCI_NONE,

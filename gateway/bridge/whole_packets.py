@@ -9,8 +9,8 @@ chose, is 1.
 from typing import Final
 
 from gateway.audit_trail.packet_header import first_byte_fields, packet_identifier, topic_bytes
-from gateway.bridge.carried_properties import properties_of_header
 from gateway.bridge.target_messages import APPLICATION_NAME
+from gateway.bridge.usr_folder import properties_of_header
 from gateway.mqtt import packets
 from gateway.mqtt.events import Will
 from gateway.mqtt.properties import PublishProperties

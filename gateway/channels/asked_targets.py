@@ -18,8 +18,8 @@ from mq_adapters.channel.doubt import went_back
 from mq_adapters.channel.local_state import CHANNEL_STATE_QUEUE
 from mq_adapters.channel.state_message import LocalState, MalformedState, RemoteState, read_local_state
 from mq_adapters.embedded.engine import Engine
-from mq_adapters.embedded.reach import told_time
-from mq_adapters.embedded.witness import StoreWentBack
+from mq_adapters.embedded.store.reach import told_time
+from mq_adapters.embedded.store.witness import StoreWentBack
 from mq_adapters.message import Message, MessageDescriptor
 
 _log = logging.getLogger(__name__)

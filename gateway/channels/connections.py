@@ -9,7 +9,7 @@ from typing import Final
 from gateway.channels.protocol import ProcessSettings
 from gateway.channels.reports import FoundQueueManager, Reports
 from gateway.config import TargetSettings
-from mq_adapters.embedded.client import Client
+from mq_adapters.embedded.socket.client import Client
 from mq_adapters.queue_manager import QueueManager
 from mq_adapters.reasons import QueueManagerError, ReasonCode
 

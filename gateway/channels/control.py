@@ -1,6 +1,6 @@
 """The channels as their operator sees them: DISPLAY CHSTATUS, START, STOP and RESOLVE CHANNEL.
 
-The gateway's side of mq_adapters/embedded/mqsc_channels.py. A stopped channel stays stopped over a restart.
+The gateway's side of mq_adapters/embedded/mqsc/channels.py. A stopped channel stays stopped over a restart.
 """
 
 from collections.abc import Iterable, Iterator
@@ -11,8 +11,8 @@ from typing import Any, Final
 from gateway.channels.names import outbound_channel, subscriber_channel
 from gateway.channels.protocol import Order
 from gateway.channels.supervisor import TargetProcess
-from mq_adapters.embedded.mqsc_channels import ChannelRefused
-from mq_adapters.embedded.mqsc_display import Shown
+from mq_adapters.embedded.mqsc.channels import ChannelRefused
+from mq_adapters.embedded.mqsc.display import Shown
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.mqsc import quoted
 
@@ -24,7 +24,7 @@ _US: Final = 1_000_000
 
 
 class ChannelCommands:
-    """mq_adapters.embedded.mqsc_channels.ChannelControl of a gateway."""
+    """mq_adapters.embedded.mqsc.channels.ChannelControl of a gateway."""
 
     def __init__(self, processes: Iterable[TargetProcess], *, subscriber_queue: Queue, reply_queue: Queue) -> None:
         self._processes = tuple(processes)

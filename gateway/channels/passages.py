@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from typing import Final
 
 from gateway.audit_trail.notes import NoteKind, Passage
-from gateway.bridge.origin import exchange_of
+from gateway.bridge.subscriber import exchange_of
 from gateway.channels.target import Target
-from mappings.header_chain import FORMAT_DEAD_LETTER
+from mappings.headers.chain import FORMAT_DEAD_LETTER
 from mq_adapters.channel.local_state import CHANNEL_STATE_QUEUE
 from mq_adapters.channel.state_message import LocalState, MalformedState, read_local_state
 from mq_adapters.dead_letter import reason_of

@@ -55,7 +55,7 @@ def _read(data: DataOption, config: ConfigOption) -> "Balance":
 
 def _check_not_gone_back(folder: Path) -> None:
     """CommandFailed where it did: its counters went back with its messages, so they add up whatever is missing."""
-    from mq_adapters.embedded.verification import contradictions_of
+    from mq_adapters.embedded.store.verification import contradictions_of
 
     found, _ = contradictions_of(folder)
     if found:

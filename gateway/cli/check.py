@@ -118,12 +118,12 @@ def _routes_without_subscribers(settings: Settings) -> list[str]:
 def _reserved_in_store(settings: Settings) -> list[str]:
     """Subscriptions and retained messages of the store, where there is one, whose topics are reserved."""
     from gateway.access.dollar_topics import DollarTopics
-    from gateway.bridge.session_rows import SessionRow
+    from gateway.bridge.session_store import SessionRow
     from gateway.mqtt.topics import share_of
     from gateway.sweep import groups_of
     from mq_adapters.broker.topic_spaces import BrokerDialect, TopicSpaces
-    from mq_adapters.embedded.snapshot import keys_of, states_of
-    from mq_adapters.embedded.store import FILE_NAME
+    from mq_adapters.embedded.socket.snapshot import keys_of, states_of
+    from mq_adapters.embedded.store.store import FILE_NAME
     from mq_adapters.embedded.unit_of_work import StateSpace
 
     if not (settings.data / FILE_NAME).is_file():

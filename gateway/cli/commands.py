@@ -3,22 +3,22 @@
 import typer
 
 from gateway.cli.application import Application
-from gateway.cli.audit import audit
+from gateway.cli.audit.commands import audit
 from gateway.cli.balance import balance
 from gateway.cli.channel import channel
 from gateway.cli.check import check
 from gateway.cli.compact import compact
-from gateway.cli.convert import convert
 from gateway.cli.examples import epilog
 from gateway.cli.explain import explain
-from gateway.cli.inspect import inspect
-from gateway.cli.lint import lint
+from gateway.cli.message.convert import convert
+from gateway.cli.message.inspect import inspect
+from gateway.cli.message.lint import lint
 from gateway.cli.mqsc import mqsc
 from gateway.cli.queue import queue
 from gateway.cli.redrive import redrive
 from gateway.cli.run import run
 from gateway.cli.sessions import sessions
-from gateway.cli.simulate import simulate
+from gateway.cli.simulate.command import simulate
 from gateway.cli.user import user
 
 application = typer.Typer(

@@ -29,7 +29,7 @@ def tell_act(folder: Path, command: str, *, messages: int, reason: str) -> None:
     """Notes what a command has done to a store that nobody else owns. QueueManagerError 2042, StoreError."""
     from mq_adapters.embedded.direct import Direct
     from mq_adapters.embedded.operators_act import OperatorsAct, tell_alone
-    from mq_adapters.embedded.peer import own_name
+    from mq_adapters.embedded.socket.peer import own_name
 
     def tell(engine: "Engine") -> None:
         _prepare(engine)
@@ -40,6 +40,6 @@ def tell_act(folder: Path, command: str, *, messages: int, reason: str) -> None:
 
 def _prepare(engine: "Engine") -> None:
     from gateway.audit_trail.acts import keep_acts
-    from gateway.bridge.origin import exchange_of
+    from gateway.bridge.subscriber import exchange_of
 
     keep_acts(engine, exchange_of)

@@ -9,7 +9,7 @@ from gateway.cli.settings_options import ConfigOption
 from gateway.cli.terminal import write_json, write_line
 from gateway.config import Settings
 from mappings.errors import MappingError
-from mappings.topics import TopicError
+from mappings.topics.topics import TopicError
 
 if TYPE_CHECKING:
     from gateway.explain.command import Question

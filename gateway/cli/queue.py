@@ -12,11 +12,11 @@ import typer
 
 from gateway.cli.application import CommandFailed, ExitCode
 from gateway.cli.connection import connected, tell_act
-from gateway.cli.descriptor_view import descriptor_json, descriptor_lines
 from gateway.cli.examples import epilog
 from gateway.cli.files import read_input, write_output
-from gateway.cli.inspection import inspect_message
-from gateway.cli.message_options import (
+from gateway.cli.message.descriptor_view import descriptor_json, descriptor_lines
+from gateway.cli.message.inspection import inspect_message
+from gateway.cli.message.options import (
     CodedCharSetIdOption,
     CorrelationIdentifierOption,
     EncodingOption,
@@ -29,10 +29,10 @@ from gateway.cli.message_options import (
     persistence,
     reply_to,
 )
-from gateway.cli.message_view import inspection_json, inspection_lines
+from gateway.cli.message.view import inspection_json, inspection_lines
 from gateway.cli.settings_options import ConfigOption, DataOption, check_store, folder_with_store, settings_for
 from gateway.cli.terminal import Json, write_json, write_json_array, write_line, write_table
-from mappings.detection import Announcement
+from mappings.headers.detection import Announcement
 from mq_adapters.attributes import ObjectType
 from mq_adapters.embedded.gateway_queues import Owner
 from mq_adapters.message import (
@@ -285,7 +285,7 @@ def verify(
     damaged.
     """
     from gateway.rollback import verify as verify_store
-    from mq_adapters.embedded.verification import set_aside
+    from mq_adapters.embedded.store.verification import set_aside
 
     folder = folder_with_store(config, data)
     moved = set_aside(folder) if sets_aside else ()
@@ -326,7 +326,7 @@ def backup(
     To restore it, put it as queue_manager.sqlite into an empty data folder, and accept that what came later is missing:
     rfhbridge queue accept-rollback.
     """
-    from mq_adapters.embedded.backup import back_up
+    from mq_adapters.embedded.store.backup import back_up
 
     found = back_up(folder_with_store(config, data), file)
     write_line(f"backed up {found.queues} queues and {found.messages} messages to {file}")
@@ -372,7 +372,7 @@ def accept_rollback(
     taken already is not sent again. The gateway must not run.
     """
     from gateway.rollback import accept, contradictions
-    from mq_adapters.embedded.peer import own_user
+    from mq_adapters.embedded.socket.peer import own_user
 
     settings = settings_for(config, data)
     found = contradictions(settings.data)

@@ -186,7 +186,7 @@ def _act(verb: str, done: str, client: str, folder: Path, *, as_json: bool) -> N
 
 def _gateway_runs(folder: Path) -> bool:
     """Whether somebody serves the data folder, be it another user's gateway."""
-    from mq_adapters.embedded.socket_file import connected_socket
+    from mq_adapters.embedded.socket.socket_file import connected_socket
 
     try:
         connected_socket(folder).close()

@@ -75,7 +75,7 @@ def has_store(folder: Path) -> bool:
 
     Raises CommandFailed where that cannot be seen, and OSError.
     """
-    from mq_adapters.embedded.store import FILE_NAME
+    from mq_adapters.embedded.store.store import FILE_NAME
 
     try:
         return (folder / FILE_NAME).is_file()

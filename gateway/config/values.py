@@ -7,7 +7,7 @@ from typing import Annotated, Final, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-from mappings.topics import TopicError, check_mqtt_topic_filter
+from mappings.topics.topics import TopicError, check_mqtt_topic_filter
 
 #: MQTT 3.1.1, section 2.2.3: the largest remaining length that four bytes can say.
 MAXIMUM_REMAINING_LENGTH_BYTES: Final = 268_435_455

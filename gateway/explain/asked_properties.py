@@ -8,15 +8,13 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, repeat
 from typing import Any, Final, NamedTuple
 
-from gateway.bridge.carried_properties import UserPropertyStyle, carried_pairs_of
-from gateway.bridge.carrier import FOLDER
-from gateway.bridge.message_expiry import expiry_of
+from gateway.bridge.usr_folder import FOLDER, UserPropertyStyle, carried_pairs_of, expiry_of
 from gateway.mqtt import property_codec
 from gateway.mqtt.errors import PeerError, UsageError
 from gateway.mqtt.incoming import check_response_topic
 from gateway.mqtt.properties import PublishProperties, UserProperties
 from gateway.mqtt.wire import Fields
-from mappings.command import Dialect
+from mappings.commands.command import Dialect
 from mq_adapters.message import MQEI_UNLIMITED
 
 _USER_PROPERTY: Final = "user-property"

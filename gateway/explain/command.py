@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from gateway.explain.asked_properties import PropertyPlace
 from gateway.mqtt.properties import PublishProperties
 from gateway.mqtt.topics import share_of
-from mappings.header_chain import FORMAT_MQRFH
-from mappings.mqrfh import read_mqrfh
-from mappings.mqrfh2 import read_mqrfh2
+from mappings.headers.chain import FORMAT_MQRFH
+from mappings.headers.mqrfh import read_mqrfh
+from mappings.headers.mqrfh2 import read_mqrfh2
 from mq_adapters.message import MessageDescriptor
 
 

@@ -2,14 +2,12 @@
 
 from collections.abc import Iterator
 
-from gateway.bridge.carried_properties import carried_pairs_of
-from gateway.bridge.carrier import carrier_folder
-from gateway.bridge.message_expiry import expiry_of
 from gateway.bridge.routes import Registration
+from gateway.bridge.usr_folder import carried_pairs_of, carrier_folder, expiry_of
 from gateway.config import Settings
 from gateway.explain.asked_properties import PropertyPlace, places
 from gateway.explain.command import ExplainedCommand, Question
-from mappings.command import (
+from mappings.commands.command import (
     Command,
     DeletePublication,
     DeregisterSubscriber,
@@ -18,9 +16,9 @@ from mappings.command import (
     RegisterSubscriber,
     write_command,
 )
-from mappings.header_chain import FORMAT_MQRFH, FORMAT_MQRFH2
-from mappings.options import NO_PUBLICATION_OPTIONS, PublicationOption, RegistrationOption
-from mappings.topics import escape_topic
+from mappings.commands.options import NO_PUBLICATION_OPTIONS, PublicationOption, RegistrationOption
+from mappings.headers.chain import FORMAT_MQRFH, FORMAT_MQRFH2
+from mappings.topics.topics import escape_topic
 from mq_adapters.embedded.engine import CONTROL_QUEUE
 from mq_adapters.message import (
     MQCI_NONE,

@@ -8,10 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from gateway.bridge.carried_properties import carried_pairs_of
-from gateway.bridge.message_expiry import expiry_of
 from gateway.bridge.routes import Registration, Route, Routes
-from gateway.bridge.session_rows import session_correl_id
+from gateway.bridge.session_store import session_correl_id
 from gateway.bridge.target_messages import (
     TargetMessage,
     deletion,
@@ -20,6 +18,7 @@ from gateway.bridge.target_messages import (
     publication,
     registration,
 )
+from gateway.bridge.usr_folder import carried_pairs_of, expiry_of
 from gateway.config import RouteSettings, Settings, TargetSettings
 from gateway.explain.asked_properties import PropertyPlace, places
 from gateway.explain.command import ExplainedCommand, Question
@@ -27,9 +26,9 @@ from gateway.explain.embedded import embedded_deletion, embedded_publication, em
 from gateway.explain.set_up import Section, set_up
 from gateway.mqtt.errors import PeerError
 from gateway.mqtt.topics import check_shared_filter
-from mappings.command import DeletePublication, DeregisterSubscriber, Dialect, Publish, RegisterSubscriber
+from mappings.commands.command import DeletePublication, DeregisterSubscriber, Dialect, Publish, RegisterSubscriber
 from mappings.errors import ConversionError
-from mappings.topics import check_mqtt_topic_filter, topic_error
+from mappings.topics.topics import check_mqtt_topic_filter, topic_error
 
 #: The target that is assumed where no configuration names one: every name in it is the documented default.
 ASSUMED_TARGET: Final = TargetSettings(name="IBMMQ")

@@ -5,7 +5,7 @@ from enum import StrEnum
 from typing import Final, TypeVar
 
 from gateway.message_conversion import Wish
-from mappings.convert import Mode
+from mappings.conversion.convert import Mode
 from mappings.table import Dialect
 
 _FORMAT_CHARACTERS: Final = 8

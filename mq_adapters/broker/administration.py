@@ -7,11 +7,11 @@ nobody keeps audit records: then a new subscription is not sent what is retained
 from collections.abc import Iterable
 from dataclasses import replace
 
-from mappings.command import RegisterSubscriber
-from mappings.options import RegistrationOption
+from mappings.commands.command import RegisterSubscriber
+from mappings.commands.options import RegistrationOption
 from mappings.reasons import Reason
 from mappings.table import Dialect
-from mappings.topics import Scheme
+from mappings.topics.topics import Scheme
 from mq_adapters.broker.responses import Refusal
 from mq_adapters.broker.retained import RetainedPublications
 from mq_adapters.broker.subscribers import Done, Subscribers
@@ -20,7 +20,7 @@ from mq_adapters.broker.subscriptions import SubscriptionRegistry
 from mq_adapters.broker.topic_spaces import TopicSpaces
 from mq_adapters.broker.updates import Updates
 from mq_adapters.embedded.engine import DEFAULT_STREAM, Engine
-from mq_adapters.embedded.publish_subscribe import SubscriptionRefused
+from mq_adapters.embedded.mqsc.publish_subscribe import SubscriptionRefused
 from mq_adapters.embedded.unit_of_work import UnitOfWork
 from mq_adapters.message import Message
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from mappings.table import Dialect
-from mappings.topics import Scheme
+from mappings.topics.topics import Scheme
 from mq_adapters.attributes import HELD_QUEUE, ObjectType
 from mq_adapters.broker.administration import Administration
 from mq_adapters.broker.audience import Audience

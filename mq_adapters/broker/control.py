@@ -4,15 +4,15 @@ Publishers need no registration here: RegPub and DeregPub are checked and answer
 carried out by `subscribers`, and answered by `updates` when they have been sent what is retained.
 """
 
-from mappings.command import (
+from mappings.commands.command import (
     DeregisterPublisher,
     DeregisterSubscriber,
     RegisterPublisher,
     RegisterSubscriber,
     RequestUpdate,
 )
+from mappings.commands.response import Completion
 from mappings.reasons import Reason
-from mappings.response import Completion
 from mq_adapters.broker.dead_letters import DeadLetters, refuse_again
 from mq_adapters.broker.received import DIALECT_OF_FORMAT, CommandHeader, UnreadableCommand, read_received
 from mq_adapters.broker.responses import Refusal, Responder, is_wanted, refusal_of

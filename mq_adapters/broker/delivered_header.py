@@ -4,7 +4,8 @@ Not passed on: the publisher's RegOpts, QName and QMgrName (with DirectReq the t
 NoReg, a folder pscr, a SubPoint or SubUserData of the publisher's own, and the stream name unless the subscription has
 InclStreamName. IsRetainedPub stands only in a stored copy for a subscription with InformIfRet. The subscription's point
 and user data are added. Everything else stays as it was published, also other headers and folders; a header in which
-nothing changes stays byte for byte. The other format is reached by the field-mapping table (mappings.convert, strict).
+nothing changes stays byte for byte. The other format is reached by the field-mapping table (mappings.conversion,
+strict).
 Sources: WebSphere MQ V6 Publish/Subscribe User's Guide, "Publish"; IBM MQ, "MQRFH2 publish/subscribe".
 """
 
@@ -13,14 +14,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from mappings.charset import INHERIT, encode_text, is_big_endian
-from mappings.command import Publish
-from mappings.convert import convert
-from mappings.header_chain import DeadLetterHeader, Header, HeaderChain, HeaderPlace, read_header_chain
-from mappings.mqrfh import Mqrfh, write_mqrfh
-from mappings.mqrfh2 import Folder, Mqrfh2, psc_folder, write_mqrfh2
-from mappings.name_value import NameValues
-from mappings.options import PublicationOption, RegistrationOption, option_number
+from mappings.commands.command import Publish
+from mappings.commands.options import PublicationOption, RegistrationOption, option_number
+from mappings.conversion.convert import convert
+from mappings.headers.chain import DeadLetterHeader, Header, HeaderChain, HeaderPlace, read_header_chain
+from mappings.headers.charset import INHERIT, encode_text, is_big_endian
+from mappings.headers.mqrfh import Mqrfh, write_mqrfh
+from mappings.headers.mqrfh2 import Folder, Mqrfh2, psc_folder, write_mqrfh2
+from mappings.headers.name_value import NameValues
 from mappings.table import Dialect
 from mq_adapters.broker.received import CommandHeader
 

@@ -8,9 +8,9 @@ import hashlib
 from dataclasses import dataclass, replace
 from typing import Final
 
-from mappings.command import Publish
+from mappings.commands.command import Publish
+from mappings.commands.options import PublicationOption, RegistrationOption
 from mappings.errors import MappingError
-from mappings.options import PublicationOption, RegistrationOption
 from mappings.table import Dialect
 from mq_adapters.broker.delivered_header import DeliveredHeader, Wish, delivered_header
 from mq_adapters.broker.received import CommandHeader

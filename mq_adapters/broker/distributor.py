@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from mappings.command import Publish
-from mappings.options import RegistrationOption
+from mappings.commands.command import Publish
+from mappings.commands.options import RegistrationOption
 from mappings.reasons import Reason
 from mappings.table import Dialect
 from mq_adapters.attributes import DEFAULT_MAXIMUM_MESSAGE_BYTES

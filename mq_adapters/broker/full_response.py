@@ -3,9 +3,9 @@
 Source: IBM MQ, "Register Subscriber message", option FullResp; the names that IBM's JMS client reads.
 """
 
-from mappings.command import DeregisterSubscriber, RegisterSubscriber
-from mappings.name_value import NameValues
-from mappings.options import RegistrationOption, tokens_of
+from mappings.commands.command import DeregisterSubscriber, RegisterSubscriber
+from mappings.commands.options import RegistrationOption, tokens_of
+from mappings.headers.name_value import NameValues
 from mq_adapters.broker.registration import is_locked_for
 from mq_adapters.broker.subscription import Subscription
 

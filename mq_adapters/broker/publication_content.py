@@ -10,10 +10,10 @@ from collections.abc import Callable
 from typing import Final
 from xml.parsers import expat
 
-from mappings.charset import decode_text
-from mappings.command import Publish
+from mappings.commands.command import Publish
 from mappings.errors import MappingError
-from mappings.mqrfh2 import Element, Mqrfh2
+from mappings.headers.charset import decode_text
+from mappings.headers.mqrfh2 import Element, Mqrfh2
 from mq_adapters.broker.content_filter import ContentError, Reference, Source, Value, number_of
 from mq_adapters.broker.received import CommandHeader
 from mq_adapters.message import Message

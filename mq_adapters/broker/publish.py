@@ -6,10 +6,10 @@ answer are committed with it. Publications whose header was seen before take the
 
 from typing import Final
 
-from mappings.command import DeletePublication, Publish
-from mappings.options import DeleteOption, RegistrationOption
+from mappings.commands.command import DeletePublication, Publish
+from mappings.commands.options import DeleteOption, RegistrationOption
+from mappings.commands.response import ResponseReason
 from mappings.reasons import Reason
-from mappings.response import ResponseReason
 from mappings.table import Dialect
 from mq_adapters.broker.dead_letters import DeadLetters
 from mq_adapters.broker.deliveries import LONGEST_KEPT_HEADER, Occasion, Plan, PlanCache, PlanKey

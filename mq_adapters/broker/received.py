@@ -4,11 +4,11 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from mappings.command import Command, find_command, read_command
+from mappings.commands.command import Command, find_command, read_command
 from mappings.errors import MappingError
-from mappings.header_chain import FORMAT_MQRFH, FORMAT_MQRFH2, HeaderChain, read_header_chain
-from mappings.mqrfh import FIXED_LENGTH_BYTES, Mqrfh
-from mappings.mqrfh2 import Folder
+from mappings.headers.chain import FORMAT_MQRFH, FORMAT_MQRFH2, HeaderChain, read_header_chain
+from mappings.headers.mqrfh import FIXED_LENGTH_BYTES, Mqrfh
+from mappings.headers.mqrfh2 import Folder
 from mappings.table import Dialect
 from mq_adapters.message import Message
 

@@ -13,8 +13,8 @@ Sources: IBM MQ, "Register Subscriber message" and its reason codes; Message Bro
 from dataclasses import dataclass, replace
 from typing import Final
 
-from mappings.command import RegisterSubscriber
-from mappings.options import RegistrationOption
+from mappings.commands.command import RegisterSubscriber
+from mappings.commands.options import RegistrationOption
 from mappings.reasons import Reason
 from mq_adapters.broker.responses import Refusal
 from mq_adapters.broker.subscription import Subscription

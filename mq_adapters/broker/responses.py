@@ -7,11 +7,11 @@ Source: IBM MQ, "Broker Response message", "Message descriptor for broker respon
 
 from typing import Final
 
-from mappings.charset import ENCODING_REVERSED, UTF_8
+from mappings.commands.response import Completion, Response, ResponseReason, write_response
 from mappings.errors import MappingError
-from mappings.name_value import NameValues
+from mappings.headers.charset import ENCODING_REVERSED, UTF_8
+from mappings.headers.name_value import NameValues
 from mappings.reasons import Reason
-from mappings.response import Completion, Response, ResponseReason, write_response
 from mappings.table import Dialect
 from mq_adapters.broker.dead_letters import DeadLetters, refuse_again
 from mq_adapters.broker.received import FORMAT_OF_DIALECT, CommandHeader, UnreadableCommand

@@ -17,7 +17,7 @@ from typing import Final
 
 import ormsgpack
 
-from mappings.topics import Scheme
+from mappings.topics.topics import Scheme
 from mq_adapters.broker.retained_topics import TopicIndex
 from mq_adapters.embedded.unit_of_work import StateSpace, UnitOfWork
 from mq_adapters.message import Message, unpack_descriptor

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import chain, repeat
 from typing import Generic, TypeVar
 
-from mappings.topics import Scheme, literal_prefix, matches
+from mappings.topics.topics import Scheme, literal_prefix, matches
 
 Value = TypeVar("Value")
 

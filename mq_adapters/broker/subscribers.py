@@ -10,17 +10,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from mappings.command import (
+from mappings.commands.command import (
     DeregisterPublisher,
     DeregisterSubscriber,
     RegisterPublisher,
     RegisterSubscriber,
     RequestUpdate,
 )
-from mappings.name_value import NameValues
-from mappings.options import RegistrationOption, tokens_of
+from mappings.commands.options import RegistrationOption, tokens_of
+from mappings.commands.response import ResponseReason
+from mappings.headers.name_value import NameValues
 from mappings.reasons import Reason
-from mappings.response import ResponseReason
 from mappings.table import Dialect
 from mq_adapters.broker.content_filter import FilterError, UnavailableFilterError
 from mq_adapters.broker.content_filter_parser import parse_filter

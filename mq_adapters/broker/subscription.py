@@ -11,9 +11,9 @@ from typing import Final
 
 import ormsgpack
 
-from mappings.options import RegistrationOption
+from mappings.commands.options import RegistrationOption
 from mappings.table import Dialect
-from mappings.topics import Scheme
+from mappings.topics.topics import Scheme
 from mq_adapters.broker.topic_spaces import SCHEME_OF, TopicSpaces
 from mq_adapters.reasons import StoreError
 

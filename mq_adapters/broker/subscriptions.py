@@ -9,8 +9,8 @@ import heapq
 import itertools
 from collections.abc import Iterable
 
-from mappings.options import RegistrationOption
-from mappings.topics import PatternIndex
+from mappings.commands.options import RegistrationOption
+from mappings.topics.topics import PatternIndex
 from mq_adapters.broker.subscription import Identity, Interest, Subscription, unpack_subscription
 from mq_adapters.broker.topic_spaces import TopicSpaces
 from mq_adapters.embedded.unit_of_work import StateSpace, UnitOfWork

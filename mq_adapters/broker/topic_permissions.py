@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from mappings.reasons import Reason
-from mappings.topics import Scheme, literal_prefix
+from mappings.topics.topics import Scheme, literal_prefix
 from mq_adapters.attributes import Definition, ObjectType
 from mq_adapters.broker.responses import Refusal
 from mq_adapters.embedded.engine import DEFAULT_STREAM

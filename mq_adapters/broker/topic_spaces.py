@@ -17,9 +17,9 @@ from enum import StrEnum
 from typing import Final
 
 from mappings.reasons import Reason
-from mappings.streams import DEFAULT_STREAM, StreamPrefixes, StreamStyle, StreamTopic, implicit_stream_name
 from mappings.table import Dialect
-from mappings.topics import Scheme
+from mappings.topics.streams import DEFAULT_STREAM, StreamPrefixes, StreamStyle, StreamTopic, implicit_stream_name
+from mappings.topics.topics import Scheme
 from mq_adapters.broker.responses import Refusal
 
 #: Patterns of MQRFH use `*` and `?`, those of MQRFH2 `+` and `#` (IBM MQ, "Wildcard schemes").

@@ -20,8 +20,8 @@ from typing import Any, Final, NamedTuple, cast
 
 import ormsgpack
 
+from mappings.commands.response import ResponseReason
 from mappings.reasons import Reason
-from mappings.response import ResponseReason
 from mq_adapters.broker.deliveries import Plan
 from mq_adapters.broker.distributor import Distributor, RetainedPlan
 from mq_adapters.broker.received import CommandHeader, read_received

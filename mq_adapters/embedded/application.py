@@ -8,7 +8,7 @@ work, after the commit outside of one, and never if the store fails (Engine.fail
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from mappings.header_chain import FORMAT_DEAD_LETTER
+from mappings.headers.chain import FORMAT_DEAD_LETTER
 from mq_adapters.attributes import Definition, ObjectType
 from mq_adapters.embedded.engine import AUDIT_QUEUE, Engine
 from mq_adapters.embedded.objects import PutTarget

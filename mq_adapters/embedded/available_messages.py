@@ -11,7 +11,7 @@ from typing import Final
 
 from mq_adapters.embedded.counters import CLOSED
 from mq_adapters.embedded.expiries import Expiries
-from mq_adapters.embedded.holdings import READ_AHEAD_MESSAGES, Holdings
+from mq_adapters.embedded.message_cache import READ_AHEAD_MESSAGES, Holdings
 from mq_adapters.embedded.queue import SEQUENCE_MASK, Queue
 from mq_adapters.message import MQCI_NONE, MQMI_NONE, Message
 from mq_adapters.reasons import StoreError

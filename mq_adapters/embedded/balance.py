@@ -22,7 +22,6 @@ from typing import Final, Self
 
 import apsw
 
-from mq_adapters.embedded.checksums import state_checksum
 from mq_adapters.embedded.counters import (
     StoredAccount,
     StoredPublications,
@@ -31,10 +30,11 @@ from mq_adapters.embedded.counters import (
     unpack_publications,
 )
 from mq_adapters.embedded.engine import Engine
-from mq_adapters.embedded.layout import APPLICATION_ID, USER_VERSION
-from mq_adapters.embedded.store import FILE_NAME
+from mq_adapters.embedded.store.checksums import state_checksum
+from mq_adapters.embedded.store.layout import APPLICATION_ID, USER_VERSION
+from mq_adapters.embedded.store.store import FILE_NAME
+from mq_adapters.embedded.store.verification import reading
 from mq_adapters.embedded.unit_of_work import Departure, Publications, StateSpace
-from mq_adapters.embedded.verification import reading
 from mq_adapters.reasons import StoreError
 
 #: Stands for the name of the queues that are temporary or deleted, which have one line together.

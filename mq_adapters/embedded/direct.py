@@ -11,11 +11,11 @@ from typing import Self
 from mq_adapters.attributes import Definition, longest_message_bytes
 from mq_adapters.cursor import Cursor
 from mq_adapters.embedded.application import Application, queue_manager_identifier
-from mq_adapters.embedded.command_server import CommandServer
 from mq_adapters.embedded.engine import Engine
-from mq_adapters.embedded.peer import own_name, own_user
+from mq_adapters.embedded.mqsc.command_server import CommandServer
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.queue_administration import CLEAR_MESSAGES
+from mq_adapters.embedded.socket.peer import own_name, own_user
 from mq_adapters.exclusive_queue import ExclusiveQueue
 from mq_adapters.message import Message
 from mq_adapters.mqmd import checked_identifier, read_mqmd, write_mqmd

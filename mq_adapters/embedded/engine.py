@@ -25,15 +25,15 @@ from mq_adapters.embedded.dead_letters import HELD_DESCRIPTION, DeadLetters
 from mq_adapters.embedded.expiry import Expiry
 from mq_adapters.embedded.gateway_queues import GatewayQueues, Owner
 from mq_adapters.embedded.group_commit import GroupCommit, Offload
-from mq_adapters.embedded.holdings import Holdings
 from mq_adapters.embedded.kept_time import newest_us
+from mq_adapters.embedded.message_cache import Holdings
 from mq_adapters.embedded.objects import Objects
 from mq_adapters.embedded.operators_act import OperatorsAct
 from mq_adapters.embedded.put_rules import FORMAT_BYTES, check_put, expiry_time, resolved_persistence
 from mq_adapters.embedded.queue import Queue, ServedHandler
 from mq_adapters.embedded.reporting import Reporter
-from mq_adapters.embedded.store import Store
-from mq_adapters.embedded.store_care import StoreCare
+from mq_adapters.embedded.store.care import StoreCare
+from mq_adapters.embedded.store.store import Store
 from mq_adapters.embedded.unit_of_work import Departure, Note, StateSpace, UnitOfWork
 from mq_adapters.message import MQPER_PERSISTENT, Message, MessageDescriptor
 from mq_adapters.plausible_clock import PlausibleClock

@@ -11,9 +11,9 @@ from typing import Final
 
 from mq_adapters.embedded.commit_times import CommitTimes
 from mq_adapters.embedded.counters import Counters
-from mq_adapters.embedded.message_rows import MessageRow, rows_of
 from mq_adapters.embedded.queue import Queue
-from mq_adapters.embedded.store import SEQUENCE_BLOCK, Store
+from mq_adapters.embedded.store.rows import MessageRow, rows_of
+from mq_adapters.embedded.store.store import SEQUENCE_BLOCK, Store
 from mq_adapters.embedded.unit_of_work import Note, UnitOfWork
 from mq_adapters.message import MQPER_PERSISTENT, Message
 from mq_adapters.reasons import StoreError

@@ -6,7 +6,7 @@ from mq_adapters.embedded.unit_of_work import StateSpace
 
 if TYPE_CHECKING:
     from mq_adapters.embedded.engine import Engine
-    from mq_adapters.embedded.store import Store
+    from mq_adapters.embedded.store.store import Store
 
 _KEY: Final = b"newest"
 _BYTES: Final = 8

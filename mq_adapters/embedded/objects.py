@@ -12,16 +12,16 @@ from weakref import WeakSet, WeakValueDictionary
 
 from mq_adapters.attributes import HELD_QUEUE, QUEUE_TYPES, Definition, ObjectType, Value, is_object_name
 from mq_adapters.embedded.counters import Counters
-from mq_adapters.embedded.holdings import Holdings
+from mq_adapters.embedded.message_cache import Holdings
 from mq_adapters.embedded.queue import Queue
-from mq_adapters.embedded.store import Store
+from mq_adapters.embedded.store.store import Store
 from mq_adapters.message import MQPER_NOT_PERSISTENT, MQPER_PERSISTENT
 from mq_adapters.reasons import QueueManagerError, ReasonCode
 
 if TYPE_CHECKING:
-    from mq_adapters.embedded.mqsc_channels import ChannelControl
-    from mq_adapters.embedded.mqsc_clients import ClientControl
-    from mq_adapters.embedded.publish_subscribe import PublishSubscribe
+    from mq_adapters.embedded.mqsc.channels import ChannelControl
+    from mq_adapters.embedded.mqsc.clients import ClientControl
+    from mq_adapters.embedded.mqsc.publish_subscribe import PublishSubscribe
 
 #: The one object of type QMGR.
 _QMGR: Final = ""

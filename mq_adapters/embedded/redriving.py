@@ -9,7 +9,7 @@ done for that message, but not before what was done for others, so one unit puts
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from mappings.header_chain import FORMAT_DEAD_LETTER
+from mappings.headers.chain import FORMAT_DEAD_LETTER
 from mq_adapters.embedded.gateway_queues import Owner
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.unit_of_work import UnitOfWork

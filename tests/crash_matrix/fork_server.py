@@ -18,7 +18,7 @@ from typing import Any, Final
 import gateway.audit_trail.exporter
 import gateway.cli.application
 import gateway.daemon
-import mq_adapters.embedded.verification
+import mq_adapters.embedded.store.verification
 import spark_audit.verify
 from gateway.cli import main as run_command
 from tests.crash_matrix.points import VARIABLE
@@ -27,7 +27,7 @@ LONGEST_REQUEST: Final = 65_536
 EXIT_CODE: Final = struct.Struct("<i")
 #: Loaded here once, so that no run has to.
 _LOADED: Final = (gateway.audit_trail.exporter, gateway.cli.application, gateway.daemon, spark_audit.verify)
-_ALSO_LOADED: Final = (mq_adapters.embedded.verification,)
+_ALSO_LOADED: Final = (mq_adapters.embedded.store.verification,)
 
 
 def main() -> None:

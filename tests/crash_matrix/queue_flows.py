@@ -11,8 +11,8 @@ from typing import Final
 import apsw
 
 from mq_adapters.dead_letter import dead_letter
-from mq_adapters.embedded.store import FILE_NAME
-from mq_adapters.embedded.verification import verify_file
+from mq_adapters.embedded.store.store import FILE_NAME
+from mq_adapters.embedded.store.verification import verify_file
 from mq_adapters.message import MQPER_PERSISTENT, Message, MessageDescriptor
 from mq_adapters.reasons import ReasonCode
 from tests.crash_matrix.publish_flows import publish_qos_1, subscribed

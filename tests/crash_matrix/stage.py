@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from mq_adapters.embedded.client import Client
+from mq_adapters.embedded.socket.client import Client
 from mq_adapters.reasons import QueueManagerError
 from tests.crash_matrix.disk_images import Disk, Loss, write_image
 from tests.crash_matrix.forked import Ended, ForkedGateway, ForkServer, GatewayGone

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mq_adapters.embedded.rescue import rescued_in
+from mq_adapters.embedded.store.rescue import rescued_in
 from tests.end_to_end.conftest import Connect, StartGateway
 from tests.end_to_end.gateway_process import PATIENCE_S, Gateway
 from tests.end_to_end.wire import WireClient

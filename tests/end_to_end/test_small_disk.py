@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mq_adapters.embedded.store import FILE_NAME
+from mq_adapters.embedded.store.store import FILE_NAME
 from spark_audit.verify import Verdict, verify
 from tests.end_to_end.conftest import StartGateway
 from tests.end_to_end.gateway_process import Gateway

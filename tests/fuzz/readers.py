@@ -2,7 +2,7 @@
 
 Run by `make fuzz`; see the README beside this. The first byte of an input picks Format, code page and byte order of the
 MQMD, the others are the message. What must hold: no foreign exception, the same conversion by the plain and by the full
-path, and the law of `mappings.round_trip`.
+path, and the law of `mappings.conversion.round_trip`.
 """
 
 import contextlib
@@ -17,13 +17,13 @@ PROJECT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(PROJECT))
 
 with atheris.instrument_imports(include=["mappings"]):
-    from mappings.command import FORMAT_DEAD_LETTER, FORMAT_MQRFH, FORMAT_MQRFH2, read_command
-    from mappings.convert import Folders, Mode, convert
-    from mappings.convert_chain import convert_chain
+    from mappings.commands.command import FORMAT_DEAD_LETTER, FORMAT_MQRFH, FORMAT_MQRFH2, read_command
+    from mappings.commands.response import read_response
+    from mappings.conversion.chain import convert_chain
+    from mappings.conversion.convert import Folders, Mode, convert
     from mappings.errors import MappingError
-    from mappings.header_chain import read_header_chain
+    from mappings.headers.chain import read_header_chain
     from mappings.lint import lint
-    from mappings.response import read_response
     from mappings.table import Dialect
     from tests.fuzz.campaign import run
     from tests.mappings.there_and_back import assert_law_holds

@@ -8,11 +8,11 @@ import ormsgpack
 import pytest
 
 from gateway.audit_trail.notes import BrokerNotes, NoteKind, pack_batch
-from gateway.bridge.origin import exchange_of
+from gateway.bridge.subscriber import exchange_of
 from gateway.config import Settings
 from gateway.conversion import BATCH_MESSAGES, ConversionService
 from gateway.converter import REMEMBERED_HEADERS, Converter
-from mappings.convert import Mode
+from mappings.conversion.convert import Mode
 from mappings.table import TABLE_VERSION, Dialect
 from mq_adapters.broker.broker import Broker
 from mq_adapters.embedded.engine import Engine

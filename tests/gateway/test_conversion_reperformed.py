@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.converter import Converter
-from mappings.convert import Mode
+from mappings.conversion.convert import Mode
 from mappings.table import Dialect
 from mq_adapters.message import Message, MessageDescriptor
 from spark_audit.reperform.facts import Facts

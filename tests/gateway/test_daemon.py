@@ -19,7 +19,7 @@ from gateway.config import ConfigurationError, Settings
 from gateway.listener import OpenListener
 from mq_adapters import connect as connect_queue_manager
 from mq_adapters.embedded import group_commit
-from mq_adapters.embedded.store import Store
+from mq_adapters.embedded.store.store import Store
 from mq_adapters.embedded.unit_of_work import StateSpace
 from mq_adapters.message import MQPER_PERSISTENT, Message, MessageDescriptor
 from mq_adapters.reasons import QueueManagerError, ReasonCode, StoreError

@@ -9,16 +9,16 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from gateway.access.login import Login, Refusal
 from gateway.audit_trail.notes import BrokerNotes
-from gateway.bridge.origin import exchange_of
+from gateway.bridge.subscriber import exchange_of
 from gateway.config import TargetSettings
 from gateway.limits.limit import Limit
 from gateway.listener.listeners import Listeners
 from gateway.metrics import GatewayCollector, MetricsPage
 from gateway.mqtt.reason_codes import ReasonCode
 from mq_adapters.broker.broker import Broker
-from mq_adapters.embedded.checkpoint import PAGE_BYTES
-from mq_adapters.embedded.mqsc_channels import ChannelControl
+from mq_adapters.embedded.mqsc.channels import ChannelControl
 from mq_adapters.embedded.queue import Queue
+from mq_adapters.embedded.store.checkpoint import PAGE_BYTES
 from tests.gateway.bridge.conftest import SUBSCRIBER_QUEUE, World
 
 SECOND_US = 1_000_000

@@ -15,8 +15,8 @@ from typing import Any, Final
 
 from mq_adapters.attributes import ATTRIBUTES, ObjectType
 from mq_adapters.embedded.application import Application
-from mq_adapters.embedded.command_server import CommandServer
 from mq_adapters.embedded.engine import STANDARD_QUEUES, Engine
+from mq_adapters.embedded.mqsc.command_server import CommandServer
 from mq_adapters.mqsc import MqscSyntaxError, commands_of, read_command
 from tests.ibm_mq_stand_in.faults import Fault
 from tests.ibm_mq_stand_in.state import State, Switches

@@ -23,7 +23,7 @@ from typing import Final, Literal, Self
 
 import pytest
 
-from mq_adapters.embedded.client import Client
+from mq_adapters.embedded.socket.client import Client
 from tests.ibm_mq_stand_in.control import Control
 
 Binding = Literal["pymqi", "ibmmq"]

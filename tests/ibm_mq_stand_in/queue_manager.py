@@ -3,7 +3,8 @@
     python -m tests.ibm_mq_stand_in.queue_manager --data FOLDER --sockets FOLDER --name STANDIN
 
 Programs connect at `mqi` in the sockets' folder, tests control it at `control` there, and look into it as into every
-embedded queue manager: `mq_adapters.embedded.client.Client(FOLDER)`. It writes `ready` to its standard output. It may
+embedded queue manager: `mq_adapters.embedded.socket.client.Client(FOLDER)`.
+It writes `ready` to its standard output. It may
 be killed, and goes on with the same data folder.
 """
 
@@ -22,7 +23,7 @@ from mq_adapters.broker.topic_spaces import BrokerDialect
 from mq_adapters.delivery_listener import Delivery
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.queue import Queue
-from mq_adapters.embedded.server import Server
+from mq_adapters.embedded.socket.server import Server
 from mq_adapters.embedded.unit_of_work import UnitOfWork
 from mq_adapters.message import Message
 from mq_adapters.reasons import StoreError

@@ -2,8 +2,8 @@
 
 import pytest
 
-from mappings.charset import CODED_CHAR_SET_IDS, decode_text, encode_text, is_big_endian
 from mappings.errors import HeaderError
+from mappings.headers.charset import CODED_CHAR_SET_IDS, decode_text, encode_text, is_big_endian
 
 SINGLE_BYTE_IDS = sorted(CODED_CHAR_SET_IDS - {367, 1208, 1252, 1200, 13488, 17584})
 

@@ -5,7 +5,7 @@ from dataclasses import fields, replace
 
 import pytest
 
-from mappings.command import (
+from mappings.commands.command import (
     FORMAT_MQRFH,
     FORMAT_MQRFH2,
     Command,
@@ -20,9 +20,9 @@ from mappings.command import (
     read_command,
     write_command,
 )
+from mappings.commands.options import DeleteOption, PublicationOption, RegistrationOption
 from mappings.errors import CommandError, ConversionError, MappingError
-from mappings.header_chain import HeaderChain, read_header_chain
-from mappings.options import DeleteOption, PublicationOption, RegistrationOption
+from mappings.headers.chain import HeaderChain, read_header_chain
 
 CORREL_ID = RegistrationOption.CORREL_ID_AS_IDENTITY
 SOCCER = "Sport/Soccer/State/LatestScore/Team1 Team2"

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mappings.command import FORMAT_DEAD_LETTER, FORMAT_MQRFH, FORMAT_MQRFH2, Dialect
-from mappings.convert import Conversion, Mode, Outcome, convert
+from mappings.commands.command import FORMAT_DEAD_LETTER, FORMAT_MQRFH, FORMAT_MQRFH2, Dialect
+from mappings.conversion.convert import Conversion, Mode, Outcome, convert
 from mappings.errors import CommandError, ConversionError, MappingError
-from mappings.header_chain import HeaderChain, read_header_chain
-from mappings.mqrfh import Mqrfh
-from mappings.mqrfh2 import Mqrfh2
-from mappings.name_value import format_name_value_string
+from mappings.headers.chain import HeaderChain, read_header_chain
+from mappings.headers.mqrfh import Mqrfh
+from mappings.headers.mqrfh2 import Mqrfh2
+from mappings.headers.name_value import format_name_value_string
 
 BODY = b"\x00\xffpayload"
 DEAD_LETTER = (

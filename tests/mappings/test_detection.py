@@ -2,8 +2,8 @@
 
 import pytest
 
-from mappings.detection import Announcement, announcement_of
 from mappings.errors import HeaderError
+from mappings.headers.detection import Announcement, announcement_of
 
 #: Fixed parts by IBM's layout: StrucId, Version, StrucLength 32 (36), Encoding, CodedCharSetId, Format, Flags.
 MQRFH = bytes.fromhex("52464820 01000000 20000000 22020000 b8040000 4d51535452202020 00000000")

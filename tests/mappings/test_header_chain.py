@@ -5,7 +5,7 @@ import struct
 import pytest
 
 from mappings.errors import HeaderError
-from mappings.header_chain import (
+from mappings.headers.chain import (
     FORMAT_DEAD_LETTER,
     FORMAT_MQRFH,
     FORMAT_MQRFH2,
@@ -14,8 +14,8 @@ from mappings.header_chain import (
     read_dead_letter_header,
     read_header_chain,
 )
-from mappings.mqrfh import Mqrfh
-from mappings.mqrfh2 import Mqrfh2
+from mappings.headers.mqrfh import Mqrfh
+from mappings.headers.mqrfh2 import Mqrfh2
 
 # MQDLH, little-endian, typed from the layout of IBM's documentation.
 DEAD_LETTER = (

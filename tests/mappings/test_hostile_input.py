@@ -7,11 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mappings.command import FORMAT_DEAD_LETTER, FORMAT_MQRFH, FORMAT_MQRFH2, Dialect, read_command, read_response
-from mappings.convert import Mode, convert
+from mappings.commands.command import (
+    FORMAT_DEAD_LETTER,
+    FORMAT_MQRFH,
+    FORMAT_MQRFH2,
+    Dialect,
+    read_command,
+    read_response,
+)
+from mappings.conversion.convert import Mode, convert
 from mappings.errors import MappingError
-from mappings.header_chain import read_header_chain
-from mappings.mqrfh2 import Mqrfh2
+from mappings.headers.chain import read_header_chain
+from mappings.headers.mqrfh2 import Mqrfh2
 
 FORMATS = st.sampled_from([FORMAT_MQRFH, FORMAT_MQRFH2, FORMAT_DEAD_LETTER])
 CODED_CHAR_SET_IDS = st.sampled_from([1208, 819, 37, 500, 1200, 13488, 932, 0, -2])

@@ -5,10 +5,10 @@ import tracemalloc
 
 import pytest
 
-from mappings.command import FORMAT_MQRFH, FORMAT_MQRFH2, Dialect, read_command, read_response
-from mappings.convert import convert
+from mappings.commands.command import FORMAT_MQRFH, FORMAT_MQRFH2, Dialect, read_command, read_response
+from mappings.conversion.convert import convert
 from mappings.errors import MappingError
-from mappings.header_chain import read_header_chain
+from mappings.headers.chain import read_header_chain
 from mappings.lint import lint
 
 # Each takes seconds of a quick machine, and what is not linear takes hours. Laughing is refused at the first "<!".

@@ -4,9 +4,8 @@ import struct
 
 import pytest
 
-from mappings.command import FORMAT_MQRFH, FORMAT_MQRFH2
-from mappings.lint import Circumstances, Finding, lint
-from mappings.lint_advice import Speaker, advice_on
+from mappings.commands.command import FORMAT_MQRFH, FORMAT_MQRFH2
+from mappings.lint import Circumstances, Finding, Speaker, advice_on, lint
 from mappings.reasons import Reason
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from mappings.errors import HeaderError, MappingError
-from mappings.mqrfh import Mqrfh, read_mqrfh, write_mqrfh
+from mappings.headers.mqrfh import Mqrfh, read_mqrfh, write_mqrfh
 
 BIG_ENDIAN = bytes.fromhex(
     "52464820 00000001 0000005c 00000111 000004b8 4d51535452202020 00000000"

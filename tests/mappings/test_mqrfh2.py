@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mappings import mqrfh2
 from mappings.errors import ConversionError, HeaderError
-from mappings.mqrfh2 import Element, Folder, Mqrfh2, psc_folder, read_mqrfh2, write_mqrfh2
+from mappings.headers import mqrfh2
+from mappings.headers.mqrfh2 import Element, Folder, Mqrfh2, psc_folder, read_mqrfh2, write_mqrfh2
 
 PUBLISH_PSC = b"<psc><Command>Publish</Command><PubOpt>RetainPub</PubOpt><Topic>a/b</Topic></psc>"
 LITTLE_ENDIAN = bytes.fromhex(

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mappings.errors import NameValueError
-from mappings.name_value import format_name_value_string, name_positions, parse_name_value_string
+from mappings.headers.name_value import format_name_value_string, name_positions, parse_name_value_string
 
 VALID = [
     ("", ()),

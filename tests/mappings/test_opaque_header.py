@@ -4,10 +4,10 @@ import struct
 
 import pytest
 
-from mappings.command import FORMAT_DEAD_LETTER, FORMAT_MQRFH, FORMAT_MQRFH2, Dialect, read_command
-from mappings.convert import convert
-from mappings.header_chain import announces_header, read_header_chain
-from mappings.opaque_header import OpaqueHeader, read_opaque_header
+from mappings.commands.command import FORMAT_DEAD_LETTER, FORMAT_MQRFH, FORMAT_MQRFH2, Dialect, read_command
+from mappings.conversion.convert import convert
+from mappings.headers.chain import announces_header, read_header_chain
+from mappings.headers.opaque import OpaqueHeader, read_opaque_header
 
 BODY = b"\x00\xffbody"
 INSIDE = bytes(range(40))

@@ -2,8 +2,7 @@
 
 import pytest
 
-from mappings.errors import CommandError
-from mappings.options import (
+from mappings.commands.options import (
     DeleteOption,
     Option,
     OptionClass,
@@ -14,6 +13,7 @@ from mappings.options import (
     rows_of,
     tokens_of,
 )
+from mappings.errors import CommandError
 from mappings.table import (
     FIELD_ROWS,
     OPTION_ROWS,

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mappings.pattern_translation import Verdict, translate_pattern, translate_topic_name
-from mappings.topics import Scheme, TopicError, matches
+from mappings.topics.pattern_translation import Verdict, translate_pattern, translate_topic_name
+from mappings.topics.topics import Scheme, TopicError, matches
 
 TABLE = [
     # MQTT and topic scheme to character scheme.

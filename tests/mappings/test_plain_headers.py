@@ -6,15 +6,15 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mappings.command import FORMAT_MQRFH, FORMAT_MQRFH2, Dialect, Publish, write_command
-from mappings.convert import Conversion, Mode, convert, convert_chain
+from mappings.commands.command import FORMAT_MQRFH, FORMAT_MQRFH2, Dialect, Publish, write_command
+from mappings.commands.options import PublicationOption
+from mappings.conversion.convert import Conversion, Mode, convert, convert_chain
+from mappings.conversion.publication_template import PublicationTemplate
 from mappings.errors import MappingError
-from mappings.mqrfh import read_mqrfh
-from mappings.mqrfh2 import read_mqrfh2
-from mappings.name_value import parse_name_value_string, unambiguous_items
-from mappings.options import PublicationOption
-from mappings.plain_header import read_plain_mqrfh, read_plain_mqrfh2
-from mappings.publication_template import PublicationTemplate
+from mappings.headers.mqrfh import read_mqrfh
+from mappings.headers.mqrfh2 import read_mqrfh2
+from mappings.headers.name_value import parse_name_value_string, unambiguous_items
+from mappings.headers.plain import read_plain_mqrfh, read_plain_mqrfh2
 
 CODED_CHAR_SET_IDS = st.sampled_from([1208, 819, 500, 1200, 932])
 ENCODINGS = st.sampled_from([546, 273, 785, 0])

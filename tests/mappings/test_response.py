@@ -2,7 +2,7 @@
 
 import pytest
 
-from mappings.command import (
+from mappings.commands.command import (
     FORMAT_MQRFH,
     FORMAT_MQRFH2,
     Completion,
@@ -13,7 +13,7 @@ from mappings.command import (
     write_response,
 )
 from mappings.errors import MappingError, NameValueError
-from mappings.header_chain import HeaderChain, read_header_chain
+from mappings.headers.chain import HeaderChain, read_header_chain
 
 OK = Response(completion=Completion.OK)
 TOPIC_ERROR = Response(

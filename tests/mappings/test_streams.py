@@ -2,8 +2,8 @@
 
 import pytest
 
-from mappings.streams import DEFAULT_STREAM, StreamPrefixes, StreamStyle, StreamTopic, implicit_stream_name
-from mappings.topics import Scheme, TopicError, matches
+from mappings.topics.streams import DEFAULT_STREAM, StreamPrefixes, StreamStyle, StreamTopic, implicit_stream_name
+from mappings.topics.topics import Scheme, TopicError, matches
 
 MESSAGE_BROKER = StreamPrefixes(style=StreamStyle.MESSAGE_BROKER)
 QUEUE_MANAGER = StreamPrefixes(

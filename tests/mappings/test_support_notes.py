@@ -4,8 +4,8 @@ import struct
 
 import pytest
 
-from mappings.command import FORMAT_MQRFH, Dialect
-from mappings.convert import convert
+from mappings.commands.command import FORMAT_MQRFH, Dialect
+from mappings.conversion.convert import convert
 from mappings.table import OPTION_ROWS, SUPPORT_NOTES, TableError, read_support_notes
 
 # "Message formats" (aq19780_): the notes at each option of the support table.

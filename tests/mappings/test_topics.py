@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mappings.topics import (
+from mappings.topics.topics import (
     PatternIndex,
     Scheme,
     TopicError,

@@ -4,16 +4,16 @@ import contextlib
 
 import pytest
 
-from mappings.command import Command, Dialect, Publish, read_command, read_response
-from mappings.convert import Folders, Mode, convert
+from mappings.commands.command import Command, Dialect, Publish, read_command, read_response
+from mappings.commands.options import DeleteOption, PublicationOption, RegistrationOption, tokens_of
+from mappings.commands.response import Response
+from mappings.conversion.convert import Folders, Mode, convert
 from mappings.errors import MappingError
-from mappings.header_chain import DeadLetterHeader, Header, HeaderChain, read_header_chain
+from mappings.headers.chain import DeadLetterHeader, Header, HeaderChain, read_header_chain
+from mappings.headers.mqrfh import Mqrfh
+from mappings.headers.mqrfh2 import Mqrfh2
+from mappings.headers.opaque import OpaqueHeader
 from mappings.lint import Circumstances, lint
-from mappings.mqrfh import Mqrfh
-from mappings.mqrfh2 import Mqrfh2
-from mappings.opaque_header import OpaqueHeader
-from mappings.options import DeleteOption, PublicationOption, RegistrationOption, tokens_of
-from mappings.response import Response
 from tests.mappings.there_and_back import assert_law_holds
 from tests.mappings.vectors import READABLE, REFUSED, VECTORS, Table, Vector
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from mappings.command import read_response
-from mappings.header_chain import read_header_chain
+from mappings.commands.command import read_response
+from mappings.headers.chain import read_header_chain
 from mq_adapters.embedded.engine import CONTROL_QUEUE
 from tests.mappings.vectors import VECTORS, Vector
 from tests.mq_adapters.broker.conftest import Station

@@ -1,18 +1,18 @@
-"""A message converted to the other format and back, held against the law of `mappings.round_trip`."""
+"""A message converted to the other format and back, held against the law of `mappings.conversion.round_trip`."""
 
 from dataclasses import dataclass
 
-from mappings.command_parameters import verb_of_elements, verb_of_pairs
-from mappings.convert import Conversion, Folders, Mode, convert
+from mappings.commands.parameters import verb_of_elements, verb_of_pairs
+from mappings.commands.response import read_response
+from mappings.conversion.convert import Conversion, Folders, Mode, convert
+from mappings.conversion.round_trip import Meaning, meaning_of, surviving_meaning, surviving_response
 from mappings.errors import MappingError
-from mappings.header_chain import HeaderChain, read_header_chain
-from mappings.mqrfh import Mqrfh
-from mappings.mqrfh2 import Mqrfh2
-from mappings.name_value import NameValues
-from mappings.opaque_header import OpaqueHeader
+from mappings.headers.chain import HeaderChain, read_header_chain
+from mappings.headers.mqrfh import Mqrfh
+from mappings.headers.mqrfh2 import Mqrfh2
+from mappings.headers.name_value import NameValues
+from mappings.headers.opaque import OpaqueHeader
 from mappings.reasons import Reason
-from mappings.response import read_response
-from mappings.round_trip import Meaning, meaning_of, surviving_meaning, surviving_response
 from mappings.table import Dialect
 
 #: Commands whose topics are patterns: one may come back wider, or as two.

@@ -19,10 +19,10 @@ from typing import Final, Protocol, TypeVar
 import pytest
 import uvloop
 
-from mq_adapters.embedded.client import Client
 from mq_adapters.embedded.direct import Direct
 from mq_adapters.embedded.engine import Engine
-from mq_adapters.embedded.server import Server
+from mq_adapters.embedded.socket.client import Client
+from mq_adapters.embedded.socket.server import Server
 from mq_adapters.ibm_mq import ConnectionSettings, IbmMq
 from mq_adapters.queue_manager import QueueManager
 from mq_adapters.reasons import QueueManagerError

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from mq_adapters.embedded.client import Client
 from mq_adapters.embedded.direct import Direct
 from mq_adapters.embedded.engine import Engine
+from mq_adapters.embedded.socket.client import Client
 from mq_adapters.queue_manager import QueueManager
 from tests.ibm_mq_stand_in.process import StandInQueueManager
 from tests.mq_adapters.adapters import EMBEDDED, Adapter, EmbeddedAdapter, GatewayThread, RealAdapter, StandInAdapter

@@ -6,9 +6,9 @@ import pytest
 
 from mq_adapters.attributes import ObjectType
 from mq_adapters.delivery_listener import Delivery
-from mq_adapters.embedded.client import Client
-from mq_adapters.embedded.command_server import CommandServer
 from mq_adapters.embedded.engine import Engine
+from mq_adapters.embedded.mqsc.command_server import CommandServer
+from mq_adapters.embedded.socket.client import Client
 from mq_adapters.embedded.unit_of_work import UnitOfWork
 from mq_adapters.message import Message, MessageDescriptor
 from mq_adapters.reasons import QueueManagerError

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mappings.header_chain import read_header_chain
+from mappings.headers.chain import read_header_chain
 from mq_adapters.back_out import requeued
 from mq_adapters.message import Message, MessageDescriptor
 from mq_adapters.reasons import QueueManagerError

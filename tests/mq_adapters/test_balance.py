@@ -16,9 +16,9 @@ from mq_adapters.embedded.direct import Direct
 from mq_adapters.embedded.engine import AUDIT_QUEUE, Engine
 from mq_adapters.embedded.operators_act import OperatorsAct
 from mq_adapters.embedded.queue_administration import delete
-from mq_adapters.embedded.store import FILE_NAME, Store
+from mq_adapters.embedded.store.store import FILE_NAME, Store
+from mq_adapters.embedded.store.verification import set_aside
 from mq_adapters.embedded.unit_of_work import Departure, Publications, StateSpace
-from mq_adapters.embedded.verification import set_aside
 from mq_adapters.message import Message, MessageDescriptor
 from mq_adapters.reasons import StoreError
 from mq_adapters.transmission import transmission_message

@@ -7,10 +7,10 @@ from pathlib import Path
 import apsw
 import pytest
 
-from mq_adapters.embedded import checkpoint as checkpoint_module
-from mq_adapters.embedded import store as store_module
 from mq_adapters.embedded.direct import Direct
-from mq_adapters.embedded.store import FILE_NAME
+from mq_adapters.embedded.store import checkpoint as checkpoint_module
+from mq_adapters.embedded.store import store as store_module
+from mq_adapters.embedded.store.store import FILE_NAME
 from mq_adapters.message import Message, MessageDescriptor
 
 PAGES = 50

@@ -9,16 +9,16 @@ from typing import BinaryIO
 import apsw
 import pytest
 
-from mq_adapters.embedded import compaction as compaction_module
 from mq_adapters.embedded import group_commit
-from mq_adapters.embedded.backup import back_up
-from mq_adapters.embedded.client import Client
 from mq_adapters.embedded.direct import Direct
 from mq_adapters.embedded.engine import Engine
-from mq_adapters.embedded.rollback import accept_rollback
-from mq_adapters.embedded.store import FILE_NAME
+from mq_adapters.embedded.socket.client import Client
+from mq_adapters.embedded.store import compaction as compaction_module
+from mq_adapters.embedded.store.backup import back_up
+from mq_adapters.embedded.store.rollback import accept_rollback
+from mq_adapters.embedded.store.store import FILE_NAME
+from mq_adapters.embedded.store.verification import verify_store
 from mq_adapters.embedded.unit_of_work import Departure
-from mq_adapters.embedded.verification import verify_store
 from mq_adapters.message import Message, MessageDescriptor
 from mq_adapters.queue_manager import Compaction
 from mq_adapters.reasons import QueueManagerError, ReasonCode, StoreError

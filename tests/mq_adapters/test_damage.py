@@ -7,9 +7,9 @@ import pytest
 
 from mq_adapters.embedded.direct import Direct
 from mq_adapters.embedded.engine import Engine
-from mq_adapters.embedded.store import FILE_NAME, Store
+from mq_adapters.embedded.store.store import FILE_NAME, Store
+from mq_adapters.embedded.store.verification import set_aside, verify_store
 from mq_adapters.embedded.unit_of_work import StateSpace
-from mq_adapters.embedded.verification import set_aside, verify_store
 from mq_adapters.message import MQPER_PERSISTENT, Message, MessageDescriptor
 from mq_adapters.reasons import QueueManagerError, StoreError
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import apsw
 import pytest
 
-from mq_adapters.embedded import group_commit, holdings
+from mq_adapters.embedded import group_commit
+from mq_adapters.embedded import message_cache as holdings
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.unit_of_work import Departure, StateSpace, UnitOfWork
@@ -115,7 +116,7 @@ def test_a_sequence_is_not_used_again_after_a_restart_with_an_empty_store(data_f
 
 def test_a_sequence_is_not_used_again_beyond_a_reserved_block(data_folder, monkeypatch):
     monkeypatch.setattr(group_commit, "SEQUENCE_BLOCK", 10)
-    monkeypatch.setattr("mq_adapters.embedded.store.SEQUENCE_BLOCK", 10)
+    monkeypatch.setattr("mq_adapters.embedded.store.store.SEQUENCE_BLOCK", 10)
     engine = open_engine(data_folder)
     used = [put(engine, b"x", persistence=MQPER_NOT_PERSISTENT).sequence for _ in range(100)]
     engine.close()

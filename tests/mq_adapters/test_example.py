@@ -3,11 +3,11 @@
 import textwrap
 
 import mq_adapters
-from mappings.command import FORMAT_MQRFH2, Dialect, Publish, write_command
-from mappings.options import PublicationOption
+from mappings.commands.command import FORMAT_MQRFH2, Dialect, Publish, write_command
+from mappings.commands.options import PublicationOption
 from mq_adapters.broker.broker import Broker
 from mq_adapters.delivery_listener import Delivery
-from mq_adapters.embedded.client import Client
+from mq_adapters.embedded.socket.client import Client
 from mq_adapters.embedded.unit_of_work import UnitOfWork
 from mq_adapters.message import Message, MessageDescriptor
 

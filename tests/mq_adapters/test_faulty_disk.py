@@ -12,7 +12,7 @@ import apsw
 import pytest
 
 from mq_adapters.embedded.direct import Direct
-from mq_adapters.embedded.verification import verify_store
+from mq_adapters.embedded.store.verification import verify_store
 from mq_adapters.message import Message, MessageDescriptor
 from mq_adapters.reasons import StoreError
 

@@ -6,7 +6,8 @@ from collections.abc import Callable
 import pytest
 
 from mq_adapters.embedded import engine as engine_module
-from mq_adapters.embedded import group_commit, holdings
+from mq_adapters.embedded import group_commit
+from mq_adapters.embedded import message_cache as holdings
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.unit_of_work import Departure, StateSpace, UnitOfWork
 from mq_adapters.message import MQPER_NOT_PERSISTENT, MQPER_PERSISTENT, Message, MessageDescriptor

@@ -7,7 +7,7 @@ from random import Random
 import apsw
 import pytest
 
-from mq_adapters.embedded.journal_end import JournalEnd, journal_end, synced_commits, wal_path
+from mq_adapters.embedded.store.journal_end import JournalEnd, journal_end, synced_commits, wal_path
 
 COMMITS = 40
 HEADER_BYTES = 32

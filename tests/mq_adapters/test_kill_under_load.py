@@ -14,14 +14,14 @@ import pytest
 
 from mq_adapters.embedded.balance import Messages, read_balance
 from mq_adapters.embedded.direct import Direct
-from mq_adapters.embedded.verification import verify_store
+from mq_adapters.embedded.store.verification import verify_store
 from tests.ibm_mq_stand_in.process import wait_until
 
 GATEWAY = """
 import asyncio, os, signal, sys, threading
 from pathlib import Path
 from mq_adapters.embedded.engine import Engine
-from mq_adapters.embedded.server import Server
+from mq_adapters.embedded.socket.server import Server
 folder, life_s = Path(sys.argv[1]), float(sys.argv[2])
 async def main():
     loop = asyncio.get_running_loop()
@@ -36,7 +36,7 @@ asyncio.run(main())
 CLIENT = """
 import sys, time
 from pathlib import Path
-from mq_adapters.embedded.client import Client
+from mq_adapters.embedded.socket.client import Client
 from mq_adapters.message import Message, MessageDescriptor
 from mq_adapters.reasons import QueueManagerError
 folder, role = Path(sys.argv[1]), sys.argv[2]

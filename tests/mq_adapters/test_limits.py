@@ -4,7 +4,7 @@ import tracemalloc
 
 import pytest
 
-from mq_adapters.embedded import holdings
+from mq_adapters.embedded import message_cache as holdings
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.unit_of_work import Departure
 from mq_adapters.message import MQPER_NOT_PERSISTENT, MQPER_PERSISTENT, Message, MessageDescriptor

@@ -3,7 +3,7 @@
 import pytest
 
 from mq_adapters.embedded.application import Application
-from mq_adapters.embedded.command_server import CommandServer
+from mq_adapters.embedded.mqsc.command_server import CommandServer
 from mq_adapters.message import Message, MessageDescriptor
 from mq_adapters.mqsc import MqscSyntaxError, commands_of, quoted, read_command
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from mq_adapters.embedded.command_server import CommandServer
 from mq_adapters.embedded.engine import Engine
-from mq_adapters.embedded.mqsc_channels import CHANNEL_KEYWORDS, ChannelRefused
+from mq_adapters.embedded.mqsc.channels import CHANNEL_KEYWORDS, ChannelRefused
+from mq_adapters.embedded.mqsc.command_server import CommandServer
 
 
 class Channels:

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from mq_adapters.embedded.command_server import CommandServer
 from mq_adapters.embedded.engine import Engine
-from mq_adapters.embedded.mqsc_clients import CLIENT_KEYWORDS, MAXIMUM_SHOWN
+from mq_adapters.embedded.mqsc.clients import CLIENT_KEYWORDS, MAXIMUM_SHOWN
+from mq_adapters.embedded.mqsc.command_server import CommandServer
 from mq_adapters.embedded.operators_act import OperatorsAct
 from mq_adapters.mqsc import quoted
 

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from mappings.command import Publish, RegisterSubscriber, write_command
-from mappings.options import PublicationOption, RegistrationOption
+from mappings.commands.command import Publish, RegisterSubscriber, write_command
+from mappings.commands.options import PublicationOption, RegistrationOption
 from mappings.table import Dialect
 from mq_adapters.broker.broker import STREAM_NAMELIST, Broker
 from mq_adapters.delivery_listener import Unheard
-from mq_adapters.embedded.command_server import CommandServer
 from mq_adapters.embedded.engine import CONTROL_QUEUE, DEFAULT_STREAM, Engine
+from mq_adapters.embedded.mqsc.command_server import CommandServer
 from mq_adapters.embedded.unit_of_work import Departure, StateSpace
 from mq_adapters.message import Message, MessageDescriptor
 from mq_adapters.mqsc import MqscAnswer

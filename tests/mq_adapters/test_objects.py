@@ -4,7 +4,7 @@ import pytest
 
 from mq_adapters.attributes import ObjectType
 from mq_adapters.embedded.direct import Direct
-from mq_adapters.embedded.verification import verify_store
+from mq_adapters.embedded.store.verification import verify_store
 from mq_adapters.message import (
     MQMT_REPORT,
     MQMT_REQUEST,

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from mq_adapters.embedded.application import Application
-from mq_adapters.embedded.client import Client
-from mq_adapters.embedded.command_server import CommandServer
 from mq_adapters.embedded.direct import Direct
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.gateway_queues import GatewayQueues
+from mq_adapters.embedded.mqsc.command_server import CommandServer
 from mq_adapters.embedded.operators_act import OperatorsAct
+from mq_adapters.embedded.socket.client import Client
 from mq_adapters.embedded.unit_of_work import Departure, UnitOfWork
 from mq_adapters.message import Message, MessageDescriptor
 from mq_adapters.reasons import QueueManagerError

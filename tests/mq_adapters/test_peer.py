@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from mq_adapters.embedded.direct import Direct
-from mq_adapters.embedded.peer import own_user, peer_user, user_identifier
+from mq_adapters.embedded.socket.peer import own_user, peer_user, user_identifier
 from mq_adapters.message import Message, MessageDescriptor
 
 UNUSED_UID = 3_999_999_999

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from mq_adapters.embedded.client import Client
+from mq_adapters.embedded.socket.client import Client
 from mq_adapters.message import MQPER_NOT_PERSISTENT, MQPER_PERSISTENT, Message, MessageDescriptor
 from mq_adapters.queue_manager import QueueAdministration
 from mq_adapters.reasons import QueueManagerError

@@ -19,12 +19,12 @@ from hypothesis import strategies as st
 
 from mq_adapters import connect
 from mq_adapters.attributes import ObjectType
-from mq_adapters.embedded import connection as connection_module
 from mq_adapters.embedded.application import Application
-from mq_adapters.embedded.client import Client
 from mq_adapters.embedded.direct import Direct
-from mq_adapters.embedded.server import Server
-from mq_adapters.embedded.socket_file import SOCKET_NAME, listening_socket
+from mq_adapters.embedded.socket import connection as connection_module
+from mq_adapters.embedded.socket.client import Client
+from mq_adapters.embedded.socket.server import Server
+from mq_adapters.embedded.socket.socket_file import SOCKET_NAME, listening_socket
 from mq_adapters.message import Message, MessageDescriptor
 from mq_adapters.reasons import QueueManagerError, StoreError
 from tests.mq_adapters.adapters import STEP_S
@@ -520,7 +520,7 @@ def test_a_long_data_path_works(gateway_class, tmp_path):
 
 
 def test_a_long_data_path_is_refused_in_words_where_there_is_no_proc(tmp_path, monkeypatch):
-    monkeypatch.setattr("mq_adapters.embedded.socket_file._OWN_DESCRIPTORS", tmp_path / "nothing")
+    monkeypatch.setattr("mq_adapters.embedded.socket.socket_file._OWN_DESCRIPTORS", tmp_path / "nothing")
     long_folder = tmp_path / ("a" * 100)
     long_folder.mkdir()
     with pytest.raises(StoreError, match="shorter data folder"):

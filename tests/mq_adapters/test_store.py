@@ -13,12 +13,12 @@ import pytest
 
 from mq_adapters.embedded.direct import Direct
 from mq_adapters.embedded.engine import Engine
-from mq_adapters.embedded.layout import APPLICATION_ID, USER_VERSION
 from mq_adapters.embedded.queue_administration import alter
-from mq_adapters.embedded.store import FILE_NAME, LOCK_NAME, Store
+from mq_adapters.embedded.store.layout import APPLICATION_ID, USER_VERSION
+from mq_adapters.embedded.store.store import FILE_NAME, LOCK_NAME, Store
+from mq_adapters.embedded.store.verification import verify_store
+from mq_adapters.embedded.store.witness import MARKER_NAME, StoreWentBack
 from mq_adapters.embedded.unit_of_work import StateSpace
-from mq_adapters.embedded.verification import verify_store
-from mq_adapters.embedded.witness import MARKER_NAME, StoreWentBack
 from mq_adapters.message import Message, MessageDescriptor
 from mq_adapters.reasons import QueueManagerError, StoreError
 
@@ -26,7 +26,7 @@ STORES = Path(__file__).parent / "stores"
 HOLD_THE_STORE = """
 import sys
 from pathlib import Path
-from mq_adapters.embedded.store import Store
+from mq_adapters.embedded.store.store import Store
 store = Store.open(Path(sys.argv[1]))
 print("owned", flush=True)
 sys.stdin.read()

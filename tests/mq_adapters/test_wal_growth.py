@@ -11,13 +11,13 @@ from pathlib import Path
 import apsw
 import pytest
 
-from mq_adapters.embedded import checkpoint as checkpoint_module
-from mq_adapters.embedded import readers as readers_module
-from mq_adapters.embedded import store as store_module
 from mq_adapters.embedded.direct import Direct
-from mq_adapters.embedded.readers import readers
-from mq_adapters.embedded.store import FILE_NAME, LOCK_NAME, Store
-from mq_adapters.embedded.verification import verify_store
+from mq_adapters.embedded.store import checkpoint as checkpoint_module
+from mq_adapters.embedded.store import readers as readers_module
+from mq_adapters.embedded.store import store as store_module
+from mq_adapters.embedded.store.readers import readers
+from mq_adapters.embedded.store.store import FILE_NAME, LOCK_NAME, Store
+from mq_adapters.embedded.store.verification import verify_store
 from mq_adapters.message import Message, MessageDescriptor
 from mq_adapters.reasons import StoreError
 
@@ -31,7 +31,7 @@ needs_proc = pytest.mark.skipif(not Path("/proc/locks").exists(), reason="who ho
 #: Reads as a check does, says so, and then stands still.
 STANDING = """
 import os, pathlib, sys
-from mq_adapters.embedded.verification import reading
+from mq_adapters.embedded.store.verification import reading
 from mq_adapters.reasons import StoreError
 try:
     with reading(pathlib.Path(sys.argv[1])) as connection:

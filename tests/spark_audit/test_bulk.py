@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from mappings.convert import Mode
+from mappings.conversion.convert import Mode
 from mappings.table import TABLE_VERSION, Dialect
 from spark_audit.__main__ import main
 from spark_audit.archive import ArchiveError

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.access.filters import RuleFilter, covers, touches
-from mappings.topics import Scheme, matches
+from mappings.topics.topics import Scheme, matches
 
 LEVELS = ("a", "b", "")
 TOPICS = [

@@ -14,14 +14,13 @@ from gateway.access.login import Login
 from gateway.access.rights import Access
 from gateway.audit_trail.notes import BrokerNotes
 from gateway.bridge.assembly import build_bridge
-from gateway.bridge.audience import SubscriptionsTo
-from gateway.bridge.carried_properties import UserPropertyStyle
 from gateway.bridge.mq_refusals import BrokerClosedTopics, ClosedTopics
-from gateway.bridge.origin import exchange_of
-from gateway.bridge.quotas import BrokerRetained
-from gateway.bridge.retained_room import RetainedStore
+from gateway.bridge.publish import SubscriptionsTo
 from gateway.bridge.routes import Routes
+from gateway.bridge.session_limits import BrokerRetained, RetainedStore
 from gateway.bridge.sessions import ClientSession, Sessions
+from gateway.bridge.subscriber import exchange_of
+from gateway.bridge.usr_folder import UserPropertyStyle
 from gateway.channels.target import Target
 from gateway.config import RouteSettings, TargetSettings
 from gateway.config.limits import MqttLimits
@@ -30,7 +29,7 @@ from gateway.limits.limit import Refusals
 from gateway.mqtt.connection import Connection
 from gateway.mqtt.properties import DisconnectProperties
 from gateway.mqtt.reason_codes import ReasonCode
-from mappings.command import Dialect
+from mappings.commands.command import Dialect
 from mq_adapters.broker.broker import Broker
 from mq_adapters.embedded.balance import Balance, read_balance, running_publications, running_queues
 from mq_adapters.embedded.engine import Engine

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from gateway.audit_trail.notes import BrokerNotes
-from gateway.bridge.origin import exchange_of
+from gateway.bridge.subscriber import exchange_of
 from gateway.channels.target import Target
 from mq_adapters.broker.broker import Broker, BrokerRules
 from mq_adapters.broker.topic_spaces import BrokerDialect

@@ -4,7 +4,7 @@ import pytest
 
 from gateway.access.dollar_topics import DollarTopics
 from gateway.mqtt.connection import Connection
-from mappings.command import Dialect
+from mappings.commands.command import Dialect
 from mq_adapters.message import MQPER_PERSISTENT, Message, MessageDescriptor
 from tests.gateway.bridge.conftest import FakeLink, NewWorld, World, written
 from tests.gateway.bridge.test_level_5_sessions import connect

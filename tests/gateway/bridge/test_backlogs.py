@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from gateway.audit_trail.notes import NoteKind
-from gateway.bridge.backlogs import Backlogs
-from gateway.bridge.flows import bytes_in_flight
+from gateway.bridge.outgoing_messages import bytes_in_flight
+from gateway.bridge.queue_limits import Backlogs
 from gateway.config.limits import MqttLimits
 from gateway.limits.limit import Limit, Refusals
 from gateway.mqtt.reason_codes import ReasonCode
@@ -224,7 +224,7 @@ def test_nothing_is_lost_while_the_dead_letter_queue_takes_nothing(
 
 def test_many_messages_go_a_few_in_each_turn_and_in_their_order(backlog: Made, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, number in (("TAKEN", 3), ("MOVED", 2)):
-        monkeypatch.setattr(f"gateway.bridge.backlogs._{name}_IN_A_TURN", number)
+        monkeypatch.setattr(f"gateway.bridge.queue_limits._{name}_IN_A_TURN", number)
     made = backlog(maximum_queued_messages=2)
     made.publish(*(bytes((number,)) for number in b"123456789"))
     made.backlogs.tick(made.world.now_us)
@@ -238,7 +238,7 @@ def test_many_messages_go_a_few_in_each_turn_and_in_their_order(backlog: Made, m
 
 
 def test_lanes_past_their_limits_take_turns(backlog: Made, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gateway.bridge.backlogs._MOVED_IN_A_TURN", 1)
+    monkeypatch.setattr("gateway.bridge.queue_limits._MOVED_IN_A_TURN", 1)
     made = backlog(maximum_queued_messages=1)
     for name in ("far1", "far2"):
         far = made.world.connect(name, flags="00")
@@ -253,7 +253,7 @@ def test_lanes_past_their_limits_take_turns(backlog: Made, monkeypatch: pytest.M
 def test_a_crash_while_messages_move_leaves_each_where_it_was_or_is_a_dead_letter(
     backlog: Made, new_world: NewWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gateway.bridge.backlogs._MOVED_IN_A_TURN", 1)
+    monkeypatch.setattr("gateway.bridge.queue_limits._MOVED_IN_A_TURN", 1)
     made = backlog(maximum_queued_messages=2)
     made.publish(*(bytes((number,)) for number in b"123456789"))
     made.backlogs.tick(made.world.now_us)

@@ -6,12 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.bridge.carried_properties import carried_pairs_of, longest_carried_bytes, read_properties
-from gateway.bridge.carrier import carrier_folder
+from gateway.bridge.usr_folder import carried_pairs_of, carrier_folder, longest_carried_bytes, read_properties
 from gateway.mqtt import property_codec
 from gateway.mqtt.properties import PublishProperties
 from gateway.mqtt.wire import decode_plain_text
-from mappings.mqrfh import encode_pairs
+from mappings.headers.mqrfh import encode_pairs
 from spark_audit.reperform import properties as audit
 
 

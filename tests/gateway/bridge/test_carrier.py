@@ -2,9 +2,9 @@
 
 import pytest
 
-from gateway.bridge.carrier import Carried, read_carried
+from gateway.bridge.usr_folder import Carried, read_carried
 from gateway.mqtt.properties import PublishProperties
-from mappings.header_chain import read_header_chain
+from mappings.headers.chain import read_header_chain
 from tests.gateway.bridge.test_target_messages import mqrfh, mqrfh2
 
 PSC = "<psc><Command>Publish</Command><Topic>a</Topic></psc>"

@@ -3,8 +3,8 @@
 import pytest
 
 from gateway.audit_trail.notes import NoteKind
-from mq_adapters.embedded.command_server import CommandServer
-from mq_adapters.embedded.mqsc_clients import CLIENT_KEYWORDS
+from mq_adapters.embedded.mqsc.clients import CLIENT_KEYWORDS
+from mq_adapters.embedded.mqsc.command_server import CommandServer
 from mq_adapters.embedded.unit_of_work import StateSpace
 from mq_adapters.mqsc import read_command
 from tests.gateway.bridge.conftest import NOW_US, SUBSCRIBER_QUEUE, FakeLink, NewWorld, World, written

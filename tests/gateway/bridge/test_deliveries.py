@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from gateway.audit_trail.notes import NoteKind
-from mappings.command import Dialect
-from mq_adapters.embedded import holdings
+from mappings.commands.command import Dialect
+from mq_adapters.embedded import message_cache as holdings
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.unit_of_work import Departure, StateSpace
 from tests.gateway.bridge.conftest import (

@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.access.dollar_topics import DollarTopics
-from mappings.command import Dialect
+from mappings.commands.command import Dialect
 from tests.gateway.bridge.conftest import DEFAULT_STREAM, FakeLink, NewWorld, World, mqrfh2, publish_packet, written
 
 CONNECTS = {

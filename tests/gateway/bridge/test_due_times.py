@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from gateway.bridge.due_times import DueTimes
+from gateway.bridge.disconnect import DueTimes
 from tests.gateway.bridge.conftest import World
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mappings.command import Dialect
+from mappings.commands.command import Dialect
 from mq_adapters.embedded.unit_of_work import StateSpace
 from tests.gateway.bridge.conftest import SUBSCRIBER_QUEUE, FakeLink, NewWorld, World, written
 

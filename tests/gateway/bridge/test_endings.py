@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.bridge.to_mq import ToMq
+from gateway.bridge.publish_command import ToMq
 from gateway.config.limits import MqttLimits
 from mq_adapters.embedded.operators_act import OperatorsAct
 from mq_adapters.embedded.unit_of_work import StateSpace

@@ -4,9 +4,8 @@ from itertools import islice, pairwise
 
 import pytest
 
-from gateway.bridge.long_requests import LOOKED_AT_ONCE, LongRequest, Part
+from gateway.bridge.filter_pacing import FILTERS_AT_ONCE, LOOKED_AT_ONCE, LongRequest, Part
 from gateway.bridge.sessions import ClientSession
-from gateway.bridge.shares import FILTERS_AT_ONCE
 from gateway.mqtt.events import SubscribeReceived, SubscriptionOptions, UnsubscribeReceived
 from tests.gateway.bridge.conftest import World, remaining_length
 

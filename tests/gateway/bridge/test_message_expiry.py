@@ -3,7 +3,7 @@
 import ormsgpack
 
 from gateway.audit_trail.notes import NoteKind
-from gateway.bridge.session_rows import HeldPublish
+from gateway.bridge.session_store import HeldPublish
 from mq_adapters.message import MQEI_UNLIMITED
 from tests.gateway.bridge.audited import assert_every_conversion_is_as_the_audit_predicts
 from tests.gateway.bridge.conftest import DEFAULT_STREAM, NewWorld, World, written

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mappings.command import Dialect
+from mappings.commands.command import Dialect
 from tests.gateway.bridge.audited import assert_every_conversion_is_as_the_audit_predicts
 from tests.gateway.bridge.conftest import REPLY_QUEUE, SUBSCRIBER_QUEUE, FakeLink, NewWorld, World, written
 from tests.gateway.bridge.test_level_5_sessions import connect

@@ -10,9 +10,9 @@ from pathlib import Path
 import ormsgpack
 import pytest
 
-from gateway.bridge.session_rows import HeldPublish
+from gateway.bridge.session_store import HeldPublish
 from gateway.config.limits import MqttLimits
-from mappings.command import Dialect
+from mappings.commands.command import Dialect
 from mq_adapters.message import MQEI_UNLIMITED, Message, MessageDescriptor
 from tests.gateway.bridge.audited import assert_every_conversion_is_as_the_audit_predicts, records
 from tests.gateway.bridge.conftest import DEFAULT_STREAM, FakeLink, NewWorld, World, remaining_length, written

@@ -131,5 +131,5 @@ def test_a_publish_that_is_refused_by_its_reason_code_is_logged_and_a_flood_of_t
     for identifier in range(1, 31):
         guarded.receive(link, f"32 08 0003 'bad' {identifier:04X} 00")
     assert link.taken() == written("".join(f"40 03 {identifier:04X} 87" for identifier in range(1, 31)))
-    lines = [record.getMessage() for record in caplog.records if record.name == "gateway.bridge.intake"]
+    lines = [record.getMessage() for record in caplog.records if record.name == "gateway.bridge.publish"]
     assert lines == ["publish refused client=self reason=publish to 'bad' is not allowed"] * LINES_OF_ONE

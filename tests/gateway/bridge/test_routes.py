@@ -4,9 +4,9 @@ import pytest
 
 from gateway.bridge.routes import EMBEDDED, Routes, overlap
 from gateway.config import RouteSettings, TargetSettings
-from mappings.command import Dialect
+from mappings.commands.command import Dialect
 from mappings.errors import ConversionError
-from mappings.topics import Scheme, matches
+from mappings.topics.topics import Scheme, matches
 
 DEFAULT_STREAM = "SYSTEM.BROKER.DEFAULT.STREAM"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import ormsgpack
 import pytest
 
-from gateway.bridge.session_rows import HeldPublish, SessionRow, read_row
+from gateway.bridge.session_store import HeldPublish, SessionRow, read_row
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.unit_of_work import StateSpace
 from mq_adapters.reasons import StoreError

@@ -117,7 +117,7 @@ def test_what_waits_aside_and_expires_is_sent_to_nobody(world: World) -> None:
 def test_too_many_that_wait_aside_hold_up_their_group_and_none_is_lost(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gateway.bridge.set_aside._MOST_MESSAGES", 1)
+    monkeypatch.setattr("gateway.bridge.shared_deliveries._MOST_MESSAGES", 1)
     small, large = a_small_one_and_a_full_one(world)
     for payload in b"CD":
         world.put(LARGE + bytes((payload,)))

@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from mappings.command import Dialect
+from mappings.commands.command import Dialect
 from tests.gateway.bridge.audited import assert_every_conversion_is_as_the_audit_predicts
 from tests.gateway.bridge.conftest import FakeLink, NewWorld, World
 from tests.gateway.bridge.test_level_5_sessions import connect

@@ -10,7 +10,7 @@ from gateway.audit_trail.notes import NoteKind
 from gateway.config.limits import MqttLimits
 from gateway.mqtt.reason_codes import ReasonCode
 from gateway.mqtt.writer import PacketWriter
-from mappings.command import Dialect
+from mappings.commands.command import Dialect
 from mq_adapters.embedded.unit_of_work import StateSpace
 from tests.gateway.bridge.audited import assert_every_conversion_is_as_the_audit_predicts
 from tests.gateway.bridge.conftest import FakeLink, NewWorld, World, mqrfh2, written

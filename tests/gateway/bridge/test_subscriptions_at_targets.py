@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from gateway.audit_trail.notes import NoteKind
-from gateway.bridge.session_rows import stored_registrations
+from gateway.bridge.session_store import stored_registrations
 from gateway.config import RouteSettings, TargetSettings
-from mappings.command import Dialect
+from mappings.commands.command import Dialect
 from mq_adapters.embedded.unit_of_work import Departure, StateSpace
 from mq_adapters.message import MQMT_REPLY, Message, MessageDescriptor
 from tests.gateway.bridge.conftest import REPLY_QUEUE, SUBSCRIBER_QUEUE, FakeLink, NewWorld, World, written

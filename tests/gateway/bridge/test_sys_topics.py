@@ -3,7 +3,7 @@
 import importlib.metadata
 
 from gateway.access.dollar_topics import DollarTopics
-from mappings.command import Dialect
+from mappings.commands.command import Dialect
 from tests.gateway.bridge.conftest import DEFAULT_STREAM, NOW_US, FakeLink, NewWorld, World, mqrfh2, written
 from tests.gateway.bridge.test_dollar_topics import connected, publish, subscribe
 

@@ -10,7 +10,7 @@ from gateway.config.limits import MqttLimits
 from gateway.limits.limit import Limit
 from gateway.mqtt.events import ConnectReceived
 from gateway.mqtt.reason_codes import ReasonCode
-from mappings.command import Dialect
+from mappings.commands.command import Dialect
 from mq_adapters.embedded.unit_of_work import Publications
 from tests.gateway.bridge.conftest import (
     DEFAULT_STREAM,

@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.bridge.single_properties import single_properties
-from mappings.command import Dialect
+from mappings.commands.command import Dialect
 from tests.gateway.bridge.audited import assert_every_conversion_is_as_the_audit_predicts, records
 from tests.gateway.bridge.conftest import NewWorld, World, written
 from tests.gateway.bridge.remote import Remote, headers

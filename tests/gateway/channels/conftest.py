@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from mq_adapters.embedded.client import Client
+from mq_adapters.embedded.socket.client import Client
 from mq_adapters.message import MQPER_PERSISTENT, MQRO_NAN, Message, MessageDescriptor
 from mq_adapters.mqsc import read_command
 from mq_adapters.transmission import transmission_message

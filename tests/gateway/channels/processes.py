@@ -16,9 +16,9 @@ from gateway import daemon, log
 from gateway.channels.process import run as run_channels
 from gateway.channels.supervisor import COMMAND
 from gateway.config import Settings
-from mq_adapters.embedded.client import Client
 from mq_adapters.embedded.engine import Engine
-from mq_adapters.embedded.server import Server
+from mq_adapters.embedded.socket.client import Client
+from mq_adapters.embedded.socket.server import Server
 
 #: Where the target's broker would take publications, and the gateway's own queues there.
 STREAM, STATE = "STOCK", "RFHBRIDGE.STATE"

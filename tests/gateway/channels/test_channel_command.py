@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from gateway.cli.commands import application
-from mq_adapters.embedded.client import Client
+from mq_adapters.embedded.socket.client import Client
 
 OUT = "CENTRAL.OUT.0"
 

@@ -14,7 +14,7 @@ from gateway.channels.target import Target
 from gateway.config import TargetSettings
 from mq_adapters.channel import ChannelStatus
 from mq_adapters.embedded.engine import Engine
-from mq_adapters.embedded.mqsc_channels import CHANNEL_KEYWORDS, ChannelRefused
+from mq_adapters.embedded.mqsc.channels import CHANNEL_KEYWORDS, ChannelRefused
 from mq_adapters.message import MQPER_PERSISTENT, Message, MessageDescriptor
 
 OUT, SUBSCRIBER, REPLY = "CENTRAL.OUT.0", "CENTRAL.IN.SUBSCRIBER", "CENTRAL.IN.REPLY"

@@ -7,7 +7,7 @@ import pytest
 
 from mq_adapters.channel import LocalState
 from mq_adapters.channel.local_state import StateRecord
-from mq_adapters.embedded.client import Client
+from mq_adapters.embedded.socket.client import Client
 from mq_adapters.message import MQPER_PERSISTENT, Message, MessageDescriptor
 
 OUT, IN_SUBSCRIBER, IN_REPLY = "CENTRAL.OUT.0", "CENTRAL.IN.SUBSCRIBER", "CENTRAL.IN.REPLY"

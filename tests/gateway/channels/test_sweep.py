@@ -10,9 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 from gateway.cli.commands import application
-from mappings.command import Dialect, RegisterSubscriber, write_command
-from mappings.options import RegistrationOption
-from mq_adapters.embedded.client import Client
+from mappings.commands.command import Dialect, RegisterSubscriber, write_command
+from mappings.commands.options import RegistrationOption
+from mq_adapters.embedded.socket.client import Client
 from mq_adapters.message import MQMT_DATAGRAM, MQPER_PERSISTENT, Message, MessageDescriptor
 
 STEP_S = 60.0

@@ -91,7 +91,7 @@ def test_any_error_is_one_line_and_exit_code_1(rfhbridge, monkeypatch, error, te
     def fail(_name):
         raise error
 
-    monkeypatch.setattr("gateway.cli.inspect.read_input", fail)
+    monkeypatch.setattr("gateway.cli.message.inspect.read_input", fail)
     ended = rfhbridge("inspect")
     assert (ended.exit_code, ended.stdout) == (1, b"")
     assert text in ended.stderr
@@ -99,7 +99,7 @@ def test_any_error_is_one_line_and_exit_code_1(rfhbridge, monkeypatch, error, te
 
 
 def test_traceback_of_our_own_fault_is_shown_at_debug_level_only(rfhbridge, monkeypatch):
-    monkeypatch.setattr("gateway.cli.inspect.read_input", lambda _name: 1 / 0)
+    monkeypatch.setattr("gateway.cli.message.inspect.read_input", lambda _name: 1 / 0)
     assert "Traceback" not in rfhbridge("inspect").stderr
     assert "Traceback" in rfhbridge("inspect", "--log-level", "debug").stderr
 
@@ -108,7 +108,7 @@ def test_interruption_is_exit_code_130_without_a_word(rfhbridge, monkeypatch):
     def interrupt(_name):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("gateway.cli.inspect.read_input", interrupt)
+    monkeypatch.setattr("gateway.cli.message.inspect.read_input", interrupt)
     ended = rfhbridge("inspect")
     assert (ended.exit_code, ended.stdout, ended.stderr) == (130, b"", "")
 

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from gateway.cli.spark_process import ended, let_end
+from gateway.cli.audit.spark_process import ended, let_end
 from mq_adapters.embedded.direct import Direct
 from mq_adapters.reasons import StoreError
 
@@ -48,7 +48,7 @@ def spark(monkeypatch, java):
             return self.exit_code
 
     stand_in = Spark()
-    monkeypatch.setattr("gateway.cli.spark_process.ended", stand_in.ended)
+    monkeypatch.setattr("gateway.cli.audit.spark_process.ended", stand_in.ended)
     return stand_in
 
 
@@ -144,7 +144,7 @@ def test_stream_is_a_process_of_its_own(rfhbridge, spark, data_folder, tmp_path,
 
 
 def test_audit_runs_beside_somebody_who_owns_the_store_and_does_not_listen(rfhbridge, spark, data_folder, monkeypatch):
-    monkeypatch.setattr("gateway.cli.pending_notes.EXPORT_WAIT_S", 0.1)
+    monkeypatch.setattr("gateway.cli.audit.pending_notes.EXPORT_WAIT_S", 0.1)
     with Direct(data_folder):
         ended = rfhbridge("audit", "run", "--data", data_folder)
     assert ended.exit_code == 0
@@ -162,7 +162,7 @@ def test_audit_waits_for_a_gateway_that_is_about_to_end(rfhbridge, spark, data_f
         ending.close()
 
     clock = SimpleNamespace(monotonic=time.monotonic, sleep=ended_meanwhile)
-    monkeypatch.setattr("gateway.cli.pending_notes.time", clock)
+    monkeypatch.setattr("gateway.cli.audit.pending_notes.time", clock)
     ended = rfhbridge("audit", "run", "--data", data_folder)
     assert (ended.exit_code, ended.stderr, len(looks)) == (0, "", 1)
 
@@ -204,7 +204,7 @@ def gateway_that_exports(monkeypatch):
             return self.depths[min(self.looks, len(self.depths)) - 1]
 
     stand_in = Gateway()
-    monkeypatch.setattr("mq_adapters.embedded.client.Client", stand_in)
+    monkeypatch.setattr("mq_adapters.embedded.socket.client.Client", stand_in)
     return stand_in
 
 
@@ -219,7 +219,7 @@ def test_audit_waits_until_the_gateway_has_written_its_notes(rfhbridge, spark, d
 
 def test_audit_does_not_wait_for_ever(rfhbridge, spark, data_folder, gateway_that_exports, monkeypatch):
     gateway_that_exports.depths = (5,)
-    monkeypatch.setattr("gateway.cli.pending_notes.EXPORT_WAIT_S", 0.1)
+    monkeypatch.setattr("gateway.cli.audit.pending_notes.EXPORT_WAIT_S", 0.1)
     with Direct(data_folder):
         ended = rfhbridge("audit", "run", "--data", data_folder)
     assert ended.exit_code == 0
@@ -267,7 +267,7 @@ def test_termination_is_passed_on_as_an_interruption():
         "print('listens', flush=True)\nsignal.pause()"
     )
     program = (
-        "import os, sys\nfrom gateway.cli import spark_process\nspark_process._TERMINAL_WAIT_S = 0.1\n"
+        "import os, sys\nfrom gateway.cli.audit import spark_process\nspark_process._TERMINAL_WAIT_S = 0.1\n"
         f"try:\n    spark_process.ended([sys.executable, '-c', {audit!r}], dict(os.environ))\n"
         "except KeyboardInterrupt:\n    print('interrupted')"
     )
@@ -320,7 +320,7 @@ def test_missing_data_folder_is_not_evaluable_and_is_not_made(rfhbridge, spark, 
 
 
 def test_missing_pyspark_says_what_to_install(rfhbridge, monkeypatch, data_folder):
-    monkeypatch.setattr("gateway.cli.spark_process.importlib.util.find_spec", lambda _name: None)
+    monkeypatch.setattr("gateway.cli.audit.spark_process.importlib.util.find_spec", lambda _name: None)
     ended = rfhbridge("audit", "run", "--data", data_folder)
     assert (ended.exit_code, ended.stdout) == (2, b"")
     assert "make audit" in ended.stderr
@@ -339,7 +339,7 @@ def test_java_that_the_set_up_installed_is_found(rfhbridge, monkeypatch, spark, 
     data_folder.mkdir()
     (tmp_path / "java-home").write_text(f"{java}\n")
     monkeypatch.delenv("JAVA_HOME")
-    monkeypatch.setattr("gateway.cli.spark_process.sys.prefix", str(tmp_path))
+    monkeypatch.setattr("gateway.cli.audit.spark_process.sys.prefix", str(tmp_path))
     assert rfhbridge("audit", "run", "--data", data_folder).exit_code == 0
     assert spark.java_home == str(java)
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from gateway.cli.packet_properties import publish_properties
+from gateway.cli.audit.packet_properties import publish_properties
 from spark_audit.personal import PersonalKey
 
 MESSAGE = "52464842" + "01" * 20

@@ -54,7 +54,7 @@ def test_new_key_takes_over_and_the_old_one_has_signed_it(rfhbridge, data_folder
 
 
 def test_rotation_waits_for_a_gateway_that_has_the_trail(rfhbridge, data_folder, trail, monkeypatch):
-    monkeypatch.setattr("gateway.cli.audit_key.ROTATION_WAIT_S", 0.2)
+    monkeypatch.setattr("gateway.cli.audit.key.ROTATION_WAIT_S", 0.2)
     lock = os.open(trail, os.O_RDONLY | os.O_DIRECTORY)
     fcntl.flock(lock, fcntl.LOCK_EX)
     ended = rfhbridge("audit", "key", "rotate", "--data", data_folder)

@@ -3,7 +3,7 @@
 import json
 
 from mq_adapters.embedded.direct import Direct
-from mq_adapters.embedded.store import FILE_NAME
+from mq_adapters.embedded.store.store import FILE_NAME
 from mq_adapters.message import Message, MessageDescriptor
 from tests.mq_adapters.adapters import EmbeddedAdapter
 

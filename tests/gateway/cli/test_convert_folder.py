@@ -177,7 +177,7 @@ def test_crash_in_the_middle_leaves_no_half_of_a_report(rfhbridge, archive, tmp_
             raise KeyboardInterrupt
         raise OSError("no")
 
-    monkeypatch.setattr("gateway.cli.folder.converted_message", crash)
+    monkeypatch.setattr("gateway.cli.message.folder.converted_message", crash)
     ended = rfhbridge("convert", "--to", "mqrfh2", archive, "--out", tmp_path / "out")
     assert ended.exit_code == 130
     assert contents(tmp_path / "out") == {}

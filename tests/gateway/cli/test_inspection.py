@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.cli.inspection import inspect_message
-from gateway.cli.message_view import inspection_json, inspection_lines
-from mappings.detection import Announcement, announcement_of
+from gateway.cli.message.inspection import inspect_message
+from gateway.cli.message.view import inspection_json, inspection_lines
 from mappings.errors import MappingError
+from mappings.headers.detection import Announcement, announcement_of
 
 FORMATS = (b"MQHRF   ", b"MQHRF2  ", b"MQDEAD  ", b"MQCICS  ", b"MQHOTHER", b"MQSTR   ")
 

@@ -12,8 +12,8 @@ import pytest
 from paho.mqtt import subscribe
 from paho.mqtt.client import Client
 
-from gateway.cli.ledger import Ledger, Outcome
-from gateway.cli.sensors import EarlyEnd, Station
+from gateway.cli.simulate.sensors import EarlyEnd, Station
+from gateway.cli.simulate.simulation_counts import Ledger, Outcome
 from mq_adapters import connect
 
 PLAN = ("--sensors", "2", "--rate", "20", "--seconds", "0.2")
@@ -39,7 +39,7 @@ def outcome(**changes):
     ],
 )
 def test_promise_of_each_qos_decides_the_exit_code(rfhbridge, monkeypatch, what, as_promised):
-    monkeypatch.setattr("gateway.cli.sensors.simulate", lambda _plan, _on_progress, _early_end: what)
+    monkeypatch.setattr("gateway.cli.simulate.sensors.simulate", lambda _plan, _on_progress, _early_end: what)
     ended = rfhbridge("simulate", *PLAN, "--qos", str(what.qos), "--json")
     assert ended.exit_code == (0 if as_promised else 1)
     assert json.loads(ended.stdout)["as_promised"] is as_promised

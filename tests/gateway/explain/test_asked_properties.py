@@ -6,7 +6,7 @@ from gateway.config import Settings
 from gateway.explain.asked_properties import PropertyProblem, asked_properties, places
 from gateway.explain.command import Question
 from gateway.explain.explanation import explain, with_assumed_target
-from mappings.command import Dialect
+from mappings.commands.command import Dialect
 
 ALL = [
     "message-expiry-interval=60",

@@ -7,7 +7,7 @@ import pytest
 from gateway.config import Settings
 from gateway.explain.command import Question
 from gateway.explain.explanation import explain, with_assumed_target
-from mappings.topics import TopicError
+from mappings.topics.topics import TopicError
 
 TWO_TARGETS = {
     "header": "mqrfh",

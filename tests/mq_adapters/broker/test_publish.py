@@ -4,7 +4,7 @@ import struct
 
 import pytest
 
-from mq_adapters.embedded import mqsc_subscriptions
+from mq_adapters.embedded.mqsc import subscriptions as mqsc_subscriptions
 
 STREAM = "SAMPLE.BROKER.RESULTS.STREAM"
 MQRFH = b"MQHRF   "

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mappings.topics import Scheme, TopicError, matches
+from mappings.topics.topics import Scheme, TopicError, matches
 from mq_adapters.broker.retained import RetainedPublication, RetainedPublications
 from mq_adapters.broker.retained_topics import TopicIndex
 from mq_adapters.embedded.unit_of_work import StateSpace, UnitOfWork

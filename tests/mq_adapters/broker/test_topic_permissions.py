@@ -5,7 +5,7 @@ import pytest
 from mq_adapters.attributes import Definition, ObjectType
 from mq_adapters.broker.broker import BrokerRules
 from mq_adapters.broker.topic_spaces import BrokerDialect
-from mq_adapters.embedded.command_server import CommandServer
+from mq_adapters.embedded.mqsc.command_server import CommandServer
 
 STREAM = "SAMPLE.BROKER.RESULTS.STREAM"
 PUB = "<psc><Command>Publish</Command>{}<Topic>{}</Topic></psc>"

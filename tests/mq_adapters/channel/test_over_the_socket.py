@@ -15,7 +15,7 @@ from mq_adapters.channel import (
     OutboundSettings,
     RetrySchedule,
 )
-from mq_adapters.embedded.client import Client
+from mq_adapters.embedded.socket.client import Client
 from mq_adapters.message import Message, MessageDescriptor
 from tests.mq_adapters.adapters import STEP_S, GatewayThread
 from tests.mq_adapters.channel.conftest import CHANNEL_STATES, STATE_QUEUE, STREAM, Recorder, transmitted

@@ -1,0 +1,173 @@
+"""CONNECT: who may connect, what remains of the client's session, and CONNACK behind the commit of its row.
+
+A session that stays is opened before its client hears of it, so a client that has CONNACK finds it again after a crash.
+Source: MQTT 3.1.1 sections 3.1 and 3.2; MQTT 5.0 sections 3.1, 3.2 and 4.1.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from gateway.access.login import Admitted, Decision, Entrance, Login, Refusal, Refused
+from gateway.bridge.disconnect import Endings
+from gateway.bridge.links import MqttLink, Presences
+from gateway.bridge.paused_publishers import HeldBack
+from gateway.bridge.publish_command import ToMq
+from gateway.bridge.replies import Replies
+from gateway.bridge.session_limits import Quotas
+from gateway.bridge.sessions import ClientSession, Sessions
+from gateway.limits.limit import LimitReached
+from gateway.mqtt.events import ConnectReceived, ConnectRefused, Event, Violated
+from gateway.mqtt.properties import ConnackProperties
+from gateway.mqtt.reason_codes import ReasonCode
+from mq_adapters.embedded.engine import Engine
+from mq_adapters.embedded.unit_of_work import UnitOfWork
+
+#: What CONNACK says to a client that is not let in, in its level's words (`Connection.closing_packet`).
+_REFUSAL_CODES: Final = {
+    Refusal.WRONG_CREDENTIALS: ReasonCode.BAD_USER_NAME_OR_PASSWORD,
+    Refusal.NOT_ALLOWED: ReasonCode.NOT_AUTHORIZED,
+    Refusal.WRONG_IDENTIFIER: ReasonCode.CLIENT_IDENTIFIER_NOT_VALID,
+    Refusal.BUSY: ReasonCode.SERVER_BUSY,
+}
+_OF_ANOTHER_USER: Final = Refused(refusal=Refusal.NOT_ALLOWED, reason="the session is another user's")
+#: Before MQTT 5 there is no return code for it.
+_WILL_NOT_TAKEN: Final = ReasonCode.IMPLEMENTATION_SPECIFIC_ERROR
+#: MQTT 3.1 has no session present flag.
+_FIRST_LEVEL_WITH_SESSION_PRESENT: Final = 4
+_FIRST_LEVEL_WITH_PROPERTIES: Final = 5
+
+
+class Openings:
+    """Begins sessions, and takes them up again."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        sessions: Sessions,
+        login: Login,
+        quotas: Quotas,
+        presences: Presences,
+        held_back: HeldBack,
+        endings: Endings,
+        replies: Replies,
+        to_mq: ToMq,
+        goes_on: Callable[[], bool],
+        opened: Callable[[MqttLink, ClientSession, bytes], None],
+    ) -> None:
+        """`goes_on`: False once the gateway stops; `opened` is given CONNACK when it may leave."""
+        self._engine = engine
+        self._sessions = sessions
+        self._login = login
+        self._quotas = quotas
+        self._presences = presences
+        self._held_back = held_back
+        self._endings = endings
+        self._replies = replies
+        self._to_mq = to_mq
+        self._goes_on = goes_on
+        self._opened = opened
+
+    def receive(self, link: MqttLink, events: Sequence[Event]) -> None:
+        """What a connection without a session sends: CONNECT, or what ends it."""
+        for event in events:
+            if isinstance(event, ConnectReceived):
+                if (reached := self._quotas.admission.greet(link)) is not None:
+                    self._refuse_for_limit(link, event.client_identifier, reached)
+                    return
+                self._log_in(link, event)
+            elif isinstance(event, ConnectRefused):
+                if event.answer:
+                    link.send(event.answer)
+                link.close(event.reason)
+            elif isinstance(event, Violated):
+                self._quotas.violated(event.error)
+                link.close(str(event.error), event.error.reason_code, event.error.reason)
+
+    def _log_in(self, link: MqttLink, event: ConnectReceived) -> None:
+        """Nothing more is read until it is decided whether the client may connect."""
+        link.pause_reading()
+
+        def decided(decision: Decision) -> None:
+            if not link.is_open or not self._goes_on():
+                return
+            if isinstance(decision, Admitted):
+                self._presences.begin(link, decision, self._engine.now_us())
+                self._connect(link, event, decision.user)
+            else:
+                self._refuse_connect(link, event.client_identifier, decision)
+
+        entrance = Entrance(
+            certificate_user=link.certificate_user, allows_anonymous=link.rules.allows_anonymous, peer=link.peer
+        )
+        self._login.decide(event, lambda: link.is_open, decided, entrance)
+
+    @staticmethod
+    def _refuse_connect(link: MqttLink, client: str, refused: Refused) -> None:
+        link.close(f"client {client!r} may not connect: {refused.reason}", _REFUSAL_CODES[refused.refusal])
+
+    @staticmethod
+    def _refuse_for_limit(link: MqttLink, client: str, reached: LimitReached) -> None:
+        link.close(f"client {client!r} may not connect: {reached.text}", reached.reason_code, reached.told)
+
+    def _connect(self, link: MqttLink, event: ConnectReceived, user: str | None) -> None:
+        now_us = self._engine.now_us()
+        client = event.client_identifier or self._sessions.unused_client()
+        existing = self._endings.settled(self._sessions.get(client))
+        if existing is not None and not self._login.may_have_session(user, existing.user):
+            self._refuse_connect(link, client, _OF_ANOTHER_USER)
+            return
+        if event.will is not None and not self._sessions.may_leave(event.will, user, client):
+            self._login.refusals[Refusal.NOT_ALLOWED] += 1
+            reason = f"a will on {event.will.topic!r} is not allowed"
+            self._refuse_connect(link, client, Refused(refusal=Refusal.NOT_ALLOWED, reason=reason))
+            return
+        if event.will is not None and (problem := self._to_mq.problem_of_will(event.will, client, user)):
+            link.close(f"the will of client {client!r} cannot be kept: {problem}", _WILL_NOT_TAKEN)
+            return
+        expiry_s = event.session_expiry_s
+        if reached := self._quotas.of_connect(link, event, user, existing, expiry_s):
+            self._refuse_for_limit(link, client, reached)
+            return
+        unit = self._engine.begin()
+        if existing is not None:
+            existing = self._take_over(unit, existing, event.clean_session, now_us)
+        session = existing or self._sessions.create(client, level=event.level, clean_session=expiry_s == 0)
+        session.expire_after(expiry_s)
+        self._sessions.give(session, user)
+        session.level, session.will, session.connected = event.level, event.will, True
+        session.pending_link = link
+        link.session = session
+        self._sessions.save(unit, session)
+        self._endings.note(unit, session, "opened" if existing is None else "resumed", now_us)
+        session_present = existing is not None and event.level >= _FIRST_LEVEL_WITH_SESSION_PRESENT
+        told = ConnackProperties()
+        if not event.client_identifier and event.level >= _FIRST_LEVEL_WITH_PROPERTIES:
+            told = told._replace(assigned_client_identifier=client)
+        self._engine.submit(unit, lambda done: self._accepted(done, link, session, session_present, told))
+
+    def _take_over(
+        self, unit: UnitOfWork, session: ClientSession, clean_session: bool, now_us: int
+    ) -> ClientSession | None:
+        """The client's session from before: its old link is closed; what remains of it, if anything."""
+        old = session.link or session.pending_link
+        if old is not None:
+            self._held_back.end(old, session)
+            old.close("the client connected again", ReasonCode.SESSION_TAKEN_OVER)
+        return self._endings.take_over(unit, session, clean_session, now_us)
+
+    def _accepted(
+        self, unit: UnitOfWork, link: MqttLink, session: ClientSession, session_present: bool, told: ConnackProperties
+    ) -> None:
+        """The session's row is on the disk."""
+        self._replies.refused.update(unit.answered)
+        if session.pending_link is not link or not link.is_open:
+            return
+        session.pending_link = None
+        session.link = link
+        link.connection.attach(session.mqtt)
+        connack = link.connection.connack(session_present, told)
+        if not connack:
+            link.close("the client takes no packet as long as CONNACK", ReasonCode.PACKET_TOO_LARGE)
+            return
+        self._opened(link, session, connack)

@@ -1,0 +1,325 @@
+"""When something falls due for a session: a heap of moments, in which those that count no more leave stale entries.
+
+The end of a connection and of a session: the will, what stays for how long, and what nothing stays of.
+
+A network that is cut ends thousands of connections in one turn of the event loop. So what becomes of each waits in
+line: a few are carried out in a unit of work, the next ones behind its commit, and a client that is back sooner
+(`settled`) at once. Until then the session's row says that it is connected, and a restart ends its connection.
+
+A session ends with its connection (expiry 0, a clean session before level 5), never, or so many seconds after its
+connection; both that time and the delay of a will stand in the session's row, so a restart of the gateway changes
+neither. Source: MQTT 3.1.1 section 3.1.2.4; MQTT 5.0 sections 3.1.2.11.2, 3.1.3.2.2 and 4.1.
+"""
+
+import logging
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from heapq import heapify, heappop, heappush
+from itertools import count
+from typing import Final, NamedTuple
+
+from gateway.audit_trail.notes import NoteKind
+from gateway.bridge.deliver import ToMqtt
+from gateway.bridge.publish_command import ToMq
+from gateway.bridge.registrations import Registrations
+from gateway.bridge.replies import Replies
+from gateway.bridge.sessions import ClientSession, Sessions
+from gateway.bridge.shared_deliveries import SharedSubscriptions
+from gateway.bridge.shared_groups import SharedGroup
+from gateway.mqtt.packets import PacketType
+from gateway.mqtt.properties import NEVER_EXPIRES_S
+from mq_adapters.embedded.engine import Engine
+from mq_adapters.embedded.operators_act import OperatorsAct, tell, tell_alone
+from mq_adapters.embedded.unit_of_work import Publications, UnitOfWork
+
+#: The heap is made anew when it has twice as many entries as there are sessions with a moment, and this many more.
+_STALE_ENTRIES: Final = 64
+
+
+class DueTimes:
+    """One moment for each session, microseconds since 1970."""
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[int, int, ClientSession]] = []
+        self._moments: dict[ClientSession, int] = {}
+        self._tie_breaker = count()
+
+    def __len__(self) -> int:
+        """Sessions that have a moment."""
+        return len(self._moments)
+
+    def set(self, session: ClientSession, due_us: int) -> None:
+        """The session's moment from now on, in the place of another."""
+        self._moments[session] = due_us
+        heappush(self._heap, (due_us, next(self._tie_breaker), session))
+        if len(self._heap) > 2 * len(self._moments) + _STALE_ENTRIES:
+            self._heap = [entry for entry in self._heap if self._counts(entry)]
+            heapify(self._heap)
+
+    def discard(self, session: ClientSession) -> None:
+        """Nothing falls due for the session any more."""
+        self._moments.pop(session, None)
+
+    def take(self, now_us: int) -> ClientSession | None:
+        """The session for which something has been due for longest, which has no moment then; None: nothing is due."""
+        while self._heap and self._heap[0][0] <= now_us:
+            entry = heappop(self._heap)
+            if self._counts(entry):
+                self.discard(entry[2])
+                return entry[2]
+        return None
+
+    def _counts(self, entry: tuple[int, int, ClientSession]) -> bool:
+        return self._moments.get(entry[2]) == entry[0]
+
+
+_log = logging.getLogger(__name__)
+
+_SECOND_US: Final = 1_000_000
+#: Connections, sessions and groups of which one unit of work carries the end out, at up to 0.2 ms each.
+_AT_ONCE: Final = 5
+#: Topic filters of a session that cost as much when it ends.
+_FILTERS_OF_ONE: Final = 30
+
+
+class _Parting(NamedTuple):
+    """The end of a session's connection that waits in line; `after` is called behind its commit."""
+
+    change: str
+    at_us: int
+    after: Callable[[], None] = lambda: None
+
+
+class Endings:
+    """Carries out what becomes of a session whose connection has ended, at once and later."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        sessions: Sessions,
+        to_mq: ToMq,
+        to_mqtt: ToMqtt,
+        registrations: Registrations,
+        shared: SharedSubscriptions,
+        replies: Replies,
+        call_soon: Callable[[Callable[[], None]], object],
+    ) -> None:
+        self._engine = engine
+        self._call_soon = call_soon
+        self._sessions = sessions
+        self._to_mq = to_mq
+        self._to_mqtt = to_mqtt
+        self._registrations = registrations
+        self._shared = shared
+        self._replies = replies
+        self._stop_listening: dict[ClientSession, Callable[[], None]] = {}
+        #: The line: sessions whose connection has ended, and groups that nobody holds with the packet that said so.
+        self._parting: OrderedDict[ClientSession, _Parting] = OrderedDict()
+        self._left: deque[tuple[SharedGroup, int]] = deque()
+        #: Sessions without a connection for which something falls due.
+        self._due = DueTimes()
+        self._is_at_work = False
+        self._look_us = 0
+
+    def listen(self, session: ClientSession) -> None:
+        """What arrives for the session is delivered, until `detach`."""
+        self._stop_listening[session] = self._to_mqtt.listen(session)
+
+    def restore(self, session: ClientSession) -> None:
+        """A session of the store: its connection, if it had one, died with the gateway, and ends now."""
+        if session.connected or session.expiry_s == 0:
+            self._part_now(session, _Parting("lost", self._engine.now_us()))
+        else:
+            self._set_due(session)
+
+    def connection_lost(self, session: ClientSession, now_us: int) -> None:
+        """The connection is gone without a DISCONNECT that takes the will back."""
+        self._stand_in_line(session, _Parting("lost", now_us))
+
+    def disconnected(self, session: ClientSession, now_us: int, after: Callable[[], None]) -> None:
+        """The client has taken its leave by DISCONNECT; `after` is called behind the commit."""
+        self._stand_in_line(session, _Parting("disconnected", now_us, after))
+
+    def settled(self, session: ClientSession | None) -> ClientSession | None:
+        """A session as its last connection has left it, which does not wait any longer; None where it ended with it."""
+        if session is None or session not in self._parting:
+            return session
+        self._part_now(session, self._parting.pop(session))
+        return self._sessions.get(session.client)
+
+    def take_over(
+        self, unit: UnitOfWork, session: ClientSession, clean_start: bool, now_us: int
+    ) -> ClientSession | None:
+        """A new connection for a session that exists and whose time is not over; what remains of it, if anything.
+
+        Its will is due if its connection ends now, or the session itself; one that is delayed is not, where the
+        session goes on (MQTT-3.1.3-9).
+        """
+        is_connected = session.link is not None or session.pending_link is not None
+        if is_connected:
+            self.detach(session)
+        ends = clean_start or session.expiry_s == 0 or 0 < session.expires_us <= now_us
+        if ends or 0 < session.will_due_us <= now_us or (is_connected and not session.will_delay_s):
+            self._leave_will(unit, session, now_us)
+        if is_connected:
+            self.note(unit, session, "taken_over", now_us)
+        session.will, session.expires_us, session.will_due_us = None, 0, 0
+        self._due.discard(session)
+        if ends:
+            self._end(unit, session, PacketType.CONNECT, now_us)
+            return None
+        return session
+
+    def expire(self, session: ClientSession, act: OperatorsAct, now_us: int) -> None:
+        """The operator ends the session, whose link is closed: its will is due, and nothing of it stays."""
+        if self.settled(session) is None:
+            tell_alone(self._engine, act)
+            return
+        unit = self._engine.begin()
+        self.detach(session)
+        self._leave_will(unit, session, now_us)  # its session ends (MQTT-3.1.2-8)
+        waiting = self._to_mqtt.waiting(session)
+        self._end(unit, session, PacketType.DISCONNECT, now_us)
+        tell(self._engine, unit, act, messages=len(unit.removals) + waiting)
+        self._engine.submit(unit, lambda done: self._replies.refused.update(done.answered))
+
+    def tick(self, now_us: int) -> None:
+        """Once a second: wills whose delay is over, and sessions whose time is."""
+        if self._look_us - _SECOND_US <= now_us < self._look_us:  # a clock may be set back
+            return
+        self._look_us = now_us + _SECOND_US
+        self._want_work()
+
+    def detach(self, session: ClientSession) -> None:
+        """The session has no link any more."""
+        session.link = None
+        session.pending_link = None
+        stop = self._stop_listening.pop(session, None)
+        if stop is not None:
+            stop()
+
+    @staticmethod
+    def note(unit: UnitOfWork, session: ClientSession, event: str, now_us: int) -> None:
+        """The audit's note of a change of the session."""
+        _log.debug("session changed client=%s change=%s level=%s", session.client, event, session.level)
+        ends_with_connection = session.expiry_s == 0
+        unit.notes.append(
+            (NoteKind.SESSION, now_us, session.client, session.epoch, event, session.level, ends_with_connection)
+        )
+
+    # -- inside --------------------------------------------------------------------------------------------------------
+
+    def _stand_in_line(self, session: ClientSession, parting: _Parting) -> None:
+        self.detach(session)
+        self._parting[session] = parting
+        self._want_work()
+
+    def _want_work(self) -> None:
+        if not self._is_at_work:
+            self._is_at_work = True
+            self._call_soon(self._work)
+
+    def _work(self) -> None:
+        """Carries out some of what waits in a unit of work; the next behind its commit.
+
+        An error in one of them is told by the event loop, and those behind it have their turn with the next that comes.
+        """
+        unit, now_us = self._engine.begin(), self._engine.now_us()
+        left, afters = _AT_ONCE, list[Callable[[], None]]()
+        try:
+            while left > 0 and self._engine.failed is None and (cost := self._end_one(unit, now_us, afters)):
+                left -= cost
+        except Exception:
+            self._is_at_work = False
+            raise
+        self._is_at_work = left < _AT_ONCE
+        if not self._is_at_work:
+            return
+
+        def committed(done: UnitOfWork) -> None:
+            self._replies.refused.update(done.answered)
+            for after in afters:
+                after()
+            self._work()
+
+        self._engine.submit(unit, committed)
+
+    def _end_one(self, unit: UnitOfWork, now_us: int, afters: list[Callable[[], None]]) -> int:
+        """Carries out what has waited longest, connections first; returns what it costs, 0 where nothing waits."""
+        if self._parting:
+            session, parting = self._parting.popitem(last=False)
+            self._part(unit, session, parting, now_us)
+            afters.append(parting.after)
+        elif self._left:
+            group, packet_type = self._left.popleft()
+            self._shared.end_unheld(unit, group, packet_type, now_us)
+            return 1
+        elif (due := self._due.take(now_us)) is not None:
+            session = due
+            self._fall_due(unit, session, now_us)
+        else:
+            return 0
+        has_ended = self._sessions.get(session.client) is not session
+        return 1 + (len(session.subscriptions) // _FILTERS_OF_ONE if has_ended else 0)
+
+    def _part_now(self, session: ClientSession, parting: _Parting) -> None:
+        unit = self._engine.begin()
+        self._part(unit, session, parting, self._engine.now_us())
+
+        def committed(done: UnitOfWork) -> None:
+            self._replies.refused.update(done.answered)
+            parting.after()
+
+        self._engine.submit(unit, committed)
+
+    def _part(self, unit: UnitOfWork, session: ClientSession, parting: _Parting, now_us: int) -> None:
+        """The connection has ended: what is due now, and what falls due later."""
+        session.connected = False
+        delay_s = min(session.will_delay_s, session.expiry_s)
+        if not delay_s:
+            self._leave_will(unit, session, now_us)
+        if session.expiry_s == 0:
+            self._end(unit, session, PacketType.DISCONNECT, now_us)
+            return
+        ended_us, expiry_s = parting.at_us, session.expiry_s
+        session.will_due_us = ended_us + delay_s * _SECOND_US if delay_s else 0
+        session.expires_us = 0 if expiry_s == NEVER_EXPIRES_S else ended_us + expiry_s * _SECOND_US
+        self._set_due(session)
+        self._sessions.save(unit, session)
+        self.note(unit, session, parting.change, now_us)
+
+    def _fall_due(self, unit: UnitOfWork, session: ClientSession, now_us: int) -> None:
+        self._leave_will(unit, session, now_us)  # that of a session that ends is due too (MQTT-3.1.2-8)
+        session.will_due_us = 0
+        if session.expires_us and session.expires_us <= now_us:
+            self._end(unit, session, PacketType.DISCONNECT, now_us)
+            return
+        self._set_due(session)
+        self._sessions.save(unit, session)
+
+    def _set_due(self, session: ClientSession) -> None:
+        moments = [moment for moment in (session.will_due_us, session.expires_us) if moment]
+        if moments:
+            self._due.set(session, min(moments))
+
+    def _leave_will(self, unit: UnitOfWork, session: ClientSession, now_us: int) -> None:
+        if session.will is not None:
+            unit.count(Publications.WILLS)
+            if session.rights.may_publish(session.will.topic):
+                self._to_mq.publish_will(unit, session, session.will, now_us)
+            else:
+                unit.count(Publications.REFUSED)
+                _log.warning("will not allowed client=%s topic=%s", session.client, session.will.topic)
+            session.will = None
+
+    def _end(self, unit: UnitOfWork, session: ClientSession, packet_type: int, now_us: int) -> None:
+        """DeregSub with DeregAll, and nothing of the session stays; groups that nobody holds then end after it."""
+        self._due.discard(session)
+        self._registrations.end(unit, session, packet_type, now_us)
+        self._left.extend((group, packet_type) for group in self._shared.end_session(unit, session))
+        if self._left:
+            self._want_work()
+        self._to_mqtt.discard(unit, session)
+        self._sessions.end(unit, session)
+        self.note(unit, session, "ended", now_us)

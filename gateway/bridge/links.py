@@ -1,0 +1,204 @@
+"""A turn of a link: what the events of one read ask for; and what the bridge needs of the link itself.
+
+Who is connected, since when, and until when: the end of a permission ends the connection, and not the session.
+
+A token lets its client in until it expires (access.tokens). Then MQTT 5 is told reason code A0 hex: the connection time
+that was authorized is over (MQTT 5.0 section 3.14.2.1); before level 5 the connection is closed.
+"""
+
+from collections.abc import Callable
+from typing import Final, NamedTuple, Protocol
+
+from gateway.access.login import Admitted
+from gateway.audit_trail.notes import NoteKind
+from gateway.bridge.sessions import ClientSession, Link
+from gateway.mqtt.connection import Connection
+from gateway.mqtt.reason_codes import ReasonCode
+from mq_adapters.embedded.unit_of_work import UnitOfWork
+
+Ranges = list[list[int]]
+
+
+class EntranceRules(Protocol):
+    """What the bridge needs to know of a listener (listener/rules.py)."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def allows_anonymous(self) -> bool | None:
+        """Whether clients without a user may connect; None: as the gateway's configuration says for all."""
+        ...
+
+
+class MqttLink(Link, Protocol):
+    """What the bridge needs of a connection's network side (gateway.listener)."""
+
+    connection: Connection
+    session: ClientSession | None
+    outstanding: int
+    is_open: bool
+
+    #: The address of the client, HOST:PORT: the real one behind a load balancer that says it.
+    peer: str
+    #: The user that a client certificate stands for on this listener; "": none.
+    certificate_user: str
+
+    @property
+    def rules(self) -> EntranceRules:
+        """What holds for the connections of its listener."""
+        ...
+
+    def pause_reading(self) -> None:
+        """Until commits under way are done."""
+        ...
+
+    def resume_reading(self) -> None: ...
+
+    def hold_back(self, waiting_bytes: int = 0) -> None:
+        """Reads no more until there is room at a target, and does not take the peer for dead meanwhile.
+
+        `waiting_bytes`: what a request that waits takes in memory; it counts as if the end of its packet had not come.
+        """
+        ...
+
+    def let_go(self) -> None: ...
+
+
+class Turn:
+    """What the events of one read ask for, until it is committed."""
+
+    __slots__ = ("acknowledgements", "answered", "carried_on", "confirmed", "finished", "link", "session", "unit")
+
+    def __init__(self, link: MqttLink, session: ClientSession, unit: UnitOfWork) -> None:
+        self.link = link
+        self.session = session
+        self.unit = unit
+        #: Packets for the link, in order.
+        self.acknowledgements: list[bytes] = []
+        #: How many PUBACKs and PUBCOMPs are among them (Connection.answered).
+        self.answered = 0
+        #: Of these, the ones that the session's next link needs if this one is gone: PUBREL.
+        self.carried_on: list[bytes] = []
+        #: What becomes of the session's packet identifiers after the commit.
+        self.finished: list[tuple[Callable[[int], object], int]] = []
+        #: Ranges of exchanges that are acknowledged, by packet type.
+        self.confirmed: dict[int, Ranges] = {}
+
+    def confirm(self, packet_type: int, exchange: int) -> None:
+        ranges = self.confirmed.get(packet_type)
+        if ranges is None:
+            self.confirmed[packet_type] = [[exchange, exchange]]
+        elif ranges[-1][1] == exchange - 1:
+            ranges[-1][1] = exchange
+        else:
+            ranges.append([exchange, exchange])
+
+
+class Confirmations:
+    """What was acknowledged to clients, for the audit: ranges of exchanges by session and packet type."""
+
+    def __init__(self) -> None:
+        self._ranges: dict[tuple[ClientSession, int], Ranges] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._ranges)
+
+    def add(self, turn: Turn) -> None:
+        """The acknowledgements of a turn have left."""
+        for packet_type, ranges in turn.confirmed.items():
+            known = self._ranges.setdefault((turn.session, packet_type), [])
+            if known and known[-1][1] == ranges[0][0] - 1:
+                known[-1][1] = ranges[0][1]
+                known += ranges[1:]
+            else:
+                known += ranges
+
+    def note(self, unit: UnitOfWork, now_us: int) -> None:
+        """Puts the notes of all of them into a unit, and begins anew."""
+        for (session, packet_type), ranges in self._ranges.items():
+            unit.notes.append((NoteKind.CONFIRMED, now_us, session.client, session.epoch, packet_type, ranges))
+        self._ranges = {}
+
+
+#: How often it is looked whose time is over, microseconds.
+_LOOK_US: Final = 1_000_000
+
+
+class Presence(NamedTuple):
+    """Times in microseconds since 1970; `until_us` 0: for ever. `fingerprint`: the key of the token, "" without.
+
+    `password_user`: the user whose password let the client in; None: something else did.
+    """
+
+    since_us: int
+    until_us: int
+    fingerprint: str
+    listener: str
+    peer: str
+    password_user: str | None = None
+
+
+class Presences:
+    """The links that have been let in, from the decision to the loss of the connection."""
+
+    def __init__(self) -> None:
+        self._by_link: dict[Link, Presence] = {}
+        self._looked_us = 0
+
+    def __len__(self) -> int:
+        """How many links have been let in."""
+        return len(self._by_link)
+
+    def begin(self, link: MqttLink, admitted: Admitted, now_us: int) -> None:
+        """A link is let in."""
+        by_password = not (admitted.fingerprint or link.certificate_user)
+        self._by_link[link] = Presence(
+            now_us,
+            admitted.until_us,
+            admitted.fingerprint,
+            link.rules.name,
+            link.peer,
+            admitted.user if by_password else None,
+        )
+
+    def end(self, link: MqttLink) -> None:
+        """A link is gone; also one that was never let in."""
+        self._by_link.pop(link, None)
+
+    def of(self, link: Link) -> Presence | None:
+        """The presence of a link that is let in."""
+        return self._by_link.get(link)
+
+    def tick(self, now_us: int) -> None:
+        """Once a second: connections whose time is over."""
+        if self._looked_us <= now_us < self._looked_us + _LOOK_US:  # a clock may be set back
+            return
+        self._looked_us = now_us
+        self._close(
+            lambda presence: 0 < presence.until_us <= now_us,
+            "the token has expired",
+            ReasonCode.MAXIMUM_CONNECT_TIME,
+        )
+
+    def users_changed(self, users: frozenset[str]) -> None:
+        """Closes the connections of users who must show their password again, or are no users any more."""
+        self._close(
+            lambda presence: presence.password_user in users,
+            "the user's line in the password file has changed or gone",
+            ReasonCode.NOT_AUTHORIZED,
+        )
+
+    def keys_gone(self, fingerprints: frozenset[str]) -> None:
+        """Closes the connections that a token let in which is signed with one of these keys."""
+        self._close(
+            lambda presence: presence.fingerprint in fingerprints,
+            "the key of its token is not in the file any more",
+            ReasonCode.NOT_AUTHORIZED,
+        )
+
+    def _close(self, is_over: Callable[[Presence], bool], reason: str, reason_code: ReasonCode) -> None:
+        over = [link for link, presence in self._by_link.items() if is_over(presence)]
+        for link in over:
+            self._by_link.pop(link, None)
+            link.close(reason, reason_code)

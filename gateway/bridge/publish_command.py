@@ -1,0 +1,488 @@
+"""Packet to command to queue: steps 3 to 5 on the way of a PUBLISH.
+
+A PUBLISH becomes a Publish command on the stream queue, its payload untouched behind the header. The header depends on
+the topic, QoS above 0 and RETAIN only, so it is written once and kept; a message costs a lookup, a join and a put.
+
+    QoS 0      Publish, not persistent
+    QoS 1      Publish, persistent; the caller sends PUBACK when the unit is committed
+    QoS 2      stored as state of the session; PUBREL makes it a Publish, once (seed 004)
+    RETAIN     PubOpt RetainPub; with an empty payload DeletePub, then a Publish without RetainPub
+
+Every Publish asks for negative notification (MQRO_NAN) to the reply queue: nothing acknowledged is refused in silence.
+A topic whose route has a target goes to that target's transmission queue instead (to_target.py), by the same rules.
+"""
+
+import hashlib
+from typing import Final, NamedTuple
+
+from gateway.audit_trail.notes import NoteKind, Translation, with_level
+from gateway.bridge.mq_refusals import ClosedTopics
+from gateway.bridge.publish_to_target import ToTarget
+from gateway.bridge.requests import OwnCommands, note_request
+from gateway.bridge.routes import Route, Routes
+from gateway.bridge.session_store import HeldPublish
+from gateway.bridge.sessions import ClientSession, Sessions, flow_key
+from gateway.bridge.subscriber import ORIGIN, RETAIN, own_origin
+from gateway.bridge.target_messages import user_identifier
+from gateway.bridge.usr_folder import (
+    NOTHING_CARRIED,
+    CarriedPairs,
+    UserPropertyStyle,
+    carried_pairs_of,
+    expires_us,
+    expiry_of,
+    expiry_until,
+    longest_carried_bytes,
+    properties_of_header,
+)
+from gateway.bridge.whole_packets import packet_message, whole_publish, whole_will
+from gateway.channels.target import Target
+from gateway.mqtt import property_codec
+from gateway.mqtt.events import PublishReceived, Will
+from gateway.mqtt.packets import PacketType
+from gateway.mqtt.properties import PublishProperties, WillProperties
+from gateway.mqtt.wire import encode_text
+from mappings.commands.command import (
+    DeletePublication,
+    Dialect,
+    Publish,
+)
+from mappings.commands.options import PublicationOption
+from mappings.errors import MappingError
+from mappings.topics.topics import escape_topic
+from mq_adapters.embedded.engine import Engine
+from mq_adapters.embedded.unit_of_work import Publications, StateSpace, UnitOfWork
+from mq_adapters.message import (
+    MQEI_UNLIMITED,
+    Message,
+    MessageDescriptor,
+)
+from mq_adapters.reasons import QueueManagerError, ReasonCode
+
+#: Translations kept for each kind of PUBLISH; past it the cache is emptied.
+_TRANSLATION_ENTRIES: Final = 10_000
+#: Headers longer than this (bytes) are written anew for each PUBLISH: they would fill the memory.
+_LONGEST_KEPT_HEADER: Final = 1_024
+#: A topic has at most 65,535 bytes; each may become five (an ampersand's escape) in the header.
+LONGEST_HEADER_BYTES: Final = 393_216
+_NO_PAYLOAD: Final = (0, b"")
+#: MsgId number, reason code and text of what expired between PUBLISH and PUBREL.
+_EXPIRED: Final = (0, int(ReasonCode.MQRC_EXPIRY_ERROR), "it expired before its PUBREL")
+_FIRST_LEVEL_WITH_PROPERTIES: Final = 5
+_PUBLISHED: Final = int(NoteKind.PUBLISHED)
+_COUNTED: Final = int(Publications.PUBLISHED)
+
+
+class PublishTranslation(NamedTuple):
+    """What every PUBLISH of one topic, persistence and RETAIN becomes."""
+
+    descriptor: MessageDescriptor
+    header: bytes
+    sheet: Translation
+
+
+class ToMq:
+    """Writes commands for packets and puts them, in the caller's unit of work."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        commands: OwnCommands,
+        stream: str,
+        routes: Routes,
+        to_target: ToTarget,
+        closed: ClosedTopics = (),
+        user_properties: UserPropertyStyle = "one_json",
+    ) -> None:
+        self._engine = engine
+        self._routes = routes
+        self._to_target = to_target
+        self._closed = closed
+        self.has_targets = routes.has_targets
+        self._commands = commands
+        self._style: UserPropertyStyle = user_properties
+        self._stream = engine.queue(stream)
+        #: By QoS and RETAIN as they stand in the low bits of a PUBLISH's first byte.
+        self._translations: tuple[dict[str, PublishTranslation], ...] = tuple({} for _ in range(8))
+
+    @property
+    def stream_name(self) -> str:
+        return self._stream.name
+
+    @property
+    def targets(self) -> tuple[Target, ...]:
+        return tuple(self._to_target)
+
+    @property
+    def maximum_payload_bytes(self) -> int:
+        """The longest payload that the stream queue takes with any header in front."""
+        return self._stream.maximum_message_bytes - LONGEST_HEADER_BYTES
+
+    # -- what may be taken ---------------------------------------------------------------------------------------------
+
+    def problem(self, session: ClientSession, event: PublishReceived) -> str:
+        """Why a PUBLISH cannot be taken at all, for the log; empty where it can."""
+        carried_bytes = 0 if event.properties is None else longest_carried_bytes(event.header)
+        return self._problem(event.topic, len(event.payload), carried_bytes, session.client, session.user)
+
+    def problem_of_will(self, will: Will, client: str, user: str | None) -> str:
+        """The same of a will, which nobody could be told of any more when it is due."""
+        properties = b"" if will.properties is None else property_codec.WILL.encode(will.properties)
+        return self._problem(will.topic, len(will.payload), longest_carried_bytes(properties), client, user)
+
+    def _problem(self, topic: str, payload_bytes: int, carried_bytes: int, client: str, user: str | None) -> str:
+        route = self._routes.of(topic)
+        maximum = self.maximum_payload_bytes
+        if route.target is not None:
+            maximum = self._to_target.maximum_payload_bytes(route, topic, client, user)
+            try:
+                user_identifier(route.target, user)
+            except MappingError as error:
+                return str(error)
+        if payload_bytes > maximum - carried_bytes:
+            return f"a payload of {payload_bytes} bytes is too big for queue {route.queue or self._stream.name}"
+        return ""
+
+    def is_closed(self, topic: str) -> bool:
+        """Whether the broker here would refuse what is published on a topic; what a target's would is not known."""
+        return len(self._closed) > 0 and self._routes.of(topic).target is None and topic in self._closed
+
+    def full_target(self, topic: str) -> Target | None:
+        """The target of a topic's route, if as much waits for it as may."""
+        settings = self._routes.of(topic).target
+        if settings is None:
+            return None
+        target = self._to_target.of(settings)
+        return target if target.is_full else None
+
+    def drop(self, unit: UnitOfWork, session: ClientSession, event: PublishReceived, reason: str, now_us: int) -> None:
+        """A PUBLISH of QoS 0 that cannot be kept: the audit hears of it."""
+        session.incoming_exchange = exchange = session.incoming_exchange + 1
+        queue_name = self._routes.of(event.topic).queue or self._stream.name
+        unit.notes.append((NoteKind.DROPPED, now_us, session.client, session.epoch, exchange, queue_name, 0, reason))
+
+    def note_dropped(self, unit: UnitOfWork, reason: str, now_us: int) -> None:
+        """What was dropped of many clients, told once."""
+        unit.notes.append((NoteKind.DROPPED, now_us, "", 0, 0, self._stream.name, 0, reason))
+
+    # -- publications --------------------------------------------------------------------------------------------------
+
+    def publish(self, unit: UnitOfWork, session: ClientSession, event: PublishReceived, now_us: int) -> None:
+        """A PUBLISH of QoS 0 or 1 becomes a Publish."""
+        session.incoming_exchange = exchange = session.incoming_exchange + 1
+        payload, header = event.payload, event.header
+        flags = header[0] & 7
+        if flags & 1 and not payload:
+            packet = (int(PacketType.PUBLISH), event.packet_identifier, header)
+            self._delete_retained(unit, session, event.topic, exchange, packet, session.level, now_us)
+            flags &= 6
+        described = event.qos | RETAIN if event.retain else event.qos
+        origin = ORIGIN.pack(session.epoch, exchange, event.packet_identifier, described) + session.origin_suffix
+        expiry, carried = MQEI_UNLIMITED, NOTHING_CARRIED
+        if event.properties is not None:
+            expiry, carried = expiry_of(event.properties), self._carried(event.properties)
+        try:
+            number, sheet = self._put(unit, session, event.topic, flags, exchange, payload, origin, expiry, carried)
+        except MappingError as error:
+            _note_accepted(
+                unit, (session.client, session.epoch, exchange), header, payload, session.level, event.topic, now_us
+            )
+            message = packet_message(whole_publish(header, event.topic, payload), session.level, origin)
+            self._refuse(unit, session, event.topic, exchange, message, error, now_us)
+            return
+        unit.counts.append(_COUNTED)
+        note = (
+            _PUBLISHED,
+            now_us,
+            session.mqtt.client_identifier,
+            session.epoch,
+            exchange,
+            header,
+            len(payload),
+            hashlib.sha256(payload).digest(),
+            number,
+            sheet,
+        )
+        if session.level < _FIRST_LEVEL_WITH_PROPERTIES:
+            unit.notes.append(note)
+        else:
+            unit.notes.append(with_level(note, session.level, header, event.topic))
+
+    def hold(self, unit: UnitOfWork, session: ClientSession, event: PublishReceived, now_us: int) -> None:
+        """A PUBLISH of QoS 2 is stored, and available to nobody yet; then PUBREC may leave."""
+        session.incoming_exchange = exchange = session.incoming_exchange + 1
+        due_us = expires_us(expiry_of(event.properties), now_us)
+        held = HeldPublish(exchange, event.topic, event.retain, event.header, event.payload, due_us, session.level)
+        session.held[event.packet_identifier] = held
+        session.held_bytes += held.packet_bytes
+        unit.set_state(StateSpace.SESSION_INCOMING, flow_key(session, event.packet_identifier), held.pack())
+        identity = (session.client, session.epoch, exchange)
+        _note_accepted(unit, identity, held.header, held.payload, held.level, held.topic, now_us)
+
+    def note_repeat(
+        self, unit: UnitOfWork, session: ClientSession, event: PublishReceived, what: str, now_us: int
+    ) -> None:
+        """The audit hears of a PUBLISH whose identifier is held: it belongs to that exchange, and becomes nothing.
+
+        `what`: one of spark_audit.record.EVENTS.
+        """
+        exchange = session.held[event.packet_identifier].exchange
+        digest = hashlib.sha256(event.payload).digest()
+        identity = (session.client, session.epoch, exchange)
+        note = (NoteKind.REPEATED, now_us, *identity, event.header, len(event.payload), digest, what)
+        unit.notes.append(with_level(note, session.level, event.header, event.topic))
+
+    def release(self, unit: UnitOfWork, session: ClientSession, packet_identifier: int, now_us: int) -> int:
+        """PUBREL: what was held becomes a Publish and is held no more; then PUBCOMP may leave. Returns the exchange.
+
+        What has expired since is put nowhere, and what it should have replaced is not retained any more. Raises
+        QueueManagerError where the queue does not take it: then it is held as before.
+        """
+        held = session.held[packet_identifier]
+        flags = held.header[0] & 7
+        has_expired = 0 < held.expires_us <= now_us
+        if held.retain and (has_expired or not held.payload):  # it replaces what is retained (MQTT-3.3.1-5)
+            packet = (int(PacketType.PUBLISH), packet_identifier, held.header)
+            self._delete_retained(unit, session, held.topic, held.exchange, packet, held.level, now_us)
+            flags &= 6
+        if has_expired:  # nobody may get it any more (MQTT-3.3.2-5), and the flow ends (-4.3.3-13)
+            identity = (session.client, session.epoch, held.exchange)
+            unit.notes.append((NoteKind.REFUSED, now_us, *identity, Publish.verb, *_EXPIRED))
+            unit.count(Publications.DROPPED)
+            self._forget(unit, session, packet_identifier)
+            return held.exchange
+        origin = (
+            ORIGIN.pack(session.epoch, held.exchange, packet_identifier, 2 | held.retain * RETAIN)
+            + session.origin_suffix
+        )
+        try:
+            expiry, carried = expiry_until(held.expires_us, now_us), self._carried(_properties_of(held))
+            number, sheet = self._put(
+                unit, session, held.topic, flags, held.exchange, held.payload, origin, expiry, carried
+            )
+        except MappingError as error:
+            message = packet_message(whole_publish(held.header, held.topic, held.payload), held.level, origin)
+            self._refuse(unit, session, held.topic, held.exchange, message, error, now_us)
+            self._forget(unit, session, packet_identifier)
+            return held.exchange
+        self._forget(unit, session, packet_identifier)
+        unit.count(Publications.PUBLISHED)
+        note = (
+            NoteKind.RELEASED,
+            now_us,
+            session.client,
+            session.epoch,
+            held.exchange,
+            held.header,
+            len(held.payload),
+            hashlib.sha256(held.payload).digest(),
+            number,
+            sheet,
+        )
+        unit.notes.append(with_level(note, held.level, held.header, held.topic))
+        return held.exchange
+
+    @staticmethod
+    def _forget(unit: UnitOfWork, session: ClientSession, packet_identifier: int) -> None:
+        held = session.held.pop(packet_identifier)
+        session.held_bytes -= held.packet_bytes
+        unit.delete_state(StateSpace.SESSION_INCOMING, flow_key(session, packet_identifier))
+
+    def publish_will(self, unit: UnitOfWork, session: ClientSession, will: Will, now_us: int) -> None:
+        """The will of a connection that ended without DISCONNECT becomes a Publish."""
+        retain = will.retain and bool(will.payload)
+        flags = will.qos << 1 | retain
+        part = encode_text(will.topic) + bytes((will.qos << 1 | will.retain,))
+        if session.level >= _FIRST_LEVEL_WITH_PROPERTIES:
+            part += property_codec.WILL.encode(will.properties)
+        session.incoming_exchange = exchange = session.incoming_exchange + 1
+        origin = ORIGIN.pack(session.epoch, exchange, 0, will.qos | will.retain * RETAIN) + session.origin_suffix
+        payload = (len(will.payload), hashlib.sha256(will.payload).digest())
+        packet = (int(PacketType.CONNECT), 0, part)
+        try:
+            if will.retain and not will.payload:
+                self._delete_retained(unit, session, will.topic, exchange, packet, session.level, now_us)
+            expiry, carried = expiry_of(will.properties), self._carried(will.properties)
+            number, sheet = self._put(unit, session, will.topic, flags, exchange, will.payload, origin, expiry, carried)
+        except (MappingError, QueueManagerError) as error:
+            self._bury_will(unit, session, will, flags, exchange, origin, error, now_us)
+            return
+        unit.count(Publications.PUBLISHED)
+        note_request(unit, session, packet, payload, number, sheet, now_us, session.level)
+
+    def load(self, sessions: Sessions) -> None:
+        """Takes up what every session held for QoS 2 when the gateway stopped."""
+        by_epoch = sessions.by_epoch()
+        for key, value in self._engine.states(StateSpace.SESSION_INCOMING):
+            session = by_epoch.get(int.from_bytes(key[:8], "big"))
+            if session is not None:
+                packet_identifier = int.from_bytes(key[8:], "big")
+                held = session.held[packet_identifier] = HeldPublish.unpack(value)
+                session.held_bytes += held.packet_bytes
+                # Numbers of exchanges are never used again, and this one may be ahead of the store's own numbers.
+                session.incoming_exchange = max(session.incoming_exchange, held.exchange)
+
+    # -- inside --------------------------------------------------------------------------------------------------------
+
+    def _carried(self, properties: PublishProperties | WillProperties | None) -> CarriedPairs:
+        return carried_pairs_of(properties, self._style)
+
+    def _put(
+        self,
+        unit: UnitOfWork,
+        session: ClientSession,
+        topic: str,
+        flags: int,
+        exchange: int,
+        payload: bytes,
+        origin: bytes,
+        expiry: int,
+        carried: CarriedPairs,
+    ) -> tuple[int, Translation]:
+        """A Publish where its route says. MappingError: MQ cannot carry the topic."""
+        if self.has_targets and (route := self._routes.of(topic)).target is not None:
+            return self._to_target.publish(
+                unit,
+                session,
+                route,
+                topic=topic,
+                flags=flags,
+                exchange=exchange,
+                payload=payload,
+                origin=origin,
+                carried=carried,
+                expiry=expiry,
+            )
+        translation = None if carried.pairs else self._translations[flags].get(topic)
+        if translation is None:
+            translation = self._translate(topic, flags, carried)
+        descriptor = translation.descriptor
+        if expiry != MQEI_UNLIMITED:
+            descriptor = descriptor.replace(expiry=expiry)
+        message = Message(descriptor, translation.header + payload, origin)
+        return self._engine.put(unit, self._stream, message), translation.sheet
+
+    def _translate(self, topic: str, flags: int, carried: CarriedPairs) -> PublishTranslation:
+        """The translation for one topic, QoS and RETAIN. Raises MappingError for a topic that MQ cannot carry.
+
+        It is kept unless it carries properties, which are those of one message.
+        """
+        options = PublicationOption.RETAIN_PUBLICATION if flags & 1 else PublicationOption(0)
+        descriptor = self._commands.descriptor(persistent=flags > 1)
+        header = self._commands.write_publish(topic, options, carried.pairs)
+        sheet = self._commands.sheet(Publish.verb, topic, self._stream, descriptor, header, carried.left_out)
+        translation = PublishTranslation(descriptor, header, sheet)
+        if len(header) <= _LONGEST_KEPT_HEADER and not carried.pairs:
+            cache = self._translations[flags]
+            if len(cache) >= _TRANSLATION_ENTRIES:
+                cache.clear()
+            cache[topic] = translation
+        return translation
+
+    def _delete_retained(
+        self,
+        unit: UnitOfWork,
+        session: ClientSession,
+        topic: str,
+        exchange: int,
+        packet: tuple[int, int, bytes],
+        level: int,
+        now_us: int,
+    ) -> None:
+        """DeletePub, in front of the empty Publish and in the same unit of work where there is one."""
+        try:
+            route = self._routes.of(topic)
+            if route.target is None:
+                number, sheet = self._put_deletion(unit, session, topic)
+            else:
+                number, sheet = self._put_deletion_at_target(unit, session, route, topic, exchange)
+        except MappingError:
+            return  # the Publish that follows is refused for the same reason, and says so
+        note_request(unit, session, packet, _NO_PAYLOAD, number, sheet, now_us, level)
+
+    def _put_deletion(self, unit: UnitOfWork, session: ClientSession, topic: str) -> tuple[int, Translation]:
+        descriptor = self._commands.descriptor(persistent=True)
+        # DeletePub takes patterns: in MQRFH `*`, `?` and `%` of a topic name have to be escaped.
+        pattern = escape_topic(topic) if self._commands.dialect is Dialect.MQRFH else topic
+        header = self._commands.write(DeletePublication(topics=(pattern,)))
+        number = self._engine.put(unit, self._stream, Message(descriptor, header, own_origin(session)))
+        return number, self._commands.sheet(DeletePublication.verb, topic, self._stream, descriptor, header)
+
+    def _put_deletion_at_target(
+        self, unit: UnitOfWork, session: ClientSession, route: Route, topic: str, exchange: int
+    ) -> tuple[int, Translation]:
+        assert route.target is not None
+        user_identifier(route.target, session.user)  # who may not publish may not delete either
+        origin = own_origin(session)
+        return self._to_target.delete_retained(unit, session, route, topic=topic, exchange=exchange, origin=origin)
+
+    def _bury_will(
+        self,
+        unit: UnitOfWork,
+        session: ClientSession,
+        will: Will,
+        flags: int,
+        exchange: int,
+        origin: bytes,
+        error: MappingError | QueueManagerError,
+        now_us: int,
+    ) -> None:
+        """A will that its queue does not take becomes a dead letter as the Publish that it is, which can go back.
+
+        One that MQ cannot say, or that deletes what is retained, which takes two commands, stays a packet.
+        """
+        carried = self._carried(will.properties)
+        if isinstance(error, MappingError) or (will.retain and not will.payload):
+            message = packet_message(whole_will(will, session.level), session.level, origin)
+        elif (route := self._routes.of(will.topic)).target is not None:
+            made = self._to_target.publication(
+                session, route, topic=will.topic, flags=flags, exchange=exchange, properties=carried.pairs
+            )
+            message = Message(made.descriptor, made.header + will.payload, origin)
+        else:
+            translation = self._translate(will.topic, flags, carried)
+            message = Message(translation.descriptor, translation.header + will.payload, origin)
+        self._refuse(unit, session, will.topic, exchange, message, error, now_us)
+
+    def _refuse(
+        self,
+        unit: UnitOfWork,
+        session: ClientSession,
+        topic: str,
+        exchange: int,
+        message: Message,
+        error: MappingError | QueueManagerError,
+        now_us: int,
+    ) -> None:
+        """What cannot be carried or put becomes a dead letter, whole, with the reason."""
+        identity = (session.client, session.epoch, exchange)
+        unit.notes.append((NoteKind.REFUSED, now_us, *identity, Publish.verb, 0, error.reason_code, str(error)))
+        unit.count(Publications.REFUSED)
+        route = self._routes.of(topic)
+        there = "" if route.target is None else self._to_target.of(route.target).queue_manager_name or route.target.name
+        self._engine.dead_letters.put(
+            unit,
+            message,
+            queue_name=route.queue or self._stream.name,
+            reason_code=error.reason_code,
+            queue_manager_name=there,
+        )
+
+
+def _properties_of(held: HeldPublish) -> PublishProperties | None:
+    """The properties of a PUBLISH, which stand in its header."""
+    return properties_of_header(held.header) if held.level >= _FIRST_LEVEL_WITH_PROPERTIES else None
+
+
+def _note_accepted(
+    unit: UnitOfWork,
+    identity: tuple[str, int, int],
+    header: bytes,
+    payload: bytes,
+    level: int,
+    topic: str,
+    now_us: int,
+) -> None:
+    note = (NoteKind.ACCEPTED, now_us, *identity, header, len(payload), hashlib.sha256(payload).digest())
+    unit.notes.append(with_level(note, level, header, topic))

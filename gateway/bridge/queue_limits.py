@@ -1,0 +1,265 @@
+"""What waits for a session is bounded: by number, by bytes, and while it is not connected by age.
+
+What is past a limit was acknowledged to who published it, so it goes to the dead-letter queue, whole, and the audit
+hears of it; from there `rfhbridge queue redrive` brings it back. It is the newest that goes, so that the session's
+messages stay in order before and after; of what is too old it is the oldest. QoS 0, which was acknowledged to nobody,
+is dropped, and the audit hears of that too. A publisher never waits because one subscriber is away. Where the
+dead-letter queue takes nothing more, messages stay where they are: then the disk's own mark holds publishers back.
+
+Limits are looked at some time after a commit, not in front of it, so a session may be past one for a moment.
+"""
+
+import logging
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+from gateway.audit_trail.notes import NoteKind
+from gateway.bridge.subscriber import exchange_of
+from gateway.config.limits import SessionLimits
+from gateway.limits.limit import Limit, Refusals
+from gateway.mqtt.reason_codes import ReasonCode
+from mq_adapters.embedded.dead_letters import ShareFilled
+from mq_adapters.embedded.engine import Engine
+from mq_adapters.embedded.queue import Queue
+from mq_adapters.embedded.unit_of_work import Departure, UnitOfWork
+from mq_adapters.message import Message
+from mq_adapters.reasons import QueueManagerError
+from mq_adapters.reasons import ReasonCode as Reason
+from mq_adapters.reports import MQFB_EXPIRATION
+
+_log = logging.getLogger(__name__)
+
+#: Lanes that one tick looks at, a tenth of a second apart: all of 10,000 in a second.
+_LANES_AT_ONCE: Final = 1_000
+#: Messages that one tick reads to see how old they are: each may be a read of the disk.
+_READS_AT_ONCE: Final = 20
+#: Messages and bytes that are taken off a lane before any of them is moved, so that they go in their order.
+_EXCESS_MESSAGES: Final = 2_000
+_EXCESS_BYTES: Final = 16 * 1024 * 1024
+#: A turn of the event loop takes so many of them, at some 5 microseconds each where they are in memory, or moves so
+#: many, and so many bytes, in a unit of work, at some 25.
+_TAKEN_IN_A_TURN: Final = 40
+_MOVED_IN_A_TURN: Final = 20
+_BYTES_IN_A_TURN: Final = 256 * 1024
+_SECOND_US: Final = 1_000_000
+#: How long nothing is tried after the dead-letter queue took nothing.
+_REST_US: Final = 10 * _SECOND_US
+#: MQDLH.Reason of what a limit sends to the dead-letter queue.
+_REASONS: Final = {
+    Limit.QUEUED_MESSAGES: int(Reason.MQRC_Q_FULL),
+    Limit.QUEUED_BYTES: int(Reason.MQRC_Q_FULL),
+    Limit.QUEUED_AGE: MQFB_EXPIRATION,
+}
+
+
+class _Excess:
+    """What is taken off a lane because it is past a limit; `is_whole`: as much as is to be taken now, oldest first."""
+
+    __slots__ = ("correl_id", "is_whole", "limit", "messages", "size")
+
+    def __init__(self, correl_id: bytes, limit: Limit) -> None:
+        self.correl_id = correl_id
+        self.limit = limit
+        self.messages: deque[Message] = deque()
+        self.size = 0
+        self.is_whole = False
+
+
+class Backlogs:
+    """Keeps the lanes of the subscriber queue within their limits, which must be measured (Queue.measure_lanes)."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        queue: Queue,
+        limits: SessionLimits,
+        refusals: Refusals,
+        *,
+        is_connected: Callable[[bytes], bool],
+        in_flight_bytes: Callable[[bytes], int],
+    ) -> None:
+        """`is_connected`: whether somebody takes what waits under a CorrelId.
+
+        `in_flight_bytes`: of what came from its lane and is on its way to a client. It waits no more, and the lane's
+        bytes count it until it is acknowledged.
+        """
+        queue.measure_lanes()
+        self._engine = engine
+        self._queue = queue
+        self._maximum_messages = limits.maximum_queued_messages
+        self._maximum_bytes = limits.maximum_queued_bytes
+        self._maximum_age_us = limits.maximum_queued_age_s * _SECOND_US
+        self._refusals = refusals
+        self._is_connected = is_connected
+        self._in_flight_bytes = in_flight_bytes
+        #: Lanes that are still to be looked at in this round.
+        self._round: list[bytes] = []
+        #: What is past limits, by CorrelId of the lane, and whose turn it is.
+        self._excesses: dict[bytes, _Excess] = {}
+        self._next: deque[_Excess] = deque()
+        #: The oldest message of lanes, by number, and when it was put.
+        self._oldest: dict[bytes, tuple[int, int]] = {}
+        self._rests_until_us = 0
+        #: Lanes whose dead letters have filled their share of the queue, and until when nothing of them is tried.
+        self._full_shares: dict[bytes, int] = {}
+
+    def tick(self, now_us: int) -> None:
+        """Looks at some of the lanes; several times a second."""
+        has_limits = self._maximum_messages or self._maximum_bytes or self._maximum_age_us
+        if not has_limits or self._is_resting(now_us):
+            return
+        if not self._round:
+            self._round = list(self._queue.lanes)
+            self._full_shares = {lane: until for lane, until in self._full_shares.items() if _is_before(now_us, until)}
+            self._oldest = {lane: known for lane, known in self._oldest.items() if lane in self._queue.lanes}
+        reads = _READS_AT_ONCE
+        for _ in range(min(_LANES_AT_ONCE, len(self._round))):
+            correl_id = self._round.pop()
+            if correl_id in self._excesses or correl_id in self._full_shares or correl_id not in self._queue.lanes:
+                continue
+            limit = self._exceeded(correl_id)
+            if limit is None and self._maximum_age_us and not self._is_connected(correl_id):
+                limit, has_read = self._too_old(correl_id, now_us)
+                reads -= has_read
+            if limit is not None:
+                self._begin(_Excess(correl_id, limit))
+            if reads <= 0:
+                return
+
+    # -- inside --------------------------------------------------------------------------------------------------------
+
+    def _exceeded(self, correl_id: bytes, taken_bytes: int | None = None) -> Limit | None:
+        """The limit that a lane is past.
+
+        `taken_bytes` of what its bytes still count have been taken off it; None: what is in flight, and nothing else.
+        """
+        lane = self._queue.lanes.get(correl_id)
+        if lane is None:
+            return None
+        if 0 < self._maximum_messages < len(lane):
+            return Limit.QUEUED_MESSAGES
+        measured = self._queue.lane_bytes or {}
+        lane_bytes = measured.get(correl_id, 0)
+        if not 0 < self._maximum_bytes < lane_bytes:
+            return None
+        if taken_bytes is None:
+            taken_bytes = self._in_flight_bytes(correl_id)
+        return Limit.QUEUED_BYTES if self._maximum_bytes < lane_bytes - taken_bytes else None
+
+    def _is_resting(self, now_us: int) -> bool:
+        return _is_before(now_us, self._rests_until_us)
+
+    def _too_old(self, correl_id: bytes, now_us: int) -> tuple[Limit | None, bool]:
+        """Whether the oldest message of a lane has waited for too long, and whether it was read to know that."""
+        number = self._queue.upcoming(correl_id, 1)[0]
+        known, put_us = self._oldest.get(correl_id, (0, 0))
+        has_read = known != number
+        if has_read:
+            message = self._engine.take_number(self._queue, number)
+            if message is None:
+                return None, True
+            self._engine.give_back([(self._queue, message)], wake=False)
+            put_us = message.put_us
+            self._oldest[correl_id] = (number, put_us)
+        return (Limit.QUEUED_AGE if put_us + self._maximum_age_us <= now_us else None), has_read
+
+    # -- inside: turns -------------------------------------------------------------------------------------------------
+
+    def _begin(self, excess: _Excess) -> None:
+        self._excesses[excess.correl_id] = excess
+        self._next.append(excess)
+        if len(self._excesses) == 1:
+            self._carry_on()
+
+    def _carry_on(self) -> None:
+        """A little for the lane whose turn it is, in a unit of work; the next after its commit."""
+        if not self._next or self._engine.failed is not None:
+            return
+        excess = self._next.popleft()
+        unit = self._engine.begin()
+        if excess.is_whole:
+            self._move_some(unit, excess)
+        else:
+            self._take_some(excess)
+        if excess.messages or not excess.is_whole:
+            self._next.append(excess)
+        else:
+            del self._excesses[excess.correl_id]
+        self._engine.submit(unit, lambda _unit: self._carry_on())
+
+    def _take_some(self, excess: _Excess) -> None:
+        """Takes more off the lane: the newest past a number or bytes, and of what is too old the oldest."""
+        in_flight_bytes = self._in_flight_bytes(excess.correl_id)
+        for _ in range(_TAKEN_IN_A_TURN):
+            message = None
+            if len(excess.messages) < _EXCESS_MESSAGES and excess.size < _EXCESS_BYTES:
+                is_old = excess.limit is Limit.QUEUED_AGE
+                message = self._oldest_one(excess) if is_old else self._newest_one(excess, in_flight_bytes)
+            if message is None:
+                excess.is_whole = True
+                return
+            excess.size += len(message.body)
+
+    def _newest_one(self, excess: _Excess, in_flight_bytes: int) -> Message | None:
+        correl_id = excess.correl_id
+        if self._exceeded(correl_id, in_flight_bytes + excess.size) is None:
+            return None
+        message = self._engine.take_number(self._queue, self._queue.newest(correl_id))
+        if message is not None:
+            excess.messages.appendleft(message)
+        return message
+
+    def _oldest_one(self, excess: _Excess) -> Message | None:
+        if excess.correl_id not in self._queue.lanes or self._is_connected(excess.correl_id):
+            return None
+        message = self._engine.take(self._queue, excess.correl_id)
+        if message is not None and message.put_us + self._maximum_age_us > self._engine.now_us():
+            self._engine.give_back([(self._queue, message)], wake=False)
+            return None
+        if message is not None:
+            excess.messages.append(message)
+        return message
+
+    def _move_some(self, unit: UnitOfWork, excess: _Excess) -> None:
+        """Moves messages to the dead-letter queue, or all back where that takes no more."""
+        now_us = self._engine.now_us()
+        size = 0
+        while excess.messages and len(unit.removals) < _MOVED_IN_A_TURN and size < _BYTES_IN_A_TURN:
+            message = excess.messages[0]
+            try:
+                self._part_with(unit, message, excess.limit, now_us)
+            except ShareFilled:
+                self._engine.give_back([(self._queue, each) for each in excess.messages], wake=False)
+                excess.messages.clear()
+                self._full_shares[excess.correl_id] = now_us + _REST_US
+                break
+            except QueueManagerError as error:
+                self._engine.give_back([(self._queue, each) for each in excess.messages], wake=False)
+                excess.messages.clear()
+                if not self._is_resting(now_us):
+                    _log.error("dead-letter queue took nothing queue=%s error=%s", self._queue.name, str(error))
+                self._rests_until_us = now_us + _REST_US
+                break
+            excess.messages.popleft()
+            size += len(message.body)
+        if unit.removals:
+            self._refusals.add(excess.limit, ReasonCode.QUOTA_EXCEEDED, len(unit.removals))
+
+    def _part_with(self, unit: UnitOfWork, message: Message, limit: Limit, now_us: int) -> None:
+        """Raises QueueManagerError where the dead-letter queue does not take a message."""
+        if message.is_persistent:
+            self._engine.dead_letters.put_or_refuse(
+                unit, message, queue_name=self._queue.name, reason_code=_REASONS[limit]
+            )
+            unit.remove(self._queue, message, Departure.DEAD_LETTERED)
+        else:
+            reason = f"the session's limit of {limit.value} was reached"
+            origin = exchange_of(message.origin)
+            unit.notes.append((NoteKind.DROPPED, now_us, *origin, self._queue.name, message.sequence, reason))
+            unit.remove(self._queue, message, Departure.DROPPED)
+
+
+def _is_before(now_us: int, until_us: int) -> bool:
+    """Whether a rest goes on; a clock may be set back."""
+    return until_us - _REST_US <= now_us < until_us

@@ -1,0 +1,444 @@
+"""SUBSCRIBE and UNSUBSCRIBE: each filter registered at every destination that it concerns, and the answers to both.
+
+One RegSub for each topic filter and destination, so that each gets its own answer; SUBACK waits for all of them. A
+filter that one destination refuses, or does not answer in time, is refused, and taken back where it was registered. A
+target that is away may be answered for (`subscribe_in_outage`): then the filter is granted, and registered when the
+target is back. UNSUBACK waits for the embedded broker alone, and says nothing that an answer could change.
+
+At level 5 a filter `$share/GROUP/FILTER` is registered for its group (shared_subscriptions.py). Before level 5 it is a
+filter like any other: MQTT 3.1.1 knows no shared subscriptions, and its topics may begin with `$share/`.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from gateway.audit_trail.notes import NoteKind
+from gateway.bridge.mq_refusals import refused_subscription
+from gateway.bridge.registrations import Registrations
+from gateway.bridge.replies import Replies
+from gateway.bridge.routes import Destination, Registration
+from gateway.bridge.session_limits import Quotas
+from gateway.bridge.sessions import ClientSession, RetainedMark, Sessions, Wishes
+from gateway.bridge.shared_deliveries import SharedSubscriptions
+from gateway.bridge.shared_groups import SharedGroup
+from gateway.bridge.subscriber import Subscriber
+from gateway.channels.target import Target
+from gateway.limits.few_lines import FewLines
+from gateway.mqtt.events import SubscribeReceived, SubscriptionOptions, UnsubscribeReceived
+from gateway.mqtt.packets import PacketType
+from gateway.mqtt.reason_codes import ReasonCode
+from gateway.mqtt.topics import Share, share_of
+from mappings.commands.command import Completion, Response
+from mappings.errors import MappingError
+from mq_adapters.embedded.engine import Engine
+from mq_adapters.embedded.unit_of_work import UnitOfWork
+from mq_adapters.reasons import QueueManagerError
+
+_log = logging.getLogger(__name__)
+
+#: SUBACK return code for a subscription that failed (MQTT 3.1.1 section 3.9.3).
+FAILURE: Final = 0x80
+_GRANT: Final = "grant"
+_FIRST_LEVEL_WITH_REASONS: Final = 5
+_NOT_SAID: Final = ReasonCode.TOPIC_FILTER_INVALID
+
+Answered = Callable[[ClientSession, int, bytes], None]
+
+
+class _Packet:
+    """A SUBSCRIBE or UNSUBSCRIBE that waits for answers: its filters, and what became of them so far."""
+
+    __slots__ = (
+        "answered",
+        "deadline_us",
+        "failed",
+        "groups",
+        "mark",
+        "packet_identifier",
+        "refused_at",
+        "registered",
+        "session",
+        "subscriptions",
+        "unsubscribed",
+        "waiting",
+        "wanted",
+        "wishes",
+    )
+
+    def __init__(
+        self,
+        session: ClientSession,
+        packet_identifier: int,
+        subscriptions: tuple[tuple[str, int], ...],
+        answered: Answered,
+        deadline_us: int,
+    ) -> None:
+        self.session = session
+        self.packet_identifier = packet_identifier
+        self.subscriptions = subscriptions
+        #: QoS by filter; of a filter that stands there several times the last entry counts.
+        self.wanted = dict(subscriptions)
+        self.answered = answered
+        self.deadline_us = deadline_us
+        #: Filter and destination by MsgId of the command that is under way for them.
+        self.waiting: dict[bytes, tuple[str, Destination]] = {}
+        #: What counts as registered for each filter, until it is granted or taken back.
+        self.registered: dict[str, tuple[Registration, ...]] = {}
+        #: The groups of shared subscriptions, by the filter that names them.
+        self.groups: dict[str, SharedGroup] = {}
+        #: Filters that were refused, each with its reason code, and where.
+        self.failed: dict[str, ReasonCode] = {}
+        #: Reason code of each filter of an UNSUBSCRIBE.
+        self.unsubscribed: list[ReasonCode] = []
+        #: What level 5 asks for beside the QoS, by filter.
+        self.wishes: dict[str, Wishes] = {}
+        self.refused_at: set[tuple[str, Destination]] = set()
+        #: What says of a SUBSCRIBE which retained copies are for it.
+        self.mark: RetainedMark | None = None
+
+    def subscriber(self, topic_filter: str) -> Subscriber:
+        """For whom a filter is registered."""
+        return self.groups.get(topic_filter, self.session)
+
+    def wants_nothing_retained(self, topic_filter: str) -> bool:
+        return self.mark is not None and topic_filter not in self.mark.filters
+
+    @property
+    def return_codes(self) -> bytes:
+        """One for each entry: the granted QoS, or failure, of which level 5 is told the reason."""
+        if self.unsubscribed:
+            return bytes(self.unsubscribed)
+        codes = self.failed if self.session.level >= _FIRST_LEVEL_WITH_REASONS else dict.fromkeys(self.failed, FAILURE)
+        return bytes(codes.get(topic_filter, qos) for topic_filter, qos in self.subscriptions)
+
+
+class Subscriptions:
+    """Answers SUBSCRIBE and UNSUBSCRIBE when all that they ask for is decided."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        sessions: Sessions,
+        registrations: Registrations,
+        shared: SharedSubscriptions,
+        replies: Replies,
+        *,
+        answer_timeout_s: float,
+        is_at_work: Callable[[bytes], bool],
+        quotas: Quotas,
+        call_soon: Callable[[Callable[[], None]], object],
+    ) -> None:
+        """`is_at_work`: whether the embedded broker will answer the command with a MsgId, as soon as it has sent all
+        that is retained."""
+        self._engine = engine
+        self._sessions = sessions
+        self._registrations = registrations
+        self._shared = shared
+        self._replies = replies
+        self._quotas = quotas
+        self._answer_timeout_us = int(answer_timeout_s * 1_000_000)
+        self._is_at_work = is_at_work
+        self._ticked_us = 0
+        self._refused_lines = FewLines(_log, "subscriptions refused client=%s count=%s")
+        #: Packets that wait, by session and in the order of arrival.
+        self._under_way: dict[ClientSession, list[_Packet]] = {}
+        #: Those of them that wait for nothing any more, and are to be finished in the next turn of the event loop.
+        self._decided: list[_Packet] = []
+        self._call_soon = call_soon
+
+    # -- packets -------------------------------------------------------------------------------------------------------
+
+    def subscribe(self, session: ClientSession, event: SubscribeReceived, answered: Answered, now_us: int) -> None:
+        """Registers each filter; `answered` follows, when SUBACK may leave."""
+        unit = self._engine.begin()
+        packet = _Packet(
+            session, event.packet_identifier, event.subscriptions, answered, now_us + self._answer_timeout_us
+        )
+        session.may_be_registered = True
+        wanting_retained = self._note_options(packet, event)
+        packet.mark = session.mark_retained(self._engine.number(), frozenset(wanting_retained))
+        entries = {
+            topic_filter: entry for (topic_filter, _), entry in zip(event.subscriptions, event.entries, strict=True)
+        } | wanting_retained
+        known = self._known_filters(session)
+        for topic_filter, entry in entries.items():
+            refused = self._refused(unit, session, topic_filter, known, now_us)
+            refused = refused or self._register(unit, packet, topic_filter, entry, now_us)
+            if refused:
+                packet.failed[topic_filter] = refused
+        if session.generations:  # what is registered at targets stands in the session's row
+            self._sessions.save(unit, session)
+        self._wait(unit, packet)
+
+    def _note_options(self, packet: _Packet, event: SubscribeReceived) -> dict[str, bytes]:
+        """Takes over the wishes for each filter, its last entry counts; returns the filters that want retained copies.
+
+        Retain handling: 0 always, 1 only for a subscription that is new, 2 never (MQTT 5.0 section 3.8.3.1). Of a
+        filter with several entries each may want them, as each of several SUBSCRIBEs might (MQTT-3.8.4-5); returned
+        with the entry that does.
+        """
+        identifier = (event.properties.subscription_identifier or 0) if event.properties is not None else 0
+        wanting: dict[str, bytes] = {}
+        options = event.options or (SubscriptionOptions(),) * len(event.subscriptions)
+        for (topic_filter, _), asked, entry in zip(event.subscriptions, options, event.entries, strict=True):
+            is_new = topic_filter not in packet.wishes and not self._exists(packet.session, topic_filter)
+            packet.wishes[topic_filter] = Wishes(asked.no_local, asked.retain_as_published, identifier)
+            if asked.retain_handling == 0 or (asked.retain_handling == 1 and is_new):
+                wanting.setdefault(topic_filter, entry)
+        return wanting
+
+    def _register(
+        self, unit: UnitOfWork, packet: _Packet, topic_filter: str, entry: bytes, now_us: int
+    ) -> ReasonCode | None:
+        """RegSub at every destination of a filter; why not, where it cannot be said, or there is no room for it."""
+        session = packet.session
+        share = _share(session, topic_filter)
+        wanted = self._registrations.of(topic_filter if share is None else share.topic_filter)
+        if not wanted:
+            return self._quotas.of_unsayable_filter().reason_code
+        full = self._full_target(wanted)
+        if full is not None:
+            self._tell(session, "subscription refused client=%s filter=%s full_target=%s", topic_filter, full.name)
+            return ReasonCode.QUOTA_EXCEEDED
+        part = (int(PacketType.SUBSCRIBE), packet.packet_identifier, entry)
+        if share is not None:
+            packet.groups[topic_filter] = self._shared.group(topic_filter)
+        subscriber = packet.subscriber(topic_filter)
+        try:
+            asked = self._registrations.register(
+                unit, subscriber, wanted, part, now_us, new_only=packet.wants_nothing_retained(topic_filter)
+            )
+        except (MappingError, QueueManagerError) as error:
+            self._settle(unit, packet, topic_filter)
+            self._tell(session, "subscription refused client=%s filter=%s reason=%s", topic_filter, error)
+            return _NOT_SAID if isinstance(error, MappingError) else refused_subscription(error.reason_code)
+        packet.registered[topic_filter] = wanted
+        if share is not None:
+            self._shared.save(unit, packet.groups[topic_filter])
+        for msg_id, destination in asked:
+            target = self._registrations.target_of(destination)
+            if target is not None and not target.is_connected and target.settings.subscribe_in_outage == _GRANT:
+                self._replies.expect(msg_id, self._registrations.late_refusal(subscriber, topic_filter))
+            else:
+                self._await(packet, msg_id, topic_filter, destination)
+        return None
+
+    def _full_target(self, wanted: tuple[Registration, ...]) -> Target | None:
+        """The first target for which as much waits as may: clients that ask again and again do not add to that."""
+        targets = (self._registrations.target_of(each.destination) for each in wanted)
+        return next((target for target in targets if target is not None and target.is_full), None)
+
+    def _known_filters(self, session: ClientSession) -> set[str]:
+        """The filters that count against the session's limit: granted, and asked for but not answered or refused."""
+        under_way = (packet.wanted.keys() - packet.failed for packet in self._under_way.get(session, ()))
+        shared = (each.topic_filter for each in session.shared.values())
+        return set(session.subscriptions).union(shared, *under_way)
+
+    def _refused(
+        self, unit: UnitOfWork, session: ClientSession, topic_filter: str, known: set[str], now_us: int
+    ) -> ReasonCode | None:
+        """Why a filter may not go to a broker; None where it may, and then it counts as known."""
+        share = _share(session, topic_filter)
+        asked = topic_filter if share is None else share.topic_filter
+        others = () if topic_filter in known else known
+        if (reached := self._quotas.of_filter(topic_filter, asked, others)) is not None:
+            self._tell(session, "subscription refused client=%s reason=%s", reached.text)
+            return reached.reason_code
+        if not session.rights.may_subscribe(asked):
+            self._tell(session, "subscription not allowed client=%s filter=%s", topic_filter)
+            self._note_refused(unit, session, now_us)
+            return ReasonCode.NOT_AUTHORIZED
+        known.add(topic_filter)
+        return None
+
+    def unsubscribe(self, session: ClientSession, event: UnsubscribeReceived, answered: Answered, now_us: int) -> None:
+        """Deregisters each filter that the session has; `answered` follows, when UNSUBACK may leave."""
+        unit = self._engine.begin()
+        packet = _Packet(session, event.packet_identifier, (), answered, now_us + self._answer_timeout_us)
+        for topic_filter, entry in zip(event.topic_filters, event.entries, strict=True):
+            existed = self._exists(session, topic_filter)
+            packet.unsubscribed.append(ReasonCode.SUCCESS if existed else ReasonCode.NO_SUBSCRIPTION_EXISTED)
+            part = (int(PacketType.UNSUBSCRIBE), event.packet_identifier, entry)
+            for subscriber, unneeded in self._give_up(unit, session, topic_filter):
+                for msg_id, destination in self._registrations.deregister(unit, subscriber, unneeded, part, now_us):
+                    if destination.target is None:
+                        self._await(packet, msg_id, topic_filter, destination)
+                if isinstance(subscriber, SharedGroup):
+                    self._shared.settle(unit, subscriber)
+        self._sessions.save(unit, session)
+        self._wait(unit, packet)
+
+    def _exists(self, session: ClientSession, topic_filter: str) -> bool:
+        """Whether the session has a subscription with that filter, or one under way."""
+        if topic_filter in session.subscriptions or self._shared.group_of(session, topic_filter) is not None:
+            return True
+        return any(topic_filter in each.registered for each in self._under_way.get(session, ()))
+
+    def _give_up(
+        self, unit: UnitOfWork, session: ClientSession, topic_filter: str
+    ) -> list[tuple[Subscriber, list[Registration]]]:
+        """Takes a filter back, granted or still under way; for whom it was, and what they do not need any more."""
+        given_up: list[tuple[Subscriber, list[Registration]]] = []
+        if topic_filter in session.subscriptions:
+            session.revoke(topic_filter)
+            wanted = self._registrations.of(topic_filter)
+            given_up.append((session, self._registrations.let_go(session, wanted)))
+        group = self._shared.group_of(session, topic_filter)
+        if group is not None:
+            given_up.append((group, self._shared.leave(unit, session, group)))
+        for packet in self._under_way.get(session, ()):
+            subscriber = packet.subscriber(topic_filter)
+            wanted = packet.registered.pop(topic_filter, ())
+            given_up.append((subscriber, self._registrations.let_go(subscriber, wanted)))
+        return given_up
+
+    def tick(self, now_us: int) -> None:
+        """Gives up packets that waited too long for an answer. A clock that is set back makes none wait longer.
+
+        What no broker was asked for waits for its commit alone, however long that takes.
+        """
+        self._refused_lines.tick()
+        set_back_us, self._ticked_us = max(0, self._ticked_us - now_us), now_us
+        under_way = [each for packets in self._under_way.values() for each in packets]
+        for packet in under_way:
+            packet.deadline_us -= set_back_us
+        late = [packet for packet in under_way if packet.waiting and packet.deadline_us <= now_us]
+        for packet in late:
+            if any(map(self._is_at_work, packet.waiting)):
+                continue
+            for msg_id, (topic_filter, destination) in packet.waiting.items():
+                self._time_out(packet, msg_id, topic_filter, destination)
+            packet.waiting.clear()
+            _log.warning("broker answer timed out client=%s", packet.session.client)
+            self._finish(packet)
+
+    def _time_out(self, packet: _Packet, msg_id: bytes, topic_filter: str, destination: Destination) -> None:
+        target = self._registrations.target_of(destination)
+        if target is not None and target.settings.subscribe_in_outage == _GRANT:
+            subscriber = packet.subscriber(topic_filter)
+            self._replies.expect(msg_id, self._registrations.late_refusal(subscriber, topic_filter))
+            return
+        self._replies.expect(msg_id, _ignore)
+        if packet.wanted:
+            packet.failed[topic_filter] = ReasonCode.UNSPECIFIED_ERROR
+
+    # -- answers -------------------------------------------------------------------------------------------------------
+
+    def _await(self, packet: _Packet, msg_id: bytes, topic_filter: str, destination: Destination) -> None:
+        packet.waiting[msg_id] = (topic_filter, destination)
+        self._replies.expect(msg_id, lambda response: self._answer(packet, msg_id, response))
+
+    def _wait(self, unit: UnitOfWork, packet: _Packet) -> None:
+        packet.session.pending_answers += 1
+        self._under_way.setdefault(packet.session, []).append(packet)
+        if packet.waiting:
+            self._engine.submit(unit)
+        else:
+            self._engine.submit(unit, lambda _unit: self._finish(packet))
+
+    def _answer(self, packet: _Packet, msg_id: bytes, response: Response | None) -> None:
+        topic_filter, destination = packet.waiting.pop(msg_id)
+        if packet.wanted and (response is None or response.completion is Completion.FAILED):
+            packet.refused_at.add((topic_filter, destination))
+            reason_code = response.reasons[0].reason_code if response is not None and response.reasons else 0
+            packet.failed[topic_filter] = refused_subscription(reason_code)
+            _log.warning(
+                "subscription refused client=%s filter=%s reason_code=%s",
+                packet.session.client,
+                topic_filter,
+                reason_code,
+            )
+        if not packet.waiting:
+            self._finish(packet)
+
+    def _finish(self, packet: _Packet) -> None:
+        """All is decided. What is decided in one turn of the event loop is finished together.
+
+        A session's row has all its filters, so it is written once for many parts of a request (long_requests.py).
+        """
+        if not self._decided:
+            self._call_soon(self._finish_decided)
+        self._decided.append(packet)
+
+    def _finish_decided(self) -> None:
+        """The rows of the sessions are written, and after that the packets are answered."""
+        decided, self._decided = self._decided, []
+        if self._engine.failed is not None:
+            return
+        unit = self._engine.begin()
+        changed: dict[ClientSession, None] = {}
+        for packet in decided:
+            self._leave(packet)
+            if packet.mark is not None:
+                packet.mark.last = self._engine.number()
+            if self._sessions.get(packet.session.client) is packet.session:
+                changed[packet.session] = None
+                for topic_filter, wanted in packet.registered.items():
+                    self._decide(unit, packet, topic_filter, wanted)
+            else:
+                self._abandon(unit, packet)
+        for session in changed:
+            self._sessions.save(unit, session)
+
+        def committed(_unit: UnitOfWork) -> None:
+            for packet in decided:
+                packet.session.pending_answers -= 1
+                packet.answered(packet.session, packet.packet_identifier, packet.return_codes)
+
+        self._engine.submit(unit, committed)
+
+    def _leave(self, packet: _Packet) -> None:
+        under_way = self._under_way[packet.session]
+        under_way.remove(packet)
+        if not under_way:
+            del self._under_way[packet.session]
+
+    def _decide(self, unit: UnitOfWork, packet: _Packet, topic_filter: str, wanted: tuple[Registration, ...]) -> None:
+        """Grants a filter that was registered everywhere; takes back one that was not."""
+        session, subscriber = packet.session, packet.subscriber(topic_filter)
+        if topic_filter in packet.failed:
+            unneeded = self._registrations.let_go(subscriber, wanted)
+            told = [each for each in unneeded if (topic_filter, each.destination) not in packet.refused_at]
+            self._registrations.undo(unit, subscriber, told)
+            self._settle(unit, packet, topic_filter)
+        elif topic_filter in packet.groups:
+            group = packet.groups[topic_filter]
+            qos, wishes = packet.wanted[topic_filter], packet.wishes[topic_filter]
+            self._shared.grant(unit, group, session, qos, wishes, wanted)
+        else:
+            if topic_filter in session.subscriptions:
+                self._registrations.let_go(session, wanted)  # it counts once, however often it was asked for
+            session.grant(topic_filter, packet.wanted[topic_filter], packet.wishes[topic_filter])
+
+    def _abandon(self, unit: UnitOfWork, packet: _Packet) -> None:
+        """The session has ended meanwhile, and its registrations with it; those of groups stand behind others too."""
+        for topic_filter, group in packet.groups.items():
+            unneeded = self._registrations.let_go(group, packet.registered.get(topic_filter, ()))
+            self._registrations.undo(unit, group, unneeded)
+            self._shared.settle(unit, group)
+
+    def _settle(self, unit: UnitOfWork, packet: _Packet, topic_filter: str) -> None:
+        """A filter was refused: where it was the first of its group, there is no group."""
+        group = packet.groups.get(topic_filter)
+        if group is not None:
+            self._shared.settle(unit, group)
+
+    def _tell(self, session: ClientSession, event: str, *values: object) -> None:
+        """A line about a refused filter; of one client few."""
+        self._refused_lines.tell(session.client, session.client, event, session.client, *values)
+
+    @staticmethod
+    def _note_refused(unit: UnitOfWork, session: ClientSession, now_us: int) -> None:
+        unit.notes.append(
+            (NoteKind.REFUSED, now_us, session.client, session.epoch, 0, "RegSub", 0, 2035, "access list")
+        )
+
+
+def _share(session: ClientSession, topic_filter: str) -> Share | None:
+    """The parts of a filter that is one of a shared subscription to this session."""
+    return share_of(topic_filter) if session.level >= _FIRST_LEVEL_WITH_REASONS else None
+
+
+def _ignore(_response: Response | None) -> None:
+    """The answer to what was taken back meanwhile."""

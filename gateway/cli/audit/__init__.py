@@ -1,0 +1,1 @@
+"""The commands `rfhbridge audit ...`."""

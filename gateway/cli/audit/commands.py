@@ -1,0 +1,49 @@
+"""`rfhbridge audit`: the group of its commands."""
+
+import typer
+
+from gateway.cli.audit.bulk import bulk
+from gateway.cli.audit.explain import explain
+from gateway.cli.audit.ingest import ingest
+from gateway.cli.audit.key import key
+from gateway.cli.audit.pack import pack
+from gateway.cli.audit.prove import prove
+from gateway.cli.audit.run import run
+from gateway.cli.audit.stream import stream
+from gateway.cli.audit.verify import verify
+from gateway.cli.examples import epilog
+
+audit = typer.Typer(
+    help="Prove what the gateway did, from its trail. Exit code 0 clean, 1 violations, 2 not evaluable, 3 wrong use.",
+    epilog=epilog("rfhbridge audit run --data var --out report", "rfhbridge audit verify --data var"),
+    rich_markup_mode=None,
+)
+
+audit.command(
+    epilog=epilog(
+        "rfhbridge audit run --data var --out report",
+        "rfhbridge audit run --data east --data west --from 2026-11-01 --until 2026-12-01 --out report",
+        "rfhbridge audit run --parquet lines --policy policy.toml --master spark://host:7077 --out report",
+    )
+)(run)
+audit.command(epilog=epilog("rfhbridge audit ingest --data var --to lines"))(ingest)
+audit.command(epilog=epilog("rfhbridge audit stream --data var --out findings --checkpoint stream"))(stream)
+audit.command(
+    epilog=epilog(
+        "rfhbridge audit bulk --in captured --out report",
+        "rfhbridge audit bulk --in captured --converted migrated --to mqrfh2 --out report --json",
+    )
+)(bulk)
+audit.command(
+    epilog=epilog(
+        "rfhbridge audit verify --data var", "rfhbridge audit verify --public-key gateway.pub --digests copies"
+    )
+)(verify)
+audit.command(epilog=epilog("rfhbridge audit prove 524648420102030405060708090a0b0c0000000000000001 --out proof.json"))(
+    prove
+)
+audit.command(epilog=epilog("rfhbridge audit pack --data var --out evidence.tar.gz"))(pack)
+audit.command(epilog=epilog("rfhbridge audit explain 524648420102030405060708090a0b0c0000000000000001 --data var"))(
+    explain
+)
+audit.add_typer(key, name="key")

@@ -1,0 +1,60 @@
+"""`rfhbridge audit pack`: the evidence of a trail in one archive, for an auditor who has nothing of ours."""
+
+import hashlib
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from gateway.cli.application import CommandFailed, version
+from gateway.cli.audit.pending_notes import export_pending
+from gateway.cli.settings_options import ConfigOption, DataOption, settings_for
+from gateway.cli.terminal import counted, write_json, write_line
+
+#: Where `audit run` writes under the data folder.
+REPORT_FOLDER: Final = "report"
+
+
+def pack(
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The archive: its name ends in .zip or .tar.gz.")],
+    data: DataOption = None,
+    policy: Annotated[
+        Path | None, typer.Option("--policy", metavar="FILE", help="The audit's policy, to be packed too.")
+    ] = None,
+    results: Annotated[
+        Path | None, typer.Option("--results", metavar="DIR", help="What `audit run` wrote. Without it: DATA/report.")
+    ] = None,
+    config: ConfigOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+) -> None:
+    """Pack the evidence into one archive.
+
+    Trail, digests, public key, policy, every file of the report, and a README that says how to check them without this
+    program. The same files give the same bytes, whose SHA-256 is printed. `audit verify FILE` takes the archive. Exit
+    code 0 written, 2 it could not be, 3 wrong use.
+    """
+    from gateway.audit_trail.exporter import TRAIL_FOLDER
+    from spark_audit.pack import Evidence, PackError, write_pack
+
+    folder = settings_for(config, data).data
+    if not folder.is_dir():
+        raise CommandFailed(f"there is no data folder {folder} (name the gateway's with --data)")
+    if results is not None and not results.is_dir():
+        raise CommandFailed(f"there is no folder {results} (name what `audit run` wrote with --results)")
+    export_pending(folder)
+    evidence = Evidence(
+        trail=folder / TRAIL_FOLDER,
+        policy=policy,
+        results=folder / REPORT_FOLDER if results is None else results,
+        code_version=version(),
+    )
+    try:
+        count = write_pack(evidence, out)
+    except PackError as error:
+        raise CommandFailed(str(error)) from None
+    with out.open("rb") as file:
+        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+    if as_json:
+        write_json({"pack": str(out), "files": count, "sha256": sha256})
+    else:
+        write_line(f"{out}: {counted(count, 'file')}, SHA-256 {sha256}")

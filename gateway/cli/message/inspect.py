@@ -1,0 +1,44 @@
+"""`rfhbridge inspect`: what the bytes of a message are."""
+
+from typing import Annotated
+
+import typer
+
+from gateway.cli.application import ExitCode
+from gateway.cli.files import STANDARD_STREAM, read_input
+from gateway.cli.message.inspection import inspect_message, unreadable_message
+from gateway.cli.message.options import CodedCharSetIdOption, EncodingOption, FormatOption
+from gateway.cli.message.view import inspection_json, inspection_lines
+from gateway.cli.terminal import write_json, write_line
+from mappings.errors import MappingError
+from mappings.headers.detection import announcement_of
+
+
+def inspect(
+    message: Annotated[
+        str, typer.Argument(metavar="IN", help="File with the message data, headers first; - for standard input.")
+    ] = STANDARD_STREAM,
+    format: FormatOption = None,
+    coded_char_set_id: CodedCharSetIdOption = None,
+    encoding: EncodingOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+) -> None:
+    """Show what the bytes of a message are.
+
+    Every header, field, folder, option and problem, each with its offset. Byte order and EBCDIC are found from StrucId
+    and Version. A message with a problem ends with exit code 1.
+    """
+    data = read_input(message)
+    try:
+        announcement = announcement_of(data, format=format, coded_char_set_id=coded_char_set_id, encoding=encoding)
+    except MappingError as error:
+        inspection = unreadable_message(error)
+    else:
+        inspection = inspect_message(data, announcement)
+    if as_json:
+        write_json(inspection_json(inspection, data))
+    else:
+        for line in inspection_lines(inspection, data):
+            write_line(line)
+    if inspection.problems:
+        raise typer.Exit(ExitCode.FAILED)

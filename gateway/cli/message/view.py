@@ -1,0 +1,183 @@
+"""How a message is shown: its headers, folders, options, problems and body, as lines and as JSON."""
+
+import base64
+from collections.abc import Iterator
+from typing import Final
+
+from gateway.cli.message.header_contents import Contents, NamedFolder, PlacedElement, Problem
+from gateway.cli.message.inspection import Body, Inspection, Structure
+from gateway.cli.terminal import Json, counted, printable
+from mappings.errors import HeaderError
+from mappings.headers.charset import is_big_endian
+
+#: Of a longer body the beginning is shown; --raw and --json give it whole.
+SHOWN_BODY_BYTES: Final = 1024
+_BYTES_IN_A_LINE: Final = 16
+_PLAIN_CONTROLS: Final = str.maketrans("", "", "\t\r\n")
+
+
+def inspection_json(inspection: Inspection, data: bytes) -> dict[str, Json]:
+    """Everything of an inspection, and the body in base64; the whole data where a damaged header hides the body."""
+    body = inspection.body
+    shown: dict[str, Json] = {
+        "headers": [_structure_json(structure) for structure in inspection.structures],
+        "command": inspection.command,
+        "problems": [_problem_json(problem) for problem in inspection.problems],
+        "body_offset": None if body is None else body.offset,
+        "body_base64": base64.b64encode(data if body is None else body.data).decode(),
+    }
+    if body is not None:
+        shown["body_format"] = _format(body.format)
+        shown["body_coded_char_set_id"] = body.coded_char_set_id
+        shown["body_encoding"] = body.encoding
+    return shown
+
+
+def inspection_lines(inspection: Inspection, data: bytes) -> Iterator[str]:
+    """An inspection for reading; fields begin with their offset, problems stand at the end."""
+    for structure in inspection.structures:
+        yield from _structure_lines(structure)
+    if inspection.command is not None:
+        yield f"command {inspection.command}"
+    body = inspection.body
+    if body is None:
+        yield f"all {counted(len(data), 'byte')}:"
+        yield from data_lines(data)
+    else:
+        yield _body_line(body)
+        yield from data_lines(body.data)
+    yield from (str(problem) for problem in inspection.problems)
+
+
+def data_lines(data: bytes) -> Iterator[str]:
+    """Printable UTF-8 as text, anything else as a hexadecimal dump, and no more than SHOWN_BODY_BYTES of it."""
+    text = _text_of(data)
+    if text is not None:
+        yield from (f"  {line}" for line in text.splitlines())
+    else:
+        yield from _hexadecimal(data[:SHOWN_BODY_BYTES])
+    if len(data) > SHOWN_BODY_BYTES:
+        yield f"  ... {counted(len(data) - SHOWN_BODY_BYTES, 'byte')} more; --raw gives all"
+
+
+def _text_of(data: bytes) -> str | None:
+    """The beginning of a body as text; None unless all that is shown is printable UTF-8."""
+    shown = data[:SHOWN_BODY_BYTES]
+    for cut in range(4 if len(data) > SHOWN_BODY_BYTES else 1):  # the limit may cut a character of up to 4 bytes
+        try:
+            text = shown[: len(shown) - cut].decode()
+        except UnicodeDecodeError:
+            continue
+        return text if text.translate(_PLAIN_CONTROLS).isprintable() else None
+    return None
+
+
+def _hexadecimal(data: bytes) -> Iterator[str]:
+    for offset in range(0, len(data), _BYTES_IN_A_LINE):
+        line = data[offset : offset + _BYTES_IN_A_LINE]
+        letters = "".join(chr(byte) if 0x20 <= byte < 0x7F else "." for byte in line)
+        yield f"  {offset:04x}  {line.hex(' '):<47}  {letters}"
+
+
+def _structure_lines(structure: Structure) -> Iterator[str]:
+    order = _byte_order(structure.encoding)
+    yield f"{structure.name} at byte {structure.offset}, CodedCharSetId {structure.coded_char_set_id}, {order}"
+    for field in (*structure.fields, *structure.contents.pairs):
+        yield f"{field.offset:>6}  {field.name:<15} {field.value}"
+    for folder in structure.contents.folders:
+        yield from _folder_lines(folder)
+    for option in structure.contents.options:
+        yield f"{option.offset:>6}  option {option.field} {option.token} = {option.number} ({option.constant})"
+
+
+def _folder_lines(folder: NamedFolder) -> Iterator[str]:
+    yield f"{folder.offset:>6}  folder {folder.name or '(without a name)'}"
+    if not folder.elements:
+        yield f"{'':>6}    {folder.text}"
+    for element in folder.elements:
+        yield from _element_lines(element, depth=2)
+
+
+def _element_lines(element: PlacedElement, *, depth: int) -> Iterator[str]:
+    attributes = "".join(f" {name}={value!r}" for name, value in element.attributes)
+    yield f"{element.offset:>6}{'  ' * depth}{element.name}{attributes} {element.text}".rstrip()
+    for child in element.children:
+        yield from _element_lines(child, depth=depth + 1)
+
+
+def _body_line(body: Body) -> str:
+    format = _format(body.format) or "blank"
+    order = _byte_order(body.encoding)
+    place = f"body at byte {body.offset}, {counted(len(body.data), 'byte')}"
+    return f"{place}, Format {format}, CodedCharSetId {body.coded_char_set_id}, {order}"
+
+
+def _structure_json(structure: Structure) -> Json:
+    contents = structure.contents
+    return {
+        "structure": structure.name,
+        "offset": structure.offset,
+        "coded_char_set_id": structure.coded_char_set_id,
+        "encoding": structure.encoding,
+        "fields": {field.name: field.value for field in structure.fields},
+        "offsets": {field.name: field.offset for field in structure.fields},
+        **_contents_json(structure.name, contents),
+    }
+
+
+def _contents_json(structure_name: str, contents: Contents) -> dict[str, Json]:
+    shown: dict[str, Json] = {}
+    if structure_name == "MQRFH":
+        shown["pairs"] = [[pair.name, pair.value] for pair in contents.pairs]
+        shown["pair_offsets"] = [pair.offset for pair in contents.pairs]
+    if structure_name == "MQRFH2":
+        shown["folders"] = [
+            {
+                "name": folder.name,
+                "offset": folder.offset,
+                "text": folder.text,
+                "elements": [_element_json(element) for element in folder.elements],
+            }
+            for folder in contents.folders
+        ]
+    if contents.options:
+        shown["options"] = [
+            {
+                "offset": option.offset,
+                "field": option.field,
+                "token": option.token,
+                "number": option.number,
+                "constant": option.constant,
+            }
+            for option in contents.options
+        ]
+    return shown
+
+
+def _element_json(element: PlacedElement) -> Json:
+    shown: dict[str, Json] = {"name": element.name, "offset": element.offset, "text": element.text}
+    if element.attributes:
+        shown["attributes"] = dict(element.attributes)
+    if element.children:
+        shown["children"] = [_element_json(child) for child in element.children]
+    return shown
+
+
+def _problem_json(problem: Problem) -> Json:
+    return {
+        "offset": problem.offset,
+        "reason_code": problem.reason_code,
+        "reason_name": problem.reason_name,
+        "text": problem.text,
+    }
+
+
+def _format(format: bytes) -> str:
+    return printable(format.decode("latin-1").rstrip(" \0"))
+
+
+def _byte_order(encoding: int) -> str:
+    try:
+        return f"Encoding {encoding} ({'big' if is_big_endian(encoding) else 'little'}-endian)"
+    except HeaderError:
+        return f"Encoding {encoding} (no byte order)"

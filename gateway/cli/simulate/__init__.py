@@ -1,0 +1,1 @@
+"""The command `rfhbridge simulate`: sensors that publish and subscribe, and what they counted."""

@@ -1,0 +1,1 @@
+"""Conversion between MQRFH and MQRFH2 by the field-mapping table, and its report."""

@@ -1,0 +1,158 @@
+"""The committed messages of a queue manager by their number: what was used lately in memory, the rest on the disk."""
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Final
+
+from mq_adapters.embedded.queue import Queue
+from mq_adapters.embedded.store.store import Store
+from mq_adapters.embedded.unit_of_work import StateSpace, UnitOfWork, back_out_key
+from mq_adapters.message import MQPER_PERSISTENT, Message
+from mq_adapters.reasons import StoreError
+
+#: Recently used persistent messages kept in memory, in bytes: their bodies, and what each costs beside it (measured).
+BODY_CACHE_BYTES: Final = 64 * 1024 * 1024
+MESSAGE_OVERHEAD_BYTES: Final = 500
+#: Messages that are read from the disk at a time while they are taken one after another, and bytes of their bodies.
+READ_AHEAD_MESSAGES: Final = 100
+READ_AHEAD_BYTES: Final = 1024 * 1024
+#: A back-out count that survives a restart is kept in one byte, as on z/OS.
+_HIGHEST_KEPT_COUNT: Final = 255
+#: Messages that are not persistent live in memory alone: not more of them together than this, in bytes.
+MAXIMUM_NOT_PERSISTENT_BYTES: Final = 256 * 1024 * 1024
+
+
+class Holdings:
+    """Finds a message by its number. Messages that are not persistent are nowhere else."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._queues: dict[int, Queue] = {}
+        self._not_persistent: dict[int, tuple[Queue, Message]] = {}
+        self._not_persistent_bytes = 0
+        self._cache: OrderedDict[int, tuple[Queue, Message]] = OrderedDict()
+        self._cache_bytes = 0
+        #: Persistent messages that are not on the disk yet, and can be taken already.
+        self._uncommitted: dict[int, tuple[Queue, Message]] = {}
+        #: Back-out counts, for messages that leave the cache.
+        self._backed_out: dict[int, int] = {}
+
+    def load_back_outs(self, counts: dict[int, int]) -> None:
+        """Takes over the back-out counts that the store has."""
+        self._backed_out = counts
+
+    def add_queue(self, queue: Queue) -> None:
+        self._queues[queue.identifier] = queue
+
+    def queue(self, identifier: int) -> Queue:
+        """The queue of that number. StoreError where a message names one that is not there."""
+        queue = self._queues.get(identifier)
+        if queue is None:
+            raise StoreError(
+                "read the index",
+                f"a message is on queue number {identifier}, which is not defined",
+                "the file is damaged: restore a backup, or go on without: 'rfhbridge queue verify --set-aside'",
+            )
+        return queue
+
+    def remove_queue(self, queue: Queue) -> None:
+        """A queue was deleted with what was on it."""
+        del self._queues[queue.identifier]
+        for sequence in self.numbers_not_persistent(queue):
+            self.remove(self._not_persistent[sequence][1])
+        for message in [message for found, message in self._cache.values() if found is queue]:
+            self.remove(message)
+
+    def numbers_not_persistent(self, queue: Queue) -> list[int]:
+        """The numbers of a queue's messages that are not persistent."""
+        return [number for number, (found, _) in self._not_persistent.items() if found is queue]
+
+    def priorities(self, queue: Queue) -> dict[int, int]:
+        """The priority of every message of a queue, by its number."""
+        in_memory = (message for found, message in self._not_persistent.values() if found is queue)
+        return {
+            **self._store.priorities(queue.identifier),
+            **{message.sequence: message.descriptor.priority for message in in_memory},
+        }
+
+    def add(self, queue: Queue, message: Message) -> None:
+        """A message was committed."""
+        if self._uncommitted:
+            self._uncommitted.pop(message.sequence, None)
+        if message.descriptor.persistence != MQPER_PERSISTENT:
+            self._not_persistent[message.sequence] = (queue, message)
+            queue.account.not_persistent.add(message.sequence)
+            self._not_persistent_bytes += len(message.body) + MESSAGE_OVERHEAD_BYTES
+            return
+        self._cache[message.sequence] = (queue, message)
+        self._cache_bytes += len(message.body) + MESSAGE_OVERHEAD_BYTES
+        while self._cache_bytes > BODY_CACHE_BYTES:
+            _, (_, oldest) = self._cache.popitem(last=False)
+            self._cache_bytes -= len(oldest.body) + MESSAGE_OVERHEAD_BYTES
+
+    def announce(self, queue: Queue, message: Message) -> None:
+        """A message is about to be committed; when it is, `add` it."""
+        self._uncommitted[message.sequence] = (queue, message)
+
+    def remove(self, message: Message) -> None:
+        """A message was destroyed."""
+        sequence = message.sequence
+        self._backed_out.pop(sequence, None)
+        found = self._not_persistent.pop(sequence, None)
+        if found is not None:
+            found[0].account.not_persistent.discard(sequence)
+            self._not_persistent_bytes -= len(message.body) + MESSAGE_OVERHEAD_BYTES
+        elif self._cache.pop(sequence, None) is not None:
+            self._cache_bytes -= len(message.body) + MESSAGE_OVERHEAD_BYTES
+
+    def has_room_for(self, message: Message) -> bool:
+        """Whether memory has room for one more message that is not persistent."""
+        return self._not_persistent_bytes + len(message.body) <= MAXIMUM_NOT_PERSISTENT_BYTES
+
+    def back_out(self, unit: UnitOfWork, removals: Iterable[tuple[Queue, Message]]) -> None:
+        """Gets were backed out: counts that; `unit` gets the counts that are to survive a restart."""
+        for queue, message in removals:
+            sequence = message.sequence
+            message.backout_count += 1
+            self._backed_out[sequence] = message.backout_count
+            cached = self._cache.get(sequence)
+            if cached is not None:  # another reading of it from the disk
+                cached[1].backout_count = message.backout_count
+            if message.is_persistent and queue.definition["HARDENBO"] == "HARDENBO":
+                count = bytes((min(message.backout_count, _HIGHEST_KEPT_COUNT),))
+                unit.set_state(StateSpace.BACK_OUT_COUNT, back_out_key(sequence), count)
+
+    def in_memory(self, sequence: int) -> tuple[Queue, Message] | None:
+        found = self._not_persistent.get(sequence) or self._cache.get(sequence)
+        return found or self._uncommitted.get(sequence)
+
+    def origins(self, sequences: Iterable[int]) -> list[bytes]:
+        """The private origins of committed messages, without their bodies."""
+        found = {sequence: self.in_memory(sequence) for sequence in sequences}
+        elsewhere = [sequence for sequence, held in found.items() if held is None]
+        return [held[1].origin for held in found.values() if held is not None] + self._store.origins(elsewhere)
+
+    def on_disk(self, sequence: int) -> tuple[Queue, Message] | None:
+        """One message; it is not kept in memory."""
+        for identifier, message in self._store.messages((sequence,), 0):
+            message.backout_count = self._backed_out.get(sequence, 0)
+            return self.queue(identifier), message
+        return None
+
+    def read_ahead(self, sequence: int, upcoming: list[int]) -> tuple[Queue, Message] | None:
+        """One message from the disk; `upcoming` ones are read with it and kept for those who will ask for them.
+
+        What is wrong with one of those is told to who asks for it.
+        """
+        wanted = [number for number in upcoming if number not in self._cache and number not in self._not_persistent]
+        found: tuple[Queue, Message] | None = None
+        with suppress(StoreError):
+            for identifier, message in self._store.messages((sequence, *wanted), READ_AHEAD_BYTES):
+                queue = self.queue(identifier)
+                message.backout_count = self._backed_out.get(message.sequence, 0)
+                if message.sequence == sequence:
+                    found = queue, message
+                else:
+                    self.add(queue, message)
+        return found or self.on_disk(sequence)

@@ -1,0 +1,1 @@
+"""The command server: MQSC commands, and what DISPLAY shows."""

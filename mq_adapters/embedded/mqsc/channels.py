@@ -1,0 +1,97 @@
+"""DISPLAY CHSTATUS, START, STOP and RESOLVE CHANNEL: the channels that a gateway runs, for its operator.
+
+A queue manager without a gateway has no channels: whoever runs them tells it (Objects.channels).
+"""
+
+from collections.abc import Iterable
+from typing import Final, Protocol
+
+from mq_adapters.embedded.mqsc.display import Shown, matches
+from mq_adapters.mqsc import MqscCommand
+
+#: What DISPLAY CHSTATUS shows; the names are IBM MQ's where it has one.
+CHANNEL_KEYWORDS: Final = (
+    "CHSTATUS",
+    "CHLTYPE",
+    "STATUS",
+    "SINCE",
+    "RQMNAME",
+    "QMID",
+    "QUEUE",
+    "CURDEPTH",
+    "CURBYTES",
+    "BATCHES",
+    "MSGS",
+    "BYTES",
+    "DEADMSGS",
+    "DUPMSGS",
+    "INDOUBT",
+    "DOUBTMSGS",
+    "REASON",
+    "PROBLEM",
+    "RETRYTIM",
+    "RESOLVED",
+)
+#: ACTION of RESOLVE CHANNEL: the batch in doubt was delivered, it was not, or the channel begins anew.
+RESOLUTIONS: Final = ("COMMIT", "BACKOUT", "RESET")
+_VERBS: Final = ("START", "STOP", "RESOLVE")
+
+
+class ChannelRefused(Exception):
+    """A command that is not carried out on a channel; the text says why, and what to do first."""
+
+
+class ChannelControl(Protocol):
+    """Whoever runs the channels. Its commands are accepted at once and carried out soon after."""
+
+    def names(self) -> Iterable[str]: ...
+    def shown(self, name: str) -> Shown:
+        """Every keyword of CHANNEL_KEYWORDS for one channel."""
+        ...
+
+    def start(self, name: str) -> None: ...
+    def stop(self, name: str) -> None: ...
+    def resolve(self, name: str, resolution: str) -> None:
+        """`resolution` is one of RESOLUTIONS. Raises ChannelRefused for a channel that runs."""
+        ...
+
+
+def statuses(channels: ChannelControl | None, pattern: str) -> list[Shown]:
+    """The channels with that name, or that generic name. Raises ChannelRefused where there is none."""
+    names = () if channels is None else channels.names()
+    found = [channels.shown(name) for name in sorted(names) if matches(name, pattern)] if channels is not None else []
+    if not found:
+        raise _not_found(pattern)
+    return found
+
+
+def carry_out(channels: ChannelControl | None, verb: str, name: str, command: MqscCommand) -> str:
+    """START, STOP or RESOLVE of one channel; returns the answer. Raises ChannelRefused."""
+    if verb not in _VERBS:
+        raise ChannelRefused(
+            f"AMQ8405E: {verb} CHANNEL is not supported: the configuration has the channels; START, STOP and RESOLVE "
+            "are, and DISPLAY CHSTATUS."
+        )
+    if channels is None or name not in channels.names():
+        raise _not_found(name)
+    if verb == "RESOLVE":
+        channels.resolve(name, _resolution(command))
+        return f"AMQ8025I: Resolution of channel {name} accepted; see DISPLAY CHSTATUS({name}) RESOLVED."
+    if command.parameters:
+        raise ChannelRefused(f"AMQ8405E: {command.parameters[0].keyword} is not supported here.")
+    if verb == "START":
+        channels.start(name)
+        return f"AMQ8018I: Start of channel {name} accepted."
+    channels.stop(name)
+    return f"AMQ8019I: Stop of channel {name} accepted."
+
+
+def _resolution(command: MqscCommand) -> str:
+    actions = [parameter for parameter in command.parameters if parameter.keyword == "ACTION"]
+    if len(actions) != 1 or len(command.parameters) != 1 or actions[0].text not in RESOLUTIONS:
+        raise ChannelRefused(f"AMQ8405E: RESOLVE CHANNEL needs ACTION({'|'.join(RESOLUTIONS)}).")
+    return actions[0].text
+
+
+def _not_found(name: str) -> ChannelRefused:
+    return ChannelRefused(f"AMQ8420I: Channel status of {name} not found: a running gateway has one for each target.")

@@ -1,0 +1,135 @@
+"""DISPLAY CHSTATUS, STOP and PURGE CHANNEL with CHLTYPE(MQTT): the MQTT clients of a gateway, for its operator.
+
+IBM MQ's telemetry service is told the same in the same words; its channel is the listener, here it is MQTT. STOP ends a
+client's connection, PURGE its session too. A queue manager without a gateway has no clients: whoever serves them tells
+it (Objects.clients). Source: IBM MQ, "DISPLAY CHSTATUS (MQTT)", "STOP CHANNEL (MQTT)", "PURGE CHANNEL".
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final, Protocol
+
+from mq_adapters.embedded.mqsc.channels import ChannelRefused
+from mq_adapters.embedded.mqsc.display import Shown
+from mq_adapters.embedded.operators_act import OperatorsAct
+from mq_adapters.mqsc import MqscCommand, Parameter
+
+#: What stands for every listener.
+CHANNEL_NAME: Final = "MQTT"
+#: What DISPLAY CHSTATUS shows; the names are IBM MQ's where it has one.
+CLIENT_KEYWORDS: Final = (
+    "CHSTATUS",
+    "CHLTYPE",
+    "CLIENTID",
+    "STATUS",
+    "PROTOCOL",
+    "CLIENTUSER",
+    "LISTENER",
+    "CONNAME",
+    "SINCE",
+    "AUTHEND",
+    "KAINT",
+    "EXPIRY",
+    "EXPIRES",
+    "INDOUBTIN",
+    "INDOUBTOUT",
+    "PENDING",
+    "PENDBYTE",
+    "SUBCOUNT",
+    "SUBS",
+    "WILL",
+    "WILLTOPIC",
+    "WILLQOS",
+    "WILLRETN",
+    "WILLBYTE",
+    "WILLDLAY",
+)
+#: Without a CLIENTID: more would fill the memory of whoever asks, a client takes about 600 bytes.
+MAXIMUM_SHOWN: Final = 1_000
+_ANY_CHANNEL: Final = (CHANNEL_NAME, "*")
+_OWN_KEYWORDS: Final = ("CHLTYPE", "CLIENTID")
+
+
+class ClientControl(Protocol):
+    """Whoever serves MQTT clients. Its commands are accepted at once, and on the disk soon after."""
+
+    def clients(self) -> Iterator[str]:
+        """The client identifiers of all sessions."""
+        ...
+
+    def has(self, client: str) -> bool:
+        """Whether a client has a session."""
+        ...
+
+    def shown(self, client: str, *, subscriptions: bool) -> Shown:
+        """Every keyword of CLIENT_KEYWORDS for one client; SUBS only where it is asked for."""
+        ...
+
+    def disconnect(self, client: str, act: OperatorsAct) -> bool:
+        """Ends the client's connection, and not its session; False where it has none."""
+        ...
+
+    def expire(self, client: str, act: OperatorsAct) -> None:
+        """Ends the client's session, and its connection first."""
+        ...
+
+
+def are_meant(command: MqscCommand) -> bool:
+    """Whether a command about channels is about MQTT clients."""
+    return any(each.keyword == "CHLTYPE" and each.text == CHANNEL_NAME for each in command.parameters)
+
+
+def other_parameters(command: MqscCommand) -> tuple[Parameter, ...]:
+    """The parameters that do not say which clients are meant."""
+    return tuple(each for each in command.parameters if each.keyword not in _OWN_KEYWORDS)
+
+
+def statuses(clients: ClientControl | None, name: str, command: MqscCommand) -> list[Shown]:
+    """The client of a command, or all clients. Raises ChannelRefused where there is none, or too many are meant."""
+    client = _client(command)
+    if clients is None or name not in _ANY_CHANNEL or (client is not None and not clients.has(client)):
+        raise _not_found(clients, client)
+    if client is not None:
+        return [clients.shown(client, subscriptions=True)]
+    found = sorted(clients.clients())
+    if not found:
+        raise _not_found(clients, client)
+    if len(found) > MAXIMUM_SHOWN:
+        raise ChannelRefused(f"AMQ8405E: there are {len(found)} clients: name one by CLIENTID('...').")
+    return [clients.shown(each, subscriptions=False) for each in found]
+
+
+def carry_out(clients: ClientControl | None, verb: str, name: str, command: MqscCommand, act: OperatorsAct) -> str:
+    """STOP or PURGE of one client; returns the answer. Raises ChannelRefused."""
+    client = _client(command)
+    if verb not in ("STOP", "PURGE"):
+        raise ChannelRefused(f"AMQ8405E: {verb} CHANNEL with CHLTYPE(MQTT) is not supported: STOP and PURGE are.")
+    if client is None:
+        raise ChannelRefused(f"AMQ8405E: {verb} CHANNEL with CHLTYPE(MQTT) needs CLIENTID('...').")
+    if other := other_parameters(command):
+        raise ChannelRefused(f"AMQ8405E: {other[0].keyword} is not supported here.")
+    if clients is None or name not in _ANY_CHANNEL or not clients.has(client):
+        raise _not_found(clients, client)
+    if verb == "PURGE":
+        clients.expire(client, replace(act, subject=client))
+        return f"AMQ8019I: End of the session of client '{client}' accepted."
+    if not clients.disconnect(client, replace(act, subject=client)):
+        raise ChannelRefused(f"AMQ9533W: Client '{client}' is not connected.")
+    return f"AMQ8019I: Stop of client '{client}' accepted."
+
+
+def _client(command: MqscCommand) -> str | None:
+    """CLIENTID of a command, exactly as it stands; None where it has none."""
+    named = [each for each in command.parameters if each.keyword == "CLIENTID"]
+    if not named:
+        return None
+    if len(named) > 1 or len(named[0].items or ()) != 1:
+        raise ChannelRefused("AMQ8405E: CLIENTID names one client: CLIENTID('...').")
+    return (named[0].items or ("",))[0]
+
+
+def _not_found(clients: ClientControl | None, client: str | None) -> ChannelRefused:
+    named = "" if client is None else f" '{client}'"
+    nobody = "no gateway runs here, and only a running one can be asked"
+    why = nobody if clients is None else "a running gateway has one for each session"
+    return ChannelRefused(f"AMQ8420I: MQTT client{named} not found: {why}.")

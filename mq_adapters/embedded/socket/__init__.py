@@ -1,0 +1,1 @@
+"""The local socket through which other processes use the embedded queue manager."""

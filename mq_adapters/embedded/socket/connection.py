@@ -1,0 +1,472 @@
+"""One MQ application's connection to the gateway: its requests, carried out in order, and their answers.
+
+It lives in the daemon's event loop, on its engine. A connection has at most one open unit of work, which is backed out
+the moment the application goes away. A COMMIT, and a PUT or GET outside a unit of work, is answered after the commit.
+Layout of the frames: mq_adapters/embedded/socket/frames.py; what a call does: mq_adapters/embedded/application.py.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator
+from typing import Final, cast
+
+from mq_adapters.embedded.application import Application
+from mq_adapters.embedded.engine import Engine
+from mq_adapters.embedded.mqsc.command_server import CommandServer
+from mq_adapters.embedded.queue import Queue
+from mq_adapters.embedded.socket import frames
+from mq_adapters.embedded.socket.frames import Fields, FrameBuffer, FrameError, Verb, answer_frame, u32, u64
+from mq_adapters.embedded.socket.peer import peer_name, peer_user
+from mq_adapters.message import Message
+from mq_adapters.mqmd import write_mqmd
+from mq_adapters.reasons import QueueManagerError, ReasonCode, StoreError
+
+#: Requests of one connection that may be unanswered before no more of them are read.
+MAXIMUM_UNANSWERED: Final = 256
+#: Output of one connection that may wait for its application, in bytes, before no more requests are read.
+MAXIMUM_OUTPUT_BYTES: Final = 4 * 1024 * 1024
+#: Bodies in one answer to TAKE_BATCH, in bytes; one larger message may come alone.
+MAXIMUM_BATCH_BYTES: Final = 16 * 1024 * 1024
+#: Browses of one connection that may be open.
+MAXIMUM_BROWSES: Final = 64
+
+_log = logging.getLogger(__name__)
+
+
+class _WaitingGet:
+    """A GET that waits for a message: how it is told of one, and when it gives up."""
+
+    __slots__ = ("correl_id", "msg_id", "number", "queue", "timer", "wake")
+
+    def __init__(
+        self, number: int, queue: Queue, correl_id: bytes | None, msg_id: bytes | None, wake: Callable[[], None]
+    ) -> None:
+        self.number = number
+        self.queue = queue
+        self.correl_id = correl_id
+        self.msg_id = msg_id
+        self.wake = wake
+        self.timer: asyncio.TimerHandle | None = None
+        queue.listen(correl_id, wake)
+
+    def end(self) -> None:
+        self.queue.unlisten(self.correl_id, self.wake)
+        if self.timer is not None:
+            self.timer.cancel()
+
+
+class _OpenBrowse:
+    """A browse: the pages that are still to come, and the sequence numbers of the last one that was sent."""
+
+    __slots__ = ("last_page", "pages", "queue")
+
+    def __init__(self, queue: Queue, pages: Iterator[list[Message]]) -> None:
+        self.queue = queue
+        self.pages = pages
+        self.last_page: list[int] = []
+
+
+class Connection(asyncio.Protocol):
+    """One application's connection: reads its requests, carries them out in order, writes the answers."""
+
+    def __init__(self, engine: Engine, connections: "set[Connection]") -> None:
+        self._engine = engine
+        self._connections = connections
+        self._application: Application | None = None
+        self._transport: asyncio.Transport
+        self._input = FrameBuffer()
+        self._waiting: _WaitingGet | None = None
+        self._browses: dict[int, _OpenBrowse] = {}
+        self._next_browse = 1
+        self._unanswered = 0
+        self._output_is_full = False
+        self._is_closed = False
+
+    # -- what asyncio calls --------------------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._transport.set_write_buffer_limits(high=MAXIMUM_OUTPUT_BYTES)
+        self._connections.add(self)
+
+    def data_received(self, data: bytes) -> None:
+        self._input.feed(data)
+        self._carry_out_requests()
+
+    def pause_writing(self) -> None:
+        self._output_is_full = True
+        self._pause_reading()
+
+    def resume_writing(self) -> None:
+        self._output_is_full = False
+        self._go_on()
+
+    def connection_lost(self, _error: Exception | None) -> None:
+        self._is_closed = True
+        self._connections.discard(self)
+        self._browses.clear()
+        self._leave_wait()
+        if self._application is not None:
+            self._application.close()
+
+    # -- what the server calls -----------------------------------------------------------------------------------------
+
+    def stop_waiting(self) -> None:
+        """Reads no more requests and answers a waiting GET: the queue manager stops."""
+        self._is_closed = True
+        self._pause_reading()
+        if self._waiting is not None:
+            self._end_wait(ReasonCode.MQRC_Q_MGR_STOPPING)
+
+    def close(self) -> None:
+        """Sends what has been answered, then closes; the open unit of work is backed out."""
+        self._is_closed = True
+        if self._application is not None:
+            self._application.close()
+        self._transport.close()
+
+    # -- requests and answers ------------------------------------------------------------------------------------------
+
+    @property
+    def _is_held(self) -> bool:
+        return self._output_is_full or self._unanswered >= MAXIMUM_UNANSWERED
+
+    def _carry_out_requests(self) -> None:
+        try:
+            while not self._is_held and not self._is_closed and (frame := self._input.next_frame()) is not None:
+                self._carry_out(frame)
+        except FrameError as error:
+            self._unanswered += 1
+            self._refuse_frame(0, 0, error)
+        if self._is_held:
+            self._pause_reading()
+
+    def _pause_reading(self) -> None:
+        if not self._transport.is_closing():
+            self._transport.pause_reading()
+
+    def _go_on(self) -> None:
+        """Reads again, after what had come while requests were held."""
+        if self._is_closed or self._is_held or self._transport.is_closing():
+            return
+        self._transport.resume_reading()
+        if len(self._input):
+            asyncio.get_running_loop().call_soon(self._carry_out_requests)
+
+    def _carry_out(self, frame: bytes) -> None:
+        fields = Fields(frame)
+        verb, number = fields.u8(), fields.u32()
+        self._unanswered += 1
+        try:
+            self._check_order(verb)
+            _REQUESTS[Verb(verb)](self, number, fields)
+        except QueueManagerError as error:
+            self._refuse(verb, number, error.reason_code, error.operation)
+        except FrameError as error:
+            self._refuse_frame(verb, number, error)
+        except StoreError as error:
+            self._refuse(verb, number, ReasonCode.MQRC_Q_MGR_STOPPING, str(error))
+            self.close()
+
+    def _check_order(self, verb: int) -> None:
+        if verb not in _REQUESTS:
+            raise FrameError(f"verb {verb} is unknown")
+        if (verb == Verb.HELLO) is not (self._application is None):
+            raise FrameError("HELLO comes first, and once")
+        if self._waiting is not None:
+            raise QueueManagerError(ReasonCode.MQRC_CALL_IN_PROGRESS, f"{Verb(verb).name} while a GET waits")
+
+    def _answer(self, verb: int, number: int, *fields: bytes, reason_code: int = 0) -> None:
+        self._unanswered -= 1
+        if self._transport.is_closing():
+            return
+        was_held = self._unanswered + 1 >= MAXIMUM_UNANSWERED
+        self._transport.write(answer_frame(verb, number, *fields, reason_code=reason_code))
+        if was_held:
+            self._go_on()
+
+    def _refuse(self, verb: int, number: int, reason_code: int, operation: str) -> None:
+        self._answer(verb, number, frames.text_field(operation), reason_code=reason_code)
+
+    def _refuse_frame(self, verb: int, number: int, error: FrameError) -> None:
+        """The peer broke the layout: say so, and close."""
+        _log.warning("socket_frame_refused reason=%r", str(error))
+        self._answer(verb, number, frames.text_field(str(error)), reason_code=ReasonCode.MQRC_UNEXPECTED_ERROR)
+        self.close()
+
+    def _call(self) -> Application:
+        assert self._application is not None, "HELLO comes first"
+        return self._application
+
+    def _message_field(self, message: Message) -> bytes:
+        mqmd = write_mqmd(message, now_us=self._engine.now_us())
+        return u32(len(mqmd) + len(message.body)) + mqmd + message.body
+
+    # -- the verbs -----------------------------------------------------------------------------------------------------
+
+    def _hello(self, number: int, fields: Fields) -> None:
+        version, name = fields.u32(), fields.text()
+        fields.end()
+        if version != frames.PROTOCOL_VERSION:
+            raise FrameError(f"protocol version {version}; this gateway speaks {frames.PROTOCOL_VERSION}")
+        peer = self._transport.get_extra_info("socket")
+        self._application = Application(self._engine, name, user=peer_user(peer), operator=peer_name(peer))
+        self._input.maximum_bytes = frames.MAXIMUM_FRAME_BYTES
+        self._answer(Verb.HELLO, number, frames.name_field(self._engine.name), self._engine.incarnation)
+
+    def _put(self, number: int, fields: Fields) -> None:
+        queue_name, message = fields.name(), fields.message()
+        fields.end()
+        self._call().put(queue_name, message, lambda: self._answer(Verb.PUT, number, message.msg_id))
+
+    def _get(self, number: int, fields: Fields) -> None:
+        queue_name = fields.name()
+        msg_id, correl_id = fields.match()
+        wait_ms = fields.u32()
+        fields.end()
+        queue = self._engine.objects.getting(queue_name)
+        if self._get_now(number, queue, correl_id, msg_id):
+            return
+        if not wait_ms:
+            raise QueueManagerError(ReasonCode.MQRC_NO_MSG_AVAILABLE, f"get from {queue_name}")
+        self._waiting = _WaitingGet(number, queue, correl_id, msg_id, self._wake)
+        self._call().awaited_queue = queue
+        if wait_ms != frames.WAIT_FOR_EVER_MS:
+            self._waiting.timer = asyncio.get_running_loop().call_later(
+                wait_ms / 1000, self._end_wait, ReasonCode.MQRC_NO_MSG_AVAILABLE
+            )
+
+    def _get_now(self, number: int, queue: Queue, correl_id: bytes | None, msg_id: bytes | None) -> bool:
+        message = self._call().take(queue, correl_id, msg_id)
+        if message is None:
+            return False
+        self._deliver(Verb.GET, number, queue, message)
+        return True
+
+    def _deliver(self, verb: Verb, number: int, queue: Queue, message: Message) -> None:
+        """Answers with a message that was taken, and removes it; where it cannot be answered it goes back."""
+        try:
+            field = self._message_field(message)
+        except QueueManagerError:
+            self._engine.give_back([(queue, message)])
+            raise
+        self._call().remove(queue, message, lambda: self._answer(verb, number, field))
+
+    def _wake(self) -> None:
+        """Messages arrived where a GET waits. Others may have been quicker; never raises into the engine."""
+        waiting = self._waiting
+        if waiting is None or self._transport.is_closing():
+            return
+        try:
+            if not self._get_now(waiting.number, waiting.queue, waiting.correl_id, waiting.msg_id):
+                return
+        except QueueManagerError as error:
+            self._end_wait(error.reason_code)
+        except StoreError:
+            self._end_wait(ReasonCode.MQRC_Q_MGR_STOPPING)
+        else:
+            self._leave_wait()
+
+    def _leave_wait(self) -> _WaitingGet | None:
+        """No GET waits any longer; returns the one that did."""
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None:
+            waiting.end()
+            self._call().awaited_queue = None
+        return waiting
+
+    def _end_wait(self, reason_code: int) -> None:
+        waiting = self._leave_wait()
+        if waiting is not None:
+            self._refuse(Verb.GET, waiting.number, reason_code, f"get from {waiting.queue.name}")
+
+    def _browse_open(self, number: int, fields: Fields) -> None:
+        queue_name = fields.name()
+        msg_id, correl_id = fields.match()
+        fields.end()
+        if len(self._browses) >= MAXIMUM_BROWSES:
+            raise QueueManagerError(ReasonCode.MQRC_HANDLE_NOT_AVAILABLE, f"browse {queue_name}")
+        browse, self._next_browse = self._next_browse, self._next_browse % 0xFFFF_FFFF + 1
+        found = self._call().browse(queue_name, correl_id, msg_id)
+        queue = self._call().read_queues[browse] = self._engine.queue(queue_name)
+        self._browses[browse] = _OpenBrowse(queue, frames.pages(found))
+        self._answer(Verb.BROWSE_OPEN, number, u32(browse))
+
+    def _browse_next(self, number: int, fields: Fields) -> None:
+        browse = fields.u32()
+        fields.end()
+        opened = self._open_browse(browse)
+        page = next(opened.pages, [])
+        opened.last_page = [message.sequence for message in page]
+        if not page:
+            self._end_browse(browse)
+        self._answer(Verb.BROWSE_NEXT, number, u32(len(page)), *map(self._message_field, page))
+
+    def _open_browse(self, browse: int) -> _OpenBrowse:
+        if browse not in self._browses:
+            raise QueueManagerError(ReasonCode.MQRC_HOBJ_ERROR, f"browse number {browse}")
+        return self._browses[browse]
+
+    def _take_browsed(self, number: int, fields: Fields) -> None:
+        browse, place = fields.u32(), fields.u32()
+        fields.end()
+        opened = self._open_browse(browse)
+        if place >= len(opened.last_page):
+            raise QueueManagerError(ReasonCode.MQRC_NO_MSG_UNDER_CURSOR, f"get from {opened.queue.name}")
+        message = self._call().take_number(opened.queue, opened.last_page[place])
+        self._deliver(Verb.TAKE_BROWSED, number, opened.queue, message)
+
+    def _browse_close(self, number: int, fields: Fields) -> None:
+        browse = fields.u32()
+        fields.end()
+        self._end_browse(browse)
+        self._answer(Verb.BROWSE_CLOSE, number)
+
+    def _end_browse(self, browse: int) -> None:
+        self._browses.pop(browse, None)
+        self._call().read_queues.pop(browse, None)
+
+    def _begin(self, number: int, fields: Fields) -> None:
+        fields.end()
+        self._call().begin()
+        self._answer(Verb.BEGIN, number)
+
+    def _operate(self, number: int, fields: Fields) -> None:
+        command, reason = fields.text(), fields.text()
+        fields.end()
+        self._call().operate(command, reason)
+        self._answer(Verb.OPERATE, number)
+
+    def _commit(self, number: int, fields: Fields) -> None:
+        fields.end()
+        self._call().commit(lambda: self._answer(Verb.COMMIT, number))
+
+    def _back_out(self, number: int, fields: Fields) -> None:
+        fields.end()
+        self._call().back_out()
+        # Behind the back-out counts, which survive a restart once this is answered.
+        self._engine.submit(self._engine.begin(), lambda _unit: self._answer(Verb.BACK_OUT, number))
+
+    def _define(self, number: int, fields: Fields) -> None:
+        queue_name, description = fields.name(), fields.text()
+        fields.end()
+        self._engine.define(queue_name, description=description)
+        self._answer(Verb.DEFINE, number)
+
+    def _clear(self, number: int, fields: Fields) -> None:
+        queue_name = fields.name()
+        fields.end()
+        left = self._engine.queue(queue_name).depth
+        removed = 0
+
+        def cleared(count: int) -> None:
+            nonlocal removed
+            removed += count
+            if not count or removed >= left or self._is_closed:
+                self._answer(Verb.CLEAR, number, u64(removed))
+                return
+            try:
+                self._call().clear_some(queue_name, cleared)
+            except QueueManagerError as error:  # the name leads nowhere any more
+                self._refuse(Verb.CLEAR, number, error.reason_code, error.operation)
+            except StoreError:
+                self.close()
+
+        self._call().clear_some(queue_name, cleared)
+
+    def _compact(self, number: int, fields: Fields) -> None:
+        care = self._engine.care
+        call = care.compact_some if fields.u8() else care.compaction
+        fields.end()
+
+        def compact() -> None:
+            try:
+                step = call()
+            except QueueManagerError as error:
+                self._refuse(Verb.COMPACT, number, error.reason_code, error.operation)
+            except StoreError:
+                self.close()
+            else:
+                said = bytes((step.is_done,)), u64(step.size_bytes), u64(step.free_bytes)
+                self._answer(Verb.COMPACT, number, *said)
+
+        self._engine.submit(self._engine.begin(), lambda _unit: compact())  # behind a commit that is under way
+
+    def _depth(self, number: int, fields: Fields) -> None:
+        queue_name = fields.name()
+        fields.end()
+        self._answer(Verb.DEPTH, number, u64(self._engine.queue(queue_name).depth))
+
+    def _queues(self, number: int, fields: Fields) -> None:
+        fields.end()
+        statuses = self._call().queues()
+        rows = (
+            frames.name_field(status.name)
+            + u64(status.depth)
+            + u64(status.oldest_put_us)
+            + frames.text_field(status.description)
+            for status in statuses
+        )
+        self._answer(Verb.QUEUES, number, u32(len(statuses)), *rows)
+
+    def _take_batch(self, number: int, fields: Fields) -> None:
+        queue_name, most_messages, most_bytes = fields.name(), fields.u32(), fields.u32()
+        fields.end()
+        most_bytes = min(most_bytes, MAXIMUM_BATCH_BYTES)
+        batch = self._call().take_batch(queue_name, most_messages=most_messages, most_bytes=most_bytes)
+        self._answer(Verb.TAKE_BATCH, number, u32(len(batch)), *map(self._message_field, batch))
+
+    def _hold(self, number: int, fields: Fields) -> None:
+        queue_name = fields.name()
+        fields.end()
+        self._call().hold(queue_name, lambda name: self._answer(Verb.HOLD, number, frames.name_field(name)))
+
+    def _release(self, number: int, fields: Fields) -> None:
+        queue_name = fields.name()
+        fields.end()
+        self._call().release(queue_name)
+        self._answer(Verb.RELEASE, number)
+
+    def _create(self, number: int, fields: Fields) -> None:
+        model_name, name = fields.name(), fields.name()
+        fields.end()
+        self._answer(Verb.CREATE, number, frames.name_field(self._call().create_dynamic(model_name, name)))
+
+    def _inquire(self, number: int, fields: Fields) -> None:
+        name = fields.name()
+        fields.end()
+        self._answer(Verb.INQUIRE, number, frames.definition_field(self._call().inquire(name)))
+
+    def _mqsc(self, number: int, fields: Fields) -> None:
+        command = fields.text()
+        fields.end()
+        answer = CommandServer(self._engine, self._call().user, self._call().operator).execute(command)
+        fields_of_answer = bytes((answer.succeeded,)), u32(len(answer.lines)), *map(frames.text_field, answer.lines)
+        # Behind whatever the command itself submitted.
+        self._engine.submit(self._engine.begin(), lambda _unit: self._answer(Verb.MQSC, number, *fields_of_answer))
+
+
+_REQUESTS: Final[dict[int, Callable[[Connection, int, Fields], None]]] = {
+    Verb.HELLO: Connection._hello,
+    Verb.PUT: Connection._put,
+    Verb.GET: Connection._get,
+    Verb.BROWSE_OPEN: Connection._browse_open,
+    Verb.BROWSE_NEXT: Connection._browse_next,
+    Verb.BROWSE_CLOSE: Connection._browse_close,
+    Verb.BEGIN: Connection._begin,
+    Verb.COMMIT: Connection._commit,
+    Verb.BACK_OUT: Connection._back_out,
+    Verb.DEFINE: Connection._define,
+    Verb.CLEAR: Connection._clear,
+    Verb.DEPTH: Connection._depth,
+    Verb.QUEUES: Connection._queues,
+    Verb.TAKE_BATCH: Connection._take_batch,
+    Verb.TAKE_BROWSED: Connection._take_browsed,
+    Verb.CREATE: Connection._create,
+    Verb.INQUIRE: Connection._inquire,
+    Verb.MQSC: Connection._mqsc,
+    Verb.HOLD: Connection._hold,
+    Verb.RELEASE: Connection._release,
+    Verb.COMPACT: Connection._compact,
+    Verb.OPERATE: Connection._operate,
+}

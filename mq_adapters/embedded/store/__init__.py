@@ -1,0 +1,1 @@
+"""The embedded queue manager's files: database, journal end, marker, backup, compaction, rescue."""

@@ -1,0 +1,78 @@
+"""Messages as rows of the store: written with a checksum, and read only where everything is as it was written."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from mq_adapters.embedded.store.checksums import descriptor_checksum, message_checksum
+from mq_adapters.message import MQCI_NONE, MQMI_NONE, Message, MessageDescriptor, unpack_descriptor
+
+#: The columns of table `message` in their order: see embedded/layout.py.
+COLUMNS: Final = "sequence, queue, correl_id, msg_id, put_us, expires_us, descriptor, origin, body, priority, checksum"
+MessageRow = tuple[int, int, bytes | None, bytes | None, int, int, bytes, bytes, bytes, int, int]
+
+_DESCRIPTOR_CACHE_ENTRIES: Final = 4_096
+#: What comes of columns whose very types have changed.
+_NOT_READABLE: Final = (ValueError, TypeError, IndexError, AttributeError, OverflowError)
+
+
+_Index = tuple[bytes, bytes | None, int]
+_KnownDescriptor = tuple[MessageDescriptor, int, _Index]
+
+
+class DamagedRow(Exception):
+    """A row that is not as it was written; the text says how that shows."""
+
+
+class RowReader:
+    """Reads rows; equal descriptors are unpacked once."""
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, _KnownDescriptor] = {}
+
+    def message(self, row: MessageRow) -> Message:
+        """The message of a row. DamagedRow where its checksum, its descriptor or its index says that it is another."""
+        sequence, queue, correl_id, msg_id, put_us, expires_us, packed, origin, body, priority, checksum = row
+        known = self._known.get(packed)
+        try:
+            shared = descriptor_checksum(packed) if known is None else known[1]
+            if message_checksum(shared, sequence ^ queue ^ put_us ^ expires_us, origin, body) != checksum:
+                raise DamagedRow("is not as it was put: its checksum is another")
+            descriptor, _, index = self._unpacked(packed) if known is None else known
+        except _NOT_READABLE as error:
+            raise DamagedRow(f"is not readable: {error}") from error
+        if (correl_id, msg_id, priority) != index:
+            raise DamagedRow("has an index that differs from its descriptor")
+        message = Message(descriptor, body, origin)
+        message.sequence, message.put_us, message.expires_us = sequence, put_us, expires_us
+        return message
+
+    def _unpacked(self, packed: bytes) -> _KnownDescriptor:
+        if len(self._known) >= _DESCRIPTOR_CACHE_ENTRIES:
+            self._known.clear()
+        descriptor = unpack_descriptor(packed)
+        known = self._known[packed] = descriptor, descriptor_checksum(packed), _index_of(descriptor)
+        return known
+
+
+def rows_of(puts: Iterable[tuple[int, Message]]) -> list[MessageRow]:
+    """The rows of persistent messages, each with the number of its queue."""
+    rows: list[MessageRow] = []
+    last: MessageDescriptor | None = None
+    correl_id, msg_id, packed, priority, shared = MQCI_NONE, None, b"", 0, 0
+    for queue, message in puts:
+        descriptor = message.descriptor
+        if descriptor is not last:  # many messages share one
+            packed = descriptor.pack()
+            (correl_id, msg_id, priority), shared = _index_of(descriptor), descriptor_checksum(packed)
+            last = descriptor
+        sequence, put_us, expires_us = message.sequence, message.put_us, message.expires_us
+        origin, body = message.origin, message.body
+        checksum = message_checksum(shared, sequence ^ queue ^ put_us ^ expires_us, origin, body)
+        rows.append((sequence, queue, correl_id, msg_id, put_us, expires_us, packed, origin, body, priority, checksum))
+    return rows
+
+
+def _index_of(descriptor: MessageDescriptor) -> _Index:
+    """What the columns beside a descriptor repeat of it: CorrelId, MsgId where the putter chose it, and priority."""
+    chosen = None if descriptor.msg_id == MQMI_NONE else descriptor.msg_id
+    return descriptor.correl_id, chosen, descriptor.priority
