@@ -211,7 +211,7 @@ def _older_store(version: int, folder: Path) -> None:
     """A store that an earlier version of the program wrote; the session in it was never a gateway's."""
     (folder / DATA).mkdir()
     store = folder / DATA / FILE_NAME
-    shutil.copy(Path(__file__).parents[1] / "mq_adapters" / "stores" / f"version_{version}.sqlite", store)
+    shutil.copy(Path(__file__).parents[1] / "mq_adapters" / "embedded" / "stores" / f"version_{version}.sqlite", store)
     connection = apsw.Connection(str(store))
     connection.execute("DELETE FROM state")
     connection.close()

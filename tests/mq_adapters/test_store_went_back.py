@@ -205,7 +205,7 @@ def test_another_store_beside_a_marker_is_told(killed, tmp_path):
 
 
 def test_a_store_of_an_earlier_layout_gets_a_marker_and_is_held_against_one_that_is_there(data_folder):
-    old = (Path(__file__).parent / "stores" / "version_3.sqlite").read_bytes()
+    old = (Path(__file__).parent / "embedded" / "stores" / "version_3.sqlite").read_bytes()
     data_folder.mkdir()
     (data_folder / FILE_NAME).write_bytes(old)
     put(data_folder, 2)
@@ -218,7 +218,7 @@ def test_a_store_of_an_earlier_layout_gets_a_marker_and_is_held_against_one_that
 def test_a_crash_between_the_tables_and_the_marker_is_no_contradiction(data_folder, monkeypatch, version):
     data_folder.mkdir()
     if version:
-        shutil.copy(Path(__file__).parent / "stores" / version, data_folder / FILE_NAME)
+        shutil.copy(Path(__file__).parent / "embedded" / "stores" / version, data_folder / FILE_NAME)
 
     def crash_behind(connection: apsw.Connection, path: Path) -> None:
         prepare(connection, path)

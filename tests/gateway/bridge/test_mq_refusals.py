@@ -6,7 +6,7 @@ from gateway.bridge.mq_refusals import ANSWERS, refused_publication, refused_sub
 from gateway.limits.few_lines import LINES_OF_ONE
 from gateway.mqtt.reason_codes import FAILURE, PUBLISH_ANSWER_CODES, SUBACK_CODES
 from tests.gateway.bridge.conftest import FakeLink, NewWorld, World, written
-from tests.gateway.bridge.test_subscriptions import REPLY_TOPIC_ERROR
+from tests.gateway.bridge.test_subscribe import REPLY_TOPIC_ERROR
 from tests.gateway.bridge.test_subscriptions_at_targets import answer, configured, msg_ids
 from tests.mq_adapters.channel.faults import Connection
 

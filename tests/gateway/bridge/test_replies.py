@@ -12,7 +12,7 @@ from mq_adapters.message import MQMT_REPLY, Message, MessageDescriptor
 from mq_adapters.transmission import read_transmission
 from tests.gateway.bridge.conftest import DEFAULT_STREAM, REPLY_QUEUE, NewWorld, World, written
 from tests.gateway.bridge.remote import Remote, transmissions
-from tests.gateway.bridge.test_subscriptions import REPLY_OK, REPLY_TOPIC_ERROR
+from tests.gateway.bridge.test_subscribe import REPLY_OK, REPLY_TOPIC_ERROR
 
 DEAD_LETTERS, SENT = "SYSTEM.DEAD.LETTER.QUEUE", "RFHBRIDGE.SENT.QM1"
 NO_RETAINED = written(

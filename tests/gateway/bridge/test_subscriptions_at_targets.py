@@ -13,7 +13,7 @@ from mq_adapters.embedded.unit_of_work import Departure, StateSpace
 from mq_adapters.message import MQMT_REPLY, Message, MessageDescriptor
 from tests.gateway.bridge.conftest import REPLY_QUEUE, SUBSCRIBER_QUEUE, FakeLink, NewWorld, World, written
 from tests.gateway.bridge.remote import Remote, headers, transmissions
-from tests.gateway.bridge.test_subscriptions import REPLY_OK, REPLY_TOPIC_ERROR
+from tests.gateway.bridge.test_subscribe import REPLY_OK, REPLY_TOPIC_ERROR
 
 KEY = "QM1 SYSTEM.BROKER.DEFAULT.STREAM"
 SUBSCRIBE, SUBSCRIBE_ALL = "82 08 0001 0003 'a/+' 01", "82 06 0001 0001 '#' 01"

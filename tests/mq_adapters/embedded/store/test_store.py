@@ -22,7 +22,7 @@ from mq_adapters.embedded.unit_of_work import StateSpace
 from mq_adapters.message import Message, MessageDescriptor
 from mq_adapters.reasons import QueueManagerError, StoreError
 
-STORES = Path(__file__).parent / "stores"
+STORES = Path(__file__).parents[1] / "stores"
 HOLD_THE_STORE = """
 import sys
 from pathlib import Path
