@@ -43,34 +43,44 @@ def test_every_rfhbridge_command_of_a_readme_exists(root: Path) -> None:
         assert run.returncode == 0, f"rfhbridge {command}: {run.stderr}"
 
 
-def _rooms(root: Path) -> list[str]:
-    """Paths, as patterns, of what stands in the first column of ARCHITECTURE's rooms: `listener/tls.py` or a folder."""
-    block = (root / "ARCHITECTURE.md").read_text().split("## Rooms")[1].split("```")[1]
-    found: list[str] = []
-    floor = room = ""
-    for line in block.splitlines():
-        indent = len(line) - len(line.lstrip())
-        if not line.strip() or indent > 4:  # what goes on from the line above
-            continue
-        names = re.split(r"\s{2,}", line.strip())[0].split(", ")
-        if not indent:
-            floor = room = names[0]
-            found.append(floor)
-            continue
-        folder = floor if indent == 2 else room
-        if indent == 2:
-            room = floor + names[0] if names[0].endswith("/") else ""
-        found += [folder + (name if name.endswith(("/", ".py", ".toml")) else f"{name}.py") for name in names]
-    return found
+FLOORS = ("gateway", "spark_audit", "mq_adapters", "mappings")
+LONGEST_WORDS = 1_500
 
 
-def test_every_room_and_file_of_the_architecture_exists(root: Path) -> None:
-    rooms = _rooms(root)
-    assert {"gateway/listener/", "gateway/listener/doorway.py", "mappings/options.toml"} <= set(rooms)
-    # A noun in the column may be a room of several files.
-    assert [
-        name for name in rooms if not list(root.glob(name)) and not (root / name.removesuffix(".py")).is_dir()
-    ] == []
+def _architecture(root: Path) -> str:
+    return (root / "ARCHITECTURE.md").read_text()
+
+
+def _rooms_of_the_architecture(root: Path) -> set[str]:
+    """The folders in the first column of the section Rooms."""
+    block = _architecture(root).split("## Rooms")[1].split("```")[1]
+    return {line.split()[0].rstrip("/") for line in block.splitlines() if line.strip()}
+
+
+def _rooms_of_the_tree(root: Path) -> set[str]:
+    """The folders below the four floors that hold modules."""
+    modules = (module for floor in FLOORS for module in (root / floor).rglob("*.py"))
+    return {module.parent.relative_to(root).as_posix() for module in modules}
+
+
+def test_the_architecture_names_every_room_of_the_tree(root: Path) -> None:
+    assert _rooms_of_the_architecture(root) == _rooms_of_the_tree(root)
+
+
+def test_every_path_that_the_architecture_names_exists(root: Path) -> None:
+    text = _architecture(root)
+    code = set(re.findall(r"`([a-z_]+(?:/[\w.]+)+)`", text))
+    links = {link for link in re.findall(r"\]\(([^)#]+)\)", text) if "://" not in link}
+    assert {"gateway/listener", "tests/project/test_floors.py"} <= code
+    assert {path for path in code | links if not (root / path).exists()} == set()
+    rows = text.split("## Rooms")[1].split("```")[1].splitlines()
+    files = {f"{row.split()[0]}{file}" for row in rows for file in re.findall(r"\(([a-z_]+\.(?:py|toml))\)", row)}
+    assert {"mappings/fields.toml", "gateway/daemon.py"} <= files
+    assert {file for file in files if not (root / file).is_file()} == set()
+
+
+def test_the_architecture_can_be_read_in_ten_minutes(root: Path) -> None:
+    assert len(_architecture(root).split()) <= LONGEST_WORDS
 
 
 def test_every_library_has_its_reason_in_the_architecture(root: Path) -> None:
