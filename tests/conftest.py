@@ -6,6 +6,7 @@ import shutil
 import signal
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
+from tests.guarded_run import MARK, start_guard
 from tests.mounts import Mounts
 
 # A shell starts what runs in the background with SIGINT ignored, and children inherit that: tests interrupt theirs.
@@ -47,7 +49,9 @@ class MosquittoClients:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Choose the hypothesis profile by the scale of proofs."""
+    """Start the run's guard; choose the hypothesis profile by the scale of proofs."""
+    if MARK not in os.environ:  # not in a worker of pytest-xdist, and not in a run within a test
+        start_guard(f"rfhbridge-{os.getpid()}-{time.time_ns()}")
     scale = os.environ.get(PROOF_VARIABLE, "short")
     if scale not in PROOF_SCALES:
         raise pytest.UsageError(f"{PROOF_VARIABLE}={scale}: must be one of {', '.join(PROOF_SCALES)}")

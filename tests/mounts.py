@@ -1,10 +1,13 @@
 """Small file systems of a test's own: memory, mounted where the test says. For root, where the kernel lets it."""
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+
+from tests.guarded_run import MARK
 
 
 class Mounts:
@@ -20,8 +23,9 @@ class Mounts:
             pytest.skip("there is no mount command")
         place.mkdir(parents=True, exist_ok=True)
         options = f"size={size_bytes},mode=0700"
+        source = os.environ.get(MARK, "tmpfs")
         done = subprocess.run(
-            [command, "-t", "tmpfs", "-o", options, "tmpfs", str(place)], capture_output=True, text=True, check=False
+            [command, "-t", "tmpfs", "-o", options, source, str(place)], capture_output=True, text=True, check=False
         )
         if done.returncode:
             pytest.skip(f"nothing can be mounted here: {done.stderr.strip()}")
