@@ -2,6 +2,7 @@
 
 import os
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -90,3 +91,20 @@ def test_no_module_is_named_after_nothing(root: Path, package: str) -> None:
 def test_no_module_is_longer_than_500_lines(root: Path, package: str) -> None:
     lengths = {file: len(file.read_text().splitlines()) for file in (root / package).rglob("*.py")}
     assert {file: length for file, length in lengths.items() if length > 500} == {}
+
+
+#: Some subjects up to here are longer.
+LAST_COMMIT_OF_ANY_LENGTH = "faa47d1d520066a3d39812a965f389dd834e250f"
+LONGEST_SUBJECT = 72
+
+
+def _git(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["git", *arguments], cwd=root, capture_output=True, text=True, check=False)
+
+
+def test_subjects_of_commits_fit_a_line_of_a_log(root: Path) -> None:
+    if _git(root, "cat-file", "-e", f"{LAST_COMMIT_OF_ANY_LENGTH}^{{commit}}").returncode:
+        pytest.skip("the history before is missing: a shallow clone or an unpacked archive")
+    log = _git(root, "log", "--no-merges", "--format=%s", f"{LAST_COMMIT_OF_ANY_LENGTH}..HEAD")
+    assert log.returncode == 0, log.stderr
+    assert [subject for subject in log.stdout.splitlines() if len(subject) > LONGEST_SUBJECT] == []
