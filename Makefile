@@ -5,7 +5,7 @@
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
 
-packages := gateway mappings mq_adapters spark_audit
+packages := rfhbridge gateway mappings mq_adapters spark_audit
 environment := deploy/setup/environment.sh
 # Tests wait more than they work: three processes of pytest also on two cores, each with a Spark of its own; a file stays in one.
 workers := -n 3 --dist loadfile

@@ -10,16 +10,28 @@ import argparse
 import sys
 from pathlib import Path
 
-from mappings.commands.command import Dialect, RegisterSubscriber, read_response, write_command
-from mappings.errors import MappingError
-from mappings.headers.chain import FORMAT_MQRFH, FORMAT_MQRFH2, HeaderChain, read_header_chain
-from mappings.headers.mqrfh import Mqrfh
-from mappings.headers.mqrfh2 import Mqrfh2
-from mq_adapters import connect
-from mq_adapters.back_out import requeued
-from mq_adapters.message import MQMT_REQUEST, Message, MessageDescriptor
-from mq_adapters.queue_manager import QueueAdministration, QueueManager
-from mq_adapters.reasons import QueueManagerError, ReasonCode
+from rfhbridge import (
+    FORMAT_MQRFH,
+    FORMAT_MQRFH2,
+    MQMT_REQUEST,
+    Dialect,
+    HeaderChain,
+    MappingError,
+    Message,
+    MessageDescriptor,
+    Mqrfh,
+    Mqrfh2,
+    QueueAdministration,
+    QueueManager,
+    QueueManagerError,
+    ReasonCode,
+    RegisterSubscriber,
+    connect,
+    read_headers,
+    read_response,
+    requeued,
+    write_command,
+)
 
 CONTROL_QUEUE = "SYSTEM.BROKER.CONTROL.QUEUE"
 FORMATS = {Dialect.MQRFH: FORMAT_MQRFH, Dialect.MQRFH2: FORMAT_MQRFH2}
@@ -80,7 +92,7 @@ def work_on_next(queue_manager: QueueManager, queue_name: str, wait_s: float) ->
 
 def headers_of(message: Message) -> HeaderChain:
     descriptor = message.descriptor
-    return read_header_chain(
+    return read_headers(
         message.body,
         format=descriptor.format,
         coded_char_set_id=descriptor.coded_char_set_id,

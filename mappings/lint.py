@@ -242,9 +242,14 @@ def lint(
     encoding: int | None = None,
     circumstances: Circumstances | None = None,
 ) -> tuple[Finding, ...]:
-    """What is wrong with a message, first what the broker would answer first; nothing for one that it would take.
+    """Say what is wrong with a message, before anybody puts it. The finding that the broker would answer comes first.
 
-    The three arguments describe the message as its MQMD does; what is not given is found from the first bytes.
+    `data` is the message from its first header on. `format` (8 bytes, blank padded), `coded_char_set_id` and `encoding`
+    are those of its MQMD; each that is not given is found from the first bytes. `circumstances` are what is known of
+    the message beside its bytes; rules about what is not known are left out.
+
+    Returns no finding for a message that a broker would take. Raises nothing: bytes that cannot be read are a finding.
+    Sources: IBM MQ documentation, the command pages of queued publish/subscribe and the pages of the reason codes.
     """
     try:
         announced = announcement_of(data, format=format, coded_char_set_id=coded_char_set_id, encoding=encoding)

@@ -2,15 +2,13 @@
 
 An MQ application beside the gateway registers as a subscriber with MQRFH, and gets what a sensor publishes:
 
-    from mappings.commands.command import Dialect, RegisterSubscriber, write_command
-    from mq_adapters import connect
-    from mq_adapters.message import MQMT_DATAGRAM, Message, MessageDescriptor
+    from rfhbridge import FORMAT_MQRFH, Dialect, Message, MessageDescriptor, RegisterSubscriber, connect, write_command
 
     with connect("var") as queue_manager:
         queue_manager.define("BOILER.ALARMS")
         command = RegisterSubscriber(topics=("boiler/*",), queue_name="BOILER.ALARMS")
+        request = MessageDescriptor(format=FORMAT_MQRFH)
         header = write_command(command, Dialect.MQRFH)
-        request = MessageDescriptor(msg_type=MQMT_DATAGRAM, format=b"MQHRF   ")
         queue_manager.put("SYSTEM.BROKER.CONTROL.QUEUE", Message(request, header))
         publication = queue_manager.get("BOILER.ALARMS", wait_s=60)
         print(publication.descriptor.format, publication.body)
@@ -39,15 +37,18 @@ def connect(
     may_own: bool = True,
     prepare: "Callable[[Engine], None] | None" = None,
 ) -> "QueueAdministration":
-    """A connection to the queue manager of a data folder, for one thread; close it, or use it in a `with` statement.
+    """Connect to the queue manager of a data folder. One thread uses the connection, and closes it (`with` does).
 
-    With a gateway running it is the gateway's client. Without one it owns the store until it is closed: then it never
-    waits, and a starting gateway waits for it, 10 seconds at most. A program that runs beside a gateway for long and
-    connects again after a loss says `may_own=False`: without a gateway it gets 2059, and stands in nobody's way.
-    `application_name` becomes PutApplName; by default the program's name. `prepare` is called with the engine where the
-    store is owned: a gateway's commands note there what their operator does. Raises QueueManagerError 2059, 2042 where
-    somebody owns the store and opens no socket, 2035 where the gateway is another user's, and StoreError where the
-    store cannot be opened.
+    `data_dir` is the folder that `rfhbridge run --data` names. Where a gateway runs on it, this connection is the
+    gateway's client. Where none runs, it owns the store until it is closed: its calls never wait, and a gateway that
+    starts meanwhile waits for it, 10 seconds at most. A program that runs beside a gateway for long and connects again
+    after a loss says `may_own=False`: without a gateway it gets 2059. `application_name` becomes PutApplName; it is the
+    program's name by default. `prepare` is called with the engine where the store is owned; the gateway's own commands
+    note there what their operator does.
+
+    Raises QueueManagerError: 2059 where no gateway runs and `may_own` is False, 2042 where another process owns the
+    store and opens no socket, 2035 where the gateway belongs to another user. Raises StoreError where the store cannot
+    be opened.
     """
     import sys
     import time

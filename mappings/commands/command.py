@@ -190,9 +190,12 @@ _ATTRIBUTES = {
 
 
 def read_command(chain: HeaderChain) -> Command:
-    """The command in a message's headers: its psc folder, or else its MQRFH, wherever in the chain.
+    """Read the command of a message: its psc folder, or else its MQRFH, wherever in the chain it stands.
 
-    Raises CommandError, NameValueError or HeaderError with the reason code that a broker answers with.
+    Topics come out as plain text: escapes of an MQRFH topic name are undone, patterns stay in their own scheme.
+    Raises CommandError where there is no command, more than one, or an invalid one, NameValueError for a string that
+    breaks its grammar and HeaderError for a malformed folder, each with the reason code that a broker answers with.
+    Source: IBM MQ documentation, the pages of the queued publish/subscribe commands.
     """
     folder, header = find_command(chain)
     if folder is not None:
@@ -236,10 +239,14 @@ def write_command(
     body_encoding: int = ENCODING_REVERSED,
     extra_folders: tuple[str, ...] = (),
 ) -> bytes:
-    """The header bytes of a command; the body follows them unchanged.
+    """Write a command as the header of a message: an MQRFH, or an MQRFH2 with folder psc. The body follows it.
 
-    `coded_char_set_id` and `encoding` are those of the MQMD in front, `body_...` describe the body. Extra folders
-    follow the psc folder. Raises CommandError for an invalid command, ConversionError for what the dialect cannot say.
+    `coded_char_set_id` (1208 is UTF-8) and `encoding` (273 big-endian, 546 little-endian) are those of the MQMD in
+    front, whose Format is FORMAT_MQRFH or FORMAT_MQRFH2. The three `body_...` say the same of the body;
+    `body_format` has 8 bytes, blank padded. `extra_folders` are whole folders, `<usr>...</usr>`, that follow psc.
+    Raises CommandError for an invalid command, ConversionError for what the format cannot say, HeaderError for a
+    character that the code page lacks and NameValueError for a NUL in an MQRFH.
+    Source: IBM MQ documentation, "MQRFH", "MQRFH2" and the pages of the queued publish/subscribe commands.
     """
     parameters = _parameters_of(command)
     check_parameters(parameters, dialect)

@@ -64,10 +64,13 @@ class Response:
 def write_response(
     response: Response, dialect: Dialect, *, coded_char_set_id: int, encoding: int, failing_command: bytes = b""
 ) -> bytes:
-    """The whole message body of an answer.
+    """Write a broker's answer: the whole data of the message.
 
-    `failing_command` is the NameValueString (MQRFH, already encoded) or the psc folder (MQRFH2, UTF-8) of a command
-    that did not end well; it is left out where IBM leaves it out (ok, and reasons 2334 and 3016).
+    `coded_char_set_id` and `encoding` are those of the MQMD in front. `failing_command` is the NameValueString (MQRFH,
+    already encoded) or the psc folder (MQRFH2, UTF-8) of a command that did not end well; it is left out where IBM
+    leaves it out (ok, and reasons 2334 and 3016).
+    Raises ConversionError, NameValueError or HeaderError for a value that the format or the code page cannot hold.
+    Source: IBM MQ documentation, "Broker Response message".
     """
     command = failing_command or response.command_folder
     first = response.reasons[0].reason_code if response.reasons else Reason.MQRC_NONE
@@ -87,9 +90,12 @@ def write_response(
 
 
 def read_response(chain: HeaderChain) -> Response:
-    """The answer in a message's headers: its pscr folder, or else its MQRFH.
+    """Read a broker's answer: the pscr folder of a message, or else its MQRFH.
 
-    Raises NameValueError (MQRC_RFH_STRING_ERROR) when there is none or a number in it is not a number.
+    Reason codes are IBM's numbers; values have their psc names, whichever format they came in.
+    Raises NameValueError (MQRC_RFH_STRING_ERROR) where there is no answer, or a number in it is not a number, and
+    HeaderError for a malformed folder.
+    Source: IBM MQ documentation, "Broker Response message".
     """
     for header in chain.headers:
         if isinstance(header, Mqrfh2) and (folder := header.folder("pscr")) is not None:

@@ -69,9 +69,12 @@ def write_mqrfh(
     encoding: int,
     flags: int = 0,
 ) -> bytes:
-    """The bytes of an MQRFH; `next_...` and `format` describe what follows, the others the structure in front.
+    """Write an MQRFH of name-value pairs.
 
-    The string is padded with blanks to a multiple of 4 bytes, as IBM advises.
+    `format` (8 bytes, blank padded) and the two `next_...` describe what follows the header, the other two the
+    structure in front of it. The string is padded with blanks to a multiple of 4 bytes, as IBM advises.
+    Raises NameValueError for a NUL in a pair and HeaderError for a character that the code page lacks.
+    Source: IBM MQ documentation, "MQRFH - Rules and formatting header".
     """
     return write_mqrfh_string(
         encode_pairs(pairs, coded_char_set_id),

@@ -140,9 +140,13 @@ def write_mqrfh2(
     flags: int = 0,
     name_value_ccsid: int = UTF_8,
 ) -> bytes:
-    """The bytes of an MQRFH2, each folder in its own pair, padded with blanks to a multiple of 4 bytes.
+    """Write an MQRFH2 of folders, each padded with blanks to a multiple of 4 bytes.
 
-    Folders given as bytes are in `name_value_ccsid` already, and in the byte order of `encoding`.
+    `format` (8 bytes, blank padded) and the two `next_...` describe what follows the header, `coded_char_set_id` and
+    `encoding` the structure in front of it. Folders given as bytes are in `name_value_ccsid` already, and in the byte
+    order of `encoding`.
+    Raises HeaderError for a character that a code page lacks, and for a folder whose bytes are not in its own.
+    Source: IBM MQ documentation, "MQRFH2 - Rules and formatting header 2".
     """
     length_layout = _length_layout(encoding)
     blank = encode_text(" ", name_value_ccsid, encoding=encoding)

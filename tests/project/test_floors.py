@@ -9,6 +9,8 @@ import pytest
 
 # The least that the contracts name: each module with one import that is allowed there.
 ALLOWED = {
+    "rfhbridge/__init__.py": "import mappings.headers.mqrfh2",
+    "rfhbridge/__main__.py": "import gateway.cli",
     "gateway/__init__.py": "",
     "gateway/cli.py": "import spark_audit.verify",
     "gateway/trail.py": "import spark_audit.record",
@@ -38,6 +40,9 @@ ALLOWED = {
 }
 
 WRONG = [
+    ("gateway/bridge.py", "import rfhbridge", "Imports go down the floors only"),
+    ("rfhbridge/__init__.py", "import gateway.mqtt.wire", "The library offers nothing of the gateway"),
+    ("rfhbridge/__init__.py", "import pyspark.sql", "never reach Spark"),
     ("mappings/topics/topics.py", "import gateway.cli", "Imports go down the floors only"),
     ("mappings/topics/topics.py", "import spark_audit.record", "Imports go down the floors only"),
     ("mq_adapters/channel.py", "import spark_audit.record", "Imports go down the floors only"),

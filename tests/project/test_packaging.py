@@ -1,6 +1,8 @@
-"""One distribution with the four packages, their tables, what they import, and the command."""
+"""One distribution: the library, the four packages behind it, their tables, what they import, and the command."""
 
 import ast
+import os
+import re
 import shutil
 import subprocess
 import sys
@@ -16,13 +18,17 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-PACKAGES = ["gateway", "mappings", "mq_adapters", "spark_audit"]
+PACKAGES = ["rfhbridge", "gateway", "mappings", "mq_adapters", "spark_audit"]
 DATA_SUFFIXES = {".toml", ".html", ".css", ".json", ".md", ".typed"}
 
 
+#: A python block, and the text block behind it that shows what it prints.
+EXAMPLE = re.compile(r"```python\n(.*?)```\s*```text\n(.*?)```", re.DOTALL)
+
+
 @pytest.fixture(scope="module")
-def wheel_names(root: Path, tmp_path_factory: pytest.TempPathFactory) -> set[str]:
-    """The names in the wheel that this work tree makes."""
+def wheel(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel that this work tree makes."""
     folder = tmp_path_factory.mktemp("wheel")
     source = folder / "source"
     source.mkdir()
@@ -33,7 +39,31 @@ def wheel_names(root: Path, tmp_path_factory: pytest.TempPathFactory) -> set[str
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
     subprocess.run(build, cwd=source, check=True, capture_output=True)
     (wheel,) = folder.glob("rfhbridge-*.whl")
+    return wheel
+
+
+@pytest.fixture(scope="module")
+def wheel_names(wheel: Path) -> set[str]:
+    """The names of the files in the wheel."""
     return set(zipfile.ZipFile(wheel).namelist())
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder into which pip has installed the wheel; what it depends on is in the environment of the tests."""
+    folder = tmp_path_factory.mktemp("installed")
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target", str(folder)]
+    subprocess.run([*pip, str(wheel)], check=True, capture_output=True)
+    return folder
+
+
+def _run(installed: Path, folder: Path, *arguments: str) -> str:
+    """What Python prints in an empty folder, with the installed wheel in front of the work tree."""
+    environment = os.environ | {"PYTHONPATH": str(installed), "PYTHONSAFEPATH": "1"}
+    command = [sys.executable, *arguments]
+    run = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    return run.stdout
 
 
 @pytest.mark.parametrize("package", PACKAGES)
@@ -47,7 +77,7 @@ def test_each_package_says_that_it_is_typed(wheel_names: set[str], package: str)
     assert f"{package}/py.typed" in wheel_names
 
 
-def test_the_wheel_holds_nothing_but_the_four_packages(wheel_names: set[str]) -> None:
+def test_the_wheel_holds_nothing_but_the_library_and_the_four_packages(wheel_names: set[str]) -> None:
     assert {name.split("/")[0] for name in wheel_names if ".dist-info/" not in name} == set(PACKAGES)
 
 
@@ -81,3 +111,23 @@ def test_a_version_that_a_package_tells_is_that_of_pyproject(pyproject: dict[str
 def test_the_command_is_there(pyproject: dict[str, Any]) -> None:
     module_name, function_name = pyproject["project"]["scripts"]["rfhbridge"].split(":")
     assert callable(getattr(import_module(module_name), function_name))
+
+
+def test_the_library_is_imported_from_where_pip_installed_it(installed: Path, tmp_path: Path) -> None:
+    program = "import sys, rfhbridge; print(rfhbridge.__file__, sys.modules['mappings'].__file__)"
+    assert all(Path(file).is_relative_to(installed) for file in _run(installed, tmp_path, "-c", program).split())
+
+
+def test_an_example_of_the_library_prints_what_its_page_shows(installed: Path, root: Path, tmp_path: Path) -> None:
+    pages = [root / "README.md", *root.glob("docs/**/*.md")]
+    shown = [example for page in pages for example in EXAMPLE.findall(page.read_text())]
+    examples = [example for example in shown if "import rfhbridge" in example[0]]
+    assert examples
+    for number, (program, output) in enumerate(examples):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        assert _run(installed, folder, "-c", program) == output
+
+
+def test_the_installed_library_is_the_command_too(installed: Path, tmp_path: Path) -> None:
+    assert _run(installed, tmp_path, "-m", "rfhbridge", "--help").startswith("Usage: rfhbridge ")
