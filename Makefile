@@ -11,7 +11,7 @@ environment := deploy/setup/environment.sh
 workers := -n 3 --dist loadfile
 spark := SPARK_LOCAL_IP=127.0.0.1 JAVA_HOME="$$(cat .venv/java-home)"
 
-.PHONY: help run test prove fuzz bench lint format audit setup lock clean
+.PHONY: help run test prove fuzz bench lint format docs audit setup lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,6 +49,11 @@ format: ## mend what lint can mend by itself
 	@$(environment) audit test
 	@.venv/bin/ruff check --fix .
 	@.venv/bin/ruff format .
+
+docs: ## write docs/reference anew from the code, then build all pages: build/docs/index.html
+	@$(environment) docs
+	@.venv/bin/python -m docs.generator
+	@.venv/bin/sphinx-build -b html -d build/doctrees -c docs -q -W --keep-going . build/docs
 
 audit: ARGS ?= run
 audit: ## set up Spark and audit the trail (ARGS="run --data var --out report")

@@ -1,9 +1,9 @@
 #!/bin/sh
 # Makes .venv and installs locked requirements and the project itself into it.
 #
-# usage: deploy/setup/environment.sh run|audit|test...
+# usage: deploy/setup/environment.sh run|audit|test|docs...
 #
-# Each name is a file of requirements/; audit and test contain run. What was installed is stamped in .venv/installed, so
+# Each name is a file of requirements/; audit, test and docs contain run. What was installed is stamped in .venv/installed, so
 # that a second call does nothing until a lock file, pyproject.toml or the folder changes. While an installation is under
 # way, .venv/unfinished stands: an environment whose set-up was killed is made anew. PYTHON=... names the interpreter
 # of a new environment; else it is the first of the names in find_python that runs.
@@ -82,7 +82,7 @@ is_stamped() {
 }
 
 is_installed() {
-    is_stamped "$1" || { [ "$1" = run ] && { is_stamped audit || is_stamped test; }; }
+    is_stamped "$1" || { [ "$1" = run ] && { is_stamped audit || is_stamped test || is_stamped docs; }; }
 }
 
 install_locked() {

@@ -17,7 +17,7 @@ def example_toml() -> str:
     tables = {name: field for name, field in Settings.model_fields.items() if isinstance(field.default, Table)}
     for name, field in Settings.model_fields.items():
         if name not in tables and name not in TABLE_ARRAYS:
-            lines += ["", f"# {field.description}", f"{name} = {_toml_value(field.default)}"]
+            lines += ["", f"# {field.description}", f"{name} = {toml_value(field.default)}"]
     for name, field in tables.items():
         lines += ["", f"[{name}]", *_example_table(name, type(field.default))]
     for name, table in TABLE_ARRAYS.items():
@@ -49,7 +49,7 @@ def _example_table(name: str, table: type[Table]) -> Iterator[str]:
             inner += [f"[{path}]", *_example_table(path, type(field.default))]
         else:
             yield f"# {field.description}"
-            yield f"{written} = {_toml_value(_example_value(written, field))}"
+            yield f"{written} = {toml_value(_example_value(written, field))}"
     yield from inner
 
 
@@ -59,10 +59,10 @@ def _example_value(key: str, field: FieldInfo) -> object:
     return field.examples[0] if field.examples else _EXAMPLE_VALUES[key]
 
 
-def _toml_value(value: object) -> str:
-    """TOML writes strings, numbers, booleans and arrays of our kind as JSON does."""
+def toml_value(value: object) -> str:
+    """A value as TOML writes it. TOML writes strings, numbers, booleans and arrays of our kind as JSON does."""
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{json.dumps(key)} = {_toml_value(inner)}" for key, inner in value.items()) + "}"
+        return "{" + ", ".join(f"{json.dumps(key)} = {toml_value(inner)}" for key, inner in value.items()) + "}"
     if isinstance(value, tuple):
         return json.dumps(list(value))
     return json.dumps(str(value) if isinstance(value, Path) else value)

@@ -9,7 +9,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-LOCK_FILES = ["build", "run", "audit", "test", "ibm"]
+LOCK_FILES = ["build", "run", "audit", "test", "docs", "ibm"]
 
 
 def _locked_requirements(root: Path, name: str) -> list[tuple[Requirement, list[str]]]:
@@ -53,8 +53,8 @@ def test_a_package_has_one_version_in_all_lock_files(root: Path) -> None:
     assert {package: found for package, found in versions.items() if len(found) > 1} == {}
 
 
-@pytest.mark.parametrize("name", ["audit", "test"])
-def test_audit_and_test_contain_run(root: Path, name: str) -> None:
+@pytest.mark.parametrize("name", ["audit", "test", "docs"])
+def test_audit_test_and_docs_contain_run(root: Path, name: str) -> None:
     assert _locked_here(root, "run").items() <= _locked_here(root, name).items()
 
 

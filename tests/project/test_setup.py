@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-TARGETS = ["run", "test", "prove", "bench", "lint", "audit", "clean", "help"]
+TARGETS = ["run", "test", "prove", "bench", "lint", "docs", "audit", "clean", "help"]
 
 
 @pytest.fixture

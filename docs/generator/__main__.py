@@ -1,0 +1,18 @@
+"""`python -m docs.generator`: writes every generated page anew, and names those that have changed."""
+
+from pathlib import Path
+
+from docs.generator.pages import PAGES, page_text
+
+FOLDER = Path(__file__).resolve().parents[1] / "reference"
+
+
+def main() -> None:
+    for name in PAGES:
+        path, text = FOLDER / name, page_text(name)
+        if not path.exists() or path.read_text() != text:
+            path.write_text(text)
+            print(f"written: docs/reference/{name}")
+
+
+main()

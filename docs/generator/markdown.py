@@ -1,0 +1,29 @@
+"""Pieces of Markdown: tables and blocks."""
+
+from collections.abc import Iterable, Sequence
+
+
+def table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """A table; a bar inside a cell is escaped."""
+    lines = [_row(titles), _row(["---"] * len(titles))]
+    return [*lines, *(_row(row) for row in rows)]
+
+
+def _row(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(" ".join(cell.split()).replace("|", "\\|") for cell in cells) + " |"
+
+
+def block(language: str, lines: Iterable[str]) -> list[str]:
+    """A block of code."""
+    return [f"```{language}", *lines, "```"]
+
+
+def code(text: str) -> str:
+    """Code in a sentence or a cell; nothing for nothing."""
+    return f"`{text}`" if text else ""
+
+
+def sentence(text: str) -> str:
+    """A text of the code as a sentence: with a capital, and a full stop."""
+    text = text.strip()
+    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "?", ":")) else ".")
