@@ -45,7 +45,7 @@ from gateway.config import ConfigurationError, Settings
 from gateway.conversion import ConversionService
 from gateway.free_space import FreeSpace
 from gateway.limits.admission import Admission
-from gateway.limits.limit import Refusals
+from gateway.limits.refusals import Refusals
 from gateway.listener import Listeners, OpenListener, cannot_listen
 from gateway.rollback import check_trail
 from mappings.commands.command import Dialect

@@ -24,7 +24,7 @@ from gateway.access.login import Login, Refusal
 from gateway.bridge.bridge import Bridge
 from gateway.channels.target import Target
 from gateway.free_space import FreeSpace
-from gateway.limits.limit import REASONS
+from gateway.limits.refusals import REASONS
 from gateway.listener.listeners import Listeners
 from mq_adapters.broker.broker import Broker
 from mq_adapters.embedded.balance import running_publications, running_queues
@@ -118,7 +118,7 @@ class GatewayCollector(Collector):
     def _refused(self) -> Iterator[Metric]:
         totals = Counter({(limit, reason_code): 0 for limit, told in REASONS.items() for reason_code in told})
         totals.update(self._bridge.admission.refusals.totals)
-        refused = (((limit.value, reason_code.name.lower()), count) for (limit, reason_code), count in totals.items())
+        refused = (((limit.label, reason_code.name.lower()), count) for (limit, reason_code), count in totals.items())
         yield _counters("refusals", "What a limit refused, by limit and reason told", ("limit", "reason"), refused)
         reasons = (((reason,), count) for reason, count in self._bridge.counts.totals.items())
         yield _counters("not_carried_on", "Messages that were not carried on, by the reason", ("reason",), reasons)

@@ -32,10 +32,8 @@ from gateway.bridge.subscriber import client_of
 from gateway.bridge.sys_topics import SysTopics
 from gateway.bridge.usr_folder import UserPropertyStyle
 from gateway.channels.target import Target
-from gateway.config.limits import MqttLimits
+from gateway.config.limits import Limit, MqttLimits
 from gateway.limits.admission import Admission
-from gateway.limits.limit import Limit
-from gateway.mqtt.reason_codes import ReasonCode
 from mappings.commands.command import Dialect
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.queue import Queue
@@ -102,7 +100,7 @@ def build_bridge(
     )
     letters = engine.dead_letters
     letters.client_of, letters.share = client_of, limits.maximum_dead_letters
-    letters.on_share_reached = partial(admission.refusals.add, Limit.DEAD_LETTERS, ReasonCode.QUOTA_EXCEEDED)
+    letters.on_share_reached = partial(admission.refusals.add, Limit.DEAD_LETTERS)
     reached = tuple(targets)
     counts = Counts()
     traffic = Traffic()

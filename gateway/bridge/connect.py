@@ -15,7 +15,7 @@ from gateway.bridge.publish_command import ToMq
 from gateway.bridge.replies import Replies
 from gateway.bridge.session_limits import Quotas
 from gateway.bridge.sessions import ClientSession, Sessions
-from gateway.limits.limit import LimitReached
+from gateway.limits.refusals import LimitReached
 from gateway.mqtt.events import ConnectReceived, ConnectRefused, Event, Violated
 from gateway.mqtt.properties import ConnackProperties
 from gateway.mqtt.reason_codes import ReasonCode

@@ -38,7 +38,7 @@ from gateway.bridge.sessions import ClientSession, Sessions
 from gateway.bridge.shared_groups import SharedGroups
 from gateway.bridge.usr_folder import properties_of_header
 from gateway.limits.few_lines import FewLines
-from gateway.limits.limit import LimitReached
+from gateway.limits.refusals import LimitReached
 from gateway.mqtt import packets
 from gateway.mqtt.connection import Connection
 from gateway.mqtt.events import Event, PublishReceived, ReleaseReceived

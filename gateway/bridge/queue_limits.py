@@ -16,9 +16,8 @@ from typing import Final
 
 from gateway.audit_trail.notes import NoteKind
 from gateway.bridge.subscriber import exchange_of
-from gateway.config.limits import SessionLimits
-from gateway.limits.limit import Limit, Refusals
-from gateway.mqtt.reason_codes import ReasonCode
+from gateway.config.limits import Limit, SessionLimits
+from gateway.limits.refusals import Refusals
 from mq_adapters.embedded.dead_letters import ShareFilled
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.queue import Queue
@@ -244,7 +243,7 @@ class Backlogs:
             excess.messages.popleft()
             size += len(message.body)
         if unit.removals:
-            self._refusals.add(excess.limit, ReasonCode.QUOTA_EXCEEDED, len(unit.removals))
+            self._refusals.add(excess.limit, count=len(unit.removals))
 
     def _part_with(self, unit: UnitOfWork, message: Message, limit: Limit, now_us: int) -> None:
         """Raises QueueManagerError where the dead-letter queue does not take a message."""
@@ -254,7 +253,7 @@ class Backlogs:
             )
             unit.remove(self._queue, message, Departure.DEAD_LETTERED)
         else:
-            reason = f"the session's limit of {limit.value} was reached"
+            reason = f"the session's limit of {limit.label} was reached"
             origin = exchange_of(message.origin)
             unit.notes.append((NoteKind.DROPPED, now_us, *origin, self._queue.name, message.sequence, reason))
             unit.remove(self._queue, message, Departure.DROPPED)

@@ -22,9 +22,9 @@ from typing import Final, Protocol
 
 from gateway.bridge.routes import Routes
 from gateway.bridge.sessions import ClientSession, Sessions
-from gateway.config.limits import MqttLimits
+from gateway.config.limits import Limit, MqttLimits
 from gateway.limits.admission import Admission
-from gateway.limits.limit import Limit, LimitReached
+from gateway.limits.refusals import LimitReached, reached
 from gateway.limits.topics import FineTopics, TopicLimits
 from gateway.mqtt.errors import LimitExceeded, PeerError
 from gateway.mqtt.events import ConnectReceived, PublishReceived, Will
@@ -230,47 +230,41 @@ class Quotas:
         """Why a PUBLISH of QoS 2 cannot wait for its PUBREL; a single small one always can."""
         packet_bytes = len(event.header) + len(event.payload)
         size = session.held_bytes + packet_bytes + OVERHEAD_BYTES * (len(session.held) + 1)
-        limit, maximum = Limit.HELD_BYTES, self._limits.maximum_held_bytes
-        if not session.held or size <= maximum:
-            if self._held_room.takes(packet_bytes, is_first=not session.held):
-                return None
-            limit, maximum = Limit.HELD_BYTES_IN_ALL, self._limits.maximum_held_bytes_in_all
-        text = f"more than {maximum} bytes of QoS 2 wait for their PUBREL"
-        return self._counted(LimitReached(limit=limit, reason_code=ReasonCode.QUOTA_EXCEEDED, text=text))
+        if session.held and size > self._limits.maximum_held_bytes:
+            return self._counted(reached(Limit.HELD_BYTES))
+        if self._held_room.takes(packet_bytes, is_first=not session.held):
+            return None
+        return self._counted(reached(Limit.HELD_BYTES_IN_ALL))
 
     def _of_will(self, will: Will) -> LimitReached | None:
         """Why a will is not kept: it is in memory as long as its session."""
         if self.disk_is_short and will.kept_bytes > _LITTLE:
             text = f"the disk is short of space, and a will has more than {_LITTLE} bytes"
-            return LimitReached(limit=Limit.HELD_BYTES_IN_ALL, reason_code=ReasonCode.QUOTA_EXCEEDED, text=text)
+            return reached(Limit.HELD_BYTES_IN_ALL, text=text)
         if self._held_room.takes(will.kept_bytes, is_first=True):
             return None
-        text = f"more than {self._limits.maximum_held_bytes_in_all} bytes of wills and QoS 2 are kept"
-        return LimitReached(limit=Limit.HELD_BYTES_IN_ALL, reason_code=ReasonCode.QUOTA_EXCEEDED, text=text)
+        return reached(Limit.HELD_BYTES_IN_ALL)
 
     def of_filter(self, topic_filter: str, asked: str, known: Collection[str]) -> LimitReached | None:
         """Why a session that has the known filters, granted or asked for, may not subscribe to a further one.
 
         `asked` is the part of a shared subscription's filter that topics match, of others the whole.
         """
-        maximum, characters = self._limits.maximum_subscriptions, self._limits.maximum_subscription_characters
-        if self.disk_is_short:
-            characters = min(characters, _LITTLE)
-        text = ""
-        if len(known) >= maximum:
-            text = f"a session has more than {maximum} topic filters"
-        elif sum(map(len, known)) + len(topic_filter) > characters:
-            text = f"the topic filters of a session have more than {characters} characters"
-        if text:
-            reached = LimitReached(limit=Limit.SUBSCRIPTIONS, reason_code=ReasonCode.QUOTA_EXCEEDED, text=text)
-            return self._counted(reached)
+        if len(known) >= self._limits.maximum_subscriptions:
+            return self._counted(reached(Limit.SUBSCRIPTIONS))
+        characters = sum(map(len, known)) + len(topic_filter)
+        if characters > self._limits.maximum_subscription_characters:
+            return self._counted(reached(Limit.SUBSCRIPTION_CHARACTERS))
+        if self.disk_is_short and characters > _LITTLE:
+            text = f"the disk is short of space, and the session's filters would have more than {_LITTLE} characters"
+            return self._counted(reached(Limit.SUBSCRIPTION_CHARACTERS, text=text))
         return self._counted(self._topics.of_filter(topic_filter, asked))
 
     def of_unsayable_filter(self) -> LimitReached:
         """A topic filter means nothing at one of its destinations, because a header of MQ cannot say it."""
-        reached = _unsayable("a header of MQ cannot say a topic filter", ReasonCode.TOPIC_FILTER_INVALID)
-        self._refusals.count(reached)
-        return reached
+        found = _unsayable("no MQ header can hold the topic filter", ReasonCode.TOPIC_FILTER_INVALID)
+        self._refusals.count(found)
+        return found
 
     def of_connect(
         self, link: object, event: ConnectReceived, user: str | None, existing: ClientSession | None, expiry_s: int
@@ -280,11 +274,11 @@ class Quotas:
         `existing`: the session that the client has already.
         """
         will = event.will
-        reached = self._of_session(existing, expiry_s)
+        found = self._of_session(existing, expiry_s)
         if will is not None:
-            reached = reached or self._of_name(will.topic) or self._of_retained(will) or self._of_will(will)
-        if reached is not None:
-            return self._counted(reached)
+            found = found or self._of_name(will.topic) or self._of_retained(will) or self._of_will(will)
+        if found is not None:
+            return self._counted(found)
         replaced = existing.link or existing.pending_link if existing is not None else None
         return self.admission.authenticated(link, user, instead_of=replaced)
 
@@ -302,18 +296,15 @@ class Quotas:
         if not expiry_s or is_kept_already:
             return None
         if self.disk_is_short:
-            text = "the disk is short of space, and no session is begun that would stay on it"
-        elif others >= self._limits.maximum_sessions:
-            text = f"there are {self._limits.maximum_sessions} sessions, as many as may be"
-        else:
-            return None
-        return LimitReached(limit=Limit.SESSIONS, reason_code=ReasonCode.QUOTA_EXCEEDED, text=text)
+            text = "the disk is short of space, and a new session may not outlive its connection"
+            return reached(Limit.SESSIONS, text=text)
+        return reached(Limit.SESSIONS) if others >= self._limits.maximum_sessions else None
 
     def _of_name(self, topic: str) -> LimitReached | None:
         if topic in self.fine_topics:
             return None
-        if (reached := self._topics.of_name(topic)) is not None:
-            return reached
+        if (found := self._topics.of_name(topic)) is not None:
+            return found
         try:
             self._routes.check_name(topic)
         except TopicError as error:
@@ -330,14 +321,13 @@ class Quotas:
             return None
         if self._retained_room.takes(event.topic):
             return None
-        text = f"there are {self._limits.maximum_retained_messages} retained messages, as many as may be"
-        return LimitReached(limit=Limit.RETAINED_MESSAGES, reason_code=ReasonCode.QUOTA_EXCEEDED, text=text)
+        return reached(Limit.RETAINED_MESSAGES)
 
-    def _counted(self, reached: LimitReached | None) -> LimitReached | None:
-        if reached is not None:
-            self._refusals.count(reached)
-        return reached
+    def _counted(self, found: LimitReached | None) -> LimitReached | None:
+        if found is not None:
+            self._refusals.count(found)
+        return found
 
 
 def _unsayable(text: str, reason_code: ReasonCode) -> LimitReached:
-    return LimitReached(limit=Limit.TOPIC_CHARACTERS, reason_code=reason_code, text=text)
+    return reached(Limit.TOPIC_CHARACTERS, reason_code, text)

@@ -1,7 +1,14 @@
-"""The limits of the MQTT server: what one client, one user, one address and all of them together may have.
+"""The limits: what one client, one user, one address and all of them together may have. Each is one row of `Limit`.
 
-Where 0 is allowed it means that there is no limit. `gateway.limits.limit` has the name of each in the metrics.
+From a row come the key of [mqtt] with its default and its line in `rfhbridge check --example`, the label in the metric
+`rfhbridge_refusals_total`, the Reason String, and the row of the reference.
+
+To add a limit: write a row, name its key in a class below, and refuse with `Limit.NAME` where the limit is enforced.
+A test finds a row that nothing enforces. Where 0 is allowed as a value, it means that there is no limit.
 """
+
+from enum import Enum
+from typing import Any, Final, NamedTuple
 
 from pydantic import Field
 
@@ -14,136 +21,396 @@ from gateway.config.values import (
 )
 
 
+class Answer(NamedTuple):
+    """What a client past a limit is told.
+
+    `reason_code` is a name of gateway.mqtt.reason_codes, and the label of the metric. `packets` are those that carry it
+    at MQTT 5; none: the client is closed without an answer, or nobody is refused anything.
+    """
+
+    reason_code: str
+    packets: tuple[str, ...] = ()
+
+
+_QUOTA: Final = "QUOTA_EXCEEDED"
+_CONNECT: Final = (Answer(_QUOTA, ("CONNACK",)),)
+_DISCONNECT: Final = (Answer(_QUOTA, ("DISCONNECT",)),)
+_SUBSCRIBE: Final = (Answer(_QUOTA, ("SUBACK",)),)
+_SILENT: Final = (Answer(_QUOTA),)
+_RATE: Final = (Answer("CONNECTION_RATE_EXCEEDED", ("CONNACK",)),)
+_TOPIC: Final = (
+    Answer("TOPIC_NAME_INVALID", ("PUBACK", "PUBREC", "DISCONNECT", "CONNACK")),
+    Answer("TOPIC_FILTER_INVALID", ("SUBACK",)),
+)
+
+
+class LimitRow(NamedTuple):
+    """One limit.
+
+    `key`: the key of [mqtt], "listener." in front of it where it is one of [[listener]]; "": the value is fixed.
+    `least`, `most`: the range of its values, both allowed; None: that of the key's type. `meaning`: the limited thing,
+    and what happens past the limit. `answers`: what a client is told, the usual answer first; none: nobody is refused
+    anything. `told`: the Reason String; "": that of the reason code, or what was wrong with the packet. It tells the
+    client what to do, and nothing about other clients. `where`: the module of the gateway that enforces the limit.
+    """
+
+    key: str
+    default: float
+    unit: str
+    meaning: str
+    where: str
+    least: int | None = 1
+    most: int | None = None
+    answers: tuple[Answer, ...] = ()
+    told: str = ""
+
+
+class Limit(Enum):
+    """What there is a limit of."""
+
+    CONNECTIONS = LimitRow(
+        key="maximum_connections",
+        default=10_000,
+        unit="connections",
+        meaning="connections at one time; further ones are refused",
+        answers=_CONNECT,
+        told="there are too many connections: try again later",
+        where="limits.admission",
+    )
+    CONNECTIONS_OF_LISTENER = LimitRow(
+        key="listener.maximum_connections",
+        default=0,
+        least=0,
+        unit="connections",
+        meaning="connections here at one time; 0: only the limit of [mqtt] for all listeners",
+        answers=_CONNECT,
+        told="there are too many connections on this port: try again later",
+        where="limits.admission",
+    )
+    CONNECTIONS_PER_USER = LimitRow(
+        key="maximum_connections_per_user",
+        default=0,
+        least=0,
+        unit="connections",
+        meaning="connections of one user at one time; 0: no limit",
+        answers=_CONNECT,
+        told="the user has too many connections",
+        where="limits.admission",
+    )
+    CONNECTIONS_PER_ADDRESS = LimitRow(
+        key="maximum_connections_per_address",
+        default=0,
+        least=0,
+        unit="connections",
+        meaning="connections from one address (IPv6: one /64) at one time; 0: no limit",
+        answers=_CONNECT,
+        told="this address has too many connections",
+        where="limits.admission",
+    )
+    WAITING_CONNECTIONS = LimitRow(
+        key="maximum_waiting_connections",
+        default=2_000,
+        unit="connections",
+        meaning="connections without a CONNECT; past it the one that waits longest is closed",
+        answers=(Answer("SERVER_BUSY"),),
+        where="limits.admission",
+    )
+    CONNECTION_RATE = LimitRow(
+        key="connection_rate",
+        default=5_000,
+        least=0,
+        unit="connections a second",
+        meaning="new connections a second, ten seconds' worth at once; 0: no limit",
+        answers=_RATE,
+        told="too many connections are made: try again later",
+        where="limits.admission",
+    )
+    CONNECTION_RATE_PER_ADDRESS = LimitRow(
+        key="connection_rate_per_address",
+        default=1_000,
+        least=0,
+        unit="connections a second",
+        meaning="new connections a second from one address (IPv6: one /64), ten seconds' worth at once; 0: no limit",
+        answers=_RATE,
+        told="this address makes too many connections: try again later",
+        where="limits.admission",
+    )
+    CONNECT_TIMEOUT = LimitRow(
+        key="connect_timeout_s",
+        default=10.0,
+        least=None,
+        unit="seconds",
+        meaning="seconds that a new connection has for its CONNECT; then it is closed",
+        answers=(Answer("MAXIMUM_CONNECT_TIME"),),
+        where="listener.listener",
+    )
+    UNSENT_BYTES = LimitRow(
+        key="maximum_unsent_bytes",
+        default=8_388_608,
+        most=2_147_483_647,  # uvloop counts them in a C int
+        unit="bytes",
+        meaning="bytes that may wait for one slow client; past it its deliveries pause",
+        where="listener.tcp",
+    )
+    UNSENT_BYTES_IN_ALL = LimitRow(
+        key="maximum_unsent_bytes_in_all",
+        default=536_870_912,
+        unit="bytes",
+        meaning="bytes that may wait for all clients; past it clients that take nothing are disconnected",
+        answers=_DISCONNECT,
+        told="the client does not read what is sent to it",
+        where="limits.slow_readers",
+    )
+    UNFINISHED_BYTES_IN_ALL = LimitRow(
+        key="maximum_unfinished_bytes_in_all",
+        default=536_870_912,
+        unit="bytes",
+        meaning="bytes of incomplete packets and of waiting requests; past it the largest clients are disconnected",
+        answers=_DISCONNECT,
+        told="incomplete packets and waiting requests take too much memory: try again later",
+        where="limits.unfinished",
+    )
+    SLOW_READER = LimitRow(
+        key="slow_reader_timeout_s",
+        default=60.0,
+        least=None,
+        unit="seconds",
+        meaning="seconds after which a client is disconnected that takes nothing of what waits for it",
+        answers=_DISCONNECT,
+        told="the client does not read what is sent to it",
+        where="limits.slow_readers",
+    )
+    PACKET_BYTES = LimitRow(
+        key="maximum_packet_bytes",
+        default=MAXIMUM_REMAINING_LENGTH_BYTES,
+        least=2,
+        most=MAXIMUM_REMAINING_LENGTH_BYTES,
+        unit="bytes",
+        meaning="bytes of the largest packet that is taken, by its remaining length; CONNACK says so at MQTT 5",
+        answers=(Answer("PACKET_TOO_LARGE", ("DISCONNECT", "CONNACK")),),
+        where="mqtt.receiver",
+    )
+    IN_FLIGHT = LimitRow(
+        key="maximum_in_flight",
+        default=100,
+        most=MAXIMUM_PACKET_IDENTIFIERS,
+        unit="messages",
+        meaning="PUBLISH packets of QoS 1 and 2 that one client may leave unanswered; past it deliveries wait",
+        where="mqtt.session",
+    )
+    RECEIVE_MAXIMUM = LimitRow(
+        key="receive_maximum",
+        default=1_000,
+        most=MAXIMUM_PACKET_IDENTIFIERS,
+        unit="messages",
+        meaning="PUBLISH packets of QoS 1 and 2 that a client of MQTT 5 may have unanswered; CONNACK says so",
+        answers=(Answer("RECEIVE_MAXIMUM_EXCEEDED", ("DISCONNECT",)),),
+        where="mqtt.incoming",
+    )
+    TOPIC_ALIASES = LimitRow(
+        key="topic_alias_maximum",
+        default=64,
+        least=0,
+        most=65_535,
+        unit="topic aliases",
+        meaning="topic aliases that a client of MQTT 5 may set; CONNACK says so",
+        answers=(Answer("TOPIC_ALIAS_INVALID", ("DISCONNECT",)),),
+        where="mqtt.topic_aliases",
+    )
+    PROPERTIES = LimitRow(
+        key="",
+        default=1_000,
+        unit="user properties",
+        meaning="user properties of one packet; its properties have at most 256 KiB, and the topic names behind the"
+        " aliases of one connection 64 KiB",
+        answers=(Answer(_QUOTA, ("DISCONNECT", "CONNACK")),),
+        where="mqtt.property_codec",
+    )
+    KEEP_ALIVE = LimitRow(
+        key="maximum_keep_alive_s",
+        default=0,
+        least=0,
+        most=65_535,
+        unit="seconds",
+        meaning="longest keep-alive time of a client of MQTT 5, which CONNACK tells it; 0: its own",
+        where="mqtt.connection",
+    )
+    HELD_BYTES = LimitRow(
+        key="maximum_held_bytes",
+        default=67_108_864,
+        unit="bytes",
+        meaning="bytes of one client's QoS 2 messages between PUBLISH and PUBREL, 600 more for each; one is taken",
+        answers=(Answer(_QUOTA, ("PUBREC",)),),
+        told="too many bytes of QoS 2 wait for their PUBREL: send PUBREL first",
+        where="bridge.session_limits",
+    )
+    HELD_BYTES_IN_ALL = LimitRow(
+        key="maximum_held_bytes_in_all",
+        default=536_870_912,
+        unit="bytes",
+        meaning="the same of all clients, with wills; past it a client that holds nothing may hold 65,536 bytes, until"
+        " twice as much is held",
+        answers=(Answer(_QUOTA, ("PUBREC", "CONNACK")),),
+        told="QoS 2 messages and wills take too much memory: try again later",
+        where="bridge.session_limits",
+    )
+    TOPIC_BYTES = LimitRow(
+        key="maximum_topic_bytes",
+        default=40_960,  # 10,240 characters have no more
+        most=MAXIMUM_TEXT_BYTES,
+        unit="bytes",
+        meaning="bytes of a topic name or filter, in UTF-8; MQ carries no more than 10,240 characters",
+        answers=_TOPIC,
+        told="the topic has too many bytes",
+        where="limits.topics",
+    )
+    TOPIC_CHARACTERS = LimitRow(
+        key="",
+        default=10_240,
+        unit="characters",
+        meaning="characters of a topic as MQ carries it, with a stream's prefix and MQRFH's escapes; an MQRFH2 holds"
+        " those of XML 1.0",
+        answers=_TOPIC,
+        told="MQ cannot carry the topic: it is too long, or has a character that an MQ header cannot hold",
+        where="bridge.session_limits",
+    )
+    TOPIC_LEVELS = LimitRow(
+        key="maximum_topic_levels",
+        default=200,
+        most=200,
+        unit="levels",
+        meaning="levels of a topic name or filter; each costs 300 bytes of index",
+        answers=_TOPIC,
+        told="the topic has too many levels",
+        where="limits.topics",
+    )
+    SUBSCRIPTIONS = LimitRow(
+        key="maximum_subscriptions",
+        default=2_000,
+        unit="topic filters",
+        meaning="topic filters of one session; further ones are refused in the SUBACK",
+        answers=_SUBSCRIBE,
+        where="bridge.session_limits",
+    )
+    SUBSCRIPTION_CHARACTERS = LimitRow(
+        key="maximum_subscription_characters",
+        default=1_048_576,
+        unit="characters",
+        meaning="characters of all topic filters of one session, which are written with each new one",
+        answers=_SUBSCRIBE,
+        where="bridge.session_limits",
+    )
+    SESSIONS = LimitRow(
+        key="maximum_sessions",
+        default=100_000,
+        unit="sessions",
+        meaning="sessions, connected or not; past it no new session may outlive its connection",
+        answers=_CONNECT,
+        told="no further session may outlive its connection",
+        where="bridge.session_limits",
+    )
+    QUEUED_MESSAGES = LimitRow(
+        key="maximum_queued_messages",
+        default=1_000_000,
+        least=0,
+        unit="messages",
+        meaning="messages that wait for one session; the newest past it become dead letters; 0: no limit",
+        answers=_SILENT,
+        where="bridge.queue_limits",
+    )
+    QUEUED_BYTES = LimitRow(
+        key="maximum_queued_bytes",
+        default=4_294_967_296,
+        least=0,
+        unit="bytes",
+        meaning="their bytes, with their headers; 0: no limit",
+        answers=_SILENT,
+        where="bridge.queue_limits",
+    )
+    QUEUED_AGE = LimitRow(
+        key="maximum_queued_age_s",
+        default=0,
+        least=0,
+        most=3_153_600_000,  # a hundred years
+        unit="seconds",
+        meaning="seconds that a message waits for a session without connection; then it is a dead letter; 0: no limit",
+        answers=_SILENT,
+        where="bridge.queue_limits",
+    )
+    DEAD_LETTERS = LimitRow(
+        key="maximum_dead_letters",
+        default=100_000,
+        least=0,
+        unit="dead letters",
+        meaning="dead letters that one publisher or session may cause, at most half of their queue's MAXDEPTH; past it"
+        " its publisher waits, and its session keeps its messages; 0: no limit",
+        answers=_SILENT,
+        where="bridge.assembly",
+    )
+    RETAINED_MESSAGES = LimitRow(
+        key="maximum_retained_messages",
+        default=1_000_000,
+        least=0,
+        unit="messages",
+        meaning="retained messages here, in all; a PUBLISH of one more is refused; 0: no limit",
+        answers=(Answer(_QUOTA, ("PUBACK", "PUBREC", "CONNACK")),),
+        told="there are too many retained messages",
+        where="bridge.session_limits",
+    )
+
+    @property
+    def label(self) -> str:
+        """Its name in the metrics and in the log."""
+        return self.name.lower()
+
+    @property
+    def key(self) -> str:
+        """Its key of the configuration; "" where the value is fixed."""
+        return self.value.key
+
+    @property
+    def field(self) -> Any:
+        """The key of the configuration, as pydantic declares it."""
+        row = self.value
+        return Field(default=row.default, ge=row.least, le=row.most, description=row.meaning)
+
+
 class ConnectionLimits(Table):
     """How many may connect, how often, and how slow they may be."""
 
-    maximum_connections: int = Field(
-        default=10_000, ge=1, description="connections at one time; further ones are refused"
-    )
-    maximum_connections_per_user: int = Field(
-        default=0, ge=0, description="connections of one user at one time; 0: no limit"
-    )
-    maximum_connections_per_address: int = Field(
-        default=0, ge=0, description="connections from one address (IPv6: one /64) at one time; 0: no limit"
-    )
-    maximum_waiting_connections: int = Field(
-        default=2_000, ge=1, description="connections without a CONNECT; past it the one that waits longest is closed"
-    )
-    connection_rate: int = Field(
-        default=5_000, ge=0, description="new connections a second, ten seconds' worth at once; 0: no limit"
-    )
-    connection_rate_per_address: int = Field(
-        default=1_000, ge=0, description="the same from one address (IPv6: one /64); 0: no limit"
-    )
-    connect_timeout_s: Seconds = Field(default=10.0, description="seconds that a new connection has for its CONNECT")
-    maximum_unsent_bytes: int = Field(
-        default=8_388_608,
-        ge=1,
-        le=2_147_483_647,  # uvloop counts them in a C int
-        description="bytes that may wait for one slow client before its deliveries pause",
-    )
-    maximum_unsent_bytes_in_all: int = Field(
-        default=536_870_912,
-        ge=1,
-        description="bytes that may wait for all clients; past it connections that take nothing are closed",
-    )
-    maximum_unfinished_bytes_in_all: int = Field(
-        default=536_870_912,
-        ge=1,
-        description="bytes of packets whose end has not come and of requests that wait; past it the largest are closed",
-    )
-    slow_reader_timeout_s: Seconds = Field(
-        default=60.0, description="seconds after which a client that takes nothing of what waits for it is disconnected"
-    )
+    maximum_connections: int = Limit.CONNECTIONS.field
+    maximum_connections_per_user: int = Limit.CONNECTIONS_PER_USER.field
+    maximum_connections_per_address: int = Limit.CONNECTIONS_PER_ADDRESS.field
+    maximum_waiting_connections: int = Limit.WAITING_CONNECTIONS.field
+    connection_rate: int = Limit.CONNECTION_RATE.field
+    connection_rate_per_address: int = Limit.CONNECTION_RATE_PER_ADDRESS.field
+    connect_timeout_s: Seconds = Limit.CONNECT_TIMEOUT.field
+    maximum_unsent_bytes: int = Limit.UNSENT_BYTES.field
+    maximum_unsent_bytes_in_all: int = Limit.UNSENT_BYTES_IN_ALL.field
+    maximum_unfinished_bytes_in_all: int = Limit.UNFINISHED_BYTES_IN_ALL.field
+    slow_reader_timeout_s: Seconds = Limit.SLOW_READER.field
 
 
 class SessionLimits(Table):
     """What one session may ask for, and what may be kept for it and for all of them."""
 
-    maximum_packet_bytes: int = Field(
-        default=MAXIMUM_REMAINING_LENGTH_BYTES,
-        ge=2,
-        le=MAXIMUM_REMAINING_LENGTH_BYTES,
-        description="bytes of the largest packet that is taken, by its remaining length",
-    )
-    maximum_in_flight: int = Field(
-        default=100,
-        ge=1,
-        le=MAXIMUM_PACKET_IDENTIFIERS,
-        description="PUBLISH packets of QoS 1 and 2 on their way to one client before the first is acknowledged",
-    )
-    receive_maximum: int = Field(
-        default=1_000,
-        ge=1,
-        le=MAXIMUM_PACKET_IDENTIFIERS,
-        description="PUBLISH packets of QoS 1 and 2 that a client of MQTT 5 may have unanswered; CONNACK says so",
-    )
-    topic_alias_maximum: int = Field(
-        default=64, ge=0, le=65_535, description="topic aliases that a client of MQTT 5 may set; CONNACK says so"
-    )
-    maximum_keep_alive_s: int = Field(
-        default=0,
-        ge=0,
-        le=65_535,
-        description="longest keep-alive time of a client of MQTT 5, which CONNACK tells it; 0: its own",
-    )
-    maximum_held_bytes: int = Field(
-        default=67_108_864,
-        ge=1,
-        description="bytes of one client's QoS 2 messages between PUBLISH and PUBREL, 600 more for each; one is taken",
-    )
-    maximum_held_bytes_in_all: int = Field(
-        default=536_870_912,
-        ge=1,
-        description="the same of all clients, with wills; past it, to twice as much, the first 65,536 of a client",
-    )
-    maximum_topic_bytes: int = Field(
-        default=40_960,  # what 10,240 characters have at the most
-        ge=1,
-        le=MAXIMUM_TEXT_BYTES,
-        description="bytes of a topic name or filter, in UTF-8; MQ carries no more than 10,240 characters",
-    )
-    maximum_topic_levels: int = Field(
-        default=200, ge=1, le=200, description="levels of a topic name or filter; each costs 300 bytes of index"
-    )
-    maximum_subscriptions: int = Field(
-        default=2_000, ge=1, description="topic filters of one session; further ones are refused in the SUBACK"
-    )
-    maximum_subscription_characters: int = Field(
-        default=1_048_576,
-        ge=1,
-        description="characters of all topic filters of one session, which are written with each new one",
-    )
-    maximum_sessions: int = Field(
-        default=100_000,
-        ge=1,
-        description="sessions, connected or not; past it none that outlives its connection is begun",
-    )
-    maximum_queued_messages: int = Field(
-        default=1_000_000,
-        ge=0,
-        description="messages that wait for one session; the newest past it become dead letters; 0: no limit",
-    )
-    maximum_queued_bytes: int = Field(
-        default=4_294_967_296, ge=0, description="their bytes, with their headers; 0: no limit"
-    )
-    maximum_queued_age_s: int = Field(
-        default=0,
-        ge=0,
-        le=3_153_600_000,  # a hundred years
-        description="seconds a message waits for a session without connection, then it is a dead letter; 0: no limit",
-    )
-    maximum_dead_letters: int = Field(
-        default=100_000,
-        ge=0,
-        description="dead letters that one publisher or session may cause, at most half of their queue's MAXDEPTH; past"
-        " it what causes them waits; 0: no limit",
-    )
-    maximum_retained_messages: int = Field(
-        default=1_000_000,
-        ge=0,
-        description="retained messages here, in all; a PUBLISH of one more is refused; 0: no limit",
-    )
+    maximum_packet_bytes: int = Limit.PACKET_BYTES.field
+    maximum_in_flight: int = Limit.IN_FLIGHT.field
+    receive_maximum: int = Limit.RECEIVE_MAXIMUM.field
+    topic_alias_maximum: int = Limit.TOPIC_ALIASES.field
+    maximum_keep_alive_s: int = Limit.KEEP_ALIVE.field
+    maximum_held_bytes: int = Limit.HELD_BYTES.field
+    maximum_held_bytes_in_all: int = Limit.HELD_BYTES_IN_ALL.field
+    maximum_topic_bytes: int = Limit.TOPIC_BYTES.field
+    maximum_topic_levels: int = Limit.TOPIC_LEVELS.field
+    maximum_subscriptions: int = Limit.SUBSCRIPTIONS.field
+    maximum_subscription_characters: int = Limit.SUBSCRIPTION_CHARACTERS.field
+    maximum_sessions: int = Limit.SESSIONS.field
+    maximum_queued_messages: int = Limit.QUEUED_MESSAGES.field
+    maximum_queued_bytes: int = Limit.QUEUED_BYTES.field
+    maximum_queued_age_s: int = Limit.QUEUED_AGE.field
+    maximum_dead_letters: int = Limit.DEAD_LETTERS.field
+    maximum_retained_messages: int = Limit.RETAINED_MESSAGES.field
 
 
 class MqttLimits(ConnectionLimits, SessionLimits):

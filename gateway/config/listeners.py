@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
+from gateway.config.limits import Limit
 from gateway.config.tables import MqttSettings
 from gateway.config.values import MAXIMUM_WAIT_S, Address, ListenText, Table, listed
 
@@ -157,9 +158,7 @@ class ListenerSettings(Table):
     anonymous: Literal[True, False, "access"] = Field(
         default="access", description='whether clients without a user name may connect here; "access": as [access] says'
     )
-    maximum_connections: int = Field(
-        default=0, ge=0, description="connections here at one time; 0: only the limit of [mqtt] for all listeners"
-    )
+    maximum_connections: int = Limit.CONNECTIONS_OF_LISTENER.field
     repeat_after_s: float = Field(
         default=0.0,
         ge=0,

@@ -17,41 +17,19 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Final, Protocol, TypeVar
 
-from gateway.config.limits import ConnectionLimits
+from gateway.config.limits import ConnectionLimits, Limit
 from gateway.limits.addresses import network_of
-from gateway.limits.limit import Limit, LimitReached, Refusals
 from gateway.limits.rates import TokenBuckets
+from gateway.limits.refusals import LimitReached, Refusals, reached
 from gateway.limits.strangers import Strangers
 from gateway.mqtt.reason_codes import ReasonCode
 
-_CONNECTIONS: Final = LimitReached(
-    limit=Limit.CONNECTIONS, reason_code=ReasonCode.QUOTA_EXCEEDED, text="there are too many connections"
-)
-_OF_LISTENER: Final = LimitReached(
-    limit=Limit.CONNECTIONS_OF_LISTENER,
-    reason_code=ReasonCode.QUOTA_EXCEEDED,
-    text="there are too many connections on its listener",
-)
-_OF_ADDRESS: Final = LimitReached(
-    limit=Limit.CONNECTIONS_PER_ADDRESS,
-    reason_code=ReasonCode.QUOTA_EXCEEDED,
-    text="there are too many connections from its address",
-)
-_OF_USER: Final = LimitReached(
-    limit=Limit.CONNECTIONS_PER_USER,
-    reason_code=ReasonCode.QUOTA_EXCEEDED,
-    text="there are too many connections of its user",
-)
-_RATE: Final = LimitReached(
-    limit=Limit.CONNECTION_RATE,
-    reason_code=ReasonCode.CONNECTION_RATE_EXCEEDED,
-    text="too many connections are made in a second",
-)
-_RATE_OF_ADDRESS: Final = LimitReached(
-    limit=Limit.CONNECTION_RATE_PER_ADDRESS,
-    reason_code=ReasonCode.CONNECTION_RATE_EXCEEDED,
-    text="too many connections are made from its address in a second",
-)
+_CONNECTIONS: Final = reached(Limit.CONNECTIONS)
+_OF_LISTENER: Final = reached(Limit.CONNECTIONS_OF_LISTENER)
+_OF_ADDRESS: Final = reached(Limit.CONNECTIONS_PER_ADDRESS)
+_OF_USER: Final = reached(Limit.CONNECTIONS_PER_USER)
+_RATE: Final = reached(Limit.CONNECTION_RATE)
+_RATE_OF_ADDRESS: Final = reached(Limit.CONNECTION_RATE_PER_ADDRESS)
 #: One bucket for all.
 _ALL: Final = b""
 
@@ -203,7 +181,7 @@ class Admission:
 
     def _dismiss(self, visitor: Visitor) -> None:
         """Closes who waits longest; as there was no CONNECT there is nothing to answer."""
-        self.refusals.add(Limit.WAITING_CONNECTIONS, ReasonCode.SERVER_BUSY)
+        self.refusals.add(Limit.WAITING_CONNECTIONS)
         self.release(visitor)
         visitor.close("of too many connections without a CONNECT it waited longest")
 

@@ -9,8 +9,8 @@ disconnected before, the largest first, so that a thousand of them cannot fill t
 from collections.abc import Iterable, Iterator
 from typing import Protocol
 
-from gateway.config.limits import ConnectionLimits
-from gateway.limits.limit import Limit, Refusals
+from gateway.config.limits import ConnectionLimits, Limit
+from gateway.limits.refusals import REASONS, Refusals
 from gateway.mqtt.reason_codes import ReasonCode
 
 
@@ -27,7 +27,7 @@ class Reader(Protocol):
         """What of `sent_bytes` the peer has not taken."""
         ...
 
-    def close(self, reason: str, reason_code: ReasonCode = ReasonCode.UNSPECIFIED_ERROR) -> None: ...
+    def close(self, reason: str, reason_code: ReasonCode, told: str) -> None: ...
 
 
 class SlowReaders:
@@ -65,5 +65,5 @@ class SlowReaders:
             yield True
 
     def _close(self, reader: Reader, limit: Limit) -> None:
-        self._refusals.add(limit, ReasonCode.QUOTA_EXCEEDED)
-        reader.close("the client does not take what is sent", ReasonCode.QUOTA_EXCEEDED)
+        self._refusals.add(limit)
+        reader.close(f"{limit.key} is reached", REASONS[limit][0], limit.value.told)

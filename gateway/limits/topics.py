@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from gateway.config.limits import SessionLimits
-from gateway.limits.limit import Limit, LimitReached
+from gateway.config.limits import Limit, SessionLimits
+from gateway.limits.refusals import LimitReached, reached
 from gateway.mqtt.reason_codes import ReasonCode
 
 #: The most bytes of UTF-8 that one character has.
@@ -47,21 +47,16 @@ class TopicLimits:
 
         The name of a group is no level, and its bytes are kept like the others.
         """
-        reached = self._reached(asked, ReasonCode.TOPIC_FILTER_INVALID)
-        if reached is None and len(topic_filter.encode()) > self._maximum_bytes:
-            return self._too_long(ReasonCode.TOPIC_FILTER_INVALID)
-        return reached
+        found = self._reached(asked, ReasonCode.TOPIC_FILTER_INVALID)
+        if found is None and len(topic_filter.encode()) > self._maximum_bytes:
+            return reached(Limit.TOPIC_BYTES, ReasonCode.TOPIC_FILTER_INVALID)
+        return found
 
     def _reached(self, topic: str, reason_code: ReasonCode) -> LimitReached | None:
         if len(topic) <= self.fine_characters:
             return None
         if len(topic.encode()) > self._maximum_bytes:
-            return self._too_long(reason_code)
+            return reached(Limit.TOPIC_BYTES, reason_code)
         if topic.count("/") >= self._maximum_levels:
-            text = f"a topic has more than {self._maximum_levels} levels"
-            return LimitReached(limit=Limit.TOPIC_LEVELS, reason_code=reason_code, text=text)
+            return reached(Limit.TOPIC_LEVELS, reason_code)
         return None
-
-    def _too_long(self, reason_code: ReasonCode) -> LimitReached:
-        text = f"a topic has more than {self._maximum_bytes} bytes"
-        return LimitReached(limit=Limit.TOPIC_BYTES, reason_code=reason_code, text=text)

@@ -8,8 +8,8 @@ carried out takes up to 80 times its bytes. Many that do so would fill the memor
 from collections.abc import Iterable, Iterator
 from typing import Protocol
 
-from gateway.config.limits import ConnectionLimits
-from gateway.limits.limit import Limit, Refusals
+from gateway.config.limits import ConnectionLimits, Limit
+from gateway.limits.refusals import REASONS, Refusals
 from gateway.mqtt.reason_codes import ReasonCode
 
 
@@ -23,7 +23,7 @@ class Sender(Protocol):
         """What the packet takes whose end has not come, or the request that waits to be carried out."""
         ...
 
-    def close(self, reason: str, reason_code: ReasonCode = ReasonCode.UNSPECIFIED_ERROR) -> None: ...
+    def close(self, reason: str, reason_code: ReasonCode, told: str) -> None: ...
 
 
 class UnfinishedPackets:
@@ -44,8 +44,9 @@ class UnfinishedPackets:
         if in_all <= self._maximum_bytes:
             return
         for size, sender in sorted(unfinished, key=lambda each: each[0], reverse=True):
-            sender.close("too much of unfinished packets and requests waits", ReasonCode.QUOTA_EXCEEDED)
-            self._refusals.add(Limit.UNFINISHED_BYTES_IN_ALL, ReasonCode.QUOTA_EXCEEDED)
+            limit = Limit.UNFINISHED_BYTES_IN_ALL
+            sender.close(f"{limit.key} is reached", REASONS[limit][0], limit.value.told)
+            self._refusals.add(limit)
             in_all -= size
             if in_all <= self._maximum_bytes:
                 return

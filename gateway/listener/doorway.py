@@ -17,8 +17,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
+from gateway.config.limits import Limit
 from gateway.config.values import Address
-from gateway.limits.limit import Limit
 from gateway.limits.strangers import Strangers
 from gateway.listener.proxy_protocol import (
     FIXED_BYTES,

@@ -8,8 +8,8 @@ from itertools import count
 from typing import TYPE_CHECKING, Final, Protocol
 
 from gateway.bridge.bridge import Bridge
+from gateway.config.limits import Limit
 from gateway.config.values import Address
-from gateway.limits.limit import REASONS, Limit
 from gateway.listener.client_certificates import Authorities, close_unvouched
 from gateway.listener.doorway import BACKLOG, Doorway
 from gateway.listener.link import NetworkLink
@@ -141,7 +141,7 @@ class Listener:
 
     def count_refusal(self, limit: Limit) -> None:
         """A connection was ended before its CONNECT."""
-        self._admission.refusals.add(limit, REASONS[limit][0])
+        self._admission.refusals.add(limit)
 
     def tick(self) -> Iterator[bool]:
         """Once a second: closes connections that are silent past their keep-alive, or that never sent CONNECT.
@@ -196,8 +196,8 @@ class Listener:
             heappush(self._soon_due, (ends_s, next(self._tie_breaker), link))
 
     def _close_late(self, link: NetworkLink, *, is_named: bool) -> None:
-        """Closes who was too slow; the log names some of them, and how many they were (limits/limit.py)."""
-        self._admission.refusals.add(Limit.CONNECT_TIMEOUT, ReasonCode.MAXIMUM_CONNECT_TIME)
+        """Closes who was too slow; the log names some of them, and how many they were (limits/refusals.py)."""
+        self._admission.refusals.add(Limit.CONNECT_TIMEOUT)
         reason, reason_code = _WHAT_WAS_LATE[bool(link.connection.level)]
         link.close(reason if is_named else "", reason_code)
 

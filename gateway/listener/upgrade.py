@@ -13,9 +13,9 @@ from aiohttp import hdrs, web
 from aiohttp.http import WS_KEY, WebSocketReader
 from aiohttp.web_protocol import RequestHandler
 
+from gateway.config.limits import Limit
 from gateway.config.values import Address
 from gateway.limits.bad_requests import CarefulHandler, request_log
-from gateway.limits.limit import Limit
 from gateway.listener.rules import WebSocketRules
 from gateway.listener.websocket import WebSocketLink
 

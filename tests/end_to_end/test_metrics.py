@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.limits.limit import REASONS
+from gateway.limits.refusals import REASONS
 from mq_adapters import connect as to_queue_manager
 from mq_adapters.message import Message, MessageDescriptor
 from mq_adapters.reasons import QueueManagerError
@@ -98,7 +98,7 @@ def test_every_limit_stands_there_before_it_was_reached(measured: Gateway) -> No
     page = scrape(measured)
     for limit, reason_codes in REASONS.items():
         for reason_code in reason_codes:
-            line = ("rfhbridge_refusals_total", (("limit", limit.value), ("reason", reason_code.name.lower())))
+            line = ("rfhbridge_refusals_total", (("limit", limit.label), ("reason", reason_code.name.lower())))
             assert page.values[line] == 0
     assert all(page.documented.values())
 

@@ -11,7 +11,7 @@ from gateway.access.login import Login, Refusal
 from gateway.audit_trail.notes import BrokerNotes
 from gateway.bridge.subscriber import exchange_of
 from gateway.config import TargetSettings
-from gateway.limits.limit import Limit
+from gateway.config.limits import Limit
 from gateway.listener.listeners import Listeners
 from gateway.metrics import GatewayCollector, MetricsPage
 from gateway.mqtt.reason_codes import ReasonCode

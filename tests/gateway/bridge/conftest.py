@@ -25,7 +25,7 @@ from gateway.channels.target import Target
 from gateway.config import RouteSettings, TargetSettings
 from gateway.config.limits import MqttLimits
 from gateway.limits.admission import Admission
-from gateway.limits.limit import Refusals
+from gateway.limits.refusals import Refusals
 from gateway.mqtt.connection import Connection
 from gateway.mqtt.properties import DisconnectProperties
 from gateway.mqtt.reason_codes import ReasonCode

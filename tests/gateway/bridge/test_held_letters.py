@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.audit_trail.notes import NoteKind
-from gateway.limits.limit import Limit
+from gateway.config.limits import Limit
 from gateway.mqtt.reason_codes import ReasonCode
 from tests.gateway.bridge.conftest import LIMITS, FakeLink, NewWorld, World, publish_packet, written
 from tests.mq_adapters.channel.faults import Connection

@@ -9,8 +9,8 @@ import pytest
 from gateway.audit_trail.notes import NoteKind
 from gateway.bridge.outgoing_messages import bytes_in_flight
 from gateway.bridge.queue_limits import Backlogs
-from gateway.config.limits import MqttLimits
-from gateway.limits.limit import Limit, Refusals
+from gateway.config.limits import Limit, MqttLimits
+from gateway.limits.refusals import Refusals
 from gateway.mqtt.reason_codes import ReasonCode
 from gateway.redrive import opened
 from mq_adapters.embedded.engine import DEAD_LETTER_QUEUE

@@ -116,7 +116,7 @@ def test_a_session_holds_so_many_bytes_of_qos_2_and_no_more(
     link = world.connect("self", flags="00")
     world.receive(link, "34 06 0001 'a' 0004 '5'")
     assert (link.is_open, link.sent) == (False, b"")
-    assert link.reason == "more than 1218 bytes of QoS 2 wait for their PUBREL"
+    assert link.reason == "maximum_held_bytes is reached"
     link = _reconnected(world, link, "self")
     world.receive(link, "62 02 0002", "34 06 0001 'a' 0004 '5'")
     assert link.taken() == written("70 02 0002 50 02 0004")

@@ -6,8 +6,7 @@ import pytest
 
 from gateway.access.login import Admitted, Decision, Entrance, Login
 from gateway.audit_trail.notes import NoteKind
-from gateway.config.limits import MqttLimits
-from gateway.limits.limit import Limit
+from gateway.config.limits import Limit, MqttLimits
 from gateway.mqtt.connection import Connection
 from gateway.mqtt.events import ConnectReceived, Will
 from gateway.mqtt.properties import WillProperties
@@ -194,7 +193,7 @@ def test_connections_too_often_are_told_so(new_world: NewWorld, level: int, answ
         world.admission.admit(link)
         world.receive(link, CONNECTS[level])
     assert links[-1].taken() == answer
-    limited_links = [link for link in links if (link.reason or "").endswith("made from its address in a second")]
+    limited_links = [link for link in links if (link.reason or "").endswith("connection_rate_per_address is reached")]
     assert limited_links == links[-1:]
 
 
@@ -496,6 +495,4 @@ def test_a_retained_message_too_many_of_qos_0_is_dropped_and_the_audit_hears_of_
     assert link.is_open
     world.engine.tick()
     world.run()
-    assert [note[-1] for note in world.notes if note[0] == NoteKind.DROPPED] == [
-        "there are 1 retained messages, as many as may be"
-    ]
+    assert [note[-1] for note in world.notes if note[0] == NoteKind.DROPPED] == ["maximum_retained_messages is reached"]

@@ -6,8 +6,7 @@ import pytest
 
 from gateway.access.login import Admitted, Decision, Entrance, Login
 from gateway.config import RouteSettings, TargetSettings
-from gateway.config.limits import MqttLimits
-from gateway.limits.limit import Limit
+from gateway.config.limits import Limit, MqttLimits
 from gateway.mqtt.events import ConnectReceived
 from gateway.mqtt.reason_codes import ReasonCode
 from mappings.commands.command import Dialect

@@ -2,9 +2,9 @@
 
 import pytest
 
-from gateway.config.limits import MqttLimits
+from gateway.config.limits import Limit, MqttLimits
 from gateway.limits.admission import Admission
-from gateway.limits.limit import Limit, Refusals
+from gateway.limits.refusals import Refusals
 from gateway.mqtt.reason_codes import ReasonCode
 
 

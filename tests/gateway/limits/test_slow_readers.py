@@ -1,7 +1,7 @@
 """Clients that do not take what waits for them."""
 
-from gateway.config.limits import MqttLimits
-from gateway.limits.limit import Limit, Refusals
+from gateway.config.limits import Limit, MqttLimits
+from gateway.limits.refusals import Refusals
 from gateway.limits.slow_readers import SlowReaders
 from gateway.mqtt.reason_codes import ReasonCode
 
@@ -22,8 +22,9 @@ class Reader:
     def take(self, size: int) -> None:
         self.unsent_bytes -= size
 
-    def close(self, reason: str, reason_code: ReasonCode = ReasonCode.UNSPECIFIED_ERROR) -> None:
+    def close(self, reason: str, reason_code: ReasonCode, told: str) -> None:
         assert reason
+        assert told
         self.is_open = False
         self.reason_code = reason_code
 

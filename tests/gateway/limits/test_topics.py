@@ -2,8 +2,7 @@
 
 import pytest
 
-from gateway.config.limits import MqttLimits
-from gateway.limits.limit import Limit
+from gateway.config.limits import Limit, MqttLimits
 from gateway.limits.topics import TopicLimits
 from gateway.mqtt.reason_codes import ReasonCode
 

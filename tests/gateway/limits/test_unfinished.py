@@ -1,7 +1,7 @@
 """Packets whose end has not come, of all clients together."""
 
-from gateway.config.limits import MqttLimits
-from gateway.limits.limit import Limit, Refusals
+from gateway.config.limits import Limit, MqttLimits
+from gateway.limits.refusals import Refusals
 from gateway.limits.unfinished import UnfinishedPackets
 from gateway.mqtt.reason_codes import ReasonCode
 
@@ -14,8 +14,9 @@ class Sender:
         self.unfinished_bytes = unfinished_bytes
         self.reason_code: ReasonCode | None = None
 
-    def close(self, reason: str, reason_code: ReasonCode = ReasonCode.UNSPECIFIED_ERROR) -> None:
+    def close(self, reason: str, reason_code: ReasonCode, told: str) -> None:
         assert reason
+        assert told
         self.is_open = False
         self.reason_code = reason_code
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from gateway.config.limits import MqttLimits
 from gateway.limits.admission import Admission
-from gateway.limits.limit import Refusals
+from gateway.limits.refusals import Refusals
 from gateway.listener.link import NetworkLink
 
 PATIENCE_S = 60.0

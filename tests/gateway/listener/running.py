@@ -9,7 +9,7 @@ import uvloop
 
 from gateway.bridge.bridge import Bridge
 from gateway.config import Settings
-from gateway.limits.limit import Limit
+from gateway.config.limits import Limit
 from gateway.listener import Listeners
 from gateway.listener.link import NetworkLink
 from tests.gateway.listener.recording_bridge import RecordingBridge

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from gateway.limits.limit import Limit
+from gateway.config.limits import Limit
 from gateway.listener import doorway
 from gateway.listener.doorway import Doorway
 from gateway.listener.link import NetworkLink

@@ -10,7 +10,7 @@ import pytest
 import uvloop
 
 from gateway.bridge.bridge import Bridge
-from gateway.limits.limit import Limit
+from gateway.config.limits import Limit
 from gateway.listener import Listener, ListenerRules, TcpLink
 from gateway.listener.link import NetworkLink
 from gateway.listener.long_reads import LongReads

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.limits.limit import Limit
+from gateway.config.limits import Limit
 from gateway.listener.tls_transport import TlsTransport
 from tests.certificate_authority import Authority
 from tests.gateway.listener.running import Running, Table, run

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from aiohttp.web_protocol import RequestHandler
 
-from gateway.limits.limit import Limit
+from gateway.config.limits import Limit
 from tests.certificate_authority import Authority
 from tests.gateway.listener.running import Running, run
 from tests.gateway.listener.websocket_client import (
