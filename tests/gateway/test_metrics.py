@@ -10,28 +10,21 @@ from prometheus_client.parser import text_string_to_metric_families
 from gateway.access.login import Login, Refusal
 from gateway.audit_trail.notes import BrokerNotes
 from gateway.bridge.subscriber import exchange_of
+from gateway.channels.control import ChannelCommands
+from gateway.channels.protocol import ProcessSettings
+from gateway.channels.supervisor import TargetProcess
+from gateway.channels.target import Target
 from gateway.config import TargetSettings
 from gateway.config.limits import Limit
 from gateway.listener.listeners import Listeners
 from gateway.metrics import GatewayCollector, MetricsPage
 from gateway.mqtt.reason_codes import ReasonCode
 from mq_adapters.broker.broker import Broker
-from mq_adapters.embedded.mqsc.channels import ChannelControl
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.store.checkpoint import PAGE_BYTES
-from tests.gateway.bridge.conftest import SUBSCRIBER_QUEUE, World
+from tests.gateway.bridge.conftest import REPLY_QUEUE, SUBSCRIBER_QUEUE, World
 
 SECOND_US = 1_000_000
-
-
-class TwoChannels:
-    """One channel runs and one is in doubt."""
-
-    def names(self) -> Iterator[str]:
-        yield from ("PLANT.0", "PLANT.SUBSCRIBER")
-
-    def shown(self, name: str) -> dict[str, str]:
-        return {"STATUS": "'RUNNING'" if name == "PLANT.0" else "'IN DOUBT'"}
 
 
 @pytest.fixture
@@ -39,6 +32,10 @@ def world(data_folder: Path) -> Iterator[World]:
     made = World(data_folder, targets=(TargetSettings(name="PLANT"),))
     yield made
     made.close()
+
+
+def _no_settings(_target: Target) -> ProcessSettings:
+    raise AssertionError("no process is to be started")
 
 
 def _values(world: World, login: Login | None = None) -> dict[str, float]:
@@ -62,15 +59,25 @@ def _values(world: World, login: Login | None = None) -> dict[str, float]:
     }
 
 
-def test_channels_and_targets_say_how_they_are(world: World) -> None:
+def test_channels_and_targets_say_how_they_are(world: World, tmp_path: Path) -> None:
     values = _values(world)
     assert not any(name.startswith("channel_state") for name in values)
     assert (values["target_connected PLANT"], values["target_full PLANT"]) == (0, 0)
     assert values["store_behind PLANT"] == 0
-    world.engine.objects.channels = cast(ChannelControl, TwoChannels())
+    process = TargetProcess(world.targets["PLANT"], _no_settings, folder=tmp_path, command=())
+    subscriber_queue, reply_queue = world.engine.queue(SUBSCRIBER_QUEUE), world.engine.queue(REPLY_QUEUE)
+    world.engine.objects.channels = ChannelCommands(
+        [process], subscriber_queue=subscriber_queue, reply_queue=reply_queue
+    )
+    outbound, subscriber, replies = process.names
+    process.statuses = {outbound: {"state": "running"}, subscriber: {"state": "in doubt"}}
     world.targets["PLANT"].is_connected = True
     values = _values(world)
-    assert values["channel_state PLANT.0 running"] == values["channel_state PLANT.SUBSCRIBER in doubt"] == 1
+    assert {name: value for name, value in values.items() if name.startswith("channel_state") and value} == {
+        f"channel_state {outbound} running": 1,
+        f"channel_state {subscriber} in doubt": 1,
+        f"channel_state {replies} starting": 1,
+    }
     assert values["target_connected PLANT"] == 1
 
 

@@ -75,7 +75,12 @@ def test_more_shards_count_only_when_nothing_waits_any_more(open_engine):
 
 def test_fewer_shards_count_at_once_where_nothing_waits(open_engine):
     Target(open_engine(), settings(shards=3))
-    assert len(Target(open_engine(), settings(shards=2)).transmission_queues) == 2
+    fewer = Target(open_engine(), settings(shards=2))
+    assert [queue.name for queue in fewer.transmission_queues] == [
+        "RFHBRIDGE.XMIT.CENTRAL.0",
+        "RFHBRIDGE.XMIT.CENTRAL.1",
+    ]
+    assert {fewer.transmission_queue(f"pump-{number}") for number in range(50)} == set(fewer.transmission_queues)
 
 
 def test_waiting_bytes_are_known_after_a_restart(open_engine):

@@ -5,7 +5,7 @@ import re
 from itertools import product
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from mappings.topics.topics import (
@@ -192,12 +192,24 @@ LEVELS = st.lists(st.sampled_from(["a", "b", "+", "#", "", "*", "%"]), min_size=
 TOPICS = ["/".join(levels) for size in (1, 2, 3, 4) for levels in product(["a", "b", "", "*"], repeat=size)]
 
 
-@given(LEVELS.map("/".join).filter(bool))
-def test_character_patterns_never_miss_a_topic_of_the_filter(topic_filter: str) -> None:
-    patterns = character_patterns(topic_filter)
-    for topic in TOPICS:
-        if topic and matches(topic_filter, topic, Scheme.TOPIC):
-            assert any(matches(pattern, topic, Scheme.CHARACTER) for pattern in patterns), topic
+NAMES = st.sampled_from(["a", "b", "", "*", "%", "a?"])
+INSTEAD = {"+": NAMES.map(lambda name: [name]), "#": st.lists(NAMES, max_size=3)}
+
+
+@st.composite
+def filters_with_a_topic(draw: st.DrawFn) -> tuple[str, str]:
+    """A filter and a topic that it matches: each wildcard is replaced by levels that it stands for."""
+    levels = draw(LEVELS.filter(any))
+    topic = [name for level in levels for name in (draw(INSTEAD[level]) if level in INSTEAD else [level])]
+    return "/".join(levels), "/".join(topic)
+
+
+@given(filters_with_a_topic())
+def test_character_patterns_never_miss_a_topic_of_the_filter(pair: tuple[str, str]) -> None:
+    topic_filter, topic = pair
+    assume(topic)
+    assert matches(topic_filter, topic, Scheme.TOPIC)
+    assert any(matches(pattern, topic, Scheme.CHARACTER) for pattern in character_patterns(topic_filter))
 
 
 @given(st.text(alphabet="ab/*?", min_size=1, max_size=6))
