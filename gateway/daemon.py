@@ -33,21 +33,20 @@ from gateway.audit_trail.supervisor import ExporterSupervisor
 from gateway.bridge.assembly import build_bridge
 from gateway.bridge.bridge import Bridge
 from gateway.bridge.mq_refusals import BrokerClosedTopics
-from gateway.bridge.routes import Routes
 from gateway.bridge.session_limits import BrokerRetained
 from gateway.bridge.sessions import Sessions
-from gateway.bridge.subscriber import exchange_of
 from gateway.channels.asked_targets import check_targets
 from gateway.channels.channels import Channels
 from gateway.channels.supervisor import COMMAND
 from gateway.clock_watch import ClockWatch
 from gateway.config import ConfigurationError, Settings
-from gateway.conversion import ConversionService
+from gateway.config.routes import Routes
+from gateway.conversion.service import ConversionService
 from gateway.free_space import FreeSpace
 from gateway.limits.admission import Admission
 from gateway.limits.refusals import Refusals
 from gateway.listener import Listeners, OpenListener, cannot_listen
-from gateway.rollback import check_trail
+from gateway.operations.rollback import check_trail
 from mappings.commands.command import Dialect
 from mappings.table import TABLE_VERSION
 from mq_adapters.broker.broker import Broker, BrokerRules
@@ -241,7 +240,7 @@ class Daemon:
 
     def _build(self, engine: Engine) -> Bridge:
         settings = self._settings
-        notes = BrokerNotes(engine.now_us, exchange_of)
+        notes = BrokerNotes(engine.now_us)
         if settings.audit.enabled:
             engine.seal_notes = pack_batch
             engine.care.watch(settings.data / TRAIL_FOLDER, suffix=OPEN_SUFFIX)
@@ -251,7 +250,7 @@ class Daemon:
                 notes.dropped(unit, message, queue.name, "the message expired")
 
         engine.on_expired = expired
-        note_acts(engine, exchange_of)
+        note_acts(engine)
         subscriber_queue = engine.ensure(settings.subscribe.queue, "publications for the gateway's MQTT sessions")
         reply_queue = engine.ensure(settings.subscribe.reply_queue, "the broker's answers to the gateway")
         engine.ensure(settings.publish.stream, "publications of MQTT clients")

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from mq_adapters.embedded.engine import Engine
+    from mq_adapters.embedded.mqsc.publish_subscribe import PublishSubscribe
     from mq_adapters.queue_manager import QueueAdministration
 
 #: How long `connect` tries while a gateway owns the store and has not opened its socket yet, in seconds.
@@ -68,13 +69,21 @@ def connect(
                 raise
         from mq_adapters.embedded.direct import Direct
 
+        def prepared(engine: "Engine") -> None:
+            engine.objects.publish_subscribe = lambda: _without_broker(engine)
+            if prepare is not None:
+                prepare(engine)
+
         try:
-            return Direct(folder, application_name=name, prepare=prepare or _as_it_is)
+            return Direct(folder, application_name=name, prepare=prepared)
         except QueueManagerError as error:
             if error.reason_code != ReasonCode.MQRC_OBJECT_IN_USE or time.monotonic() >= deadline:
                 raise
         time.sleep(_RETRY_S)
 
 
-def _as_it_is(_engine: "Engine") -> None:
-    """Nothing is prepared: whoever opens a store keeps no audit trail of it."""
+def _without_broker(engine: "Engine") -> "PublishSubscribe":
+    """The subscriptions of a store that no broker serves. The broker is loaded for a command about them only."""
+    from mq_adapters.broker.broker import unattended_administration
+
+    return unattended_administration(engine)

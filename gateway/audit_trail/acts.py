@@ -5,10 +5,10 @@ as one that expires has. A daemon and a command that owns the store while none r
 notes waits on the audit queue for the next exporter.
 """
 
-from collections.abc import Callable
 from typing import Final
 
 from gateway.audit_trail.notes import NoteKind, pack_batch
+from gateway.audit_trail.origin import exchange_of
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.operators_act import OperatorsAct
 from mq_adapters.embedded.unit_of_work import Departure, UnitOfWork
@@ -17,18 +17,15 @@ from mq_adapters.embedded.unit_of_work import Departure, UnitOfWork
 _LONGEST_TEXT_CHARACTERS: Final = 1_000
 
 
-ExchangeOf = Callable[[bytes], tuple[str, int, int]]
-
-
-def keep_acts(engine: Engine, exchange_of: ExchangeOf) -> None:
+def keep_acts(engine: Engine) -> None:
     """For a command that owns the store: what the operator does is noted, unless the last gateway kept no trail."""
     if engine.gateway_queues.is_audited:
         engine.seal_notes = pack_batch
-        note_acts(engine, exchange_of)
+        note_acts(engine)
 
 
-def note_acts(engine: Engine, exchange_of: ExchangeOf) -> None:
-    """From now on each act on this engine is noted; `exchange_of` reads a message's private origin."""
+def note_acts(engine: Engine) -> None:
+    """From now on each act on this engine is noted."""
 
     def note(unit: UnitOfWork, act: OperatorsAct, messages: int) -> None:
         now_us = engine.now_us()

@@ -53,6 +53,7 @@ from typing import Final
 
 import ormsgpack
 
+from gateway.audit_trail.origin import exchange_of
 from gateway.audit_trail.packet_header import topic_bytes
 from mq_adapters.delivery_listener import Delivery
 from mq_adapters.embedded.unit_of_work import Note, UnitOfWork
@@ -385,23 +386,22 @@ def _facts(sheet: object) -> list[object]:
 
 
 class BrokerNotes:
-    """DeliveryListener: what the broker does becomes notes. `exchange_of` reads a message's private origin."""
+    """DeliveryListener: what the broker does becomes notes."""
 
-    def __init__(self, now_us: Callable[[], int], exchange_of: Callable[[bytes], tuple[str, int, int]]) -> None:
+    def __init__(self, now_us: Callable[[], int]) -> None:
         self._now_us = now_us
-        self._exchange_of = exchange_of
 
     def copied(self, unit: UnitOfWork, publication: Message, copy: Message, delivery: Delivery) -> None:
         unit.notes.append((_COPIED, copy.put_us, publication.sequence, copy.sequence, delivery))
 
     def refused(self, unit: UnitOfWork, command: Message, verb: str, reason_code: int) -> None:
-        exchange = self._exchange_of(command.origin)
+        exchange = exchange_of(command.origin)
         unit.notes.append((NoteKind.REFUSED, self._now_us(), *exchange, verb, command.sequence, reason_code, ""))
 
     def dead_lettered(
         self, unit: UnitOfWork, message: Message, dead_letter: Message, queue_name: str, reason_code: int
     ) -> None:
-        exchange = self._exchange_of(message.origin)
+        exchange = exchange_of(message.origin)
         unit.notes.append(
             (
                 NoteKind.DEAD_LETTERED,
@@ -415,5 +415,5 @@ class BrokerNotes:
         )
 
     def dropped(self, unit: UnitOfWork, message: Message, queue_name: str, reason: str) -> None:
-        exchange = self._exchange_of(message.origin)
+        exchange = exchange_of(message.origin)
         unit.notes.append((NoteKind.DROPPED, self._now_us(), *exchange, queue_name, message.sequence, reason))

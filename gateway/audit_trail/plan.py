@@ -16,8 +16,8 @@ import orjson
 from gateway.audit_trail.digests import Provenance
 from gateway.audit_trail.durable_file import put_in_place
 from gateway.audit_trail.segment import SIGNING_KEY_NAME, STANDARD_LIMITS, SegmentLimits
-from gateway.channels.names import transmission_queue_name
 from gateway.config import Settings
+from gateway.config.queue_names import transmission_queue_name
 from gateway.free_space import trail_reserve_bytes
 from mappings.table import TABLE_VERSION
 from mq_adapters.reasons import StoreError

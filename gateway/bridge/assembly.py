@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Iterable
 from functools import partial
 
 from gateway.access.login import Login
+from gateway.audit_trail.origin import client_of
 from gateway.bridge.bridge import Bridge
 from gateway.bridge.client_commands import ClientCommands
 from gateway.bridge.counts import Counts, Traffic
@@ -22,17 +23,16 @@ from gateway.bridge.queue_limits import Backlogs
 from gateway.bridge.registrations import Registrations
 from gateway.bridge.replies import Replies
 from gateway.bridge.requests import OwnCommands, Requests
-from gateway.bridge.routes import Routes
 from gateway.bridge.session_limits import Quotas, RetainedStore
 from gateway.bridge.sessions import Sessions
 from gateway.bridge.shared_deliveries import AllSubscribers, SharedDeliveries, SharedSubscriptions
 from gateway.bridge.shared_groups import SharedGroups
 from gateway.bridge.subscribe import Subscriptions
-from gateway.bridge.subscriber import client_of
 from gateway.bridge.sys_topics import SysTopics
 from gateway.bridge.usr_folder import UserPropertyStyle
 from gateway.channels.target import Target
 from gateway.config.limits import Limit, MqttLimits
+from gateway.config.routes import Routes
 from gateway.limits.admission import Admission
 from mappings.commands.command import Dialect
 from mq_adapters.embedded.engine import Engine

@@ -16,11 +16,11 @@ import hashlib
 from typing import Final
 
 from gateway.audit_trail.notes import NoteKind, with_level
+from gateway.audit_trail.origin import ORIGIN, exchange_of, published_retain
 from gateway.bridge.counts import Counts, Traffic
 from gateway.bridge.outgoing_messages import Flow, InFlight, close_flow, flow_of, forget_flow, start_flow
 from gateway.bridge.publications import Publication, Publications
 from gateway.bridge.sessions import ClientSession
-from gateway.bridge.subscriber import ORIGIN, exchange_of, published_retain
 from gateway.bridge.usr_folder import remaining_s
 from gateway.mqtt import packets, property_codec
 from gateway.mqtt.properties import PublishProperties

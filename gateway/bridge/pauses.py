@@ -8,8 +8,8 @@ Where the subscribers' queue is closed nothing is published here: who is subscri
 from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
-from gateway.bridge.routes import Routes
 from gateway.channels.target import Target
+from gateway.config.routes import Routes
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.queue import Queue
 

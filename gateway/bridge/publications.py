@@ -8,9 +8,9 @@ do not see. Whose a publication is says its MQMD: a broker writes its queue mana
 from typing import Final
 
 from gateway.audit_trail.notes import Arrival
-from gateway.bridge.routes import EMBEDDED, Destination, Routes
-from gateway.bridge.subscriber import ORIGIN, published_qos
+from gateway.audit_trail.origin import ORIGIN, published_qos
 from gateway.bridge.usr_folder import Carried, read_carried
+from gateway.config.routes import EMBEDDED, Destination, Routes
 from gateway.mqtt.wire import MAXIMUM_REMAINING_LENGTH, encode_text
 from mappings.commands.command import Publish, read_command
 from mappings.commands.options import PublicationOption

@@ -31,12 +31,12 @@ from gateway.bridge.links import Turn
 from gateway.bridge.mq_refusals import refused_publication
 from gateway.bridge.pauses import Pauses
 from gateway.bridge.publish_command import ToMq
-from gateway.bridge.routes import Routes
 from gateway.bridge.session_limits import Quotas
 from gateway.bridge.session_store import HeldPublish
 from gateway.bridge.sessions import ClientSession, Sessions
 from gateway.bridge.shared_groups import SharedGroups
 from gateway.bridge.usr_folder import properties_of_header
+from gateway.config.routes import Routes
 from gateway.limits.few_lines import FewLines
 from gateway.limits.refusals import LimitReached
 from gateway.mqtt import packets

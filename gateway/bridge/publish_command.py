@@ -16,13 +16,13 @@ import hashlib
 from typing import Final, NamedTuple
 
 from gateway.audit_trail.notes import NoteKind, Translation, with_level
+from gateway.audit_trail.origin import ORIGIN, RETAIN
 from gateway.bridge.mq_refusals import ClosedTopics
 from gateway.bridge.publish_to_target import ToTarget
 from gateway.bridge.requests import OwnCommands, note_request
-from gateway.bridge.routes import Route, Routes
 from gateway.bridge.session_store import HeldPublish
 from gateway.bridge.sessions import ClientSession, Sessions, flow_key
-from gateway.bridge.subscriber import ORIGIN, RETAIN, own_origin
+from gateway.bridge.subscriber import own_origin
 from gateway.bridge.target_messages import user_identifier
 from gateway.bridge.usr_folder import (
     NOTHING_CARRIED,
@@ -37,6 +37,7 @@ from gateway.bridge.usr_folder import (
 )
 from gateway.bridge.whole_packets import packet_message, whole_publish, whole_will
 from gateway.channels.target import Target
+from gateway.config.routes import Route, Routes
 from gateway.mqtt import property_codec
 from gateway.mqtt.events import PublishReceived, Will
 from gateway.mqtt.packets import PacketType

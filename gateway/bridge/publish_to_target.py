@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from gateway.audit_trail.notes import Translation
-from gateway.bridge.routes import Destination, Registration, Route
+from gateway.audit_trail.origin import had_retain
 from gateway.bridge.sessions import ClientSession
-from gateway.bridge.subscriber import Subscriber, had_retain
+from gateway.bridge.subscriber import Subscriber
 from gateway.bridge.target_messages import (
     TargetMessage,
     deletion,
@@ -24,6 +24,7 @@ from gateway.bridge.target_messages import (
 from gateway.bridge.usr_folder import NOTHING_CARRIED, CarriedPairs
 from gateway.channels.target import Target
 from gateway.config import TargetSettings
+from gateway.config.routes import Destination, Registration, Route
 from mappings.commands.command import (
     DeletePublication,
     DeregisterSubscriber,

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Final
 
 from gateway.audit_trail.notes import NoteKind
-from gateway.bridge.subscriber import exchange_of
+from gateway.audit_trail.origin import exchange_of
 from gateway.config.limits import Limit, SessionLimits
 from gateway.limits.refusals import Refusals
 from mq_adapters.embedded.dead_letters import ShareFilled

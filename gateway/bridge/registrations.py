@@ -20,11 +20,11 @@ import ormsgpack
 from gateway.audit_trail.notes import NoteKind
 from gateway.bridge.replies import Replies
 from gateway.bridge.requests import PacketPart, Requests
-from gateway.bridge.routes import EMBEDDED, Destination, Registration, Routes, route_of
 from gateway.bridge.session_store import read_row
 from gateway.bridge.subscriber import Subscriber, Subscribers
 from gateway.channels.target import Target
 from gateway.config import RouteSettings
+from gateway.config.routes import EMBEDDED, Destination, Registration, Routes, route_of
 from gateway.limits.few_lines import FewLines
 from gateway.mqtt.packets import PacketType
 from mappings.commands.command import Completion, RegisterSubscriber, Response
@@ -214,7 +214,7 @@ class Registrations:
         attached = self._engine.objects.publish_subscribe
         known = {subscriber.correl_id: subscriber for subscriber in self._subscribers}
         surplus: dict[Subscriber, list[str]] = {}
-        for found in attached.subscriptions() if attached is not None else ():
+        for found in attached().subscriptions() if attached is not None else ():
             subscriber = known.get(found.identity.correl_id or b"")
             if subscriber is not None and found.topic not in subscriber.emitted.get(EMBEDDED.key, {}):
                 surplus.setdefault(subscriber, []).append(found.topic)

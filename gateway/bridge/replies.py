@@ -16,10 +16,10 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from gateway.audit_trail.origin import exchange_of
 from gateway.bridge.counts import Counts
-from gateway.bridge.routes import Routes
-from gateway.bridge.subscriber import exchange_of
 from gateway.channels.target import Target
+from gateway.config.routes import Routes
 from gateway.limits.few_lines import FewLines
 from mappings.commands.command import Completion, DeletePublication, Publish, Response, read_command, read_response
 from mappings.errors import MappingError

@@ -11,10 +11,10 @@ from typing import Final
 
 from gateway.audit_trail.notes import NoteKind, Translation, with_level
 from gateway.bridge.publish_to_target import ToTarget
-from gateway.bridge.routes import EMBEDDED, Destination, Registration
 from gateway.bridge.subscriber import Subscriber, own_origin
 from gateway.bridge.target_messages import APPLICATION_NAME
 from gateway.bridge.usr_folder import carrier_folder
+from gateway.config.routes import EMBEDDED, Destination, Registration
 from mappings.commands.command import Command, DeregisterSubscriber, Dialect, Publish, RegisterSubscriber, write_command
 from mappings.commands.options import PublicationOption, RegistrationOption
 from mappings.headers.chain import FORMAT_MQRFH, FORMAT_MQRFH2

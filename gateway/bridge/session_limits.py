@@ -20,9 +20,9 @@ and answered by who asked: at level 5 with the reason code, before it as MQTT 3.
 from collections.abc import Callable, Collection, Iterator
 from typing import Final, Protocol
 
-from gateway.bridge.routes import Routes
 from gateway.bridge.sessions import ClientSession, Sessions
 from gateway.config.limits import Limit, MqttLimits
+from gateway.config.routes import Routes
 from gateway.limits.admission import Admission
 from gateway.limits.refusals import LimitReached, reached
 from gateway.limits.topics import FineTopics, TopicLimits

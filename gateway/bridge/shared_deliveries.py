@@ -33,10 +33,10 @@ from gateway.bridge.deliver import MAXIMUM_TOPICS, ToMqtt, why_unwanted
 from gateway.bridge.deliver_packets import PublishPackets, packet_bytes
 from gateway.bridge.publications import Publication
 from gateway.bridge.registrations import Registrations
-from gateway.bridge.routes import Registration
 from gateway.bridge.sessions import ClientSession, Link, Sessions, SharedSubscription, Wishes
 from gateway.bridge.shared_groups import SharedGroup, SharedGroups
 from gateway.bridge.subscriber import Subscriber
+from gateway.config.routes import Registration
 from gateway.mqtt.packets import PacketType
 from mappings.topics.topics import Scheme, matches
 from mq_adapters.embedded.engine import Engine

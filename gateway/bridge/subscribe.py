@@ -17,13 +17,13 @@ from gateway.audit_trail.notes import NoteKind
 from gateway.bridge.mq_refusals import refused_subscription
 from gateway.bridge.registrations import Registrations
 from gateway.bridge.replies import Replies
-from gateway.bridge.routes import Destination, Registration
 from gateway.bridge.session_limits import Quotas
 from gateway.bridge.sessions import ClientSession, RetainedMark, Sessions, Wishes
 from gateway.bridge.shared_deliveries import SharedSubscriptions
 from gateway.bridge.shared_groups import SharedGroup
 from gateway.bridge.subscriber import Subscriber
 from gateway.channels.target import Target
+from gateway.config.routes import Destination, Registration
 from gateway.limits.few_lines import FewLines
 from gateway.mqtt.events import SubscribeReceived, SubscriptionOptions, UnsubscribeReceived
 from gateway.mqtt.packets import PacketType

@@ -18,9 +18,9 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from gateway.bridge.routes import Destination, Route
 from gateway.bridge.usr_folder import carried_pairs, carrier_folder
 from gateway.config import TargetSettings
+from gateway.config.routes import Destination, Route
 from mappings.commands.command import (
     DeletePublication,
     DeregisterSubscriber,

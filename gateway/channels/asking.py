@@ -13,8 +13,9 @@ from math import ceil
 from typing import Final
 
 from gateway.channels.connections import ConnectRemote
-from gateway.channels.names import outbound_channel, state_queue_name
+from gateway.channels.names import outbound_channel
 from gateway.channels.protocol import ProcessSettings, Report, line_of
+from gateway.config.queue_names import state_queue_name
 from mq_adapters.channel.state_message import MAXIMUM_STATE_BYTES
 from mq_adapters.reasons import QueueManagerError
 

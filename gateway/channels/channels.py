@@ -4,14 +4,15 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from gateway.bridge.routes import route_of
 from gateway.channels.control import ChannelCommands
-from gateway.channels.names import channel_names, transmission_queue_name
+from gateway.channels.names import channel_names
 from gateway.channels.passages import Passages
 from gateway.channels.protocol import ProcessSettings
 from gateway.channels.supervisor import Supervisor, TargetProcess
 from gateway.channels.target import Target
 from gateway.config import Settings
+from gateway.config.queue_names import transmission_queue_name
+from gateway.config.routes import route_of
 from mq_adapters.channel.local_state import CHANNEL_STATE_QUEUE
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.queue import Queue

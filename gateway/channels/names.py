@@ -1,26 +1,4 @@
-"""Names of a target's queues and channels here, for the daemon, its channel process and commands that open no store."""
-
-import zlib
-
-
-def shard_of(client: str, shards: int) -> int:
-    """The shard of an MQTT client, from 0: always the same one for the same number of shards."""
-    return zlib.crc32(client.encode()) % shards
-
-
-def transmission_queue_name(target: str, shard: int) -> str:
-    """The local queue on which messages for one shard of a target wait."""
-    return f"RFHBRIDGE.XMIT.{target}.{shard}"
-
-
-def sent_queue_name(target: str) -> str:
-    """The local queue that keeps what was delivered for a while: a broker refuses after the put has succeeded."""
-    return f"RFHBRIDGE.SENT.{target}"
-
-
-def state_queue_name(prefix: str, shard: int) -> str:
-    """The queue there that says what a shard's channel has delivered; `prefix` is the target's `state_queue`."""
-    return f"{prefix}.{shard}"
+"""Names of a target's channels, for the daemon, its channel process and commands that open no store."""
 
 
 def outbound_channel(target: str, shard: int) -> str:

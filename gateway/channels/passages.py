@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from gateway.audit_trail.notes import NoteKind, Passage
-from gateway.bridge.subscriber import exchange_of
+from gateway.audit_trail.origin import exchange_of
 from gateway.channels.target import Target
 from mappings.headers.chain import FORMAT_DEAD_LETTER
 from mq_adapters.channel.local_state import CHANNEL_STATE_QUEUE

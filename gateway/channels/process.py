@@ -21,15 +21,10 @@ from gateway import log
 from gateway.channels.asking import tell_states
 from gateway.channels.channel_thread import ChannelThread
 from gateway.channels.connections import Connections, ConnectRemote, connect_ibm_mq
-from gateway.channels.names import (
-    outbound_channel,
-    reply_channel,
-    state_queue_name,
-    subscriber_channel,
-    transmission_queue_name,
-)
+from gateway.channels.names import outbound_channel, reply_channel, subscriber_channel
 from gateway.channels.protocol import LONGEST_LINE_BYTES, Order, ProcessSettings, object_of
 from gateway.channels.reports import Reports
+from gateway.config.queue_names import state_queue_name, transmission_queue_name
 from mq_adapters.channel import (
     Inbound,
     InboundSettings,

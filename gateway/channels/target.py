@@ -12,8 +12,8 @@ from typing import Final
 
 import orjson
 
-from gateway.channels.names import sent_queue_name, shard_of, transmission_queue_name
 from gateway.config import TargetSettings
+from gateway.config.queue_names import sent_queue_name, shard_of, transmission_queue_name
 from mq_adapters.attributes import Definition, ObjectType
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.queue import Queue

@@ -14,10 +14,10 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Self
 
-from gateway.bridge.routes import route_of
 from gateway.channels.connections import connect_ibm_mq
 from gateway.channels.protocol import line_of, object_of
 from gateway.config import Settings, TargetSettings
+from gateway.config.routes import route_of
 from mq_adapters.attributes import ObjectType
 from mq_adapters.ibm_mq import IbmMq, Use
 from mq_adapters.reasons import Action, QueueManagerError, ReasonCode, what_to_do

@@ -105,7 +105,7 @@ def _missing_libraries(settings: Settings) -> Iterator[str]:
 
 def _routes_without_subscribers(settings: Settings) -> list[str]:
     """Routes that publications can take, and whose topics no client can subscribe to, not even with a `#`."""
-    from gateway.bridge.routes import Routes
+    from gateway.config.routes import Routes
 
     return [
         f"route to {destination.target.name}, stream {destination.stream}: every SUBSCRIBE that concerns its topics is"
@@ -120,7 +120,7 @@ def _reserved_in_store(settings: Settings) -> list[str]:
     from gateway.access.dollar_topics import DollarTopics
     from gateway.bridge.session_store import SessionRow
     from gateway.mqtt.topics import share_of
-    from gateway.sweep import groups_of
+    from gateway.operations.sweep import groups_of
     from mq_adapters.broker.topic_spaces import BrokerDialect, TopicSpaces
     from mq_adapters.embedded.socket.snapshot import keys_of, states_of
     from mq_adapters.embedded.store.store import FILE_NAME

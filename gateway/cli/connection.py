@@ -40,6 +40,5 @@ def tell_act(folder: Path, command: str, *, messages: int, reason: str) -> None:
 
 def _prepare(engine: "Engine") -> None:
     from gateway.audit_trail.acts import keep_acts
-    from gateway.bridge.subscriber import exchange_of
 
-    keep_acts(engine, exchange_of)
+    keep_acts(engine)

@@ -284,7 +284,7 @@ def verify(
     A gateway may be running. Exit code 1 where something was found. What is set aside stays in the file, in table
     damaged.
     """
-    from gateway.rollback import verify as verify_store
+    from gateway.operations.rollback import verify as verify_store
     from mq_adapters.embedded.store.verification import set_aside
 
     folder = folder_with_store(config, data)
@@ -371,7 +371,7 @@ def accept_rollback(
     number and no MsgId of before comes again, and the trail says what was accepted, and by whom. What a target has
     taken already is not sent again. The gateway must not run.
     """
-    from gateway.rollback import accept, contradictions
+    from gateway.operations.rollback import accept, contradictions
     from mq_adapters.embedded.socket.peer import own_user
 
     settings = settings_for(config, data)

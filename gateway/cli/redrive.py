@@ -12,7 +12,7 @@ from gateway.cli.channel import statuses
 from gateway.cli.connection import connected
 from gateway.cli.settings_options import ConfigOption, DataOption, folder_with_store
 from gateway.cli.terminal import Json, counted, write_json, write_line
-from gateway.redrive import MAXIMUM_NAMED, Outcome, Redrive, Wish
+from gateway.operations.redrive import MAXIMUM_NAMED, Outcome, Redrive, Wish
 from mappings.topics.topics import TopicError, check_mqtt_topic_filter
 from mq_adapters.queue_manager import QueueAdministration
 

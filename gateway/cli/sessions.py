@@ -50,7 +50,7 @@ sessions = typer.Typer(
 @sessions.command("list", epilog=epilog("rfhbridge sessions list", "rfhbridge sessions list --json"))
 def list_sessions(data: DataOption = None, config: ConfigOption = None, as_json: AsJson = False) -> None:
     """List the sessions, and what each has at targets."""
-    from gateway.sweep import sessions_of
+    from gateway.operations.sweep import sessions_of
 
     folder = folder_with_store(config, data)
     _, found = sessions_of(folder)
@@ -144,7 +144,14 @@ def sweep(
     Those of the embedded broker; with --registrations those of a target, whose broker cannot be asked for them. They
     are the gateway's own by their queue. A DeregSub for each waits with all else for the target.
     """
-    from gateway.sweep import NoRegistrations, end_at_target, groups_of, registrations_in, sessions_of, without_session
+    from gateway.operations.sweep import (
+        NoRegistrations,
+        end_at_target,
+        groups_of,
+        registrations_in,
+        sessions_of,
+        without_session,
+    )
 
     settings = settings_for(config, data)
     check_store(settings.data)

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from gateway.bridge.routes import Registration
 from gateway.bridge.usr_folder import carried_pairs_of, carrier_folder, expiry_of
 from gateway.config import Settings
+from gateway.config.routes import Registration
 from gateway.explain.asked_properties import PropertyPlace, places
 from gateway.explain.command import ExplainedCommand, Question
 from mappings.commands.command import (

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from gateway.bridge.routes import Registration, Route, Routes
 from gateway.bridge.session_store import session_correl_id
 from gateway.bridge.target_messages import (
     TargetMessage,
@@ -20,6 +19,7 @@ from gateway.bridge.target_messages import (
 )
 from gateway.bridge.usr_folder import carried_pairs_of, expiry_of
 from gateway.config import RouteSettings, Settings, TargetSettings
+from gateway.config.routes import Registration, Route, Routes
 from gateway.explain.asked_properties import PropertyPlace, places
 from gateway.explain.command import ExplainedCommand, Question
 from gateway.explain.embedded import embedded_deletion, embedded_publication, embedded_registrations

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from gateway.bridge.routes import route_of
 from gateway.config import RouteSettings, TargetSettings
+from gateway.config.routes import route_of
 from gateway.config.targets import DEFAULT_STREAM
 
 #: The user in SET AUTHREC where the target names none: the operating system user that runs the gateway.

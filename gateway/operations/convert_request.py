@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final, TypeVar
 
-from gateway.message_conversion import Wish
+from gateway.conversion.message import Wish
 from mappings.conversion.convert import Mode
 from mappings.table import Dialect
 

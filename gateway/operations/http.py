@@ -22,9 +22,9 @@ from typing import Final, cast
 from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
 
+from gateway.conversion.message import ConvertedMessage, converted_message
 from gateway.limits.bad_requests import CarefulHandler, request_log
 from gateway.limits.strangers import Strangers
-from gateway.message_conversion import ConvertedMessage, converted_message
 from gateway.operations.convert_request import BadRequest, wish_of_query
 from gateway.operations.visitors import Visitors
 from mappings.errors import MappingError

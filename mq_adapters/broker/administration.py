@@ -26,7 +26,7 @@ from mq_adapters.message import Message
 
 
 class Administration:
-    """Implements embedded.publish_subscribe.PublishSubscribe. `points` are the subscription points of the broker."""
+    """Implements PublishSubscribe of the command server; `points` are the subscription points of the broker."""
 
     def __init__(
         self,
@@ -64,12 +64,13 @@ class Administration:
     def alter(
         self,
         unit: UnitOfWork,
-        existing: Subscription,
+        number: int,
         message: Message,
         command: RegisterSubscriber,
         dialect: Dialect,
     ) -> None:
         """Puts a subscription in the place of another; where it cannot be, the other stays."""
+        existing = self._numbered(number)
         self._registry.remove(unit, existing)
         try:
             made = self._register_without_retained(unit, message, command, dialect)
@@ -79,9 +80,9 @@ class Administration:
         kept = replace(made, number=existing.number, joined=existing.joined, is_exclusive=existing.is_exclusive)
         self._registry.put(unit, kept)
 
-    def delete(self, unit: UnitOfWork, existing: Subscription) -> None:
+    def delete(self, unit: UnitOfWork, number: int) -> None:
         """Ends a subscription."""
-        self._registry.remove(unit, existing)
+        self._registry.remove(unit, self._numbered(number))
 
     def clear_retained(self, unit: UnitOfWork, topic_string: str) -> None:
         """Forgets what is retained on the topics; a first level that is a stream of its own names its topic space."""
@@ -94,6 +95,9 @@ class Administration:
                 for topic in self._retained.matching(space, point, pattern, Scheme.TOPIC, now_us):
                     if not self._spaces.spans_streams(pattern, topic):
                         self._retained.delete(unit, space, point, topic)
+
+    def _numbered(self, number: int) -> Subscription:
+        return next(found for found in self._registry.everyone() if found.number == number)
 
     def _register(self, unit: UnitOfWork, message: Message, command: RegisterSubscriber, dialect: Dialect) -> Done:
         try:

@@ -119,7 +119,8 @@ class Broker:
         self._end_what_was_temporary()
         self._updates.load()
         objects = self._engine.objects
-        objects.publish_subscribe, objects.on_change = self.administration(is_audited=True), self._serve_new_streams
+        administration = self.administration(is_audited=True)
+        objects.publish_subscribe, objects.on_change = lambda: administration, self._serve_new_streams
         self._engine.serve(self._engine.queue(CONTROL_QUEUE), self._control_queue().receive)
         for name in self._rules.all_input_queues:
             self._engine.serve(self._engine.queue(name), self._input_queue(name).receive)

@@ -61,8 +61,8 @@ class Objects:
         self.queues: dict[str, Queue] = {}
         #: Who may have a queue in use.
         self.users: WeakSet[QueueUser] = WeakSet()
-        #: The broker that serves the queues, where one does.
-        self.publish_subscribe: PublishSubscribe | None = None
+        #: Gives the subscriptions to a command: those of the broker that serves the queues, or of the store.
+        self.publish_subscribe: Callable[[], PublishSubscribe] | None = None
         #: Called when an object was defined, altered or deleted.
         self.on_change: Callable[[], None] = lambda: None
         #: Whoever runs channels, where somebody does.

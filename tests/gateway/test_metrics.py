@@ -9,7 +9,6 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from gateway.access.login import Login, Refusal
 from gateway.audit_trail.notes import BrokerNotes
-from gateway.bridge.subscriber import exchange_of
 from gateway.channels.control import ChannelCommands
 from gateway.channels.protocol import ProcessSettings
 from gateway.channels.supervisor import TargetProcess
@@ -40,7 +39,7 @@ def _no_settings(_target: Target) -> ProcessSettings:
 
 def _values(world: World, login: Login | None = None) -> dict[str, float]:
     """What a scrape of a gateway without listeners says, by the line as it is written."""
-    broker = Broker(world.engine, listener=BrokerNotes(lambda: world.now_us, exchange_of))
+    broker = Broker(world.engine, listener=BrokerNotes(lambda: world.now_us))
     queue: Queue = world.engine.queue(SUBSCRIBER_QUEUE)
     collector = GatewayCollector(
         world.engine,

@@ -13,8 +13,23 @@ ALLOWED = {
     "rfhbridge/__main__.py": "import gateway.cli",
     "gateway/__init__.py": "",
     "gateway/cli.py": "import spark_audit.verify",
-    "gateway/trail.py": "import spark_audit.record",
-    "gateway/digests.py": "import spark_audit.digest",
+    "gateway/daemon.py": "import gateway.metrics",
+    "gateway/metrics.py": "import gateway.bridge",
+    "gateway/listener.py": "import gateway.limits",
+    "gateway/explain.py": "import gateway.bridge",
+    "gateway/operations.py": "import gateway.channels",
+    "gateway/bridge.py": "import gateway.access",
+    "gateway/access.py": "import gateway.limits",
+    "gateway/channels.py": "import gateway.audit_trail",
+    "gateway/conversion.py": "import gateway.config",
+    "gateway/clock_watch.py": "",
+    "gateway/limits.py": "",
+    "gateway/audit_trail/__init__.py": "",
+    "gateway/audit_trail/trail.py": "import spark_audit.record",
+    "gateway/audit_trail/digests.py": "import spark_audit.digest",
+    "gateway/config.py": "",
+    "gateway/free_space.py": "",
+    "gateway/log.py": "",
     "gateway/mqtt/__init__.py": "",
     "gateway/mqtt/wire.py": "import struct",
     "mappings/__init__.py": "",
@@ -22,7 +37,7 @@ ALLOWED = {
     "mappings/topics/__init__.py": "",
     "mappings/headers/mqrfh2.py": "import lxml.etree",
     "mq_adapters/__init__.py": "",
-    "mq_adapters/broker.py": "import mappings.headers.mqrfh2",
+    "mq_adapters/broker.py": "import mappings.headers.mqrfh2, mq_adapters.embedded.store.store",
     "mq_adapters/embedded/__init__.py": "",
     "mq_adapters/embedded/store/__init__.py": "",
     "mq_adapters/embedded/store/store.py": "import apsw",
@@ -47,6 +62,11 @@ WRONG = [
     ("mappings/topics/topics.py", "import spark_audit.record", "Imports go down the floors only"),
     ("mq_adapters/channel.py", "import spark_audit.record", "Imports go down the floors only"),
     ("spark_audit/stream.py", "import mq_adapters.broker", "Imports go down the floors only"),
+    ("gateway/bridge.py", "import gateway.listener", "In gateway imports go down the floors only"),
+    ("gateway/listener.py", "import gateway.explain", "In gateway imports go down the floors only"),
+    ("gateway/audit_trail/plan.py", "import gateway.channels", "In gateway imports go down the floors only"),
+    ("gateway/log.py", "import gateway.daemon", "In gateway imports go down the floors only"),
+    ("mq_adapters/embedded/store/rows.py", "import mq_adapters.broker", "never imports its broker"),
     ("mappings/topics/topics.py", "import time", "mappings is pure"),
     ("mappings/topics/topics.py", "from os import path", "mappings is pure"),
     ("gateway/mqtt/session.py", "import asyncio", "gateway.mqtt is MQTT alone"),
@@ -94,3 +114,11 @@ def test_one_wrong_import_breaks_its_contract(
     kept, report = check_house(ALLOWED | {module: wrong_import})
     assert not kept, report
     assert any(contract in line and " BROKEN" in line for line in report.splitlines()), report
+
+
+def test_a_module_of_gateway_without_a_floor_is_named(
+    check_house: Callable[[dict[str, str]], tuple[bool, str]],
+) -> None:
+    kept, report = check_house(ALLOWED | {"gateway/stray.py": ""})
+    assert not kept, report
+    assert "gateway.stray" in report

@@ -12,7 +12,7 @@ from gateway.cli.files import STANDARD_STREAM, read_input, write_output, write_w
 from gateway.cli.message.folder import FolderConversion
 from gateway.cli.message.options import CodedCharSetIdOption, EncodingOption, FormatOption
 from gateway.cli.terminal import write_line
-from gateway.message_conversion import ConvertedMessage, Wish, converted_message
+from gateway.conversion.message import ConvertedMessage, Wish, converted_message
 from mappings.conversion.convert import Folders, Mode
 from mappings.table import Dialect
 

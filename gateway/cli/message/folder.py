@@ -14,7 +14,7 @@ from typing import Final
 import typer
 
 from gateway.cli.files import STANDARD_STREAM, read_input, replace_whole, write_whole
-from gateway.message_conversion import Wish, converted_message
+from gateway.conversion.message import Wish, converted_message
 from mappings.errors import MappingError
 
 REPORT_NAME: Final = "report.jsonl"

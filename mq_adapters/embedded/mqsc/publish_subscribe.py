@@ -1,32 +1,84 @@
-"""What a broker lets the command server of its queue manager do: subscriptions and retained publications by command.
+"""The part of a publish/subscribe broker that the command server uses: subscriptions and retained publications.
 
-The broker knows the engine and not the other way round, so this is all that the engine's side says of it. Everything
-goes into the caller's unit of work.
+The broker imports the engine, and the engine never imports the broker: these protocols describe the broker to it.
+Each change goes into the caller's unit of work.
 """
 
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Sequence
+from typing import Protocol
 
+from mappings.commands.command import RegisterSubscriber
+from mappings.commands.options import RegistrationOption
+from mappings.table import Dialect
 from mq_adapters.embedded.unit_of_work import UnitOfWork
 from mq_adapters.message import Message
-
-if TYPE_CHECKING:
-    from mappings.commands.command import RegisterSubscriber
-    from mappings.table import Dialect
-    from mq_adapters.broker.subscription import Subscription
 
 
 class SubscriptionRefused(Exception):
     """A subscription that cannot be; the text has the reason code, its name, and what is at fault."""
 
 
+class SubscriberIdentity(Protocol):
+    """A subscriber as the broker knows it: `QMgr:Queue[:CorrelId]`."""
+
+    @property
+    def queue_manager_name(self) -> str: ...
+    @property
+    def queue_name(self) -> str: ...
+    @property
+    def correl_id(self) -> bytes | None: ...
+
+
+class SubscriptionInterest(Protocol):
+    """The subscription point and the content filter of a subscription; "" for none."""
+
+    @property
+    def point(self) -> str: ...
+    @property
+    def filter(self) -> str: ...
+
+
+class RegisteredSubscription(Protocol):
+    """A subscription of a broker (broker/subscription.py says what each field means). Its number names it."""
+
+    @property
+    def number(self) -> int: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def identity(self) -> SubscriberIdentity: ...
+    @property
+    def interest(self) -> SubscriptionInterest: ...
+    @property
+    def stream_name(self) -> str: ...
+    @property
+    def topic(self) -> str: ...
+    @property
+    def dialect(self) -> Dialect: ...
+    @property
+    def options(self) -> RegistrationOption: ...
+    @property
+    def user_data(self) -> str: ...
+    @property
+    def user_identifier(self) -> str: ...
+    @property
+    def accounting_token(self) -> bytes: ...
+    @property
+    def appl_identity_data(self) -> str: ...
+    @property
+    def expires_us(self) -> int: ...
+    @property
+    def is_on_temporary_queue(self) -> bool: ...
+
+
 class PublishSubscribe(Protocol):
     """The administration of a broker (broker/administration.py)."""
 
-    def subscriptions(self) -> list["Subscription"]:
+    def subscriptions(self) -> Sequence[RegisteredSubscription]:
         """Every subscription that has not expired."""
         ...
 
-    def define(self, unit: UnitOfWork, message: Message, command: "RegisterSubscriber", dialect: "Dialect") -> None:
+    def define(self, unit: UnitOfWork, message: Message, command: RegisterSubscriber, dialect: Dialect) -> None:
         """Adds a subscription, as RegSub `command` in a message with that MQMD does, and sends it what is retained.
 
         Raises SubscriptionRefused; then nothing has changed.
@@ -34,20 +86,15 @@ class PublishSubscribe(Protocol):
         ...
 
     def alter(
-        self,
-        unit: UnitOfWork,
-        existing: "Subscription",
-        message: Message,
-        command: "RegisterSubscriber",
-        dialect: "Dialect",
+        self, unit: UnitOfWork, number: int, message: Message, command: RegisterSubscriber, dialect: Dialect
     ) -> None:
         """Puts a subscription in the place of another, whose joint identities it keeps. Raises SubscriptionRefused."""
         ...
 
-    def delete(self, unit: UnitOfWork, existing: "Subscription") -> None:
+    def delete(self, unit: UnitOfWork, number: int) -> None:
         """Ends a subscription."""
         ...
 
     def clear_retained(self, unit: UnitOfWork, topic_string: str) -> None:
-        """Forgets what is retained on the topics that a topic string of the topic scheme matches."""
+        """Removes the retained publications on the topics that a topic string of the topic scheme matches."""
         ...

@@ -10,7 +10,7 @@ Source: IBM MQ, "DEFINE SUB", "ALTER SUB", "DISPLAY SUB", "CLEAR TOPICSTR".
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from mappings.commands.command import RegisterSubscriber, write_command
 from mappings.commands.options import RegistrationOption
@@ -29,7 +29,7 @@ from mq_adapters.attributes import (
 )
 from mq_adapters.embedded.engine import DEFAULT_STREAM, Engine
 from mq_adapters.embedded.mqsc.display import Shown, matches
-from mq_adapters.embedded.mqsc.publish_subscribe import PublishSubscribe, SubscriptionRefused
+from mq_adapters.embedded.mqsc.publish_subscribe import PublishSubscribe, RegisteredSubscription, SubscriptionRefused
 from mq_adapters.embedded.mqsc.values import Refused, name_of, not_found, refuse_others, syntax_error, values_of
 from mq_adapters.embedded.operators_act import OperatorsAct, tell
 from mq_adapters.embedded.unit_of_work import StateSpace
@@ -43,9 +43,6 @@ from mq_adapters.message import (
     MessageDescriptor,
 )
 from mq_adapters.mqsc import MqscCommand, Parameter, quoted
-
-if TYPE_CHECKING:
-    from mq_adapters.broker.subscription import Subscription
 
 _MOST_CHARACTERS: Final = 10_240
 _ATTRIBUTES: Final[Mapping[str, Attribute]] = {
@@ -94,7 +91,7 @@ class SubscriptionRow:
 
     name: str
     identifier: str
-    subscription: "Subscription"
+    subscription: RegisteredSubscription
     said: Mapping[str, Value]
     shown: Shown
 
@@ -140,7 +137,7 @@ def delete(engine: Engine, command: MqscCommand, act: OperatorsAct) -> str:
     row, rest = _named(engine, command)
     refuse_others(rest)
     unit = engine.begin()
-    _broker(engine).delete(unit, row.subscription)
+    _broker(engine).delete(unit, row.subscription.number)
     tell(engine, unit, replace(act, subject=str(row.said["TOPICSTR"]), reason=row.name))
     engine.submit(unit)
     return "The subscription was deleted."
@@ -179,7 +176,7 @@ def rows(engine: Engine) -> list[SubscriptionRow]:
     return sorted(found, key=lambda row: (row.name, str(row.said["TOPICSTR"])))
 
 
-def _row(engine: Engine, found: "Subscription") -> SubscriptionRow:
+def _row(engine: Engine, found: RegisteredSubscription) -> SubscriptionRow:
     name = found.name or str(found.identity)
     identifier = (IDENTIFIER_TAG + engine.identity + found.number.to_bytes(8, "big")).hex().upper()
     said = _said(engine, found)
@@ -194,7 +191,7 @@ def _shown(attribute: Attribute, value: Value) -> str:
     return quoted(str(value)) if isinstance(attribute, Text | Name) else str(value)
 
 
-def _said(engine: Engine, found: "Subscription") -> dict[str, Value]:
+def _said(engine: Engine, found: RegisteredSubscription) -> dict[str, Value]:
     """What a DEFINE SUB of that subscription would say; of EXPIRY what is left."""
     identity = found.identity
     prefix = "" if found.stream_name == DEFAULT_STREAM else f"{found.stream_name}/"
@@ -250,13 +247,10 @@ def _one(engine: Engine, name: str, identifier: str) -> SubscriptionRow:
 
 
 def _broker(engine: Engine) -> PublishSubscribe:
-    """The broker that serves the queues; without one, what a broker would do with the store as it is."""
-    attached = engine.objects.publish_subscribe
-    if attached is not None:
-        return attached
-    from mq_adapters.broker.broker import unattended_administration  # the broker knows the engine
-
-    return unattended_administration(engine)
+    administration = engine.objects.publish_subscribe
+    if administration is None:
+        raise Refused("AMQ8146E: No publish/subscribe broker is available.")
+    return administration()
 
 
 # -- what is to be registered ----------------------------------------------------------------------------------------
@@ -298,7 +292,7 @@ def _alter(engine: Engine, row: SubscriptionRow, changes: Mapping[str, Value]) -
     _checked(command, existing.dialect)
     unit = engine.begin()
     try:
-        _broker(engine).alter(unit, existing, message, command, existing.dialect)
+        _broker(engine).alter(unit, existing.number, message, command, existing.dialect)
     except SubscriptionRefused as refusal:
         raise Refused(f"The subscription is refused: {refusal}.") from None
     engine.submit(unit)

@@ -16,14 +16,13 @@ from gateway.audit_trail.notes import BrokerNotes
 from gateway.bridge.assembly import build_bridge
 from gateway.bridge.mq_refusals import BrokerClosedTopics, ClosedTopics
 from gateway.bridge.publish import SubscriptionsTo
-from gateway.bridge.routes import Routes
 from gateway.bridge.session_limits import BrokerRetained, RetainedStore
 from gateway.bridge.sessions import ClientSession, Sessions
-from gateway.bridge.subscriber import exchange_of
 from gateway.bridge.usr_folder import UserPropertyStyle
 from gateway.channels.target import Target
 from gateway.config import RouteSettings, TargetSettings
 from gateway.config.limits import MqttLimits
+from gateway.config.routes import Routes
 from gateway.limits.admission import Admission
 from gateway.limits.refusals import Refusals
 from gateway.mqtt.connection import Connection
@@ -180,7 +179,7 @@ class World:
         closed: ClosedTopics = ()
         subscriptions_to: SubscriptionsTo | None = None
         is_at_work: Callable[[bytes], bool] = self._is_nothing_at_work
-        notes = self.engine.dead_letters.listener = BrokerNotes(lambda: self.now_us, exchange_of)
+        notes = self.engine.dead_letters.listener = BrokerNotes(lambda: self.now_us)
         if has_broker:
             broker = Broker(self.engine, listener=notes, call_soon=self._calls.append)
             broker.attach()

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 from gateway.audit_trail.notes import BrokerNotes
-from gateway.bridge.subscriber import exchange_of
 from gateway.channels.target import Target
 from mq_adapters.broker.broker import Broker, BrokerRules
 from mq_adapters.broker.topic_spaces import BrokerDialect
@@ -41,7 +40,7 @@ class Remote:
         for queue in inputs:
             self.engine.ensure(queue, "")
         rules = BrokerRules(dialect=BrokerDialect(dialect), input_queues=inputs)
-        Broker(self.engine, listener=BrokerNotes(self.engine.now_us, exchange_of), rules=rules).attach()
+        Broker(self.engine, listener=BrokerNotes(self.engine.now_us), rules=rules).attach()
 
     def connect(self, world: World, identifier: str = "QM1_2026-11-20") -> None:
         """The channels have their connections."""

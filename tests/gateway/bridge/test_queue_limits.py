@@ -12,7 +12,7 @@ from gateway.bridge.queue_limits import Backlogs
 from gateway.config.limits import Limit, MqttLimits
 from gateway.limits.refusals import Refusals
 from gateway.mqtt.reason_codes import ReasonCode
-from gateway.redrive import opened
+from gateway.operations.redrive import opened
 from mq_adapters.embedded.engine import DEAD_LETTER_QUEUE
 from tests.gateway.bridge.conftest import SUBSCRIBER_QUEUE, FakeLink, NewWorld, World, publish_packet, written
 

@@ -6,7 +6,7 @@ import pytest
 
 from gateway.audit_trail.notes import NoteKind
 from gateway.channels.passages import Passages
-from gateway.redrive import Outcome, Redrive, Wish
+from gateway.operations.redrive import Outcome, Redrive, Wish
 from mappings.commands.command import Dialect
 from mq_adapters.dead_letter import dead_letter
 from mq_adapters.embedded.direct import Direct

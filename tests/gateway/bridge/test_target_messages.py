@@ -2,7 +2,6 @@
 
 import pytest
 
-from gateway.bridge.routes import Route, route_of
 from gateway.bridge.target_messages import (
     TargetMessage,
     UserNotExpressible,
@@ -13,6 +12,7 @@ from gateway.bridge.target_messages import (
     registration,
 )
 from gateway.config import RouteSettings, TargetSettings
+from gateway.config.routes import Route, route_of
 from mq_adapters.message import MQMT_DATAGRAM, MQMT_REQUEST, MQRO_NAN
 from tests.gateway.bridge.conftest import written
 

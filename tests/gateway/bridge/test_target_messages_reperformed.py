@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from gateway.bridge.routes import Registration, Routes, route_of, stream_prefixes
 from gateway.bridge.target_messages import (
     TargetMessage,
     deletion,
@@ -14,6 +13,7 @@ from gateway.bridge.target_messages import (
     update_request,
 )
 from gateway.config import RouteSettings, TargetSettings
+from gateway.config.routes import Registration, Routes, route_of, stream_prefixes
 from spark_audit.reperform.facts import Facts
 from spark_audit.reperform.outcome import Outcome, Status
 from spark_audit.reperform.performance import reperform

@@ -198,7 +198,7 @@ def test_a_topic_that_was_found_in_order_is_not_looked_at_again(
     def looked_at(*_arguments: object) -> None:
         raise AssertionError("a known topic is looked at")
 
-    monkeypatch.setattr("gateway.bridge.routes.check_topic_text", looked_at)
+    monkeypatch.setattr("gateway.config.routes.check_topic_text", looked_at)
     assert publish(world, link, 0x33, b"a/b") == written("40 02 0001")
     with pytest.raises(AssertionError):
         publish(world, link, 0x32, b"a/c")

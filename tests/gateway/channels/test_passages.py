@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gateway.audit_trail.notes import NoteKind
-from gateway.bridge.subscriber import ORIGIN
+from gateway.audit_trail.origin import ORIGIN
 from gateway.channels.passages import Passages
 from gateway.channels.target import Target
 from gateway.config import TargetSettings

@@ -12,7 +12,7 @@ from gateway import daemon
 from gateway.audit_trail.exporter import export_pending
 from gateway.audit_trail.notes import pack_batch
 from gateway.config import ConfigurationError, Settings
-from gateway.rollback import accept, contradictions
+from gateway.operations.rollback import accept, contradictions
 from mq_adapters.embedded.direct import Direct
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.store.store import FILE_NAME

@@ -306,7 +306,7 @@ def test_what_is_not_there_is_an_error_in_json(ask: Request, method: str, path: 
 
 
 def test_fault_of_the_program_is_500_in_json(ask: Request, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gateway.message_conversion.convert", lambda *_, **__: 1 // 0)
+    monkeypatch.setattr("gateway.conversion.message.convert", lambda *_, **__: 1 // 0)
     answer = ask("POST", "/convert?to=mqrfh2", PUBLISH)
     assert (answer.status, answer.json["reason_name"]) == (500, "internal_error")
 

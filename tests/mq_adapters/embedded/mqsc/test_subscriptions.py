@@ -8,7 +8,8 @@ import pytest
 from mappings.commands.command import Publish, RegisterSubscriber, write_command
 from mappings.commands.options import PublicationOption, RegistrationOption
 from mappings.table import Dialect
-from mq_adapters.broker.broker import STREAM_NAMELIST, Broker
+from mq_adapters import connect
+from mq_adapters.broker.broker import STREAM_NAMELIST, Broker, unattended_administration
 from mq_adapters.delivery_listener import Unheard
 from mq_adapters.embedded.engine import CONTROL_QUEUE, DEFAULT_STREAM, Engine
 from mq_adapters.embedded.mqsc.command_server import CommandServer
@@ -26,6 +27,7 @@ class Station:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
+        engine.objects.publish_subscribe = lambda: unattended_administration(engine)
 
     def attach(self) -> None:
         Broker(self.engine, listener=Unheard()).attach()
@@ -217,7 +219,7 @@ def test_what_an_application_registered_keeps_what_no_attribute_says_when_it_is_
         )
     )
     station.mqsc("ALTER SUB('tea') DEST(OTHERS)")
-    [subscription] = station.engine.objects.publish_subscribe.subscriptions()
+    [subscription] = station.engine.objects.publish_subscribe().subscriptions()
     assert subscription.options & RegistrationOption.INFORM_IF_RETAINED
     assert not subscription.options & RegistrationOption.NEW_PUBLICATIONS_ONLY
     assert (subscription.joined, subscription.identity.queue_name) == (("till 7",), "OTHERS")
@@ -382,6 +384,14 @@ def test_without_a_gateway_subscriptions_are_defined_altered_and_deleted_in_the_
     station.publish("stays", b"one")
     station.publish("goes", b"two")
     assert station.received() == [b"one"]
+
+
+def test_a_connection_without_a_gateway_knows_the_subscriptions_of_the_store(tmp_path: Path) -> None:
+    with connect(tmp_path) as queue_manager:
+        queue_manager.define("ORDERS")
+        assert queue_manager.mqsc("DEFINE SUB('all') TOPICSTR('#') DEST(ORDERS)").succeeded
+    with connect(tmp_path) as queue_manager:
+        assert "SUB('all')" in "".join(queue_manager.mqsc("DISPLAY SUB(*) SUB").lines)
 
 
 def test_without_a_gateway_retained_publications_are_cleared_and_none_is_sent(reopened):

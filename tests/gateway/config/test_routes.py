@@ -2,8 +2,8 @@
 
 import pytest
 
-from gateway.bridge.routes import EMBEDDED, Routes, overlap
 from gateway.config import RouteSettings, TargetSettings
+from gateway.config.routes import EMBEDDED, Routes, overlap
 from mappings.commands.command import Dialect
 from mappings.errors import ConversionError
 from mappings.topics.topics import Scheme, matches

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.redrive import Outcome, Redrive, Wish, opened
+from gateway.operations.redrive import Outcome, Redrive, Wish, opened
 from mq_adapters.embedded.direct import Direct
 from mq_adapters.message import MQPER_PERSISTENT, Message, MessageDescriptor
 

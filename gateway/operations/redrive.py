@@ -14,7 +14,7 @@ from typing import Final
 from gateway.bridge.target_messages import APPLICATION_NAME
 from gateway.bridge.usr_folder import read_carried
 from gateway.bridge.whole_packets import FORMAT_PREFIX
-from gateway.channels.names import shard_of
+from gateway.config.queue_names import shard_of
 from mappings.commands.command import find_command, read_command
 from mappings.errors import MappingError
 from mappings.headers.chain import (

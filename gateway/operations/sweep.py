@@ -13,12 +13,12 @@ from itertools import product
 from pathlib import Path
 from typing import Final
 
-from gateway.bridge.routes import Routes
 from gateway.bridge.session_store import KnownSession, stored_registrations
 from gateway.bridge.shared_groups import stored_groups
 from gateway.bridge.target_messages import deregistration, own_message_identifier
-from gateway.channels.names import transmission_queue_name
 from gateway.config import Settings, TargetSettings
+from gateway.config.queue_names import transmission_queue_name
+from gateway.config.routes import Routes
 from mappings.commands.command import DeregisterSubscriber
 from mq_adapters.embedded.socket.snapshot import states_of
 from mq_adapters.embedded.unit_of_work import StateSpace

@@ -18,7 +18,7 @@ from typing import Final
 
 from gateway.audit_trail.notes import NoteKind
 from gateway.config import ConversionSettings
-from gateway.converter import Converted, Converter
+from gateway.conversion.converter import Converted, Converter
 from mappings.conversion.convert import Mode
 from mappings.errors import MappingError
 from mappings.reasons import reason_name

@@ -8,10 +8,9 @@ import ormsgpack
 import pytest
 
 from gateway.audit_trail.notes import BrokerNotes, NoteKind, pack_batch
-from gateway.bridge.subscriber import exchange_of
 from gateway.config import Settings
-from gateway.conversion import BATCH_MESSAGES, ConversionService
-from gateway.converter import REMEMBERED_HEADERS, Converter
+from gateway.conversion.converter import REMEMBERED_HEADERS, Converter
+from gateway.conversion.service import BATCH_MESSAGES, ConversionService
 from mappings.conversion.convert import Mode
 from mappings.table import TABLE_VERSION, Dialect
 from mq_adapters.broker.broker import Broker
@@ -51,7 +50,7 @@ class Service:
         self.turns: deque[Callable[[], None]] = deque()
         self.engine = Engine.open(folder, call_soon=self.turns.append)
         self.engine.seal_notes = pack_batch
-        self.notes = BrokerNotes(self.engine.now_us, exchange_of)
+        self.notes = BrokerNotes(self.engine.now_us)
         tables = [{"from": source, "to": target, "header": header} for source, target, header in conversions]
         settings = Settings.model_validate({"conversion": tables})
         self.service = ConversionService(self.engine, settings.conversion, self.notes, call_soon=self.turns.append)
@@ -279,7 +278,7 @@ def test_full_target_lets_messages_wait_and_loses_none(service: Service) -> None
 
 
 def test_full_target_is_logged_once_and_so_is_its_end(service: Service, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level("INFO", "gateway.conversion")
+    caplog.set_level("INFO", "gateway.conversion.service")
     service.engine.queue("OUT").maximum_depth = 0
     service.put("IN", PUBLISH)
     for _ in range(3):
@@ -314,7 +313,7 @@ def test_fault_of_the_program_costs_no_message_and_holds_up_none(
     service: Service, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr("gateway.converter.convert", lambda *_, **__: 1 // 0)
+        patched.setattr("gateway.conversion.converter.convert", lambda *_, **__: 1 // 0)
         service.put("IN", PUBLISH)
     service.put("IN", PUBLISH)
     (letter,) = service.messages(DEAD_LETTERS)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.converter import Converter
+from gateway.conversion.converter import Converter
 from mappings.conversion.convert import Mode
 from mappings.table import Dialect
 from mq_adapters.message import Message, MessageDescriptor

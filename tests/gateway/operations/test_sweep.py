@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from gateway.config import Settings
-from gateway.sweep import FoundRegistration, end_at_target
+from gateway.operations.sweep import FoundRegistration, end_at_target
 from mq_adapters.embedded.direct import Direct
 from mq_adapters.transmission import read_transmission
 
