@@ -11,7 +11,7 @@ environment := deploy/setup/environment.sh
 workers := -n 3 --dist loadfile
 spark := SPARK_LOCAL_IP=127.0.0.1 JAVA_HOME="$$(cat .venv/java-home)"
 
-.PHONY: help run test prove fuzz bench lint format docs audit setup lock clean
+.PHONY: help run test prove fuzz bench lint format docs pictures audit setup lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -55,6 +55,11 @@ docs: ## write docs/reference anew from the code, then build all pages: build/do
 	@.venv/bin/python -m docs.generator
 	@.venv/bin/sphinx-build -b html -d build/doctrees -c docs -q -W --keep-going . build/docs
 
+pictures: ## draw docs/pictures/*.mmd anew where they have changed (ARGS=--all)
+	@$(environment) run
+	@deploy/setup/mermaid.sh
+	@.venv/bin/python docs/pictures/render.py $(ARGS)
+
 audit: ARGS ?= run
 audit: ## set up Spark and audit the trail (ARGS="run --data var --out report")
 	@$(environment) audit
@@ -62,7 +67,7 @@ audit: ## set up Spark and audit the trail (ARGS="run --data var --out report")
 	@$(spark) .venv/bin/rfhbridge audit $(ARGS)
 
 setup: ## set up everything for tests and work on the code
-	@$(environment) audit test
+	@$(environment) audit test docs
 	@deploy/setup/java.sh
 	@deploy/setup/mosquitto-clients.sh
 	@deploy/setup/mqtt-js.sh

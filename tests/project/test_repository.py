@@ -72,6 +72,7 @@ def test_the_papers_are_there(root: Path, name: str) -> None:
         "deploy/setup/java.sh",
         "deploy/setup/mosquitto-clients.sh",
         "deploy/setup/mqtt-js.sh",
+        "deploy/setup/mermaid.sh",
         "deploy/setup/clients.sh",
         "deploy/setup/ibm-mq-stand-in.sh",
         "deploy/setup/crash-points.sh",

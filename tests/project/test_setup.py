@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-TARGETS = ["run", "test", "prove", "bench", "lint", "docs", "audit", "clean", "help"]
+TARGETS = ["run", "test", "prove", "bench", "lint", "docs", "pictures", "audit", "clean", "help"]
 
 
 @pytest.fixture
@@ -116,7 +116,7 @@ def test_java_is_looked_for_again_when_java_home_changes(clone: Path, tmp_path: 
     "script",
     [
         *("environment.sh", "java.sh", "mosquitto-clients.sh", "mqtt-js.sh", "ibm-mq-stand-in.sh"),
-        *("clients.sh", "crash-points.sh", "lock.sh", "debian.sh", "turn.sh"),
+        *("clients.sh", "crash-points.sh", "lock.sh", "debian.sh", "turn.sh", "mermaid.sh"),
     ],
 )
 def test_scripts_are_valid_posix_shell(root: Path, script: str) -> None:
