@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final
 import uvloop
 
 from gateway.access.dollar_topics import DollarTopics
-from gateway.access.door import Door
+from gateway.access.operator_files import OperatorFiles
 from gateway.audit_trail.acts import note_acts
 from gateway.audit_trail.exporter import TRAIL_FOLDER
 from gateway.audit_trail.newest_time import newest_us
@@ -97,7 +97,7 @@ class Daemon:
         self._stop = asyncio.Event()
         self._exit_code = 0
         _ready_rescue_folder(settings)
-        self._door = Door(
+        self._access_files = OperatorFiles(
             settings.access,
             has_certificate_users=settings.has_certificate_users,
             dollar_topics=DollarTopics.of(settings.mqtt),
@@ -130,13 +130,13 @@ class Daemon:
             self._exit_code = 1
             raise
         finally:
-            self._door.close()
+            self._access_files.close()
             engine.close()
             _log.info("gateway stopped exit_code=%s", self._exit_code)
 
     def _read_files_again(self) -> None:
         """SIGHUP."""
-        self._door.ask()
+        self._access_files.ask()
         if self._listeners is not None:
             self._listeners.ask()
 
@@ -182,7 +182,7 @@ class Daemon:
         if self._exporter is not None:
             self._exporter.begin()
         self._watching = (
-            asyncio.create_task(self._door.watch(bridge)),
+            asyncio.create_task(self._access_files.watch(bridge)),
             asyncio.create_task(listeners.watch()),
         )
         first = opened[0].address
@@ -214,7 +214,7 @@ class Daemon:
             bridge,
             self._broker,
             listeners,
-            login=self._door.login,
+            login=self._access_files.login,
             subscriber_queue=engine.queue(self._settings.subscribe.queue),
             targets=self._channels.targets.values(),
             space=self._space,
@@ -270,12 +270,12 @@ class Daemon:
         self._broker = Broker(engine, listener=notes, rules=_broker_rules(settings), call_soon=call_soon)
         self._broker.attach()
         self._conversion = ConversionService(engine, settings.conversion, notes, call_soon=call_soon)
-        sessions = Sessions(engine, maximum_in_flight=settings.mqtt.maximum_in_flight, access=self._door.access)
+        sessions = Sessions(engine, maximum_in_flight=settings.mqtt.maximum_in_flight, access=self._access_files.access)
         dialect = Dialect(settings.header)
         bridge = build_bridge(
             engine,
             sessions,
-            self._door.login,
+            self._access_files.login,
             dialect=dialect,
             stream=settings.publish.stream,
             subscriber_queue=subscriber_queue,
@@ -314,7 +314,7 @@ class Daemon:
     def _tell_reserved(self, bridge: Bridge) -> None:
         assert self._broker is not None
         retained = self._broker.retained_topics(self._settings.publish.stream, "$*")
-        for caution in self._door.access.dollar_topics.cautions(bridge.subscriptions, retained):
+        for caution in self._access_files.access.dollar_topics.cautions(bridge.subscriptions, retained):
             _log.warning("store doubted because=%s", caution)
 
     def _note_start(self, engine: Engine) -> None:

@@ -56,7 +56,7 @@ def _tell_unraisable(found: "sys.UnraisableHookArgs") -> None:
     """An error that Python can raise nowhere, because a C library called it, is a line too.
 
     A client may ask for a host whose name is not ASCII (SNI): Python finds that out before it asks our callback, whose
-    object is the name then. Its handshake fails, and the doorway tells that, in few lines.
+    object is the name then. Its handshake fails, and `listener.handshake` logs that, at its rate.
     """
     if isinstance(found.exc_value, UnicodeDecodeError) and isinstance(found.object, bytes):
         return

@@ -78,7 +78,7 @@ class GatewayCollector(Collector):
         yield self._commits()
         yield from self._store()
 
-    # -- the front door ------------------------------------------------------------------------------------------------
+    # -- connections --------------------------------------------------------------------------------------------------
 
     def _connections(self) -> Iterator[Metric]:
         admission = self._bridge.admission

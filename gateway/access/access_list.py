@@ -21,7 +21,7 @@ from typing import Annotated, Final, Self
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
 
 from gateway.access.filters import RuleFilter
-from gateway.access.operator_file import read_operator_file
+from gateway.access.text_file import read_text_file
 from gateway.config.complaints import sentence
 from gateway.config.values import ConfigurationError, Table
 
@@ -160,7 +160,7 @@ class AccessList:
     @classmethod
     def read(cls, path: Path) -> Self:
         """The rules of a file. Raises ConfigurationError."""
-        return cls.parse(read_operator_file(path), str(path))
+        return cls.parse(read_text_file(path), str(path))
 
 
 def _rule(table: _RuleTable) -> Rule:

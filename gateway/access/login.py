@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
 
+from gateway.access.external_users import TokenCheck, TokenRefused, is_user_name, looks_like_token
 from gateway.access.hashing import HashingThreads
 from gateway.access.password_hash import PasswordHash
 from gateway.access.users import Users
-from gateway.access.vouched import TokenCheck, TokenRefused, is_user_name, looks_like_token
 from gateway.limits.addresses import network_of_peer
 from gateway.mqtt.events import ConnectReceived
 
@@ -167,7 +167,7 @@ class Login:
         if entrance.certificate_user:
             decided(self._certified(entrance.certificate_user, connect))
         elif self.tokens is not None and connect.password is not None and looks_like_token(connect.password):
-            decided(self._vouched_for(self.tokens, connect.password, connect))
+            decided(self._let_in_by_token(self.tokens, connect.password, connect))
         elif connect.user_name is None or (self.users is None and self.tokens is None):
             decided(self._unnamed(connect, entrance))
         elif self.users is None:
@@ -195,19 +195,19 @@ class Login:
             return Refused(refusal=Refusal.WRONG_CREDENTIALS, reason=reason)
         return self._admit(user, connect)
 
-    def _vouched_for(self, tokens: TokenCheck, token: bytes, connect: ConnectReceived) -> Decision:
+    def _let_in_by_token(self, tokens: TokenCheck, token: bytes, connect: ConnectReceived) -> Decision:
         """A client whose password is a token."""
         try:
-            vouched = tokens.check(token)
+            external = tokens.check(token)
         except TokenRefused as refused:
             return Refused(refusal=Refusal.WRONG_CREDENTIALS, reason=f"the token {refused}")
-        if connect.user_name not in _NO_USER_NAMES and connect.user_name != vouched.user:
-            reason = f"the user name is not that of the token, {vouched.user!r}"
+        if connect.user_name not in _NO_USER_NAMES and connect.user_name != external.user:
+            reason = f"the user name is not that of the token, {external.user!r}"
             return Refused(refusal=Refusal.WRONG_CREDENTIALS, reason=reason)
-        decision = self._admit(vouched.user, connect)
+        decision = self._admit(external.user, connect)
         if isinstance(decision, Refused):
             return decision
-        return Admitted(user=vouched.user, until_us=vouched.until_us, fingerprint=vouched.fingerprint)
+        return Admitted(user=external.user, until_us=external.until_us, fingerprint=external.fingerprint)
 
     def _check(
         self,

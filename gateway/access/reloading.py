@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
 
-from gateway.access.operator_file import UnreadableFile
+from gateway.access.text_file import UnreadableFile
 from gateway.config.values import ConfigurationError
 
 _log = logging.getLogger(__name__)

@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat,
 from jwt.algorithms import ECAlgorithm, HMACAlgorithm, OKPAlgorithm, RSAAlgorithm
 from jwt.exceptions import PyJWTError
 
-from gateway.access.operator_file import read_operator_file
+from gateway.access.text_file import read_text_file
 from gateway.config.values import ConfigurationError
 
 #: Keys of all files together: a token without a key's name is tried with each that fits.
@@ -66,7 +66,7 @@ def read_token_keys(paths: Iterable[Path]) -> tuple[TokenKey, ...]:
     """The keys of all files. Raises ConfigurationError for a file without a key, and for a key that cannot be used."""
     keys: list[TokenKey] = []
     for path in paths:
-        keys += parse_token_keys(read_operator_file(path), str(path))
+        keys += parse_token_keys(read_text_file(path), str(path))
         if len(keys) > MAXIMUM_KEYS:
             problem = f"there are more than {MAXIMUM_KEYS} keys with it"
             raise ConfigurationError(str(path), (problem,), "leave out keys that sign nothing any more")

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import jwt
 
+from gateway.access.external_users import ExternalUser, TokenRefused, is_user_name
 from gateway.access.token_keys import TokenKey, read_token_keys
-from gateway.access.vouched import TokenRefused, Vouched, is_user_name
 from gateway.config.tokens import TokenSettings
 from gateway.config.values import ConfigurationError
 
@@ -52,7 +52,7 @@ class Tokens:
         """Fingerprints of the keys of an earlier state that are not there any more."""
         return frozenset(key.fingerprint for key in before.keys) - {key.fingerprint for key in self.keys}
 
-    def check(self, token: bytes) -> Vouched:
+    def check(self, token: bytes) -> ExternalUser:
         """What the token says. Raises TokenRefused."""
         if len(token) > self._settings.maximum_bytes:
             raise TokenRefused(f"has more than {self._settings.maximum_bytes} bytes")
@@ -61,7 +61,7 @@ class Tokens:
             until_s = min(int(claims["exp"]) + self._settings.leeway_s, _LATEST_S)
         except (jwt.PyJWTError, ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
             raise TokenRefused(_reason(error)) from None
-        return Vouched(user=self._user(claims), until_us=until_s * _SECOND_US, fingerprint=key.fingerprint)
+        return ExternalUser(user=self._user(claims), until_us=until_s * _SECOND_US, fingerprint=key.fingerprint)
 
     def _verified(self, token: bytes) -> tuple[dict[str, Any], TokenKey]:
         """The claims, and the key that the signature is by; PyJWT's errors, or ValueError for an odd token."""

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, Self
 
-from gateway.access.operator_file import read_operator_file
 from gateway.access.password_hash import PasswordHash
+from gateway.access.text_file import read_text_file
 from gateway.config.values import ConfigurationError
 
 _LONGEST_NAME: Final = 256
@@ -69,7 +69,7 @@ class Users:
     @classmethod
     def read(cls, path: Path) -> Self:
         """The users of a file. Raises ConfigurationError."""
-        return cls.parse(read_operator_file(path, made_by=f"'rfhbridge user add NAME --file {path}'"), str(path))
+        return cls.parse(read_text_file(path, made_by=f"'rfhbridge user add NAME --file {path}'"), str(path))
 
     def changed_since(self, before: "Users") -> frozenset[str]:
         """The users of an earlier state whose line has changed or gone."""

@@ -280,7 +280,7 @@ class Bridge:
         """Connections that wait for room at a target, on the disk, or on the dead-letter queue for what they caused."""
         return len(self.held_back)
 
-    # -- from the door (access.door) -----------------------------------------------------------------------------------
+    # -- from access.operator_files -----------------------------------------------------------------------------------
 
     def users_changed(self, users: frozenset[str]) -> None:
         """Closes the connections of users who must show their password again, or are no users any more."""

@@ -72,7 +72,7 @@ class Openings:
         """What a connection without a session sends: CONNECT, or what ends it."""
         for event in events:
             if isinstance(event, ConnectReceived):
-                if (reached := self._quotas.admission.greet(link)) is not None:
+                if (reached := self._quotas.admission.connect_received(link)) is not None:
                     self._refuse_for_limit(link, event.client_identifier, reached)
                     return
                 self._log_in(link, event)

@@ -1,4 +1,4 @@
-"""Other rules hold (access.door): every session's rights are decided anew, when they are needed.
+"""Other rules hold (access.operator_files): every session's rights are decided anew, when they are needed.
 
 What waits for a group that shares a subscription goes to the member that may have it again. Some sessions take the
 rules up at once, and the others in the next turns of the event loop.

@@ -37,7 +37,7 @@ from gateway.bridge.sessions import ClientSession, Sessions
 from gateway.bridge.shared_groups import SharedGroups
 from gateway.bridge.usr_folder import properties_of_header
 from gateway.config.routes import Routes
-from gateway.limits.few_lines import FewLines
+from gateway.limits.log_rate import LogRate
 from gateway.limits.refusals import LimitReached
 from gateway.mqtt import packets
 from gateway.mqtt.connection import Connection
@@ -140,8 +140,8 @@ class Intake:
         #: QoS 0 is dropped, and counted alone: a note of each would fill the disk.
         self.disk_is_short = False
         self._dropped_for_space = 0
-        self._refused_lines = FewLines(_log, "publishes refused client=%s count=%s")
-        self._reuse_lines = FewLines(_log, "packet identifiers reused too early client=%s count=%s")
+        self._refused_lines = LogRate(_log, "publishes refused client=%s count=%s")
+        self._reuse_lines = LogRate(_log, "packet identifiers reused too early client=%s count=%s")
 
     def disk_has_room(self, unit: UnitOfWork, now_us: int) -> None:
         """The audit hears how many were dropped meanwhile."""

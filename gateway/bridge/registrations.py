@@ -25,7 +25,7 @@ from gateway.bridge.subscriber import Subscriber, Subscribers
 from gateway.channels.target import Target
 from gateway.config import RouteSettings
 from gateway.config.routes import EMBEDDED, Destination, Registration, Routes, route_of
-from gateway.limits.few_lines import FewLines
+from gateway.limits.log_rate import LogRate
 from gateway.mqtt.packets import PacketType
 from mappings.commands.command import Completion, RegisterSubscriber, Response
 from mappings.errors import MappingError
@@ -82,7 +82,7 @@ class Registrations:
         #: Sessions whose row and whose destinations have to be made equal.
         self._due: deque[Subscriber] = deque()
         self._is_renewing = False
-        self._inexpressible = FewLines(_log, "topic filters not expressible client=%s count=%s")
+        self._inexpressible = LogRate(_log, "topic filters not expressible client=%s count=%s")
         for target in self._targets.values():
             target.on_new_queue_manager.append(self._on_new_queue_manager(target))
 

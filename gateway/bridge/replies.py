@@ -20,7 +20,7 @@ from gateway.audit_trail.origin import exchange_of
 from gateway.bridge.counts import Counts
 from gateway.channels.target import Target
 from gateway.config.routes import Routes
-from gateway.limits.few_lines import FewLines
+from gateway.limits.log_rate import LogRate
 from mappings.commands.command import Completion, DeletePublication, Publish, Response, read_command, read_response
 from mappings.errors import MappingError
 from mappings.headers.chain import HeaderChain, read_header_chain
@@ -72,7 +72,7 @@ class Replies:
         self._retry_us = 0
         #: What the embedded broker refused, until the notification about it has been read.
         self.refused: dict[bytes, Message] = {}
-        self._lines = FewLines(_log, "messages refused client=%s count=%s")
+        self._lines = LogRate(_log, "messages refused client=%s count=%s")
         reply_queue.listen(None, self.read)
 
     def expect(self, msg_id: bytes, expected: Expected) -> None:

@@ -218,7 +218,7 @@ class Quotas:
         """Several times a second."""
         self._backlogs.tick(now_us)
         self._refusals.tick(now_us)
-        self.admission.strangers.tick()
+        self.admission.connection_log.tick()
         self._retained_room.tick()
         self._held_room.tick()
 

@@ -24,7 +24,7 @@ from gateway.bridge.shared_groups import SharedGroup
 from gateway.bridge.subscriber import Subscriber
 from gateway.channels.target import Target
 from gateway.config.routes import Destination, Registration
-from gateway.limits.few_lines import FewLines
+from gateway.limits.log_rate import LogRate
 from gateway.mqtt.events import SubscribeReceived, SubscriptionOptions, UnsubscribeReceived
 from gateway.mqtt.packets import PacketType
 from gateway.mqtt.reason_codes import ReasonCode
@@ -140,7 +140,7 @@ class Subscriptions:
         self._answer_timeout_us = int(answer_timeout_s * 1_000_000)
         self._is_at_work = is_at_work
         self._ticked_us = 0
-        self._refused_lines = FewLines(_log, "subscriptions refused client=%s count=%s")
+        self._refused_lines = LogRate(_log, "subscriptions refused client=%s count=%s")
         #: Packets that wait, by session and in the order of arrival.
         self._under_way: dict[ClientSession, list[_Packet]] = {}
         #: Those of them that wait for nothing any more, and are to be finished in the next turn of the event loop.

@@ -6,14 +6,14 @@ Never the command line, which everybody on the machine can read.
 import sys
 from pathlib import Path
 
-from gateway.access.operator_file import read_operator_file
+from gateway.access.text_file import read_text_file
 from gateway.cli.application import CommandFailed
 from gateway.mqtt.wire import MAXIMUM_FIELD_BYTES
 
 
 def read_password(file: Path) -> str:
     """The first line of a file. Raises CommandFailed, and ConfigurationError for a file that cannot be read."""
-    return _first_line(read_operator_file(file), str(file))
+    return _first_line(read_text_file(file), str(file))
 
 
 def ask_password(name: str) -> str:

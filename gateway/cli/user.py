@@ -11,8 +11,8 @@ from typing import Annotated, Final
 
 import typer
 
-from gateway.access.operator_file import read_operator_file
 from gateway.access.password_hash import PasswordHash
+from gateway.access.text_file import read_text_file
 from gateway.access.users import Users, check_user_name, with_user, without_user
 from gateway.cli.application import CommandFailed
 from gateway.cli.examples import epilog
@@ -80,7 +80,7 @@ def add(
     password = ask_password(name) if password_file is None else read_password(password_file)
     entry = PasswordHash.of(password.encode(errors="surrogateescape"))
     with _locked(path):
-        text = read_operator_file(path) if path.exists() else ""
+        text = read_text_file(path) if path.exists() else ""
         is_known = name in Users.parse(text, str(path)).hashes
         write_whole(path, with_user(text, name, entry).encode(), mode=_mode(path))
     write_line(f"changed the password of {name}" if is_known else f"added {name}")
@@ -94,7 +94,7 @@ def remove(name: UserName, file: FileOption = None, config: ConfigOption = None)
     """
     path = _password_file(file, config)
     with _locked(path):
-        text = read_operator_file(path)
+        text = read_text_file(path)
         if name not in Users.parse(text, str(path)).hashes:
             raise CommandFailed(f"there is no user {name!r} in {path} (see 'rfhbridge user list')")
         write_whole(path, without_user(text, name).encode(), mode=_mode(path))

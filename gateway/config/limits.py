@@ -159,7 +159,7 @@ class Limit(Enum):
         meaning="bytes that may wait for all clients; past it clients that take nothing are disconnected",
         answers=_DISCONNECT,
         told="the client does not read what is sent to it",
-        where="limits.slow_readers",
+        where="limits.slow_clients",
     )
     UNFINISHED_BYTES_IN_ALL = LimitRow(
         key="maximum_unfinished_bytes_in_all",
@@ -168,7 +168,7 @@ class Limit(Enum):
         meaning="bytes of incomplete packets and of waiting requests; past it the largest clients are disconnected",
         answers=_DISCONNECT,
         told="incomplete packets and waiting requests take too much memory: try again later",
-        where="limits.unfinished",
+        where="limits.slow_clients",
     )
     SLOW_READER = LimitRow(
         key="slow_reader_timeout_s",
@@ -178,7 +178,7 @@ class Limit(Enum):
         meaning="seconds after which a client is disconnected that takes nothing of what waits for it",
         answers=_DISCONNECT,
         told="the client does not read what is sent to it",
-        where="limits.slow_readers",
+        where="limits.slow_clients",
     )
     PACKET_BYTES = LimitRow(
         key="maximum_packet_bytes",

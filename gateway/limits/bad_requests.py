@@ -11,7 +11,7 @@ from typing import Any
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.web_protocol import RequestHandler, _ErrInfo
 
-from gateway.limits.strangers import Strangers
+from gateway.limits.connection_log import ConnectionLog
 
 
 class CarefulHandler(RequestHandler):
@@ -35,22 +35,22 @@ class CarefulHandler(RequestHandler):
                 self._is_refused = True
 
 
-def request_log(log: logging.Logger, strangers: Strangers, listener: str) -> logging.Logger:
+def request_log(log: logging.Logger, connection_log: ConnectionLog, listener: str) -> logging.Logger:
     """Where aiohttp tells of requests; what it says otherwise goes to `log`. `listener` is the port's name."""
     own = logging.Logger(f"{log.name}.http")  # one of its own, for its own filter
     own.parent = log
     own.setLevel(logging.DEBUG)
-    own.addFilter(_OneLine(log, strangers, listener))
+    own.addFilter(_OneLine(log, connection_log, listener))
     return own
 
 
 class _OneLine(logging.Filter):
     """A request that is no HTTP is its sender's fault: a line for it, without where in aiohttp that was found out."""
 
-    def __init__(self, log: logging.Logger, strangers: Strangers, listener: str) -> None:
+    def __init__(self, log: logging.Logger, connection_log: ConnectionLog, listener: str) -> None:
         super().__init__()
         self._log = log
-        self._strangers = strangers
+        self._connection_log = connection_log
         self._listener = listener
 
     def filter(self, record: logging.LogRecord) -> bool:
@@ -59,5 +59,7 @@ class _OneLine(logging.Filter):
             return self._log.isEnabledFor(record.levelno)
         peer = str(record.args[0]) if isinstance(record.args, tuple) and record.args else "unknown"
         reason = error.message.partition("\n")[0]
-        self._strangers.tell_more(peer, "request refused listener=%s peer=%s reason=%s", self._listener, peer, reason)
+        self._connection_log.refused(
+            peer, "request refused listener=%s peer=%s reason=%s", self._listener, peer, reason
+        )
         return False

@@ -1,7 +1,7 @@
-"""How many files this process may have open: each connection is one, and many systems begin with 1,024.
+"""The number of files that this process may have open: each connection is one, and many systems begin with 1,024.
 
-Past that connections are closed without an answer, whatever the configuration allows. So the limit is raised as far as
-the configuration asks for and the system lets it (getrlimit(2), RLIMIT_NOFILE).
+Further connections are closed without an answer, whatever the configuration allows. So the gateway raises the number to
+the one that the configuration needs, as far as the system lets it (getrlimit(2), RLIMIT_NOFILE).
 """
 
 import logging
@@ -19,10 +19,10 @@ OWN_FILES: Final = 512
 
 
 def make_room_for(limits: ConnectionLimits, listeners: Iterable[ListenerSettings]) -> None:
-    """Raises the limit for the connections that are allowed and those that wait; a warning where that is not enough.
+    """Raises the number for the allowed connections and the waiting ones. Warns where the system does not give enough.
 
-    As many as wait for their CONNECT may be in the doorway of each listener that has one, and as many again in a
-    request that becomes a WebSocket.
+    As many connections as may wait for their CONNECT may be in the handshakes of each listener with TLS or PROXY, and
+    as many again in requests for a WebSocket.
     """
     places = 1 + sum((each.is_secure or each.proxy_protocol) + (each.transport == "websocket") for each in listeners)
     needed = limits.maximum_connections + places * limits.maximum_waiting_connections + OWN_FILES

@@ -1,4 +1,4 @@
-"""The front door: bytes to and from a session; step 1 on the way of a PUBLISH."""
+"""Listeners: bytes between sockets and sessions; step 1 on the way of a PUBLISH."""
 
 from gateway.listener.listener import Listener
 from gateway.listener.listeners import Listeners, OpenListener, cannot_listen

@@ -10,7 +10,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.types import PublicKeyTypes
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
 
-from gateway.access.operator_file import read_operator_file
+from gateway.access.text_file import read_text_file
 from gateway.config.values import ConfigurationError
 
 _DAY: Final = "%Y-%m-%d"
@@ -62,7 +62,7 @@ def read_pair(certificate: Path, key: Path) -> Pair:
 
 def read_certificates(path: Path) -> tuple[x509.Certificate, ...]:
     """All certificates of a PEM file, one at least."""
-    text = read_operator_file(path)
+    text = read_text_file(path)
     try:
         return tuple(x509.load_pem_x509_certificates(text.encode()))
     except ValueError:
@@ -88,7 +88,7 @@ def today() -> datetime:
 
 
 def _public_key(path: Path) -> bytes:
-    text = read_operator_file(path)
+    text = read_text_file(path)
     try:
         return _public_bytes(load_pem_private_key(text.encode(), None).public_key())
     except TypeError:

@@ -1,8 +1,7 @@
-"""Certificates that clients have shown, after their handshake: until when they hold, and who still vouches for them.
+"""Client certificates after the handshake: a connection ends when its certificate does, or when it loses its authority.
 
-OpenSSL checks a certificate once, in the handshake, and connections of MQTT stay open for months. A connection ends
-when its certificate does; and when an authority is taken out of `client_authority`, those whom no other one vouches
-for.
+OpenSSL checks a certificate once, in the handshake, and connections of MQTT stay open for months. When an authority is
+taken out of `client_authority`, the connections end whose certificates no other authority there has signed.
 """
 
 import asyncio
@@ -65,11 +64,11 @@ class Authorities:
         """Whether one that was there before is not any more, or has been made anew."""
         return not set(before._certificates) <= set(self._certificates)
 
-    def vouch_for(self, certificate: bytes, now: datetime) -> bool:
+    def trust(self, certificate: bytes, now: datetime) -> bool:
         """Whether signatures lead from a certificate (DER) to one here that signed itself, over others here alone.
 
-        What a client had sent to bridge a gap is not known any more: such a one is not vouched for, and shows it again
-        when it comes back.
+        Certificates in between that the client sent in its handshake are no longer known. Such a client is not trusted
+        here, and sends them again when it comes back.
         """
         try:
             return self._lead_up_from(x509.load_der_x509_certificate(certificate), self._certificates, now)
@@ -107,20 +106,22 @@ class CertifiedLink(Protocol):
     def close(self, reason: str, reason_code: ReasonCode = ReasonCode.UNSPECIFIED_ERROR) -> None: ...
 
 
-async def close_unvouched(
+async def close_untrusted(
     links: Callable[[], Iterable[CertifiedLink]], authorities: Authorities, wait_s: float
 ) -> None:
-    """Closes those for whom the authorities do not vouch; again after `wait_s`, when all have come that were on their
-    way. Signatures are checked in a thread."""
+    """Closes connections whose certificates the authorities no longer sign.
+
+    Once more after `wait_s`, when connections that were being made are there. Signatures are checked in a thread.
+    """
     for pause_s in (0.0, wait_s):
         await asyncio.sleep(pause_s)
         shown = {link: found for link in links() if (found := link.shown_certificate) is not None}
-        unvouched = await asyncio.to_thread(_unvouched, set(shown.values()), authorities)
+        untrusted = await asyncio.to_thread(_untrusted, set(shown.values()), authorities)
         for link, certificate in shown.items():
-            if link.is_open and certificate in unvouched:
+            if link.is_open and certificate in untrusted:
                 link.close("the authority of its certificate is not trusted any more", ReasonCode.NOT_AUTHORIZED)
 
 
-def _unvouched(certificates: set[bytes], authorities: Authorities) -> set[bytes]:
+def _untrusted(certificates: set[bytes], authorities: Authorities) -> set[bytes]:
     now = today()
-    return {each for each in certificates if not authorities.vouch_for(each, now)}
+    return {each for each in certificates if not authorities.trust(each, now)}

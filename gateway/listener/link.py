@@ -82,7 +82,7 @@ class NetworkLink(ABC):
         #: Whether it counts among the connections of its listener.
         self.is_admitted = False
         self.received_bytes = self.sent_bytes = 0
-        #: What of the sent bytes the peer has taken, and when last (limits/slow_readers.py).
+        #: What of the sent bytes the peer has taken, and when last (limits/slow_clients.py).
         self.taken_bytes = 0
         self.accepted_s = self.taken_s = time.monotonic()
         self.silence = Silence(self.accepted_s)
@@ -186,11 +186,11 @@ class NetworkLink(ABC):
             self.send(farewell)
         self.is_open = False
         self.closed_s = time.monotonic()
-        strangers = self._listener.bridge.admission.strangers
+        log = self._listener.bridge.admission.connection_log
         if reason and self.session is None:
-            strangers.tell(self.address, listener=self.rules.name, peer=self.peer, reason=reason)
+            log.closed_without_session(self.address, listener=self.rules.name, peer=self.peer, reason=reason)
         elif reason and self.session is not None:
-            strangers.tell_of_client(self.session.client, listener=self.rules.name, peer=self.peer, reason=reason)
+            log.closed(self.session.client, listener=self.rules.name, peer=self.peer, reason=reason)
         self._end(reason, reason_code)
 
     def pause_reading(self) -> None:

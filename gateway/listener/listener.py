@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final, Protocol
 from gateway.bridge.bridge import Bridge
 from gateway.config.limits import Limit
 from gateway.config.values import Address
-from gateway.listener.client_certificates import Authorities, close_unvouched
-from gateway.listener.doorway import BACKLOG, Doorway
+from gateway.listener.client_certificates import Authorities, close_untrusted
+from gateway.listener.handshake import BACKLOG, HandshakePort
 from gateway.listener.link import NetworkLink
 from gateway.listener.long_reads import LongReads
 from gateway.listener.rules import ListenerRules
@@ -37,7 +37,7 @@ _WHAT_WAS_LATE: Final = {
 
 
 class _Port(Protocol):
-    """An open port: asyncio's server, or a doorway."""
+    """An open port: asyncio's server, or one with handshakes."""
 
     def close(self) -> None: ...
 
@@ -80,15 +80,15 @@ class Listener:
             self._upgrades = Upgrades(self, self.rules.websocket)
         if self.certificates is None and not self.rules.proxy_protocol:
             return await self._open_plainly(host, port)
-        self._port = doorway = Doorway(
+        self._port = handshake_port = HandshakePort(
             self._protocol,
             rules=self.rules,
             context=self.certificates.context if self.certificates is not None else None,
-            knock=self._knock,
+            may_begin=self._may_begin_handshake,
             refused=self.count_refusal,
-            strangers=self._admission.strangers,
+            connection_log=self._admission.connection_log,
         )
-        return await doorway.open(host, port)
+        return await handshake_port.open(host, port)
 
     async def _open_plainly(self, host: str, port: int) -> int:
         loop = asyncio.get_running_loop()
@@ -115,16 +115,16 @@ class Listener:
     def __iter__(self) -> Iterator[NetworkLink]:
         return iter(self._links)
 
-    def _knock(self, address: str) -> bool:
+    def _may_begin_handshake(self, address: str) -> bool:
         """Whether a connection from there may begin its TLS handshake."""
-        return self._admission.knock(address) is None
+        return self._admission.before_handshake(address) is None
 
     def admit(self, link: NetworkLink) -> bool:
         """Looks after a connection until `forget`; False where it is refused, and waits to be told so."""
         self._links.add(link)
         is_full = 0 < self.rules.maximum_connections <= self._admitted
-        has_knocked = self.certificates is not None
-        if self._admission.admit(link, listener_is_full=is_full, has_knocked=has_knocked) is not None:
+        is_counted = self.certificates is not None
+        if self._admission.admit(link, listener_is_full=is_full, is_counted=is_counted) is not None:
             return False
         self._admitted += 1
         return True
@@ -206,7 +206,7 @@ class Listener:
         if self._examination is not None:
             self._examination.cancel()
         on_their_way_s = 2 * self.rules.connect_timeout_s  # a handshake, and a request for a WebSocket
-        examination = close_unvouched(lambda: tuple(self._links), authorities, on_their_way_s)
+        examination = close_untrusted(lambda: tuple(self._links), authorities, on_their_way_s)
         self._examination = asyncio.get_running_loop().create_task(examination)
 
     # -- its end -------------------------------------------------------------------------------------------------------

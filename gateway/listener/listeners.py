@@ -15,8 +15,7 @@ from gateway.bridge.bridge import Bridge
 from gateway.config.listeners import DEFAULT_LISTENER, ListenerSettings
 from gateway.config.settings import Settings
 from gateway.config.values import Address, ConfigurationError
-from gateway.limits.slow_readers import SlowReaders
-from gateway.limits.unfinished import UnfinishedPackets
+from gateway.limits.slow_clients import SlowReaders, SlowSenders
 from gateway.listener.listener import Listener
 from gateway.listener.long_reads import LongReads
 from gateway.listener.rules import ListenerRules
@@ -59,7 +58,7 @@ class Listeners:
 
     def __init__(self, bridge: Bridge, settings: Settings) -> None:
         self._slow_readers = SlowReaders(settings.mqtt, bridge.admission.refusals)
-        self._unfinished = UnfinishedPackets(settings.mqtt, bridge.admission.refusals)
+        self._unfinished = SlowSenders(settings.mqtt, bridge.admission.refusals)
         self._settings = settings.listeners
         long_reads = LongReads(bridge.commit_now)
         self._listeners = tuple(

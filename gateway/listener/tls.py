@@ -13,8 +13,8 @@ from typing import Final
 
 from cryptography import x509
 
-from gateway.access.operator_file import UnreadableFile
 from gateway.access.reloading import WatchedFile
+from gateway.access.text_file import UnreadableFile
 from gateway.config.listeners import ListenerSettings, TlsSettings
 from gateway.config.values import ConfigurationError
 from gateway.listener.certificate_files import Pair, read_certificates, read_pair, today, validity_problem

@@ -106,8 +106,8 @@ class Upgrades:
     def __init__(self, listener: "Listener", rules: WebSocketRules) -> None:
         self._listener = listener
         self._rules = rules
-        self._strangers = listener.bridge.admission.strangers
-        self._http_log = request_log(_log, self._strangers, listener.rules.name)
+        self._connection_log = listener.bridge.admission.connection_log
+        self._http_log = request_log(_log, self._connection_log, listener.rules.name)
         self._server = web.Server(self._answer)
         #: Since when each is on its way (seconds), and where it comes from by its PROXY header; the oldest first.
         self._on_their_way: dict[RequestHandler, tuple[float, Address | None]] = {}
@@ -184,7 +184,7 @@ class Upgrades:
 
     def _tell_refused(self, request: web.BaseRequest, proxied: Address | None, refusal: _Refusal) -> None:
         address = proxied.host if proxied is not None else request.remote or "unknown"
-        self._strangers.tell_more(
+        self._connection_log.refused(
             address,
             "request refused listener=%s peer=%s status=%s reason=%s found=%s",
             self._listener.rules.name,

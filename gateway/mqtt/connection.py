@@ -40,7 +40,7 @@ LONGEST_WAITING_BYTES = 1_048_576  # our choice: what may wait behind a CONNECT;
 UNLIMITED_ALIASES = 65_535  # the largest topic alias (MQTT 5.0 section 3.3.2.3.4)
 KEEP_ALIVE_FACTOR = 1.5  # MQTT-3.1.2-24
 
-#: What else strangers begin with, for the log; no CONNECT has flags (section 2.2.2).
+#: First bytes of other protocols, for the log; no CONNECT has flags (section 2.2.2).
 _OTHER_PROTOCOLS = {0x16: ", as TLS does, and this port has none", 0x47: ", as GET of HTTP does"}
 #: Protocol name and level of MQTT 5 (its section 3.1.2.1).
 _BEGINNING_OF_5 = b"\x00\x04MQTT\x05"

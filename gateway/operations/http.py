@@ -24,7 +24,7 @@ from aiohttp.web_protocol import RequestHandler
 
 from gateway.conversion.message import ConvertedMessage, converted_message
 from gateway.limits.bad_requests import CarefulHandler, request_log
-from gateway.limits.strangers import Strangers
+from gateway.limits.connection_log import ConnectionLog
 from gateway.operations.convert_request import BadRequest, wish_of_query
 from gateway.operations.visitors import Visitors
 from mappings.errors import MappingError
@@ -81,7 +81,7 @@ class HttpServer:
         runner = web.AppRunner(application, shutdown_timeout=SHUTDOWN_S)
         await runner.setup()
         self._visitors = visitors = Visitors(
-            partial(_handler, runner.server, request_log(_log, Strangers(), "http")),
+            partial(_handler, runner.server, request_log(_log, ConnectionLog(), "http")),
             maximum_connections=self._maximum_connections,
             request_timeout_s=self._request_timeout_s,
         )

@@ -12,7 +12,7 @@ import paho.mqtt.client as mqtt
 import pytest
 from paho.mqtt.enums import CallbackAPIVersion
 
-from gateway.limits.few_lines import LINES_OF_ONE
+from gateway.limits.log_rate import LINES_OF_ONE
 from tests.end_to_end.conftest import Connect, StartGateway
 from tests.end_to_end.gateway_process import Gateway
 from tests.end_to_end.wire import WireClient

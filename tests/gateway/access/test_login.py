@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 import pytest
 
+from gateway.access.external_users import ExternalUser, TokenCheck, TokenRefused
 from gateway.access.hashing import HashingThreads
 from gateway.access.login import Admitted, Decision, Entrance, Login, Refusal, Refused
 from gateway.access.users import Users
-from gateway.access.vouched import TokenCheck, TokenRefused, Vouched
 from gateway.mqtt.events import ConnectReceived
 
 # Reference vectors of Argon2: the passwords are "password" and, with another salt, the same.
@@ -143,11 +143,11 @@ class Issuer:
         self.user = user
         self.asked: list[bytes] = []
 
-    def check(self, token: bytes) -> Vouched:
+    def check(self, token: bytes) -> ExternalUser:
         self.asked.append(token)
         if self.user is None:
             raise TokenRefused("has expired")
-        return Vouched(user=self.user, until_us=7, fingerprint="f")
+        return ExternalUser(user=self.user, until_us=7, fingerprint="f")
 
 
 @pytest.mark.parametrize("name", [None, "", "jwt", "anna"])

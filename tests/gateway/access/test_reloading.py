@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from gateway.access.door import Door
+from gateway.access.external_users import TokenRefused
+from gateway.access.operator_files import OperatorFiles
 from gateway.access.reloading import Reloading, WatchedFile
 from gateway.access.tokens import Tokens
 from gateway.access.users import Users
-from gateway.access.vouched import TokenRefused
 from gateway.config import ConfigurationError, Settings
 from tests.gateway.access.jwt_vectors import HS256_KEY, ec_key, ed_key, jwk_set, pem, rsa_key, token
 
@@ -105,7 +105,7 @@ def test_a_file_that_may_not_be_read_yet_is_taken_up_when_it_may_though_it_has_n
         raise PermissionError(13, "Permission denied", str(users))
 
     with monkeypatch.context() as denied:
-        denied.setattr("gateway.access.operator_file.os.open", deny)
+        denied.setattr("gateway.access.text_file.os.open", deny)
         for _ in range(4):
             asyncio.run(file.look())
     assert taken_up == []
@@ -158,7 +158,7 @@ def test_every_file_is_read_when_it_is_asked_for(tmp_path: Path) -> None:
 
 
 class Inside:
-    """The bridge, as far as the door needs it."""
+    """The bridge, as far as the files needs it."""
 
     def __init__(self) -> None:
         self.changed: list[frozenset[str] | None] = []
@@ -180,20 +180,20 @@ def test_the_door_tells_the_bridge_which_users_have_changed_and_that_rules_have(
 
     async def scenario() -> None:
         settings = Settings.model_validate({"access": {"password_file": str(users), "access_file": str(rules)}})
-        door, inside = Door(settings.access), Inside()
-        rights = door.access.rights_of("anna", "c")
+        files, inside = OperatorFiles(settings.access), Inside()
+        rights = files.access.rights_of("anna", "c")
         assert rights.may_publish("a")
-        task = asyncio.create_task(door.watch(inside))
+        task = asyncio.create_task(files.watch(inside))
         users.write_text(ANNA, encoding="utf-8")
         rules.write_text("[[rule]]\npublish = 'b'\n", encoding="utf-8")
-        door.ask()
+        files.ask()
         while len(inside.changed) < 2:
             await asyncio.sleep(0.01)
         assert inside.changed == [frozenset({"bob"}), None]
         rights.forget()
         assert (rights.may_publish("a"), rights.may_publish("b")) == (False, True)
         task.cancel()
-        door.close()
+        files.close()
 
     asyncio.run(asyncio.wait_for(scenario(), 30))
 
@@ -207,15 +207,15 @@ def test_users_who_go_are_noticed_beside_keys_of_tokens(tmp_path: Path, key_text
 
     async def scenario() -> None:
         table = {"password_file": str(users), "token": {"key_files": [str(keys)]}}
-        door, inside = Door(Settings.model_validate({"access": table}).access), Inside()
-        task = asyncio.create_task(door.watch(inside))
+        files, inside = OperatorFiles(Settings.model_validate({"access": table}).access), Inside()
+        task = asyncio.create_task(files.watch(inside))
         users.write_text(ANNA, encoding="utf-8")
-        door.ask()
+        files.ask()
         while len(inside.changed) < 2:
             await asyncio.sleep(0.01)
         assert inside.changed == [frozenset({"bob"}), frozenset()]
         task.cancel()
-        door.close()
+        files.close()
 
     asyncio.run(asyncio.wait_for(scenario(), 30))
 
@@ -226,24 +226,24 @@ def test_the_door_takes_up_other_keys_of_tokens_and_tells_the_bridge_which_are_g
 
     async def scenario() -> None:
         settings = Settings.model_validate({"access": {"token": {"key_files": [str(keys)]}}})
-        door, inside = Door(settings.access), Inside()
-        tokens = door.login.tokens
+        files, inside = OperatorFiles(settings.access), Inside()
+        tokens = files.login.tokens
         assert isinstance(tokens, Tokens)
-        task = asyncio.create_task(door.watch(inside))
+        task = asyncio.create_task(files.watch(inside))
         keys.write_text("no key at all", encoding="utf-8")
-        door.ask()
+        files.ask()
         keys.write_text(pem(ed_key()) + pem(rsa_key()), encoding="utf-8")
-        door.ask()
+        files.ask()
         while not inside.changed:
-            door.ask()
+            files.ask()
             await asyncio.sleep(0.01)
         assert inside.changed[0] == {tokens.keys[0].fingerprint}
-        assert door.login.tokens is not None
-        assert door.login.tokens.check(token(rsa_key(), "RS256")).user == "ann"
+        assert files.login.tokens is not None
+        assert files.login.tokens.check(token(rsa_key(), "RS256")).user == "ann"
         with pytest.raises(TokenRefused):
-            door.login.tokens.check(token(ec_key(), "ES256"))
+            files.login.tokens.check(token(ec_key(), "ES256"))
         task.cancel()
-        door.close()
+        files.close()
 
     asyncio.run(asyncio.wait_for(scenario(), 30))
 
@@ -273,13 +273,13 @@ def test_a_file_of_secrets_that_others_may_read_is_warned_of(tmp_path: Path, cap
     ):
         keys.write_text(text, encoding="utf-8")
         keys.chmod(mode)
-        Door(settings.access).close()
+        OperatorFiles(settings.access).close()
         assert caplog.text.count("key file open to others") == warnings
     public = tmp_path / "public.pem"
     public.write_text(pem(ec_key()), encoding="utf-8")
     both = Settings.model_validate({"access": {"token": {"key_files": [str(public), str(keys)]}}})
     caplog.clear()
-    Door(both.access).close()
+    OperatorFiles(both.access).close()
     assert [record.args for record in caplog.records] == [("key file", str(keys))]
 
 
@@ -293,7 +293,7 @@ def test_a_gateway_does_not_start_with_a_wrong_file(tmp_path: Path, key: str) ->
             wrong.write_text(text, encoding="utf-8")
         settings = Settings.model_validate({"access": {key: str(wrong)}})
         with pytest.raises(ConfigurationError, match=str(wrong)) as refused:
-            Door(settings.access)
+            OperatorFiles(settings.access)
         assert "sesame" not in str(refused.value)
 
 
@@ -302,5 +302,5 @@ def test_a_password_file_that_others_may_read_is_warned_of(tmp_path: Path, caplo
     users.write_text(ANNA, encoding="utf-8")
     for mode, warnings in ((0o600, 0), (0o640, 0), (0o644, 1)):
         users.chmod(mode)
-        Door(Settings.model_validate({"access": {"password_file": str(users)}}).access).close()
+        OperatorFiles(Settings.model_validate({"access": {"password_file": str(users)}}).access).close()
         assert caplog.text.count("password file open to others") == warnings

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from gateway.access.external_users import TokenRefused, is_user_name, looks_like_token
 from gateway.access.token_keys import parse_token_keys
 from gateway.access.tokens import Tokens
-from gateway.access.vouched import TokenRefused, is_user_name, looks_like_token
 from gateway.config.tokens import TokenSettings
 from gateway.config.values import ConfigurationError
 from tests.gateway.access.jwt_vectors import (
@@ -75,10 +75,10 @@ def test_the_signature_of_rfc_8037_is_right_and_its_payload_no_token() -> None:
     ],
 )
 def test_a_token_of_each_kind_of_key_lets_its_user_in(text: str, password: bytes) -> None:
-    vouched = tokens(text).check(password)
-    assert vouched.user == "ann"
+    external = tokens(text).check(password)
+    assert external.user == "ann"
     expires_s = jwt.decode(password, options={"verify_signature": False})["exp"]
-    assert vouched.until_us == expires_s * 1_000_000
+    assert external.until_us == expires_s * 1_000_000
 
 
 def test_a_public_key_is_never_the_secret_of_an_hmac() -> None:
@@ -250,11 +250,11 @@ def test_whatever_a_right_signature_stands_for_ends_in_a_user_or_our_own_error(
 ) -> None:
     settings = {"issuer": "issuer", "audience": "mqtt"} if is_strict else {}
     try:
-        vouched = tokens(jwk_set(SECRET_JWK), **settings).check(_signed({"sub": "ann", "exp": now(60), **claims}))
+        external = tokens(jwk_set(SECRET_JWK), **settings).check(_signed({"sub": "ann", "exp": now(60), **claims}))
     except TokenRefused:
         return
-    assert is_user_name(vouched.user)
-    assert 0 < vouched.until_us <= 253_402_300_799 * 1_000_000
+    assert is_user_name(external.user)
+    assert 0 < external.until_us <= 253_402_300_799 * 1_000_000
 
 
 @given(st.dictionaries(st.sampled_from(["alg", "kid", "typ", "crit", "b64", "jwk", "x5c"]), VALUES, max_size=6))

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.access.operator_file import MAXIMUM_FILE_BYTES
+from gateway.access.text_file import MAXIMUM_FILE_BYTES
 from gateway.access.users import Users, check_user_name, with_user, without_user
 from gateway.config import ConfigurationError
 

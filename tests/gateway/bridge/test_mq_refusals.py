@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.bridge.mq_refusals import ANSWERS, refused_publication, refused_subscription
-from gateway.limits.few_lines import LINES_OF_ONE
+from gateway.limits.log_rate import LINES_OF_ONE
 from gateway.mqtt.reason_codes import FAILURE, PUBLISH_ANSWER_CODES, SUBACK_CODES
 from tests.gateway.bridge.conftest import FakeLink, NewWorld, World, written
 from tests.gateway.bridge.test_subscribe import REPLY_TOPIC_ERROR

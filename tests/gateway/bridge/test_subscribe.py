@@ -4,7 +4,7 @@ import pytest
 
 from gateway.audit_trail.notes import NoteKind
 from gateway.config.limits import MqttLimits
-from gateway.limits.few_lines import LINES_OF_ONE
+from gateway.limits.log_rate import LINES_OF_ONE
 from mappings.commands.command import Dialect
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.unit_of_work import UnitOfWork

@@ -182,7 +182,7 @@ def test_file_that_may_not_be_read_has_failed_like_one_that_is_not_there(rfhbrid
         raise PermissionError(13, "Permission denied", str(file))
 
     monkeypatch.setattr("os.access", lambda *_: False)
-    monkeypatch.setattr("gateway.access.operator_file.os.open", deny)
+    monkeypatch.setattr("gateway.access.text_file.os.open", deny)
     ended = rfhbridge(*(str(file) if each == "FILE" else each for each in arguments))
     assert (ended.exit_code, ended.stdout) == (1, b"")
     assert "Permission denied" in ended.stderr

@@ -16,7 +16,7 @@ class Visitor:
         self.is_closed = False
 
     def close(self, reason: str, reason_code: ReasonCode = ReasonCode.UNSPECIFIED_ERROR) -> None:
-        assert reason == "of too many connections without a CONNECT it waited longest"
+        assert reason == "it waited longest of too many connections without a CONNECT"
         self.is_closed = True
 
 
@@ -32,7 +32,7 @@ class Door:
     def refused(self, visitor: Visitor) -> Limit | None:
         """The limit at which a new connection is refused; what CONNECT is answered with must be the same."""
         reached = self.admission.admit(visitor)
-        assert self.admission.greet(visitor) is reached
+        assert self.admission.connect_received(visitor) is reached
         return None if reached is None else reached.limit
 
 
@@ -122,14 +122,14 @@ def test_connections_of_an_address_are_limited_by_rate_and_come_back_with_time()
     assert [door.refused(Visitor()) for _ in range(21)][-2:] == [None, Limit.CONNECTION_RATE_PER_ADDRESS]
 
 
-def test_a_connection_that_has_knocked_is_counted_once_and_a_refusal_of_it_too() -> None:
+def test_a_connection_before_its_handshake_is_counted_once_and_a_refusal_of_it_too() -> None:
     door = Door(connection_rate_per_address=1)  # ten at once
-    assert [door.admission.knock("192.0.2.1") for _ in range(10)] == [None] * 10
-    reached = door.admission.knock("192.0.2.1")
+    assert [door.admission.before_handshake("192.0.2.1") for _ in range(10)] == [None] * 10
+    reached = door.admission.before_handshake("192.0.2.1")
     assert reached is not None
     assert reached.limit is Limit.CONNECTION_RATE_PER_ADDRESS
-    assert door.admission.knock("192.0.2.2") is None
-    assert door.admission.admit(Visitor("192.0.2.1"), has_knocked=True) is None
+    assert door.admission.before_handshake("192.0.2.2") is None
+    assert door.admission.admit(Visitor("192.0.2.1"), is_counted=True) is None
     assert door.refused(Visitor("192.0.2.1")) is Limit.CONNECTION_RATE_PER_ADDRESS
     assert door.refusals.totals == {
         (Limit.CONNECTION_RATE_PER_ADDRESS, ReasonCode.CONNECTION_RATE_EXCEEDED): 2,
@@ -167,7 +167,7 @@ def test_what_is_refused_counts_among_the_waiting_until_it_is_answered() -> None
 
 
 def test_nothing_stays_of_many_addresses_but_a_bounded_number_of_buckets(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gateway.limits.rates.KEPT_BUCKETS", 100)
+    monkeypatch.setattr("gateway.limits.admission.KEPT_BUCKETS", 100)
     door = Door(connection_rate_per_address=1_000, maximum_connections_per_address=5)
     for number in range(5_000):
         visitor = Visitor(f"2001:db8:{number // 256:x}:{number % 256:x}::1")
@@ -177,7 +177,7 @@ def test_nothing_stays_of_many_addresses_but_a_bounded_number_of_buckets(monkeyp
         door.admission.release(visitor)  # twice is once
     admission = door.admission
     assert admission.admitted == admission.waiting == 0
-    tables = (admission._visits, admission._of_network, admission._of_user)
+    tables = (admission._counted, admission._of_network, admission._of_user)
     assert [len(table) for table in tables] == [0, 0, 0]
     assert len(admission._rate_of_network) == 100
 

@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 
 from gateway.limits.bad_requests import CarefulHandler, request_log
-from gateway.limits.strangers import Strangers
+from gateway.limits.connection_log import ConnectionLog
 
 GOOD = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 BAD = {
@@ -53,7 +53,7 @@ def served(use: Callable[[CarefulHandler], None]) -> Peer:
 
     async def run() -> Peer:
         handler = CarefulHandler(
-            web.Server(answer), loop=asyncio.get_running_loop(), logger=request_log(_log, Strangers(), "http")
+            web.Server(answer), loop=asyncio.get_running_loop(), logger=request_log(_log, ConnectionLog(), "http")
         )
         peer = Peer()
         handler.connection_made(peer)

@@ -116,7 +116,7 @@ def test_a_connection_too_many_is_read_until_its_connect_can_be_refused() -> Non
         link, _, writer = await _link(bridge, port)
         assert link.is_admitted
         second, reader, second_writer = await _link(bridge, port)
-        refusal = bridge.admission.greet(second)
+        refusal = bridge.admission.connect_received(second)
         assert refusal is not None
         assert refusal.limit is Limit.CONNECTIONS_OF_LISTENER
         second.close("")

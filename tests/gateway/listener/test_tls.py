@@ -251,7 +251,7 @@ def test_a_paused_link_is_not_read(authority: Authority) -> None:
 @pytest.mark.parametrize(
     ("beginning", "reason"),
     [
-        (CONNECT, "wrong version number: no TLS came, as from a client of a plain port"),
+        (CONNECT, "wrong version number: the client sent no TLS, as to a port without it"),
         (b"GET /mqtt HTTP/1.1\r\n\r\n", "http request"),
         (bytes(300), "wrong version number"),
         (bytes.fromhex("16 0301 0005 0102030405"), "excessive message size"),

@@ -1,4 +1,4 @@
-"""The gateway's door: login, access and their files, as the configuration names them."""
+"""The operator's files of users, rules and keys: login and rights are made from them, and follow their changes."""
 
 import logging
 from collections.abc import Callable
@@ -21,24 +21,24 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-class Inside(Protocol):
-    """What must follow a change of the files: the bridge."""
+class Follower(Protocol):
+    """The bridge, which follows a change of the files."""
 
     def users_changed(self, users: frozenset[str]) -> None:
-        """The lines of these users have changed or gone."""
+        """The lines of these users in the password file have changed or gone."""
         ...
 
     def keys_gone(self, fingerprints: frozenset[str]) -> None:
-        """Tokens that are signed with these keys let nobody in any more."""
+        """Tokens signed with these keys no longer let anybody in."""
         ...
 
     def access_changed(self) -> None:
-        """Other rules hold."""
+        """The rules of the access list have changed."""
         ...
 
 
-class Door:
-    """Reads the files; raises ConfigurationError where one is wrong. Made on the event loop."""
+class OperatorFiles:
+    """Reads the files of [access], and raises ConfigurationError where one is wrong. Made on the event loop."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class Door:
         has_certificate_users: bool = False,
         dollar_topics: DollarTopics = ALL_RESERVED,
     ) -> None:
-        self._inside: Inside | None = None
+        self._follower: Follower | None = None
         self._tokens: Tokens | None = None
         users = access_list = None
         files: list[WatchedFile] = []
@@ -87,13 +87,13 @@ class Door:
         """The operator wants the files read again, now (SIGHUP)."""
         self._reloading.ask()
 
-    async def watch(self, inside: Inside) -> None:
-        """Takes up what changes, until it is cancelled."""
-        self._inside = inside
+    async def watch(self, follower: Follower) -> None:
+        """Takes up changes, until it is cancelled."""
+        self._follower = follower
         await self._reloading.run()
 
     def close(self) -> None:
-        """Gives up what is being checked."""
+        """Gives up the checks of passwords that are under way."""
         self.login.close()
 
     def _read_users(self, path: Path) -> Callable[[], None]:
@@ -102,20 +102,20 @@ class Door:
 
         def take_up() -> None:
             self.login.replace(users, changed)
-            if self._inside is not None:
-                self._inside.users_changed(changed)
+            if self._follower is not None:
+                self._follower.users_changed(changed)
 
         return take_up
 
     def _read_keys(self, settings: AccessSettings) -> Callable[[], None]:
-        """All files of keys: a key may have moved from one to another."""
+        """Reads all files of keys: a key may have moved from one to another."""
         tokens = _tokens(settings)
 
         def take_up() -> None:
             gone = tokens.gone_since(self._tokens) if self._tokens is not None else frozenset()
             self._tokens = self.login.tokens = tokens
-            if self._inside is not None:
-                self._inside.keys_gone(gone)
+            if self._follower is not None:
+                self._follower.keys_gone(gone)
 
         return take_up
 
@@ -124,8 +124,8 @@ class Door:
 
         def take_up() -> None:
             self.access.access_list = access_list
-            if self._inside is not None:
-                self._inside.access_changed()
+            if self._follower is not None:
+                self._follower.access_changed()
 
         return take_up
 
@@ -143,6 +143,6 @@ def _secret_files(settings: AccessSettings) -> list[Path]:
 
 
 def _tell_mode(kind: str, path: Path) -> None:
-    """Hashes that everybody may read are everybody's to guess at, and with a secret everybody makes tokens."""
+    """Warns where everybody may read a file: from hashes they guess passwords, and with a secret they make tokens."""
     if path.stat().st_mode & 0o007:
         _log.warning("%s open to others file=%s", kind, str(path))

@@ -1,8 +1,8 @@
-"""Clients that do not take what waits for them."""
+"""Clients that do not take what waits for them, and clients that do not finish what they send."""
 
 from gateway.config.limits import Limit, MqttLimits
 from gateway.limits.refusals import Refusals
-from gateway.limits.slow_readers import SlowReaders
+from gateway.limits.slow_clients import SlowReaders, SlowSenders
 from gateway.mqtt.reason_codes import ReasonCode
 
 
@@ -74,3 +74,41 @@ def test_where_too_much_waits_for_all_who_takes_nothing_goes_and_the_largest_fir
     list(looked.look(readers, 1_001.0))
     assert [reader.is_open for reader in readers] == [True, False, False, True]
     assert refusals.totals == {(Limit.UNSENT_BYTES_IN_ALL, ReasonCode.QUOTA_EXCEEDED): 2}
+
+
+# -- senders ---------------------------------------------------------------------------------------------------------
+
+
+class Sender:
+    """A connection in the middle of a packet."""
+
+    def __init__(self, unfinished_bytes: int) -> None:
+        self.is_open = True
+        self.unfinished_bytes = unfinished_bytes
+        self.reason_code: ReasonCode | None = None
+
+    def close(self, reason: str, reason_code: ReasonCode, told: str) -> None:
+        assert reason
+        assert told
+        self.is_open = False
+        self.reason_code = reason_code
+
+
+def test_the_largest_are_dropped_until_the_rest_has_room() -> None:
+    refusals = Refusals()
+    senders = [Sender(size) for size in (10, 400, 0, 300, 90)]
+    packets = SlowSenders(MqttLimits(maximum_unfinished_bytes_in_all=100), refusals)
+    list(packets.look(senders))
+    assert [sender.is_open for sender in senders] == [True, False, True, False, True]
+    assert {sender.reason_code for sender in senders if not sender.is_open} == {ReasonCode.QUOTA_EXCEEDED}
+    assert refusals.totals == {(Limit.UNFINISHED_BYTES_IN_ALL, ReasonCode.QUOTA_EXCEEDED): 2}
+    list(packets.look(senders))
+    assert sum(refusals.totals.values()) == 2
+
+
+def test_what_fits_is_waited_for() -> None:
+    refusals = Refusals()
+    senders = [Sender(50), Sender(50)]
+    list(SlowSenders(MqttLimits(maximum_unfinished_bytes_in_all=100), refusals).look(senders))
+    assert all(sender.is_open for sender in senders)
+    assert not refusals.totals

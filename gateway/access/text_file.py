@@ -1,4 +1,4 @@
-"""Reads a file that the operator keeps for the gateway: the password file, the access list."""
+"""Reads a text file of the operator: the password file, the access list, certificates and keys."""
 
 import os
 import stat
@@ -12,13 +12,13 @@ MAXIMUM_FILE_BYTES: Final = 16_777_216
 
 
 class UnreadableFile(ConfigurationError):
-    """The system does not give the file: it may do so later, though the file stays as it is."""
+    """The system does not let us read the file. It may do so later, without a change of the file."""
 
 
-def read_operator_file(path: Path, *, made_by: str = "") -> str:
-    """The text of a regular file. UnreadableFile where it cannot be read, ConfigurationError: too large or not UTF-8.
+def read_text_file(path: Path, *, made_by: str = "") -> str:
+    """The text of a regular file. Raises UnreadableFile, or ConfigurationError for one that is too large or not UTF-8.
 
-    `made_by`: the command that makes one, for the hint where there is none.
+    `made_by`: the command that makes such a file, for the hint when it is missing.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe must not hold us up

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from gateway.config.limits import Limit
-from gateway.listener import doorway
-from gateway.listener.doorway import Doorway
+from gateway.listener import handshake
+from gateway.listener.handshake import HandshakePort
 from gateway.listener.link import NetworkLink
 from tests.certificate_authority import Authority
 from tests.gateway.listener.running import Running, Table, run
@@ -90,7 +90,7 @@ def test_a_header_is_believed_from_the_addresses_of_balancers_alone(
             await _is_echoed(reader, writer, b"there")
         else:
             assert await asyncio.wait_for(reader.read(), PATIENCE_S) == b""
-            assert "in=PROXY header reason=it is none of proxy_addresses" in caplog.text
+            assert "in=PROXY header reason=its address is not among proxy_addresses" in caplog.text
         writer.close()
 
     run(scenario, {**BEHIND_A_BALANCER, "proxy_addresses": addresses})
@@ -178,7 +178,7 @@ def test_a_connection_that_goes_before_its_header_is_no_warning(
 def test_a_system_without_files_left_is_given_a_rest(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(doorway, "_REST_S", 0.05)
+    monkeypatch.setattr(handshake, "_REST_S", 0.05)
     accept = socket.socket.accept
     failures = [OSError(errno.EMFILE, "Too many open files")]
 
@@ -204,8 +204,8 @@ def test_stopping_ends_connections_that_are_on_their_way() -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", running.port)
         writer.write(IPV4[:20])
         (listener,) = running.listeners
-        assert isinstance(listener._port, Doorway)
-        on_their_way = listener._port._on_their_way
+        assert isinstance(listener._port, HandshakePort)
+        on_their_way = listener._port._under_way
         await running.bridge.until(lambda: len(on_their_way) == 1)
         await running.listeners.stop()
         with contextlib.suppress(ConnectionError):  # where it had not read what came, it resets the connection
@@ -216,18 +216,18 @@ def test_stopping_ends_connections_that_are_on_their_way() -> None:
 
 
 def test_a_link_that_is_made_in_the_turn_in_which_it_is_dropped_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    doors: list[Doorway] = []
-    create, open_link = Doorway.__init__, NetworkLink._opened
+    ports: list[HandshakePort] = []
+    create, open_link = HandshakePort.__init__, NetworkLink._opened
 
-    def created(door: Doorway, *arguments: Any, **named: Any) -> None:
-        create(door, *arguments, **named)
-        doors.append(door)
+    def created(port: HandshakePort, *arguments: Any, **named: Any) -> None:
+        create(port, *arguments, **named)
+        ports.append(port)
 
     def opened(link: NetworkLink) -> None:
         open_link(link)
-        doors[0]._drop_oldest()
+        ports[0]._drop_oldest()
 
-    monkeypatch.setattr(Doorway, "__init__", created)
+    monkeypatch.setattr(HandshakePort, "__init__", created)
     monkeypatch.setattr(NetworkLink, "_opened", opened)
 
     async def scenario(running: Running) -> None:

@@ -4,8 +4,8 @@ import logging
 
 import pytest
 
-from gateway.limits.few_lines import INTERVAL_S, LINES_IN_ALL, LINES_OF_ONE
-from gateway.limits.strangers import Strangers
+from gateway.limits.connection_log import ConnectionLog
+from gateway.limits.log_rate import INTERVAL_S, LINES_IN_ALL, LINES_OF_ONE
 
 ATTEMPTS = 500
 
@@ -26,9 +26,9 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def strangers(clock: Clock, caplog: pytest.LogCaptureFixture) -> Strangers:
+def log(clock: Clock, caplog: pytest.LogCaptureFixture) -> ConnectionLog:
     caplog.set_level(logging.INFO)
-    return Strangers(now_s=clock)
+    return ConnectionLog(now_s=clock)
 
 
 def written(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -38,49 +38,51 @@ def written(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 def test_one_address_has_some_lines_in_a_minute_and_then_a_number(
-    strangers: Strangers, clock: Clock, caplog: pytest.LogCaptureFixture
+    log: ConnectionLog, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     for port in range(ATTEMPTS):
-        strangers.tell("192.0.2.7", listener="default", peer=f"192.0.2.7:{port}", reason="wrong")
-        strangers.tick()
+        log.closed_without_session("192.0.2.7", listener="default", peer=f"192.0.2.7:{port}", reason="wrong")
+        log.tick()
     line = "connection closed listener=default client= peer=192.0.2.7:{} reason=wrong"
     assert written(caplog) == [line.format(port) for port in range(LINES_OF_ONE)]
     clock.now_s += INTERVAL_S
-    strangers.tick()
+    log.tick()
     assert written(caplog) == [f"connections closed address=192.0.2.7 count={ATTEMPTS - LINES_OF_ONE}"]
-    strangers.tell("192.0.2.7", listener="default", peer="192.0.2.7:1", reason="wrong")
+    log.closed_without_session("192.0.2.7", listener="default", peer="192.0.2.7:1", reason="wrong")
     assert written(caplog) == [line.format(1)]
     clock.now_s += INTERVAL_S
-    strangers.tick()
+    log.tick()
     assert written(caplog) == [], "nothing was left out this time"
 
 
 def test_who_comes_often_takes_no_line_from_another_address(
-    strangers: Strangers, caplog: pytest.LogCaptureFixture
+    log: ConnectionLog, caplog: pytest.LogCaptureFixture
 ) -> None:
     for host in range(ATTEMPTS):
-        strangers.tell(f"2001:db8::{host:x}", listener="default", peer=f"[2001:db8::{host:x}]:1", reason="wrong")
+        log.closed_without_session(
+            f"2001:db8::{host:x}", listener="default", peer=f"[2001:db8::{host:x}]:1", reason="wrong"
+        )
     assert len(written(caplog)) == LINES_OF_ONE, "one /64 is one address"
-    strangers.tell("2001:db8:0:1::1", listener="default", peer="[2001:db8:0:1::1]:1", reason="other")
+    log.closed_without_session("2001:db8:0:1::1", listener="default", peer="[2001:db8:0:1::1]:1", reason="other")
     assert written(caplog) == ["connection closed listener=default client= peer=[2001:db8:0:1::1]:1 reason=other"]
 
 
 def test_many_addresses_have_a_bounded_number_of_lines_together(
-    strangers: Strangers, clock: Clock, caplog: pytest.LogCaptureFixture
+    log: ConnectionLog, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     attempts = 0
     for network in range(6_000):
         for port in range(1 + (network < 3)):
             attempts += 1
-            strangers.tell(
+            log.closed_without_session(
                 f"10.1.{network >> 8}.{network & 255}", listener="default", peer=f"10.1.0.0:{port}", reason="wrong"
             )
     assert len(written(caplog)) == LINES_IN_ALL
     for _ in range(LINES_IN_ALL):
         attempts += 1
-        strangers.tell("10.1.9.9", listener="default", peer="10.1.9.9:1", reason="wrong")
+        log.closed_without_session("10.1.9.9", listener="default", peer="10.1.9.9:1", reason="wrong")
     clock.now_s += INTERVAL_S
-    strangers.tick()
+    log.tick()
     numbers = written(caplog)
     assert numbers[0] == f"connections closed address=10.1.9.9 count={LINES_IN_ALL + 1}"
     assert numbers[-1].startswith("connections closed address=others count=")
@@ -89,32 +91,32 @@ def test_many_addresses_have_a_bounded_number_of_lines_together(
 
 
 def test_who_comes_no_further_than_the_port_counts_with_the_others_of_the_address(
-    strangers: Strangers, caplog: pytest.LogCaptureFixture
+    log: ConnectionLog, caplog: pytest.LogCaptureFixture
 ) -> None:
     for number in range(ATTEMPTS):
-        strangers.tell_more("192.0.2.7", "request refused listener=%s number=%s", "web", number, level=logging.INFO)
+        log.refused("192.0.2.7", "request refused listener=%s number=%s", "web", number, level=logging.INFO)
     assert len(written(caplog)) == LINES_OF_ONE
-    strangers.tell("192.0.2.7", listener="default", peer="192.0.2.7:1", reason="wrong")
+    log.closed_without_session("192.0.2.7", listener="default", peer="192.0.2.7:1", reason="wrong")
     assert written(caplog) == []
 
 
 def test_two_clients_with_one_identifier_have_some_lines_in_a_minute_and_then_a_number(
-    strangers: Strangers, clock: Clock, caplog: pytest.LogCaptureFixture
+    log: ConnectionLog, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     for port in range(ATTEMPTS):
-        strangers.tell_of_client("pump-7", listener="default", peer=f"192.0.2.7:{port}", reason="it connected again")
+        log.closed("pump-7", listener="default", peer=f"192.0.2.7:{port}", reason="it connected again")
     line = "connection closed listener=default client=pump-7 peer=192.0.2.7:{} reason=it connected again"
     assert written(caplog) == [line.format(port) for port in range(LINES_OF_ONE)]
-    strangers.tell("192.0.2.7", listener="default", peer="192.0.2.7:1", reason="wrong")
+    log.closed_without_session("192.0.2.7", listener="default", peer="192.0.2.7:1", reason="wrong")
     assert len(written(caplog)) == 1, "they take no line from those who were not let in"
     clock.now_s += INTERVAL_S
-    strangers.tick()
+    log.tick()
     assert written(caplog) == [f"connections closed client=pump-7 count={ATTEMPTS - LINES_OF_ONE}"]
 
 
-def test_clients_have_more_lines_together_than_strangers_and_not_as_many_as_they_like(
-    strangers: Strangers, caplog: pytest.LogCaptureFixture
+def test_clients_have_more_lines_together_than_addresses_and_not_as_many_as_they_like(
+    log: ConnectionLog, caplog: pytest.LogCaptureFixture
 ) -> None:
     for number in range(3_000):
-        strangers.tell_of_client(f"pump-{number}", listener="default", peer="192.0.2.7:1", reason="the gateway stops")
+        log.closed(f"pump-{number}", listener="default", peer="192.0.2.7:1", reason="the gateway stops")
     assert len(written(caplog)) == 2_000

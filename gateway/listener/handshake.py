@@ -1,9 +1,9 @@
-"""What stands in front of MQTT: the PROXY header of a load balancer, and the TLS handshake.
+"""The handshake in front of MQTT: the PROXY header of a load balancer, then TLS.
 
-A port with neither is opened by asyncio's own server. Here connections are accepted one by one: the header is read from
-the socket to its last byte and no further, so that what follows it, TLS or MQTT, begins where it must; and a handshake
-that fails is one line in the log. A connection that is not through in time is closed, and where too many are on their
-way the oldest is. One past the connection rate is closed before its handshake, which would cost a core a millisecond.
+asyncio's own server opens a port that has neither. Here connections are accepted one by one. The PROXY header is read
+from the socket to its last byte and no further, so that TLS or MQTT begins behind it. A handshake that fails is one
+line in the log. A connection that takes too long is closed; when too many are under way, the oldest is closed. A
+connection past the connection rate is closed before its TLS handshake, which would take a millisecond of a core.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from typing import Final
 
 from gateway.config.limits import Limit
 from gateway.config.values import Address
-from gateway.limits.strangers import Strangers
+from gateway.limits.connection_log import ConnectionLog
 from gateway.listener.proxy_protocol import (
     FIXED_BYTES,
     ProxyProtocolError,
@@ -33,25 +33,25 @@ from gateway.listener.tls_transport import TlsTransport
 _log = logging.getLogger(__name__)
 
 BACKLOG: Final = 1_024
-#: Accepted in one go before the others get their turn.
+#: Connections that are accepted in one go.
 _ACCEPTED_AT_ONCE: Final = 64
-#: How long nothing is accepted when the system has no more files or memory, seconds.
+#: How long nothing is accepted when the system has no more files or memory, in seconds.
 _REST_S: Final = 1.0
 _EXHAUSTED: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
-#: What OpenSSL says of connections that speak something else, or ask for what cannot be read, and what that is.
+#: What some of OpenSSL's errors mean: the client speaks something else, or asks for a host that cannot be read.
 _MEANINGS: Final = {
-    "wrong version number": ": no TLS came, as from a client of a plain port",
-    "http request": ": no TLS",
-    "callback failed": ": the host that it asked for is not ASCII",
+    "wrong version number": ": the client sent no TLS, as to a port without it",
+    "http request": ": the client sent no TLS",
+    "callback failed": ": the host that the client asked for is not ASCII",
 }
 
-#: Makes the protocol of a connection that is through; the address is what the PROXY header says, None: nothing.
+#: Makes the protocol of a connection after its handshake, with the address in its PROXY header, if any.
 Factory = Callable[[Address | None], asyncio.Protocol]
 
 
-class Doorway:
-    """An open port whose connections show a header or TLS first."""
+class HandshakePort:
+    """An open port whose connections begin with a PROXY header, TLS, or both."""
 
     def __init__(
         self,
@@ -59,23 +59,23 @@ class Doorway:
         *,
         rules: ListenerRules,
         context: Callable[[], ssl.SSLContext] | None,
-        knock: Callable[[str], bool],
+        may_begin: Callable[[str], bool],
         refused: Callable[[Limit], None],
-        strangers: Strangers,
+        connection_log: ConnectionLog,
     ) -> None:
-        """`context` None: no TLS; it is asked at every handshake, for certificates change. `refused` counts.
+        """`context` None: no TLS. It is called for every handshake, because certificates change.
 
-        `knock` says whether a client of this address may begin a handshake now; `strangers` tells who came no further.
+        `may_begin`: whether a client of this address may begin a handshake now. `refused` counts refusals.
         """
         self._factory = factory
         self._rules = rules
         self._context = context
-        self._knock = knock
+        self._may_begin = may_begin
         self._refused = refused
-        self._strangers = strangers
+        self._connection_log = connection_log
         self._sockets: list[socket.socket] = []
-        #: Oldest first.
-        self._on_their_way: dict[asyncio.Task[None], None] = {}
+        #: Handshakes, the oldest first.
+        self._under_way: dict[asyncio.Task[None], None] = {}
 
     async def open(self, host: str, port: int) -> int:
         """Opens the port on every address of the host; returns its number. Raises OSError."""
@@ -95,13 +95,13 @@ class Doorway:
         return chosen
 
     def close(self) -> None:
-        """Closes the port, and every connection that is not through."""
+        """Closes the port, and every connection whose handshake is under way."""
         loop = asyncio.get_running_loop()
         for listening in self._sockets:
             loop.remove_reader(listening)
             listening.close()
         self._sockets.clear()
-        for task in self._on_their_way:
+        for task in self._under_way:
             task.cancel()
 
     def _accept(self, listening: socket.socket) -> None:
@@ -116,21 +116,21 @@ class Doorway:
                     return
                 continue  # this connection has gone already
             connected.setblocking(False)
-            if len(self._on_their_way) >= self._rules.maximum_waiting_connections:
+            if len(self._under_way) >= self._rules.maximum_waiting_connections:
                 self._drop_oldest()
             task = asyncio.get_running_loop().create_task(self._enter(connected, _address(address)))
-            self._on_their_way[task] = None
-            task.add_done_callback(partial(self._through, connected))
+            self._under_way[task] = None
+            task.add_done_callback(partial(self._ended, connected))
 
     def _drop_oldest(self) -> None:
-        oldest = next(iter(self._on_their_way))
-        del self._on_their_way[oldest]
+        oldest = next(iter(self._under_way))
+        del self._under_way[oldest]
         oldest.cancel()
         self._refused(Limit.WAITING_CONNECTIONS)
 
-    def _through(self, connected: socket.socket, task: asyncio.Task[None]) -> None:
-        """One that is told to end may not have begun yet."""
-        self._on_their_way.pop(task, None)
+    def _ended(self, connected: socket.socket, task: asyncio.Task[None]) -> None:
+        """A handshake has ended. One that was cancelled may not have begun, and its socket is still open."""
+        self._under_way.pop(task, None)
         if task.cancelled():
             self._refuse(connected)
 
@@ -145,7 +145,7 @@ class Doorway:
             asyncio.get_running_loop().add_reader(listening, self._accept, listening)
 
     async def _enter(self, connected: socket.socket, peer: Address) -> None:
-        """A connection on its way to its link; it ends there, or is closed (where it is cancelled by `_through`)."""
+        """The handshake of a connection: then the connection has its link, or is closed (if cancelled, by `_ended`)."""
         step = "PROXY header" if self._rules.proxy_protocol else "TLS handshake"
         proxied = None
         try:
@@ -153,7 +153,7 @@ class Doorway:
                 if self._rules.proxy_protocol:
                     proxied = await self._read_proxy_header(connected, peer)
                     step = "TLS handshake"
-                if self._context is not None and not self._knock((proxied or peer).host):
+                if self._context is not None and not self._may_begin((proxied or peer).host):
                     self._refuse(connected)
                     return
                 await self._hand_over(connected, proxied)
@@ -162,7 +162,7 @@ class Doorway:
             if isinstance(error, TimeoutError):
                 self._refused(Limit.CONNECT_TIMEOUT)
             client = proxied or peer
-            self._strangers.tell_more(
+            self._connection_log.refused(
                 client.host,
                 "connection refused listener=%s peer=%s in=%s reason=%s",
                 self._rules.name,
@@ -175,12 +175,12 @@ class Doorway:
     async def _read_proxy_header(self, connected: socket.socket, peer: Address) -> Address | None:
         found = ipaddress.ip_address(peer.host.partition("%")[0])
         if self._rules.proxy_addresses and not any(found in network for network in self._rules.proxy_addresses):
-            raise ProxyProtocolError("it is none of proxy_addresses")
+            raise ProxyProtocolError("its address is not among proxy_addresses")
         fixed = read_fixed_part(await _receive(connected, FIXED_BYTES, check_beginning))
         return read_source(fixed, await _receive(connected, fixed.rest_bytes))
 
     async def _hand_over(self, connected: socket.socket, proxied: Address | None) -> None:
-        """What has begun ends by `_refuse` alone: uvloop would forget a link that it has made in the same turn."""
+        """Only `_refuse` ends the opening of a link: uvloop would forget a link that it has made in the same turn."""
         handing_over = asyncio.ensure_future(self._open_link(connected, proxied))
         handing_over.add_done_callback(_hear_of_the_end)
         await asyncio.shield(handing_over)
@@ -195,26 +195,26 @@ class Doorway:
 
     @staticmethod
     def _refuse(connected: socket.socket) -> None:
-        """Ends a connection, whoever reads from it now."""
+        """Ends a connection, even while something reads from it."""
         with contextlib.suppress(OSError):
             connected.shutdown(socket.SHUT_RDWR)
         connected.close()
 
 
 def _hear_of_the_end(handing_over: "asyncio.Task[None]") -> None:
-    """An error that came when nobody waited any more: asyncio would write a traceback of it."""
+    """Takes an error for which nothing waits any more: asyncio would write its traceback."""
     if not handing_over.cancelled():
         handing_over.exception()
 
 
 async def _receive(connected: socket.socket, count: int, check: Callable[[bytes], None] = lambda _data: None) -> bytes:
-    """So many bytes and not one more; `check` sees what has come so far. ConnectionError where fewer come."""
+    """Reads exactly `count` bytes; `check` sees each beginning. Raises ConnectionError where fewer come."""
     loop = asyncio.get_running_loop()
     data = b""
     while len(data) < count:
         more = await loop.sock_recv(connected, count - len(data))
         if not more:
-            raise ConnectionResetError("it was closed before its header was complete")
+            raise ConnectionResetError("the client closed it in the middle of its header")
         data += more
         check(data)
     return data
@@ -233,4 +233,4 @@ def _reason(error: Exception) -> str:
     if isinstance(error, ssl.SSLError):
         reason = (error.reason or str(error)).lower().replace("_", " ")
         return reason + _MEANINGS.get(reason, "")
-    return str(error) or "it was closed"
+    return str(error) or "the client closed it"
