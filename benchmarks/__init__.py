@@ -1,5 +1,6 @@
 """How fast the gateway is, beside mosquitto on the same machine in the same run: `python -m benchmarks --help`.
 
-A module is either one benchmark (its `run` gives a Report) or a part of the apparatus: servers.py starts what is
-measured, window.py, paced.py and pair.py are the load generators, each in a process of its own, figures.py prints.
+A module with a NAME is a benchmark; its `run` gives a Report, and `__main__` lists them all. servers.py starts what is
+measured, load/ puts load on it, trail/ makes the trail of the audit, machine.py says where and with which interpreter
+the figures were measured, figures.py prints them.
 """

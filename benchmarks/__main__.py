@@ -24,8 +24,8 @@ from benchmarks import (
     subscriptions,
 )
 from benchmarks.figures import Report, print_report
+from benchmarks.load.wire import BenchmarkError
 from benchmarks.machine import this_machine
-from benchmarks.wire import BenchmarkError
 
 #: Measured for a time each.
 _TIMED: Final[dict[str, Callable[[float], Report]]] = {

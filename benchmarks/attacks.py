@@ -7,11 +7,11 @@ from contextlib import contextmanager
 from typing import Final
 
 from benchmarks.figures import Measure, Report, Row
-from benchmarks.hostile import ATTACKS
 from benchmarks.idle import allow_descriptors
-from benchmarks.load import Outcome, Task, generate
+from benchmarks.load.hostile import ATTACKS
+from benchmarks.load.task import Outcome, Task, generate
+from benchmarks.load.wire import BenchmarkError
 from benchmarks.servers import Gateway, resident_mib
-from benchmarks.wire import BenchmarkError
 
 NAME: Final = "attacks"
 NO_ATTACK: Final = "no attack"
@@ -81,7 +81,7 @@ def _well_behaved(gateway: Gateway, seconds: float) -> Outcome:
 @contextmanager
 def attacking(gateway: Gateway, attack: str) -> Iterator[subprocess.Popen[str]]:
     """The attack is on; it ends with the block. BenchmarkError where it could not begin."""
-    command = [sys.executable, "-m", "benchmarks.hostile", attack, str(gateway.port), str(gateway.port_of("tls"))]
+    command = [sys.executable, "-m", "benchmarks.load.hostile", attack, str(gateway.port), str(gateway.port_of("tls"))]
     attacker = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         assert attacker.stdout is not None

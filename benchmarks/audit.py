@@ -1,6 +1,6 @@
 """The whole audit of a large trail on Spark, with its memory; beside it the sums of it that DuckDB can do, in both.
 
-The trail is made first (made_trail.py). Then, one after the other, each as a process of its own: `audit run` with
+The trail is made first (trail/made.py). Then, one after the other, each as a process of its own: `audit run` with
 every control and report; the sums in Spark, by the audit's own controls; the same sums in DuckDB. Spark's driver has
 2 GB, and so has DuckDB. DuckDB cannot perform conversions again, so the audit as a whole has nothing beside it.
 """
@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.figures import Measure, Report, Row
-from benchmarks.made_trail import make_trail
+from benchmarks.load.wire import BenchmarkError
 from benchmarks.process_watch import ProcessWatch
-from benchmarks.wire import BenchmarkError
+from benchmarks.trail.made import make_trail
 
 NAME: Final = "audit"
 RECORDS: Final = 10_000_000
@@ -64,8 +64,8 @@ def _report(folder: Path, records: int, made_s: float) -> Report:
     if result["verdict"] != "clean" or result["scope"]["records"] != records:
         raise BenchmarkError(f"the audit of a sound trail says {result['verdict']}: {result['reason']}")
     sums = {
-        _SPARK: _ended("benchmarks.sums_spark", str(folder / "trail"), str(folder / "spark")),
-        _DUCKDB: _ended("benchmarks.sums_duckdb", str(folder / "trail"), str(folder / "duckdb")),
+        _SPARK: _ended("benchmarks.trail.sums_spark", str(folder / "trail"), str(folder / "spark")),
+        _DUCKDB: _ended("benchmarks.trail.sums_duckdb", str(folder / "trail"), str(folder / "duckdb")),
     }
     outcomes = {subject: json.loads(ended.output) for subject, ended in sums.items()}
     found = {subject: {name: step["found"] for name, step in steps.items()} for subject, steps in outcomes.items()}

@@ -19,8 +19,8 @@ from typing import Final
 import uvloop
 
 from benchmarks.figures import Measure, Report, Row
+from benchmarks.load.wire import BenchmarkError
 from benchmarks.servers import cpu_s
-from benchmarks.wire import BenchmarkError
 from mq_adapters.channel import ChannelStatus, Outbound, OutboundSettings, StartAction
 from mq_adapters.channel.local_state import CHANNEL_STATE_QUEUE
 from mq_adapters.embedded.engine import Engine

@@ -23,7 +23,7 @@ from benchmarks.channel import (
     fill_messages,
 )
 from benchmarks.figures import Measure, Report, Row
-from benchmarks.wire import BenchmarkError
+from benchmarks.load.wire import BenchmarkError
 from mq_adapters.channel import Outbound, OutboundSettings
 from mq_adapters.embedded.socket.client import Client
 from mq_adapters.ibm_mq import ConnectionSettings, IbmMq

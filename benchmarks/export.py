@@ -12,9 +12,9 @@ from statistics import median
 from typing import Final
 
 from benchmarks.figures import Measure, Report, Row
+from benchmarks.load.wire import BenchmarkError
 from benchmarks.qos1_offline import CONNECTIONS, PAYLOAD_BYTES, WINDOW, measure
 from benchmarks.servers import Gateway, cpu_s
-from benchmarks.wire import BenchmarkError
 
 NAME: Final = "export"
 _RUNS: Final = 3

@@ -1,34 +1,38 @@
-"""Headers alone, without any cache in front: a Publish built, read to values, and converted to the other format.
+"""Headers alone: a Publish written as the gateway writes it, read as the broker reads it, and converted.
 
-`build` writes the header of another topic each time from what is known of the route (`PublicationTemplate`), `values`
-reads names and values, `read_command` a typed command. Beside them stand the MQRFH2 classes of pymqi and ibmmq, where
-they are installed: `build` there takes the folder ready made, and `values` gives the folder as one text.
+`write` is what the bridge calls for a topic whose header it has not kept (gateway/bridge/publish_command.py); for a
+topic that it has, it calls nothing. `read_command` is what the broker calls for a message from outside. `convert` is
+what it calls for a subscriber of the other format, and what the conversion service calls. Beside them stand the MQRFH2
+classes of pymqi and ibmmq, where they can be imported: their `write` takes the folder ready made, and their `read`
+gives the folder as one text, so that they do less.
 """
 
+import importlib
 import itertools
 import time
 from collections.abc import Callable, Iterator
-from typing import Final
+from dataclasses import dataclass
+from typing import Any, Final
 
 from benchmarks.figures import Measure, Report, Row
-from benchmarks.header_classes import HeaderClass, importable
-from mappings.commands.command import FORMAT_MQRFH, FORMAT_MQRFH2, Dialect, Publish, read_command, write_command
+from gateway.bridge.requests import OwnCommands
+from mappings.commands.command import FORMAT_MQRFH, FORMAT_MQRFH2, Dialect, read_command
 from mappings.commands.options import PublicationOption
 from mappings.conversion.convert import convert
-from mappings.conversion.publication_template import PublicationTemplate
 from mappings.headers.chain import read_header_chain
-from mappings.headers.plain import read_plain_mqrfh, read_plain_mqrfh2
 
 NAME: Final = "headers"
 #: No topic comes twice before all others have come.
 TOPICS: Final = tuple(f"plant/hall-{hall}/boiler-{boiler}/temperature" for hall in range(10) for boiler in range(100))
+LIBRARIES: Final = ("pymqi", "ibmmq")
 _UTF_8: Final = 1208
 _LITTLE_ENDIAN: Final = 546
+_NO_OPTIONS: Final = PublicationOption(0)
 #: Calls between two looks at the clock.
 _ROUND: Final = 200
-_CALLS: Final = 15
+#: Three calls for each of two formats, two for each of two libraries.
+_CALLS: Final = 10
 _FORMATS: Final = {Dialect.MQRFH2: FORMAT_MQRFH2, Dialect.MQRFH: FORMAT_MQRFH}
-_READERS: Final = {Dialect.MQRFH2: read_plain_mqrfh2, Dialect.MQRFH: read_plain_mqrfh}
 
 
 def run(seconds: float) -> Report:
@@ -39,21 +43,21 @@ def run(seconds: float) -> Report:
     others = tuple(measure_class(each, share_s) for each in classes)
     return Report(
         name=NAME,
-        title="headers of a Publish with one option and one topic, another topic each time, CPU time of one core",
+        title="headers of a Publish with one topic, another topic each time, CPU time of one core",
         rows=(*rows, *others),
         notes=(*_ratios(rows[0], others), *missing),
     )
 
 
 def measure(dialect: Dialect, seconds: float) -> Row:
-    """Our own calls for one format."""
+    """The calls of the gateway and its broker for one format."""
     format = _FORMATS[dialect]
     other = Dialect.MQRFH if dialect is Dialect.MQRFH2 else Dialect.MQRFH2
-    template = PublicationTemplate(_publish(TOPICS[0]), dialect)
-    headers = [template.header(topic) for topic in TOPICS]
-    commands = [_publish(topic) for topic in TOPICS]
-    reader = _READERS[dialect]
-    assert reader(headers[0], _UTF_8, _LITTLE_ENDIAN) is not None
+    commands = own_commands(dialect)
+    headers = [commands.write_publish(topic, _NO_OPTIONS, ()) for topic in TOPICS]
+
+    def write(topic: str) -> None:
+        commands.write_publish(topic, _NO_OPTIONS, ())
 
     def read(header: bytes) -> None:
         read_command(read_header_chain(header, format=format, coded_char_set_id=_UTF_8, encoding=_LITTLE_ENDIAN))
@@ -62,24 +66,21 @@ def measure(dialect: Dialect, seconds: float) -> Row:
         convert(header, format=format, coded_char_set_id=_UTF_8, encoding=_LITTLE_ENDIAN, to=other)
 
     calls: dict[str, Iterator[object]] = {
-        "build": map(template.header, itertools.cycle(TOPICS)),
-        "write_command": (write_command(command, dialect) for command in itertools.cycle(commands)),
-        "values": (reader(header, _UTF_8, _LITTLE_ENDIAN) for header in itertools.cycle(headers)),
+        "write": map(write, itertools.cycle(TOPICS)),
         "read_command": map(read, itertools.cycle(headers)),
         "convert": map(convert_to_other, itertools.cycle(headers)),
     }
-    return Row(subject=dialect.value, measures=_measured(calls, seconds))
+    return Row(subject=f"rfhbridge, {dialect.value.upper()}", measures=_measured(calls, seconds))
 
 
-def measure_class(other: HeaderClass, seconds: float) -> Row:
-    """The same with another library's class."""
-    headers = [write_command(_publish(topic), Dialect.MQRFH2) for topic in TOPICS]
-    folders = [header[40:].rstrip(b" ") for header in headers]
-    calls: dict[str, Iterator[object]] = {
-        "build": map(other.build, itertools.cycle(folders)),
-        "values": map(other.read, itertools.cycle(headers)),
-    }
-    return Row(subject=f"{other.library} {other.version}, MQRFH2", measures=_measured(calls, seconds))
+def own_commands(dialect: Dialect) -> OwnCommands:
+    """What writes the gateway's commands, as the daemon builds it."""
+    return OwnCommands(
+        dialect=dialect,
+        queue_manager_name="RFHB",
+        subscriber_queue="RFHBRIDGE.SUBSCRIBER",
+        reply_queue="RFHBRIDGE.REPLY",
+    )
 
 
 def calls_per_s(call: Callable[[], object], seconds: float) -> float:
@@ -100,11 +101,61 @@ def _measured(calls: dict[str, Iterator[object]], seconds: float) -> tuple[Measu
     )
 
 
-def _publish(topic: str) -> Publish:
-    return Publish(topics=(topic,), publication_options=PublicationOption.RETAIN_PUBLICATION)
-
-
 def _ratios(ours: Row, others: tuple[Row, ...]) -> Iterator[str]:
     for other in others:
-        for name in ("build", "values"):
-            yield f"{ours.subject}: {name} {ours.value(name) / other.value(name):.1f} times as fast as {other.subject}."
+        for name, theirs in (("write", "write"), ("read_command", "read")):
+            ratio = ours.value(name) / other.value(theirs)
+            yield f"{ours.subject}: {name} {ratio:.2f} times as fast as {theirs} of {other.subject}."
+
+
+# -- other libraries ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeaderClass:
+    """The class RFH2 of pymqi or ibmmq, as its documentation uses it."""
+
+    library: str
+    version: str
+    rfh2: Callable[[], Any]  # the libraries have no types
+
+    def write(self, folder: bytes) -> bytes:
+        """An MQRFH2 around one folder."""
+        header = self.rfh2()
+        header["NameValueCCSID"] = _UTF_8
+        header.add_folder(folder)
+        packed: bytes = header.pack()
+        return packed
+
+    def read(self, data: bytes) -> dict[str, object]:
+        """The fields and the folders of an MQRFH2, by name."""
+        header = self.rfh2()
+        header.unpack(data)
+        values: dict[str, object] = header.get()
+        return values
+
+
+def importable() -> tuple[list[HeaderClass], list[str]]:
+    """The classes that are there, and a sentence for each that is not: both need IBM's C libraries to be built."""
+    found, missing = [], []
+    for library in LIBRARIES:
+        try:
+            module = importlib.import_module(library)
+        except (ImportError, OSError) as problem:  # OSError: their own sign that C library and package do not fit
+            missing.append(f"{library} is not measured: it cannot be imported ({problem}).")
+            continue
+        version = getattr(module, "__version__", "of an unknown version")
+        found.append(HeaderClass(library=library, version=str(version), rfh2=module.RFH2))
+    return found, missing
+
+
+def measure_class(other: HeaderClass, seconds: float) -> Row:
+    """The calls of another library's class."""
+    commands = own_commands(Dialect.MQRFH2)
+    headers = [commands.write_publish(topic, _NO_OPTIONS, ()) for topic in TOPICS]
+    folders = [header[40:].rstrip(b" ") for header in headers]
+    calls: dict[str, Iterator[object]] = {
+        "write": map(other.write, itertools.cycle(folders)),
+        "read": map(other.read, itertools.cycle(headers)),
+    }
+    return Row(subject=f"{other.library} {other.version}, MQRFH2", measures=_measured(calls, seconds))

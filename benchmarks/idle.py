@@ -8,9 +8,9 @@ from typing import Final
 
 from benchmarks.bare_tls import BareTls
 from benchmarks.figures import Measure, Report, Row
-from benchmarks.load import Task, generate
+from benchmarks.load.task import Task, generate
+from benchmarks.load.transports import over_secure_websocket, over_tcp, over_tls, over_websocket
 from benchmarks.servers import IN_MEMORY, Gateway, Mosquitto, Server, peers, resident_mib
-from benchmarks.transports import over_secure_websocket, over_tcp, over_tls, over_websocket
 
 NAME: Final = "idle"
 CONNECTIONS: Final = 10_000

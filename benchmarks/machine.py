@@ -2,6 +2,7 @@
 
 import os
 import platform
+import sysconfig
 import tempfile
 import time
 from dataclasses import asdict, dataclass
@@ -18,7 +19,13 @@ _SYNC_BYTES = 4_096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """Where and when. `sync_ms` is the median of fdatasync after a write of 4,096 bytes in the folder of the data."""
+    """Where, when and with which interpreter.
+
+    `python_built` names the compiler, and whether profile-guided (PGO) and link-time optimisation (LTO) were on; both
+    make CPython faster. `sync_ms` is the median of fdatasync after a write of 4,096 bytes in the folder of the data.
+    `load` is how many processes were running or ready on average in the minute before: where it is not near 0,
+    throughput and latencies are those of a busy machine.
+    """
 
     date: str
     processor: str
@@ -26,7 +33,9 @@ class Machine:
     memory_gib: float
     system: str
     python: str
+    python_built: str
     sync_ms: float
+    load: float
 
     def as_dict(self) -> dict[str, object]:
         return asdict(self)
@@ -34,7 +43,7 @@ class Machine:
     def __str__(self) -> str:
         return (
             f"{self.date}, {self.processor}, {self.cores} cores, {self.memory_gib:.0f} GiB, {self.system}, "
-            f"Python {self.python}, fdatasync {self.sync_ms:.2f} ms"
+            f"{self.python} ({self.python_built}), fdatasync {self.sync_ms:.2f} ms, load {self.load:.1f} before"
         )
 
 
@@ -46,9 +55,18 @@ def this_machine() -> Machine:
         cores=len(os.sched_getaffinity(0)),
         memory_gib=float((_field(_MEMORY_INFO, "MemTotal") or "0 kB").split()[0]) / 1024**2,
         system=f"{platform.system()} {platform.release()}",
-        python=platform.python_version(),
+        python=f"{platform.python_implementation()} {platform.python_version()}",
+        python_built=built_with(platform.python_compiler(), str(sysconfig.get_config_var("CONFIG_ARGS") or "")),
         sync_ms=_sync_ms(),
+        load=os.getloadavg()[0],
     )
+
+
+def built_with(compiler: str, configure_arguments: str) -> str:
+    """How an interpreter was built, for a reader; the arguments of `configure` also name folders, and stay out."""
+    pgo = "PGO" if "--enable-optimizations" in configure_arguments else "no PGO"
+    lto = "LTO" if "--with-lto" in configure_arguments and "--with-lto=no" not in configure_arguments else "no LTO"
+    return f"{compiler}, {pgo}, {lto}"
 
 
 def _field(path: Path, name: str) -> str:

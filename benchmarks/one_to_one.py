@@ -6,7 +6,7 @@ The gateway stores QoS 1 and 2 durably on the way, in and out; mosquitto passes 
 from typing import Final
 
 from benchmarks.figures import Measure, Report, Row, ratio_notes
-from benchmarks.load import Task, generate
+from benchmarks.load.task import Task, generate
 from benchmarks.servers import IN_MEMORY, Gateway, Mosquitto, Server, cpu_s, peers
 
 NAME: Final = "one_to_one"

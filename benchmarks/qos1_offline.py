@@ -11,9 +11,9 @@ from contextlib import closing
 from typing import Final
 
 from benchmarks.figures import Measure, Report, Row, ratio_notes
-from benchmarks.load import Outcome, Task, generate
+from benchmarks.load.task import Outcome, Task, generate
+from benchmarks.load.wire import BenchmarkError, connect, disconnect, publish_ring, subscribe
 from benchmarks.servers import AUTOSAVED, IN_MEMORY, Gateway, Mosquitto, Server, Sink, cpu_s, peers
-from benchmarks.wire import BenchmarkError, connect, disconnect, publish_ring, subscribe
 from mq_adapters.embedded.engine import AUDIT_QUEUE, Engine
 
 NAME: Final = "qos1_offline"

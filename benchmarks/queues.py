@@ -44,16 +44,16 @@ def run(seconds: float) -> Report:
 def measure(batch: int, seconds: float) -> Row:
     with tempfile.TemporaryDirectory(prefix="rfhbench") as folder, closing(Engine.open(Path(folder))) as engine:
         queue = engine.define("BENCHMARK")
-        started = time.perf_counter()
+        started, put_cpu_s = time.perf_counter(), time.process_time()
         put = 0
         while time.perf_counter() - started < seconds:
             put_batch(engine, queue, batch)
             put += batch
-        put_s = time.perf_counter() - started
-        started = time.perf_counter()
+        put_s, put_cpu_s = time.perf_counter() - started, time.process_time() - put_cpu_s
+        started, get_cpu_s = time.perf_counter(), time.process_time()
         while get_batch(engine, queue, batch):
             continue
-        get_s = time.perf_counter() - started
+        get_s, get_cpu_s = time.perf_counter() - started, time.process_time() - get_cpu_s
     return Row(
         subject="engine",
         case=f"batches of {batch:,}",
@@ -61,6 +61,8 @@ def measure(batch: int, seconds: float) -> Row:
             Measure(name="put", value=put / put_s, unit="messages/s"),
             Measure(name="get", value=put / get_s, unit="messages/s"),
             Measure(name="put and get", value=put / (put_s + get_s), unit="messages/s"),
+            Measure(name="CPU of a put", value=put_cpu_s / put * 1e6, unit="us"),
+            Measure(name="CPU of a get", value=get_cpu_s / put * 1e6, unit="us"),
         ),
     )
 

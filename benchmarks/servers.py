@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Final, Protocol, Self
 
 from benchmarks.certificate import write_certificate
-from benchmarks.wire import BenchmarkError
+from benchmarks.load.wire import BenchmarkError
 
 _READY: Final = re.compile(r"listens on \S+:(\d+)")
 _START_WAIT_S: Final = 60.0
@@ -188,11 +188,11 @@ class Mosquitto:
 
 
 class Sink:
-    """benchmarks/sink.py for packets of one length."""
+    """benchmarks/load/sink.py for packets of one length."""
 
     def __init__(self, packet_bytes: int, window: int) -> None:
         self.name = "sink"
-        command = [sys.executable, "-m", "benchmarks.sink", str(packet_bytes), str(window)]
+        command = [sys.executable, "-m", "benchmarks.load.sink", str(packet_bytes), str(window)]
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         self.process_id = self._process.pid
         assert self._process.stdout is not None

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import sums_duckdb
-from benchmarks.made_trail import make_trail
 from benchmarks.process_watch import ProcessWatch
+from benchmarks.trail import sums_duckdb
+from benchmarks.trail.made import make_trail
 from spark_audit.record import Kind
 from spark_audit.verify import Verdict, verify
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import platform
 import socket
 import subprocess
 import sys
@@ -12,11 +13,12 @@ import pytest
 from benchmarks import attacks, channel, channel_ibm_mq, headers, idle, qos1_offline
 from benchmarks.__main__ import BENCHMARKS, main
 from benchmarks.figures import Measure, Row, ratio_notes
-from benchmarks.latencies import Latencies, percentiles_ms
-from benchmarks.load import Task, generate
+from benchmarks.load.latencies import Latencies, percentiles_ms
+from benchmarks.load.task import Task, generate
+from benchmarks.load.window import WindowPublisher
+from benchmarks.load.wire import BenchmarkError, Ring, publish_ring
+from benchmarks.machine import built_with
 from benchmarks.servers import Gateway, Sink, cpu_s, resident_mib
-from benchmarks.window import WindowPublisher
-from benchmarks.wire import BenchmarkError, Ring, publish_ring
 from tests.ibm_mq_stand_in.process import BINDINGS, VARIABLE, Binding, needs_stand_in
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -46,9 +48,32 @@ def test_figures_are_printed_and_written_with_the_machine(tmp_path: Path) -> Non
     figures = json.loads((tmp_path / "figures.json").read_text())
     assert figures["machine"]["cores"] == len(os.sched_getaffinity(0))
     (report,) = figures["reports"]
-    assert [row["subject"] for row in report["rows"]][:2] == ["mqrfh2", "mqrfh"]  # others may follow
+    assert [row["subject"] for row in report["rows"]][:2] == ["rfhbridge, MQRFH2", "rfhbridge, MQRFH"]
     assert all(measure["value"] > 0 for row in report["rows"] for measure in row["measures"])
-    assert "write_command" in printed
+    assert "read_command" in printed
+    assert f"CPython {platform.python_version()} ({platform.python_compiler()}, " in printed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "built"),
+    [
+        ("", "GCC 12.2.0, no PGO, no LTO"),
+        ("'--prefix=/opt/python' '--enable-shared'", "GCC 12.2.0, no PGO, no LTO"),
+        ("'--enable-optimizations' '--with-lto'", "GCC 12.2.0, PGO, LTO"),
+        ("'--enable-optimizations' '--with-lto=no'", "GCC 12.2.0, PGO, no LTO"),
+        ("'--with-lto=thin'", "GCC 12.2.0, no PGO, LTO"),
+    ],
+)
+def test_a_figure_names_how_its_interpreter_was_built(arguments: str, built: str) -> None:
+    assert built_with("GCC 12.2.0", arguments) == built
+
+
+def test_a_generator_with_a_rate_says_how_late_it_was_itself() -> None:
+    packet_bytes = publish_ring("bench/sensor/0", 64, 1, 10).packet_bytes
+    with Sink(packet_bytes, 10) as sink:
+        outcome = generate("paced", Task(port=sink.port, seconds=0.1, connections=2, window=10, rate=200))
+    assert outcome.messages == 20
+    assert 0 < outcome.late_p50_ms <= outcome.p50_ms
 
 
 def test_a_ring_goes_round_with_its_identifiers() -> None:

@@ -6,7 +6,7 @@ import socket
 import ssl
 from typing import Final
 
-from benchmarks.wire import ANSWER_WAIT_S, BenchmarkError, connect, receive_exactly
+from benchmarks.load.wire import ANSWER_WAIT_S, BenchmarkError, connect, receive_exactly
 from gateway.mqtt import packets
 
 _ACCEPTED: Final = b"\x20\x02\x00\x00"

@@ -1,6 +1,6 @@
 """The sums of sums_duckdb.py on Spark, by the audit's own controls and figures, as a process of its own.
 
-python -m benchmarks.sums_spark TRAIL SCRATCH      prints seconds and what was found, as JSON
+python -m benchmarks.trail.sums_spark TRAIL SCRATCH      prints seconds and what was found, as JSON
 """
 
 import json

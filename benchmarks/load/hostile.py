@@ -1,6 +1,6 @@
 """Attackers: processes of their own that do to a server what no client should, until they are ended.
 
-    python -m benchmarks.hostile ATTACK PORT TLS_PORT        prints a line when the attack is on
+    python -m benchmarks.load.hostile ATTACK PORT TLS_PORT        prints a line when the attack is on
 
 Each is one process at the lowest priority: on a network the attacker's work is done by another machine.
 """
@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from benchmarks.wire import ANSWER_WAIT_S, receive_exactly
+from benchmarks.load.wire import ANSWER_WAIT_S, receive_exactly
 from gateway.mqtt import packets
 
 _LOWEST_PRIORITY: Final = 19

@@ -1,6 +1,6 @@
 """Load in a process of its own: a generator is a module that is given its task, and gives its outcome back, as JSON.
 
-    python -m benchmarks.window '{"port": 1883, ...}'      prints one line of JSON
+    python -m benchmarks.load.window '{"port": 1883, ...}'      prints one line of JSON
 
 A process of its own, so that neither the measuring process nor its garbage collector shares time with the generator.
 """
@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Final
 
-from benchmarks.wire import BenchmarkError
+from benchmarks.load.wire import BenchmarkError
 
 #: A generator that has not ended this long after its time has failed, seconds.
 _LATE_S: Final = 120.0
@@ -34,13 +34,17 @@ class Task:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What came of it. `messages` were acknowledged, or at the subscriber of a pair received, within `elapsed_s`."""
+    """What came of it. `messages` were acknowledged, or at the subscriber of a pair received, within `elapsed_s`.
+
+    `late_p50_ms`: how late a generator with a rate sent, by its own fault; it is part of `p50_ms`.
+    """
 
     messages: int
     elapsed_s: float
     p50_ms: float
     p99_ms: float
     cpu_s: float
+    late_p50_ms: float = 0.0
 
     @property
     def rate(self) -> float:
@@ -49,7 +53,7 @@ class Outcome:
 
 def generate(generator: str, task: Task) -> Outcome:
     """Runs a generator ("window", "paced" or "pair") in a process of its own. BenchmarkError when it fails."""
-    command = [sys.executable, "-m", f"benchmarks.{generator}", json.dumps(asdict(task))]
+    command = [sys.executable, "-m", f"benchmarks.load.{generator}", json.dumps(asdict(task))]
     run = subprocess.run(command, capture_output=True, text=True, timeout=task.seconds + _LATE_S, check=False)
     if run.returncode:
         raise BenchmarkError(f"the generator {generator} failed: {run.stderr.strip().rpartition(chr(10))[2]}")

@@ -1,6 +1,6 @@
 """A server that does nothing but answer: what the load generator can do when the server costs almost nothing.
 
-    python -m benchmarks.sink PACKET_BYTES WINDOW       prints its port, serves until it is killed
+    python -m benchmarks.load.sink PACKET_BYTES WINDOW       prints its port, serves until it is killed
 
 It takes CONNECT, and then counts PUBLISHes by their bytes and answers with as many PUBACKs from a ring.
 """
@@ -10,7 +10,7 @@ import socket
 import sys
 from typing import Final
 
-from benchmarks.wire import Ring, puback_ring
+from benchmarks.load.wire import Ring, puback_ring
 from gateway.mqtt import packets
 
 _READ_BYTES: Final = 65_536

@@ -1,6 +1,6 @@
 """The sums of an audit in DuckDB, as a process of its own: what an engine that is no cluster needs for them.
 
-    python -m benchmarks.sums_duckdb TRAIL SCRATCH      prints seconds and what was found, as JSON
+    python -m benchmarks.trail.sums_duckdb TRAIL SCRATCH      prints seconds and what was found, as JSON
 
 DuckDB reads the lines, hashes them and adds up; it cannot perform a conversion again, since its functions in Python
 are called for one value after the other in the process of the database, and are not measured here.

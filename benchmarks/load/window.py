@@ -10,9 +10,9 @@ import socket
 import time
 from typing import Final
 
-from benchmarks.latencies import Latencies, percentiles_ms
-from benchmarks.load import Outcome, Task, serve_task
-from benchmarks.wire import ANSWER_WAIT_S, BenchmarkError, connect, puback_ring, publish_ring
+from benchmarks.load.latencies import Latencies, percentiles_ms
+from benchmarks.load.task import Outcome, Task, serve_task
+from benchmarks.load.wire import ANSWER_WAIT_S, BenchmarkError, connect, puback_ring, publish_ring
 
 _READ_BYTES: Final = 65_536
 _PUBACK_BYTES: Final = 4

@@ -1,0 +1,1 @@
+"""Load on a server: generators, each a process of its own, and what attacks it."""
