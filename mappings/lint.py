@@ -45,21 +45,22 @@ from mappings.reasons import Reason, reason_name
 from mappings.topics.streams import DEFAULT_STREAM
 
 
-def place_of(error: MappingError, data: bytes, chain: HeaderChain) -> int | None:
+def place_of(error: MappingError, chain: HeaderChain) -> int | None:
     """The offset of what an error is about; that of its header where the text is not found; None without a header."""
     for header, place in zip(chain.headers, chain.places, strict=True):
         if isinstance(header, Mqrfh):
             return _in_string(error, header, place)
         if isinstance(header, Mqrfh2) and (folder := header.folder("psc") or header.folder("pscr")) is not None:
-            return data.find(folder.raw, place.offset) + _in_folder(error.parameter or "", folder)
+            return _in_folder(error.parameter or "", folder)
     return None
 
 
 def _in_folder(text: str, folder: Folder) -> int:
     try:
-        return max(folder.raw.find(encode_text(text, folder.coded_char_set_id, encoding=folder.encoding)), 0)
-    except HeaderError:  # it is not in the folder's page, so it does not stand there in this form
-        return 0
+        position = folder.text.find(text)
+    except HeaderError:  # the bytes of the folder are no text
+        return folder.offset
+    return folder.offset if position < 1 else next(folder.byte_offsets([position]))
 
 
 def _in_string(error: MappingError, header: Mqrfh, place: HeaderPlace) -> int:
@@ -261,19 +262,19 @@ def lint(
         )
     except MappingError as error:
         return (_finding(error),)
-    return (*_folder_findings(data, chain), *_command_findings(data, chain, circumstances or Circumstances()))
+    return (*_folder_findings(chain), *_command_findings(data, chain, circumstances or Circumstances()))
 
 
-def _folder_findings(data: bytes, chain: HeaderChain) -> Iterator[Finding]:
+def _folder_findings(chain: HeaderChain) -> Iterator[Finding]:
     """What MQPUT says of the folders beside the command."""
-    for header, place in zip(chain.headers, chain.places, strict=True):
+    for header in chain.headers:
         for folder in header.folders if isinstance(header, Mqrfh2) else ():
             if folder.name in _COMMAND_FOLDERS:
                 continue
             try:
                 check_property_folder(folder)
             except MappingError as error:
-                yield _finding(error, field=folder.name, offset=data.find(folder.raw, place.offset))
+                yield _finding(error, field=folder.name, offset=folder.offset)
 
 
 def _command_findings(data: bytes, chain: HeaderChain, circumstances: Circumstances) -> Iterator[Finding]:
@@ -283,7 +284,7 @@ def _command_findings(data: bytes, chain: HeaderChain, circumstances: Circumstan
             return
         command = read_command(chain)
     except MappingError as error:
-        yield _finding(error, offset=place_of(error, data, chain), remark=_ignored_text(data, chain, error))
+        yield _finding(error, offset=place_of(error, chain), remark=_ignored_text(data, chain, error))
         return
     yield from map(_finding, _circumstantial_errors(command, chain, circumstances))
 

@@ -15,12 +15,12 @@ encoding of the structure in front:
 Source: IBM MQ documentation, "MQDLH - Dead-letter header" and "MQRFH2".
 """
 
-import struct
 from dataclasses import dataclass
 
 from mappings.errors import HeaderError
-from mappings.headers.charset import INHERIT, UNDEFINED, decode_text, encode_text, is_big_endian, is_ebcdic
+from mappings.headers.charset import INHERIT, UNDEFINED, decode_text, encode_text, is_ebcdic
 from mappings.headers.fixed_part import format_in
+from mappings.headers.layout import MQDLH
 from mappings.headers.mqrfh import Mqrfh, read_mqrfh
 from mappings.headers.mqrfh2 import Mqrfh2, read_mqrfh2
 from mappings.headers.opaque import OpaqueHeader, announces_opaque_header, read_opaque_header
@@ -32,12 +32,9 @@ FORMAT_NONE = b"        "  # MQFMT_NONE
 FORMAT_STRING = b"MQSTR   "  # MQFMT_STRING
 FORMAT_DEAD_LETTER = b"MQDEAD  "  # MQFMT_DEAD_LETTER_HEADER
 
-DEAD_LETTER_HEADER_BYTES = 172  # MQDLH_LENGTH_1
-DEAD_LETTER_FORMAT_OFFSET_BYTES = 116
+DEAD_LETTER_HEADER_BYTES = MQDLH.length_bytes  # 172, MQDLH_LENGTH_1
+DEAD_LETTER_FORMAT_OFFSET_BYTES = MQDLH.offsets["Format"]
 
-_LAYOUT = "4sii48s48sii8si28s8s8s"
-_BIG_ENDIAN = struct.Struct(">" + _LAYOUT)
-_LITTLE_ENDIAN = struct.Struct("<" + _LAYOUT)
 _STRUC_ID = "DLH "
 
 
@@ -70,7 +67,7 @@ class DeadLetterHeader:
                 raise _dead_letter_error(f"{value!a} is longer than {length} bytes", None)
             return encoded
 
-        return _dead_letter_layout(encoding).pack(
+        return MQDLH.in_encoding(encoding).pack(
             text(_STRUC_ID, 4),
             1,
             self.reason,
@@ -118,6 +115,16 @@ class HeaderChain:
         """The byte offset of each header."""
         return tuple(place.offset for place in self.places)
 
+    @property
+    def body_place(self) -> HeaderPlace:
+        """Where the body stands, and what the last header says of it."""
+        return HeaderPlace(
+            offset=self.body_offset,
+            format=self.body_format,
+            coded_char_set_id=self.body_coded_char_set_id,
+            encoding=self.body_encoding,
+        )
+
 
 def announces_header(format: bytes) -> bool:
     """Whether a Format says that a header follows, and not the body."""
@@ -125,18 +132,35 @@ def announces_header(format: bytes) -> bool:
 
 
 def read_header_chain(data: bytes, *, format: bytes, coded_char_set_id: int, encoding: int) -> HeaderChain:
-    """Walk the headers of a message; `format`, character set and encoding are those of its MQMD.
+    """The headers of a message; `format`, character set and encoding are those of its MQMD.
 
     Raises HeaderError, with the offset, for the first header that is not what the Format in front announces.
     """
+    chain, error = walk_headers(data, format=format, coded_char_set_id=coded_char_set_id, encoding=encoding)
+    if error is not None:
+        raise error
+    return chain
+
+
+def walk_headers(
+    data: bytes, *, format: bytes, coded_char_set_id: int, encoding: int
+) -> tuple[HeaderChain, HeaderError | None]:
+    """The headers of a message up to the first one that is wrong, and the error of that one.
+
+    Where there is an error, the wrong header is what the chain calls the body.
+    """
+    error: HeaderError | None = None
     headers: list[Header] = []
     places: list[HeaderPlace] = []
     place = HeaderPlace(offset=0, format=format.ljust(8), coded_char_set_id=coded_char_set_id, encoding=encoding)
-    while (header := _read_header(data, place)) is not None:
-        headers.append(header)
-        places.append(place)
-        place = _next_place(header, place)
-    return HeaderChain(
+    try:
+        while (header := _read_header(data, place)) is not None:
+            headers.append(header)
+            places.append(place)
+            place = _next_place(header, place)
+    except HeaderError as problem:
+        error = problem
+    chain = HeaderChain(
         headers=tuple(headers),
         places=tuple(places),
         body_offset=place.offset,
@@ -144,13 +168,14 @@ def read_header_chain(data: bytes, *, format: bytes, coded_char_set_id: int, enc
         body_coded_char_set_id=place.coded_char_set_id,
         body_encoding=place.encoding,
     )
+    return chain, error
 
 
 def read_dead_letter_header(data: bytes, offset: int = 0, *, coded_char_set_id: int, encoding: int) -> DeadLetterHeader:
     """Read the MQDLH at `offset`; HeaderError (MQRC_DLH_ERROR) when it is not one."""
     if len(data) - offset < DEAD_LETTER_HEADER_BYTES:
         raise _dead_letter_error("an MQDLH needs 172 bytes", offset)
-    fields = _dead_letter_layout(encoding).unpack_from(data, offset)
+    fields = MQDLH.in_encoding(encoding).unpack_from(data, offset)
     struc_id, version, reason, queue, queue_manager, next_encoding, next_ccsid, format, appl_type = fields[:9]
     texts = [_text(field, coded_char_set_id) for field in (struc_id, queue, queue_manager, format, *fields[9:])]
     if texts[0] != _STRUC_ID.rstrip() or version != 1:
@@ -193,10 +218,6 @@ def _next_place(header: Header, place: HeaderPlace) -> HeaderPlace:
         coded_char_set_id=place.coded_char_set_id if inherited else header.coded_char_set_id,
         encoding=header.encoding,
     )
-
-
-def _dead_letter_layout(encoding: int) -> struct.Struct:
-    return _BIG_ENDIAN if is_big_endian(encoding) else _LITTLE_ENDIAN
 
 
 def _text(field: bytes, coded_char_set_id: int) -> str:

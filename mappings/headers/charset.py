@@ -6,6 +6,7 @@ Sources: IBM's code page charts; the Encoding rules of MQMD (only the low nibble
 """
 
 import codecs
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 
@@ -88,6 +89,17 @@ def decode_text(data: bytes, coded_char_set_id: int, *, encoding: int = ENCODING
             f"byte {position} of the text is not valid in code page {coded_char_set_id}; correct the CodedCharSetId",
             parameter=str(coded_char_set_id),
         ) from None
+
+
+def byte_offsets(
+    text: str, positions: Iterable[int], offset: int, coded_char_set_id: int, *, encoding: int = ENCODING_NORMAL
+) -> Iterator[int]:
+    """The byte offset of each position (ascending) of a text whose bytes begin at `offset`."""
+    before = 0
+    for position in positions:
+        offset += len(encode_text(text[before:position], coded_char_set_id, encoding=encoding))
+        before = position
+        yield offset
 
 
 def is_big_endian(encoding: int) -> bool:

@@ -1,29 +1,27 @@
-"""The first 32 bytes, which MQRFH and MQRFH2 have in common.
+"""The first 32 bytes of an MQRFH and of an MQRFH2, read strictly and written.
 
-Layout as in `mqrfh`: StrucId, Version, StrucLength, Encoding, CodedCharSetId, Format, Flags. The Format is kept in its
-ASCII form whatever the code page of the header, because names such as `MQSTR   ` are compared, chained and shown.
+The fields are `layout.COMMON`. A Format is kept in its ASCII form whatever the code page of the header, because names
+such as `MQSTR   ` are compared, chained and shown.
 """
 
-import struct
-from dataclasses import dataclass
+from struct import Struct
+from typing import NamedTuple
 
 from mappings.errors import HeaderError
-from mappings.headers.charset import TWO_BYTE_CODED_CHAR_SET_IDS, decode_text, encode_text, is_big_endian, is_ebcdic
+from mappings.headers.charset import TWO_BYTE_CODED_CHAR_SET_IDS, decode_text, encode_text, is_ebcdic
+from mappings.headers.layout import COMMON
 from mappings.reasons import Reason
 
-FIXED_PART_BYTES = 32
-FORMAT_OFFSET_BYTES = 20
+FIXED_PART_BYTES = COMMON.length_bytes
+FORMAT_OFFSET_BYTES = COMMON.offsets["Format"]
 FORMAT_LENGTH_BYTES = 8
 MINIMUM_STRUC_LENGTH = {1: 32, 2: 36}  # MQRFH_STRUC_LENGTH_FIXED, MQRFH_STRUC_LENGTH_FIXED_2
 
-_BIG_ENDIAN = struct.Struct(">4siiii8sI")
-_LITTLE_ENDIAN = struct.Struct("<4siiii8sI")
 STRUC_ID = b"RFH "
 _STRUC_ID_EBCDIC = b"\xd9\xc6\xc8\x40"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FixedPart:
+class FixedPart(NamedTuple):
     """The common fields; `struc_length` in bytes, the rest describes what follows the structure."""
 
     struc_length: int
@@ -85,14 +83,14 @@ def structure_error(problem: str, offset: int) -> HeaderError:
     )
 
 
-def _layout(coded_char_set_id: int, encoding: int) -> struct.Struct:
+def _layout(coded_char_set_id: int, encoding: int) -> Struct:
     if coded_char_set_id in TWO_BYTE_CODED_CHAR_SET_IDS:
         raise HeaderError(
             Reason.MQRC_SOURCE_CCSID_ERROR,
             f"a header cannot be in the two-byte page {coded_char_set_id}; use a page with single-byte names",
             parameter=str(coded_char_set_id),
         )
-    return _BIG_ENDIAN if is_big_endian(encoding) else _LITTLE_ENDIAN
+    return COMMON.in_encoding(encoding)
 
 
 def format_from(format: bytes, coded_char_set_id: int) -> bytes | None:

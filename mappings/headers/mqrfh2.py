@@ -16,8 +16,8 @@ Source: IBM MQ documentation, "MQRFH2 - Rules and formatting header 2", "NameVal
 
 import re
 import struct
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 
 from lxml import etree
 
@@ -27,24 +27,24 @@ from mappings.headers.charset import (
     ENCODING_REVERSED,
     TWO_BYTE_CODED_CHAR_SET_IDS,
     UTF_8,
+    byte_offsets,
     decode_text,
     encode_text,
     is_big_endian,
 )
 from mappings.headers.fixed_part import FixedPart, read_fixed_part, structure_error, write_fixed_part
+from mappings.headers.layout import MQRFH2, NAME_VALUE_LENGTH
 from mappings.headers.name_value import NameValues
 from mappings.reasons import Reason
 
 VERSION = 2
-FIXED_LENGTH_BYTES = 36  # MQRFH_STRUC_LENGTH_FIXED_2
+FIXED_LENGTH_BYTES = MQRFH2.length_bytes  # 36, MQRFH_STRUC_LENGTH_FIXED_2
 NAME_VALUE_CODED_CHAR_SET_IDS = frozenset({UTF_8, *TWO_BYTE_CODED_CHAR_SET_IDS})
 MAXIMUM_FOLDER_BYTES = 4_194_304  # the default MAXMSGL of a queue manager; a folder beyond it is not parsed
 MAXIMUM_DEPTH = 64  # groups within groups; psc has 1 level, pscr 2
 
 _TWO_BYTE_PADDING = frozenset({b"\0 ", b" \0", b"  ", b"\0\0", b"\xfe\xff", b"\xff\xfe"})
 _BYTE_ORDER_MARKS = {b"\xfe\xff": ENCODING_NORMAL, b"\xff\xfe": ENCODING_REVERSED}
-_BIG_ENDIAN = struct.Struct(">i")
-_LITTLE_ENDIAN = struct.Struct("<i")
 _NAME = r"[A-Za-z_][A-Za-z0-9_.\-]*+"
 _FOLDER_START = re.compile(r"[ \t\r\n]*+<((?!\d)\w[\w.:\-]*+)[ \t\r\n/>]")  # a prefixed name is kept as it is
 _FLAT_ELEMENT = re.compile(rf"<({_NAME})>([^<>&\x00-\x1f\ufffe\uffff]*+)</\1>")
@@ -67,17 +67,29 @@ class Element:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Folder:
-    """One NameValueData: its root name, and its bytes exactly as read, without the padding behind it."""
+    """One NameValueData: its root name, and its bytes exactly as read, without the padding behind it.
+
+    `offset` is where its bytes begin in the data that was read.
+    """
 
     name: str
     raw: bytes
     coded_char_set_id: int = UTF_8
     encoding: int = ENCODING_REVERSED
+    offset: int = field(default=0, compare=False)
 
     @property
     def text(self) -> str:
         """The folder as characters; HeaderError (MQRC_RFH_FORMAT_ERROR) when they are not in NameValueCCSID."""
         return _decode_folder(self.raw, self.coded_char_set_id, self.encoding)
+
+    def byte_offsets(self, positions: Iterable[int]) -> Iterator[int]:
+        """Where the characters at these positions of `text` (ascending) stand in the data that was read."""
+        offset, encoding = self.offset, self.encoding
+        if self.coded_char_set_id in TWO_BYTE_CODED_CHAR_SET_IDS:
+            unmarked, encoding = _without_mark(self.raw, encoding)
+            offset += len(self.raw) - len(unmarked)
+        return byte_offsets(self.text, positions, offset, self.coded_char_set_id, encoding=encoding)
 
     @property
     def elements(self) -> tuple[Element, ...]:
@@ -108,23 +120,32 @@ def read_mqrfh2(data: bytes, offset: int = 0, *, coded_char_set_id: int, encodin
     Raises HeaderError (MQRC_RFH_ERROR) when lengths are wrong. Folders are named here, and parsed when asked for.
     """
     fixed = read_fixed_part(data, offset, version=VERSION, coded_char_set_id=coded_char_set_id, encoding=encoding)
-    length_layout = _length_layout(encoding)
-    name_value_ccsid: int = length_layout.unpack_from(data, offset + 32)[0]
+    length_layout = NAME_VALUE_LENGTH.in_encoding(encoding)
+    name_value_ccsid: int = length_layout.unpack_from(data, offset + MQRFH2.offsets["NameValueCCSID"])[0]
     if name_value_ccsid not in NAME_VALUE_CODED_CHAR_SET_IDS:
         raise HeaderError(
             Reason.MQRC_SOURCE_CCSID_ERROR,
             f"NameValueCCSID is {name_value_ccsid}; it must be 1208, 1200, 13488 or 17584",
-            offset=offset + 32,
+            offset=offset + MQRFH2.offsets["NameValueCCSID"],
         )
-    end = offset + fixed.struc_length
-    pairs = _name_value_data(data, offset + FIXED_LENGTH_BYTES, end, length_layout)
+    folders: list[Folder] = []
+    position, end = offset + FIXED_LENGTH_BYTES, offset + fixed.struc_length
+    for start, length in name_value_data(data, position, end, length_layout):
+        if length % 4 or not 0 <= length <= end - start:
+            raise structure_error(f"NameValueLength {length} is not a multiple of 4 within StrucLength", start - 4)
+        position = start + length
+        folder = read_folder(data[start:position], start, name_value_ccsid, encoding)
+        if folder is not None:
+            folders.append(folder)
+    if position != end:
+        raise structure_error("StrucLength ends inside a NameValueLength", position)
     return Mqrfh2(
         format=fixed.format,
         coded_char_set_id=fixed.coded_char_set_id,
         encoding=fixed.encoding,
         flags=fixed.flags,
         name_value_ccsid=name_value_ccsid,
-        folders=tuple(folder for pair in pairs for folder in _folder(*pair, name_value_ccsid, encoding)),
+        folders=tuple(folders),
         struc_length=fixed.struc_length,
     )
 
@@ -148,7 +169,7 @@ def write_mqrfh2(
     Raises HeaderError for a character that a code page lacks, and for a folder whose bytes are not in its own.
     Source: IBM MQ documentation, "MQRFH2 - Rules and formatting header 2".
     """
-    length_layout = _length_layout(encoding)
+    length_layout = NAME_VALUE_LENGTH.in_encoding(encoding)
     blank = encode_text(" ", name_value_ccsid, encoding=encoding)
     parts = [length_layout.pack(name_value_ccsid)]
     for folder in folders:
@@ -198,39 +219,37 @@ def _escape(name: str, value: str) -> str:
     return value.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def _length_layout(encoding: int) -> struct.Struct:
-    return _BIG_ENDIAN if is_big_endian(encoding) else _LITTLE_ENDIAN
-
-
-def _name_value_data(data: bytes, position: int, end: int, layout: struct.Struct) -> Iterator[tuple[bytes, int]]:
-    """Each NameValueData with its offset; the lengths must add up to StrucLength."""
-    while position < end:
-        if end - position < layout.size:
-            raise structure_error("StrucLength ends inside a NameValueLength", position)
+def name_value_data(data: bytes, position: int, end: int, layout: struct.Struct) -> Iterator[tuple[int, int]]:
+    """Offset and length of each NameValueData up to `end`; nothing is said of whether a length is right."""
+    while end - position >= layout.size:
         length = layout.unpack_from(data, position)[0]
         start = position + layout.size
-        if length % 4 or not 0 <= length <= end - start:
-            raise structure_error(f"NameValueLength {length} is not a multiple of 4 within StrucLength", position)
-        yield data[start : start + length], start
+        yield start, length
+        if length < 0:
+            return
         position = start + length
 
 
-def _folder(padded: bytes, offset: int, coded_char_set_id: int, encoding: int) -> Iterator[Folder]:
-    """The folder of one NameValueData, or none when it is all padding."""
-    raw = padded.rstrip(b" \0") if coded_char_set_id == UTF_8 else _without_two_byte_padding(padded)
+def read_folder(padded: bytes, offset: int, coded_char_set_id: int, encoding: int) -> Folder | None:
+    """The folder of the NameValueData at `offset`, not yet parsed; None when it is all padding.
+
+    Raises HeaderError (MQRC_RFH_FORMAT_ERROR) when it does not begin with a tag.
+    """
+    two_bytes = coded_char_set_id in TWO_BYTE_CODED_CHAR_SET_IDS
+    raw = _without_two_byte_padding(padded) if two_bytes else padded.rstrip(b" \0")
     if not raw:
-        return
+        return None
     start = _FOLDER_START.match(_beginning_of(raw[:512], coded_char_set_id, encoding))
     if start is None:
         raise HeaderError(
             Reason.MQRC_RFH_FORMAT_ERROR, "NameValueData does not begin with the tag of a folder", offset=offset
         )
-    yield Folder(name=start[1], raw=raw, coded_char_set_id=coded_char_set_id, encoding=encoding)
+    return Folder(name=start[1], raw=raw, coded_char_set_id=coded_char_set_id, encoding=encoding, offset=offset)
 
 
 def _beginning_of(data: bytes, coded_char_set_id: int, encoding: int) -> str:
     """The beginning of a folder for the sake of its name; wrong bytes behind the name are found when it is parsed."""
-    if coded_char_set_id == UTF_8:
+    if coded_char_set_id not in TWO_BYTE_CODED_CHAR_SET_IDS:
         return data.decode("utf-8", "replace")
     characters, order = _without_mark(data, encoding)
     return characters.decode("utf-16-be" if is_big_endian(order) else "utf-16-le", "replace")
@@ -258,7 +277,7 @@ def _recoded(folder: Folder, coded_char_set_id: int, encoding: int) -> bytes:
 
 
 def _decode_folder(raw: bytes, coded_char_set_id: int, encoding: int) -> str:
-    if coded_char_set_id != UTF_8:
+    if coded_char_set_id in TWO_BYTE_CODED_CHAR_SET_IDS:
         raw, encoding = _without_mark(raw, encoding)
     try:
         return decode_text(raw, coded_char_set_id, encoding=encoding)

@@ -13,13 +13,13 @@ the header is: then it is part of the body, which nobody looks at.
 Source: IBM MQ documentation, the fields of MQCIH, MQDH, MQIIH, MQMDE, MQRMH and MQWIH.
 """
 
-import struct
 from dataclasses import dataclass
 from typing import Final
 
 from mappings.errors import HeaderError
 from mappings.headers.charset import is_big_endian
 from mappings.headers.fixed_part import format_from
+from mappings.headers.layout import COMMON
 
 _PREFIX: Final = b"MQH"
 _FORMATS: Final = frozenset({b"MQCICS  ", b"MQIMS   "})  # MQFMT_CICS, MQFMT_IMS
@@ -33,9 +33,6 @@ KNOWN_HEADERS: Final = (
     ("WIH ", "MQWIH", b"MQHWIH  "),
 )
 _NAMES: Final = {format: name for _, name, format in KNOWN_HEADERS}
-_BEGINNING_BYTES: Final = 32
-_BIG_ENDIAN: Final = struct.Struct(">4siiii8si")
-_LITTLE_ENDIAN: Final = struct.Struct("<4siiii8si")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,15 +58,15 @@ def opaque_header_name(format: bytes) -> str:
 def read_opaque_header(data: bytes, offset: int = 0, *, coded_char_set_id: int, encoding: int) -> OpaqueHeader | None:
     """The header at `offset`; None where its beginning does not hold, and it cannot be walked over."""
     try:
-        layout = _BIG_ENDIAN if is_big_endian(encoding) else _LITTLE_ENDIAN
-        if len(data) - offset < _BEGINNING_BYTES:
+        layout = COMMON.in_encoding(encoding)
+        if len(data) - offset < COMMON.length_bytes:
             return None
         _, _, struc_length, next_encoding, next_ccsid, format, _ = layout.unpack_from(data, offset)
         is_big_endian(next_encoding)
         readable = format_from(format, coded_char_set_id)
     except HeaderError:
         return None
-    if readable is None or not _BEGINNING_BYTES <= struc_length <= len(data) - offset:
+    if readable is None or not COMMON.length_bytes <= struc_length <= len(data) - offset:
         return None
     return OpaqueHeader(
         format=readable, coded_char_set_id=next_ccsid, encoding=next_encoding, struc_length=struc_length

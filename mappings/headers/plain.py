@@ -9,20 +9,22 @@ the elements of the folder, or the items of the string, stands nothing at all, o
 """
 
 import re
-import struct
 from typing import Final, NamedTuple
 
 from mappings.headers.charset import UTF_8, ascii_based_codec
 from mappings.headers.fixed_part import STRUC_ID
+from mappings.headers.layout import COMMON, MQRFH2, NAME_VALUE_LENGTH, Layout
 from mappings.headers.name_value import NameValues, unambiguous_items
 
 _NORMAL: Final = 1  # low nibble of an Encoding: most significant byte first
 _REVERSED: Final = 2
 _INTEGER_MASK: Final = 0xF
-_MQRFH_BYTES: Final = 32
-_MQRFH2_BYTES: Final = 40  # fixed part, NameValueCCSID, and the length of the only folder
-_MQRFH: Final = {_NORMAL: struct.Struct(">4siiii8si"), _REVERSED: struct.Struct("<4siiii8si")}
-_MQRFH2: Final = {_NORMAL: struct.Struct(">4siiii8siii"), _REVERSED: struct.Struct("<4siiii8siii")}
+_MQRFH: Final = {_NORMAL: COMMON.big_endian, _REVERSED: COMMON.little_endian}
+_MQRFH_BYTES: Final = COMMON.length_bytes
+#: The fixed part, NameValueCCSID, and the length of the only folder.
+_WITH_ONE_FOLDER: Final = Layout(*MQRFH2.fields, *NAME_VALUE_LENGTH.fields)
+_MQRFH2: Final = {_NORMAL: _WITH_ONE_FOLDER.big_endian, _REVERSED: _WITH_ONE_FOLDER.little_endian}
+_MQRFH2_BYTES: Final = _WITH_ONE_FOLDER.length_bytes
 _START: Final = "<psc>"
 _END: Final = "</psc>"
 #: An element with a name of letters, as all of psc have, without attributes, groups, escapes or control characters.

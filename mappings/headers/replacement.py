@@ -133,9 +133,4 @@ class Replacement:
         chain = self.chain
         if index < len(chain.places):
             return chain.places[index]
-        return HeaderPlace(
-            offset=chain.body_offset,
-            format=chain.body_format,
-            coded_char_set_id=chain.body_coded_char_set_id,
-            encoding=chain.body_encoding,
-        )
+        return chain.body_place

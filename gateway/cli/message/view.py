@@ -4,11 +4,11 @@ import base64
 from collections.abc import Iterator
 from typing import Final
 
-from gateway.cli.message.header_contents import Contents, NamedFolder, PlacedElement, Problem
-from gateway.cli.message.inspection import Body, Inspection, Structure
+from gateway.cli.message.inspection import Body, InspectedHeader, Inspection, Problem
 from gateway.cli.terminal import Json, counted, printable
 from mappings.errors import HeaderError
 from mappings.headers.charset import is_big_endian
+from mappings.headers.partial import PartialHeader, PlacedElement, PlacedFolder
 
 #: Of a longer body the beginning is shown; --raw and --json give it whole.
 SHOWN_BODY_BYTES: Final = 1024
@@ -20,7 +20,7 @@ def inspection_json(inspection: Inspection, data: bytes) -> dict[str, Json]:
     """Everything of an inspection, and the body in base64; the whole data where a damaged header hides the body."""
     body = inspection.body
     shown: dict[str, Json] = {
-        "headers": [_structure_json(structure) for structure in inspection.structures],
+        "headers": [_header_json(inspected) for inspected in inspection.headers],
         "command": inspection.command,
         "problems": [_problem_json(problem) for problem in inspection.problems],
         "body_offset": None if body is None else body.offset,
@@ -35,8 +35,8 @@ def inspection_json(inspection: Inspection, data: bytes) -> dict[str, Json]:
 
 def inspection_lines(inspection: Inspection, data: bytes) -> Iterator[str]:
     """An inspection for reading; fields begin with their offset, problems stand at the end."""
-    for structure in inspection.structures:
-        yield from _structure_lines(structure)
+    for inspected in inspection.headers:
+        yield from _header_lines(inspected)
     if inspection.command is not None:
         yield f"command {inspection.command}"
     body = inspection.body
@@ -79,18 +79,19 @@ def _hexadecimal(data: bytes) -> Iterator[str]:
         yield f"  {offset:04x}  {line.hex(' '):<47}  {letters}"
 
 
-def _structure_lines(structure: Structure) -> Iterator[str]:
-    order = _byte_order(structure.encoding)
-    yield f"{structure.name} at byte {structure.offset}, CodedCharSetId {structure.coded_char_set_id}, {order}"
-    for field in (*structure.fields, *structure.contents.pairs):
+def _header_lines(inspected: InspectedHeader) -> Iterator[str]:
+    header, place = inspected.header, inspected.header.place
+    order = _byte_order(place.encoding)
+    yield f"{header.name} at byte {place.offset}, CodedCharSetId {place.coded_char_set_id}, {order}"
+    for field in (*header.fields, *header.pairs):
         yield f"{field.offset:>6}  {field.name:<15} {field.value}"
-    for folder in structure.contents.folders:
+    for folder in header.folders:
         yield from _folder_lines(folder)
-    for option in structure.contents.options:
+    for option in inspected.options:
         yield f"{option.offset:>6}  option {option.field} {option.token} = {option.number} ({option.constant})"
 
 
-def _folder_lines(folder: NamedFolder) -> Iterator[str]:
+def _folder_lines(folder: PlacedFolder) -> Iterator[str]:
     yield f"{folder.offset:>6}  folder {folder.name or '(without a name)'}"
     if not folder.elements:
         yield f"{'':>6}    {folder.text}"
@@ -112,35 +113,18 @@ def _body_line(body: Body) -> str:
     return f"{place}, Format {format}, CodedCharSetId {body.coded_char_set_id}, {order}"
 
 
-def _structure_json(structure: Structure) -> Json:
-    contents = structure.contents
-    return {
-        "structure": structure.name,
-        "offset": structure.offset,
-        "coded_char_set_id": structure.coded_char_set_id,
-        "encoding": structure.encoding,
-        "fields": {field.name: field.value for field in structure.fields},
-        "offsets": {field.name: field.offset for field in structure.fields},
-        **_contents_json(structure.name, contents),
+def _header_json(inspected: InspectedHeader) -> Json:
+    header, place = inspected.header, inspected.header.place
+    shown: dict[str, Json] = {
+        "structure": header.name,
+        "offset": place.offset,
+        "coded_char_set_id": place.coded_char_set_id,
+        "encoding": place.encoding,
+        "fields": {field.name: field.value for field in header.fields},
+        "offsets": {field.name: field.offset for field in header.fields},
+        **_contents_json(header),
     }
-
-
-def _contents_json(structure_name: str, contents: Contents) -> dict[str, Json]:
-    shown: dict[str, Json] = {}
-    if structure_name == "MQRFH":
-        shown["pairs"] = [[pair.name, pair.value] for pair in contents.pairs]
-        shown["pair_offsets"] = [pair.offset for pair in contents.pairs]
-    if structure_name == "MQRFH2":
-        shown["folders"] = [
-            {
-                "name": folder.name,
-                "offset": folder.offset,
-                "text": folder.text,
-                "elements": [_element_json(element) for element in folder.elements],
-            }
-            for folder in contents.folders
-        ]
-    if contents.options:
+    if inspected.options:
         shown["options"] = [
             {
                 "offset": option.offset,
@@ -149,7 +133,25 @@ def _contents_json(structure_name: str, contents: Contents) -> dict[str, Json]:
                 "number": option.number,
                 "constant": option.constant,
             }
-            for option in contents.options
+            for option in inspected.options
+        ]
+    return shown
+
+
+def _contents_json(header: PartialHeader) -> dict[str, Json]:
+    shown: dict[str, Json] = {}
+    if header.name == "MQRFH":
+        shown["pairs"] = [[pair.name, pair.value] for pair in header.pairs]
+        shown["pair_offsets"] = [pair.offset for pair in header.pairs]
+    if header.name == "MQRFH2":
+        shown["folders"] = [
+            {
+                "name": folder.name,
+                "offset": folder.offset,
+                "text": folder.text,
+                "elements": [_element_json(element) for element in folder.elements],
+            }
+            for folder in header.folders
         ]
     return shown
 

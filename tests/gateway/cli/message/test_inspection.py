@@ -48,7 +48,7 @@ def test_long_name_value_string_is_read_in_time_that_grows_with_its_length():
     message = bytes.fromhex("52464820 01000000") + (32 + len(string)).to_bytes(4, "little")
     message += bytes.fromhex("22020000 b8040000 2020202020202020 00000000") + string
     _, inspection = shown(message, announcement_of(message))
-    pairs = inspection.structures[0].contents.pairs
+    pairs = inspection.headers[0].header.pairs
     assert len(pairs) == 100_001
     assert message[pairs[-1].offset :].startswith(b"Topic")
 
@@ -61,6 +61,6 @@ def test_long_folder_is_read_in_time_that_grows_with_its_length():
     message += bytes.fromhex("22020000 b8040000 2020202020202020 00000000 b8040000")
     message += len(folder).to_bytes(4, "little") + folder
     _, inspection = shown(message, announcement_of(message))
-    elements = inspection.structures[0].contents.folders[0].elements
+    elements = inspection.headers[0].header.folders[0].elements
     assert len(elements) == 100_000
     assert message[elements[-1].offset :].startswith("<a>é</a></usr>".encode())
