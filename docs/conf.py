@@ -2,8 +2,14 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
+from docutils.nodes import Element
+from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
+
+import rfhbridge
 
 project = "rfhbridge"
 author = "The maintainers of rfhbridge"
@@ -24,8 +30,22 @@ html_show_copyright = False
 #: Headings have the anchors that forges give them, so that a link holds there and here.
 myst_heading_anchors = 4
 
+#: The library's page names types as `rfhbridge` does; a type that is not there must be foreign, or on this list.
 nitpicky = True
+nitpick_ignore_regex = [("py:class", r"(enum\..*|.*\._[A-Za-z]+|tuple\[str|Path)")]
+nitpick_ignore = [
+    ("py:class", name)
+    for name in (
+        "Engine",
+        "mq_adapters.attributes.Definition",
+        "mq_adapters.cursor.Cursor",
+        "mq_adapters.exclusive_queue.ExclusiveQueue",
+        "mq_adapters.mqsc.MqscAnswer",
+        "mq_adapters.queue_manager.Compaction",
+    )
+]
 autodoc_member_order = "bysource"
+autodoc_typehints_format = "short"
 
 _FOLDER_LINK = re.compile(r"\[([^\]]+)\]\(([^):]+/)\)")
 
@@ -33,6 +53,8 @@ _FOLDER_LINK = re.compile(r"\[([^\]]+)\]\(([^):]+/)\)")
 def setup(app: Sphinx) -> None:
     """Sphinx calls this."""
     app.connect("source-read", _lead_to_pages)
+    app.connect("autodoc-process-docstring", _as_restructured_text)
+    app.connect("missing-reference", _as_the_library_names_it)
 
 
 def _lead_to_pages(app: Sphinx, page: str, source: list[str]) -> None:
@@ -45,3 +67,31 @@ def _lead_to_pages(app: Sphinx, page: str, source: list[str]) -> None:
         return f"[{text}]({target}{found[0]})" if found else text
 
     source[0] = _FOLDER_LINK.sub(replaced, source[0])
+
+
+def _as_restructured_text(app: Sphinx, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
+    """Docstrings are plain text: `code` between backticks, and blocks of code that are indented."""
+    written: list[str] = []
+    for line in lines:
+        if line.startswith(" "):
+            if written and not written[-1] and (len(written) < 2 or not written[-2].startswith((" ", "::"))):
+                written += ["::", ""]
+            written.append(line)
+        else:
+            parts = line.split("`")
+            marked = [
+                f"``{part}``" if index % 2 else re.sub(r"([*|]|_\b)", r"\\\1", part) for index, part in enumerate(parts)
+            ]
+            written.append("".join(marked))
+    lines[:] = written
+
+
+def _as_the_library_names_it(
+    app: Sphinx, env: BuildEnvironment, node: pending_xref, content: Element
+) -> Element | None:
+    """Leads from mappings.headers.chain.HeaderChain to rfhbridge.HeaderChain, where the library has the name."""
+    name = str(node.get("reftarget", "")).rpartition(".")[2]
+    if node.get("refdomain") != "py" or name not in rfhbridge.__all__:
+        return None
+    python = env.get_domain("py")
+    return python.resolve_xref(env, node["refdoc"], app.builder, "obj", f"rfhbridge.{name}", node, content)

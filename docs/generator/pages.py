@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from docs.generator import commands, configuration, http_api, metrics
+from docs.generator import commands, configuration, http_api, library, limits, metrics, mq, mqtt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +20,18 @@ PAGES: Final = {
     "configuration.md": Page(title="Configuration", source="gateway/config", lines=configuration.lines),
     "commands.md": Page(title="Commands", source="gateway/cli", lines=commands.lines),
     "metrics.md": Page(title="Metrics", source="gateway/metrics.py", lines=metrics.lines),
+    "limits.md": Page(title="Limits", source="gateway/config/limits.py", lines=limits.lines),
+    "mqtt.md": Page(
+        title="MQTT behaviour",
+        source="gateway/mqtt/levels.py and tests/conformance/normative_statements.toml",
+        lines=mqtt.lines,
+    ),
+    "mq.md": Page(
+        title="MQ behaviour",
+        source="mappings/fields.toml, options.toml and reasons.py, and mq_adapters/reasons.py",
+        lines=mq.lines,
+    ),
+    "library-api.md": Page(title="Library API", source="the docstrings of rfhbridge", lines=library.lines),
     "http-api.md": Page(title="HTTP API", source="gateway/operations/openapi.json", lines=http_api.lines),
 }
 

@@ -1,0 +1,44 @@
+"""The page of the limits, from the table of limits."""
+
+from typing import Final
+
+from docs.generator.markdown import code, sentence, table
+from gateway.config.limits import Answer, Limit
+from gateway.mqtt.reason_codes import ReasonCode
+
+INTRODUCTION: Final = """
+Each limit is a key of `[mqtt]`, or of `[[listener]]` where that is said; the ranges stand in
+[Configuration](configuration.md). A limit without a key is fixed.
+
+A client of MQTT 5 is told the reason code and the Reason String, in the packets that are named. A client before MQTT 5
+gets the return code of CONNACK or SUBACK; its other packets have no place for one.
+`rfhbridge_refusals_total` counts each refusal, by the label `limit` of this table.
+""".strip()
+
+
+def lines() -> list[str]:
+    """The page, without its title."""
+    rows = [
+        (
+            code(limit.key.replace("listener.", "[[listener]] ")) or "fixed",
+            _default(limit),
+            sentence(limit.value.meaning),
+            "; ".join(_answer(each) for each in limit.value.answers),
+            limit.value.told,
+            code(limit.label) if limit.value.answers else "",
+        )
+        for limit in Limit
+    ]
+    titles = ["Key", "Default", "Meaning", "MQTT 5 answer", "Reason String", "Label `limit`"]
+    return [*INTRODUCTION.splitlines(), "", *table(titles, rows)]
+
+
+def _default(limit: Limit) -> str:
+    is_none = not limit.value.default and "0: no limit" in limit.value.meaning
+    return "0, no limit" if is_none else f"{limit.value.default:,} {limit.value.unit}"
+
+
+def _answer(answer: Answer) -> str:
+    reason_code = ReasonCode[answer.reason_code]
+    packets = ", ".join(answer.packets) or "no packet, counted as"
+    return f"{packets}: {reason_code:02X} {reason_code.name.lower().replace('_', ' ')}"
