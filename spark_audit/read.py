@@ -6,7 +6,7 @@ Columns: those of a record, and
     segment        name of the file
     block, place   order of the line within the file: byte offset of the split, then the row's number in it
     is_record      the line is a JSON object with at least a version, a sequence, a batch, a gateway and a kind
-    actual_hash    SHA-256 of the line's bytes without its hash, as record.py defines it
+    actual_hash    SHA-256 of the line's bytes without its hash, as record/line.py defines it
     line           the line itself where it is no record, cut at 200 characters
 """
 

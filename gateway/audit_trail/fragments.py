@@ -1,200 +1,181 @@
-"""Fragments of trail lines: values of notes as JSON text, and what a fact sheet says, written once for many records."""
+"""Fragments of trail lines: for each part of a record a function that reads a note and gives its JSON text.
 
-from collections.abc import Sequence
+The functions are made once from the tables in spark_audit/record; the exporter calls them for every note.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final
 
 from gateway.audit_trail.disclosure import Disclosure
-from gateway.audit_trail.json_text import json_text, truth_text
-from gateway.audit_trail.packet_header import first_byte_fields
-from spark_audit.record import ConversionKind
+from gateway.audit_trail.json_text import digest_text, json_text, truth_text
+from gateway.audit_trail.packet_header import PUBLISH, first_byte_fields, packet_identifier, topic_bytes
+from spark_audit.record.fields import FIELDS, Form
+from spark_audit.record.notes import Part, Rule
 
-_NO_IDENTIFIER: Final = bytes(24)
-#: What the names begin with under which a header carries what is of one message (gateway/bridge/usr_folder.py).
-_CARRIED: Final = b"rfhb"
+#: A part of a record: from the values of a note or of a header context to `,"name":value`, or to nothing.
+Fragment = Callable[[Sequence[Any]], str]
 
-
-def _format_name(format: bytes) -> str:
-    """MQHRF, MQHRF2: the Format without its blanks, as a JSON string."""
-    return json_text(format.decode("latin-1").rstrip())
-
-
-def _publish_flags(first: int) -> str:
-    qos, retain, duplicate = first_byte_fields(first)
-    return f',"qos":{qos},"retain":{truth_text(retain)},"duplicate":{truth_text(duplicate)}'
+#: Texts kept between batches; past it the cache is emptied.
+KEPT_ENTRIES: Final = 50_000
+#: What is longer (bytes) is made anew each time: it would fill the memory.
+LONGEST_KEPT: Final = 4_096
+_FORMS: Final = {row.name: row.form for row in FIELDS}
+_NO_IDENTIFIER: Final = (b"", bytes(24))
+_TYPE: Final = f',"packet_type":{PUBLISH}'
 
 
-PUBLISH_FLAGS: Final = tuple(_publish_flags(first) for first in range(256))
+def _qos(first: int) -> str:
+    return f',"qos":{first_byte_fields(first)[0]}'
 
 
-class Sheet:
-    """The fragments of one fact sheet: `head` stands before the message identifiers, the others behind them.
+def _flags(first: int) -> str:
+    _, retain, duplicate = first_byte_fields(first)
+    return f',"retain":{truth_text(retain)},"duplicate":{truth_text(duplicate)}'
 
-    `is_of_one_message`: its header carries what only one message has, so no other batch will bring it again.
-    """
 
-    __slots__ = (
-        "_shown",
-        "conversion",
-        "correlation",
-        "dropped",
-        "dropped_before_5",
-        "head",
-        "input",
-        "is_of_one_message",
-        "is_retained",
-        "output",
-        "passage",
-        "persistent",
-        "table_version",
-    )
+_QOS: Final = tuple(map(_qos, range(256)))
+_FLAGS: Final = tuple(map(_flags, range(256)))
 
-    def __init__(self, facts: list[Any], shown: Disclosure) -> None:
-        kind, *values = facts
+
+class Fragments:
+    """Makes fragments for the trail of one gateway."""
+
+    def __init__(self, gateway: str, shown: Disclosure) -> None:
+        self._names: dict[str | bytes, str] = {}
         self._shown = shown
-        self.is_of_one_message = False
-        self.head = self.correlation = self.input = self.output = ""
-        self.persistent = self.is_retained = self.table_version = self.passage = ""
-        self.dropped = self.dropped_before_5 = ""
-        if kind == "translation":
-            self._translation(*values)
-        elif kind == "arrival":
-            self._arrival(*values)
-        elif kind == "delivery":
-            self._delivery(*values)
-        elif kind == "service":
-            self._service(*values)
-        elif kind == "passage":
-            self._passage(*values)
-        else:
-            raise ValueError(f"fact sheet {kind!r} is not known")
+        self._message_prefix = f'"52464842{gateway}'  # "RFHB" and the incarnation, see Message.msg_id
+        self._texts: dict[Form, Callable[[Any], str]] = {
+            Form.NUMBER: str,
+            Form.FLAG: truth_text,
+            Form.TEXT: json_text,
+            Form.NAME: self._name,
+            Form.WORDS: shown.words,
+            Form.BYTES: shown.header,
+            Form.HEX: lambda value: f'"{digest_text(value)}"',
+            Form.MESSAGE_ID: str,
+            Form.CORRELATION_ID: lambda correl_id: f'"{shown.identifier(correl_id)}"',
+            Form.MQ_FORMAT: lambda format: json_text(format.decode("latin-1").rstrip()),
+            Form.NAMES: lambda names: f"[{','.join(map(shown.name, names))}]",
+            Form.RANGES: lambda ranges: f"[{','.join(f'[{first},{last}]' for first, last in ranges)}]",
+            Form.PAIRS: lambda pairs: f"[{','.join(f'[{json_text(one)},{json_text(two)}]' for one, two in pairs)}]",
+        }
 
-    def _translation(
-        self,
-        command: str,
-        topic: str,
-        queue: str,
-        correl_id: bytes,
-        persistent: bool,
-        format: bytes,
-        ccsid: int,
-        encoding: int,
-        header: bytes,
-        destination: str = "",  # a batch of an earlier version ends before it
-        stream: str = "",
-        stream_style: str = "",
-        user: str | None = None,
-        topic_filters: Sequence[str] = (),
-        dropped: Sequence[Sequence[str]] = (),
-    ) -> None:
-        name = self._shown.name
-        self.head = f',"topic":{name(topic)},"command":{json_text(command)},"queue":{json_text(queue)}'
-        self.correlation = self._correlation(correl_id)
-        self.persistent = f',"persistent":{truth_text(persistent)}'
-        self.conversion = f',"conversion":"{ConversionKind.PACKET_TO_HEADER}"'
-        self.is_of_one_message = command == "Publish" and (bool(destination) or _CARRIED in header)
-        if destination:
-            self.conversion += f',"destination":{json_text(destination)}{_stream(stream, stream_style)}'
-            self.conversion += f',"topic_filters":[{",".join(map(name, topic_filters))}]' if topic_filters else ""
-            self.conversion += f',"user":{name(user)}' if user else ""
-        self.output = self._side("output", format, ccsid, encoding, header) + _dropped(dropped)
+        self._rules: dict[Rule, Callable[..., Fragment]] = {
+            Rule.INCOMING: partial(self._exchange, "in"),
+            Rule.OUTGOING: partial(self._exchange, "out"),
+            Rule.OWNER: self._owner,
+            Rule.PUBLISH: _publish,
+            Rule.TOPIC: self._topic,
+            Rule.REQUEST: _request,
+            Rule.PAYLOAD: _payload,
+        }
 
-    def _arrival(
-        self,
-        queue: str,
-        correl_id: bytes,
-        _first_topic: str,
-        is_retained: bool,
-        format: bytes,
-        ccsid: int,
-        encoding: int,
-        header: bytes,
-        stream: str = "",  # a batch of an earlier version ends before it
-        stream_style: str = "",
-        source_client: str = "",
-        source_exchange: int = 0,
-        dropped: Sequence[Sequence[str]] = (),
-        dropped_before_5: Sequence[Sequence[str]] = (),
-    ) -> None:
-        self.head = f',"queue":{json_text(queue)}'
-        self.correlation = self._correlation(correl_id)
-        self.conversion = f',"conversion":"{ConversionKind.HEADER_TO_PACKET}"{_stream(stream, stream_style)}'
-        self.is_of_one_message = source_exchange > 0 or _CARRIED in header
-        self.conversion += f',"source_client":{self._shown.name(source_client)}' if source_client else ""
-        self.conversion += f',"source_exchange":{source_exchange}' if source_exchange else ""
-        self.input = self._side("input", format, ccsid, encoding, header)
-        self.dropped, self.dropped_before_5 = _dropped(dropped), _dropped(dropped_before_5)
-        self.is_retained = f',"is_retained":{truth_text(is_retained)}'
+    def of(self, part: Part, items: Sequence[str]) -> Fragment:
+        """The fragment of a part; `items` are the names of the values that it will be given."""
+        places = [items.index(name) for name in part.items]
+        if part.rule in self._rules:
+            return self._rules[part.rule](*places)
+        if part.rule is Rule.MQTT_BYTES:
+            return self._mqtt_bytes(part.fields, *places)
+        if part.rule is Rule.CONSTANT:
+            text = f',"{part.fields[0]}":{json_text(part.text)}'
+            return lambda values: text
+        return self._value(part, places)
 
-    def _delivery(
-        self,
-        queue: str,
-        correl_id: bytes,
-        topics: list[str],
-        is_retained: bool,
-        input_format: bytes,
-        input_ccsid: int,
-        input_encoding: int,
-        input_header: bytes,
-        output_format: bytes,
-        output_ccsid: int,
-        output_encoding: int,
-        output_header: bytes,
-        dropped: list[list[str]],
-    ) -> None:
-        self.is_of_one_message = _CARRIED in input_header
-        topic = self._shown.name(topics[0] if topics else "")
-        self.head = f',"topic":{topic},"command":"Publish","queue":{json_text(queue)}'
-        self.correlation = self._correlation(correl_id)
-        self.conversion = f',"conversion":"{ConversionKind.HEADER_TO_HEADER}"'
-        self.input = self._side("input", input_format, input_ccsid, input_encoding, input_header)
-        self.output = self._side("output", output_format, output_ccsid, output_encoding, output_header)
-        self.output += _dropped(dropped)
-        self.is_retained = f',"is_retained":{truth_text(is_retained)}'
+    def _value(self, part: Part, places: Sequence[int]) -> Fragment:
+        name, place = part.fields[0], places[0]
+        form, label = part.form or _FORMS[name], f',"{name}":'
+        text = self._texts[form]
+        if part.rule is Rule.FIRST:
+            return lambda values: label + text(values[place][0] if values[place] else "")
+        if part.rule is Rule.VALUE:
+            if form is Form.NUMBER:
+                return lambda values: f"{label}{values[place]}"
+            return lambda values: label + text(values[place])
+        if form is Form.CORRELATION_ID:
+            return lambda values: "" if values[place] in _NO_IDENTIFIER else label + text(values[place])
+        if form is Form.MESSAGE_ID:
+            label += self._message_prefix
+            return lambda values: f'{label}{values[place]:016x}"' if values[place] else ""
+        needed = places[-1]  # a stream's style is told with its stream
+        return lambda values: label + text(values[place]) if values[needed] else ""
 
-    def _service(
-        self,
-        queue: str,
-        target: str,
-        mode: str,
-        table_version: str,
-        ccsid: int,
-        encoding: int,
-        input_format: bytes,
-        input_header: bytes,
-        output_format: bytes,
-        output_header: bytes,
-        dropped: list[list[str]],
-    ) -> None:
-        self.head = f',"queue":{json_text(queue)}'
-        self.conversion = (
-            f',"conversion":"{ConversionKind.SERVICE}","target":{json_text(target)},"mode":{json_text(mode)}'
-        )
-        self.input = self._side("input", input_format, ccsid, encoding, input_header)
-        self.output = self._side("output", output_format, ccsid, encoding, output_header) + _dropped(dropped)
-        self.table_version = f',"table_version":{json_text(table_version)}'
+    def _exchange(self, direction: str, client: int, epoch: int, exchange: int = -1) -> Fragment:
+        label, names = f',"direction":"{direction}","client":', self._names
 
-    def _passage(self, queue: str, queue_manager: str, channel: str, batch: int) -> None:
-        self.head = f',"queue":{json_text(queue)}'
-        names = f',"queue_manager":{json_text(queue_manager)},"channel":{json_text(channel)}'
-        self.passage = f'{names},"channel_batch":{batch}'
+        def whose(values: Sequence[Any]) -> str:
+            name = values[client]
+            if not name and not values[epoch]:
+                return ""
+            shown = names.get(name) or self._name(name)
+            if exchange >= 0 and values[exchange]:
+                return f'{label}{shown},"session_epoch":{values[epoch]},"exchange":{values[exchange]}'
+            return f'{label}{shown},"session_epoch":{values[epoch]}'
 
-    def _correlation(self, correl_id: bytes) -> str:
-        known = correl_id not in (b"", _NO_IDENTIFIER)
-        return f',"correlation_id":"{self._shown.identifier(correl_id)}"' if known else ""
+        return whose
 
-    def _side(self, side: str, format: bytes, ccsid: int, encoding: int, header: bytes) -> str:
-        return (
-            f',"{side}_format":{_format_name(format)},"{side}_ccsid":{ccsid},"{side}_encoding":{encoding}'
-            f',"{side}":{self._shown.header(header)}'
-        )
+    def _owner(self, client: int, epoch: int, exchange: int) -> Fragment:
+        incoming, outgoing = self._exchange("in", client, epoch, exchange), self._exchange("out", client, epoch)
+        return lambda values: incoming(values) if values[exchange] or not values[client] else outgoing(values)
+
+    def _topic(self, header: int, aliased: int) -> Fragment:
+        return lambda values: f',"topic":{self._name(values[aliased] or topic_bytes(values[header]))}'
+
+    def _mqtt_bytes(self, fields: tuple[str, ...], place: int) -> Fragment:
+        label, text = f',"{fields[0]}":"MQTT","{fields[1]}":', self._shown.header
+        return lambda values: label + text(values[place])
+
+    def _name(self, name: str | bytes) -> str:
+        """JSON string of a client, a topic or a user, as it may be shown."""
+        found = self._names.get(name)
+        if found is None:
+            if len(self._names) >= KEPT_ENTRIES:
+                self._names.clear()
+            found = self._shown.name(name if isinstance(name, str) else name.decode(errors="replace"))
+            if len(name) <= LONGEST_KEPT:
+                self._names[name] = found
+        return found
 
 
-def _stream(stream: str, style: str) -> str:
-    return f',"stream":{json_text(stream)},"stream_style":{json_text(style)}' if stream else ""
+def _publish(header: int, level: int, published: int = -1, granted: int = -1) -> Fragment:
+    def publish(values: Sequence[Any]) -> str:
+        data = values[header]
+        first = data[0]
+        return f"{_packet(data, first)}{_level(values[level])}{_QOS[first]}{_FLAGS[first]}"
+
+    def delivery(values: Sequence[Any]) -> str:
+        data = values[header]
+        first = data[0]
+        both = f',"published_qos":{values[published]},"granted_qos":{values[granted]}'
+        return f"{_packet(data, first)}{_level(values[level])}{_QOS[first]}{both}{_FLAGS[first]}"
+
+    return publish if published < 0 else delivery
 
 
-def _dropped(fields: Sequence[Sequence[str]]) -> str:
-    if not fields:
-        return ""
-    pairs = ",".join(f"[{json_text(name)},{json_text(reason)}]" for name, reason in fields)
-    return f',"dropped_fields":[{pairs}]'
+def _packet(header: bytes, first: int) -> str:
+    return f'{_TYPE},"packet_identifier":{packet_identifier(header)}' if first & 6 else _TYPE
+
+
+def _payload(length: int, digest: int) -> Fragment:
+    def payload(values: Sequence[Any]) -> str:
+        checksum = f',"payload_sha256":"{digest_text(values[digest])}"' if values[digest] else ""
+        return f',"payload_bytes":{values[length]}{checksum}'
+
+    return payload
+
+
+def _request(packet_type: int, identifier: int, part: int, level: int) -> Fragment:
+    def request(values: Sequence[Any]) -> str:
+        number = f',"packet_identifier":{values[identifier]}' if values[identifier] else ""
+        told = f',"packet_type":{values[packet_type]}{number}{_level(values[level])}'
+        if values[packet_type] == PUBLISH:
+            first = values[part][0]
+            told += _QOS[first] + _FLAGS[first]
+        return told
+
+    return request
+
+
+def _level(level: int) -> str:
+    return f',"protocol_level":{level}' if level else ""

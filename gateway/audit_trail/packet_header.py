@@ -34,6 +34,8 @@ def packet_identifier(header: bytes) -> int:
 
 def _topic_place(header: bytes) -> tuple[int, int]:
     """Where the topic name begins and ends."""
+    if len(header) > 3 and header[1] < _CONTINUES:  # most packets: a remaining length of one byte
+        return 4, 4 + (header[2] << 8 | header[3])
     offset = 1
     while offset < len(header) and header[offset] & _CONTINUES:
         offset += 1

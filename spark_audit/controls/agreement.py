@@ -45,7 +45,7 @@ CONTROL = Control(
     identifier="integrity.agreement",
     title="Spark and verify agree",
     severity=Severity.ERROR,
-    source="two readings of spark_audit/record.py and spark_audit/digest.py",
+    source="two readings of spark_audit/record/line.py and spark_audit/digest.py",
     scope=Scope.VERDICTS,
     rule=find,
 )

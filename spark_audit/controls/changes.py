@@ -63,7 +63,7 @@ CONTROL = Control(
     identifier="changes",
     title="Program, table and configuration are those of the start before",
     severity=Severity.WARNING,
-    source="spark_audit/record.py: kind started",
+    source="spark_audit/record/kinds.py: kind started",
     scope=Scope.RECORDS,
     rule=find,
 )
@@ -71,7 +71,7 @@ OTHER_TABLE = Control(
     identifier="conversion.table",
     title="Each conversion names the table that was in force",
     severity=Severity.ERROR,
-    source="seed 003: field table; spark_audit/record.py: `table_version`",
+    source="seed 003: field table; spark_audit/record/fields.py: `table_version`",
     scope=Scope.RECORDS,
     rule=find_other_tables,
 )

@@ -16,7 +16,7 @@ CONTROL = Control(
     identifier="integrity.hash",
     title="Each record has the hash that it bears",
     severity=Severity.ERROR,
-    source="spark_audit/record.py: `hash`",
+    source="spark_audit/record/line.py: `hash`",
     scope=Scope.RECORDS,
     rule=find,
 )

@@ -23,7 +23,7 @@ CONTROL = Control(
     identifier="integrity.lines",
     title="Every line of the trail is an audit record",
     severity=Severity.ERROR,
-    source="spark_audit/record.py: the audit record",
+    source="spark_audit/record: the audit record",
     scope=Scope.LINES,
     rule=find,
 )

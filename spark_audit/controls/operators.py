@@ -45,7 +45,7 @@ CONTROL = Control(
     identifier="operators.acts",
     title="No operator destroyed, took, moved or limited anything",
     severity=Severity.WARNING,
-    source="spark_audit/record.py: kind operated",
+    source="spark_audit/record/kinds.py: kind operated",
     scope=Scope.RECORDS,
     rule=find_acts,
 )
@@ -53,7 +53,7 @@ DESTROYED = Control(
     identifier="operators.destroyed",
     title="Each message that an operator destroyed is told",
     severity=Severity.ERROR,
-    source="spark_audit/record.py: kinds operated and dropped",
+    source="spark_audit/record/kinds.py: kinds operated and dropped",
     scope=Scope.RECORDS,
     rule=find_untold,
 )

@@ -70,7 +70,7 @@ CONTROL = Control(
     identifier="passages",
     title="A message went over a channel once",
     severity=Severity.ERROR,
-    source="spark_audit/record.py: kinds forwarded and received",
+    source="spark_audit/record/kinds.py: kinds forwarded and received",
     scope=Scope.RECORDS,
     rule=find,
 )
@@ -78,7 +78,7 @@ ORDER = Control(
     identifier="passages.order",
     title="What one client sent went over a channel in its order",
     severity=Severity.ERROR,
-    source="MQTT 3.1.1 section 4.6; spark_audit/record.py: kind forwarded",
+    source="MQTT 3.1.1 section 4.6; spark_audit/record/kinds.py: kind forwarded",
     scope=Scope.RECORDS,
     rule=find_disordered,
 )

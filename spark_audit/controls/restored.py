@@ -38,7 +38,7 @@ CONTROL = Control(
     identifier="integrity.restored",
     title="Nothing is missing that the policy does not name",
     severity=Severity.ERROR,
-    source="spark_audit/record.py: Kind.RESTORED",
+    source="spark_audit/record/kinds.py: Kind.RESTORED",
     scope=Scope.RECORDS,
     rule=find,
 )

@@ -1,4 +1,4 @@
-"""A trail written line by line from the definition in record.py, and one Spark session for all tests of the audit."""
+"""A trail written line by line from the definition in record/, and one Spark session for all tests of the audit."""
 
 import gc
 import gzip

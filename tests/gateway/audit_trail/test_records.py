@@ -2,15 +2,19 @@
 
 import base64
 import hashlib
+from pathlib import Path
 
 import orjson
 import ormsgpack
 import pytest
 
+from gateway.audit_trail.disclosure import Disclosure, InClear, UnderKey
 from gateway.audit_trail.notes import Arrival, NoteKind, Passage, Service, Translation, pack_batch
 from gateway.audit_trail.records import Chain, Expander, MalformedBatch
 from mq_adapters.delivery_listener import Delivery
+from spark_audit.personal import PersonalKey
 from spark_audit.record import FIELDS, Kind
+from spark_audit.record.notes import RECORD_FIELDS, TRANSLATION
 
 GATEWAY = "0102030405060708090a0b0c"
 AT = 1_795_158_000_000_000
@@ -167,7 +171,7 @@ def test_a_header_that_carries_properties_is_not_kept_in_memory_either(translati
     translation.header = arrival.header = HEADER + b"<usr><rfhbCorrel dt='bin.hex'>00</rfhbCorrel></usr>"
     expander.expand(pack_batch(7, [(NoteKind.PUBLISHED, AT, "boiler", 5, 2, PUBLISH, 2, DIGEST, 300, translation, 5)]))
     expander.expand(pack_batch(8, [(NoteKind.DELIVERED, AT, "s", 6, 1, 3, PUBLISH, 2, DIGEST, 1, 1, arrival, 5)]))
-    assert expander._known_sheets == {}
+    assert expander._known == {}
 
 
 def test_a_remaining_length_of_four_bytes_is_passed_over(translation) -> None:
@@ -352,17 +356,17 @@ def test_a_delivery_from_a_target_tells_what_the_publication_says_of_its_origin(
 def test_a_header_that_only_one_message_has_is_not_kept_in_memory(translation, translation_at_target) -> None:
     """A publication for a target carries its exchange: kept, each would cost kilobytes and never be used again."""
     published = Translation(
-        **{name: getattr(translation_at_target, name) for name in Translation.__slots__} | {"command": "Publish"}
+        **{name: getattr(translation_at_target, name) for name in TRANSLATION.facts} | {"command": "Publish"}
     )
     expander = Expander(GATEWAY)
-    for sheet in (translation, published):
-        expander.expand(pack_batch(7, [(NoteKind.PUBLISHED, AT, "boiler", 5, 2, PUBLISH, 2, DIGEST, 300, sheet)]))
-    assert [sheet.head for sheet in expander._known_sheets.values()] == [
+    for context in (translation, published):
+        expander.expand(pack_batch(7, [(NoteKind.PUBLISHED, AT, "boiler", 5, 2, PUBLISH, 2, DIGEST, 300, context)]))
+    assert [texts[0] for texts, _ in expander._known.values()] == [
         ',"topic":"a/b","command":"Publish","queue":"SYSTEM.BROKER.DEFAULT.STREAM"'
     ]
 
 
-def test_a_fact_sheet_of_an_earlier_version_is_read() -> None:
+def test_a_header_context_of_an_earlier_version_is_read() -> None:
     """It ended before what is said of targets: such batches may still be on the audit queue after an upgrade."""
     earlier = ["translation", "Publish", "a/b", "Q", bytes(24), True, b"MQHRF2  ", 1208, 546, HEADER]
     note = [NoteKind.RELEASED, AT, "boiler", 5, 2, PUBLISH, 2, DIGEST, 300, 0]
@@ -401,7 +405,24 @@ def test_every_record_has_its_fields_in_the_order_of_the_definition(translation,
     order = [field.name for field in FIELDS]
     for record in records:
         assert list(record) == sorted(record, key=order.index), record["kind"]
+        assert set(record) <= set(RECORD_FIELDS[record["kind"]]), record["kind"]
     assert {record["kind"] for record in records} == set(Kind)
+
+
+KEPT = Path(__file__).parent / "kept"
+
+
+@pytest.mark.parametrize(
+    ("trail", "shown"),
+    [("clear", InClear()), ("keyed", UnderKey(PersonalKey(bytes(range(32)))))],
+    ids=["clear", "keyed"],
+)
+def test_batches_of_an_earlier_version_become_the_same_bytes_as_then(trail: str, shown: Disclosure) -> None:
+    """Written before records were made from the table; a keyed hash or ciphertext of other bytes is a change too."""
+    expander, chain = Expander(GATEWAY, shown), Chain(sequence=0, head="0" * 64)
+    batches = map(bytes.fromhex, (KEPT / "batches.hex").read_text().splitlines())
+    lines = b"".join(chain.seal(expander.expand(packed)[1]) for packed in batches)
+    assert lines.splitlines() == (KEPT / f"{trail}.jsonl").read_bytes().splitlines()
 
 
 @pytest.mark.parametrize("client", ['a"b', "a\\b", "a\nb", "ä€𝄞", "</script>", "\x00\x1f"])
@@ -420,7 +441,15 @@ def test_the_hash_is_of_the_stored_bytes_and_names_the_record_before() -> None:
 
 
 @pytest.mark.parametrize(
-    "packed", [b"", b"\xc1", b"\x93", pack_batch(1, [(99, AT)]), pack_batch(1, [(1, AT, "boiler")])]
+    "packed",
+    [
+        b"",
+        b"\xc1",
+        b"\x93",
+        pack_batch(1, [(99, AT)]),
+        pack_batch(1, [(1, AT, "boiler")]),
+        pack_batch(1, [(12, AT, "1", "1", "", 7)]),
+    ],
 )
 def test_what_is_no_batch_is_named_as_such(packed: bytes) -> None:
     with pytest.raises(MalformedBatch):

@@ -1,0 +1,185 @@
+"""Every field of the audit record, in the order in which a line has them.
+
+Identifiers and hashes are hex, bytes are base64, times are microseconds since 1970 UTC. Where personal data is keyed
+(personal.py), a name stands as a keyed hash, and raw bytes and reasons are encrypted.
+"""
+
+from dataclasses import dataclass
+from enum import Enum, StrEnum
+from typing import Final
+
+#: Version of the program whose trails were the first to have a record.
+FIRST_VERSION: Final = "0.1.0"
+_MICROSECONDS: Final = "microseconds since 1970 UTC"
+_LARGEST: Final = 2**63 - 1
+#: The end of the year 9999.
+_LAST_TIME_US: Final = 253_402_300_799_999_999
+#: MQTT 3.1.1 section 2.2.3; MAXMSGL of IBM MQ ends below it.
+_LARGEST_PAYLOAD_BYTES: Final = 268_435_455
+
+
+class Form(Enum):
+    """How a field is written: its type in the Parquet schema, and what becomes of personal data in it."""
+
+    NUMBER = ("long", "number")
+    FLAG = ("boolean", "true or false")
+    TEXT = ("string", "text")
+    NAME = ("string", "text; a keyed hash where personal data is keyed")
+    WORDS = ("string", "text; encrypted where personal data is keyed")
+    BYTES = ("string", "base64; encrypted where personal data is keyed")
+    HEX = ("string", "hex digits")
+    MESSAGE_ID = ("string", "hex digits of a MsgId that the gateway gave")
+    CORRELATION_ID = ("string", "hex digits; a keyed hash where personal data is keyed")
+    MQ_FORMAT = ("string", "Format of an MQ header without its blanks")
+    NAMES = ("array<string>", "list of texts; keyed hashes where personal data is keyed")
+    RANGES = ("array<array<long>>", "list of ranges [first, last]")
+    PAIRS = ("array<array<string>>", "list of pairs [name, reason]")
+
+    def __init__(self, type: str, shown: str) -> None:
+        self.type = type
+        self.shown = shown
+
+
+class ConversionKind(StrEnum):
+    """From what to what a header was translated."""
+
+    PACKET_TO_HEADER = "packet_to_header"
+    HEADER_TO_HEADER = "header_to_header"
+    HEADER_TO_PACKET = "header_to_packet"
+    SERVICE = "service"
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field of the record.
+
+    `bounds` are the lowest and the highest value, `values` the allowed words, `digits` the number of hex digits; the
+    audit reports any other value. `since` is the version of the program that wrote it first.
+    """
+
+    name: str
+    form: Form
+    meaning: str
+    unit: str = ""
+    bounds: tuple[int, int] | None = None
+    values: tuple[str, ...] = ()
+    digits: int = 0
+    since: str = FIRST_VERSION
+
+    @property
+    def type(self) -> str:
+        """Type in the Parquet schema: long, string, boolean, or a list of them."""
+        return self.form.type
+
+
+_COUNTED: Final = (0, _LARGEST)
+_NUMBERED: Final = (1, _LARGEST)
+_QOS: Final = (0, 2)
+
+FIELDS: Final = (
+    Field("version", Form.NUMBER, "version of the record format"),
+    Field("sequence", Form.NUMBER, "number of the record in its trail, from 1, without gaps", bounds=_NUMBERED),
+    Field(
+        "batch",
+        Form.NUMBER,
+        "number of the group commit that made the fact durable, from 1, without gaps",
+        bounds=_NUMBERED,
+    ),
+    Field("gateway", Form.HEX, "incarnation of the gateway's store", digits=24),
+    Field("kind", Form.TEXT, "kind of the record"),
+    Field("at_us", Form.NUMBER, "time at which the gateway noted the fact", _MICROSECONDS, bounds=(0, _LAST_TIME_US)),
+    Field(
+        "direction",
+        Form.TEXT,
+        "'in': from the client to the gateway; 'out': from the gateway to the client",
+        values=("in", "out"),
+    ),
+    Field("client", Form.NAME, "MQTT client identifier"),
+    Field(
+        "session_epoch", Form.NUMBER, "number of the session; the client's next clean session has another", "", _COUNTED
+    ),
+    Field(
+        "exchange", Form.NUMBER, "the session's own number of this exchange in this direction, from 1", "", _NUMBERED
+    ),
+    Field("exchanges", Form.RANGES, "exchanges that the gateway acknowledged"),
+    Field("packet_type", Form.NUMBER, "MQTT packet type (in a put, 1 is the will of that CONNECT)", "", (0, 14)),
+    Field("packet_identifier", Form.NUMBER, "MQTT packet identifier", "", (1, 65_535)),
+    Field(
+        "protocol_level",
+        Form.NUMBER,
+        "MQTT protocol level; a PUBLISH or a will has the field only at level 5",
+        "",
+        (3, 5),
+    ),
+    Field("clean_session", Form.FLAG, "Clean Session or Clean Start flag of the CONNECT"),
+    Field("qos", Form.NUMBER, "QoS of the packet", "", _QOS),
+    Field("published_qos", Form.NUMBER, "QoS with which the message was published", "", _QOS),
+    Field("granted_qos", Form.NUMBER, "QoS granted to the subscription", "", _QOS),
+    Field("retain", Form.FLAG, "RETAIN flag of the packet"),
+    Field("duplicate", Form.FLAG, "DUP flag of the packet"),
+    Field("topic", Form.NAME, "topic name; topic filter of a subscription"),
+    Field("command", Form.TEXT, "publish/subscribe command (Publish, RegSub, ...); in `operated` the operator's order"),
+    Field("queue", Form.TEXT, "queue of the message; in `forwarded` the queue at the target"),
+    Field("message_id", Form.MESSAGE_ID, "MQMD.MsgId of the message that the record is about", digits=48),
+    Field("correlation_id", Form.CORRELATION_ID, "MQMD.CorrelId of that message", digits=48),
+    Field(
+        "source_message_id",
+        Form.MESSAGE_ID,
+        "MsgId of the publication that the broker copied, or of the message that the conversion service took",
+        digits=48,
+    ),
+    Field("dead_letter_id", Form.MESSAGE_ID, "MsgId of the message on the dead-letter queue", digits=48),
+    Field("target_message_id", Form.HEX, "MQMD.MsgId of the message at the target", digits=48),
+    Field("queue_manager", Form.TEXT, "identifier of the target's queue manager (MQCA_Q_MGR_IDENTIFIER)"),
+    Field("channel", Form.TEXT, "channel that carried the message"),
+    Field("channel_batch", Form.NUMBER, "number of the channel's batch, which is one unit of work"),
+    Field("persistent", Form.FLAG, "whether the message survives a restart"),
+    Field(
+        "conversion",
+        Form.TEXT,
+        "which translation made the header or the packet",
+        values=tuple(ConversionKind),
+    ),
+    Field("destination", Form.TEXT, "target of the message; the queue belongs to the target's queue manager"),
+    Field("stream", Form.TEXT, "stream at the target; in `delivered` the stream whose prefix the gateway removed"),
+    Field(
+        "stream_style",
+        Form.TEXT,
+        "how the stream is named: 'queue' (in MQRFH), 'message_broker' or 'queue_manager' (as prefix of the topic)",
+    ),
+    Field("topic_filters", Form.NAMES, "topic filters that the routes to the target make of the packet's filter"),
+    Field("user", Form.NAME, "MQTT user that the header carries"),
+    Field("source_client", Form.NAME, "client that the target's publication names; the gateway cannot check it"),
+    Field("source_exchange", Form.NUMBER, "exchange that the target's publication names; the gateway cannot check it"),
+    Field("target", Form.TEXT, "header format that the conversion service was asked for: 'mqrfh' or 'mqrfh2'"),
+    Field("mode", Form.TEXT, "mode of the conversion service: 'strict' or 'extended'"),
+    Field("input_format", Form.MQ_FORMAT, "'MQTT', 'MQHRF' or 'MQHRF2'"),
+    Field("input_ccsid", Form.NUMBER, "CodedCharSetId that describes the first input header"),
+    Field("input_encoding", Form.NUMBER, "Encoding that describes the first input header"),
+    Field("input", Form.BYTES, "header before the translation: MQTT fixed and variable header, or MQ header chain"),
+    Field("output_format", Form.MQ_FORMAT, "'MQTT', 'MQHRF' or 'MQHRF2'"),
+    Field("output_ccsid", Form.NUMBER, "CodedCharSetId that describes the first output header"),
+    Field("output_encoding", Form.NUMBER, "Encoding that describes the first output header"),
+    Field("output", Form.BYTES, "header after the translation: MQTT fixed and variable header, or MQ header chain"),
+    Field("dropped_fields", Form.PAIRS, "each field that the translation did not copy, with the reason"),
+    Field("is_retained", Form.FLAG, "whether a new subscription caused this copy of a retained publication"),
+    Field("payload_bytes", Form.NUMBER, "length of the payload", "bytes", (0, _LARGEST_PAYLOAD_BYTES)),
+    Field("payload_sha256", Form.HEX, "SHA-256 of the payload", digits=64),
+    Field("reason_code", Form.NUMBER, "MQRC or MQRCCF number"),
+    Field("reason", Form.WORDS, "the reason in words"),
+    Field("event", Form.TEXT, "what happened"),
+    Field("operator", Form.NAME, "user of the operating system who acted"),
+    Field("object", Form.NAME, "client, topic or channel on which the operator acted"),
+    Field("messages", Form.NUMBER, "messages that the operator's order destroyed, took or moved", "messages", _COUNTED),
+    Field("jump_us", Form.NUMBER, "how far the wall clock is ahead of the plausible time", "microseconds"),
+    Field("gateway_before", Form.HEX, "incarnation of the store until then", digits=24),
+    Field("first_missing", Form.NUMBER, "sequence of the first missing record of the trail", "", _NUMBERED),
+    Field("last_missing", Form.NUMBER, "sequence of the last missing record that is known of", "", _NUMBERED),
+    Field("first_missing_batch", Form.NUMBER, "number of the first missing group commit", "", _NUMBERED),
+    Field("last_missing_batch", Form.NUMBER, "number of the last missing group commit that is known of", "", _NUMBERED),
+    Field("code_version", Form.TEXT, "version of the program"),
+    Field("table_version", Form.TEXT, "version of the field-mapping table"),
+    Field("configuration_sha256", Form.HEX, "SHA-256 of the configuration in force", digits=64),
+    Field("prev", Form.HEX, "hash of the record before", digits=64),
+    Field("hash", Form.HEX, "hash of this record", digits=64),
+)

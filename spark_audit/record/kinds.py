@@ -1,0 +1,146 @@
+"""Every kind of audit record: meaning, events, fields that it must have, and those that it may have."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from spark_audit.record.fields import FIRST_VERSION
+
+
+class Kind(StrEnum):
+    """What a record says."""
+
+    STARTED = "started"
+    SESSION = "session"
+    ACCEPTED = "accepted"
+    PUT = "put"
+    DELIVERED = "delivered"
+    ACKNOWLEDGED = "acknowledged"
+    CONFIRMED = "confirmed"
+    REFUSED = "refused"
+    DEAD_LETTERED = "dead_lettered"
+    DROPPED = "dropped"
+    FORWARDED = "forwarded"
+    RECEIVED = "received"
+    REDRIVEN = "redriven"
+    REPEATED = "repeated"
+    OPERATED = "operated"
+    CLOCK_JUMPED = "clock_jumped"
+    RESTORED = "restored"
+
+
+@dataclass(frozen=True, slots=True)
+class RecordKind:
+    """A kind of record.
+
+    `events` are the values of its field `event`, each with its meaning. Without its `required` fields a record of the
+    kind says nothing; the audit reports it. What else it may have follows from the notes (notes.py: RECORD_FIELDS).
+    """
+
+    kind: Kind
+    meaning: str
+    required: tuple[str, ...]
+    events: Mapping[str, str]
+    since: str = FIRST_VERSION
+
+
+_SESSION: Final = ("client", "session_epoch")
+_EXCHANGE: Final = ("direction", *_SESSION, "exchange", "packet_type")
+_PASSED: Final = ("message_id", "target_message_id", "queue", "queue_manager", "channel")
+_NO_EVENTS: Final[Mapping[str, str]] = {}
+
+KINDS: Final = (
+    RecordKind(
+        Kind.STARTED,
+        "The gateway began to run with this program, mapping table and configuration.",
+        ("code_version", "table_version", "configuration_sha256"),
+        _NO_EVENTS,
+    ),
+    RecordKind(
+        Kind.SESSION,
+        "An MQTT session changed.",
+        (*_SESSION, "event"),
+        {
+            "opened": "a new session began",
+            "resumed": "the client connected again and found its session",
+            "taken_over": "another connection of the same client replaced this one",
+            "disconnected": "the client sent DISCONNECT",
+            "lost": "the connection ended without DISCONNECT",
+            "ended": "the session and all that it held are gone",
+        },
+    ),
+    RecordKind(
+        Kind.ACCEPTED,
+        "A PUBLISH of a client is stored: from now on it is not lost.",
+        (*_EXCHANGE, "qos"),
+        _NO_EVENTS,
+    ),
+    RecordKind(Kind.PUT, "A message was put on a queue.", ("message_id", "queue", "conversion"), _NO_EVENTS),
+    RecordKind(
+        Kind.DELIVERED,
+        "A message was handed to a client as a PUBLISH.",
+        (*_EXCHANGE, "qos", "message_id"),
+        _NO_EVENTS,
+    ),
+    RecordKind(Kind.ACKNOWLEDGED, "A client acknowledged a message that it was sent.", _EXCHANGE, _NO_EVENTS),
+    RecordKind(
+        Kind.CONFIRMED,
+        "The gateway acknowledged a client's messages; one record covers many exchanges.",
+        ("direction", *_SESSION, "exchanges", "packet_type"),
+        _NO_EVENTS,
+    ),
+    RecordKind(Kind.REFUSED, "A command or a PUBLISH was refused; the reason says why.", ("command",), _NO_EVENTS),
+    RecordKind(
+        Kind.DEAD_LETTERED,
+        "A message went to the dead-letter queue; a dead letter that was held has a second record when it goes on.",
+        ("queue", "dead_letter_id"),
+        _NO_EVENTS,
+    ),
+    RecordKind(Kind.DROPPED, "A message ended without a delivery; the reason says why.", ("queue",), _NO_EVENTS),
+    RecordKind(Kind.FORWARDED, "A channel handed a message to the target's queue manager.", _PASSED, _NO_EVENTS),
+    RecordKind(Kind.RECEIVED, "A channel took a message from the target's queue manager.", _PASSED, _NO_EVENTS),
+    RecordKind(
+        Kind.REDRIVEN,
+        "A dead letter was put back on its queue.",
+        ("message_id", "dead_letter_id", "queue"),
+        _NO_EVENTS,
+    ),
+    RecordKind(
+        Kind.REPEATED,
+        "A client sent a PUBLISH under a packet identifier that is still in use.",
+        (*_EXCHANGE, "qos", "event"),
+        {
+            "repeat": "it is the same PUBLISH again",
+            "identifier_reused": "it is another message, although the PUBREL of the first has not come",
+        },
+    ),
+    RecordKind(
+        Kind.OPERATED,
+        "An operator gave an order.",
+        ("command", "operator", "messages"),
+        _NO_EVENTS,
+    ),
+    RecordKind(
+        Kind.CLOCK_JUMPED,
+        "The wall clock left the plausible time, or agrees with it again.",
+        ("event", "jump_us"),
+        {
+            "ahead": "the wall clock went ahead of the plausible time",
+            "behind": "the wall clock fell behind the plausible time",
+            "settled": "the wall clock agrees with the plausible time again",
+        },
+    ),
+    RecordKind(
+        Kind.RESTORED,
+        "The trail has a gap that the gateway knows of.",
+        ("event",),
+        {
+            "rolled_back": "an operator accepted a store that had gone back to an earlier state",
+            "trail_begun_late": "the trail begins without the records before",
+        },
+    ),
+)
+
+#: What a record of a kind may say in its field `event`.
+EVENTS: Final = {row.kind: tuple(row.events) for row in KINDS if row.events}

@@ -1,0 +1,26 @@
+"""A line of the trail: one JSON object, sealed by its own hash and linked to the line before.
+
+The fields stand in the order of the table (fields.py); a field that does not apply is left out. `prev` and `hash` are
+the last two. `hash` is the SHA-256 (hex) of the stored bytes up to and without `,"hash":"..."`, with the closing brace
+put back. `prev` is the hash of the line before; the first line of a trail has 64 zeros.
+"""
+
+import hashlib
+from typing import Final
+
+#: Raised when a field changes its meaning. A reader refuses a version that it does not know.
+RECORD_VERSION: Final = 1
+ZERO_HASH: Final = "0" * 64
+
+#: A line ends in `,"hash":"`, 64 hex digits and `"}`: 75 bytes.
+HASH_FIELD: Final = b',"hash":"'
+HASH_SUFFIX_BYTES: Final = len(HASH_FIELD) + 64 + len(b'"}')
+
+
+def line_hashes(line: bytes) -> tuple[str, str] | None:
+    """The hash that a line (without its line feed) carries, and the hash of its bytes; None where it carries none."""
+    body, suffix = line[:-HASH_SUFFIX_BYTES], line[-HASH_SUFFIX_BYTES:]
+    if not body or not suffix.startswith(HASH_FIELD) or not suffix.endswith(b'"}'):
+        return None
+    carried = suffix[len(HASH_FIELD) : -2].decode("latin-1")
+    return carried, hashlib.sha256(body + b"}").hexdigest()

@@ -1,0 +1,464 @@
+"""What the gateway notes of each fact, and the records that its exporter makes of a note.
+
+A packed batch is msgpack: [version, batch number, notes as packed bytes, header contexts]. A note is a flat list: its
+NoteKind, the time in microseconds, then its items as the table names them. A header context is what many notes say of
+one header (and, for a channel, of one batch): a batch has it once, as a list of its name and its facts, and a note has
+its place in that list. An item that has the name of a field is that field; the others are:
+
+    header          fixed and variable header of a PUBLISH
+    packet_part     what of a packet the command was made from. SUBSCRIBE, UNSUBSCRIBE: one entry (length, filter,
+                    requested QoS). Will: its topic (length, text), a byte with QoS 0x06 and RETAIN 0x01, at level 5 its
+                    properties behind that, with their length in front. PUBLISH: its header. Else empty.
+    aliased_topic   the topic, where the packet names it by a topic alias alone
+
+A message identifier stands in a note as the number that ends a MsgId of this store; 0 is none. An empty text and a
+number 0 say nothing. A message that the conversion service put keeps the MsgId of the one that it took; their numbers
+differ. Batches that an earlier version packed may still be on the audit queue: items and facts are added at the end.
+"""
+
+from dataclasses import dataclass, field
+from enum import Enum, IntEnum, auto
+from typing import Final
+
+from spark_audit.record.fields import FIELDS, ConversionKind, Form
+from spark_audit.record.kinds import Kind
+
+BATCH_VERSION: Final = 1
+
+
+class NoteKind(IntEnum):
+    """First item of a note. Stored: never reuse a number."""
+
+    PUBLISHED = 1
+    ACCEPTED = 2
+    RELEASED = 3
+    REQUESTED = 4
+    COPIED = 5
+    DELIVERED = 6
+    ACKNOWLEDGED = 7
+    CONFIRMED = 8
+    REFUSED = 9
+    DEAD_LETTERED = 10
+    DROPPED = 11
+    STARTED = 12
+    SESSION = 13
+    SERVED = 14
+    FORWARDED = 15
+    RECEIVED = 16
+    REDRIVEN = 17
+    REPEATED = 18
+    OPERATED = 19
+    CLOCK_JUMPED = 20
+    RESTORED = 21
+
+
+class Rule(Enum):
+    """How a part of a record is made from items of the note."""
+
+    #: The value of one item.
+    VALUE = auto()
+    #: The same, left out where the item (of two items the second) is empty, zero, or an identifier of zeros.
+    IF_ANY = auto()
+    #: The first of a list.
+    FIRST = auto()
+    #: A text that is always the same.
+    CONSTANT = auto()
+    #: Whose exchange it is: from the client, to the client. Left out for a message that came from no MQTT client.
+    INCOMING = auto()
+    OUTGOING = auto()
+    #: The incoming exchange that a message came from; without an exchange, the client that should have got it.
+    OWNER = auto()
+    #: Of a PUBLISH's header: type, packet identifier, level and flags, for a delivery with both QoS; the topic.
+    PUBLISH = auto()
+    TOPIC = auto()
+    #: The packet that asked for a command; of a PUBLISH also QoS, RETAIN and DUP.
+    REQUEST = auto()
+    #: Bytes of a packet, with 'MQTT' as their format.
+    MQTT_BYTES = auto()
+    #: Length of the payload and, where the note has it, its SHA-256.
+    PAYLOAD = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One field of a record, or neighbours that belong together, and the items of which a rule makes them."""
+
+    rule: Rule
+    fields: tuple[str, ...]
+    items: tuple[str, ...]
+    #: Instead of the field's own form.
+    form: Form | None = None
+    text: str = ""
+
+
+def _values(*names: str) -> tuple[Part, ...]:
+    return tuple(Part(Rule.VALUE, (name,), (name,)) for name in names)
+
+
+def _if_any(name: str, item: str = "") -> Part:
+    return Part(Rule.IF_ANY, (name,), (item or name,))
+
+
+def _side(side: str, *, format: str, header: str) -> tuple[Part, ...]:
+    """Header chain before or after a translation."""
+    names = {f"{side}_format": format, f"{side}_ccsid": "coded_char_set_id", f"{side}_encoding": "encoding"}
+    return tuple(Part(Rule.VALUE, (name,), (item,)) for name, item in (names | {side: header}).items())
+
+
+def _translated(kind: ConversionKind) -> Part:
+    return Part(Rule.CONSTANT, ("conversion",), (), text=kind)
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderContext:
+    """What many notes say of one header: its facts in the order in which they are packed, and what records say of it.
+
+    `required` facts are in every batch; a batch of an earlier version may end before the others, which then are empty.
+    `before_level_5` names the fact that stands for another in a packet of an earlier level.
+    """
+
+    name: str
+    facts: tuple[str, ...]
+    parts: tuple[Part, ...]
+    required: int
+    before_level_5: tuple[str, str] = ("", "")
+
+
+_CORRELATION: Final = _if_any("correlation_id", "correl_id")
+_DROPPED: Final = _if_any("dropped_fields", "dropped")
+_STREAM: Final = (_if_any("stream"), Part(Rule.IF_ANY, ("stream_style",), ("stream_style", "stream")))
+
+TRANSLATION: Final = HeaderContext(
+    "translation",
+    (
+        *("command", "topic", "queue", "correl_id", "persistent", "format", "coded_char_set_id", "encoding", "header"),
+        *("destination", "stream", "stream_style", "user", "topic_filters", "dropped"),
+    ),
+    (
+        *_values("topic", "command", "queue", "persistent"),
+        _CORRELATION,
+        _translated(ConversionKind.PACKET_TO_HEADER),
+        *(_if_any("destination"), *_STREAM, _if_any("topic_filters"), _if_any("user")),
+        *_side("output", format="format", header="header"),
+        _DROPPED,
+    ),
+    required=9,
+)
+ARRIVAL: Final = HeaderContext(
+    "arrival",
+    (
+        *("queue", "correl_id", "topic", "is_retained", "format", "coded_char_set_id", "encoding", "header"),
+        *("stream", "stream_style", "source_client", "source_exchange", "dropped", "dropped_before_5"),
+    ),
+    (
+        *_values("queue", "is_retained"),
+        _CORRELATION,
+        _translated(ConversionKind.HEADER_TO_PACKET),
+        *(*_STREAM, _if_any("source_client"), _if_any("source_exchange")),
+        *_side("input", format="format", header="header"),
+        _DROPPED,
+    ),
+    required=8,
+    before_level_5=("dropped", "dropped_before_5"),
+)
+DELIVERY: Final = HeaderContext(
+    "delivery",
+    (
+        *("queue_name", "correl_id", "topics", "is_retained"),
+        *("input_format", "input_coded_char_set_id", "input_encoding", "input_header"),
+        *("output_format", "output_coded_char_set_id", "output_encoding", "output_header", "dropped"),
+    ),
+    (
+        Part(Rule.FIRST, ("topic",), ("topics",)),
+        Part(Rule.CONSTANT, ("command",), (), text="Publish"),
+        Part(Rule.VALUE, ("queue",), ("queue_name",)),
+        _CORRELATION,
+        _translated(ConversionKind.HEADER_TO_HEADER),
+        *(
+            Part(Rule.VALUE, (f"{side}{name}",), (f"{side}_{fact}",))
+            for side in ("input", "output")
+            for name, fact in (
+                ("_format", "format"),
+                ("_ccsid", "coded_char_set_id"),
+                ("_encoding", "encoding"),
+                ("", "header"),
+            )
+        ),
+        _DROPPED,
+        *_values("is_retained"),
+    ),
+    required=13,
+)
+SERVICE: Final = HeaderContext(
+    "service",
+    (
+        *("queue", "target", "mode", "table_version", "coded_char_set_id", "encoding"),
+        *("input_format", "input_header", "output_format", "output_header", "dropped"),
+    ),
+    (
+        *_values("queue", "target", "mode", "table_version"),
+        _translated(ConversionKind.SERVICE),
+        *_side("input", format="input_format", header="input_header"),
+        *_side("output", format="output_format", header="output_header"),
+        _DROPPED,
+    ),
+    required=11,
+)
+PASSAGE: Final = HeaderContext(
+    "passage",
+    ("queue", "queue_manager", "channel", "batch"),
+    (*_values("queue", "queue_manager", "channel"), Part(Rule.VALUE, ("channel_batch",), ("batch",))),
+    required=4,
+)
+HEADER_CONTEXTS: Final = {row.name: row for row in (TRANSLATION, ARRIVAL, DELIVERY, SERVICE, PASSAGE)}
+
+_CLIENT: Final = ("client", "session_epoch")
+_EXCHANGE: Final = (*_CLIENT, "exchange")
+_PAYLOAD_ITEMS: Final = ("payload_bytes", "payload_sha256")
+_LEVEL_5: Final = ("protocol_level", "aliased_topic")
+
+_INCOMING: Final = Part(Rule.INCOMING, ("direction", *_EXCHANGE), _EXCHANGE)
+_ASKING: Final = Part(Rule.INCOMING, ("direction", *_CLIENT), _CLIENT)
+_OUTGOING: Final = Part(Rule.OUTGOING, ("direction", *_EXCHANGE), _EXCHANGE)
+_OWNER: Final = Part(Rule.OWNER, ("direction", *_EXCHANGE), _EXCHANGE)
+_PACKET: Final = ("packet_type", "packet_identifier", "protocol_level")
+_FLAGS: Final = ("qos", "retain", "duplicate")
+_PUBLISH: Final = Part(Rule.PUBLISH, (*_PACKET, *_FLAGS), ("header", "protocol_level"))
+_BOTH_QOS: Final = ("published_qos", "granted_qos")
+_PUBLISH_OUT: Final = Part(
+    Rule.PUBLISH, (*_PACKET, "qos", *_BOTH_QOS, "retain", "duplicate"), ("header", "protocol_level", *_BOTH_QOS)
+)
+_TOPIC: Final = Part(Rule.TOPIC, ("topic",), ("header", "aliased_topic"))
+_PAYLOAD: Final = Part(Rule.PAYLOAD, _PAYLOAD_ITEMS, _PAYLOAD_ITEMS)
+_MESSAGE: Final = _if_any("message_id")
+
+
+@dataclass(frozen=True, slots=True)
+class RecordOf:
+    """A record that is made of a note: its parts beside those of the header context, where `context` is one."""
+
+    kind: Kind
+    parts: tuple[Part, ...]
+    context: HeaderContext | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A row of the table: the items of a note behind its time, and its records. It may end before `optional` items."""
+
+    kind: NoteKind
+    meaning: str
+    items: tuple[str, ...]
+    records: tuple[RecordOf, ...]
+    optional: tuple[str, ...] = field(default=())
+
+
+_PUT_OF_PUBLISH: Final = RecordOf(
+    Kind.PUT,
+    (_INCOMING, _PUBLISH, _MESSAGE, Part(Rule.MQTT_BYTES, ("input_format", "input"), ("header",)), _PAYLOAD),
+    TRANSLATION,
+)
+_ACCEPTED: Final = RecordOf(Kind.ACCEPTED, (_INCOMING, _PUBLISH, _TOPIC, _PAYLOAD))
+_PASSED: Final = (_MESSAGE, *_values("target_message_id"))
+
+NOTES: Final = (
+    Note(
+        NoteKind.PUBLISHED,
+        "A PUBLISH of QoS 0 or 1 was accepted and put in one unit of work.",
+        (*_EXCHANGE, "header", *_PAYLOAD_ITEMS, "message_id", "translation"),
+        (_ACCEPTED, _PUT_OF_PUBLISH),
+        _LEVEL_5,
+    ),
+    Note(
+        NoteKind.ACCEPTED,
+        "A PUBLISH of QoS 2 was stored, and waits for its PUBREL.",
+        (*_EXCHANGE, "header", *_PAYLOAD_ITEMS),
+        (_ACCEPTED,),
+        _LEVEL_5,
+    ),
+    Note(
+        NoteKind.RELEASED,
+        "The PUBREL of an accepted PUBLISH came, and the message was put.",
+        (*_EXCHANGE, "header", *_PAYLOAD_ITEMS, "message_id", "translation"),
+        (_PUT_OF_PUBLISH,),
+        _LEVEL_5,
+    ),
+    Note(
+        NoteKind.REQUESTED,
+        "The gateway put a command for a client: of SUBSCRIBE, UNSUBSCRIBE, a will, a PUBLISH, or of no packet.",
+        (*_CLIENT, "packet_type", "packet_identifier", "packet_part", *_PAYLOAD_ITEMS, "message_id", "translation"),
+        (
+            RecordOf(
+                Kind.PUT,
+                (
+                    _ASKING,
+                    Part(
+                        Rule.REQUEST,
+                        (*_PACKET, *_FLAGS),
+                        ("packet_type", "packet_identifier", "packet_part", "protocol_level"),
+                    ),
+                    _MESSAGE,
+                    Part(Rule.MQTT_BYTES, ("input_format", "input"), ("packet_part",)),
+                    _PAYLOAD,
+                ),
+                TRANSLATION,
+            ),
+        ),
+        ("protocol_level",),
+    ),
+    Note(
+        NoteKind.COPIED,
+        "The broker put a copy of a publication on the queue of a subscriber.",
+        ("source_message_id", "message_id", "delivery"),
+        (RecordOf(Kind.PUT, (_MESSAGE, _if_any("source_message_id")), DELIVERY),),
+    ),
+    Note(
+        NoteKind.DELIVERED,
+        "The gateway handed a message to a client.",
+        (*_EXCHANGE, "message_id", "header", *_PAYLOAD_ITEMS, "granted_qos", "published_qos", "arrival"),
+        (
+            RecordOf(
+                Kind.DELIVERED,
+                (
+                    *(_OUTGOING, _PUBLISH_OUT, _TOPIC, _MESSAGE),
+                    *(Part(Rule.MQTT_BYTES, ("output_format", "output"), ("header",)), _PAYLOAD),
+                ),
+                ARRIVAL,
+            ),
+        ),
+        _LEVEL_5,
+    ),
+    Note(
+        NoteKind.ACKNOWLEDGED,
+        "A client acknowledged a message.",
+        (*_EXCHANGE, "packet_type", "packet_identifier", "message_id"),
+        (RecordOf(Kind.ACKNOWLEDGED, (_OUTGOING, *_values("packet_type", "packet_identifier"), _MESSAGE)),),
+    ),
+    Note(
+        NoteKind.CONFIRMED,
+        "The gateway acknowledged exchanges of a client.",
+        (*_CLIENT, "packet_type", "exchanges"),
+        (RecordOf(Kind.CONFIRMED, (_ASKING, *_values("exchanges", "packet_type"))),),
+    ),
+    Note(
+        NoteKind.REFUSED,
+        "The broker or the gateway refused a command.",
+        (*_EXCHANGE, "command", "message_id", "reason_code", "reason"),
+        (RecordOf(Kind.REFUSED, (_INCOMING, *_values("command", "reason_code"), _MESSAGE, _if_any("reason"))),),
+    ),
+    Note(
+        NoteKind.DEAD_LETTERED,
+        "A message went to the dead-letter queue.",
+        (*_EXCHANGE, "queue", "message_id", "dead_letter_id", "reason_code"),
+        (
+            RecordOf(
+                Kind.DEAD_LETTERED, (_OWNER, *_values("queue", "reason_code"), _MESSAGE, _if_any("dead_letter_id"))
+            ),
+        ),
+    ),
+    Note(
+        NoteKind.DROPPED,
+        "A message ended without a delivery. The reason quotes nothing of the message, and stands in clear.",
+        (*_EXCHANGE, "queue", "message_id", "reason"),
+        (
+            RecordOf(
+                Kind.DROPPED,
+                (_OWNER, *_values("queue"), _MESSAGE, Part(Rule.VALUE, ("reason",), ("reason",), Form.TEXT)),
+            ),
+        ),
+    ),
+    Note(
+        NoteKind.STARTED,
+        "The gateway began to run.",
+        ("code_version", "table_version", "configuration_sha256"),
+        (RecordOf(Kind.STARTED, _values("code_version", "table_version", "configuration_sha256")),),
+    ),
+    Note(
+        NoteKind.SESSION,
+        "An MQTT session changed.",
+        (*_CLIENT, "event", "protocol_level", "clean_session"),
+        (RecordOf(Kind.SESSION, _values(*_CLIENT, "event", "protocol_level", "clean_session")),),
+    ),
+    Note(
+        NoteKind.SERVED,
+        "The conversion service took a message and put it with a converted header.",
+        ("source_message_id", "message_id", "persistent", *_PAYLOAD_ITEMS, "service"),
+        (RecordOf(Kind.PUT, (_MESSAGE, _if_any("source_message_id"), *_values("persistent"), _PAYLOAD), SERVICE),),
+    ),
+    Note(
+        NoteKind.FORWARDED,
+        "A channel handed a message to the target's queue manager.",
+        ("message_id", "target_message_id", "passage"),
+        (RecordOf(Kind.FORWARDED, _PASSED, PASSAGE),),
+    ),
+    Note(
+        NoteKind.RECEIVED,
+        "A channel took a message from the target's queue manager.",
+        ("message_id", "target_message_id", "passage"),
+        (RecordOf(Kind.RECEIVED, _PASSED, PASSAGE),),
+    ),
+    Note(
+        NoteKind.REDRIVEN,
+        "An operator put a dead letter back on its queue.",
+        (*_EXCHANGE, "queue", "dead_letter_id", "message_id"),
+        (RecordOf(Kind.REDRIVEN, (_OWNER, *_values("queue"), _if_any("dead_letter_id"), _MESSAGE)),),
+    ),
+    Note(
+        NoteKind.REPEATED,
+        "A PUBLISH came under a packet identifier that is still in use.",
+        (*_EXCHANGE, "header", *_PAYLOAD_ITEMS, "event"),
+        (RecordOf(Kind.REPEATED, (_INCOMING, _PUBLISH, _TOPIC, _PAYLOAD, *_values("event"))),),
+        _LEVEL_5,
+    ),
+    Note(
+        NoteKind.OPERATED,
+        "An operator gave an order.",
+        ("operator", "command", "queue", "object", "messages", "reason"),
+        (
+            RecordOf(
+                Kind.OPERATED,
+                (*_values("operator", "command", "messages"), *map(_if_any, ("queue", "object", "reason"))),
+            ),
+        ),
+    ),
+    Note(
+        NoteKind.CLOCK_JUMPED,
+        "The wall clock jumped, or agrees again.",
+        ("event", "jump_us", "reason"),
+        (RecordOf(Kind.CLOCK_JUMPED, (*_values("event", "jump_us"), _if_any("reason"))),),
+    ),
+    Note(
+        NoteKind.RESTORED,
+        "The trail has a gap that the gateway knows of.",
+        (
+            *("event", "gateway_before", "first_missing", "last_missing", "first_missing_batch", "last_missing_batch"),
+            *("operator", "reason"),
+        ),
+        (
+            RecordOf(
+                Kind.RESTORED,
+                (
+                    *_values("event"),
+                    *map(_if_any, ("gateway_before", "first_missing", "last_missing", "first_missing_batch")),
+                    *map(_if_any, ("last_missing_batch", "operator", "reason")),
+                ),
+            ),
+        ),
+    ),
+)
+
+#: Place of each field in a line.
+FIELD_PLACES: Final = {row.name: place for place, row in enumerate(FIELDS)}
+_FIRST_FIELDS: Final = ("version", "sequence", "batch", "gateway", "kind", "at_us")
+_LAST_FIELDS: Final = ("prev", "hash")
+
+
+def _fields_of(kind: Kind) -> tuple[str, ...]:
+    records = [record for note in NOTES for record in note.records if record.kind is kind]
+    parts = [part for record in records for part in (*record.parts, *(record.context.parts if record.context else ()))]
+    names = {name for part in parts for name in part.fields}
+    return (*_FIRST_FIELDS, *sorted(names, key=FIELD_PLACES.__getitem__), *_LAST_FIELDS)
+
+
+#: The fields that a record of each kind may have, in the order of a line.
+RECORD_FIELDS: Final = {kind: _fields_of(kind) for kind in Kind}
