@@ -22,11 +22,11 @@ from benchmarks.figures import Measure, Report, Row
 from benchmarks.load.wire import BenchmarkError
 from benchmarks.servers import cpu_s
 from mq_adapters.channel import ChannelStatus, Outbound, OutboundSettings, StartAction
-from mq_adapters.channel.local_state import CHANNEL_STATE_QUEUE
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.socket.client import Client
 from mq_adapters.embedded.socket.server import Server
 from mq_adapters.message import MQPER_PERSISTENT, Message, MessageDescriptor
+from mq_adapters.system_queues import CHANNEL_STATE_QUEUE
 from mq_adapters.transmission import read_transmission, transmission_message
 
 NAME: Final = "channel"

@@ -14,7 +14,8 @@ from benchmarks.figures import Measure, Report, Row, ratio_notes
 from benchmarks.load.task import Outcome, Task, generate
 from benchmarks.load.wire import BenchmarkError, connect, disconnect, publish_ring, subscribe
 from benchmarks.servers import AUTOSAVED, IN_MEMORY, Gateway, Mosquitto, Server, Sink, cpu_s, peers
-from mq_adapters.embedded.engine import AUDIT_QUEUE, Engine
+from mq_adapters.embedded.engine import Engine
+from mq_adapters.system_queues import AUDIT_QUEUE
 
 NAME: Final = "qos1_offline"
 CONNECTIONS: Final = 20

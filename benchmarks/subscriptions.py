@@ -21,10 +21,11 @@ from mappings.commands.command import Dialect, Publish, RegisterSubscriber, writ
 from mappings.commands.options import RegistrationOption
 from mq_adapters.broker.broker import Broker
 from mq_adapters.delivery_listener import Delivery
-from mq_adapters.embedded.engine import CONTROL_QUEUE, DEFAULT_STREAM, Engine
+from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.unit_of_work import Departure, UnitOfWork
 from mq_adapters.message import MQPER_PERSISTENT, Message, MessageDescriptor
+from mq_adapters.system_queues import CONTROL_QUEUE, DEFAULT_STREAM
 
 NAME: Final = "subscriptions"
 COUNTS: Final = (100, 100_000)

@@ -51,7 +51,7 @@ from mappings.commands.command import Dialect
 from mappings.table import TABLE_VERSION
 from mq_adapters.broker.broker import Broker, BrokerRules
 from mq_adapters.broker.topic_spaces import BrokerDialect
-from mq_adapters.embedded.engine import AUDIT_QUEUE, DEFAULT_STREAM, Engine
+from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.gateway_queues import GatewayQueues
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.socket.server import Server
@@ -60,6 +60,7 @@ from mq_adapters.embedded.store.store import FILE_NAME
 from mq_adapters.embedded.unit_of_work import UnitOfWork
 from mq_adapters.message import Message
 from mq_adapters.reasons import QueueManagerError, ReasonCode, StoreError
+from mq_adapters.system_queues import AUDIT_QUEUE, DEFAULT_STREAM
 
 if TYPE_CHECKING:
     from gateway.operations.http import HttpServer

@@ -29,8 +29,9 @@ from gateway.listener.listeners import Listeners
 from mq_adapters.broker.broker import Broker
 from mq_adapters.embedded.balance import running_publications, running_queues
 from mq_adapters.embedded.commit_times import BOUNDS_S
-from mq_adapters.embedded.engine import AUDIT_QUEUE, DEAD_LETTER_QUEUE, Engine
+from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.queue import Queue
+from mq_adapters.system_queues import AUDIT_QUEUE, DEAD_LETTER_QUEUE
 
 _PREFIX: Final = "rfhbridge_"
 _VERSIONS: Final = {0: "none", 3: "3.1", 4: "3.1.1", 5: "5"}

@@ -42,7 +42,7 @@ from mappings.headers.detection import announcement_of
 from mappings.headers.mqrfh import FIXED_LENGTH_BYTES, Mqrfh
 from mappings.headers.mqrfh2 import Folder, Mqrfh2
 from mappings.reasons import Reason, reason_name
-from mappings.topics.streams import DEFAULT_STREAM
+from mappings.topics.streams import CONTROL_QUEUE, DEFAULT_STREAM
 
 
 def place_of(error: MappingError, chain: HeaderChain) -> int | None:
@@ -187,7 +187,6 @@ def advice_on(reason_code: int) -> str:
     return _ADVICE.get(Reason(reason_code), "Look the reason code up in IBM's documentation.")
 
 
-CONTROL_QUEUE = "SYSTEM.BROKER.CONTROL.QUEUE"
 _COMMAND_FOLDERS = frozenset({"psc", "pscr"})
 
 

@@ -13,6 +13,8 @@ from typing import Final
 
 import ormsgpack
 
+from mq_adapters.system_queues import DEAD_LETTER_QUEUE
+
 #: 48 characters: IBM MQ, "Rules for naming IBM MQ objects".
 MAXIMUM_NAME_CHARACTERS: Final = 48
 _NAME_CHARACTERS: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789./_%")
@@ -21,9 +23,6 @@ DEFAULT_MAXIMUM_DEPTH: Final = 999_999_999
 DEFAULT_MAXIMUM_MESSAGE_BYTES: Final = 257 * 1024 * 1024
 #: IBM MQ's default of MAXUMSGS.
 DEFAULT_MAXIMUM_UNIT_MESSAGES: Final = 10_000
-DEFAULT_DEAD_LETTER_QUEUE: Final = "SYSTEM.DEAD.LETTER.QUEUE"
-#: Dead letters that find no room on the dead-letter queue wait there.
-HELD_QUEUE: Final = "SYSTEM.RFHBRIDGE.HELD"
 _DESCRIPTION_CHARACTERS: Final = 64
 _TOPIC_CHARACTERS: Final = 10_240
 _MOST_NAMES: Final = 256
@@ -201,7 +200,7 @@ ATTRIBUTES: Final[Mapping[ObjectType, Mapping[str, Attribute]]] = MappingProxyTy
         ObjectType.NAMELIST: {**_COMMON, "NAMES": Names()},
         ObjectType.QMGR: {
             **_COMMON,
-            "DEADQ": Name(default=DEFAULT_DEAD_LETTER_QUEUE),
+            "DEADQ": Name(default=DEAD_LETTER_QUEUE),
             "MAXMSGL": Number(minimum=0, maximum=DEFAULT_MAXIMUM_MESSAGE_BYTES, default=DEFAULT_MAXIMUM_MESSAGE_BYTES),
             "MAXUMSGS": Number(minimum=1, maximum=999_999_999, default=DEFAULT_MAXIMUM_UNIT_MESSAGES),
         },

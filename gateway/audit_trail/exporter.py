@@ -33,13 +33,12 @@ from gateway.audit_trail.segment import Trail, TrailInUse
 from gateway.audit_trail.termination import StopRequest, TerminationSignal
 from gateway.audit_trail.trail_end import head_of
 from gateway.config import ConfigurationError
-from mq_adapters.attributes import HELD_QUEUE
 from mq_adapters.dead_letter import dead_letter
-from mq_adapters.embedded.engine import AUDIT_QUEUE, DEAD_LETTER_QUEUE
 from mq_adapters.embedded.socket.client import Client
 from mq_adapters.message import Message
 from mq_adapters.plausible_clock import PlausibleClock
 from mq_adapters.reasons import QueueManagerError, ReasonCode, StoreError
+from mq_adapters.system_queues import AUDIT_QUEUE, DEAD_LETTER_QUEUE, HELD_QUEUE
 
 TRAIL_FOLDER: Final = "trail"
 #: How long an idle exporter waits before it looks again, seconds.

@@ -19,7 +19,7 @@ from mappings.commands.command import Command, DeregisterSubscriber, Dialect, Pu
 from mappings.commands.options import PublicationOption, RegistrationOption
 from mappings.headers.chain import FORMAT_MQRFH, FORMAT_MQRFH2
 from mappings.headers.name_value import NameValues
-from mq_adapters.embedded.engine import CONTROL_QUEUE, Engine
+from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.unit_of_work import UnitOfWork
 from mq_adapters.message import (
@@ -31,6 +31,7 @@ from mq_adapters.message import (
     Message,
     MessageDescriptor,
 )
+from mq_adapters.system_queues import CONTROL_QUEUE
 
 
 def note_request(

@@ -15,12 +15,12 @@ from gateway.channels.protocol import LONGEST_LINE_BYTES, ProcessSettings, objec
 from gateway.channels.target import known_of
 from gateway.config import Settings, TargetSettings
 from mq_adapters.channel.doubt import went_back
-from mq_adapters.channel.local_state import CHANNEL_STATE_QUEUE
 from mq_adapters.channel.state_message import LocalState, MalformedState, RemoteState, read_local_state
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.store.reach import told_time
 from mq_adapters.embedded.store.witness import StoreWentBack
 from mq_adapters.message import Message, MessageDescriptor
+from mq_adapters.system_queues import CHANNEL_STATE_QUEUE
 
 _log = logging.getLogger(__name__)
 

@@ -13,9 +13,9 @@ from gateway.channels.target import Target
 from gateway.config import Settings
 from gateway.config.queue_names import transmission_queue_name
 from gateway.config.routes import route_of
-from mq_adapters.channel.local_state import CHANNEL_STATE_QUEUE
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.queue import Queue
+from mq_adapters.system_queues import CHANNEL_STATE_QUEUE
 
 
 class Channels:

@@ -14,7 +14,6 @@ from gateway.audit_trail.notes import NoteKind, Passage
 from gateway.audit_trail.origin import exchange_of
 from gateway.channels.target import Target
 from mappings.headers.chain import FORMAT_DEAD_LETTER
-from mq_adapters.channel.local_state import CHANNEL_STATE_QUEUE
 from mq_adapters.channel.state_message import LocalState, MalformedState, read_local_state
 from mq_adapters.dead_letter import reason_of
 from mq_adapters.embedded.engine import Engine
@@ -23,6 +22,7 @@ from mq_adapters.embedded.redriving import redriven_in
 from mq_adapters.embedded.unit_of_work import UnitOfWork
 from mq_adapters.message import MQRO_NAN, Message
 from mq_adapters.reasons import QueueManagerError
+from mq_adapters.system_queues import CHANNEL_STATE_QUEUE, SYSTEM_QUEUES
 from mq_adapters.transmission import Transmission, read_transmission
 
 _TENTHS_PER_SECOND: Final = 10
@@ -37,7 +37,7 @@ class Passages:
         self._engine = engine
         self._targets = tuple(targets)
         self._subscriber_queue = subscriber_queue
-        self._state_queue = engine.ensure(CHANNEL_STATE_QUEUE, "what channels know of their batches")
+        self._state_queue = engine.ensure(CHANNEL_STATE_QUEUE, SYSTEM_QUEUES[CHANNEL_STATE_QUEUE].description)
 
     def note(self, unit: UnitOfWork) -> None:
         """Adds what the audit is to know to a unit of work of a channel, or of one that puts dead letters back."""

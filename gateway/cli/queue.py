@@ -34,7 +34,6 @@ from gateway.cli.settings_options import ConfigOption, DataOption, check_store, 
 from gateway.cli.terminal import Json, write_json, write_json_array, write_line, write_table
 from mappings.headers.detection import Announcement
 from mq_adapters.attributes import ObjectType
-from mq_adapters.embedded.gateway_queues import Owner
 from mq_adapters.message import (
     MQCI_NONE,
     MQEI_UNLIMITED,
@@ -50,6 +49,7 @@ from mq_adapters.message import (
 from mq_adapters.mqsc import quoted
 from mq_adapters.queue_manager import QueueAdministration
 from mq_adapters.reasons import QueueManagerError, ReasonCode
+from mq_adapters.system_queues import Owner
 
 _US: Final = 1_000_000
 _YEAR_S: Final = 31_536_000.0

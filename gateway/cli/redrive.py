@@ -15,8 +15,8 @@ from gateway.cli.terminal import Json, counted, write_json, write_line
 from gateway.operations.redrive import MAXIMUM_NAMED, Outcome, Redrive, Wish
 from mappings.topics.topics import TopicError, check_mqtt_topic_filter
 from mq_adapters.queue_manager import QueueAdministration
+from mq_adapters.system_queues import DEAD_LETTER_QUEUE
 
-_DEAD_LETTER_QUEUE: Final = "SYSTEM.DEAD.LETTER.QUEUE"
 _US: Final = 1_000_000
 
 
@@ -39,7 +39,7 @@ def topic_filter(text: str) -> str:
 
 
 def redrive(
-    name: Annotated[str, typer.Option("--queue", metavar="QUEUE", help="Dead-letter queue.")] = _DEAD_LETTER_QUEUE,
+    name: Annotated[str, typer.Option("--queue", metavar="QUEUE", help="Dead-letter queue.")] = DEAD_LETTER_QUEUE,
     reason: Annotated[
         int | None, typer.Option("--reason", metavar="N", min=1, help="Only those with this MQRC or MQRCCF number.")
     ] = None,

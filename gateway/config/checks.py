@@ -5,19 +5,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from gateway.config.listeners import listener_problems
-from gateway.config.targets import DEFAULT_STREAM
+from mq_adapters.system_queues import CONTROL_QUEUE, DEFAULT_STREAM, SYSTEM_QUEUES
 
 if TYPE_CHECKING:
     from gateway.config.settings import Settings
     from gateway.config.targets import RouteSettings, TargetSettings
 
 #: Queues that no setting may name, and why.
-_SYSTEM_QUEUES: Final = {
-    "SYSTEM.BROKER.CONTROL.QUEUE": "the queue on which the broker takes its commands",
-    "SYSTEM.DEAD.LETTER.QUEUE": "the dead-letter queue",
-    "SYSTEM.RFHBRIDGE.AUDIT": "the queue from which the audit trail is written",
-    "SYSTEM.RFHBRIDGE.HELD": "the queue of dead letters that wait for room on the dead-letter queue",
-}
+_TAKEN: Final = {row.name: row.use for row in SYSTEM_QUEUES.values() if not row.is_stream}
+#: Queues on which the gateway itself puts messages, and no conversion may.
+_OWN_OUTPUT: Final = frozenset(_TAKEN) - {CONTROL_QUEUE}
 
 
 def problems_of(settings: "Settings") -> Iterator[str]:
@@ -40,8 +37,8 @@ def _queue_problems(settings: "Settings") -> Iterator[str]:
         "subscribe.reply_queue": settings.subscribe.reply_queue,
     }
     for key, name in own.items():
-        if name in _SYSTEM_QUEUES:
-            yield f"{key}: {name!r} is {_SYSTEM_QUEUES[name]}"
+        if name in _TAKEN:
+            yield f"{key}: {name!r} cannot be used: {_TAKEN[name]}"
         for other, other_name in own.items():
             if other > key and other_name == name:
                 yield f"{other}: {name!r} is {key} already"
@@ -58,15 +55,9 @@ def _conversion_problems(settings: "Settings") -> Iterator[str]:
     """What is wrong with the conversions together: sources that are somebody else's, and ways that lead back."""
     if not settings.conversion:
         return
-    from mq_adapters.attributes import HELD_QUEUE
-    from mq_adapters.embedded.engine import AUDIT_QUEUE, CONTROL_QUEUE, DEAD_LETTER_QUEUE
-
     streams = (DEFAULT_STREAM, settings.publish.stream, *settings.broker.all_input_queues)
     taken = {
-        CONTROL_QUEUE: "the broker takes its commands off it",
-        AUDIT_QUEUE: "the audit trail is written from it",
-        DEAD_LETTER_QUEUE: "what cannot be converted is put there",
-        HELD_QUEUE: "dead letters wait on it for room",
+        **_TAKEN,
         settings.subscribe.queue: "the gateway receives its publications on it",
         settings.subscribe.reply_queue: "the gateway receives its answers on it",
         **dict.fromkeys(streams, "it is a stream, whose messages the broker takes"),
@@ -76,7 +67,7 @@ def _conversion_problems(settings: "Settings") -> Iterator[str]:
         source, target = conversion.source, conversion.target
         if source in taken:
             yield f"conversion#{index + 1}.from: {source!r} cannot be converted: {taken[source]}"
-        if target in (AUDIT_QUEUE, DEAD_LETTER_QUEUE, HELD_QUEUE):
+        if target in _OWN_OUTPUT:
             yield f"conversion#{index + 1}.to: {target!r} takes nothing but what the gateway itself puts there"
         if source in targets:
             yield f"conversion#{index + 1}.from: {source!r} has a conversion already; one queue, one conversion"

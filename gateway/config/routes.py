@@ -16,13 +16,13 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from gateway.config import RouteSettings, TargetSettings
-from gateway.config.targets import DEFAULT_STREAM
 from mappings.commands.command import Dialect
 from mappings.commands.rules import check_topic_text
 from mappings.errors import ConversionError
 from mappings.reasons import Reason
 from mappings.topics.streams import StreamPrefixes, StreamStyle, StreamTopic
 from mappings.topics.topics import Scheme, character_patterns, escape_topic, matches
+from mq_adapters.system_queues import DEFAULT_STREAM
 
 #: Topics whose route is kept; past it the cache is emptied.
 _KNOWN_TOPICS: Final = 10_000

@@ -18,6 +18,7 @@ from gateway.config.values import (
     TopicFilters,
     listed,
 )
+from mq_adapters.system_queues import DEFAULT_STREAM
 
 
 def _checked_dollar_filter(topic_filter: str) -> str:
@@ -36,7 +37,7 @@ class PublishSettings(Table):
     """From MQTT to MQ."""
 
     stream: MqName = Field(
-        default="SYSTEM.BROKER.DEFAULT.STREAM",
+        default=DEFAULT_STREAM,
         description="stream queue that publications are put on; MQTT clients subscribe on the default stream",
     )
 

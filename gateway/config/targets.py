@@ -12,8 +12,8 @@ from typing import Annotated, Final, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from gateway.config.values import MqName, Seconds, Table, TopicFilters, listed
+from mq_adapters.system_queues import DEFAULT_STREAM
 
-DEFAULT_STREAM: Final = "SYSTEM.BROKER.DEFAULT.STREAM"
 #: A channel's batch with the state message that is got and put stays below MAXUMSGS, whose default is 10,000.
 MAXIMUM_BATCH_MESSAGES: Final = 9_998
 #: IBM MQ, MQ_USER_ID_LENGTH: MQMD.UserIdentifier.

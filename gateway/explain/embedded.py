@@ -19,7 +19,6 @@ from mappings.commands.command import (
 from mappings.commands.options import NO_PUBLICATION_OPTIONS, PublicationOption, RegistrationOption
 from mappings.headers.chain import FORMAT_MQRFH, FORMAT_MQRFH2
 from mappings.topics.topics import escape_topic
-from mq_adapters.embedded.engine import CONTROL_QUEUE
 from mq_adapters.message import (
     MQCI_NONE,
     MQEI_UNLIMITED,
@@ -30,6 +29,7 @@ from mq_adapters.message import (
     MQRO_NAN,
     MessageDescriptor,
 )
+from mq_adapters.system_queues import CONTROL_QUEUE
 
 _SUBSCRIBER = RegistrationOption.CORREL_ID_AS_IDENTITY
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from gateway.config import RouteSettings, TargetSettings
 from gateway.config.routes import route_of
-from gateway.config.targets import DEFAULT_STREAM
+from mq_adapters.system_queues import DEAD_LETTER_QUEUE, DEFAULT_STREAM
 
 #: The user in SET AUTHREC where the target names none: the operating system user that runs the gateway.
 DEFAULT_USER: Final = "rfhbridge"
@@ -196,7 +196,7 @@ def _authority(target: TargetSettings, routes: tuple[RouteSettings, ...], digest
         "comes back and cannot be taken; name your own if DEADQ says another.",
         commands=(
             *(_grant(kind, name, user, what) for kind, name, what in grants),
-            _grant("QUEUE", "SYSTEM.DEAD.LETTER.QUEUE", user, "PUT"),
+            _grant("QUEUE", DEAD_LETTER_QUEUE, user, "PUT"),
         ),
     )
 

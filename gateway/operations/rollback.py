@@ -16,13 +16,13 @@ from gateway.audit_trail.digests import read_digest
 from gateway.audit_trail.exporter import TRAIL_FOLDER
 from gateway.audit_trail.notes import NoteKind, pack_batch
 from gateway.audit_trail.trail_end import TrailEnd, end_in
-from mq_adapters.channel.local_state import CHANNEL_STATE_QUEUE
 from mq_adapters.channel.state_message import restated
 from mq_adapters.embedded.store.reach import Reach, now_us, told_time
 from mq_adapters.embedded.store.rollback import Rollback, accept_rollback
 from mq_adapters.embedded.store.verification import Verification, contradictions_of, verify_store
 from mq_adapters.embedded.store.witness import StoreWentBack
 from mq_adapters.reasons import StoreError
+from mq_adapters.system_queues import CHANNEL_STATE_QUEUE
 from spark_audit.digest import DIGEST_FOLDER, digest_numbers
 
 _log = logging.getLogger(__name__)

@@ -18,6 +18,8 @@ from enum import StrEnum
 from mappings.topics.topics import Scheme, escape_topic, topic_error
 
 DEFAULT_STREAM = "SYSTEM.BROKER.DEFAULT.STREAM"
+#: A broker takes Publish and DeletePub on the queue of a stream, and every other command here.
+CONTROL_QUEUE = "SYSTEM.BROKER.CONTROL.QUEUE"
 
 _MESSAGE_BROKER_ROOT = "$SYS/STREAM/"
 

@@ -19,10 +19,11 @@ from mq_adapters.broker.subscription import Subscription
 from mq_adapters.broker.subscriptions import SubscriptionRegistry
 from mq_adapters.broker.topic_spaces import TopicSpaces
 from mq_adapters.broker.updates import Updates
-from mq_adapters.embedded.engine import DEFAULT_STREAM, Engine
+from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.mqsc.publish_subscribe import SubscriptionRefused
 from mq_adapters.embedded.unit_of_work import UnitOfWork
 from mq_adapters.message import Message
+from mq_adapters.system_queues import DEFAULT_STREAM
 
 
 class Administration:

@@ -12,7 +12,7 @@ from typing import Final
 
 from mappings.table import Dialect
 from mappings.topics.topics import Scheme
-from mq_adapters.attributes import HELD_QUEUE, ObjectType
+from mq_adapters.attributes import ObjectType
 from mq_adapters.broker.administration import Administration
 from mq_adapters.broker.audience import Audience
 from mq_adapters.broker.control import ControlQueue
@@ -27,19 +27,13 @@ from mq_adapters.broker.topic_permissions import TopicPermissions
 from mq_adapters.broker.topic_spaces import BrokerDialect, TopicSpaces
 from mq_adapters.broker.updates import CallSoon, Updates
 from mq_adapters.delivery_listener import DeliveryListener, Unheard
-from mq_adapters.embedded.engine import (
-    AUDIT_QUEUE,
-    CONTROL_QUEUE,
-    DEAD_LETTER_QUEUE,
-    DEFAULT_STREAM,
-    Engine,
-)
+from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.unit_of_work import StateSpace
 from mq_adapters.message import IDENTIFIER_TAG
 from mq_adapters.reasons import QueueManagerError, ReasonCode
+from mq_adapters.system_queues import CONTROL_QUEUE, DEFAULT_STREAM, MADE_AT_START
 
-_NOT_AN_INPUT_QUEUE: Final = frozenset({CONTROL_QUEUE, DEAD_LETTER_QUEUE, AUDIT_QUEUE, HELD_QUEUE})
-
+_NOT_AN_INPUT_QUEUE: Final = frozenset(row.name for row in MADE_AT_START if not row.is_stream)
 
 #: The namelist of stream queues of a queue manager (IBM MQ, "Streams and topics").
 STREAM_NAMELIST: Final = "SYSTEM.QPUBSUB.QUEUE.NAMELIST"

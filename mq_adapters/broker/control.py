@@ -18,11 +18,11 @@ from mq_adapters.broker.received import DIALECT_OF_FORMAT, CommandHeader, Unread
 from mq_adapters.broker.responses import Refusal, Responder, is_wanted, refusal_of
 from mq_adapters.broker.subscribers import DONE, Done, Subscribers
 from mq_adapters.broker.updates import Updates
-from mq_adapters.embedded.engine import CONTROL_QUEUE
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.unit_of_work import UnitOfWork
 from mq_adapters.message import MQMT_DATAGRAM, MQMT_REQUEST, Message
 from mq_adapters.reasons import ReasonCode
+from mq_adapters.system_queues import CONTROL_QUEUE
 
 
 class ControlQueue:

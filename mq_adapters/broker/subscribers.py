@@ -31,11 +31,12 @@ from mq_adapters.broker.subscription import Identity, Interest, Subscription
 from mq_adapters.broker.subscriptions import Owner, SpaceSubscriptions, SubscriptionRegistry
 from mq_adapters.broker.topic_permissions import TopicPermissions, subscribe_refusal
 from mq_adapters.broker.topic_spaces import SCHEME_OF, TopicSpaces
-from mq_adapters.embedded.engine import AUDIT_QUEUE, Engine
+from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.unit_of_work import UnitOfWork
 from mq_adapters.message import MQCI_NONE, Message, MessageDescriptor
 from mq_adapters.reasons import QueueManagerError, ReasonCode
+from mq_adapters.system_queues import is_put_by_gateway_alone
 
 _PERSISTENCE_TOKENS: Final = frozenset({"NonPers", "Pers", "PersAsPub", "PersAsQueue"})
 #: With one of these a RegSub is not followed by the publications that are retained.
@@ -176,7 +177,7 @@ class Subscribers:
             raise Refusal(
                 Reason.MQRCCF_Q_NAME_ERROR, ("ErrorId", str(int(error.reason_code))), ("QName", name)
             ) from None
-        if queue.handler is not None or queue.name == AUDIT_QUEUE:
+        if queue.handler is not None or is_put_by_gateway_alone(queue.name):
             error_id = str(int(ReasonCode.MQRC_PUT_INHIBITED))
             raise Refusal(Reason.MQRCCF_Q_NAME_ERROR, ("ErrorId", error_id), ("QName", name))
         return queue

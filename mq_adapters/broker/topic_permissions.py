@@ -15,9 +15,9 @@ from mappings.reasons import Reason
 from mappings.topics.topics import Scheme, literal_prefix
 from mq_adapters.attributes import Definition, ObjectType
 from mq_adapters.broker.responses import Refusal
-from mq_adapters.embedded.engine import DEFAULT_STREAM
 from mq_adapters.embedded.objects import Objects
 from mq_adapters.reasons import ReasonCode
+from mq_adapters.system_queues import DEFAULT_STREAM
 
 MQRC_SUB_INHIBITED: Final = 2503
 _BASE_TOPIC: Final = "SYSTEM.BASE.TOPIC"

@@ -31,10 +31,11 @@ from mq_adapters.broker.subscribers import Done
 from mq_adapters.broker.subscription import Identity, Subscription
 from mq_adapters.broker.subscriptions import SubscriptionRegistry
 from mq_adapters.broker.topic_spaces import TopicSpaces
-from mq_adapters.embedded.engine import CONTROL_QUEUE, Engine
+from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.unit_of_work import StateSpace, UnitOfWork
 from mq_adapters.message import IDENTIFIER_TAG, Message, unpack_descriptor
 from mq_adapters.reasons import StoreError
+from mq_adapters.system_queues import CONTROL_QUEUE
 
 _VERSION: Final = 1
 #: A turn: so many copies are made ready, at up to 100 microseconds each, or so many steps in the index are gone.

@@ -13,8 +13,8 @@ from mq_adapters.channel.state_message import (
 )
 from mq_adapters.queue_manager import QueueManager
 from mq_adapters.reasons import QueueManagerError, ReasonCode
+from mq_adapters.system_queues import CHANNEL_STATE_QUEUE
 
-CHANNEL_STATE_QUEUE: Final = "RFHBRIDGE.CHANNEL.STATE"
 #: How long a state message may be hidden by a unit of work of a process that was killed, in seconds.
 _HIDDEN_S: Final = 1.0
 

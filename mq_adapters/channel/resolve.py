@@ -9,9 +9,10 @@ from enum import StrEnum
 
 from mq_adapters.channel.batch import get_or_none
 from mq_adapters.channel.channel import LocalQueueManager
-from mq_adapters.channel.local_state import CHANNEL_STATE_QUEUE, StateChanged, StateRecord
+from mq_adapters.channel.local_state import StateChanged, StateRecord
 from mq_adapters.channel.state_message import LocalState
 from mq_adapters.message import Message
+from mq_adapters.system_queues import CHANNEL_STATE_QUEUE
 
 
 class Resolution(StrEnum):

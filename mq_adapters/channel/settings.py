@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, field
 
-from mq_adapters.channel.local_state import CHANNEL_STATE_QUEUE
 from mq_adapters.channel.retry import RetrySchedule
+from mq_adapters.system_queues import CHANNEL_STATE_QUEUE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from typing import Final
 
 from mappings.headers.chain import FORMAT_DEAD_LETTER
 from mq_adapters.attributes import Definition, ObjectType
-from mq_adapters.embedded.engine import AUDIT_QUEUE, Engine
+from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.objects import PutTarget
 from mq_adapters.embedded.operators_act import OperatorsAct, tell_removals
 from mq_adapters.embedded.queue import Queue
@@ -21,6 +21,7 @@ from mq_adapters.message import MQMT_REQUEST, MQPER_PERSISTENCE_AS_Q_DEF, Messag
 from mq_adapters.queue_manager import QueueStatus
 from mq_adapters.reasons import QueueManagerError, ReasonCode
 from mq_adapters.reports import ANY_REPORT, MQFB_COA, MQFB_COD, ReportOption, has_unknown_options
+from mq_adapters.system_queues import is_put_by_gateway_alone
 from mq_adapters.transmission import inner_msg_id
 
 #: Bytes of bodies in one unit of work, which is a list in memory until it commits; one larger message may be alone.
@@ -130,7 +131,7 @@ class Application:
         if target.queue.lacks_space:
             raise QueueManagerError(ReasonCode.MQRC_Q_SPACE_NOT_AVAILABLE, f"put on {queue_name}")
         is_closed = target.queue.is_put_inhibited or target.queue.is_paused
-        if is_closed or target.queue.name == AUDIT_QUEUE:  # the trail is made of what the gateway itself puts there
+        if is_closed or is_put_by_gateway_alone(target.queue.name):
             raise QueueManagerError(ReasonCode.MQRC_PUT_INHIBITED, f"put on {queue_name}")
         if self._has_held_letters and target.queue.handler is not None:
             self._check_held_letters(f"put on {queue_name}")

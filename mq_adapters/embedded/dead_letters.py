@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from mq_adapters.attributes import HELD_QUEUE
 from mq_adapters.dead_letter import dead_letter, reason_of
 from mq_adapters.delivery_listener import DeliveryListener, Unheard
 from mq_adapters.embedded.put_rules import check_put
@@ -24,13 +23,13 @@ from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.unit_of_work import Departure, UnitOfWork
 from mq_adapters.message import MQCI_NONE, MQPER_NOT_PERSISTENT, MQPER_PERSISTENT, Message
 from mq_adapters.reasons import QueueManagerError, ReasonCode
+from mq_adapters.system_queues import HELD_QUEUE, SYSTEM_QUEUES
 
 if TYPE_CHECKING:
     from mq_adapters.embedded.engine import Engine
 
 _log = logging.getLogger(__name__)
 
-HELD_DESCRIPTION: Final = "dead letters that wait for room on the dead-letter queue"
 
 _SECOND_US: Final = 1_000_000
 #: How long what is past a share rests, and how often the log tells what was held: a line for each would fill it.
@@ -262,7 +261,7 @@ class DeadLetters:
         unit.holds_letters = True
 
     def _held_queue(self) -> Queue:
-        queue = self._engine.ensure(HELD_QUEUE, HELD_DESCRIPTION)
+        queue = self._engine.ensure(HELD_QUEUE, SYSTEM_QUEUES[HELD_QUEUE].description)
         queue.census = self._departures
         return queue
 

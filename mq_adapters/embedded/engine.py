@@ -18,12 +18,12 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-from mq_adapters.attributes import DEFAULT_DEAD_LETTER_QUEUE, HELD_QUEUE, Definition, ObjectType, Value
+from mq_adapters.attributes import Definition, ObjectType, Value
 from mq_adapters.embedded.available_messages import AvailableMessages
 from mq_adapters.embedded.counters import Counters
-from mq_adapters.embedded.dead_letters import HELD_DESCRIPTION, DeadLetters
+from mq_adapters.embedded.dead_letters import DeadLetters
 from mq_adapters.embedded.expiry import Expiry
-from mq_adapters.embedded.gateway_queues import GatewayQueues, Owner
+from mq_adapters.embedded.gateway_queues import GatewayQueues
 from mq_adapters.embedded.group_commit import GroupCommit, Offload
 from mq_adapters.embedded.kept_time import newest_us
 from mq_adapters.embedded.message_cache import Holdings
@@ -38,20 +38,10 @@ from mq_adapters.embedded.unit_of_work import Departure, Note, StateSpace, UnitO
 from mq_adapters.message import MQPER_PERSISTENT, Message, MessageDescriptor
 from mq_adapters.plausible_clock import PlausibleClock
 from mq_adapters.reasons import QueueManagerError, ReasonCode, StoreError
+from mq_adapters.system_queues import AUDIT_QUEUE, MADE_AT_START, SYSTEM_QUEUES, Owner
 
-CONTROL_QUEUE: Final = "SYSTEM.BROKER.CONTROL.QUEUE"
-DEFAULT_STREAM: Final = "SYSTEM.BROKER.DEFAULT.STREAM"
-DEAD_LETTER_QUEUE: Final = DEFAULT_DEAD_LETTER_QUEUE
-AUDIT_QUEUE: Final = "SYSTEM.RFHBRIDGE.AUDIT"
-STANDARD_QUEUES: Final = {
-    CONTROL_QUEUE: "commands to the publish/subscribe broker",
-    DEFAULT_STREAM: "publications of the default stream",
-    DEAD_LETTER_QUEUE: "messages that could not be delivered",
-    AUDIT_QUEUE: "audit notes on their way to the trail",
-    HELD_QUEUE: HELD_DESCRIPTION,
-}
-#: What waits on these is the gateway's, whatever its configuration; the other queues of every store have dead letters.
-_ALWAYS_OWNED: Final = frozenset((CONTROL_QUEUE, DEFAULT_STREAM, AUDIT_QUEUE))
+#: Messages on these queues are the gateway's, whatever its configuration says.
+_ALWAYS_OWNED: Final = frozenset(row.name for row in MADE_AT_START if row.owner is Owner.GATEWAY)
 
 #: A batch of audit notes is divided when it is longer than this, in bytes: the exporter takes batches whole.
 AUDIT_MESSAGE_BYTES: Final = 16 * 1024 * 1024
@@ -151,8 +141,8 @@ class Engine:
         self._take_up(GatewayQueues.load(self._store.state(*GatewayQueues.key())))
         if not self.counters.has_begun:
             self.counters.begin(self._queues.values(), held=self._store.count_states(StateSpace.SESSION_INCOMING))
-        for name, description in STANDARD_QUEUES.items():
-            self.ensure(name, description)
+        for row in MADE_AT_START:
+            self.ensure(row.name, row.description)
 
     @property
     def next_sequence(self) -> int:
@@ -197,7 +187,8 @@ class Engine:
         """Whose messages are on a queue."""
         if queue.name in _ALWAYS_OWNED or queue.name in self.gateway_queues.owned:
             return Owner.GATEWAY
-        return Owner.OPERATOR if queue.takes_letters or queue.name in STANDARD_QUEUES else Owner.NOBODY
+        row = SYSTEM_QUEUES.get(queue.name)
+        return Owner.OPERATOR if queue.takes_letters or (row is not None and row.is_made_at_start) else Owner.NOBODY
 
     def is_needed(self, name: str) -> bool:
         """Whether a gateway cannot do without the queue of that name, be it an alias."""

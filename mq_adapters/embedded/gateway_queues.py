@@ -5,7 +5,6 @@ knows it too. The queues that every store has need not be said.
 """
 
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Final
 
 import orjson
@@ -15,17 +14,6 @@ from mq_adapters.reasons import StoreError
 
 _KEY: Final = b"queues"
 _VERSION: Final = 1
-
-
-class Owner(StrEnum):
-    """Whose messages are on a queue."""
-
-    #: Applications take them.
-    NOBODY = ""
-    #: The gateway takes them: who else does takes what was acknowledged to a client.
-    GATEWAY = "GATEWAY"
-    #: Dead letters: what becomes of them is the operator's to say.
-    OPERATOR = "OPERATOR"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 from weakref import WeakSet, WeakValueDictionary
 
-from mq_adapters.attributes import HELD_QUEUE, QUEUE_TYPES, Definition, ObjectType, Value, is_object_name
+from mq_adapters.attributes import QUEUE_TYPES, Definition, ObjectType, Value, is_object_name
 from mq_adapters.embedded.counters import Counters
 from mq_adapters.embedded.message_cache import Holdings
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.store.store import Store
 from mq_adapters.message import MQPER_NOT_PERSISTENT, MQPER_PERSISTENT
 from mq_adapters.reasons import QueueManagerError, ReasonCode
+from mq_adapters.system_queues import HELD_QUEUE, has_any_depth
 
 if TYPE_CHECKING:
     from mq_adapters.embedded.mqsc.channels import ChannelControl
@@ -342,7 +343,7 @@ class Objects:
             letters.add(self.dead_letter_queue.name)
         for queue in self.queues.values():
             if queue.takes_letters is not (queue.name in letters):
-                queue.takes_letters, queue.takes_all = queue.name in letters, queue.name == HELD_QUEUE
+                queue.takes_letters, queue.takes_all = queue.name in letters, has_any_depth(queue.name)
                 queue.set_attributes(queue.definition)
 
     def _remember(self, definition: Definition) -> None:

@@ -7,14 +7,13 @@ needs is not deleted at all. Messages of a channel's batch in doubt are nobody's
 from typing import Final
 
 from mq_adapters.attributes import Definition, ObjectType
-from mq_adapters.channel.local_state import CHANNEL_STATE_QUEUE
 from mq_adapters.channel.state_message import MalformedState, read_local_state
 from mq_adapters.embedded.engine import Engine
-from mq_adapters.embedded.gateway_queues import Owner
 from mq_adapters.embedded.operators_act import OperatorsAct, tell, tell_removals
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.unit_of_work import Departure, UnitOfWork
 from mq_adapters.reasons import QueueManagerError, ReasonCode
+from mq_adapters.system_queues import CHANNEL_STATE_QUEUE, Owner
 
 #: Messages that are destroyed in one unit of work.
 CLEAR_MESSAGES: Final = 1_000

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from mappings.headers.chain import FORMAT_DEAD_LETTER
-from mq_adapters.embedded.gateway_queues import Owner
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.unit_of_work import UnitOfWork
 from mq_adapters.message import Message
 from mq_adapters.reasons import QueueManagerError, ReasonCode
+from mq_adapters.system_queues import Owner
 from mq_adapters.transmission import inner_msg_id
 
 if TYPE_CHECKING:

@@ -186,7 +186,7 @@ def test_conversions_are_read_with_their_defaults(load):
         ([("SYSTEM.BROKER.DEFAULT.STREAM", "A")], "it is a stream"),
         ([("STOCK", "A")], "it is a stream"),
         ([("SYSTEM.RFHBRIDGE.AUDIT", "A")], "the audit trail is written from it"),
-        ([("SYSTEM.DEAD.LETTER.QUEUE", "A")], "what cannot be converted is put there"),
+        ([("SYSTEM.DEAD.LETTER.QUEUE", "A")], "dead letters are put on it"),
         ([("SYSTEM.RFHBRIDGE.HELD", "A")], "dead letters wait on it for room"),
         ([("A", "SYSTEM.RFHBRIDGE.HELD")], "'SYSTEM.RFHBRIDGE.HELD' takes nothing"),
         ([("RFHBRIDGE.SUBSCRIBER", "A")], "the gateway receives its publications on it"),
@@ -338,10 +338,13 @@ def test_wrong_address_is_an_error(text):
 @pytest.mark.parametrize(
     ("overrides", "problem"),
     [
-        ({"subscribe.queue": "SYSTEM.BROKER.CONTROL.QUEUE"}, "subscribe.queue: 'SYSTEM.BROKER.CONTROL.QUEUE' is"),
+        (
+            {"subscribe.queue": "SYSTEM.BROKER.CONTROL.QUEUE"},
+            "subscribe.queue: 'SYSTEM.BROKER.CONTROL.QUEUE' cannot be used",
+        ),
         (
             {"publish.stream": "SYSTEM.RFHBRIDGE.AUDIT"},
-            "'SYSTEM.RFHBRIDGE.AUDIT' is the queue from which",
+            "'SYSTEM.RFHBRIDGE.AUDIT' cannot be used: the audit trail",
         ),
         (
             {"publish.stream": "RFHBRIDGE.SUBSCRIBER"},

@@ -7,7 +7,7 @@ import pytest
 
 from mappings.commands.command import read_response
 from mappings.headers.chain import read_header_chain
-from mq_adapters.embedded.engine import CONTROL_QUEUE
+from mq_adapters.system_queues import CONTROL_QUEUE
 from tests.mappings.vectors import VECTORS, Vector
 from tests.mq_adapters.broker.conftest import Station
 

@@ -57,8 +57,8 @@ def _is_exported_here(data_folder: Path) -> bool:
 
 def _is_exported_by_gateway(data_folder: Path, deadline_s: float) -> bool:
     """Waits until a gateway has written what waits, or the deadline; False where none listens, and there is time."""
-    from mq_adapters.embedded.engine import AUDIT_QUEUE
     from mq_adapters.embedded.socket.client import Client
+    from mq_adapters.system_queues import AUDIT_QUEUE
 
     is_told = False
     try:

@@ -27,7 +27,7 @@ from mq_adapters.attributes import (
     Text,
     Value,
 )
-from mq_adapters.embedded.engine import DEFAULT_STREAM, Engine
+from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.mqsc.display import Shown, matches
 from mq_adapters.embedded.mqsc.publish_subscribe import PublishSubscribe, RegisteredSubscription, SubscriptionRefused
 from mq_adapters.embedded.mqsc.values import Refused, name_of, not_found, refuse_others, syntax_error, values_of
@@ -43,6 +43,7 @@ from mq_adapters.message import (
     MessageDescriptor,
 )
 from mq_adapters.mqsc import MqscCommand, Parameter, quoted
+from mq_adapters.system_queues import DEFAULT_STREAM
 
 _MOST_CHARACTERS: Final = 10_240
 _ATTRIBUTES: Final[Mapping[str, Attribute]] = {

@@ -22,7 +22,6 @@ import apsw
 
 from mq_adapters.attributes import Definition, ObjectType
 from mq_adapters.embedded.counters import put_rows
-from mq_adapters.embedded.engine import AUDIT_QUEUE, STANDARD_QUEUES
 from mq_adapters.embedded.store.journal_end import journal_end, wal_path
 from mq_adapters.embedded.store.reach import Reach, now_us
 from mq_adapters.embedded.store.rows import COLUMNS, DamagedRow, MessageRow, RowReader, rows_of
@@ -31,6 +30,7 @@ from mq_adapters.embedded.store.witness import Witness, next_reach, packed_reach
 from mq_adapters.embedded.unit_of_work import StateSpace
 from mq_adapters.message import MQPER_PERSISTENT, Message, MessageDescriptor
 from mq_adapters.reasons import StoreError
+from mq_adapters.system_queues import AUDIT_QUEUE, SYSTEM_QUEUES
 
 #: More messages than any store has lost: sequence numbers have 63 bits.
 _NUMBERS_LEFT_OUT: Final = 1 << 32
@@ -120,7 +120,7 @@ def _put(connection: apsw.Connection, queue: int, number: int, batch: bytes) -> 
 _AUDIT_QUEUE: Final = Definition(
     object_type=ObjectType.QLOCAL,
     name=AUDIT_QUEUE,
-    said={"DESCR": STANDARD_QUEUES[AUDIT_QUEUE], "MSGDLVSQ": "FIFO"},
+    said={"DESCR": SYSTEM_QUEUES[AUDIT_QUEUE].description, "MSGDLVSQ": "FIFO"},
 )
 #: As the engine puts batches of notes (embedded/engine.py).
 _NOTES: Final = MessageDescriptor(persistence=MQPER_PERSISTENT, format=b"RFHBAUD ")

@@ -9,7 +9,7 @@ from gateway.audit_trail.exporter import Exporter, run
 from gateway.audit_trail.notes import NoteKind
 from gateway.audit_trail.reserve import Reserve
 from gateway.audit_trail.segment import Trail
-from mq_adapters.embedded.engine import AUDIT_QUEUE
+from mq_adapters.system_queues import AUDIT_QUEUE
 from spark_audit.verify import Verdict, verify
 
 AT = 1_795_000_000_000_000

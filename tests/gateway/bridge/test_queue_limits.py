@@ -13,7 +13,7 @@ from gateway.config.limits import Limit, MqttLimits
 from gateway.limits.refusals import Refusals
 from gateway.mqtt.reason_codes import ReasonCode
 from gateway.operations.redrive import opened
-from mq_adapters.embedded.engine import DEAD_LETTER_QUEUE
+from mq_adapters.system_queues import DEAD_LETTER_QUEUE
 from tests.gateway.bridge.conftest import SUBSCRIBER_QUEUE, FakeLink, NewWorld, World, publish_packet, written
 
 SECOND_US = 1_000_000

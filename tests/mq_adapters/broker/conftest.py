@@ -8,9 +8,10 @@ import pytest
 
 from mq_adapters.broker.broker import Broker, BrokerRules
 from mq_adapters.delivery_listener import Delivery
-from mq_adapters.embedded.engine import CONTROL_QUEUE, DEFAULT_STREAM, Engine
+from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.unit_of_work import Departure, UnitOfWork
 from mq_adapters.message import Message, MessageDescriptor
+from mq_adapters.system_queues import CONTROL_QUEUE, DEFAULT_STREAM
 
 MQRFH = b"MQHRF   "
 MQRFH2 = b"MQHRF2  "

@@ -6,9 +6,9 @@ import pytest
 
 from mq_adapters.dead_letter import bury
 from mq_adapters.embedded.direct import Direct
-from mq_adapters.embedded.engine import DEAD_LETTER_QUEUE
 from mq_adapters.message import MQPER_PERSISTENT, Message, MessageDescriptor
 from mq_adapters.reasons import QueueManagerError
+from mq_adapters.system_queues import DEAD_LETTER_QUEUE
 from tests.mq_adapters.broker.conftest import Station
 from tests.mq_adapters.channel import faults
 

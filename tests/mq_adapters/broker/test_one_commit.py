@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from mq_adapters.broker.broker import Broker
-from mq_adapters.embedded.engine import AUDIT_QUEUE, CONTROL_QUEUE, DEFAULT_STREAM, Engine
+from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.unit_of_work import StateSpace
 from mq_adapters.message import Message, MessageDescriptor
+from mq_adapters.system_queues import AUDIT_QUEUE, CONTROL_QUEUE, DEFAULT_STREAM
 
 QUEUES = ("OLD", "NEW", "REPLY")
 RETAINED = "<psc><Command>Publish</Command><PubOpt>RetainPub</PubOpt><Topic>a</Topic></psc>"

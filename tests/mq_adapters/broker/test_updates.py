@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from mq_adapters.broker.broker import Broker
-from mq_adapters.embedded.engine import DEFAULT_STREAM, Engine
+from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.unit_of_work import Departure, StateSpace
 from mq_adapters.message import Message, MessageDescriptor
+from mq_adapters.system_queues import DEFAULT_STREAM
 
 UNIT = 15
 

@@ -6,12 +6,12 @@ import apsw
 import pytest
 
 from mq_adapters.channel import ChannelState
-from mq_adapters.channel.local_state import CHANNEL_STATE_QUEUE
 from mq_adapters.channel.state_message import Batch, RemoteState, restated
 from mq_adapters.embedded.store.backup import back_up
 from mq_adapters.embedded.store.rollback import accept_rollback
 from mq_adapters.embedded.store.witness import Witness
 from mq_adapters.message import Message
+from mq_adapters.system_queues import CHANNEL_STATE_QUEUE
 from tests.mq_adapters.channel.conftest import (
     OUT,
     STATE_QUEUE,

@@ -13,7 +13,7 @@ from mq_adapters.embedded.application import Application
 from mq_adapters.embedded.balance import FORMER_QUEUES, Balance, QueueBalance, read_balance, running_queues
 from mq_adapters.embedded.counters import PUBLICATION_COUNTERS, QUEUE_COUNTERS, Counters
 from mq_adapters.embedded.direct import Direct
-from mq_adapters.embedded.engine import AUDIT_QUEUE, Engine
+from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.operators_act import OperatorsAct
 from mq_adapters.embedded.queue_administration import delete
 from mq_adapters.embedded.store.store import FILE_NAME, Store
@@ -21,6 +21,7 @@ from mq_adapters.embedded.store.verification import set_aside
 from mq_adapters.embedded.unit_of_work import Departure, Publications, StateSpace
 from mq_adapters.message import Message, MessageDescriptor
 from mq_adapters.reasons import StoreError
+from mq_adapters.system_queues import AUDIT_QUEUE
 from mq_adapters.transmission import transmission_message
 
 STORES = Path(__file__).parent / "stores"

@@ -11,11 +11,12 @@ from mappings.table import Dialect
 from mq_adapters import connect
 from mq_adapters.broker.broker import STREAM_NAMELIST, Broker, unattended_administration
 from mq_adapters.delivery_listener import Unheard
-from mq_adapters.embedded.engine import CONTROL_QUEUE, DEFAULT_STREAM, Engine
+from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.mqsc.command_server import CommandServer
 from mq_adapters.embedded.unit_of_work import Departure, StateSpace
 from mq_adapters.message import Message, MessageDescriptor
 from mq_adapters.mqsc import MqscAnswer
+from mq_adapters.system_queues import CONTROL_QUEUE, DEFAULT_STREAM
 
 PUMP = b"pump".ljust(24, b"\0")
 FORMATS = {Dialect.MQRFH: b"MQHRF   ", Dialect.MQRFH2: b"MQHRF2  "}

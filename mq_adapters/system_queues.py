@@ -1,0 +1,123 @@
+"""The queues that every store has, and those that the gateway makes for itself: one table.
+
+Queues with names of the configuration (gateway/config) and of targets (gateway/config/queue_names.py) are not here.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from mappings.topics.streams import CONTROL_QUEUE, DEFAULT_STREAM
+
+__all__ = [
+    "AUDIT_QUEUE",
+    "CHANNEL_STATE_QUEUE",
+    "CONTROL_QUEUE",
+    "DEAD_LETTER_QUEUE",
+    "DEFAULT_STREAM",
+    "HELD_QUEUE",
+    "MADE_AT_START",
+    "SYSTEM_QUEUES",
+    "Owner",
+    "SystemQueue",
+    "has_any_depth",
+    "is_put_by_gateway_alone",
+]
+
+DEAD_LETTER_QUEUE: Final = "SYSTEM.DEAD.LETTER.QUEUE"
+AUDIT_QUEUE: Final = "SYSTEM.RFHBRIDGE.AUDIT"
+HELD_QUEUE: Final = "SYSTEM.RFHBRIDGE.HELD"
+CHANNEL_STATE_QUEUE: Final = "RFHBRIDGE.CHANNEL.STATE"
+
+
+class Owner(StrEnum):
+    """Whose messages are on a queue."""
+
+    #: Applications take them.
+    NOBODY = ""
+    #: The gateway takes them: who else does takes what was acknowledged to a client.
+    GATEWAY = "GATEWAY"
+    #: Dead letters: what becomes of them is the operator's to say.
+    OPERATOR = "OPERATOR"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SystemQueue:
+    """A row of the table.
+
+    `description` is the DESCR of the queue. `use` tells an operator why no setting may name it. A queue that is not
+    made at start is made when it is first needed. `has_any_depth`: its MAXDEPTH does not count.
+    """
+
+    name: str
+    description: str
+    use: str
+    owner: Owner
+    is_made_at_start: bool = True
+    has_any_depth: bool = False
+    #: An application may not put on it.
+    is_put_by_gateway_alone: bool = False
+    #: A setting may name it as an input queue of the broker.
+    is_stream: bool = False
+
+
+SYSTEM_QUEUES: Final[Mapping[str, SystemQueue]] = {
+    row.name: row
+    for row in (
+        SystemQueue(
+            name=CONTROL_QUEUE,
+            description="commands to the publish/subscribe broker",
+            use="the broker takes its commands off it",
+            owner=Owner.GATEWAY,
+        ),
+        SystemQueue(
+            name=DEFAULT_STREAM,
+            description="publications of the default stream",
+            use="it is a stream, whose messages the broker takes",
+            owner=Owner.GATEWAY,
+            is_stream=True,
+        ),
+        SystemQueue(
+            name=DEAD_LETTER_QUEUE,
+            description="messages that could not be delivered",
+            use="dead letters are put on it",
+            owner=Owner.OPERATOR,
+        ),
+        SystemQueue(
+            name=AUDIT_QUEUE,
+            description="audit notes on their way to the trail",
+            use="the audit trail is written from it",
+            owner=Owner.GATEWAY,
+            is_put_by_gateway_alone=True,
+        ),
+        SystemQueue(
+            name=HELD_QUEUE,
+            description="dead letters that wait for room on the dead-letter queue",
+            use="dead letters wait on it for room",
+            owner=Owner.OPERATOR,
+            has_any_depth=True,
+        ),
+        SystemQueue(
+            name=CHANNEL_STATE_QUEUE,
+            description="what channels know of their batches",
+            use="channels keep their state on it",
+            owner=Owner.GATEWAY,
+            is_made_at_start=False,
+        ),
+    )
+}
+
+MADE_AT_START: Final = tuple(row for row in SYSTEM_QUEUES.values() if row.is_made_at_start)
+
+
+def has_any_depth(name: str) -> bool:
+    """Whether a queue takes messages past its MAXDEPTH."""
+    row = SYSTEM_QUEUES.get(name)
+    return row is not None and row.has_any_depth
+
+
+def is_put_by_gateway_alone(name: str) -> bool:
+    """Whether a queue takes nothing from applications: the trail is made of what the gateway itself puts there."""
+    row = SYSTEM_QUEUES.get(name)
+    return row is not None and row.is_put_by_gateway_alone

@@ -1,0 +1,32 @@
+"""The table of system queues: a store has those that it says, and whoever may not open one is refused."""
+
+from pathlib import Path
+
+import pytest
+
+from mq_adapters import connect
+from mq_adapters.embedded.engine import Engine
+from mq_adapters.message import Message, MessageDescriptor
+from mq_adapters.reasons import QueueManagerError, ReasonCode
+from mq_adapters.system_queues import AUDIT_QUEUE, MADE_AT_START, SYSTEM_QUEUES
+
+
+def test_a_new_store_has_the_queues_that_the_table_makes_at_start_and_no_other(tmp_path: Path) -> None:
+    engine = Engine.open(tmp_path)
+    made = {queue.name: (queue.definition.text("DESCR"), engine.owner(queue)) for queue in engine.queues()}
+    engine.close()
+    assert made == {row.name: (row.description, row.owner) for row in MADE_AT_START}
+
+
+@pytest.mark.parametrize("row", SYSTEM_QUEUES.values(), ids=SYSTEM_QUEUES)
+def test_an_application_may_put_on_each_queue_but_those_that_the_gateway_alone_puts_on(tmp_path: Path, row) -> None:
+    with connect(tmp_path) as queue_manager:
+        if not row.is_made_at_start:
+            queue_manager.define(row.name)
+        message = Message(MessageDescriptor(format=b"MQSTR   "), b"words")
+        if not row.is_put_by_gateway_alone:
+            queue_manager.put(row.name, message)
+            return
+        with pytest.raises(QueueManagerError) as refused:
+            queue_manager.put(row.name, message)
+    assert (row.name, refused.value.reason_code) == (AUDIT_QUEUE, ReasonCode.MQRC_PUT_INHIBITED)
