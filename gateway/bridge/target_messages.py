@@ -18,7 +18,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from gateway.bridge.usr_folder import carried_pairs, carrier_folder
+from gateway.bridge.usr_folder import carrier_folder, exchange_pairs
 from gateway.config import TargetSettings
 from gateway.config.routes import Destination, Route
 from mappings.commands.command import (
@@ -99,7 +99,7 @@ def publication(
     target, destination = _target_of(route), route.destination
     identifier = user_identifier(target, user)
     carried_user = None if identifier else user
-    pairs = carried_pairs(qos=qos, client=client, sequence=sequence, deletes=deletes, user=carried_user)
+    pairs = exchange_pairs(qos=qos, client=client, sequence=sequence, deletes=deletes, user=carried_user)
     pairs += properties
     options = PublicationOption.RETAIN_PUBLICATION if retain else NO_PUBLICATION_OPTIONS
     dialect = Dialect(target.header)
