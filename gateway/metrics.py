@@ -26,6 +26,7 @@ from gateway.channels.target import Target
 from gateway.free_space import FreeSpace
 from gateway.limits.refusals import REASONS
 from gateway.listener.listeners import Listeners
+from gateway.mqtt.levels import LEVELS
 from mq_adapters.broker.broker import Broker
 from mq_adapters.embedded.balance import running_publications, running_queues
 from mq_adapters.embedded.commit_times import BOUNDS_S
@@ -34,7 +35,7 @@ from mq_adapters.embedded.queue import Queue
 from mq_adapters.system_queues import AUDIT_QUEUE, DEAD_LETTER_QUEUE
 
 _PREFIX: Final = "rfhbridge_"
-_VERSIONS: Final = {0: "none", 3: "3.1", 4: "3.1.1", 5: "5"}
+_VERSIONS: Final = {0: "none"} | {number: level.version for number, level in LEVELS.items()}
 _SECOND_US: Final = 1_000_000
 
 _Rows = Iterable[tuple[tuple[str, ...], float]]

@@ -13,7 +13,7 @@ from typing import Final
 from benchmarks.load.latencies import Latencies, percentiles_ms
 from benchmarks.load.task import Outcome, Task, serve_task
 from benchmarks.load.wire import ANSWER_WAIT_S, BenchmarkError, connect, publish_ring, subscribe
-from gateway.mqtt.packets import PacketType
+from gateway.mqtt.levels import PacketType
 
 _READ_BYTES: Final = 65_536
 _ANSWER_BYTES: Final = 4

@@ -45,6 +45,7 @@ from gateway.mqtt.events import (
     UnsubscribeReceived,
     Violated,
 )
+from gateway.mqtt.levels import LEVELS
 from gateway.mqtt.reason_codes import ReasonCode
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.unit_of_work import Publications
@@ -55,7 +56,6 @@ _MAXIMUM_OUTSTANDING: Final = 4
 #: How often publications for sessions that have ended, and registrations that are due, are looked for, microseconds.
 _SWEEP_US: Final = 60_000_000
 #: MQTT 3.1 has no SUBACK code for failure.
-_FIRST_LEVEL_WITH_FAILURE: Final = 4
 
 #: Events that are carried out in a unit of their own: what came before them is submitted first.
 _APART: Final = frozenset({SubscribeReceived, UnsubscribeReceived, LongRequest, DisconnectReceived, Violated})
@@ -244,7 +244,7 @@ class Bridge:
 
     def repeat(self, link: MqttLink, after_us: int) -> None:
         """At MQTT 3.1: what the client has left unanswered for so long is sent again."""
-        if link.session is not None and link.session.level < _FIRST_LEVEL_WITH_FAILURE:
+        if link.session is not None and not LEVELS[link.session.level].suback_can_refuse:
             self._to_mqtt.repeat_due(link.session, self._engine.now_us(), after_us)
 
     def tick(self) -> None:
@@ -337,7 +337,7 @@ class Bridge:
         def answered(session: ClientSession, packet_identifier: int, return_codes: bytes) -> None:
             codes = whole(return_codes)
             if session.link is link and codes is not None:
-                if FAILURE in codes and session.level < _FIRST_LEVEL_WITH_FAILURE:
+                if FAILURE in codes and not LEVELS[session.level].suback_can_refuse:
                     link.close("a subscription was refused, and MQTT 3.1 has no code to say so")
                     return
                 self._answer(link, link.connection.writer.suback(packet_identifier, codes))

@@ -14,6 +14,7 @@ from gateway.bridge.outgoing_messages import bytes_in_flight
 from gateway.bridge.paused_publishers import HeldBack
 from gateway.bridge.sessions import ClientSession, Link, Sessions
 from gateway.mqtt.events import Will
+from gateway.mqtt.levels import LEVELS
 from gateway.mqtt.reason_codes import ReasonCode
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.mqsc.clients import CHANNEL_NAME
@@ -24,7 +25,6 @@ from mq_adapters.mqsc import quoted
 
 _log = logging.getLogger(__name__)
 
-_VERSIONS: Final = {3: "3.1", 4: "3.1.1", 5: "5"}
 _US: Final = 1_000_000
 #: Of a session's subscriptions so many characters are shown: 2,000 of them may have 130 MB.
 _LONGEST_LIST_CHARACTERS: Final = 100_000
@@ -90,7 +90,7 @@ class ClientCommands:
             "CHLTYPE": "MQTT",
             "CLIENTID": quoted(client),
             "STATUS": "RUNNING" if link is not None else "DISCONNECTED",
-            "PROTOCOL": quoted(_VERSIONS[session.level]),
+            "PROTOCOL": quoted(LEVELS[session.level].version),
             "CLIENTUSER": quoted(session.user or ""),
             "LISTENER": quoted(here.listener),
             "CONNAME": quoted(here.peer),

@@ -17,6 +17,7 @@ from gateway.bridge.session_limits import Quotas
 from gateway.bridge.sessions import ClientSession, Sessions
 from gateway.limits.refusals import LimitReached
 from gateway.mqtt.events import ConnectReceived, ConnectRefused, Event, Violated
+from gateway.mqtt.levels import LEVELS
 from gateway.mqtt.properties import ConnackProperties
 from gateway.mqtt.reason_codes import ReasonCode
 from mq_adapters.embedded.engine import Engine
@@ -33,8 +34,6 @@ _OF_ANOTHER_USER: Final = Refused(refusal=Refusal.NOT_ALLOWED, reason="the sessi
 #: Before MQTT 5 there is no return code for it.
 _WILL_NOT_TAKEN: Final = ReasonCode.IMPLEMENTATION_SPECIFIC_ERROR
 #: MQTT 3.1 has no session present flag.
-_FIRST_LEVEL_WITH_SESSION_PRESENT: Final = 4
-_FIRST_LEVEL_WITH_PROPERTIES: Final = 5
 
 
 class Openings:
@@ -140,9 +139,9 @@ class Openings:
         link.session = session
         self._sessions.save(unit, session)
         self._endings.note(unit, session, "opened" if existing is None else "resumed", now_us)
-        session_present = existing is not None and event.level >= _FIRST_LEVEL_WITH_SESSION_PRESENT
+        session_present = existing is not None and LEVELS[event.level].has_session_present
         told = ConnackProperties()
-        if not event.client_identifier and event.level >= _FIRST_LEVEL_WITH_PROPERTIES:
+        if not event.client_identifier and LEVELS[event.level].has_properties:
             told = told._replace(assigned_client_identifier=client)
         self._engine.submit(unit, lambda done: self._accepted(done, link, session, session_present, told))
 

@@ -23,7 +23,7 @@ from gateway.bridge.outgoing_messages import Flow, InFlight, StoredFlow, close_f
 from gateway.bridge.publications import Publication, Publications
 from gateway.bridge.sessions import ClientSession, Link, Sessions, flow_key
 from gateway.mqtt.events import DeliveryAcknowledged, DeliveryCompleted, DeliveryReceived, DeliveryRefused
-from gateway.mqtt.packets import PacketType
+from gateway.mqtt.levels import PacketType
 from gateway.mqtt.session import Outgoing, OutgoingState
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.queue import Queue

@@ -23,6 +23,7 @@ from gateway.bridge.publications import Publication, Publications
 from gateway.bridge.sessions import ClientSession
 from gateway.bridge.usr_folder import remaining_s
 from gateway.mqtt import packets, property_codec
+from gateway.mqtt.levels import LEVELS
 from gateway.mqtt.properties import PublishProperties
 from gateway.mqtt.session import Outgoing, OutgoingState
 from mq_adapters.embedded.engine import Engine
@@ -111,7 +112,6 @@ def _had_retain(message: Message, publication: Publication) -> bool:
     return publication.retains or (publication.carried.deletes and is_empty)
 
 
-_FIRST_LEVEL_WITH_PROPERTIES: Final = 5
 #: Packs faster than the member of NoteKind; so in other rooms where every message passes.
 _DELIVERED: Final = int(NoteKind.DELIVERED)
 _TOO_LARGE: Final = "larger than the client takes"
@@ -175,7 +175,7 @@ class PublishPackets:
 
     def fits(self, session: ClientSession, message: Message, publication: Publication) -> bool:
         """Whether each PUBLISH of a publication to a connected client is as small as the client wants it."""
-        if session.level < _FIRST_LEVEL_WITH_PROPERTIES:
+        if not LEVELS[session.level].has_properties:
             return True
         longest = max(publication.topics, key=len, default="")
         return is_small_enough(session, publication, message, longest, now_us=self._engine.now_us())
@@ -221,7 +221,7 @@ class PublishPackets:
         payload = message.body[publication.body_offset :]
         now_us = self._engine.now_us()
         packet_header: bytes | None
-        if session.level < _FIRST_LEVEL_WITH_PROPERTIES:
+        if not LEVELS[session.level].has_properties:
             packet_header = packets.publish_header_of(
                 publication.topic_fields[flow.topic_index],
                 len(payload),
@@ -257,7 +257,7 @@ class PublishPackets:
             published_qos,
             self._publications.sheet(publication, message),
         )
-        if session.level >= _FIRST_LEVEL_WITH_PROPERTIES:
+        if LEVELS[session.level].has_properties:
             note = with_level(note, session.level, packet_header, publication.topics[flow.topic_index])
         unit.notes.append(note)
         self._traffic.delivered[qos] += 1

@@ -26,7 +26,7 @@ from gateway.bridge.replies import Replies
 from gateway.bridge.sessions import ClientSession, Sessions
 from gateway.bridge.shared_deliveries import SharedSubscriptions
 from gateway.bridge.shared_groups import SharedGroup
-from gateway.mqtt.packets import PacketType
+from gateway.mqtt.levels import PacketType
 from gateway.mqtt.properties import NEVER_EXPIRES_S
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.operators_act import OperatorsAct, tell, tell_alone

@@ -42,7 +42,7 @@ from gateway.limits.refusals import LimitReached
 from gateway.mqtt import packets
 from gateway.mqtt.connection import Connection
 from gateway.mqtt.events import Event, PublishReceived, ReleaseReceived
-from gateway.mqtt.packets import PacketType
+from gateway.mqtt.levels import LEVELS, PacketType
 from gateway.mqtt.properties import Explanation, PublishProperties
 from gateway.mqtt.reason_codes import ReasonCode
 from mappings.topics.topics import Scheme, matches
@@ -104,7 +104,6 @@ _log = logging.getLogger(__name__)
 _PUBACK: Final = b"\x40\x02"
 _PUBREC: Final = b"\x50\x02"
 _PUBCOMP: Final = b"\x70\x02"
-_FIRST_LEVEL_WITH_REFUSALS: Final = 5
 _EXACTLY_ONCE: Final = 2
 _SAME, _REUSED = EVENTS[Kind.REPEATED]
 _FULL: Final = "the target's queue is full"
@@ -162,7 +161,7 @@ class Intake:
         rights = session.rights
         is_plain = rights.allows_every_plain_publish and event.topic[0] != "$"
         is_allowed = is_plain or rights.may_publish(event.topic)
-        can_be_told = event.qos and session.level >= _FIRST_LEVEL_WITH_REFUSALS
+        can_be_told = event.qos and LEVELS[session.level].has_reason_codes
         if not is_allowed or (can_be_told and self._to_mq.is_closed(event.topic)):
             self._refuse_publish(turn, event, f"publish to {event.topic!r} is not allowed", ReasonCode.NOT_AUTHORIZED)
             return
@@ -207,7 +206,7 @@ class Intake:
         """PUBACK, for after the commit; level 5 hears in it that nobody subscribes, where that is known."""
         session, packet_identifier = turn.session, event.packet_identifier
         puback = _PUBACK + packet_identifier.to_bytes(2, "big")
-        audience = self._audience if session.level >= _FIRST_LEVEL_WITH_REFUSALS else None
+        audience = self._audience if LEVELS[session.level].has_reason_codes else None
         if audience is not None and audience.is_known_empty(event.topic):
             puback = packets.puback(packet_identifier, ReasonCode.NO_MATCHING_SUBSCRIBERS)
         turn.acknowledgements.append(puback)
@@ -250,7 +249,7 @@ class Intake:
         """The reason is for the log; `told` is said to the client, None: what the reason code means."""
         turn.unit.count(Publications.REFUSED)
         connection = turn.link.connection
-        if not event.qos or connection.level < _FIRST_LEVEL_WITH_REFUSALS:
+        if not event.qos or not LEVELS[connection.level].has_reason_codes:
             turn.link.close(reason, reason_code, told)
             return
         self._counts.add(f"refused PUBLISH, reason code {reason_code.name}")
@@ -308,9 +307,9 @@ def is_repeat(session: ClientSession, event: PublishReceived) -> bool:
 def _is_same_message(held: HeldPublish, event: PublishReceived) -> bool:
     """Whether a PUBLISH says what the one that is held said: topic, RETAIN, payload, and properties of the message."""
     is_same = (held.topic, held.retain, held.payload) == (event.topic, event.retain, event.payload)
-    if not is_same or (held.level < _FIRST_LEVEL_WITH_REFUSALS and event.properties is None):
+    if not is_same or (not LEVELS[held.level].has_properties and event.properties is None):
         return is_same
-    before = properties_of_header(held.header) if held.level >= _FIRST_LEVEL_WITH_REFUSALS else None
+    before = properties_of_header(held.header) if LEVELS[held.level].has_properties else None
     return _of_message(before) == _of_message(event.properties)
 
 
@@ -325,6 +324,6 @@ def _pubcomp_of_unknown(connection: Connection, packet_identifier: int) -> bytes
     In a session from before it was released, and only the answer was lost: then 92 would tell a client that its message
     has failed (MQTT 5.0 table 3-7: no error during recovery).
     """
-    is_recovery = connection.is_resumed or connection.level < _FIRST_LEVEL_WITH_REFUSALS
+    is_recovery = connection.is_resumed or not LEVELS[connection.level].has_reason_codes
     reason_code = ReasonCode.SUCCESS if is_recovery else ReasonCode.PACKET_IDENTIFIER_NOT_FOUND
     return connection.writer.pubcomp(packet_identifier, reason_code)

@@ -40,7 +40,7 @@ from gateway.channels.target import Target
 from gateway.config.routes import Route, Routes
 from gateway.mqtt import property_codec
 from gateway.mqtt.events import PublishReceived, Will
-from gateway.mqtt.packets import PacketType
+from gateway.mqtt.levels import LEVELS, PacketType
 from gateway.mqtt.properties import PublishProperties, WillProperties
 from gateway.mqtt.wire import encode_text
 from mappings.commands.command import (
@@ -69,7 +69,6 @@ LONGEST_HEADER_BYTES: Final = 393_216
 _NO_PAYLOAD: Final = (0, b"")
 #: MsgId number, reason code and text of what expired between PUBLISH and PUBREL.
 _EXPIRED: Final = (0, int(ReasonCode.MQRC_EXPIRY_ERROR), "it expired before its PUBREL")
-_FIRST_LEVEL_WITH_PROPERTIES: Final = 5
 _PUBLISHED: Final = int(NoteKind.PUBLISHED)
 _COUNTED: Final = int(Publications.PUBLISHED)
 
@@ -205,7 +204,7 @@ class ToMq:
             number,
             sheet,
         )
-        if session.level < _FIRST_LEVEL_WITH_PROPERTIES:
+        if not LEVELS[session.level].has_properties:
             unit.notes.append(note)
         else:
             unit.notes.append(with_level(note, session.level, header, event.topic))
@@ -295,7 +294,7 @@ class ToMq:
         retain = will.retain and bool(will.payload)
         flags = will.qos << 1 | retain
         part = encode_text(will.topic) + bytes((will.qos << 1 | will.retain,))
-        if session.level >= _FIRST_LEVEL_WITH_PROPERTIES:
+        if LEVELS[session.level].has_properties:
             part += property_codec.WILL.encode(will.properties)
         session.incoming_exchange = exchange = session.incoming_exchange + 1
         origin = ORIGIN.pack(session.epoch, exchange, 0, will.qos | will.retain * RETAIN) + session.origin_suffix
@@ -473,7 +472,7 @@ class ToMq:
 
 def _properties_of(held: HeldPublish) -> PublishProperties | None:
     """The properties of a PUBLISH, which stand in its header."""
-    return properties_of_header(held.header) if held.level >= _FIRST_LEVEL_WITH_PROPERTIES else None
+    return properties_of_header(held.header) if LEVELS[held.level].has_properties else None
 
 
 def _note_accepted(

@@ -26,7 +26,7 @@ from gateway.channels.target import Target
 from gateway.config import RouteSettings
 from gateway.config.routes import EMBEDDED, Destination, Registration, Routes, route_of
 from gateway.limits.log_rate import LogRate
-from gateway.mqtt.packets import PacketType
+from gateway.mqtt.levels import PacketType
 from mappings.commands.command import Completion, RegisterSubscriber, Response
 from mappings.errors import MappingError
 from mq_adapters.embedded.engine import Engine

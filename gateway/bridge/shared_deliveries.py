@@ -37,7 +37,7 @@ from gateway.bridge.sessions import ClientSession, Link, Sessions, SharedSubscri
 from gateway.bridge.shared_groups import SharedGroup, SharedGroups
 from gateway.bridge.subscriber import Subscriber
 from gateway.config.routes import Registration
-from gateway.mqtt.packets import PacketType
+from gateway.mqtt.levels import PacketType
 from mappings.topics.topics import Scheme, matches
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.queue import Queue

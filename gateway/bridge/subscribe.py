@@ -26,7 +26,7 @@ from gateway.channels.target import Target
 from gateway.config.routes import Destination, Registration
 from gateway.limits.log_rate import LogRate
 from gateway.mqtt.events import SubscribeReceived, SubscriptionOptions, UnsubscribeReceived
-from gateway.mqtt.packets import PacketType
+from gateway.mqtt.levels import LEVELS, PacketType
 from gateway.mqtt.reason_codes import ReasonCode
 from gateway.mqtt.topics import Share, share_of
 from mappings.commands.command import Completion, Response
@@ -40,7 +40,6 @@ _log = logging.getLogger(__name__)
 #: SUBACK return code for a subscription that failed (MQTT 3.1.1 section 3.9.3).
 FAILURE: Final = 0x80
 _GRANT: Final = "grant"
-_FIRST_LEVEL_WITH_REASONS: Final = 5
 _NOT_SAID: Final = ReasonCode.TOPIC_FILTER_INVALID
 
 Answered = Callable[[ClientSession, int, bytes], None]
@@ -109,7 +108,7 @@ class _Packet:
         """One for each entry: the granted QoS, or failure, of which level 5 is told the reason."""
         if self.unsubscribed:
             return bytes(self.unsubscribed)
-        codes = self.failed if self.session.level >= _FIRST_LEVEL_WITH_REASONS else dict.fromkeys(self.failed, FAILURE)
+        codes = self.failed if LEVELS[self.session.level].has_reason_codes else dict.fromkeys(self.failed, FAILURE)
         return bytes(codes.get(topic_filter, qos) for topic_filter, qos in self.subscriptions)
 
 
@@ -437,7 +436,7 @@ class Subscriptions:
 
 def _share(session: ClientSession, topic_filter: str) -> Share | None:
     """The parts of a filter that is one of a shared subscription to this session."""
-    return share_of(topic_filter) if session.level >= _FIRST_LEVEL_WITH_REASONS else None
+    return share_of(topic_filter) if LEVELS[session.level].has_shared_subscriptions else None
 
 
 def _ignore(_response: Response | None) -> None:

@@ -13,14 +13,13 @@ from gateway.cli.session_status import carry_out, lines_of, session_status
 from gateway.cli.settings_options import ConfigOption, DataOption, check_store, folder_with_store, settings_for
 from gateway.cli.terminal import Json, counted, write_json, write_line, write_table
 from gateway.config import Settings, TargetSettings
+from gateway.mqtt.levels import LEVELS
 from mq_adapters.queue_manager import QueueAdministration
 from mq_adapters.reasons import QueueManagerError, ReasonCode
 
 _DISPLAY: Final = "DISPLAY SUB(*) ALL"
 #: What DISPLAY SUB answers where there is no subscription: as good as an empty list.
 _NONE_FOUND: Final = "AMQ8147"
-
-_VERSIONS: Final = {3: "3.1", 4: "3.1.1", 5: "5"}
 
 
 def client_identifier(text: str) -> str:
@@ -61,7 +60,7 @@ def list_sessions(data: DataOption = None, config: ConfigOption = None, as_json:
                 {
                     "client": each.client,
                     "connected": each.is_connected and runs,
-                    "version": _VERSIONS[each.level],
+                    "version": LEVELS[each.level].version,
                     "user": each.user,
                     "correl_id": each.correl_id.hex(),
                     "targets": {destination: list(patterns) for destination, patterns in each.patterns.items()},
@@ -74,7 +73,7 @@ def list_sessions(data: DataOption = None, config: ConfigOption = None, as_json:
         (
             each.client,
             "yes" if each.is_connected and runs else "no",
-            _VERSIONS[each.level],
+            LEVELS[each.level].version,
             each.user or "-",
             each.correl_id.hex(),
             ", ".join(f"{key}: {len(those)}" for key, those in each.patterns.items()),

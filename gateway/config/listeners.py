@@ -20,8 +20,6 @@ DEFAULT_PATH: Final = "/mqtt"
 _NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,32}")
 #: Letters, digits and hyphens, at most 63 a label (RFC 1123); a * may stand for the first label (RFC 6125).
 _HOST_NAME: Final = re.compile(r"(\*\.)?[A-Za-z0-9-]{1,63}(\.[A-Za-z0-9-]{1,63})*\.?")
-#: The protocol level of MQTT 3.1, as a CONNECT says it.
-_LEVEL_OF_3_1: Final = 3
 _PATH: Final = re.compile(r"/[!-~]*")
 #: What a browser sends as Origin: a scheme, a host, its port where it is not the scheme's own (RFC 6454).
 _ORIGIN: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/\s]+/?|null")
@@ -180,9 +178,9 @@ class ListenerSettings(Table):
         """`listen` as host and port."""
         return Address.parse(self.listen)
 
-    def levels(self, mqtt: MqttSettings) -> frozenset[int]:
-        """The protocol levels that may connect here, as a CONNECT says them."""
-        return MqttSettings(versions=self.versions).levels if self.versions else mqtt.levels
+    def served_versions(self, mqtt: MqttSettings) -> tuple[str, ...]:
+        """The versions of MQTT that may connect here."""
+        return self.versions or mqtt.versions
 
     @property
     def is_secure(self) -> bool:
@@ -210,7 +208,7 @@ def listener_problems(settings: "Settings") -> Iterator[str]:
         for address, other in taken:
             if listener.address.takes_port_of(address):
                 yield f"listener#{index + 1}.listen: {listener.listen} {_why_taken(listener.address, address, other)}"
-        if listener.repeat_after_s and _LEVEL_OF_3_1 not in listener.levels(settings.mqtt):
+        if listener.repeat_after_s and "3.1" not in listener.served_versions(settings.mqtt):
             yield (
                 f"listener#{index + 1}.repeat_after_s: is for clients of MQTT 3.1, which may not connect here;"
                 ' leave it out, or name "3.1" among the versions'

@@ -1,6 +1,6 @@
 """The tables of the configuration file that every gateway has."""
 
-from typing import Annotated, Final, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
@@ -82,8 +82,6 @@ class SubscribeSettings(Table):
     )
 
 
-#: The protocol level in the CONNECT of each version.
-_LEVELS: Final = {"3.1": 3, "3.1.1": 4, "5": 5}
 DollarFilters = Annotated[
     tuple[Annotated[TopicFilter, AfterValidator(_checked_dollar_filter)], ...], BeforeValidator(listed)
 ]
@@ -113,11 +111,6 @@ class MqttSettings(MqttLimits):
         le=86_400,  # a day
         description="seconds between the topics $SYS/broker/... that the gateway tells of itself; 0: none",
     )
-
-    @property
-    def levels(self) -> frozenset[int]:
-        """The protocol levels of `versions`, as a CONNECT says them."""
-        return frozenset(_LEVELS[version] for version in self.versions)
 
 
 class AccessSettings(Table):

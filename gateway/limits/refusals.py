@@ -35,11 +35,11 @@ def answers_at(level: int, limit: Limit) -> tuple[str, ...]:
 
 def _met(level: int, answer: Answer, packet: str) -> str:
     reason_code = ReasonCode[answer.reason_code]
-    if LEVELS[level].has_properties:
+    if LEVELS[level].has_reason_codes:
         return f"{packet} {reason_code:02X}"
     if packet == "CONNACK" and reason_code in CONNECT_RETURN_CODES:
         return f"CONNACK {CONNECT_RETURN_CODES[reason_code]:02X}"
-    return "SUBACK 80" if packet == "SUBACK" and level == 4 else "closed"
+    return "SUBACK 80" if packet == "SUBACK" and LEVELS[level].suback_can_refuse else "closed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ from typing import Literal, Self
 
 from gateway.config.listeners import DEFAULT_LISTENER, ListenerSettings
 from gateway.config.settings import Settings
-from gateway.mqtt.levels import BEFORE_MQTT_5
+from gateway.mqtt.levels import BEFORE_MQTT_5, LEVELS
 from gateway.mqtt.properties import UNLIMITED_RECEIVE_MAXIMUM
 
 Network = IPv4Network | IPv6Network
@@ -31,7 +31,7 @@ class ListenerRules:
     """
 
     name: str = DEFAULT_LISTENER
-    levels: frozenset[int] = frozenset(BEFORE_MQTT_5)
+    levels: frozenset[int] = BEFORE_MQTT_5
     allows_anonymous: bool | None = None
     proxy_protocol: bool = False
     proxy_addresses: tuple[Network, ...] = ()
@@ -51,9 +51,10 @@ class ListenerRules:
     def of(cls, listener: ListenerSettings, settings: Settings) -> Self:
         """The rules of a listener, with those that hold for all."""
         mqtt = settings.mqtt
+        versions = listener.served_versions(mqtt)
         return cls(
             name=listener.name,
-            levels=listener.levels(mqtt),
+            levels=frozenset(number for number, level in LEVELS.items() if level.version in versions),
             allows_anonymous=_allows_anonymous(listener, settings),
             proxy_protocol=listener.proxy_protocol,
             proxy_addresses=tuple(map(ip_network, listener.proxy_addresses)),

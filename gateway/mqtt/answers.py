@@ -7,8 +7,7 @@ form, the identifier alone, is read by `receiver` itself.
 from gateway.mqtt import property_codec
 from gateway.mqtt.errors import MalformedPacket, ProtocolViolation
 from gateway.mqtt.events import Event, ReleaseReceived
-from gateway.mqtt.levels import Level
-from gateway.mqtt.packets import PacketType
+from gateway.mqtt.levels import Level, PacketType
 from gateway.mqtt.properties import Explanation
 from gateway.mqtt.reason_codes import FAILURE, PUBLISH_ANSWER_CODES, RELEASE_CODES
 from gateway.mqtt.session import Session

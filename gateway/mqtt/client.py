@@ -8,8 +8,7 @@ from gateway.mqtt.disconnect import read_auth, read_disconnect
 from gateway.mqtt.errors import MalformedPacket, ProtocolViolation
 from gateway.mqtt.events import ConnectAnswered, Event, PingAnswered, SubscribeAnswered, UnsubscribeAnswered
 from gateway.mqtt.incoming import PublishReader
-from gateway.mqtt.levels import LEVELS, Level
-from gateway.mqtt.packets import PacketType
+from gateway.mqtt.levels import LEVELS, Level, PacketType
 from gateway.mqtt.properties import UNLIMITED_RECEIVE_MAXIMUM, ConnackProperties
 from gateway.mqtt.reason_codes import CONNACK_CODES, DISCONNECT_CODES_OF_SERVER, SUBACK_CODES, UNSUBACK_CODES
 from gateway.mqtt.receiver import PacketReceiver

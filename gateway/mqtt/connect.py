@@ -12,8 +12,7 @@ from gateway.mqtt import packets, property_codec
 from gateway.mqtt.errors import MalformedPacket, ProtocolViolation
 from gateway.mqtt.events import ConnectReceived, ConnectRefused, Will
 from gateway.mqtt.incoming import check_response_topic
-from gateway.mqtt.levels import BEFORE_MQTT_5, LEVELS, Level
-from gateway.mqtt.packets import ConnectReturnCode
+from gateway.mqtt.levels import LEVELS, MQTT_3_1, MQTT_5_0, Level
 from gateway.mqtt.properties import ConnackProperties, ConnectProperties
 from gateway.mqtt.reason_codes import CONNECT_RETURN_CODES, ReasonCode
 from gateway.mqtt.topics import check_topic_name
@@ -25,7 +24,6 @@ LONGEST_CLIENT_IDENTIFIER = (
 )
 
 _USER_NAME, _PASSWORD, _WILL_RETAIN, _WILL_QOS, _WILL, _CLEAN_SESSION, _UNUSED = 0x80, 0x40, 0x20, 0x18, 4, 2, 1
-_FIRST_LEVEL_WITH_PROPERTIES = 5
 _BRIDGE = 0x80  # what bridges of levels 3 and 4 add to the level
 _PROTOCOL_NAMES = frozenset(level.protocol_name for level in LEVELS.values())
 #: The reason code of a CONNACK, and why, for the log.
@@ -42,19 +40,19 @@ def read_level(fields: Fields, served: Container[int]) -> Level | ConnectRefused
     protocol_name = fields.binary()
     if protocol_name not in _PROTOCOL_NAMES:
         reason = f"the protocol name is {protocol_name[:12]!r}, not MQTT or MQIsdp"
-        if fields.left and fields.byte() & ~_BRIDGE >= _FIRST_LEVEL_WITH_PROPERTIES:
-            return _refused(ReasonCode.UNSUPPORTED_PROTOCOL_VERSION, reason, 5)
+        if fields.left and fields.byte() & ~_BRIDGE >= MQTT_5_0.number:
+            return _refused(ReasonCode.UNSUPPORTED_PROTOCOL_VERSION, reason, MQTT_5_0.number)
         raise ProtocolViolation(reason)
     number = fields.byte()
     level = LEVELS.get(number)
     if level is not None and level.protocol_name == protocol_name and number in served:
         return level
     reason = f"level {number} of {protocol_name.decode()} is not served"
-    is_of_the_time_before = protocol_name == LEVELS[3].protocol_name or number & ~_BRIDGE < _FIRST_LEVEL_WITH_PROPERTIES
+    is_of_the_time_before = protocol_name == MQTT_3_1.protocol_name or number & ~_BRIDGE < MQTT_5_0.number
     if is_of_the_time_before or (level is None and _has_no_properties(fields)):
-        return_code = ConnectReturnCode.UNACCEPTABLE_PROTOCOL_VERSION
+        return_code = CONNECT_RETURN_CODES[ReasonCode.UNSUPPORTED_PROTOCOL_VERSION]
         return ConnectRefused(return_code, reason, packets.connack(False, return_code))
-    return _refused(ReasonCode.UNSUPPORTED_PROTOCOL_VERSION, reason, 5)
+    return _refused(ReasonCode.UNSUPPORTED_PROTOCOL_VERSION, reason, MQTT_5_0.number)
 
 
 def _has_no_properties(fields: Fields) -> bool:
@@ -121,7 +119,7 @@ def _problem_of_method(properties: ConnectProperties | None) -> _Problem | None:
 
 def _refused(reason_code: ReasonCode, reason: str, level: int, maximum_bytes: int = 0) -> ConnectRefused:
     """With the CONNACK, as much of it as the client takes: b"" where it takes none (MQTT-3.1.2-24); 0: all of it."""
-    return_code = CONNECT_RETURN_CODES[reason_code] if level in BEFORE_MQTT_5 else reason_code
+    return_code = CONNECT_RETURN_CODES[reason_code] if not LEVELS[level].has_reason_codes else reason_code
     answer = PacketWriter(level, maximum_packet_bytes=maximum_bytes).connack(False, return_code, ConnackProperties())
     return ConnectRefused(return_code, reason, answer)
 

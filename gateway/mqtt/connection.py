@@ -14,8 +14,7 @@ from gateway.mqtt.errors import LimitExceeded, MalformedPacket, ProtocolViolatio
 from gateway.mqtt.events import ConnectReceived, ConnectRefused, DisconnectReceived, Event, PingReceived
 from gateway.mqtt.framing import PartialPacket
 from gateway.mqtt.incoming import PublishReader
-from gateway.mqtt.levels import BEFORE_MQTT_5, LEVELS
-from gateway.mqtt.packets import PacketType
+from gateway.mqtt.levels import BEFORE_MQTT_5, LEVELS, MQTT_5_0, PacketType
 from gateway.mqtt.properties import (
     UNLIMITED_RECEIVE_MAXIMUM,
     ConnackProperties,
@@ -251,9 +250,9 @@ class Connection(PacketReceiver):
     def _foresee_level(self, data: bytes, position: int) -> None:
         """A CONNECT that is too long is told so by level 5 (table 3-1), where that came together with its length."""
         _, body = decode_remaining_length(data, position + 1)
-        if 5 in self._levels and data.startswith(_BEGINNING_OF_5, body):
-            self._level = LEVELS[5]
-            self.writer = _WRITERS[5]
+        if MQTT_5_0.number in self._levels and data.startswith(_BEGINNING_OF_5, body):
+            self._level = MQTT_5_0
+            self.writer = _WRITERS[MQTT_5_0.number]
 
     def _keep(self, data: bytes, position: int) -> None:
         if self._phase is not Phase.AWAIT_ATTACH:
@@ -311,7 +310,7 @@ class Connection(PacketReceiver):
             return event
         self.keep_alive_s = event.keep_alive_s
         self._phase = Phase.AWAIT_ATTACH
-        if event.level not in BEFORE_MQTT_5:
+        if self._level is not None and self._level.has_properties:
             self._take_up(event.properties or ConnectProperties())
         return event
 
@@ -325,7 +324,7 @@ class Connection(PacketReceiver):
             receive_maximum=self._receive_maximum, topic_alias_maximum=self._topic_alias_maximum
         )
         self.writer = PacketWriter(
-            5,
+            MQTT_5_0.number,
             maximum_packet_bytes=properties.maximum_packet_bytes,
             topic_alias_maximum=min(properties.topic_alias_maximum, self._outgoing_alias_maximum),
             request_problem_information=properties.request_problem_information,

@@ -10,6 +10,7 @@ durable, send it only when the unit of work of the event, and all those before i
 from typing import NamedTuple
 
 from gateway.mqtt.errors import PeerError
+from gateway.mqtt.levels import LEVELS
 from gateway.mqtt.properties import (
     NEVER_EXPIRES_S,
     AuthProperties,
@@ -23,7 +24,6 @@ from gateway.mqtt.properties import (
     WillProperties,
 )
 
-_FIRST_LEVEL_WITH_PROPERTIES = 5
 _USER_PROPERTY_BYTES = 150  # in memory, beside its characters
 
 
@@ -69,7 +69,7 @@ class ConnectReceived(NamedTuple):
         """How long the session shall outlive its connection; before level 5 not at all, or for ever."""
         if self.properties is not None:
             return self.properties.session_expiry_s
-        return 0 if self.clean_session or self.level >= _FIRST_LEVEL_WITH_PROPERTIES else NEVER_EXPIRES_S
+        return 0 if self.clean_session or LEVELS[self.level].has_properties else NEVER_EXPIRES_S
 
 
 class ConnectRefused(NamedTuple):

@@ -10,17 +10,37 @@
     F0                                               AUTH, at level 5 only
     texts           control characters are taken     control characters are malformed (section 1.5.3, 1.5.4)
 
-A further level is a further row; what its packets have more is read where `connect`, `receiver` and `subscriptions`
-ask the row for it. Level 5 has reason codes and properties in nearly every packet (`has_properties`).
+A further level is a further row. Code that treats levels differently asks the row, and never compares numbers.
 """
 
 from dataclasses import dataclass
+from enum import IntEnum
 
 from gateway.mqtt.errors import MalformedPacket, PeerError, ProtocolViolation
-from gateway.mqtt.packets import PROTOCOL_NAMES, PacketType
 from gateway.mqtt.property_codec import LONGEST_PROPERTIES_BYTES
 from gateway.mqtt.topics import TOPIC_NAMES, TOPIC_NAMES_OF_3_1, TopicNames
 from gateway.mqtt.wire import MAXIMUM_REMAINING_LENGTH, Fields
+
+
+class PacketType(IntEnum):
+    """Bits 7-4 of the first byte; 0 is reserved, and 15 is before MQTT 5.0 (table 2.1)."""
+
+    CONNECT = 1
+    CONNACK = 2
+    PUBLISH = 3
+    PUBACK = 4
+    PUBREC = 5
+    PUBREL = 6
+    PUBCOMP = 7
+    SUBSCRIBE = 8
+    SUBACK = 9
+    UNSUBSCRIBE = 10
+    UNSUBACK = 11
+    PINGREQ = 12
+    PINGRESP = 13
+    DISCONNECT = 14
+    AUTH = 15
+
 
 #: Variable header of 12 bytes at level 3, and five fields of 2 + 65,535 bytes; at level 5 our choice.
 LONGEST_CONNECT_BYTES = 327_697
@@ -74,17 +94,30 @@ def _received(first_bytes: str) -> bytes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Level:
-    """One protocol level; `received`: for each first byte the packet type, 0 where a server may not receive it.
+    """One protocol level. Each way in which levels differ is an attribute here.
 
-    `answers_must_fit`: an answer of the other QoS, or before its turn, is a violation; where not, it is ignored.
+    `version`: of MQTT, as people say it. `received`: for each first byte the packet type, 0 where a server may not
+    receive it. `longest`: for each packet type the largest remaining length. `answers_must_fit`: an answer of the other
+    QoS, or before its turn, is a violation; where not, it is ignored.
     """
 
     number: int
+    version: str
     protocol_name: bytes
     received: bytes
     received_by_client: bytes
     longest: tuple[int, ...] = LONGEST
+    #: Properties in nearly every packet, and a Will Delay, Session Expiry, Topic Aliases and packet sizes with them.
     has_properties: bool = False
+    #: PUBACK, PUBREC, SUBACK and UNSUBACK say why something is refused, and DISCONNECT why the server closes.
+    has_reason_codes: bool = False
+    has_shared_subscriptions: bool = False
+    #: CONNACK says whether there is a session.
+    has_session_present: bool = True
+    #: SUBACK can say that a filter is refused.
+    suback_can_refuse: bool = True
+    #: A PUBREL that is sent again has DUP set.
+    repeated_pubrel_has_dup: bool = False
     connect_flags_must_be_clear: bool = True
     unused_connect_flags_must_be_clear: bool = True
     announced_fields_may_be_missing: bool = False
@@ -106,9 +139,13 @@ class Level:
 
 MQTT_3_1 = Level(
     number=3,
-    protocol_name=PROTOCOL_NAMES[3].encode(),
+    version="3.1",
+    protocol_name=b"MQIsdp",
     received=_received(_RECEIVED_AT_ALL + _RECEIVED_IN_3_1),
     received_by_client=_received(_RECEIVED_BY_CLIENT + "38 39 6A"),
+    has_session_present=False,
+    suback_can_refuse=False,
+    repeated_pubrel_has_dup=True,
     connect_flags_must_be_clear=False,
     unused_connect_flags_must_be_clear=False,
     announced_fields_may_be_missing=True,
@@ -118,23 +155,27 @@ MQTT_3_1 = Level(
 )
 MQTT_3_1_1 = Level(
     number=4,
-    protocol_name=PROTOCOL_NAMES[4].encode(),
+    version="3.1.1",
+    protocol_name=b"MQTT",
     received=_received(_RECEIVED_AT_ALL),
     received_by_client=_received(_RECEIVED_BY_CLIENT),
 )
 MQTT_5_0 = Level(
     number=5,
-    protocol_name=PROTOCOL_NAMES[5].encode(),
+    version="5",
+    protocol_name=b"MQTT",
     received=_received(_RECEIVED_AT_ALL + "F0"),
     received_by_client=_received(_RECEIVED_BY_CLIENT + "E0 F0"),
     longest=LONGEST_WITH_PROPERTIES,
     has_properties=True,
+    has_reason_codes=True,
+    has_shared_subscriptions=True,
     password_needs_user_name=False,
     empty_client_identifier_needs_clean_session=False,
 )
 
 LEVELS = {level.number: level for level in (MQTT_3_1, MQTT_3_1_1, MQTT_5_0)}
-BEFORE_MQTT_5 = frozenset({MQTT_3_1.number, MQTT_3_1_1.number})
+BEFORE_MQTT_5 = frozenset(number for number, level in LEVELS.items() if not level.has_properties)
 
 
 def explain_first_byte(first_byte: int, level: Level, received: bytes) -> PeerError:

@@ -1,18 +1,17 @@
-"""The fifteen packet types and their encoders (MQTT 3.1.1 and 5.0, chapter 3); `level` says in which form.
+"""The encoders of the fifteen packet types (MQTT 3.1.1 and 5.0, chapter 3); `level` says in which form.
 
 Fixed header: type in bits 7-4 of byte 1, flags in bits 3-0 (PUBLISH: DUP 8, QoS 6, RETAIN 1), then the remaining
-length. What level 5 has more, reason codes and properties, is left out where the standard lets it be: the short form of
-an answer is the same at every level.
-Every encoder raises UsageError for what MQTT cannot express.
+length. Reason codes and properties, which level 5 has more, are left out where the standard allows it: the short form
+of an answer is the same at every level. Every encoder raises UsageError for what MQTT cannot express.
 """
 
 from collections.abc import Iterable
-from enum import IntEnum
 from itertools import chain, repeat
 
 from gateway.mqtt import property_codec
 from gateway.mqtt.errors import UsageError
 from gateway.mqtt.events import SubscriptionOptions, Will
+from gateway.mqtt.levels import LEVELS
 from gateway.mqtt.properties import (
     AuthProperties,
     ConnackProperties,
@@ -31,49 +30,10 @@ from gateway.mqtt.wire import (
     encode_text,
 )
 
-
-class PacketType(IntEnum):
-    """Bits 7-4 of the first byte; 0 is reserved, and 15 is before MQTT 5.0 (table 2.1)."""
-
-    CONNECT = 1
-    CONNACK = 2
-    PUBLISH = 3
-    PUBACK = 4
-    PUBREC = 5
-    PUBREL = 6
-    PUBCOMP = 7
-    SUBSCRIBE = 8
-    SUBACK = 9
-    UNSUBSCRIBE = 10
-    UNSUBACK = 11
-    PINGREQ = 12
-    PINGRESP = 13
-    DISCONNECT = 14
-    AUTH = 15
-
-
-class ConnectReturnCode(IntEnum):
-    """The second byte of a CONNACK (table 3.1)."""
-
-    ACCEPTED = 0
-    UNACCEPTABLE_PROTOCOL_VERSION = 1
-    IDENTIFIER_REJECTED = 2
-    SERVER_UNAVAILABLE = 3
-    BAD_USER_NAME_OR_PASSWORD = 4
-    NOT_AUTHORIZED = 5
-
-
-SUBSCRIPTION_FAILED = 0x80
-"""The return code of a SUBACK for a subscription that was not made; unknown to MQTT 3.1 (section 3.9.3)."""
-
 PINGREQ = b"\xc0\x00"
 PINGRESP = b"\xd0\x00"
 DISCONNECT = b"\xe0\x00"
 
-PROTOCOL_NAMES = {3: "MQIsdp", 4: "MQTT", 5: "MQTT"}
-"""The protocol name of each protocol level."""
-
-_WITH_PROPERTIES = 5  # the first level that has them
 _WITHOUT_OPTIONS = SubscriptionOptions()
 
 
@@ -107,7 +67,7 @@ def connect(
 
     Before level 5 a password needs a user name. `clean_session` is Clean Start at level 5.
     """
-    if password is not None and user_name is None and level < _WITH_PROPERTIES:
+    if password is not None and user_name is None and LEVELS[level].password_needs_user_name:
         raise UsageError("a password needs a user name")
     if not 0 <= keep_alive_s <= MAXIMUM_FIELD_BYTES:
         raise UsageError(f"a keep alive of {keep_alive_s} s cannot be encoded, it must be 0..65,535")
@@ -120,15 +80,17 @@ def connect(
         fields.append(encode_text(user_name))
     if password is not None:
         fields.append(encode_binary(password))
-    variable_header = encode_text(PROTOCOL_NAMES[level]) + bytes((level, flags)) + keep_alive_s.to_bytes(2, "big")
-    if level >= _WITH_PROPERTIES:
+    variable_header = (
+        encode_binary(LEVELS[level].protocol_name) + bytes((level, flags)) + keep_alive_s.to_bytes(2, "big")
+    )
+    if LEVELS[level].has_properties:
         variable_header += property_codec.CONNECT.encode(properties)
     return _packet(0x10, variable_header + b"".join(fields))
 
 
 def _will(will: Will, level: int) -> bytes:
     _check_qos(will.qos)
-    properties = property_codec.WILL.encode(will.properties) if level >= _WITH_PROPERTIES else b""
+    properties = property_codec.WILL.encode(will.properties) if LEVELS[level].has_properties else b""
     return properties + encode_text(will.topic) + encode_binary(will.payload)
 
 
@@ -138,7 +100,7 @@ def connack(
     """CONNACK (section 3.2). In MQTT 3.1 the byte of `session_present` is reserved: give False there."""
     if session_present and return_code:
         raise UsageError("a refused connection has no session (MQTT-3.2.2-4)")
-    if level < _WITH_PROPERTIES:
+    if not LEVELS[level].has_properties:
         return bytes((0x20, 2, session_present, return_code))
     return _packet(0x20, bytes((session_present, return_code)) + property_codec.CONNACK.encode(properties))
 
@@ -210,7 +172,7 @@ def publish(
         retain=retain,
         duplicate=duplicate,
         packet_identifier=packet_identifier,
-        properties=property_codec.PUBLISH.encode(properties) if level >= _WITH_PROPERTIES else b"",
+        properties=property_codec.PUBLISH.encode(properties) if LEVELS[level].has_properties else b"",
     )
     return header + payload
 
@@ -244,7 +206,7 @@ def pubrel(
     explanation: Explanation | None = None,
 ) -> bytes:
     """PUBREL, the answer to PUBREC (section 3.6); `duplicate` sets DUP at level 3 only, where a repeat carries it."""
-    first_byte = 0x6A if duplicate and level == 3 else 0x62
+    first_byte = 0x6A if duplicate and LEVELS[level].repeated_pubrel_has_dup else 0x62
     return _answer(first_byte, packet_identifier, reason_code, explanation)
 
 
@@ -263,7 +225,7 @@ def subscribe(
 ) -> bytes:
     """SUBSCRIBE of a client: topic filters with the requested QoS (section 3.8); `options` in the same order."""
     body = _identifier(packet_identifier)
-    if level >= _WITH_PROPERTIES:
+    if LEVELS[level].has_properties:
         body += property_codec.SUBSCRIBE.encode(properties)
     for (topic_filter, qos), asked in zip(subscriptions, chain(options, repeat(_WITHOUT_OPTIONS)), strict=False):
         flags = asked.no_local << 2 | asked.retain_as_published << 3 | asked.retain_handling << 4
@@ -275,7 +237,7 @@ def suback(
     packet_identifier: int, return_codes: bytes, *, level: int = 4, explanation: Explanation | None = None
 ) -> bytes:
     """SUBACK (section 3.9): for each subscription the granted QoS, or 80 hex for failure (not in MQTT 3.1)."""
-    properties = property_codec.ANSWER.encode(explanation) if level >= _WITH_PROPERTIES else b""
+    properties = property_codec.ANSWER.encode(explanation) if LEVELS[level].has_properties else b""
     return _packet(0x90, _identifier(packet_identifier) + properties + return_codes)
 
 
@@ -288,7 +250,7 @@ def unsubscribe(
 ) -> bytes:
     """UNSUBSCRIBE of a client (section 3.10)."""
     body = _identifier(packet_identifier)
-    if level >= _WITH_PROPERTIES:
+    if LEVELS[level].has_properties:
         body += property_codec.UNSUBSCRIBE.encode(properties)
     return _packet(0xA2, body + b"".join(map(encode_text, topic_filters)))
 
@@ -297,7 +259,7 @@ def unsuback(
     packet_identifier: int, reason_codes: bytes = b"", *, level: int = 4, explanation: Explanation | None = None
 ) -> bytes:
     """UNSUBACK (section 3.11); at level 5 with a reason code for each topic filter."""
-    if level < _WITH_PROPERTIES:
+    if not LEVELS[level].has_properties:
         return b"\xb0\x02" + _identifier(packet_identifier)
     return _packet(0xB0, _identifier(packet_identifier) + property_codec.ANSWER.encode(explanation) + reason_codes)
 

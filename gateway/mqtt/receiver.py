@@ -12,8 +12,7 @@ from gateway.mqtt.errors import LimitExceeded, MalformedPacket, PeerError, Proto
 from gateway.mqtt.events import Event, PublishReceived, ReleaseReceived, Violated
 from gateway.mqtt.framing import PartialPacket
 from gateway.mqtt.incoming import PublishReader
-from gateway.mqtt.levels import LONGEST, Level, explain_first_byte
-from gateway.mqtt.packets import PacketType
+from gateway.mqtt.levels import LONGEST, Level, PacketType, explain_first_byte
 from gateway.mqtt.reason_codes import ReasonCode
 from gateway.mqtt.session import Session
 from gateway.mqtt.wire import Fields, decode_remaining_length, is_minimal

@@ -24,7 +24,7 @@ from gateway.mqtt.events import (
     DeliveryReceived,
     DeliveryRefused,
 )
-from gateway.mqtt.packets import PacketType
+from gateway.mqtt.levels import PacketType
 from gateway.mqtt.properties import UNLIMITED_RECEIVE_MAXIMUM, Explanation
 from gateway.mqtt.wire import MAXIMUM_PACKET_IDENTIFIER
 

@@ -12,12 +12,12 @@ from typing import Final
 
 from gateway.mqtt import packets, property_codec
 from gateway.mqtt.errors import UsageError
+from gateway.mqtt.levels import LEVELS
 from gateway.mqtt.properties import PROPERTIES, ConnackProperties, DisconnectProperties, Explanation, PublishProperties
 from gateway.mqtt.reason_strings import reason_string, reason_string_of_codes
 from gateway.mqtt.topic_aliases import OutgoingAliases
 from gateway.mqtt.wire import MAXIMUM_REMAINING_LENGTH
 
-_WITH_PROPERTIES: Final = 5  # the first level that has them
 _ALIAS: Final = bytes((PROPERTIES["topic_alias"].identifier,))
 _NOTHING_TOLD: Final = DisconnectProperties()
 _LONGEST_PACKET_BYTES: Final = MAXIMUM_REMAINING_LENGTH + 5  # behind a fixed header of five bytes
@@ -26,7 +26,7 @@ _LONGEST_PACKET_BYTES: Final = MAXIMUM_REMAINING_LENGTH + 5  # behind a fixed he
 class PacketWriter:
     """Makes the packets of one connection; what it returns must be sent, in the order in which it was made."""
 
-    __slots__ = ("_aliases", "_explains", "_maximum_bytes", "level")
+    __slots__ = ("_aliases", "_explains", "_level", "_maximum_bytes")
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class PacketWriter:
         topic_alias_maximum: int = 0,
         request_problem_information: bool = True,
     ) -> None:
-        self.level = level
+        self._level = LEVELS[level]
         self._maximum_bytes = maximum_packet_bytes or _LONGEST_PACKET_BYTES
         self._explains = request_problem_information
         self._aliases = OutgoingAliases(topic_alias_maximum) if topic_alias_maximum else None
@@ -78,7 +78,7 @@ class PacketWriter:
                 properties=encoded,
             )
 
-        if self.level < _WITH_PROPERTIES:
+        if not self._level.has_properties:
             return header(topic, b"")
         if properties is not None and properties.topic_alias is not None:
             raise UsageError("the writer gives topic aliases itself")
@@ -110,7 +110,7 @@ class PacketWriter:
 
     def pubrel(self, packet_identifier: int, reason_code: int = 0, *, duplicate: bool = False) -> bytes:
         """PUBREL; `duplicate`: a repeat, which level 3 alone shows."""
-        made = packets.pubrel(packet_identifier, duplicate, self.level, reason_code=reason_code)
+        made = packets.pubrel(packet_identifier, duplicate, self._level.number, reason_code=reason_code)
         return self._first_that_fits((made,))
 
     def pubcomp(self, packet_identifier: int, reason_code: int = 0) -> bytes:
@@ -123,30 +123,30 @@ class PacketWriter:
     def suback(self, packet_identifier: int, return_codes: bytes, explanation: Explanation | None = None) -> bytes:
         """SUBACK: one code for each subscription, in the order of the SUBSCRIBE (MQTT-3.9.3-1)."""
         return self._first_that_fits(
-            packets.suback(packet_identifier, return_codes, level=self.level, explanation=each)
+            packets.suback(packet_identifier, return_codes, level=self._level.number, explanation=each)
             for each in self._explanations(explanation or _explanation(reason_string_of_codes(return_codes)))
         )
 
     def unsuback(self, packet_identifier: int, reason_codes: bytes, explanation: Explanation | None = None) -> bytes:
         """UNSUBACK: one code for each topic filter, which level 5 alone sends (MQTT-3.11.3-1)."""
         return self._first_that_fits(
-            packets.unsuback(packet_identifier, reason_codes, level=self.level, explanation=each)
+            packets.unsuback(packet_identifier, reason_codes, level=self._level.number, explanation=each)
             for each in self._explanations(explanation or _explanation(reason_string_of_codes(reason_codes)))
         )
 
     def connack(self, session_present: bool, return_code: int, properties: ConnackProperties) -> bytes:
         """CONNACK; reason string and user properties are left out where they do not fit (MQTT-3.2.2-19, -20)."""
-        if self.level >= _WITH_PROPERTIES and properties.reason_string is None:
+        if self._level.has_properties and properties.reason_string is None:
             properties = properties._replace(reason_string=reason_string(return_code))
         less = properties._replace(user_properties=())
         return self._first_that_fits(
-            packets.connack(session_present, return_code, level=self.level, properties=each)
+            packets.connack(session_present, return_code, level=self._level.number, properties=each)
             for each in (properties, less, less._replace(reason_string=None))
         )
 
     def disconnect(self, reason_code: int, properties: DisconnectProperties | None = None) -> bytes:
         """DISCONNECT of a server, which level 5 alone has; b"" before. The expiry is the client's (MQTT-3.14.2-2)."""
-        if self.level < _WITH_PROPERTIES:
+        if not self._level.has_properties:
             return b""
         told = properties or DisconnectProperties()
         told = told._replace(session_expiry_s=None, reason_string=told.reason_string or reason_string(reason_code))
@@ -158,7 +158,7 @@ class PacketWriter:
 
     def _explanations(self, explanation: Explanation | None) -> tuple[Explanation | None, ...]:
         """What may go with an answer, the most first."""
-        if explanation is None or not self._explains or self.level < _WITH_PROPERTIES:
+        if explanation is None or not self._explains or not self._level.has_properties:
             return (None,)
         return explanation, explanation._replace(user_properties=()), None
 

@@ -31,7 +31,7 @@ def test_listen_is_the_short_form_of_one_plain_listener() -> None:
     (listener,) = Settings().listeners
     assert (listener.name, listener.listen, listener.transport) == ("default", "127.0.0.1:1883", "tcp")
     assert not listener.is_secure
-    assert listener.levels(Settings().mqtt) == Settings().mqtt.levels
+    assert listener.served_versions(Settings().mqtt) == ("3.1", "3.1.1", "5")
 
 
 def test_where_listeners_are_named_only_they_are_opened(load: Load) -> None:
@@ -54,7 +54,7 @@ def test_what_is_opened_is_part_of_the_configurations_digest(load: Load) -> None
 
 def test_a_listener_has_versions_of_its_own_or_those_of_all(load: Load) -> None:
     settings = load('[mqtt]\nversions = ["3.1.1"]\n' + SECURE + WEBSOCKET + 'versions = ["5", "3.1"]\n')
-    assert [each.levels(settings.mqtt) for each in settings.listeners] == [{4}, {3, 5}]
+    assert [each.served_versions(settings.mqtt) for each in settings.listeners] == [("3.1.1",), ("5", "3.1")]
 
 
 def test_host_names_are_compared_without_case_and_final_dot(load: Load) -> None:

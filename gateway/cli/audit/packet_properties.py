@@ -9,7 +9,7 @@ from typing import Final
 
 from gateway.bridge.usr_folder import properties_of_header
 from gateway.mqtt.errors import PeerError
-from gateway.mqtt.packets import PacketType
+from gateway.mqtt.levels import PacketType
 
 #: Where the name is not the field's.
 _NAMES: Final = {

@@ -53,7 +53,7 @@ def test_every_listener_has_its_rules_and_its_links_know_them() -> None:
             await bridge.until(lambda expected=count: len(bridge.links) == expected)
             writer.close()
         default, plain = bridge.links
-        assert (default.rules.name, default.rules.levels) == ("default", Settings().mqtt.levels)
+        assert (default.rules.name, default.rules.levels) == ("default", {3, 4, 5})
         assert (plain.rules.name, plain.rules.levels, plain.rules.allows_anonymous) == ("plain", {4}, False)
         assert default.rules.allows_anonymous is None
 

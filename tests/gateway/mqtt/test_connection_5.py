@@ -21,7 +21,7 @@ from gateway.mqtt.events import (
     UnsubscribeReceived,
     Violated,
 )
-from gateway.mqtt.packets import PacketType
+from gateway.mqtt.levels import PacketType
 from gateway.mqtt.properties import (
     DisconnectProperties,
     Explanation,

@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.mqtt.errors import UsageError
-from gateway.mqtt.packets import PacketType
+from gateway.mqtt.levels import PacketType
 from gateway.mqtt.session import OutgoingState, Session
 
 
