@@ -10,7 +10,7 @@ from gateway.cli.application import AuditExitCode, ExitCode
 from gateway.cli.commands import application
 
 INTRODUCTION: Final = """
-`rfhbridge COMMAND --help` prints the same.
+`--help` behind a command prints the same.
 """.strip()
 #: Stands before a paragraph of help whose lines stay as they are.
 _AS_IT_IS: Final = "\b\n"

@@ -1,47 +1,8 @@
-"""The commands, files and libraries that the papers name exist, and every library has its reason."""
+"""The files and libraries that the papers name exist, and every library has its reason."""
 
 import re
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
-
-import pytest
-
-CODE = re.compile(r"```.*?```|`[^`\n]+`", re.DOTALL)
-
-
-def _code(root: Path, paper: str) -> str:
-    return "\n".join(CODE.findall((root / paper).read_text()))
-
-
-@pytest.mark.parametrize("paper", ["README.md", "CONTRIBUTING.md"])
-def test_every_make_command_of_a_paper_is_a_target(root: Path, paper: str) -> None:
-    targets = set(re.findall(r"^([a-z]+):", (root / "Makefile").read_text(), re.MULTILINE))
-    shown = set(re.findall(r"(?:^|[\s`])make ([a-z]+)", _code(root, paper)))
-    assert shown
-    assert shown <= targets
-
-
-READMES = ["README.md", "deploy/README.md", "mq_adapters/broker/README.md", "spark_audit/README.md"]
-
-
-@pytest.mark.timeout(600)  # some thirty processes, one after the other
-def test_every_rfhbridge_command_of_a_readme_exists(root: Path) -> None:
-    command = re.compile(r"(?:^|(?<!from)[\s`/])rfhbridge ((?:queue |audit |sessions |user )?[a-z]+(?:-[a-z]+)*)")
-    shown = {found for paper in READMES for found in command.findall(_code(root, paper))}
-    assert {"sessions list", "user add", "audit explain"} <= shown
-    start = "from gateway.cli import main; main()"
-    for command in sorted(shown):
-        run = subprocess.run(
-            [sys.executable, "-c", start, *command.split(), "--help"],
-            cwd=root,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert run.returncode == 0, f"rfhbridge {command}: {run.stderr}"
-
 
 FLOORS = ("rfhbridge", "gateway", "spark_audit", "mq_adapters", "mappings")
 LONGEST_WORDS = 1_500
