@@ -32,7 +32,7 @@ myst_heading_anchors = 4
 
 #: The library's page names types as `rfhbridge` does; a type that is not there must be foreign, or on this list.
 nitpicky = True
-nitpick_ignore_regex = [("py:class", r"((collections|enum|pathlib)\..*|Path)")]
+nitpick_ignore_regex = [("py:class", r"((collections|enum|pathlib)\..*|.*\._[A-Za-z]+|tuple\[str|Path)")]
 nitpick_ignore = [
     ("py:class", name)
     for name in (

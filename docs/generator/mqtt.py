@@ -2,12 +2,12 @@
 
 import tomllib
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 from typing import Final
 
 from docs.generator.markdown import code, sentence, table
-from gateway.mqtt.levels import LEVELS, Level
-from gateway.mqtt.packets import PacketType
+from gateway.mqtt.levels import LEVELS, Level, PacketType
 
 STATEMENTS: Final = Path(__file__).resolve().parents[2] / "tests" / "conformance" / "normative_statements.toml"
 INTRODUCTION: Final = """
@@ -17,10 +17,14 @@ authentication. [Limits](limits.md) says what one client may use.
 """.strip()
 STANDARDS: Final = {4: "OASIS MQTT 3.1.1", 5: "OASIS MQTT 5.0"}
 DOES_NOT_ARISE: Final = "Does not arise: "
-VERSIONS: Final = {3: "MQTT 3.1", 4: "MQTT 3.1.1", 5: "MQTT 5.0"}
-#: What an attribute of a level is about; each is true or false.
+#: The way in which levels differ, by the attribute of a level, which is true or false.
 DIFFERENCES: Final = {
-    "has_properties": "packets have properties and reason codes",
+    "has_properties": "packets have properties",
+    "has_reason_codes": "PUBACK, PUBREC, SUBACK, UNSUBACK and DISCONNECT have reason codes",
+    "has_shared_subscriptions": "`$share/GROUP/FILTER` is a shared subscription",
+    "has_session_present": "CONNACK says whether there is a session",
+    "suback_can_refuse": "SUBACK can refuse a filter",
+    "repeated_pubrel_has_dup": "a repeated PUBREL has DUP set",
     "connect_flags_must_be_clear": "flags in the first byte of CONNECT must be 0",
     "unused_connect_flags_must_be_clear": "connect flags that mean nothing must be 0",
     "announced_fields_may_be_missing": "fields that CONNECT announces may be missing",
@@ -40,7 +44,7 @@ def lines() -> list[str]:
         "",
         "## What differs by version",
         "",
-        *table(["", *(VERSIONS[number] for number in LEVELS)], _differences()),
+        *table(["", *(f"MQTT {level.version}" for level in LEVELS.values())], _differences()),
         "",
         "## The standards, statement by statement",
         "",
@@ -54,8 +58,8 @@ def _differences() -> Iterator[tuple[str, ...]]:
     levels = LEVELS.values()
     yield ("protocol name of CONNECT", *(code(each.protocol_name.decode()) for each in levels))
     yield ("protocol level of CONNECT", *(str(each.number) for each in levels))
-    for attribute, meaning in DIFFERENCES.items():
-        yield (meaning, *("yes" if getattr(each, attribute) else "no" for each in levels))
+    for attribute in (field.name for field in fields(Level) if field.type is bool):
+        yield (DIFFERENCES[attribute], *("yes" if getattr(each, attribute) else "no" for each in levels))
     for packet_type in PacketType:
         longest = [_longest(each, packet_type) for each in levels]
         if any(longest):
