@@ -244,7 +244,7 @@ class Daemon:
         notes = BrokerNotes(engine.now_us)
         if settings.audit.enabled:
             engine.seal_notes = pack_batch
-            engine.care.watch(settings.data / TRAIL_FOLDER, suffix=OPEN_SUFFIX)
+            engine.maintenance.watch(settings.data / TRAIL_FOLDER, suffix=OPEN_SUFFIX)
 
         def expired(unit: UnitOfWork, queue: Queue, message: Message) -> None:
             if not channels.keeps(queue):
@@ -307,7 +307,7 @@ class Daemon:
             settings.audit.low_space_bytes,
             on_change=space_changed,
             on_reserve=bridge.pause_deliveries,
-            store=engine.care,
+            store=engine.maintenance,
         )
         self._space.tick()
         return bridge
@@ -347,7 +347,7 @@ class Daemon:
                 self._space.tick()
             if ticks % _TICKS_PER_SECOND == 0:
                 await listeners.tick()
-                engine.care.look()
+                engine.maintenance.look()
                 if self._clock is not None:
                     self._clock.tick()
             if ticks % _TICKS_PER_SWEEP == 0 and self._broker is not None:

@@ -29,8 +29,8 @@ from gateway.listener.listeners import Listeners
 from gateway.mqtt.levels import LEVELS
 from mq_adapters.broker.broker import Broker
 from mq_adapters.embedded.balance import running_publications, running_queues
-from mq_adapters.embedded.commit_times import BOUNDS_S
 from mq_adapters.embedded.engine import Engine
+from mq_adapters.embedded.group_commit import BOUNDS_S
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.system_queues import AUDIT_QUEUE, DEAD_LETTER_QUEUE
 
@@ -222,7 +222,7 @@ class GatewayCollector(Collector):
         return family
 
     def _store(self) -> Iterator[Metric]:
-        status = self._engine.care.status()
+        status = self._engine.maintenance.status()
         yield _gauge("store_free_bytes", "Bytes inside the store's file that nothing is in", status.free_bytes)
         if self._space is not None:
             yield _gauge(

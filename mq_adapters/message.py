@@ -103,7 +103,7 @@ class MessageDescriptor:
 _IDENTITY_CONTEXT: Final = ("user_identifier", "accounting_token", "appl_identity_data")
 _ORIGIN_CONTEXT: Final = ("put_appl_type", "put_appl_name", "appl_origin_data")
 _DESCRIPTOR_VERSION: Final = b"\x01"
-#: The stored map's keys are positions in this list: append only, never reorder (see embedded/store.py).
+#: The stored map's keys are positions in this list: append only, never reorder (see embedded/store/store.py).
 _STORED_FIELDS: Final = (
     "report",
     "msg_type",

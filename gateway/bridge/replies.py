@@ -5,7 +5,7 @@ and is no success, speaks of a publication or a command that a broker refused af
 the dead-letter queue, whole and with the reason.
 
     embedded broker   the publication comes with the commit that it was refused in (`refused`)
-    target            a copy of what was delivered lies on the target's sent queue for a while (channels/passages.py);
+    target            a copy of what was delivered lies on the target's sent queue for a while (channel_audit.py);
                       a notice may be faster than that copy, so it waits for it
     neither           the notice itself is kept; one about QoS 0 is not persistent, and only counted
 

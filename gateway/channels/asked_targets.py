@@ -2,7 +2,7 @@
 
 A state queue says how far the gateway had come when it last delivered there, so it also shows what nothing in the data
 folder can: that all of it went back. A target is given a short time (`ask_at_start_s`); one that does not answer is
-asked by its channel, later and for certain, which then stops alone (mq_adapters/channel/doubt.py).
+asked by its channel, later and for certain, which then stops alone (mq_adapters/channel/in_doubt.py).
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from pathlib import Path
 from gateway.channels.protocol import LONGEST_LINE_BYTES, ProcessSettings, object_of
 from gateway.channels.target import known_of
 from gateway.config import Settings, TargetSettings
-from mq_adapters.channel.doubt import went_back
+from mq_adapters.channel.in_doubt import went_back
 from mq_adapters.channel.state_message import LocalState, MalformedState, RemoteState, read_local_state
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.store.reach import told_time

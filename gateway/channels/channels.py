@@ -4,9 +4,9 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from gateway.channels.channel_audit import ChannelAudit
 from gateway.channels.control import ChannelCommands
 from gateway.channels.names import channel_names
-from gateway.channels.passages import Passages
 from gateway.channels.protocol import ProcessSettings
 from gateway.channels.supervisor import Supervisor, TargetProcess
 from gateway.channels.target import Target
@@ -43,7 +43,7 @@ class Channels:
         )
         self._supervisor = Supervisor(processes)
         self._sent_queues = frozenset(target.sent_queue for target in self.targets.values())
-        engine.on_application_unit = Passages(engine, self.targets.values(), subscriber_queue=subscriber_queue).note
+        engine.on_application_unit = ChannelAudit(engine, self.targets.values(), subscriber_queue=subscriber_queue).note
         if processes:
             engine.objects.channels = ChannelCommands(
                 processes, subscriber_queue=subscriber_queue, reply_queue=reply_queue

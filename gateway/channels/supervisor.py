@@ -16,7 +16,7 @@ from gateway.channels.names import channel_names
 from gateway.channels.protocol import LONGEST_LINE_BYTES, Order, ProcessSettings, Report, line_of, object_of
 from gateway.channels.target import Target
 from mq_adapters.channel import ChannelState
-from mq_adapters.channel.doubt import RefusalCause
+from mq_adapters.channel.in_doubt import RefusalCause
 from mq_adapters.reasons import QueueManagerError, StoreError
 
 #: How long a process that is told to end may take, seconds; it gives its channels less.

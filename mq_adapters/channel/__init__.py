@@ -6,12 +6,12 @@ the store into the other queue manager, `Inbound` a queue there into the store. 
     channel = Outbound(settings, connect_local=..., connect_remote=..., listener=...)
     channel.run(stop)        # returns when `stop` is set, the store has gone, or the channel must not go on
 
-Exactly once without XA: outbound a message on a state queue of the other side is replaced in the very unit of work that
-puts the batch, and read again after any doubt, behind a fence (doubt.py); inbound the MsgIds of a batch are stored in
-the unit of work that stores the batch, and what comes again with one of them is dropped.
+Exactly once without XA: outbound, the unit of work that puts the batch also replaces a message on a state queue of the
+other side, and after any doubt the channel reads it again, behind a fence (in_doubt.py). Inbound, the unit of work that
+stores a batch stores its MsgIds too, and a message that comes again with one of them is dropped.
 """
 
-from mq_adapters.channel.doubt import Refusal, RefusalCause, StartAction
+from mq_adapters.channel.in_doubt import Refusal, RefusalCause, StartAction
 from mq_adapters.channel.inbound import Inbound
 from mq_adapters.channel.local_state import LocalStates
 from mq_adapters.channel.outbound import Outbound

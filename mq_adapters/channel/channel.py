@@ -13,7 +13,7 @@ from typing import Final, Protocol, TypeVar
 
 from mq_adapters.channel.batch import LONGEST_WAIT_S, BatchSize, most_messages, take
 from mq_adapters.channel.clock import SYSTEM_CLOCK, Clock
-from mq_adapters.channel.doubt import Refusal
+from mq_adapters.channel.in_doubt import Refusal
 from mq_adapters.channel.local_state import StateChanged, StateRecord
 from mq_adapters.channel.retry import Retry
 from mq_adapters.channel.settings import ChannelSettings

@@ -24,7 +24,7 @@ from itertools import islice
 from mq_adapters.back_out import is_backed_out_too_often, put_aside
 from mq_adapters.channel.channel import Channel, ChannelRefused, LocalQueueManager, RemoteTrouble, at_remote
 from mq_adapters.channel.clock import SYSTEM_CLOCK, Clock
-from mq_adapters.channel.doubt import StartAction, refusal_elsewhere
+from mq_adapters.channel.in_doubt import StartAction, refusal_elsewhere
 from mq_adapters.channel.settings import InboundSettings
 from mq_adapters.channel.state_message import LocalState
 from mq_adapters.channel.status import ChannelListener

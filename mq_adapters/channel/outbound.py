@@ -30,7 +30,7 @@ from mq_adapters.channel.channel import (
     at_remote,
 )
 from mq_adapters.channel.clock import SYSTEM_CLOCK, Clock
-from mq_adapters.channel.doubt import Refusal, Start, StartAction, compare
+from mq_adapters.channel.in_doubt import Refusal, Start, StartAction, compare
 from mq_adapters.channel.settings import OutboundSettings
 from mq_adapters.channel.state_message import Batch, RemoteState, own_sequence, read_remote_state
 from mq_adapters.channel.status import ChannelListener

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from mq_adapters.channel.clock import Clock
-from mq_adapters.channel.doubt import StartAction
+from mq_adapters.channel.in_doubt import StartAction
 from mq_adapters.channel.state_message import Batch, own_sequence
 
 _log = logging.getLogger(__name__)

@@ -1,1 +1,1 @@
-"""The durable queue manager on SQLite: queues, units of work, group commit, expiry, dead-letter queue."""
+"""The durable queue manager on SQLite: queues, units of work, group commit. README.md says what is durable when."""

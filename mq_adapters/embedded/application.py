@@ -15,7 +15,7 @@ from mq_adapters.embedded.objects import PutTarget
 from mq_adapters.embedded.operators_act import OperatorsAct, tell_removals
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.queue_administration import check_not_in_doubt, destroying
-from mq_adapters.embedded.redriving import check_redriven
+from mq_adapters.embedded.redrive import check_redriven
 from mq_adapters.embedded.unit_of_work import Departure, UnitOfWork
 from mq_adapters.message import MQMT_REQUEST, MQPER_PERSISTENCE_AS_Q_DEF, Message
 from mq_adapters.queue_manager import QueueStatus

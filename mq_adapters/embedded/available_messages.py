@@ -7,11 +7,11 @@ Whoever takes it has it alone, until a unit of work that removes it is committed
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from heapq import heapify, heappop, heappush
 from typing import Final
 
 from mq_adapters.embedded.counters import CLOSED
-from mq_adapters.embedded.expiries import Expiries
-from mq_adapters.embedded.message_cache import READ_AHEAD_MESSAGES, Holdings
+from mq_adapters.embedded.message_cache import READ_AHEAD_MESSAGES, MessageCache
 from mq_adapters.embedded.queue import SEQUENCE_MASK, Queue
 from mq_adapters.message import MQCI_NONE, MQMI_NONE, Message
 from mq_adapters.reasons import StoreError
@@ -23,19 +23,23 @@ _HIGHEST_NUMBER: Final = (1 << 63) - 1
 IndexEntry = tuple[int, int, bytes | None, bytes | None, int, int, int]
 
 
+#: The heap is made anew when it has twice as many entries as there are messages that expire, and this many more.
+_STALE_EXPIRIES: Final = 64
+
+
 class AvailableMessages:
     """Finds and takes messages of the embedded queue manager."""
 
     def __init__(
         self,
-        holdings: Holdings,
+        message_cache: MessageCache,
         *,
         identifier_prefix: bytes,
         is_committing: Callable[[int], bool],
         fail: Callable[[StoreError], None],
     ) -> None:
         """`is_committing`: whether a message may be on the disk already, and has not arrived; `fail` is told once."""
-        self._holdings = holdings
+        self._message_cache = message_cache
         self._prefix = identifier_prefix
         self._is_committing = is_committing
         self._fail = fail
@@ -46,7 +50,7 @@ class AvailableMessages:
     def load(self, index: Iterable[IndexEntry]) -> None:
         """Takes up what the store has. StoreError where a message is on a queue that is not there."""
         for sequence, identifier, correl_id, msg_id, expires_us, priority, body_bytes in index:
-            queue = self._holdings.queue(identifier)
+            queue = self._message_cache.queue(identifier)
             place = queue.place(sequence, priority)
             queue.add(correl_id or MQCI_NONE, place, body_bytes)
             if msg_id is not None:
@@ -57,7 +61,7 @@ class AvailableMessages:
     def announce(self, queue: Queue, message: Message) -> None:
         """A message is about to be committed, and may be taken already; `arrive` follows."""
         self._place(queue, message)
-        self._holdings.announce(queue, message)
+        self._message_cache.announce(queue, message)
         self._announced.add(message.sequence)
 
     def arrive(self, queue: Queue, message: Message) -> None:
@@ -66,7 +70,7 @@ class AvailableMessages:
             self._announced.remove(message.sequence)
         else:
             self._place(queue, message)
-        self._holdings.add(queue, message)
+        self._message_cache.add(queue, message)
 
     def _place(self, queue: Queue, message: Message) -> None:
         sequence, descriptor = message.sequence, message.descriptor
@@ -88,7 +92,7 @@ class AvailableMessages:
         self._taken.pop(sequence, None)
         if descriptor.msg_id != MQMI_NONE:
             queue.drop_name(descriptor.msg_id, queue.place(sequence, descriptor.priority))
-        self._holdings.remove(message)
+        self._message_cache.remove(message)
         if message.expires_us:
             self._expiries.discard(sequence)
 
@@ -111,7 +115,7 @@ class AvailableMessages:
             sequence = 0 if lane is None else queue.take(lane)
         if not sequence:
             return None
-        found = self._holdings.in_memory(sequence)
+        found = self._message_cache.in_memory(sequence)
         message = self._read(queue, sequence, lane) if found is None else found[1]
         self._taken[sequence] = queue
         return message
@@ -182,17 +186,17 @@ class AvailableMessages:
 
     def _find(self, sequence: int) -> tuple[Queue, Message] | None:
         """A committed message by its number, from memory or from the disk."""
-        found = self._holdings.in_memory(sequence)
+        found = self._message_cache.in_memory(sequence)
         if found is None and not self._is_committing(sequence):
             with self._stopping_on_failure():
-                found = self._holdings.on_disk(sequence)
+                found = self._message_cache.on_disk(sequence)
         return found
 
     def _read(self, queue: Queue, sequence: int, lane: bytes | None) -> Message:
         """A message from the disk that was just taken off its lane, whose next ones are read with it."""
         upcoming = [] if lane is None else queue.upcoming(lane, READ_AHEAD_MESSAGES)
         with self._stopping_on_failure():
-            found = self._holdings.read_ahead(sequence, upcoming)
+            found = self._message_cache.read_ahead(sequence, upcoming)
             if found is None:
                 raise StoreError(
                     f"read message {sequence}",
@@ -209,3 +213,29 @@ class AvailableMessages:
         except StoreError as error:
             self._fail(error)
             raise
+
+
+class Expiries:
+    """The committed messages that have an expiry: a heap of moments, in which messages that are gone leave entries."""
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[int, int, Queue]] = []
+        self._sequences: set[int] = set()
+
+    def add(self, expires_us: int, sequence: int, queue: Queue) -> None:
+        """A message that expires at that moment, microseconds since 1970, became available, perhaps again."""
+        self._sequences.add(sequence)
+        heappush(self._heap, (expires_us, sequence, queue))
+        if len(self._heap) > 2 * len(self._sequences) + _STALE_EXPIRIES:
+            self._heap = [entry for entry in self._heap if entry[1] in self._sequences]
+            heapify(self._heap)
+
+    def discard(self, sequence: int) -> None:
+        """The message is no more."""
+        self._sequences.discard(sequence)
+
+    def due(self, now_us: int) -> Iterator[tuple[int, Queue]]:
+        """Takes off what is due: sequence number and queue; some may have gone, or be taken just now."""
+        while self._heap and self._heap[0][0] <= now_us:
+            _, sequence, queue = heappop(self._heap)
+            yield sequence, queue

@@ -127,11 +127,11 @@ class Direct:
         return sum(counts)
 
     def compaction(self) -> Compaction:
-        return self._open().care.compaction()
+        return self._open().maintenance.compaction()
 
     def compact_some(self) -> Compaction:
         self._check_store()
-        return self._open().care.compact_some()
+        return self._open().maintenance.compact_some()
 
     def depth(self, queue_name: str) -> int:
         return self._open().queue(queue_name).depth

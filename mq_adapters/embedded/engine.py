@@ -26,13 +26,13 @@ from mq_adapters.embedded.expiry import Expiry
 from mq_adapters.embedded.gateway_queues import GatewayQueues
 from mq_adapters.embedded.group_commit import GroupCommit, Offload
 from mq_adapters.embedded.kept_time import newest_us
-from mq_adapters.embedded.message_cache import Holdings
+from mq_adapters.embedded.message_cache import MessageCache
 from mq_adapters.embedded.objects import Objects
 from mq_adapters.embedded.operators_act import OperatorsAct
 from mq_adapters.embedded.put_rules import FORMAT_BYTES, check_put, expiry_time, resolved_persistence
 from mq_adapters.embedded.queue import Queue, ServedHandler
 from mq_adapters.embedded.reporting import Reporter
-from mq_adapters.embedded.store.care import StoreCare
+from mq_adapters.embedded.store.maintenance import StoreMaintenance
 from mq_adapters.embedded.store.store import Store
 from mq_adapters.embedded.unit_of_work import Departure, Note, StateSpace, UnitOfWork
 from mq_adapters.message import MQPER_PERSISTENT, Message, MessageDescriptor
@@ -88,9 +88,9 @@ class Engine:
         self.incarnation, self.identity = store.incarnation, store.identity
         #: How far the store reached when it was opened.
         self.reach = store.reach
-        self._holdings = Holdings(store)
+        self._message_cache = MessageCache(store)
         self.counters = Counters()
-        self.objects = Objects(store, self._holdings, self.counters, name=self.name, number=self.number)
+        self.objects = Objects(store, self._message_cache, self.counters, name=self.name, number=self.number)
         self._queues = self.objects.queues
         self.dead_letters = DeadLetters(self)
         self.reporter = Reporter(self.objects, put=self.put, bury=self.dead_letters.put, now_us=self.now_us)
@@ -107,10 +107,10 @@ class Engine:
         )
         self.counters.under_way = self._commits.units
         self.commit_times = self._commits.times
-        self.care = StoreCare(store, self._commits, has_loop=call_soon is not None)
+        self.maintenance = StoreMaintenance(store, self._commits, has_loop=call_soon is not None)
         self.has_loop = call_soon is not None
         self._available = AvailableMessages(
-            self._holdings,
+            self._message_cache,
             identifier_prefix=store.identifier_prefix,
             is_committing=self._commits.is_committing,
             fail=self._fail,
@@ -136,7 +136,7 @@ class Engine:
         for name in self._queues.keys() & set(measured_queues):
             self._queues[name].measure_lanes()
         counts = self._store.states(StateSpace.BACK_OUT_COUNT)
-        self._holdings.load_back_outs({int.from_bytes(key, "big"): value[0] for key, value in counts})
+        self._message_cache.load_back_outs({int.from_bytes(key, "big"): value[0] for key, value in counts})
         self._available.load(self._store.index())
         self._take_up(GatewayQueues.load(self._store.state(*GatewayQueues.key())))
         if not self.counters.has_begun:
@@ -229,7 +229,7 @@ class Engine:
             check_put(queue, message, uncommitted=unit.puts_on(queue))
         if descriptor.persistence != MQPER_PERSISTENT:
             message.descriptor = resolved_persistence(descriptor, queue)
-            if not (message.is_persistent or queue.handler is not None or self._holdings.has_room_for(message)):
+            if not (message.is_persistent or queue.handler is not None or self._message_cache.has_room_for(message)):
                 raise QueueManagerError(ReasonCode.MQRC_Q_SPACE_NOT_AVAILABLE, f"put on {queue.name}")
         return self._number(unit, queue, message)
 
@@ -266,7 +266,7 @@ class Engine:
 
     def origins(self, sequences: Iterable[int]) -> list[bytes]:
         """The private origins of committed messages by their numbers, in no order."""
-        return self._holdings.origins(sequences)
+        return self._message_cache.origins(sequences)
 
     def give_back(self, messages: Iterable[tuple[Queue, Message]], *, wake: bool = True) -> None:
         """Returns messages that were taken to their places and wakes who waits for them, unless that is the caller."""
@@ -285,7 +285,7 @@ class Engine:
         """Forgets a unit that was not submitted; what it had taken goes back with a higher back-out count."""
         counts = self.begin()
         taken = [(queue, message) for queue, message, _ in unit.removals]
-        self._holdings.back_out(counts, taken)
+        self._message_cache.back_out(counts, taken)
         if counts.states and self.failed is None:
             self.submit(counts)
         self.give_back(taken)
@@ -355,7 +355,7 @@ class Engine:
             self._commits.want_notes()
             self.submit(self.begin())
         else:
-            self.care.give_back_when_idle()
+            self.maintenance.give_back_when_idle()
 
     def close(self) -> None:
         """Commits what waits, then closes the store. With commits in a thread, wait for `is_idle` first.

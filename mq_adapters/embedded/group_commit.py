@@ -6,10 +6,10 @@ audit notes wait for the next group, or for `want_notes`.
 """
 
 import time
+from bisect import bisect_left
 from collections.abc import Callable
 from typing import Final
 
-from mq_adapters.embedded.commit_times import CommitTimes
 from mq_adapters.embedded.counters import Counters
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.store.rows import MessageRow, rows_of
@@ -31,6 +31,22 @@ _FEW_COMMITS: Final = 10
 Group = list[UnitOfWork]
 #: Runs a blocking call elsewhere and then calls back with its error, or None, in the engine's thread.
 Offload = Callable[[Callable[[], None], Callable[[BaseException | None], None]], None]
+#: Upper bounds in seconds: an fsync takes some 50 microseconds on fast disks, and seconds on ones in trouble.
+BOUNDS_S: Final = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
+
+
+class CommitTimes:
+    """How long commits took, as a histogram. `counts` has the commits up to each bound, and above the last one."""
+
+    __slots__ = ("counts", "sum_s")
+
+    def __init__(self) -> None:
+        self.counts = [0] * (len(BOUNDS_S) + 1)
+        self.sum_s = 0.0
+
+    def add(self, seconds: float) -> None:
+        self.counts[bisect_left(BOUNDS_S, seconds)] += 1
+        self.sum_s += seconds
 
 
 class GroupCommit:

@@ -23,7 +23,7 @@ _HIGHEST_KEPT_COUNT: Final = 255
 MAXIMUM_NOT_PERSISTENT_BYTES: Final = 256 * 1024 * 1024
 
 
-class Holdings:
+class MessageCache:
     """Finds a message by its number. Messages that are not persistent are nowhere else."""
 
     def __init__(self, store: Store) -> None:

@@ -12,7 +12,7 @@ from weakref import WeakSet, WeakValueDictionary
 
 from mq_adapters.attributes import QUEUE_TYPES, Definition, ObjectType, Value, is_object_name
 from mq_adapters.embedded.counters import Counters
-from mq_adapters.embedded.message_cache import Holdings
+from mq_adapters.embedded.message_cache import MessageCache
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.store.store import Store
 from mq_adapters.message import MQPER_NOT_PERSISTENT, MQPER_PERSISTENT
@@ -56,7 +56,7 @@ class Objects:
     """Every object by type and name, in memory as in the store."""
 
     def __init__(
-        self, store: Store, holdings: Holdings, counters: Counters, *, name: str, number: Callable[[], int]
+        self, store: Store, message_cache: MessageCache, counters: Counters, *, name: str, number: Callable[[], int]
     ) -> None:
         self.name = name
         self.queues: dict[str, Queue] = {}
@@ -73,7 +73,7 @@ class Objects:
         #: Counts the changes of definitions, for whoever remembers what follows from them.
         self.changes = 0
         self._store = store
-        self._holdings = holdings
+        self._message_cache = message_cache
         self._counters = counters
         self._number = number
         self._definitions: dict[tuple[ObjectType, str], Definition] = {}
@@ -272,14 +272,14 @@ class Objects:
     def delete_queue(self, queue: Queue) -> None:
         """Deletes a local queue with the messages on it. Whoever asks has made sure that nobody uses it."""
         if queue.is_temporary:
-            self._counters.close_temporary(queue, self._holdings.numbers_not_persistent(queue))
+            self._counters.close_temporary(queue, self._message_cache.numbers_not_persistent(queue))
         else:
             waiting = self._store.count_messages(queue.identifier)
             self._store.remove_queue(queue.identifier, queue.name, self._counters.closing_rows(queue, waiting))
             self._counters.close(queue, waiting)
             del self._definitions[ObjectType.QLOCAL, queue.name]
             self._deleted[queue.name] = queue
-        self._holdings.remove_queue(queue)
+        self._message_cache.remove_queue(queue)
         queue.end()
         del self.queues[queue.name]
         self._targets.clear()
@@ -319,7 +319,7 @@ class Objects:
         queue.account = self._counters.former if queue.is_temporary else self._counters.account(queue.name)
         queue.is_gateways = queue.name in self._gateways
         self.queues[queue.name] = queue
-        self._holdings.add_queue(queue)
+        self._message_cache.add_queue(queue)
 
     def _made_or_revived(self, identifier: int, definition: Definition) -> Queue:
         """A queue; where one of that name was deleted and somebody still holds it, that one."""
@@ -361,7 +361,7 @@ class Objects:
         if definition["MSGDLVSQ"] == queue.definition["MSGDLVSQ"]:
             queue.set_attributes(definition)
             return
-        priorities = self._holdings.priorities(queue)
+        priorities = self._message_cache.priorities(queue)
         waiting = [(correl_id, queue.numbers(correl_id)) for correl_id in queue.lanes]
         queue.empty()
         queue.set_attributes(definition)

@@ -6,8 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from mq_adapters.embedded import engine as engine_module
-from mq_adapters.embedded import group_commit
-from mq_adapters.embedded import message_cache as holdings
+from mq_adapters.embedded import group_commit, message_cache
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.unit_of_work import Departure, StateSpace, UnitOfWork
 from mq_adapters.message import MQPER_NOT_PERSISTENT, MQPER_PERSISTENT, Message, MessageDescriptor
@@ -132,7 +131,7 @@ def test_what_is_not_taken_waits_as_ever_and_is_taken_in_order(engine, loop, dat
 
 
 def test_a_message_that_memory_has_no_room_for_is_taken_before_it_is_on_the_disk(engine, loop, monkeypatch):
-    monkeypatch.setattr(holdings, "BODY_CACHE_BYTES", 0)
+    monkeypatch.setattr(message_cache, "BODY_CACHE_BYTES", 0)
     joiner = Joiner(engine)
     put(engine, b"one")
     loop.run()

@@ -4,7 +4,7 @@ import tracemalloc
 
 import pytest
 
-from mq_adapters.embedded import message_cache as holdings
+from mq_adapters.embedded import message_cache
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.unit_of_work import Departure
 from mq_adapters.message import MQPER_NOT_PERSISTENT, MQPER_PERSISTENT, Message, MessageDescriptor
@@ -32,7 +32,7 @@ def _get(engine: Engine) -> bytes:
 
 def test_messages_that_live_in_memory_alone_are_refused_with_2056_when_it_is_used_up(engine, monkeypatch):
     """Persistent ones are on the disk and are taken; a get makes room again."""
-    monkeypatch.setattr(holdings, "MAXIMUM_NOT_PERSISTENT_BYTES", 2_000)
+    monkeypatch.setattr(message_cache, "MAXIMUM_NOT_PERSISTENT_BYTES", 2_000)
     _put(engine, bytes(1_000), persistence=MQPER_NOT_PERSISTENT)
     with pytest.raises(QueueManagerError) as refused:
         _put(engine, bytes(1_000), persistence=MQPER_NOT_PERSISTENT)

@@ -135,7 +135,7 @@ def test_an_idle_queue_manager_sees_a_check_point_that_failed(short, faulty_data
     faulty_database.error = apsw.IOError
     store._checkpoint.want()
     store._checkpoint.join(PATIENCE_S)
-    engine.care.look()
+    engine.maintenance.look()
     assert engine.failed is not None
     assert engine.failed.operation == "check-point the store"
     faulty_database.error = None

@@ -375,8 +375,8 @@ class Connection(asyncio.Protocol):
         self._call().clear_some(queue_name, cleared)
 
     def _compact(self, number: int, fields: Fields) -> None:
-        care = self._engine.care
-        call = care.compact_some if fields.u8() else care.compaction
+        maintenance = self._engine.maintenance
+        call = maintenance.compact_some if fields.u8() else maintenance.compaction
         fields.end()
 
         def compact() -> None:

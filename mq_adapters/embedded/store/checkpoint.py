@@ -1,11 +1,12 @@
 """The thread that copies a grown WAL back into the database, so that no commit has to wait for it.
 
-Somebody who reads the store as it was keeps the WAL from beginning anew (embedded/readers.py). A disk that is full does
+Somebody who reads the store as it was keeps the WAL from beginning anew (embedded/store/readers.py). A disk that is full does
 so too, and the next commit asks again. Any other error is a failed write: it stops the queue manager.
 """
 
 import logging
 import threading
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -129,3 +130,21 @@ class CheckpointThread(threading.Thread):
         self._stopping = True
         self._wanted.set()
         self.join()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreStatus:
+    """How the store is, in plain numbers, for whoever shows it.
+
+    `free_bytes`: what the store's file has inside for the next messages, before it takes more of the disk.
+    `log_bytes`: what waits to be copied into the database, and whether that is too long.
+
+    `checkpoints_*`: the attempts to copy it that did, that a reader kept from it, and that failed.
+    """
+
+    free_bytes: int
+    log_bytes: int
+    log_is_long: bool
+    checkpoints_done: int
+    checkpoints_held: int
+    checkpoints_failed: int

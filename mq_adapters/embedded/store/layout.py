@@ -12,10 +12,10 @@ Layout version 4 (`application_id` 0x52464842 "RFHB", `user_version` 4):
 `sequence` numbers are handed out by the engine from blocks that are reserved in `meta` before use, so that none is ever
 used twice, not even after a crash. `descriptor` is MessageDescriptor.pack(); `msg_id` is there only where the putter
 chose it; `correl_id`, `msg_id` and `priority` repeat the descriptor's, for the index; `checksum` is that of
-embedded/checksums.py. Version 1 had neither `object` nor `priority`, and its queues were first in, first out. Version 2
+embedded/store/checksums.py. Version 1 had neither `object` nor `priority`, and its queues were first in, first out. Version 2
 had no checksums; what it holds gets them as it is found. Version 3 had neither `reach` (number and time of the last
-commit, embedded/witness.py) nor the marker beside the file that goes with it. `identity` is the first incarnation,
-where the store went back since (embedded/rollback.py).
+commit, embedded/store/witness.py) nor the marker beside the file that goes with it. `identity` is the first incarnation,
+where the store went back since (embedded/store/rollback.py).
 
 To change the layout:
 

@@ -1,6 +1,6 @@
 """The file under the queue manager: one SQLite database that one process owns.
 
-Its tables and their version: embedded/layout.py.
+Its tables and their version: embedded/store/layout.py.
 
 Writes go through one connection: WAL, synchronous FULL, so COMMIT returns after fsync. A second connection reads and
 defines queues; a third one, in a thread of its own, copies the WAL back when it has grown (safe since SQLite 3.51.3).
@@ -22,6 +22,7 @@ from mq_adapters.embedded.store.checkpoint import (
     LONG_PAGES,
     PAGE_BYTES,
     CheckpointThread,
+    StoreStatus,
     copy_without_waiting,
     wait_for_locks,
 )
@@ -32,7 +33,6 @@ from mq_adapters.embedded.store.files import StoreFiles, keep_private, lock_now,
 from mq_adapters.embedded.store.layout import prepare
 from mq_adapters.embedded.store.readers import StandingReaders
 from mq_adapters.embedded.store.rows import COLUMNS, DamagedRow, MessageRow, RowReader
-from mq_adapters.embedded.store.status import StoreStatus
 from mq_adapters.embedded.store.witness import MARKER_NAME, WRITE_REACH, Witness, next_reach, packed_reach
 from mq_adapters.embedded.unit_of_work import StateSpace
 from mq_adapters.message import IDENTIFIER_TAG, Message

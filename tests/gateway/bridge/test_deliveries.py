@@ -7,7 +7,7 @@ import pytest
 
 from gateway.audit_trail.notes import NoteKind
 from mappings.commands.command import Dialect
-from mq_adapters.embedded import message_cache as holdings
+from mq_adapters.embedded import message_cache
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.unit_of_work import Departure, StateSpace
 from tests.gateway.bridge.conftest import (
@@ -170,7 +170,7 @@ def test_copies_that_memory_has_no_room_for_are_dropped_and_the_audit_hears_of_i
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """QoS 0 for a client that is away; what is persistent is kept all the same."""
-    monkeypatch.setattr(holdings, "MAXIMUM_NOT_PERSISTENT_BYTES", 2_000)
+    monkeypatch.setattr(message_cache, "MAXIMUM_NOT_PERSISTENT_BYTES", 2_000)
     world.lose(_subscribed(world))
     publisher = world.connect("tell")
     for number in range(1, 4):

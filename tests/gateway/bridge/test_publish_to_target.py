@@ -332,7 +332,7 @@ def test_what_the_store_cannot_hold_in_memory_is_dropped_at_qos_0(
     """What is not persistent waits in memory, which has a limit of its own (MQRC 2056)."""
     world = routed(new_world)
     link = world.connect("self")
-    monkeypatch.setattr("mq_adapters.embedded.message_cache.Holdings.has_room_for", lambda _self, _message: False)
+    monkeypatch.setattr("mq_adapters.embedded.message_cache.MessageCache.has_room_for", lambda _self, _message: False)
     world.receive(link, "30 06 0003 'a/b' 'A'", "32 08 0003 'a/b' 0001 'A'")
     assert link.taken() == written("40 02 0001")
     assert len(transmissions(world)) == 1

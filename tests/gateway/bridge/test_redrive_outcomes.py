@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from gateway.audit_trail.notes import NoteKind
-from gateway.channels.passages import Passages
+from gateway.channels.channel_audit import ChannelAudit
 from gateway.operations.redrive import Outcome, Redrive, Wish
 from mappings.commands.command import Dialect
 from mq_adapters.dead_letter import dead_letter
@@ -24,8 +24,8 @@ OWNED = GatewayQueues(owned=frozenset({SUBSCRIBER_QUEUE, STREAM}))
 def world(new_world: NewWorld) -> World:
     made = new_world()
     made.engine.settle(OWNED)
-    passages = Passages(made.engine, (), subscriber_queue=made.engine.queue(SUBSCRIBER_QUEUE))
-    made.engine.on_application_unit = passages.note
+    audit = ChannelAudit(made.engine, (), subscriber_queue=made.engine.queue(SUBSCRIBER_QUEUE))
+    made.engine.on_application_unit = audit.note
     made.run()
     return made
 

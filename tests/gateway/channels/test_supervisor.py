@@ -16,7 +16,7 @@ from gateway.channels.protocol import Order, ProcessSettings
 from gateway.channels.supervisor import COMMAND, TargetProcess
 from gateway.channels.target import Target
 from gateway.config import TargetSettings
-from mq_adapters.channel.doubt import RefusalCause
+from mq_adapters.channel.in_doubt import RefusalCause
 from mq_adapters.embedded.engine import Engine
 
 OUT = "CENTRAL.OUT.0"

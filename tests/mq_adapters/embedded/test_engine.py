@@ -8,8 +8,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from mq_adapters.embedded import group_commit
-from mq_adapters.embedded import message_cache as holdings
+from mq_adapters.embedded import group_commit, message_cache
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.unit_of_work import Departure, StateSpace, UnitOfWork
@@ -318,7 +317,7 @@ def test_the_bytes_of_a_queue_are_those_of_its_messages_also_after_a_restart(dat
 
 
 def test_the_back_out_count_stays_when_the_message_leaves_the_cache(data_folder, monkeypatch):
-    monkeypatch.setattr(holdings, "BODY_CACHE_BYTES", 0)
+    monkeypatch.setattr(message_cache, "BODY_CACHE_BYTES", 0)
     engine = open_engine(data_folder)
     put(engine, b"one")
     queue = engine.queue("ORDERS")

@@ -186,7 +186,7 @@ class IdleWorld:
         self.engine.submit(unit)
 
     def free_bytes(self) -> int:
-        return self.engine.care.status().free_bytes
+        return self.engine.maintenance.status().free_bytes
 
 
 @pytest.fixture
@@ -303,6 +303,6 @@ def test_a_store_that_cannot_be_read_for_its_room_stops_the_queue_manager(idle, 
         raise apsw.IOError("a disk")
 
     monkeypatch.setattr(compaction_module.FreePages, "_pages", staticmethod(fails))
-    assert idle.engine.care.room_bytes() == 0
+    assert idle.engine.maintenance.room_bytes() == 0
     assert isinstance(idle.engine.failed, StoreError)
-    assert idle.engine.care.room_bytes() == 0
+    assert idle.engine.maintenance.room_bytes() == 0

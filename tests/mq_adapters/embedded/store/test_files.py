@@ -50,7 +50,7 @@ def world(data_folder, tmp_path):
     made = World(data_folder, tmp_path / "rescue")
     for number in range(20):
         made.put(b"%d" % number + bytes(3_000))
-    made.engine.care.look()
+    made.engine.maintenance.look()
     yield made
     made.engine.close()
 
@@ -103,32 +103,32 @@ def test_the_next_commit_is_not_acknowledged_and_what_was_open_is_a_store(tmp_pa
 
 def test_an_idle_queue_manager_sees_it_at_its_next_look(world):
     shutil.rmtree(world.data)
-    world.engine.care.look()
+    world.engine.maintenance.look()
     assert isinstance(world.engine.failed, FilesGone)
-    world.engine.care.look()
+    world.engine.maintenance.look()
     assert len(world.failures) == 1, "it is told once"
     assert bodies(world.rescued()) == world.acknowledged
 
 
 def test_a_lock_that_is_gone_is_seen_and_a_store_that_is_there_is_not_copied(world):
     (world.data / LOCK_NAME).unlink()
-    world.engine.care.look()
+    world.engine.maintenance.look()
     assert LOCK_NAME in str(world.engine.failed)
     assert rescued_in(world.rescue) == []
 
 
 def test_what_else_was_there_is_saved_and_nobody_else_may_read_it(world):
     trail = world.data / "trail"
-    world.engine.care.watch(trail, suffix=".open")
-    world.engine.care.look()
+    world.engine.maintenance.watch(trail, suffix=".open")
+    world.engine.maintenance.look()
     trail.mkdir()
     (trail / "000000000001-20260101T00.open").write_bytes(b"a line\n")
     (trail / "000000000000-20260101T00.jsonl").write_bytes(b"closed\n")
     (world.data / "marker").write_bytes(b"old")
-    world.engine.care.look()
+    world.engine.maintenance.look()
     (world.data / "new").write_bytes(b"new")
     (world.data / "new").rename(world.data / "marker")
-    world.engine.care.look()
+    world.engine.maintenance.look()
     with (trail / "000000000001-20260101T00.open").open("ab") as segment:
         segment.write(b"another\n")
     shutil.rmtree(world.data)
@@ -145,10 +145,10 @@ def test_a_watched_folder_that_is_gone_stops_it_and_only_its_files_are_saved(wor
     trail = world.data / "trail"
     trail.mkdir()
     (trail / "1.open").write_bytes(b"a line\n")
-    world.engine.care.watch(trail, suffix=".open")
-    world.engine.care.look()
+    world.engine.maintenance.watch(trail, suffix=".open")
+    world.engine.maintenance.look()
     trail.rename(world.data / "aside")
-    world.engine.care.look()
+    world.engine.maintenance.look()
     assert "trail" in str(world.engine.failed)
     assert [path.name for path in world.rescued().iterdir()] == ["trail"]
     assert (world.rescued() / "trail" / "1.open").read_bytes() == b"a line\n"

@@ -1,8 +1,8 @@
-"""Every row of the table in doubt.py: what both state messages say, and what follows."""
+"""Every row of the table in in_doubt.py: what both state messages say, and what follows."""
 
 import pytest
 
-from mq_adapters.channel.doubt import Refusal, RefusalCause, Start, StartAction, compare, went_back
+from mq_adapters.channel.in_doubt import Refusal, RefusalCause, Start, StartAction, compare, went_back
 from mq_adapters.channel.state_message import Batch, LocalState, RemoteState
 from mq_adapters.message import Message, MessageDescriptor
 

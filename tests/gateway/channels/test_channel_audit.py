@@ -7,7 +7,7 @@ import pytest
 
 from gateway.audit_trail.notes import NoteKind
 from gateway.audit_trail.origin import ORIGIN
-from gateway.channels.passages import Passages
+from gateway.channels.channel_audit import ChannelAudit
 from gateway.channels.target import Target
 from gateway.config import TargetSettings
 from mq_adapters.channel import LocalState
@@ -35,8 +35,8 @@ class Store:
         self.engine.seal_notes = self._seal
         self.target = Target(self.engine, TargetSettings.model_validate({"name": "CENTRAL", "grace_s": 7.5}))
         subscriber_queue = self.engine.ensure(SUBSCRIBER_QUEUE, "")
-        passages = Passages(self.engine, (self.target,), subscriber_queue=subscriber_queue)
-        self.engine.on_application_unit = passages.note
+        audit = ChannelAudit(self.engine, (self.target,), subscriber_queue=subscriber_queue)
+        self.engine.on_application_unit = audit.note
         self.channel = Application(self.engine, "channel")
 
     def _seal(self, _batch: int, notes: list[Note]) -> bytes:

@@ -3,13 +3,13 @@
 from pathlib import Path
 
 from mq_adapters.embedded.group_commit import GroupCommit
-from mq_adapters.embedded.store.status import StoreStatus
+from mq_adapters.embedded.store.checkpoint import StoreStatus
 from mq_adapters.embedded.store.store import Store
 from mq_adapters.queue_manager import Compaction
 from mq_adapters.reasons import StoreError
 
 
-class StoreCare:
+class StoreMaintenance:
     """Of one engine's store, for its thread. What fails here stops the queue manager, as a commit that fails does."""
 
     def __init__(self, store: Store, commits: GroupCommit, *, has_loop: bool) -> None:

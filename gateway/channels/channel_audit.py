@@ -18,7 +18,7 @@ from mq_adapters.channel.state_message import LocalState, MalformedState, read_l
 from mq_adapters.dead_letter import reason_of
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.queue import Queue
-from mq_adapters.embedded.redriving import redriven_in
+from mq_adapters.embedded.redrive import redriven_in
 from mq_adapters.embedded.unit_of_work import UnitOfWork
 from mq_adapters.message import MQRO_NAN, Message
 from mq_adapters.reasons import QueueManagerError
@@ -30,7 +30,7 @@ _TENTHS_PER_SECOND: Final = 10
 _log = logging.getLogger(__name__)
 
 
-class Passages:
+class ChannelAudit:
     """Watches the units of work of applications (Engine.on_application_unit) for those of channels."""
 
     def __init__(self, engine: Engine, targets: Iterable[Target], *, subscriber_queue: Queue) -> None:
