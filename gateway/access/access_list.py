@@ -30,7 +30,7 @@ MAXIMUM_RULES: Final = 10_000
 _NAMED_PROBLEMS: Final = 5
 #: Of a wrong value no more is shown than fits into these characters with its key.
 _LONGEST_PROBLEM: Final = 200
-_HINT: Final = "README, 'Users and access', shows a right one"
+_HINT: Final = "docs/how-to/users-and-access.md shows a right one"
 
 
 def _checked_filter(text: str) -> str:

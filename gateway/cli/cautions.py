@@ -16,13 +16,13 @@ def cautions(settings: Settings) -> Iterator[str]:
     if settings.mqtt.maximum_connections_per_user and not tells_users:
         yield "mqtt.maximum_connections_per_user counts nobody: nothing tells users apart (see [access])"
     if settings.http.enabled and not _is_of_this_machine(settings.http.address):
-        yield f"http, {settings.http.listen}: whoever reaches it may read the metrics and have messages converted"
+        yield f"http, {settings.http.listen}: everybody who reaches it may read the metrics and have messages converted"
     for listener in settings.listeners:
         if _is_of_this_machine(listener.address):
             continue
         where = f"listener {listener.name}, {listener.listen}"
         if _is_open_to_everybody(listener, settings):
-            yield f"{where}: whoever reaches it may publish and subscribe everything (see [access] in README)"
+            yield f"{where}: everybody who reaches it may publish and subscribe everything (set access.password_file)"
         if settings.access.tells_users and not listener.is_secure and not listener.proxy_protocol:
             yield f"{where}: passwords cross the network in clear (name a tls.certificate)"
 

@@ -131,9 +131,9 @@ def test_a_listener_that_cannot_work_is_an_error_before_anything_starts(load: Lo
     assert complaint in str(raised.value)
 
 
-def test_the_example_of_the_readme_is_read(load: Load) -> None:
-    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-    example = readme.split("## Listeners", 1)[1].split("```toml\n", 1)[1].split("```", 1)[0]
+def test_the_example_of_the_guide_is_read(load: Load) -> None:
+    guide = (Path(__file__).parents[2] / "docs/how-to/listeners.md").read_text(encoding="utf-8")
+    example = guide.split("```toml\n", 1)[1].split("```", 1)[0]
     field, browsers, balanced = load(example).listeners
     assert (field.address.host, field.is_secure, field.tls.server_name[0].name) == ("::", True, "*.plant.example.com")
     assert (browsers.transport, browsers.path, browsers.anonymous) == ("websocket", "/mqtt", False)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 FLOORS = ("rfhbridge", "gateway", "spark_audit", "mq_adapters", "mappings")
 LONGEST_WORDS = 1_500
+LONGEST_README = 150
 
 
 def _architecture(root: Path) -> str:
@@ -42,6 +43,10 @@ def test_every_path_that_the_architecture_names_exists(root: Path) -> None:
 
 def test_the_architecture_can_be_read_in_ten_minutes(root: Path) -> None:
     assert len(_architecture(root).split()) <= LONGEST_WORDS
+
+
+def test_the_readme_is_short(root: Path) -> None:
+    assert len((root / "README.md").read_text().splitlines()) <= LONGEST_README
 
 
 def test_every_library_has_its_reason_in_the_architecture(root: Path) -> None:

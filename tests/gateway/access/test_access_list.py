@@ -1,4 +1,4 @@
-"""The access list's file: README's example, and files that are wrong."""
+"""The access list's file: the example of the guide to users and access, and files that are wrong."""
 
 import re
 from pathlib import Path
@@ -11,13 +11,13 @@ from gateway.access.access_list import MAXIMUM_RULES, AccessList
 from gateway.access.rights import Access
 from gateway.config import ConfigurationError
 
-README = Path(__file__).parents[3] / "README.md"
+GUIDE = Path(__file__).parents[3] / "docs/how-to/users-and-access.md"
 
 
-def test_the_example_of_readme_says_what_readme_says_of_it() -> None:
-    blocks = re.findall(r"```toml\n(.*?)```", README.read_text(encoding="utf-8"), flags=re.DOTALL)
+def test_the_example_of_the_guide_says_what_the_guide_says_of_it() -> None:
+    blocks = re.findall(r"```toml\n(.*?)```", GUIDE.read_text(encoding="utf-8"), flags=re.DOTALL)
     (example,) = (block for block in blocks if "[[rule]]" in block)
-    access = Access(publish=["#"], subscribe=["#"], access_list=AccessList.parse(example, "README"))
+    access = Access(publish=["#"], subscribe=["#"], access_list=AccessList.parse(example, "guide"))
     pump, anna = access.rights_of(None, "pump"), access.rights_of("anna", "panel-1")
     assert pump.may_publish("plant/pump/bar")
     assert not pump.may_publish("plant/other/bar")

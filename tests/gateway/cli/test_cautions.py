@@ -8,7 +8,7 @@ from gateway.config import Settings
 ANYWHERE = {"name": "field", "listen": "0.0.0.0:1883"}
 SECURE = {"certificate": "a.pem", "key": "a.key"}
 CERTIFIED = {**SECURE, "client_authority": "ca.pem", "client_certificate": "required"}
-OPEN = "listener field, 0.0.0.0:1883: whoever reaches it may publish and subscribe everything"
+OPEN = "listener field, 0.0.0.0:1883: everybody who reaches it may publish and subscribe everything"
 CLEAR = "listener field, 0.0.0.0:1883: passwords cross the network in clear"
 
 
@@ -30,9 +30,9 @@ def found(**settings: object) -> list[str]:
         ),
         (
             {"listen": "127.0.0.1:1883", "http": {"enabled": True, "listen": "0.0.0.0:8080"}},
-            "http, 0.0.0.0:8080: whoever reaches it may read the metrics and have messages converted",
+            "http, 0.0.0.0:8080: everybody who reaches it may read the metrics and have messages converted",
         ),
-        ({"listen": "gateway.example.com:1883"}, "listener default, gateway.example.com:1883: whoever reaches it"),
+        ({"listen": "gateway.example.com:1883"}, "listener default, gateway.example.com:1883: everybody who"),
     ],
 )
 def test_what_may_not_be_meant_is_said_in_one_sentence(settings: dict[str, object], caution: str) -> None:
@@ -65,7 +65,8 @@ def test_check_and_run_tell_it(rfhbridge, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr("gateway.daemon.run", lambda *_arguments, **_options: 0)
     config = tmp_path / "rfhbridge.toml"
     config.write_text('listen = "0.0.0.0:1883"\n')
-    assert "warning: listener default, 0.0.0.0:1883: whoever reaches it" in rfhbridge("check", "--config", config).text
+    told = "warning: listener default, 0.0.0.0:1883: everybody who reaches it"
+    assert told in rfhbridge("check", "--config", config).text
     ended = rfhbridge("run", "--config", config)
     assert ended.exit_code == 0
-    assert 'configuration doubted because="listener default, 0.0.0.0:1883: whoever' in ended.stderr
+    assert 'configuration doubted because="listener default, 0.0.0.0:1883: everybody' in ended.stderr
