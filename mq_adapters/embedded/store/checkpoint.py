@@ -1,6 +1,6 @@
 """The thread that copies a grown WAL back into the database, so that no commit has to wait for it.
 
-Somebody who reads the store as it was keeps the WAL from beginning anew (embedded/store/readers.py). A disk that is full does
+Somebody who reads the store as it was keeps the WAL from beginning anew (readers.py). A disk that is full does
 so too, and the next commit asks again. Any other error is a failed write: it stops the queue manager.
 """
 

@@ -12,10 +12,10 @@ Layout version 4 (`application_id` 0x52464842 "RFHB", `user_version` 4):
 `sequence` numbers are handed out by the engine from blocks that are reserved in `meta` before use, so that none is ever
 used twice, not even after a crash. `descriptor` is MessageDescriptor.pack(); `msg_id` is there only where the putter
 chose it; `correl_id`, `msg_id` and `priority` repeat the descriptor's, for the index; `checksum` is that of
-embedded/store/checksums.py. Version 1 had neither `object` nor `priority`, and its queues were first in, first out. Version 2
+checksums.py. Version 1 had neither `object` nor `priority`, and its queues were first in, first out. Version 2
 had no checksums; what it holds gets them as it is found. Version 3 had neither `reach` (number and time of the last
-commit, embedded/store/witness.py) nor the marker beside the file that goes with it. `identity` is the first incarnation,
-where the store went back since (embedded/store/rollback.py).
+commit, witness.py) nor the marker beside the file that goes with it. `identity` is the first incarnation,
+where the store went back since (rollback.py).
 
 To change the layout:
 
@@ -23,7 +23,7 @@ To change the layout:
 2. Raise USER_VERSION; change `_SCHEMA`, the list above, and the statements in store.py and verification.py.
 3. Add a step to `_UPGRADES` that brings the previous version here. It may call nothing that a later change could alter
    in meaning: a stored form that changes with the layout is read by a function that is kept for the step.
-4. In tests/mq_adapters/embedded/store/test_store.py open the kept file. Compare its tables with those of a new file.
+4. In tests/mq_adapters/test_store.py open the kept file. Compare its tables with those of a new file.
 5. Say in CHANGELOG.md what an upgrade does, and what it needs: time, and room on the disk.
 
 All steps of an upgrade are one transaction: after a crash the file is as it was. A newer file is refused, never guessed

@@ -6,7 +6,7 @@ from typing import Final
 from mq_adapters.embedded.store.checksums import descriptor_checksum, message_checksum
 from mq_adapters.message import MQCI_NONE, MQMI_NONE, Message, MessageDescriptor, unpack_descriptor
 
-#: The columns of table `message` in their order: see embedded/store/layout.py.
+#: The columns of table `message` in their order: see layout.py.
 COLUMNS: Final = "sequence, queue, correl_id, msg_id, put_us, expires_us, descriptor, origin, body, priority, checksum"
 MessageRow = tuple[int, int, bytes | None, bytes | None, int, int, bytes, bytes, bytes, int, int]
 

@@ -1,6 +1,6 @@
 """The file under the queue manager: one SQLite database that one process owns.
 
-Its tables and their version: embedded/store/layout.py.
+Its tables and their version: layout.py.
 
 Writes go through one connection: WAL, synchronous FULL, so COMMIT returns after fsync. A second connection reads and
 defines queues; a third one, in a thread of its own, copies the WAL back when it has grown (safe since SQLite 3.51.3).

@@ -2,7 +2,7 @@
 
 Both are read before SQLite opens the store, which would overwrite the one, and held against what the store says of
 itself before anything is written to it. Whoever finds a contradiction changes nothing: an operator either restores
-what is missing, or accepts the loss (embedded/store/rollback.py). Another store keeps the same marker, and tells the end of
+what is missing, or accepts the loss (rollback.py). Another store keeps the same marker, and tells the end of
 its own journal.
 
 What nothing in the data folder can show: a whole folder that went back, with marker and trail.
