@@ -1,26 +1,26 @@
-"""What comes to an HTTP port and is no HTTP: refused once, told in the few lines of its address, and let go of.
+"""Bytes that are no HTTP, on an HTTP port: refused once, in one line of the log, and not kept in memory.
 
-aiohttp answers 400 and closes the connection. What has come behind it meanwhile it would parse as well, each read of
-the socket with an error of its own, which holds on to that read by its traceback until Python collects cycles: eight
-megabytes for each connection. And its log has twenty lines for each.
+aiohttp answers 400 and closes the connection. But it also parses the reads that came before the close, each with an
+error of its own. The traceback of an error keeps its read in memory until Python collects cycles: eight megabytes for
+each connection. And aiohttp writes twenty lines to the log for each error.
 """
 
 import logging
 from typing import Any
 
-from aiohttp.http_exceptions import HttpProcessingError
-from aiohttp.web_protocol import RequestHandler, _ErrInfo
+from aiohttp.http import HttpProcessingError
+from aiohttp.web import RequestHandler
 
 from gateway.limits.connection_log import ConnectionLog
 
 
 class CarefulHandler(RequestHandler):
-    """aiohttp's protocol of one connection, which reads nothing behind what is no request."""
+    """aiohttp's protocol of one connection, which reads nothing after bytes that are no request."""
 
     __slots__ = ("_is_refused",)
 
     def __init__(self, manager: Any, **how: Any) -> None:
-        """See aiohttp.web_protocol.RequestHandler."""
+        """See aiohttp.web.RequestHandler."""
         super().__init__(manager, **how)
         self._is_refused = False
 
@@ -29,14 +29,15 @@ class CarefulHandler(RequestHandler):
         if self._is_refused:
             return
         super().data_received(data)
-        for message, _ in self._messages:
-            if isinstance(message, _ErrInfo):
-                message.exc.__traceback__ = None
+        for message, _ in self._messages:  # aiohttp's own, which pyproject.toml takes into account
+            error = getattr(message, "exc", None)
+            if isinstance(error, HttpProcessingError):
+                error.__traceback__ = None
                 self._is_refused = True
 
 
 def request_log(log: logging.Logger, connection_log: ConnectionLog, listener: str) -> logging.Logger:
-    """Where aiohttp tells of requests; what it says otherwise goes to `log`. `listener` is the port's name."""
+    """The log that aiohttp writes to: bad requests as one line each, all else as it is to `log`."""
     own = logging.Logger(f"{log.name}.http")  # one of its own, for its own filter
     own.parent = log
     own.setLevel(logging.DEBUG)
@@ -45,7 +46,7 @@ def request_log(log: logging.Logger, connection_log: ConnectionLog, listener: st
 
 
 class _OneLine(logging.Filter):
-    """A request that is no HTTP is its sender's fault: a line for it, without where in aiohttp that was found out."""
+    """Writes a bad request as one line without a traceback: it is the client's fault, and not aiohttp's."""
 
     def __init__(self, log: logging.Logger, connection_log: ConnectionLog, listener: str) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The HTTP request that becomes a WebSocket: its path, its subprotocol, its origin, and the time it may take."""
+"""The HTTP request that becomes a WebSocket: its path, subprotocol and origin, and the time that it may take."""
 
 import asyncio
 import base64
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from aiohttp import hdrs, web
 from aiohttp.http import WS_KEY, WebSocketReader
-from aiohttp.web_protocol import RequestHandler
+from aiohttp.web import RequestHandler
 
 from gateway.config.limits import Limit
 from gateway.config.values import Address
@@ -28,7 +28,7 @@ SUBPROTOCOLS: Final = ("mqtt", "mqttv3.1")
 _HANDSHAKE: Final = (hdrs.UPGRADE, hdrs.CONNECTION, hdrs.SEC_WEBSOCKET_VERSION, hdrs.SEC_WEBSOCKET_KEY)
 #: The only version that RFC 6455 knows; 7 and 8 were drafts of it, which sent their origin by another name.
 _VERSION: Final = "13"
-#: What a refusal says of what would be taken, by its status.
+#: Headers of a refusal that say what would be accepted, by its status.
 _TELLING: Final[dict[int, dict[str, str]]] = {
     HTTPStatus.METHOD_NOT_ALLOWED: {hdrs.ALLOW: hdrs.METH_GET},
     HTTPStatus.UPGRADE_REQUIRED: {hdrs.SEC_WEBSOCKET_VERSION: _VERSION},
@@ -42,7 +42,7 @@ _log = logging.getLogger(__name__)
 
 
 class _Refusal(NamedTuple):
-    """Why a request is refused, for its sender; and for the log what was found instead of what is wanted."""
+    """Why a request is refused, for its sender; `found` is for the log."""
 
     status: int
     reason: str
@@ -53,7 +53,7 @@ class _Refusal(NamedTuple):
 
 
 class _Tail:
-    """What a peer has sent behind its request, before the answer to it."""
+    """Bytes that a client has sent behind its request, before the answer."""
 
     __slots__ = ("data",)
 
@@ -61,18 +61,18 @@ class _Tail:
         self.data = b""
 
     def feed_data(self, data: bytes) -> tuple[bool, bytes]:
-        """Called by aiohttp as its own reader of frames is: not at an end, and nothing left over."""
+        """aiohttp calls it like its own reader of frames. Returns: not at the end, nothing left over."""
         self.data += data
         return False, b""
 
     def feed_eof(self) -> None:
-        """The transport says so to whom the connection belongs then."""
+        """Nothing to do: the connection's new protocol hears of the end."""
 
 
 class RequestReader(CarefulHandler):
-    """aiohttp's protocol of one connection, which gives it away when its request is found in order.
+    """aiohttp's protocol of one connection, which gives the connection away when its request is in order.
 
-    `arrived` is called when the connection is there: behind its handshake of TLS.
+    `arrived` is called when the connection is there, after its TLS handshake.
     """
 
     __slots__ = ("_arrived",)
@@ -87,12 +87,12 @@ class RequestReader(CarefulHandler):
         self._arrived(self)
 
     def give_away(self) -> tuple[asyncio.Transport, bytes] | None:
-        """The connection, and what has come behind the request; None where it is lost.
+        """The connection, and the bytes behind its request; None where the connection is lost.
 
-        To aiohttp it is lost from then on: it lets go of all that it has, and what it still writes goes nowhere.
+        To aiohttp it is lost from then on: aiohttp frees what it holds, and what it still writes goes nowhere.
         """
         tail = _Tail()
-        self.set_parser(cast(WebSocketReader, tail))  # it is asked for these two methods alone
+        self.set_parser(cast(WebSocketReader, tail))  # aiohttp calls these two methods alone
         transport, self.transport = self.transport, None
         if transport is None:
             return None
@@ -109,15 +109,15 @@ class Upgrades:
         self._connection_log = listener.bridge.admission.connection_log
         self._http_log = request_log(_log, self._connection_log, listener.rules.name)
         self._server = web.Server(self._answer)
-        #: Since when each is on its way (seconds), and where it comes from by its PROXY header; the oldest first.
-        self._on_their_way: dict[RequestHandler, tuple[float, Address | None]] = {}
+        #: When each began (seconds), and its address in the PROXY header; the oldest first.
+        self._under_way: dict[RequestHandler, tuple[float, Address | None]] = {}
 
     def protocol(self, proxied: Address | None) -> RequestHandler:
         """What a new connection talks to."""
-        if len(self._on_their_way) >= self._listener.rules.maximum_waiting_connections:
-            self._drop(next(iter(self._on_their_way)), Limit.WAITING_CONNECTIONS)
+        if len(self._under_way) >= self._listener.rules.maximum_waiting_connections:
+            self._drop(next(iter(self._under_way)), Limit.WAITING_CONNECTIONS)
         handler = self._handler()
-        self._on_their_way[handler] = time.monotonic(), proxied
+        self._under_way[handler] = time.monotonic(), proxied
         return handler
 
     def _handler(self) -> RequestReader:
@@ -133,33 +133,33 @@ class Upgrades:
         )
 
     def tick(self, now_s: float) -> None:
-        """Ends requests that take too long, and forgets those that have gone."""
+        """Ends requests that take too long, and forgets lost ones."""
         limit_s = self._listener.rules.connect_timeout_s
-        for handler, (began_s, _) in tuple(self._on_their_way.items()):
+        for handler, (began_s, _) in tuple(self._under_way.items()):
             if now_s <= began_s + limit_s:
                 return
             self._drop(handler, Limit.CONNECT_TIMEOUT)
 
     def _arrived(self, handler: RequestHandler) -> None:
-        """A connection is there. One that was dropped while it shook hands ends now: nobody looks after it."""
-        if handler not in self._on_their_way and handler.transport is not None:
+        """A connection is there. One that was dropped during its TLS handshake ends now."""
+        if handler not in self._under_way and handler.transport is not None:
             handler.transport.abort()
             self._listener.count_refusal(Limit.WAITING_CONNECTIONS)
 
     def _drop(self, handler: RequestHandler, limit: Limit) -> None:
-        del self._on_their_way[handler]
-        if handler.transport is not None:  # it has not gone by itself, and is not still to come
+        del self._under_way[handler]
+        if handler.transport is not None:  # it is there: not lost, and not still in its handshake
             handler.transport.abort()
             self._listener.count_refusal(limit)
 
     async def stop(self) -> None:
-        """Ends what is still on its way."""
+        """Ends the requests under way."""
         await self._server.shutdown(_SHUTDOWN_S)
 
     # -- one request ---------------------------------------------------------------------------------------------------
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
-        _, proxied = self._on_their_way.pop(request.protocol, (0.0, None))
+        _, proxied = self._under_way.pop(request.protocol, (0.0, None))
         refusal = self._refusal(request)
         if refusal is not None:
             self._tell_refused(request, proxied, refusal)
@@ -170,7 +170,7 @@ class Upgrades:
         return web.Response()  # goes nowhere
 
     def _open(self, request: web.BaseRequest, proxied: Address | None) -> None:
-        """Answers, and gives the connection to a link."""
+        """Answers the request, and gives its connection to a link."""
         given = cast(RequestReader, request.protocol).give_away()
         if given is None:
             return

@@ -20,7 +20,7 @@ from importlib.resources import files
 from typing import Final, cast
 
 from aiohttp import web
-from aiohttp.web_protocol import RequestHandler
+from aiohttp.web import RequestHandler
 
 from gateway.conversion.message import ConvertedMessage, converted_message
 from gateway.limits.bad_requests import CarefulHandler, request_log

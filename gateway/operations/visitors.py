@@ -1,7 +1,7 @@
-"""Connections to the HTTP port: how many there are, and how long each may be without an answer.
+"""Connections to the HTTP port: their number, and how long each may go without a complete request.
 
-Every one of them is a file of the process that serves the sensors, so none may stay for ever: who sends no complete
-request in time is closed, and where there are too many, who would be closed next.
+Each is an open file of the process that serves the sensors, so none may stay for ever. A connection without a complete
+request in time is closed. When there are too many, the one closest to its deadline goes first.
 """
 
 import asyncio
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Final
 
 from aiohttp import web
-from aiohttp.web_protocol import RequestHandler
+from aiohttp.web import RequestHandler
 
 #: How long a connection may stay after an answer, seconds: Prometheus asks every 15 to 60 on the same one.
 IDLE_S: Final = 75.0

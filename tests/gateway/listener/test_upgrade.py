@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from aiohttp.web_protocol import RequestHandler
+from aiohttp.web import RequestHandler
 
 from gateway.config.limits import Limit
 from tests.certificate_authority import Authority
@@ -25,10 +25,10 @@ from tests.gateway.listener.websocket_client import (
 )
 
 
-def _on_their_way(running: Running) -> list[RequestHandler]:
+def _under_way(running: Running) -> list[RequestHandler]:
     (listener,) = running.listeners
     assert listener._upgrades is not None
-    return list(listener._upgrades._on_their_way)
+    return list(listener._upgrades._under_way)
 
 
 async def _until(is_true: Callable[[], bool]) -> None:
@@ -148,7 +148,7 @@ def test_a_request_that_takes_too_long_is_ended(beginning: str, monkeypatch: pyt
     async def scenario(running: Running) -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", running.port)
         writer.write(beginning.encode())
-        await _until(lambda: [each.transport is not None for each in _on_their_way(running)] == [True])
+        await _until(lambda: [each.transport is not None for each in _under_way(running)] == [True])
         began_s = time.monotonic()
         monkeypatch.setattr(time, "monotonic", lambda: began_s + 9.0)
         await running.listeners.tick()
@@ -182,9 +182,9 @@ def test_a_handshake_that_ends_when_nobody_waits_for_its_request_any_more_ends_t
         address = ("127.0.0.1", running.port)
         slow, slow_writer = await asyncio.open_connection(*address)
         _, silent = await asyncio.open_connection(*address, ssl=context, server_hostname="localhost")
-        await _until(lambda: [each.transport is not None for each in _on_their_way(running)] == [False, True])
+        await _until(lambda: [each.transport is not None for each in _under_way(running)] == [False, True])
         _, latest = await asyncio.open_connection(*address)  # what has waited longest is dropped: `slow`
-        await _until(lambda: [each.transport is not None for each in _on_their_way(running)] == [True, False])
+        await _until(lambda: [each.transport is not None for each in _under_way(running)] == [True, False])
         with contextlib.suppress(ConnectionError):
             await asyncio.wait_for(slow_writer.start_tls(context, server_hostname="localhost"), PATIENCE_S)
             assert await asyncio.wait_for(slow.read(), PATIENCE_S) == b""
