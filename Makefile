@@ -7,8 +7,8 @@ MAKEFLAGS += --no-print-directory
 
 packages := rfhbridge gateway mappings mq_adapters spark_audit
 environment := deploy/setup/environment.sh
-# Tests wait more than they work: three processes of pytest also on two cores, each with a Spark of its own; a file stays in one.
-workers := -n 3 --dist loadfile
+# Tests wait more than they work: four processes of pytest also on two cores. A file stays in one; two of them have a Spark.
+workers := -n 4 --dist loadfile
 spark := SPARK_LOCAL_IP=127.0.0.1 JAVA_HOME="$$(cat .venv/java-home)"
 
 .PHONY: help run test prove fuzz bench lint format docs pictures audit setup lock clean
@@ -69,6 +69,7 @@ audit: ## set up Spark and audit the trail (ARGS="run --data var --out report")
 setup: ## set up everything for tests and work on the code
 	@$(environment) audit test docs
 	@deploy/setup/java.sh
+	@deploy/setup/java-classes.sh
 	@deploy/setup/mosquitto-clients.sh
 	@deploy/setup/mqtt-js.sh
 	@deploy/setup/clients.sh

@@ -19,6 +19,9 @@ from typing import Final
 from pyspark import StorageLevel
 from pyspark.sql import SparkSession
 
+from spark_audit.java_classes import EMPTY_FOLDER, archive_is_there
+from spark_audit.java_classes import java_options as options_of_archive
+
 #: Where a frame waits that is read many times: on the disk, whose pages the system keeps in memory while there is room.
 #: In Java's own memory ten million records left too little to sort with, in 2 GB.
 ON_DISK: Final = StorageLevel.DISK_ONLY
@@ -72,8 +75,13 @@ class SparkPlace:
 HERE: Final = SparkPlace()
 
 
-def start_session(scratch: Path, *, trail_bytes: int, memory: str = "2g", place: SparkPlace = HERE) -> SparkSession:
-    """Start or reach Spark; temporary files go to `scratch`. Without Java, or without an answer, PySpark raises."""
+def start_session(
+    scratch: Path, *, trail_bytes: int, memory: str = "2g", place: SparkPlace = HERE, java_options: str = ""
+) -> SparkSession:
+    """Start or reach Spark; temporary files go to `scratch`. Without Java, or without an answer, PySpark raises.
+
+    `java_options`: for the Java that starts here, instead of those that let it read the archive of classes.
+    """
     # PySpark 4.3 warns of pandas 3 whenever a frame is made of rows; nothing here uses pandas.
     warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas", category=FutureWarning)
     builder = SparkSession.Builder().appName("rfhbridge audit")
@@ -84,6 +92,7 @@ def start_session(scratch: Path, *, trail_bytes: int, memory: str = "2g", place:
         _prepare_environment(place)
         builder = builder.master(place.master or "local[*]")
         options |= _options_of_a_driver(scratch, trail_bytes, memory, place)
+        options["spark.driver.defaultJavaOptions"] = _java_options(trail_bytes, java_options)
     for key, value in options.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
@@ -98,7 +107,7 @@ def _prepare_environment(place: SparkPlace) -> None:
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     if place.is_on_loopback:
         os.environ.setdefault("SPARK_LOCAL_IP", _LOOPBACK_ADDRESS)
-    os.environ.setdefault("SPARK_CONF_DIR", str(_CONFIGURATION))
+    os.environ.setdefault("SPARK_CONF_DIR", str(EMPTY_FOLDER if archive_is_there() else _CONFIGURATION))
     if "JAVA_HOME" not in os.environ and _JAVA_HOME_NOTE.is_file():
         os.environ["JAVA_HOME"] = _JAVA_HOME_NOTE.read_text().strip()
 
@@ -115,12 +124,16 @@ def _options_of_plans(trail_bytes: int) -> dict[str, str]:
     }
 
 
+def _java_options(trail_bytes: int, said: str) -> str:
+    sized = _SHORT_LIVED if trail_bytes < _COMPILED_FROM_BYTES else ""
+    has_archive = archive_is_there() and os.environ["SPARK_CONF_DIR"] == str(EMPTY_FOLDER)
+    return f"{sized} {said or (options_of_archive() if has_archive else '')}".strip()
+
+
 def _options_of_a_driver(scratch: Path, trail_bytes: int, memory: str, place: SparkPlace) -> dict[str, str]:
     """What must be said before Java starts."""
-    sized = {"spark.driver.defaultJavaOptions": _SHORT_LIVED} if trail_bytes < _COMPILED_FROM_BYTES else {}
     addresses = ("spark.driver.host", "spark.driver.bindAddress") if place.is_on_loopback else ()
     return {
-        **sized,
         **dict.fromkeys(addresses, _LOOPBACK_ADDRESS),
         "spark.ui.enabled": "false",
         "spark.driver.memory": memory,

@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
+from xdist.remote import Producer
+from xdist.scheduler import LoadFileScheduling
 
 from tests.guarded_run import MARK, start_guard
 from tests.mounts import Mounts
@@ -25,6 +27,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 PROOF_VARIABLE = "RFHBRIDGE_PROOF"
 PROOF_SCALES = ("short", "full")
+SPARK_TESTS = "tests/spark_audit/"
+SPARKS = 2
 CASES_IN_FULL = 2_000  # hypothesis cases a property in `make prove`, beside its usual 100
 
 settings.register_profile(
@@ -38,6 +42,20 @@ settings.register_profile(
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],
 )
+
+
+class FewSparks(LoadFileScheduling):
+    """Shares out tests by file, and those of the audit to two workers: each that gets one keeps a Spark of its own."""
+
+    def __init__(self, config: pytest.Config, log: Producer) -> None:
+        super().__init__(config, log)
+        self._spark_of: dict[str, int] = {}
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = super()._split_scope(nodeid)
+        if not file.startswith(SPARK_TESTS):
+            return file
+        return f"{SPARK_TESTS}{self._spark_of.setdefault(file, len(self._spark_of) % SPARKS)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +79,12 @@ def pytest_configure(config: pytest.Config) -> None:
         # in each process, by the tests that ran there before it.
         no_constants = providers.Constants()
         providers._get_local_constants = lambda: no_constants
+
+
+@pytest.hookimpl(optionalhook=True)  # there may be no pytest-xdist
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFileScheduling:
+    """Called by pytest-xdist, with --dist loadfile."""
+    return FewSparks(config, log)
 
 
 @pytest.fixture(scope="session")

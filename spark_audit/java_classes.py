@@ -1,0 +1,76 @@
+"""The Java classes of Spark in one archive (Java's class data sharing): Spark then starts on half the CPU time.
+
+`python -m spark_audit.java_classes` makes the archive beside this interpreter, once for each environment; `make setup`
+does that. Java itself checks that the archive belongs to its own version and to the same jars, and does without it
+otherwise. A folder that is on the class path must be empty, so Spark's logging is configured by a property instead.
+Measured on two busy cores, 2026-11-23: 4.7 s of CPU for a session and one small query, 9.7 s without the archive.
+Source: JDK 17, "java", options -XX:ArchiveClassesAtExit and -XX:SharedArchiveFile.
+"""
+
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import Final
+
+_FOLDER: Final = Path(sys.prefix) / "java-classes"
+ARCHIVE: Final = _FOLDER / "spark.jsa"
+#: What SPARK_CONF_DIR names while the archive is used.
+EMPTY_FOLDER: Final = _FOLDER / "empty"
+_LOGGING: Final = Path(__file__).parent / "conf" / "log4j2.properties"
+#: Java's warnings about an archive that does not fit would go to standard output.
+_SILENT: Final = "-Xlog:disable -Xlog:all=error:stderr"
+#: Java writes the archive when it ends, seconds; on a busy machine that takes a minute.
+_PATIENCE_S: Final = 600
+
+
+def archive_is_there() -> bool:
+    """Whether Spark may start with the archive. Java's options are separated by spaces, so a path may have none."""
+    return ARCHIVE.is_file() and EMPTY_FOLDER.is_dir() and " " not in str(ARCHIVE)
+
+
+def java_options(share: str = f"-XX:SharedArchiveFile={ARCHIVE}") -> str:
+    """Java's options for a Spark with the archive. SPARK_CONF_DIR must name EMPTY_FOLDER."""
+    return f"-Dlog4j2.configurationFile={_LOGGING.as_uri()} {_SILENT} {share}"
+
+
+def make_archive() -> None:
+    """Starts Spark, lets it do a little of everything that an audit does, and keeps the classes that it loaded."""
+    from pyspark.sql import SparkSession, Window, functions
+
+    from spark_audit.session import start_session
+
+    EMPTY_FOLDER.mkdir(parents=True, exist_ok=True)
+    unfinished = ARCHIVE.with_suffix(f".{os.getpid()}")
+    os.environ["SPARK_CONF_DIR"] = str(EMPTY_FOLDER)
+    options = java_options(f"-XX:ArchiveClassesAtExit={unfinished}")
+    scratch = Path(tempfile.mkdtemp())
+    try:
+        spark: SparkSession = start_session(scratch, trail_bytes=0, java_options=options)
+        (scratch / "lines").write_text('{"kind": "received", "sequence": 1}\n')
+        lines = spark.read.text(str(scratch / "lines")).select(
+            functions.from_json("value", "kind string, sequence long").alias("record")
+        )
+        records = lines.select("record.*").mapInArrow(lambda batches: batches, "kind string, sequence long")
+        records.write.parquet(str(scratch / "records"))
+        read = spark.read.parquet(str(scratch / "records"))
+        order = functions.row_number().over(Window.partitionBy("kind").orderBy("sequence"))
+        counts = read.groupBy("kind").agg(functions.max("sequence").alias("last"), functions.count("*").alias("all"))
+        read.withColumn("number", order).join(counts, "kind", "left").orderBy("sequence").collect()
+        gateway = spark.sparkContext._gateway
+        spark.stop()
+        assert gateway is not None  # this process has started Java
+        gateway.shutdown()
+        gateway.proc.stdin.close()
+        gateway.proc.wait(_PATIENCE_S)
+        with unfinished.open("rb") as written:  # half an archive would crash Java
+            os.fsync(written.fileno())
+        unfinished.rename(ARCHIVE)
+    finally:
+        unfinished.unlink(missing_ok=True)
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    make_archive()
