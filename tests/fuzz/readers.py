@@ -2,7 +2,7 @@
 
 Run by `make fuzz`; see the README beside this. The first byte of an input picks Format, code page and byte order of the
 MQMD, the others are the message. What must hold: no foreign exception, the same conversion by the plain and by the full
-path, and the law of `mappings.conversion.round_trip`.
+path, and the law of `tests.mappings.round_trip`.
 """
 
 import contextlib

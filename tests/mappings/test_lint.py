@@ -5,8 +5,8 @@ import struct
 import pytest
 
 from mappings.commands.command import FORMAT_MQRFH, FORMAT_MQRFH2
-from mappings.lint import Circumstances, Finding, Speaker, advice_on, lint
-from mappings.reasons import Reason
+from mappings.lint import Circumstances, Finding, Speaker, lint
+from tests.mappings.vectors import REFUSED, Vector
 
 
 def mqrfh(string: str) -> bytes:
@@ -134,11 +134,8 @@ def test_a_message_is_read_as_its_mqmd_says() -> None:
     assert only(data, format=b"MQSTR   ", coded_char_set_id=1208, encoding=546).reason_code == 2334
 
 
-@pytest.mark.parametrize("reason", [reason for reason in Reason if 2334 <= reason <= 2339 or 3071 <= reason <= 3084])
-def test_every_reason_that_a_header_provokes_has_advice(reason: Reason) -> None:
-    assert advice_on(reason).endswith(".")
-    assert "Look the reason code up" not in advice_on(reason)
-
-
-def test_another_reason_has_advice_too() -> None:
-    assert "documentation" in advice_on(Reason.MQRCCF_COMMAND_FAILED)
+@pytest.mark.parametrize("vector", REFUSED, ids=str)
+def test_every_refusal_of_the_corpus_has_advice_of_its_own(vector: Vector) -> None:
+    for finding in lint(vector.data, **vector.mqmd):  # type: ignore[arg-type]  # by name
+        assert finding.advice.endswith(".")
+        assert "Look the reason code up" not in finding.advice

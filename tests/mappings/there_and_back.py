@@ -1,11 +1,10 @@
-"""A message converted to the other format and back, held against the law of `mappings.conversion.round_trip`."""
+"""A message converted to the other format and back, held against the law of `tests.mappings.round_trip`."""
 
 from dataclasses import dataclass
 
 from mappings.commands.parameters import verb_of_elements, verb_of_pairs
 from mappings.commands.response import read_response
 from mappings.conversion.convert import Conversion, Folders, Mode, convert
-from mappings.conversion.round_trip import Meaning, meaning_of, surviving_meaning, surviving_response
 from mappings.errors import MappingError
 from mappings.headers.chain import HeaderChain, read_header_chain
 from mappings.headers.mqrfh import Mqrfh
@@ -14,6 +13,7 @@ from mappings.headers.name_value import NameValues
 from mappings.headers.opaque import OpaqueHeader
 from mappings.reasons import Reason
 from mappings.table import Dialect
+from tests.mappings.round_trip import Meaning, meaning_of, surviving_meaning, surviving_response
 
 #: Commands whose topics are patterns: one may come back wider, or as two.
 PATTERN_VERBS = ("RegSub", "DeregSub", "ReqUpdate", "DeletePub", "DeregPub")

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from mappings.commands.command import FORMAT_MQRFH, FORMAT_MQRFH2, Completion, Dialect, Response, ResponseReason
 from mappings.commands.response import pscr_folder, response_string
 from mappings.conversion.convert import Folders, Mode, Outcome, convert
-from mappings.conversion.round_trip import Meaning, surviving_meaning
 from mappings.headers.chain import read_header_chain
 from mappings.headers.mqrfh2 import Mqrfh2, elements_text
 from mappings.headers.name_value import format_name_value_string
+from tests.mappings.round_trip import Meaning, surviving_meaning
 from tests.mappings.there_and_back import assert_law_holds
 
 BODY = b"\x00\xffpayload"

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mappings.topics.pattern_translation import Verdict, translate_pattern, translate_topic_name
+from mappings.topics.pattern_translation import Verdict, translate_pattern
 from mappings.topics.topics import Scheme, TopicError, matches
 
 TABLE = [
@@ -59,20 +59,6 @@ def test_a_pattern_is_translated_with_a_verdict(
 def test_a_pattern_that_is_wrong_in_its_own_scheme_is_refused(pattern: str, source: Scheme) -> None:
     with pytest.raises(TopicError):
         translate_pattern(pattern, source, Scheme.TOPIC)
-
-
-@pytest.mark.parametrize(
-    ("topic", "target", "verdict"),
-    [
-        ("a/b", Scheme.MQTT, Verdict.EXACT),
-        ("a+b", Scheme.MQTT, Verdict.CANNOT_BE_EXPRESSED),
-        ("a/#", Scheme.MQTT, Verdict.CANNOT_BE_EXPRESSED),
-        ("", Scheme.MQTT, Verdict.CANNOT_BE_EXPRESSED),
-        ("a+b", Scheme.TOPIC, Verdict.EXACT),
-    ],
-)
-def test_a_topic_name_of_mqrfh_may_not_be_one_of_mqtt(topic: str, target: Scheme, verdict: Verdict) -> None:
-    assert translate_topic_name(topic, target).verdict is verdict
 
 
 LEVEL = st.sampled_from(["a", "b", "", "$", "ab", "+", "#", "a+", "*", "?", "%*", "%"])
