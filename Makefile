@@ -51,7 +51,7 @@ format: ## mend what lint can mend by itself
 	@.venv/bin/ruff format .
 
 docs: ## write docs/reference anew from the code, then build all pages: build/docs/index.html
-	@$(environment) docs
+	@$(environment) audit docs
 	@.venv/bin/python -m docs.generator
 	@.venv/bin/sphinx-build -b html -d build/doctrees -c docs -q -W --keep-going . build/docs
 

@@ -24,6 +24,8 @@ def code(text: str) -> str:
 
 
 def sentence(text: str) -> str:
-    """A text of the code as a sentence: with a capital, and a full stop."""
+    """A text of the code as a sentence: with a full stop, and a capital where it begins with a word."""
     text = text.strip()
-    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "?", ":")) else ".")
+    first = text.split(" ", 1)[0].rstrip(",.:;")
+    capital = text[:1].upper() if first.isalpha() or "-" in first else text[:1]
+    return capital + text[1:] + ("" if text.endswith((".", "?", ":")) else ".")

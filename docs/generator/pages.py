@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from docs.generator import commands, configuration, http_api, library, limits, metrics, mq, mqtt
+from docs.generator import commands, configuration, controls, http_api, library, limits, metrics, mq, mqtt, records
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +31,8 @@ PAGES: Final = {
         source="mappings/fields.toml, options.toml and reasons.py, and mq_adapters/reasons.py",
         lines=mq.lines,
     ),
+    "audit-record.md": Page(title="Audit record", source="spark_audit/record and digest.py", lines=records.lines),
+    "audit-controls.md": Page(title="Audit controls", source="spark_audit/controls", lines=controls.lines),
     "library-api.md": Page(title="Library API", source="the docstrings of rfhbridge", lines=library.lines),
     "http-api.md": Page(title="HTTP API", source="gateway/operations/openapi.json", lines=http_api.lines),
 }

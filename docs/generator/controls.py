@@ -1,0 +1,50 @@
+"""The page of the audit's controls, from their catalogue."""
+
+from typing import Final
+
+from docs.generator.markdown import code, sentence, table
+from spark_audit.controls.catalogue import CONTROLS
+from spark_audit.controls.control import Control
+
+INTRODUCTION: Final = """
+`rfhbridge audit run` asks each of these controls. A violation of severity error makes the verdict `violations` and the
+exit code 1; a warning is told, and leaves the verdict alone. An auditor's policy (`--policy FILE`) changes severities
+and parameters:
+
+```toml
+[control."timeliness"]
+severity = "error"
+forwarded_within_s = 600
+```
+""".strip()
+
+
+def lines() -> list[str]:
+    """The page, without its title."""
+    rows = (
+        (code(each.identifier), sentence(each.title), each.severity.value, sentence(each.source)) for each in CONTROLS
+    )
+    parameters = [row for each in CONTROLS for row in _parameters(each)]
+    return [
+        *INTRODUCTION.splitlines(),
+        "",
+        *table(["Control", "What it asks", "Severity", "Source"], rows),
+        "",
+        "## Parameters",
+        "",
+        *table(["Control", "Parameter", "Unit", "Default", "Least", "Meaning"], parameters),
+    ]
+
+
+def _parameters(control: Control) -> list[tuple[str, ...]]:
+    return [
+        (
+            code(control.identifier),
+            code(each.name),
+            each.unit,
+            code(str(each.value).lower()),
+            "" if isinstance(each.value, bool) else str(each.minimum),
+            sentence(each.meaning),
+        )
+        for each in control.parameters
+    ]

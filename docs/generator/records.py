@@ -1,0 +1,81 @@
+"""The page of the audit record and the digest, from the tables of the trail."""
+
+import inspect
+from collections.abc import Iterable
+from typing import Final
+
+from docs.generator.markdown import block, code, sentence, table
+from spark_audit import digest
+from spark_audit.record import FIELDS, KINDS, Field, RecordKind, line
+from spark_audit.record.notes import RECORD_FIELDS
+
+INTRODUCTION: Final = """
+The trail is the folder `trail` of the data folder. Its segments are files of lines; its digests stand in
+`trail/digests`.
+
+![Lines hang together by their hashes, digests by theirs; a digest has the Merkle root of a
+segment](../pictures/the-trails-chain.svg)
+""".strip()
+#: Fields that records of every kind have.
+EVERYWHERE: Final = [each.name for each in FIELDS if all(each.name in names for names in RECORD_FIELDS.values())]
+
+
+def lines() -> list[str]:
+    """The page, without its title."""
+    return [
+        *INTRODUCTION.splitlines(),
+        "",
+        "## Line",
+        "",
+        *_docstring(line),
+        "",
+        "## Kinds",
+        "",
+        f"The field `kind` says what a record tells. Every record has {_listed(EVERYWHERE)}.",
+        "",
+        *table(["Kind", "Meaning", "Since"], ((code(each.kind), each.meaning, each.since) for each in KINDS)),
+        *(text for kind in KINDS for text in _kind(kind)),
+        "",
+        "## Fields",
+        "",
+        "In the order in which a line has them.",
+        "",
+        *table(["Field", "Form", "Values", "Meaning", "Since"], map(_field, FIELDS)),
+        "",
+        "## Digest",
+        "",
+        *_docstring(digest),
+    ]
+
+
+def _docstring(module: object) -> list[str]:
+    """The docstring of a module: its paragraphs, and what is indented as a block."""
+    paragraphs = (inspect.getdoc(module) or "").split("\n\n")
+    written = [
+        block("text", inspect.cleandoc(each).splitlines()) if each.startswith(" ") else each.splitlines()
+        for each in paragraphs
+    ]
+    return [text for paragraph in written for text in (*paragraph, "")][:-1]
+
+
+def _kind(kind: RecordKind) -> list[str]:
+    others = [name for name in RECORD_FIELDS[kind.kind] if name not in (*EVERYWHERE, *kind.required)]
+    lines = ["", f"### `{kind.kind}`", "", kind.meaning, "", f"Always: {_listed(kind.required)}."]
+    lines += ["", f"Where they apply: {_listed(others)}."] if others else []
+    events = table(["`event`", "Meaning"], ((code(name), sentence(text)) for name, text in kind.events.items()))
+    return [*lines, "", *events] if kind.events else lines
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(map(code, names))
+
+
+def _field(field: Field) -> tuple[str, ...]:
+    values = " or ".join(map(code, field.values))
+    if field.bounds:
+        values = f"{field.bounds[0]:,} to {field.bounds[1]:,}"
+    if field.digits:
+        values = f"{field.digits} digits"
+    meaning = sentence(field.meaning)
+    unit = f" Unit: {field.unit}." if field.unit else ""
+    return code(field.name), field.form.shown, values, meaning + unit, field.since
