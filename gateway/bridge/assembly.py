@@ -19,7 +19,7 @@ from gateway.bridge.publications import Publications
 from gateway.bridge.publish import EmbeddedAudience, Intake, SubscriptionsTo
 from gateway.bridge.publish_command import ToMq
 from gateway.bridge.publish_to_target import ToTarget
-from gateway.bridge.queue_limits import Backlogs
+from gateway.bridge.queue_limits import QueueLimits
 from gateway.bridge.registrations import Registrations
 from gateway.bridge.replies import Replies
 from gateway.bridge.requests import OwnCommands, Requests
@@ -87,7 +87,7 @@ def build_bridge(
         limits,
         sessions,
         admission=admission,
-        backlogs=Backlogs(
+        queues=QueueLimits(
             engine,
             subscriber_queue,
             limits,
@@ -206,6 +206,6 @@ def build_bridge(
         subscriber_queue,
         presences=presences,
         endings=bridge.endings,
-        held_back=bridge.held_back,
+        paused=bridge.paused,
     )
     return bridge

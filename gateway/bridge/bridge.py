@@ -14,11 +14,11 @@ from gateway.bridge.connect import Openings
 from gateway.bridge.counts import Counts, Traffic
 from gateway.bridge.deliver import ToMqtt
 from gateway.bridge.disconnect import Endings
-from gateway.bridge.filter_pacing import FILTERS_AT_ONCE, LINE, Asked, LongRequest, Shares, Whole, as_they_are
+from gateway.bridge.filter_pacing import FILTERS_AT_ONCE, LINE, Asked, FilterPacing, LongRequest, Whole, as_they_are
 from gateway.bridge.full_places import FullPlaces
 from gateway.bridge.links import Confirmations, MqttLink, Presences, Turn
 from gateway.bridge.outdated_rights import OutdatedRights
-from gateway.bridge.paused_publishers import HeldBack, publishes_in
+from gateway.bridge.paused_publishers import PausedPublishers, publishes_in
 from gateway.bridge.pauses import Pauses
 from gateway.bridge.publish import Intake
 from gateway.bridge.publish_command import ToMq
@@ -102,11 +102,13 @@ class Bridge:
         self._quotas = quotas
         self.admission = quotas.admission
         self._intake = intake
-        self.held_back = HeldBack(self._carry_out, partial(engine.counters.count, Publications.GIVEN_UP))
-        engine.counters.in_hand = lambda: self.held_back.publishes
+        self.paused = PausedPublishers(self._carry_out, partial(engine.counters.count, Publications.GIVEN_UP))
+        engine.counters.in_hand = lambda: self.paused.publishes
         self._call_soon = call_soon
         self._outdated = OutdatedRights(sessions, deliver=to_mqtt.deliver, goes_on=self._goes_on, call_soon=call_soon)
-        self._shares = Shares(call_soon, engine.commit_now, self._next_in_line_goes_on, lambda: sum(traffic.published))
+        self._filter_pacing = FilterPacing(
+            call_soon, engine.commit_now, self._next_in_line_goes_on, lambda: sum(traffic.published)
+        )
         self.presences = presences
         self._sys_topics = sys_topics
         self.endings = Endings(
@@ -125,7 +127,7 @@ class Bridge:
             login=login,
             quotas=quotas,
             presences=self.presences,
-            held_back=self.held_back,
+            paused=self.paused,
             endings=self.endings,
             replies=replies,
             to_mq=to_mq,
@@ -146,7 +148,7 @@ class Bridge:
             Violated: self._violated,
         }
         self._has_targets = to_mq.has_targets
-        self._full_places = FullPlaces(engine, intake=intake, to_mq=to_mq, pauses=pauses, held_back=self.held_back)
+        self._full_places = FullPlaces(engine, intake=intake, to_mq=to_mq, pauses=pauses, paused=self.paused)
         self._sweep_us = engine.now_us() + _SWEEP_US
         self.is_stopping = False
 
@@ -179,7 +181,7 @@ class Bridge:
             self._openings.receive(link, events)
             return
         self._engine.counters.count(Publications.RECEIVED, publishes_in(events))
-        if self.held_back and self.held_back.keep(link, events):
+        if self.paused and self.paused.keep(link, events):
             return
         self._carry_out(link, session, events)
 
@@ -199,7 +201,7 @@ class Bridge:
                 turn = Turn(link, session, self._engine.begin())
             if type(event) is PublishReceived:
                 if self._full_places.may_be_full and event.qos and (full := self._full_places.of(session, event)):
-                    self.held_back.hold(link, full, list(events[place:]))
+                    self.paused.pause(link, full, list(events[place:]))
                     break
                 self._intake.publish(turn, event, now_us)
             else:
@@ -210,7 +212,7 @@ class Bridge:
                         left = self._ask(link, session, event)
                         if left is None:
                             continue
-                        self.held_back.hold(link, LINE, [left, *events[place + 1 :]])
+                        self.paused.pause(link, LINE, [left, *events[place + 1 :]])
                         break
                     turn = Turn(link, session, self._engine.begin())
                 assert not isinstance(event, LongRequest)  # it is one of _APART
@@ -233,7 +235,7 @@ class Bridge:
         session, link.session = link.session, None
         if session is None or not self._goes_on():
             return
-        self.held_back.end(link, session)
+        self.paused.end(link, session)
         if session.link is link or session.pending_link is link:
             self.endings.connection_lost(session, self._engine.now_us())
 
@@ -278,7 +280,7 @@ class Bridge:
     @property
     def held_back_publishers(self) -> int:
         """Connections that wait for room at a target, on the disk, or on the dead-letter queue for what they caused."""
-        return len(self.held_back)
+        return len(self.paused)
 
     # -- from access.operator_files -----------------------------------------------------------------------------------
 
@@ -365,13 +367,13 @@ class Bridge:
         """Carries out what this turn's share of the loop allows of a request; what is left of it, None: nothing."""
         if not isinstance(asked, LongRequest):
             if len(asked.entries) <= FILTERS_AT_ONCE:
-                if not self._shares.take(len(asked.entries)):
+                if not self._filter_pacing.take(len(asked.entries)):
                     return asked
                 self._handlers[type(asked)](Turn(link, session, self._engine.begin()), asked)
                 return None
             asked = LongRequest(asked)
         while not asked.is_over:
-            if not self._shares.take(FILTERS_AT_ONCE):
+            if not self._filter_pacing.take(FILTERS_AT_ONCE):
                 return asked
             if (part := asked.next_part(session)) is not None:
                 carry_out = self._subscribe if isinstance(part.event, SubscribeReceived) else self._unsubscribe
@@ -379,7 +381,7 @@ class Bridge:
         return None
 
     def _next_in_line_goes_on(self) -> bool:
-        return self._goes_on() and self.held_back.first_goes_on(LINE)
+        return self._goes_on() and self.paused.first_goes_on(LINE)
 
     def _ping(self, turn: Turn, _event: Event) -> None:
         self._answer(turn.link, packets.PINGRESP)

@@ -11,7 +11,7 @@ from typing import Final
 from gateway.bridge.disconnect import Endings
 from gateway.bridge.links import Presence, Presences
 from gateway.bridge.outgoing_messages import bytes_in_flight
-from gateway.bridge.paused_publishers import HeldBack
+from gateway.bridge.paused_publishers import PausedPublishers
 from gateway.bridge.sessions import ClientSession, Link, Sessions
 from gateway.mqtt.events import Will
 from gateway.mqtt.levels import LEVELS
@@ -42,14 +42,14 @@ class ClientCommands:
         *,
         presences: Presences,
         endings: Endings,
-        held_back: HeldBack,
+        paused: PausedPublishers,
     ) -> None:
         self._engine = engine
         self._sessions = sessions
         self._queue = queue
         self._presences = presences
         self._endings = endings
-        self._held_back = held_back
+        self._paused = paused
 
     def clients(self) -> Iterator[str]:
         return (session.client for session in self._sessions)
@@ -74,7 +74,7 @@ class ClientCommands:
             return
         link = _link_of(session)
         if link is not None:
-            self._held_back.end(link, session)
+            self._paused.end(link, session)
             link.close("the operator has ended the session", ReasonCode.ADMINISTRATIVE_ACTION)
         self._endings.expire(session, act, self._engine.now_us())
         _log.info("session ended by the operator client=%s", client)

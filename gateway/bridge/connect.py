@@ -1,6 +1,6 @@
-"""CONNECT: who may connect, what remains of the client's session, and CONNACK behind the commit of its row.
+"""CONNECT: login, the client's session from before, and CONNACK after the commit of the session's row.
 
-A session that stays is opened before its client hears of it, so a client that has CONNACK finds it again after a crash.
+The session is on the disk before CONNACK leaves, so a client that has CONNACK finds it again after a crash.
 Source: MQTT 3.1.1 sections 3.1 and 3.2; MQTT 5.0 sections 3.1, 3.2 and 4.1.
 """
 
@@ -10,7 +10,7 @@ from typing import Final
 from gateway.access.login import Admitted, Decision, Entrance, Login, Refusal, Refused
 from gateway.bridge.disconnect import Endings
 from gateway.bridge.links import MqttLink, Presences
-from gateway.bridge.paused_publishers import HeldBack
+from gateway.bridge.paused_publishers import PausedPublishers
 from gateway.bridge.publish_command import ToMq
 from gateway.bridge.replies import Replies
 from gateway.bridge.session_limits import Quotas
@@ -23,7 +23,7 @@ from gateway.mqtt.reason_codes import ReasonCode
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.unit_of_work import UnitOfWork
 
-#: What CONNACK says to a client that is not let in, in its level's words (`Connection.closing_packet`).
+#: The reason code of a CONNACK that refuses a login; `Connection.closing_packet` puts it in the level's words.
 _REFUSAL_CODES: Final = {
     Refusal.WRONG_CREDENTIALS: ReasonCode.BAD_USER_NAME_OR_PASSWORD,
     Refusal.NOT_ALLOWED: ReasonCode.NOT_AUTHORIZED,
@@ -33,7 +33,6 @@ _REFUSAL_CODES: Final = {
 _OF_ANOTHER_USER: Final = Refused(refusal=Refusal.NOT_ALLOWED, reason="the session is another user's")
 #: Before MQTT 5 there is no return code for it.
 _WILL_NOT_TAKEN: Final = ReasonCode.IMPLEMENTATION_SPECIFIC_ERROR
-#: MQTT 3.1 has no session present flag.
 
 
 class Openings:
@@ -47,20 +46,20 @@ class Openings:
         login: Login,
         quotas: Quotas,
         presences: Presences,
-        held_back: HeldBack,
+        paused: PausedPublishers,
         endings: Endings,
         replies: Replies,
         to_mq: ToMq,
         goes_on: Callable[[], bool],
         opened: Callable[[MqttLink, ClientSession, bytes], None],
     ) -> None:
-        """`goes_on`: False once the gateway stops; `opened` is given CONNACK when it may leave."""
+        """`goes_on`: False once the gateway stops. `opened` is called with the CONNACK when it may leave."""
         self._engine = engine
         self._sessions = sessions
         self._login = login
         self._quotas = quotas
         self._presences = presences
-        self._held_back = held_back
+        self._paused = paused
         self._endings = endings
         self._replies = replies
         self._to_mq = to_mq
@@ -68,7 +67,7 @@ class Openings:
         self._opened = opened
 
     def receive(self, link: MqttLink, events: Sequence[Event]) -> None:
-        """What a connection without a session sends: CONNECT, or what ends it."""
+        """Takes what a connection without a session sends: CONNECT, or an error that ends it."""
         for event in events:
             if isinstance(event, ConnectReceived):
                 if (reached := self._quotas.admission.connect_received(link)) is not None:
@@ -84,7 +83,7 @@ class Openings:
                 link.close(str(event.error), event.error.reason_code, event.error.reason)
 
     def _log_in(self, link: MqttLink, event: ConnectReceived) -> None:
-        """Nothing more is read until it is decided whether the client may connect."""
+        """Decides whether the client may connect. Until then nothing more is read."""
         link.pause_reading()
 
         def decided(decision: Decision) -> None:
@@ -148,17 +147,17 @@ class Openings:
     def _take_over(
         self, unit: UnitOfWork, session: ClientSession, clean_session: bool, now_us: int
     ) -> ClientSession | None:
-        """The client's session from before: its old link is closed; what remains of it, if anything."""
+        """Closes the old link of the client's session. Returns the session, or None where it ends."""
         old = session.link or session.pending_link
         if old is not None:
-            self._held_back.end(old, session)
+            self._paused.end(old, session)
             old.close("the client connected again", ReasonCode.SESSION_TAKEN_OVER)
         return self._endings.take_over(unit, session, clean_session, now_us)
 
     def _accepted(
         self, unit: UnitOfWork, link: MqttLink, session: ClientSession, session_present: bool, told: ConnackProperties
     ) -> None:
-        """The session's row is on the disk."""
+        """The session's row is on the disk: CONNACK may leave."""
         self._replies.refused.update(unit.answered)
         if session.pending_link is not link or not link.is_open:
             return

@@ -1,14 +1,12 @@
-"""SUBSCRIBE and UNSUBSCRIBE in small shares: every other turn of the event loop carries out a few filters, no more.
+"""Pacing of filters: every other turn of the event loop carries out a few filters of SUBSCRIBE and UNSUBSCRIBE.
 
 A filter costs as much as some ten publications: it becomes a command, which the broker answers. A client that asks for
-thousands at once, or many that do so together, would hold up all others; so a request of many filters is cut into
-parts (`long_requests`), and who asks when a turn has had its share waits in line, a part at a time (`holding_back`).
-Its SUBACK leaves when the last part is decided.
+thousands of filters, or many clients that subscribe together, would delay all others. So `FilterPacing` allows a few
+filters a turn, and a client past that waits in line (paused_publishers.py). `LongRequest` cuts a packet of many filters
+into parts; its SUBACK leaves when the last part is decided.
 
-A SUBSCRIBE or UNSUBSCRIBE of many filters, in parts that are cut out while it is carried out (`shares`).
-
-One packet may name a quarter of a million filters. To look for those that stand there several times, or to cut all of
-them at once, would take others' time as much as to carry them out, so both are done a little at a time.
+One packet may name a quarter of a million filters. To find repeated filters, or to cut all parts, takes as long as to
+carry the filters out, so both are done a little at a time too.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,17 +17,17 @@ from gateway.bridge.sessions import ClientSession
 from gateway.bridge.subscribe import FAILURE
 from gateway.mqtt.events import Event, SubscribeReceived, UnsubscribeReceived, entries_memory_bytes
 
-#: Our choice: half a millisecond with the broker's side.
+#: Filters in one turn; our choice: they take half a millisecond with the broker.
 FILTERS_AT_ONCE: Final = 2
-#: The same where nobody has published in so many turns: a fleet that subscribes anew holds up nobody.
+#: The same after so many turns without a PUBLISH: then a fleet that subscribes again delays nobody.
 _FILTERS_AMONG_THEMSELVES: Final = 10
 _TURNS_OF_SILENCE: Final = 20
-#: Stands for the line among the names of targets, which have no small letters.
+#: The line's name among the places (full_places.py).
 LINE: Final = "line"
 
 
-class Shares:
-    """What is left of this turn of the loop's share; in the one after the next those go on who wait in line."""
+class FilterPacing:
+    """The filters that this turn may still carry out. In the turn after the next, clients that wait in line go on."""
 
     def __init__(
         self,
@@ -38,22 +36,22 @@ class Shares:
         next_goes_on: Callable[[], bool],
         published: Callable[[], int],
     ) -> None:
-        """`commit_now` answers what others have asked for; `next_goes_on` lets the first in line go on, if any.
+        """`commit_now` commits what other clients have sent, so that it is answered first.
 
-        `published` counts the PUBLISHes that were taken.
+        `next_goes_on` lets the first client in line go on; False where none waits. `published` counts PUBLISHes.
         """
         self._call_soon = call_soon
         self._commit_now = commit_now
         self._next_goes_on = next_goes_on
         self._published = published
         self._published_before = published()
-        #: Turns in which nobody has published.
+        #: Turns without a PUBLISH.
         self._silence = 0
         self._left = FILTERS_AT_ONCE
         self._is_due = False
 
     def take(self, filters: int) -> bool:
-        """Whether so many filters, no more than FILTERS_AT_ONCE, may be carried out now; False: they wait in line."""
+        """Whether so many filters, at most FILTERS_AT_ONCE, may be carried out now; False: they wait in line."""
         may = self._left > 0
         if may:
             self._left -= filters
@@ -63,7 +61,7 @@ class Shares:
         return may
 
     def _rest(self) -> None:
-        """Every other turn is for everybody else, and takes no time where nobody else has sent anything."""
+        """Leaves every other turn to all other clients; it takes no time where they have sent nothing."""
         self._call_soon(self._renew)
 
     def _renew(self) -> None:
@@ -80,52 +78,52 @@ class Shares:
         self._published_before = published
 
 
-#: Filters that are looked at in the time that carrying out a part takes, at half a microsecond each.
+#: Filters that are compared in the time of one part, at half a microsecond each.
 LOOKED_AT_ONCE: Final = 500
 
 Request = SubscribeReceived | UnsubscribeReceived
 Whole = Callable[[bytes], bytes | None]
-"""The return codes of a part to those of its request; None while some are missing."""
+"""Takes the return codes of a part, and gives those of the whole request; None while some are missing."""
 
 
 def as_they_are(codes: bytes) -> bytes:
-    """The codes of a request in one part."""
+    """The codes of a request that has one part."""
     return codes
 
 
 class Part(NamedTuple):
-    """Some filters of a request; `whole` is called with their codes, once."""
+    """Some filters of a request; `whole` must be called once, with their codes."""
 
     event: Request
     whole: Whole
 
 
 class LongRequest:
-    """What is left of a request, and the codes of what is decided; until all is, the session is sent nothing."""
+    """A request of many filters. Until all of them are decided, its session is sent nothing."""
 
     def __init__(self, event: Request) -> None:
         self._event = event
-        #: What it takes at the most, with what is noted of its filters.
+        #: The most memory that it takes, with the notes on its filters.
         self.memory_bytes = entries_memory_bytes(len(event.entries), sum(map(len, event.entries)))
         self._session: ClientSession | None = None
-        #: One for each entry: granted where the others do not say otherwise.
+        #: The codes of its entries so far.
         self._codes = bytearray() if isinstance(event, SubscribeReceived) else bytearray(len(event.entries))
-        #: The place of the entry that counts for each filter; all places of those that stand there several times, and
-        #: of these the place of the entry that says whether what is retained is sent.
+        #: For each filter the place of the entry that counts. For each repeated filter all its places, and the place of
+        #: the entry that decides whether retained messages are sent.
         self._last: dict[str, int] = {}
         self._places: dict[str, list[int]] = {}
         self._decisive: dict[str, int] = {}
         self._rest: Iterator[int] = iter(range(len(self._codes)))
-        #: Entries that are not cut out, and those that are not decided.
+        #: Entries that are in no part yet, and entries that are not decided.
         self._uncut = self._undecided = len(self._codes)
 
     @property
     def is_over(self) -> bool:
-        """Whether every part has been cut out."""
+        """Whether every part has been cut."""
         return not self._uncut and len(self._codes) == len(self._event.entries)
 
     def next_part(self, session: ClientSession) -> Part | None:
-        """The next filters; None where this call has looked at some of them instead."""
+        """The next part; None where this call has compared some filters instead."""
         if isinstance(self._event, SubscribeReceived) and len(self._codes) < len(self._event.entries):
             self._look_at_some(self._event)
             return None
@@ -137,13 +135,13 @@ class LongRequest:
         return Part(self._cut(places), lambda codes: self._add(places, codes))
 
     def end(self) -> None:
-        """All is decided, or the rest is given up."""
+        """All filters are decided, or the rest is given up."""
         if self._session is not None:
             self._session.pending_answers -= 1
             self._session = None
 
     def _look_at_some(self, event: SubscribeReceived) -> None:
-        """One entry of each filter is carried out, the last: all of them would bring all retained again."""
+        """Of repeated filters only the last entry is carried out: all of them would bring retained messages again."""
         first = len(self._codes)
         for place, (topic_filter, qos) in enumerate(event.subscriptions[first : first + LOOKED_AT_ONCE], start=first):
             self._codes.append(qos)
@@ -155,7 +153,7 @@ class LongRequest:
             self._rest = iter(self._last.values())
 
     def _note_repeated(self, event: SubscribeReceived, topic_filter: str, place: int) -> None:
-        """What is retained is sent where any entry asks for it always, or the first, as of several SUBSCRIBEs.
+        """Retained messages are sent where any entry asks for them always, or the first does, as for many SUBSCRIBEs.
 
         Source: MQTT-3.8.4-5.
         """
@@ -180,7 +178,7 @@ class LongRequest:
         return event._replace(subscriptions=subscriptions, entries=entries, options=options)
 
     def _add(self, places: tuple[int, ...], codes: bytes) -> bytes | None:
-        """A filter that is refused is so at each of its places; one that is granted has there what was asked there."""
+        """A refused filter has its code at each of its places, a granted one at each the QoS that was asked there."""
         for place, code in zip(places, codes, strict=True):
             if not isinstance(self._event, SubscribeReceived):
                 self._codes[place] = code

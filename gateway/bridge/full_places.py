@@ -1,13 +1,13 @@
-"""What has no room for a PUBLISH of QoS 1 or 2: whoever sent it is held back there, until the place has room.
+"""Full places: a PUBLISH of QoS 1 or 2 has to wait for one, and its publisher is paused (paused_publishers.py).
 
-A place is the disk, the dead-letter queue (for who caused letters that wait for it), a target by its name, or a queue
-that an operator has closed (pauses.py).
+A place is the disk, a target by its name, a queue that an operator has closed (pauses.py), or, for a client whose dead
+letters wait to be put there, the dead-letter queue.
 """
 
 from functools import partial
 from typing import Final
 
-from gateway.bridge.paused_publishers import HeldBack
+from gateway.bridge.paused_publishers import PausedPublishers
 from gateway.bridge.pauses import Pauses
 from gateway.bridge.publish import Intake, is_repeat
 from gateway.bridge.publish_command import ToMq
@@ -15,30 +15,32 @@ from gateway.bridge.sessions import ClientSession
 from gateway.mqtt.events import PublishReceived
 from mq_adapters.embedded.engine import Engine
 
-#: Stands for the disk among the names of targets, which have no small letters.
+#: The disk's name among the places; targets' names have no small letters.
 _DISK: Final = "disk"
-#: The same for the dead-letter queue.
+#: The dead-letter queue's.
 _LETTERS: Final = "letters"
 
 
 class FullPlaces:
-    """Finds the place that has no room, and lets those who wait there go on when it has."""
+    """Finds the place that is full, and lets its publishers go on when it has room."""
 
-    def __init__(self, engine: Engine, *, intake: Intake, to_mq: ToMq, pauses: Pauses, held_back: HeldBack) -> None:
+    def __init__(
+        self, engine: Engine, *, intake: Intake, to_mq: ToMq, pauses: Pauses, paused: PausedPublishers
+    ) -> None:
         self._engine = engine
         self._intake = intake
         self._to_mq = to_mq
         self._pauses = pauses
-        self._held_back = held_back
+        self._paused = paused
         self._letters = engine.dead_letters
         self._letters.on_wait, self._letters.on_release = self._look_for_room, self._letters_went_on
         for target in to_mq.targets:
-            target.on_room.append(partial(held_back.go_on, target.name))
-        #: Whether a PUBLISH may find no room at all, which each is asked; most of the time all find it.
+            target.on_room.append(partial(paused.go_on, target.name))
+        #: Whether a place may be full. Each PUBLISH asks this; most of the time none is.
         self.may_be_full = to_mq.has_targets
 
     def of(self, session: ClientSession, event: PublishReceived) -> str:
-        """The place that has no room for a PUBLISH; "" where it needs none, or there is."""
+        """The full place that a PUBLISH has to wait for; "": it need not wait."""
         if self._intake.disk_is_short:
             return _DISK
         if is_repeat(session, event):
@@ -51,16 +53,16 @@ class FullPlaces:
         return self._pauses.place(event.topic, session.client) if self._pauses else ""
 
     def look(self) -> None:
-        """Who waited for a queue that the operator has opened again goes on."""
+        """Publishers go on whose queue the operator has opened again."""
         if self._pauses.are_known:
             return
         opened = self._pauses.look()
         self._look_for_room()
         for place in opened:
-            self._held_back.go_on(place)
+            self._paused.go_on(place)
 
     def disk_space_changed(self, is_short: bool) -> None:
-        """The disk has come below its mark, or is above it again: then everyone goes on."""
+        """The free space has fallen below its mark, or is above it again: then all publishers go on."""
         if is_short:
             self._intake.disk_is_short = True
         else:
@@ -69,13 +71,13 @@ class FullPlaces:
             self._engine.submit(unit)
         self._look_for_room()
         if not is_short:
-            self._held_back.go_on(_DISK)
+            self._paused.go_on(_DISK)
 
     def _look_for_room(self) -> None:
         is_short = self._intake.disk_is_short or self._letters.somebody_waits
         self.may_be_full = self._to_mq.has_targets or is_short or bool(self._pauses)
 
     def _letters_went_on(self) -> None:
-        """Nothing of somebody waits for the dead-letter queue any more."""
+        """A client has no more dead letters that wait for their queue."""
         self._look_for_room()
-        self._held_back.go_on(_LETTERS)
+        self._paused.go_on(_LETTERS)

@@ -1,9 +1,7 @@
-"""A turn of a link: what the events of one read ask for; and what the bridge needs of the link itself.
+"""Links: what the bridge needs of a connection, what one read of it asks for (`Turn`), and who is connected until when.
 
-Who is connected, since when, and until when: the end of a permission ends the connection, and not the session.
-
-A token lets its client in until it expires (access.tokens). Then MQTT 5 is told reason code A0 hex: the connection time
-that was authorized is over (MQTT 5.0 section 3.14.2.1); before level 5 the connection is closed.
+A token lets its client in until it expires (access.tokens). Then the connection ends, and its session stays. Level 5 is
+told reason code A0 hex, Maximum connect time (MQTT 5.0 section 3.14.2.1); an earlier level is closed.
 """
 
 from collections.abc import Callable
@@ -20,33 +18,33 @@ Ranges = list[list[int]]
 
 
 class EntranceRules(Protocol):
-    """What the bridge needs to know of a listener (listener/rules.py)."""
+    """The rules of a listener, as far as the bridge needs them (listener/rules.py)."""
 
     @property
     def name(self) -> str: ...
 
     @property
     def allows_anonymous(self) -> bool | None:
-        """Whether clients without a user may connect; None: as the gateway's configuration says for all."""
+        """Whether clients without a user may connect; None: as [access] says."""
         ...
 
 
 class MqttLink(Link, Protocol):
-    """What the bridge needs of a connection's network side (gateway.listener)."""
+    """The network side of a connection, as the bridge needs it (gateway.listener)."""
 
     connection: Connection
     session: ClientSession | None
     outstanding: int
     is_open: bool
 
-    #: The address of the client, HOST:PORT: the real one behind a load balancer that says it.
+    #: The address of the client, HOST:PORT; behind a load balancer the one in the PROXY header.
     peer: str
-    #: The user that a client certificate stands for on this listener; "": none.
+    #: The user of the client certificate, where the listener takes users from certificates; "": none.
     certificate_user: str
 
     @property
     def rules(self) -> EntranceRules:
-        """What holds for the connections of its listener."""
+        """The rules of its listener."""
         ...
 
     def pause_reading(self) -> None:
@@ -55,14 +53,14 @@ class MqttLink(Link, Protocol):
 
     def resume_reading(self) -> None: ...
 
-    def hold_back(self, waiting_bytes: int = 0) -> None:
-        """Reads no more until there is room at a target, and does not take the peer for dead meanwhile.
+    def pause_publisher(self, waiting_bytes: int = 0) -> None:
+        """Reads no more until a place has room (full_places.py). Meanwhile the keep-alive time does not count.
 
-        `waiting_bytes`: what a request that waits takes in memory; it counts as if the end of its packet had not come.
+        `waiting_bytes`: memory of a request that waits; it counts as that of an incomplete packet.
         """
         ...
 
-    def let_go(self) -> None: ...
+    def resume_publisher(self) -> None: ...
 
 
 class Turn:

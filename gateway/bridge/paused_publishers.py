@@ -1,8 +1,8 @@
-"""Publishers that are held back: their target has as much waiting for it as it may. So are those of `shares`.
+"""Paused publishers: links that are not read while the place of their next PUBLISH is full (full_places.py).
 
-A link whose next PUBLISH of QoS 1 or 2 has no room is not read any more, and what it had sent already waits here, from
-that PUBLISH on: at most one read of the socket, or one packet. When the target has room, each link goes on where it
-was. Nothing of it was acknowledged, so a client whose connection ends meanwhile sends it again.
+The packets that a link had sent, from that PUBLISH on, wait here: at most one read of the socket, or one packet. When
+the place has room, each link goes on where it was. None of these packets was acknowledged, so a client whose connection
+ends meanwhile sends them again. Clients that wait for filter_pacing are paused here too.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,20 +21,20 @@ from gateway.mqtt.events import (
     ReleaseReceived,
 )
 
-#: What is carried out of a link that ended while it was held back: it changes flows that the session still has.
+#: Events of a paused link that are carried out when it has ended: they change flows of its session.
 _STILL_COUNTS: Final = (DeliveryAcknowledged, DeliveryReceived, DeliveryCompleted, DeliveryRefused, ReleaseReceived)
 
 CarryOut = Callable[[MqttLink, ClientSession, list[Asked]], None]
 
 
-class HeldBack:
-    """Links that wait for room at a target, and what they had sent. A closed one stays until `end`."""
+class PausedPublishers:
+    """Links that wait for a place, and the events that they had sent. A closed link stays until `end`."""
 
     def __init__(self, carry_out: CarryOut, gave_up: Callable[[int], None]) -> None:
-        """`gave_up` is told how many PUBLISHes of a link that ended nobody answers."""
+        """`gave_up` is called with the number of PUBLISHes that stay unanswered when a link ends."""
         self._carry_out = carry_out
         self._gave_up = gave_up
-        #: Target and events of each link, in the order in which they came here.
+        #: Place and events of each link, in the order in which they were paused.
         self._links: dict[Link, tuple[MqttLink, str, list[Asked]]] = {}
         #: How many PUBLISHes are among the events of each, and in all.
         self._publishes: dict[Link, int] = {}
@@ -43,55 +43,55 @@ class HeldBack:
     def __len__(self) -> int:
         return len(self._links)
 
-    def hold(self, link: MqttLink, target: str, events: list[Asked]) -> None:
-        """Reads the link no more; its events wait. A long request is the first of them, and what it takes counts."""
-        link.hold_back(events[0].memory_bytes if isinstance(events[0], LongRequest) else 0)
-        self._links[link] = (link, target, events)
+    def pause(self, link: MqttLink, place: str, events: list[Asked]) -> None:
+        """Stops reading the link; its events wait. If the first is a long request, its memory counts."""
+        link.pause_publisher(events[0].memory_bytes if isinstance(events[0], LongRequest) else 0)
+        self._links[link] = (link, place, events)
         number = publishes_in(events)
         self.publishes += number - self._publishes.get(link, 0)
         self._publishes[link] = number
 
     def keep(self, link: MqttLink, events: Sequence[Asked]) -> bool:
-        """Events of a link that is held back wait behind the others; False for a link that is not."""
-        held = self._links.get(link)
-        if held is None:
+        """Further events of a paused link wait behind the others; False for a link that is not paused."""
+        paused = self._links.get(link)
+        if paused is None:
             return False
-        held[2].extend(events)
+        paused[2].extend(events)
         number = publishes_in(events)
         self._publishes[link] += number
         self.publishes += number
         return True
 
-    def go_on(self, target: str) -> None:
-        """The target has room: everyone goes on until it is full again."""
-        waiting = [(link, events) for link, name, events in self._links.values() if name == target and link.is_open]
+    def go_on(self, place: str) -> None:
+        """The place has room: all of its links go on until it is full again."""
+        waiting = [(link, events) for link, name, events in self._links.values() if name == place and link.is_open]
         for link, _ in waiting:
             self._forget(link)
         for link, events in waiting:
-            self._let_go(link, events)
+            self._resume(link, events)
 
-    def first_goes_on(self, target: str) -> bool:
-        """Who has waited longest for it goes on, alone; False where nobody waits."""
+    def first_goes_on(self, place: str) -> bool:
+        """The link that has waited longest for the place goes on, alone; False where none waits."""
         for link, name, events in self._links.values():
-            if name == target and link.is_open:
+            if name == place and link.is_open:
                 self._forget(link)
-                self._let_go(link, events)
+                self._resume(link, events)
                 return True
         return False
 
-    def _let_go(self, link: MqttLink, events: list[Asked]) -> None:
-        link.let_go()
+    def _resume(self, link: MqttLink, events: list[Asked]) -> None:
+        link.resume_publisher()
         if link.session is not None and link.is_open:
             self._carry_out(link, link.session, events)
         else:
             self._give_up(events)
 
     def end(self, ended: Link, session: ClientSession) -> None:
-        """The link has ended. What it had published leaves no trace; its answers to deliveries count."""
-        held = self._forget(ended)
-        if held is None:
+        """The link has ended. Its PUBLISHes leave no trace; its answers to deliveries count."""
+        paused = self._forget(ended)
+        if paused is None:
             return
-        link, _, events = held
+        link, _, events = paused
         self._give_up(events)
         for event in events:
             if isinstance(event, DisconnectReceived):
@@ -103,7 +103,7 @@ class HeldBack:
         return self._links.pop(link, None)
 
     def _give_up(self, events: Sequence[Asked]) -> None:
-        """What is left of long requests is carried out by nobody, and PUBLISHes are answered by nobody."""
+        """Long requests are not carried out to their end, and PUBLISHes stay unanswered."""
         self._gave_up(publishes_in(events))
         for event in events:
             if isinstance(event, LongRequest):

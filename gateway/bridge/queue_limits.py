@@ -1,12 +1,13 @@
-"""What waits for a session is bounded: by number, by bytes, and while it is not connected by age.
+"""The limits of each session's queue: on the number of waiting messages, on their bytes, and on their age.
 
-What is past a limit was acknowledged to who published it, so it goes to the dead-letter queue, whole, and the audit
-hears of it; from there `rfhbridge queue redrive` brings it back. It is the newest that goes, so that the session's
-messages stay in order before and after; of what is too old it is the oldest. QoS 0, which was acknowledged to nobody,
-is dropped, and the audit hears of that too. A publisher never waits because one subscriber is away. Where the
-dead-letter queue takes nothing more, messages stay where they are: then the disk's own mark holds publishers back.
+A message past a limit was acknowledged to its publisher. So it goes to the dead-letter queue, whole, the audit hears of
+it, and `rfhbridge queue redrive` brings it back. Over a size limit the newest message is removed, so order is kept.
+Over the age limit, which holds while the session is not connected, the oldest is removed. A message of QoS 0 was not
+acknowledged: it is dropped, and the audit hears of that too. Publishers are never slowed down by one
+absent subscriber. When the dead-letter queue is full, messages stay where they are, and the disk's mark pauses
+publishers.
 
-Limits are looked at some time after a commit, not in front of it, so a session may be past one for a moment.
+Limits are checked some time after a commit, so a session may be past one for a moment.
 """
 
 import logging
@@ -29,22 +30,22 @@ from mq_adapters.reports import MQFB_EXPIRATION
 
 _log = logging.getLogger(__name__)
 
-#: Lanes that one tick looks at, a tenth of a second apart: all of 10,000 in a second.
+#: Lanes that one tick looks at; ticks are a tenth of a second apart, so 10,000 lanes take a second.
 _LANES_AT_ONCE: Final = 1_000
-#: Messages that one tick reads to see how old they are: each may be a read of the disk.
+#: Messages that one tick reads to see their age: each may be a read of the disk.
 _READS_AT_ONCE: Final = 20
-#: Messages and bytes that are taken off a lane before any of them is moved, so that they go in their order.
+#: Messages and bytes that are taken off a lane before the first is moved, so that they keep their order.
 _EXCESS_MESSAGES: Final = 2_000
 _EXCESS_BYTES: Final = 16 * 1024 * 1024
-#: A turn of the event loop takes so many of them, at some 5 microseconds each where they are in memory, or moves so
-#: many, and so many bytes, in a unit of work, at some 25.
-_TAKEN_IN_A_TURN: Final = 40
-_MOVED_IN_A_TURN: Final = 20
-_BYTES_IN_A_TURN: Final = 256 * 1024
+#: Messages that one turn of the event loop takes, at some 5 microseconds each where they are in memory; messages and
+#: bytes that it moves in a unit of work, at some 25 microseconds each.
+_TAKEN_AT_ONCE: Final = 40
+_MOVED_AT_ONCE: Final = 20
+_BYTES_AT_ONCE: Final = 256 * 1024
 _SECOND_US: Final = 1_000_000
-#: How long nothing is tried after the dead-letter queue took nothing.
+#: How long nothing is tried after the dead-letter queue refused a message.
 _REST_US: Final = 10 * _SECOND_US
-#: MQDLH.Reason of what a limit sends to the dead-letter queue.
+#: MQDLH.Reason of a message that a limit sends to the dead-letter queue.
 _REASONS: Final = {
     Limit.QUEUED_MESSAGES: int(Reason.MQRC_Q_FULL),
     Limit.QUEUED_BYTES: int(Reason.MQRC_Q_FULL),
@@ -53,7 +54,7 @@ _REASONS: Final = {
 
 
 class _Excess:
-    """What is taken off a lane because it is past a limit; `is_whole`: as much as is to be taken now, oldest first."""
+    """Messages that are taken off a lane past its limit, oldest first. `is_whole`: no more are taken for now."""
 
     __slots__ = ("correl_id", "is_whole", "limit", "messages", "size")
 
@@ -65,8 +66,8 @@ class _Excess:
         self.is_whole = False
 
 
-class Backlogs:
-    """Keeps the lanes of the subscriber queue within their limits, which must be measured (Queue.measure_lanes)."""
+class QueueLimits:
+    """Keeps the lanes of the subscriber queue, one for each session, within their limits."""
 
     def __init__(
         self,
@@ -78,10 +79,10 @@ class Backlogs:
         is_connected: Callable[[bytes], bool],
         in_flight_bytes: Callable[[bytes], int],
     ) -> None:
-        """`is_connected`: whether somebody takes what waits under a CorrelId.
+        """`is_connected`: whether the session of a CorrelId is connected.
 
-        `in_flight_bytes`: of what came from its lane and is on its way to a client. It waits no more, and the lane's
-        bytes count it until it is acknowledged.
+        `in_flight_bytes`: bytes from its lane that are on their way to the client. They no longer wait, but the lane
+        counts them until they are acknowledged.
         """
         queue.measure_lanes()
         self._engine = engine
@@ -92,16 +93,16 @@ class Backlogs:
         self._refusals = refusals
         self._is_connected = is_connected
         self._in_flight_bytes = in_flight_bytes
-        #: Lanes that are still to be looked at in this round.
+        #: Lanes that this round has not looked at yet.
         self._round: list[bytes] = []
-        #: What is past limits, by CorrelId of the lane, and whose turn it is.
+        #: Messages past limits, by CorrelId of the lane, and the order in which lanes are worked on.
         self._excesses: dict[bytes, _Excess] = {}
         self._next: deque[_Excess] = deque()
-        #: The oldest message of lanes, by number, and when it was put.
+        #: For each lane its oldest message, by number, and when it was put.
         self._oldest: dict[bytes, tuple[int, int]] = {}
         self._rests_until_us = 0
-        #: Lanes whose dead letters have filled their share of the queue, and until when nothing of them is tried.
-        self._full_shares: dict[bytes, int] = {}
+        #: Lanes that have caused `maximum_dead_letters`, and until when nothing of them is tried.
+        self._full_lanes: dict[bytes, int] = {}
 
     def tick(self, now_us: int) -> None:
         """Looks at some of the lanes; several times a second."""
@@ -110,12 +111,12 @@ class Backlogs:
             return
         if not self._round:
             self._round = list(self._queue.lanes)
-            self._full_shares = {lane: until for lane, until in self._full_shares.items() if _is_before(now_us, until)}
+            self._full_lanes = {lane: until for lane, until in self._full_lanes.items() if _is_before(now_us, until)}
             self._oldest = {lane: known for lane, known in self._oldest.items() if lane in self._queue.lanes}
         reads = _READS_AT_ONCE
         for _ in range(min(_LANES_AT_ONCE, len(self._round))):
             correl_id = self._round.pop()
-            if correl_id in self._excesses or correl_id in self._full_shares or correl_id not in self._queue.lanes:
+            if correl_id in self._excesses or correl_id in self._full_lanes or correl_id not in self._queue.lanes:
                 continue
             limit = self._exceeded(correl_id)
             if limit is None and self._maximum_age_us and not self._is_connected(correl_id):
@@ -131,7 +132,7 @@ class Backlogs:
     def _exceeded(self, correl_id: bytes, taken_bytes: int | None = None) -> Limit | None:
         """The limit that a lane is past.
 
-        `taken_bytes` of what its bytes still count have been taken off it; None: what is in flight, and nothing else.
+        `taken_bytes`: bytes that the lane counts, and that are no longer on it; None: those in flight.
         """
         lane = self._queue.lanes.get(correl_id)
         if lane is None:
@@ -150,7 +151,7 @@ class Backlogs:
         return _is_before(now_us, self._rests_until_us)
 
     def _too_old(self, correl_id: bytes, now_us: int) -> tuple[Limit | None, bool]:
-        """Whether the oldest message of a lane has waited for too long, and whether it was read to know that."""
+        """Whether the oldest message of a lane has waited too long, and whether that took a read."""
         number = self._queue.upcoming(correl_id, 1)[0]
         known, put_us = self._oldest.get(correl_id, (0, 0))
         has_read = known != number
@@ -163,7 +164,7 @@ class Backlogs:
             self._oldest[correl_id] = (number, put_us)
         return (Limit.QUEUED_AGE if put_us + self._maximum_age_us <= now_us else None), has_read
 
-    # -- inside: turns -------------------------------------------------------------------------------------------------
+    # -- inside: a little at a time ------------------------------------------------------------------------------------
 
     def _begin(self, excess: _Excess) -> None:
         self._excesses[excess.correl_id] = excess
@@ -172,7 +173,7 @@ class Backlogs:
             self._carry_on()
 
     def _carry_on(self) -> None:
-        """A little for the lane whose turn it is, in a unit of work; the next after its commit."""
+        """A little for the next lane, in a unit of work; after its commit, for the lane behind it."""
         if not self._next or self._engine.failed is not None:
             return
         excess = self._next.popleft()
@@ -188,9 +189,9 @@ class Backlogs:
         self._engine.submit(unit, lambda _unit: self._carry_on())
 
     def _take_some(self, excess: _Excess) -> None:
-        """Takes more off the lane: the newest past a number or bytes, and of what is too old the oldest."""
+        """Takes more off the lane: the newest past a number or bytes, the oldest past an age."""
         in_flight_bytes = self._in_flight_bytes(excess.correl_id)
-        for _ in range(_TAKEN_IN_A_TURN):
+        for _ in range(_TAKEN_AT_ONCE):
             message = None
             if len(excess.messages) < _EXCESS_MESSAGES and excess.size < _EXCESS_BYTES:
                 is_old = excess.limit is Limit.QUEUED_AGE
@@ -221,17 +222,17 @@ class Backlogs:
         return message
 
     def _move_some(self, unit: UnitOfWork, excess: _Excess) -> None:
-        """Moves messages to the dead-letter queue, or all back where that takes no more."""
+        """Moves messages to the dead-letter queue, or all of them back where that queue is full."""
         now_us = self._engine.now_us()
         size = 0
-        while excess.messages and len(unit.removals) < _MOVED_IN_A_TURN and size < _BYTES_IN_A_TURN:
+        while excess.messages and len(unit.removals) < _MOVED_AT_ONCE and size < _BYTES_AT_ONCE:
             message = excess.messages[0]
             try:
                 self._part_with(unit, message, excess.limit, now_us)
             except ShareFilled:
                 self._engine.give_back([(self._queue, each) for each in excess.messages], wake=False)
                 excess.messages.clear()
-                self._full_shares[excess.correl_id] = now_us + _REST_US
+                self._full_lanes[excess.correl_id] = now_us + _REST_US
                 break
             except QueueManagerError as error:
                 self._engine.give_back([(self._queue, each) for each in excess.messages], wake=False)
@@ -246,7 +247,7 @@ class Backlogs:
             self._refusals.add(excess.limit, count=len(unit.removals))
 
     def _part_with(self, unit: UnitOfWork, message: Message, limit: Limit, now_us: int) -> None:
-        """Raises QueueManagerError where the dead-letter queue does not take a message."""
+        """Raises QueueManagerError where the dead-letter queue refuses a message."""
         if message.is_persistent:
             self._engine.dead_letters.put_or_refuse(
                 unit, message, queue_name=self._queue.name, reason_code=_REASONS[limit]
@@ -260,5 +261,5 @@ class Backlogs:
 
 
 def _is_before(now_us: int, until_us: int) -> bool:
-    """Whether a rest goes on; a clock may be set back."""
+    """Whether a rest still lasts; a clock may be set back."""
     return until_us - _REST_US <= now_us < until_us

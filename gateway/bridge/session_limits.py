@@ -1,20 +1,17 @@
-"""Room for retained messages: what is retained, and what will be without anybody being asked again.
+"""The limits that the bridge checks before it takes something from a client: one `Quotas` asks all of them.
 
-A PUBLISH of QoS 2 is taken long before its PUBREL, a will at CONNECT, and what one read brings before any of it is
-retained. All of them have their place in `maximum_retained_messages` from then on: whoever sends many at once, or wills
-from many clients, does not come past it.
+A refusal is counted here. Whoever asked answers it: level 5 is told the reason code, an earlier level what MQTT 3.1.1
+allows. Two limits need more than a comparison:
 
-Room for what sessions keep in memory: QoS 2 messages between PUBLISH and PUBREL, and wills.
+Retained messages (`RetainedPlaces`). A PUBLISH of QoS 2 is taken long before its PUBREL, a will at CONNECT, and one
+read may bring many PUBLISHes before the first of them is retained. Each has its place in `maximum_retained_messages`
+from that moment on, so nobody passes the limit by sending many at once, or wills from many clients.
 
-A message was acknowledged with PUBREC, and a will with CONNACK, so neither is ever given up; past the limit no more is
-taken. A client that holds nothing may still hold one small message, so that those who fill the room keep nobody else
-from publishing at QoS 2; and a small will. That ends at twice the limit: sessions outlive their connections, and one
-client that comes under ever new identifiers would otherwise hold a small one in each of `maximum_sessions`.
-
-What the bridge asks before it takes something from a client: is there a limit in the way?
-
-One object for all limits that the bridge knows, so that its rooms need to know none. What is refused is counted here,
-and answered by who asked: at level 5 with the reason code, before it as MQTT 3.1.1 allows.
+Memory for QoS 2 messages between PUBLISH and PUBREL, and for wills (`HeldBytes`). PUBREC has acknowledged the message
+and CONNACK the will, so neither is ever given up; past the limit no more is taken. A client that holds nothing may
+still hold one small message and one small will: clients that fill the memory do not keep others from QoS 2. That ends
+at twice the limit, because sessions outlive their connections: a client under ever new identifiers would otherwise hold
+a small message in each of `maximum_sessions`.
 """
 
 from collections.abc import Callable, Collection, Iterator
@@ -33,41 +30,41 @@ from mappings.commands.command import Dialect
 from mappings.topics.topics import TopicError
 from mq_adapters.broker.broker import Broker
 
-#: Topics that are remembered before it is looked which of them are retained by now, at some 60 bytes each.
+#: Topics that are remembered until the next look at the ones that are retained by now, at some 60 bytes each.
 _REMEMBERED: Final = 10_000
 
 
 class RetainedStore(Protocol):
-    """What is retained here: how many, and whether a PUBLISH on a topic would replace one."""
+    """The retained messages here: their number, and whether a PUBLISH on a topic would replace one."""
 
     def __len__(self) -> int: ...
 
     def __contains__(self, topic: object, /) -> bool: ...
 
 
-class RetainedRoom:
-    """Gives places away. Call `tick` several times a second, not within a turn."""
+class RetainedPlaces:
+    """Gives places to retained messages. Call `tick` several times a second, not while a read is carried out."""
 
     def __init__(
         self, maximum: int, retained: RetainedStore, sessions: Sessions, *, is_for_target: Callable[[str], bool]
     ) -> None:
-        """`maximum` 0: no limit. `is_for_target`: whether a topic is published elsewhere, and retained there."""
+        """`maximum` 0: no limit. `is_for_target`: whether a topic is published at a target, and retained there."""
         self._maximum = maximum
         self._retained = retained
         self._sessions = sessions
         self._is_for_target = is_for_target
-        #: Hashes of the topics that sessions will retain something on; after a start it is not known which.
+        #: Hashes of the topics on which sessions will retain a message; unknown after a start.
         self._promised: set[int] = set()
         self._is_known = False
-        #: Topics that were given a place since the last tick, and hashes of those from before, back to the last look.
+        #: Topics that got a place since the last tick, and hashes of those from before, back to the last look.
         self._lately: set[str] = set()
         self._before: set[int] = set()
-        #: How many were retained when those of this tick were looked through.
+        #: The number of retained messages when `_lately` was last looked through.
         self._retained_then = 0
         self._may_look = True
 
     def tick(self) -> None:
-        """What was given a place before is retained by now, or stands in a session."""
+        """Messages that got a place before are retained by now, or stand in a session."""
         self._may_look = True
         self._before.update(map(hash, self._lately))
         self._lately.clear()
@@ -75,7 +72,7 @@ class RetainedRoom:
             self._look()
 
     def takes(self, topic: str) -> bool:
-        """Whether something may be retained on a topic; then it has its place."""
+        """Whether a message may be retained on a topic; then it has its place."""
         if not self._maximum or self._is_for_target(topic) or topic in self._lately:
             return True
         if not self._is_known or self._is_full:
@@ -86,7 +83,7 @@ class RetainedRoom:
         return True
 
     def gives_back(self, topic: str) -> None:
-        """What is retained on a topic is deleted."""
+        """The retained message of a topic is deleted."""
         self._lately.discard(topic)
 
     @property
@@ -95,7 +92,7 @@ class RetainedRoom:
         return len(self._retained) + given >= self._maximum
 
     def _look(self) -> None:
-        """Forgets places that are taken. Sessions are asked once a tick: there may be many."""
+        """Forgets places whose messages are retained. Asks the sessions once a tick: there may be many."""
         if self._may_look:
             self._may_look, self._is_known = False, True
             wanted = (topic for topic in self._of_sessions() if not self._is_for_target(topic))
@@ -106,7 +103,7 @@ class RetainedRoom:
             self._lately = {topic for topic in self._lately if topic not in self._retained}
 
     def _of_sessions(self) -> Iterator[str]:
-        """What wills and PUBLISHes between PUBLISH and PUBREL will retain."""
+        """The topics on which wills, and PUBLISHes before their PUBREL, will retain a message."""
         for session in self._sessions:
             if session.will is not None and session.will.retain and session.will.payload:
                 yield session.will.topic
@@ -115,28 +112,28 @@ class RetainedRoom:
                     yield held.topic
 
 
-#: What a held QoS 2 PUBLISH costs beside its payload, in bytes (measured: 560 with a short topic).
+#: Memory of a held QoS 2 PUBLISH beside its payload, in bytes (measured: 560 with a short topic).
 OVERHEAD_BYTES: Final = 600
-#: What a client may hold past the limit, bytes: 8,192 of them together as much as the limit is by default.
+#: Bytes that a client may hold past the limit: 8,192 such clients hold as much as the default limit.
 SMALL_BYTES: Final = 65_536
 
 
-class HeldRoom:
-    """Gives room away. Call `tick` several times a second."""
+class HeldBytes:
+    """Counts the bytes that sessions hold. Call `tick` several times a second."""
 
     def __init__(self, maximum_bytes: int, sessions: Sessions) -> None:
         self._maximum_bytes = maximum_bytes
         self._sessions = sessions
-        #: What was held when it was summed up, and all that was taken since: never less than what is held.
+        #: The sum of the last count, and all that was taken since: never less than what is held.
         self._at_most_bytes = maximum_bytes
         self._may_sum = True
 
     def tick(self) -> None:
-        """It may be summed up again: there may be many sessions."""
+        """Allows another count; it goes over all sessions, which may be many."""
         self._may_sum = True
 
     def takes(self, size_bytes: int, *, is_first: bool) -> bool:
-        """Whether a session may hold that much more; then it counts. `is_first`: it holds nothing of the kind."""
+        """Whether a session may hold so many more bytes; then they count. `is_first`: it holds nothing of the kind."""
         size = size_bytes + OVERHEAD_BYTES
         if self._at_most_bytes + size > self._maximum_bytes and self._may_sum:
             self._may_sum = False
@@ -149,7 +146,7 @@ class HeldRoom:
         return True
 
 
-#: What the peer broke, by the reason code that it is told.
+#: The limit that a client passed, by the reason code that it is told.
 _LIMITS_OF_CONNECTION: Final = {
     ReasonCode.PACKET_TOO_LARGE: Limit.PACKET_BYTES,
     ReasonCode.RECEIVE_MAXIMUM_EXCEEDED: Limit.RECEIVE_MAXIMUM,
@@ -158,7 +155,7 @@ _LIMITS_OF_CONNECTION: Final = {
 }
 
 
-#: What a session may have of filters (characters) and as its will (bytes) while the disk is short.
+#: Characters of filters, and bytes of a will, that a session may have while the disk is short of space.
 _LITTLE: Final = 4_096
 
 
@@ -184,7 +181,7 @@ class Ticking(Protocol):
 
 
 class Quotas:
-    """The limits on sessions and what they publish; `admission` and `backlogs` are asked and ticked by the bridge."""
+    """The limits on sessions and on their messages. The bridge asks it, and ticks `admission` and `queues` by it."""
 
     def __init__(
         self,
@@ -192,63 +189,63 @@ class Quotas:
         sessions: Sessions,
         *,
         admission: Admission,
-        backlogs: Ticking,
+        queues: Ticking,
         retained: RetainedStore,
         routes: Routes,
     ) -> None:
-        """`routes`: which topic is published elsewhere, and retained there if at all; what MQ can say of one."""
+        """`routes`: which topics are published, and retained, at a target; which topics MQ can carry."""
         self._limits = limits
         self._sessions = sessions
         self.admission = admission
         self._refusals = admission.refusals
-        self._backlogs = backlogs
-        self._retained_room = RetainedRoom(
+        self._queues = queues
+        self._retained_places = RetainedPlaces(
             limits.maximum_retained_messages, retained, sessions, is_for_target=routes.is_for_target
         )
-        self._held_room = HeldRoom(limits.maximum_held_bytes_in_all, sessions)
+        self._held_bytes = HeldBytes(limits.maximum_held_bytes_in_all, sessions)
         self._topics = TopicLimits(limits)
-        #: Below the disk's mark publishers are held back, and what else fills it is refused: else who may not publish
-        #: could fill it all the same, and a full disk stops the gateway.
+        #: The disk has less free space than its mark: publishers are paused, and whatever else fills it is refused.
+        #: Otherwise a client that may not publish could fill it, and a full disk stops the gateway.
         self.disk_is_short = False
         self._routes = routes
-        #: A PUBLISH without RETAIN on one of these needs no look.
+        #: Topics that no limit touches: a PUBLISH without RETAIN on one of them needs no check.
         self.fine_topics = FineTopics()
 
     def tick(self, now_us: int) -> None:
         """Several times a second."""
-        self._backlogs.tick(now_us)
+        self._queues.tick(now_us)
         self._refusals.tick(now_us)
         self.admission.connection_log.tick()
-        self._retained_room.tick()
-        self._held_room.tick()
+        self._retained_places.tick()
+        self._held_bytes.tick()
 
     def of_publish(self, event: PublishReceived) -> LimitReached | None:
-        """Why a PUBLISH is not taken, apart from what is held at QoS 2."""
+        """Why a PUBLISH is not taken; `of_hold` checks the memory at QoS 2."""
         return self._counted(self._of_name(event.topic) or self._of_retained(event))
 
     def of_hold(self, session: ClientSession, event: PublishReceived) -> LimitReached | None:
-        """Why a PUBLISH of QoS 2 cannot wait for its PUBREL; a single small one always can."""
+        """Why a PUBLISH of QoS 2 cannot wait for its PUBREL."""
         packet_bytes = len(event.header) + len(event.payload)
         size = session.held_bytes + packet_bytes + OVERHEAD_BYTES * (len(session.held) + 1)
         if session.held and size > self._limits.maximum_held_bytes:
             return self._counted(reached(Limit.HELD_BYTES))
-        if self._held_room.takes(packet_bytes, is_first=not session.held):
+        if self._held_bytes.takes(packet_bytes, is_first=not session.held):
             return None
         return self._counted(reached(Limit.HELD_BYTES_IN_ALL))
 
     def _of_will(self, will: Will) -> LimitReached | None:
-        """Why a will is not kept: it is in memory as long as its session."""
+        """Why a will is not taken: it stays in memory as long as its session."""
         if self.disk_is_short and will.kept_bytes > _LITTLE:
             text = f"the disk is short of space, and a will has more than {_LITTLE} bytes"
             return reached(Limit.HELD_BYTES_IN_ALL, text=text)
-        if self._held_room.takes(will.kept_bytes, is_first=True):
+        if self._held_bytes.takes(will.kept_bytes, is_first=True):
             return None
         return reached(Limit.HELD_BYTES_IN_ALL)
 
     def of_filter(self, topic_filter: str, asked: str, known: Collection[str]) -> LimitReached | None:
-        """Why a session that has the known filters, granted or asked for, may not subscribe to a further one.
+        """Why a session may not subscribe to one more filter. `known`: its other filters, granted or asked for.
 
-        `asked` is the part of a shared subscription's filter that topics match, of others the whole.
+        `asked`: the part of the filter that topics match; without `$share/GROUP/` for a shared subscription.
         """
         if len(known) >= self._limits.maximum_subscriptions:
             return self._counted(reached(Limit.SUBSCRIPTIONS))
@@ -260,18 +257,18 @@ class Quotas:
             return self._counted(reached(Limit.SUBSCRIPTION_CHARACTERS, text=text))
         return self._counted(self._topics.of_filter(topic_filter, asked))
 
-    def of_unsayable_filter(self) -> LimitReached:
-        """A topic filter means nothing at one of its destinations, because a header of MQ cannot say it."""
-        found = _unsayable("no MQ header can hold the topic filter", ReasonCode.TOPIC_FILTER_INVALID)
+    def of_filter_that_mq_cannot_carry(self) -> LimitReached:
+        """A topic filter that no header of MQ can carry to one of its destinations."""
+        found = _not_carried("no MQ header can hold the topic filter", ReasonCode.TOPIC_FILTER_INVALID)
         self._refusals.count(found)
         return found
 
     def of_connect(
         self, link: object, event: ConnectReceived, user: str | None, existing: ClientSession | None, expiry_s: int
     ) -> LimitReached | None:
-        """Why a CONNECT is not accepted: its will, its session, which outlives the connection by `expiry_s`, its user.
+        """Why a CONNECT is not accepted, because of its session, its will, or its user's connections.
 
-        `existing`: the session that the client has already.
+        `existing`: the session that the client has already. `expiry_s`: how long the session outlives the connection.
         """
         will = event.will
         found = self._of_session(existing, expiry_s)
@@ -283,14 +280,14 @@ class Quotas:
         return self.admission.authenticated(link, user, instead_of=replaced)
 
     def violated(self, error: PeerError) -> None:
-        """A connection went past what it was told: that is a refusal too."""
+        """Counts a packet past a limit that CONNACK announced, or that is fixed."""
         if isinstance(error, LimitExceeded) and (limit := _LIMITS_OF_CONNECTION.get(error.reason_code)):
             self._refusals.add(limit, error.reason_code)
 
     # -- inside --------------------------------------------------------------------------------------------------------
 
     def _of_session(self, existing: ClientSession | None, expiry_s: int) -> LimitReached | None:
-        """A session that ends with its connection is bounded by the connections there are."""
+        """A session that ends with its connection needs no limit: the number of connections has one."""
         is_kept_already = existing is not None and existing.expiry_s
         others = len(self._sessions) - (existing is not None)
         if not expiry_s or is_kept_already:
@@ -308,7 +305,7 @@ class Quotas:
         try:
             self._routes.check_name(topic)
         except TopicError as error:
-            return _unsayable(str(error), ReasonCode.TOPIC_NAME_INVALID)
+            return _not_carried(str(error), ReasonCode.TOPIC_NAME_INVALID)
         self.fine_topics.keep(topic)
         return None
 
@@ -317,9 +314,9 @@ class Quotas:
             return None
         if not event.payload:
             if isinstance(event, PublishReceived) and event.qos <= 1:  # at QoS 2 nothing is deleted before PUBREL
-                self._retained_room.gives_back(event.topic)
+                self._retained_places.gives_back(event.topic)
             return None
-        if self._retained_room.takes(event.topic):
+        if self._retained_places.takes(event.topic):
             return None
         return reached(Limit.RETAINED_MESSAGES)
 
@@ -329,5 +326,5 @@ class Quotas:
         return found
 
 
-def _unsayable(text: str, reason_code: ReasonCode) -> LimitReached:
+def _not_carried(text: str, reason_code: ReasonCode) -> LimitReached:
     return reached(Limit.TOPIC_CHARACTERS, reason_code, text)

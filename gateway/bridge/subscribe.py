@@ -195,7 +195,7 @@ class Subscriptions:
         share = _share(session, topic_filter)
         wanted = self._registrations.of(topic_filter if share is None else share.topic_filter)
         if not wanted:
-            return self._quotas.of_unsayable_filter().reason_code
+            return self._quotas.of_filter_that_mq_cannot_carry().reason_code
         full = self._full_target(wanted)
         if full is not None:
             self._tell(session, "subscription refused client=%s filter=%s full_target=%s", topic_filter, full.name)

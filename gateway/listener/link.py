@@ -1,7 +1,7 @@
-"""What every MQTT connection is to the bridge (bridge.turn.MqttLink), whatever carries its bytes.
+"""An MQTT connection as the bridge sees it (bridge.links.MqttLink), over TCP, TLS or WebSocket.
 
-A peer that reads too slowly is sent nothing more until it has caught up; one that sends faster than the disk commits is
-not read. One that is not admitted is read until its CONNECT, which the bridge answers with the reason.
+A client that reads too slowly is sent nothing more until it has caught up. A client that sends faster than the disk
+commits is not read. A connection that is not admitted is read until its CONNECT, which the bridge answers.
 """
 
 import asyncio
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 
 
 class NetworkLink(ABC):
-    """One MQTT connection; what carries it reads and writes, and calls `_writing_paused` and `_writing_resumed`."""
+    """One MQTT connection. A subclass carries its bytes, and calls `_writing_paused` and `_writing_resumed`."""
 
     __slots__ = (
-        "_is_held",
-        "_is_held_back",
+        "_is_paused",
         "_listener",
         "_paused_writing",
         "_proxied",
         "_waiting_bytes",
+        "_waits_for_commit",
         "accepted_s",
         "address",
         "certificate_ends_s",
@@ -53,21 +53,21 @@ class NetworkLink(ABC):
     )
 
     def __init__(self, listener: "Listener", proxied: Address | None = None) -> None:
-        """`proxied`: where the connection comes from by its PROXY header."""
+        """`proxied`: the client's address in the PROXY header."""
         self._listener = listener
         self._proxied = proxied
-        #: The client's address, for the log; and without its port, "" where it has none.
+        #: The client's address, for the log, and the same without its port; "" where it has none.
         self.peer = "unknown"
         self.address = ""
-        #: The user that the client's certificate stands for on this listener; "": none.
+        #: The user of the client's certificate, where the listener takes users from certificates; "": none.
         self.certificate_user = ""
-        #: When the certificate that it has shown ends, seconds since 1970.
+        #: When the client's certificate ends, seconds since 1970.
         self.certificate_ends_s = math.inf
         self._paused_writing = False
-        #: The bridge has paused reading, until commits under way are done; or until there is room at a target.
-        self._is_held = False
-        self._is_held_back = False
-        #: What a request takes that waits to be carried out.
+        #: The bridge has paused reading: until commits under way are done; or until a place has room (full_places.py).
+        self._waits_for_commit = False
+        self._is_paused = False
+        #: Memory of a request that waits to be carried out.
         self._waiting_bytes = 0
         self.connection = Connection(
             levels=listener.rules.levels,
@@ -82,11 +82,11 @@ class NetworkLink(ABC):
         #: Whether it counts among the connections of its listener.
         self.is_admitted = False
         self.received_bytes = self.sent_bytes = 0
-        #: What of the sent bytes the peer has taken, and when last (limits/slow_clients.py).
+        #: Bytes that the client has taken, and when last (limits/slow_clients.py).
         self.taken_bytes = 0
         self.accepted_s = self.taken_s = time.monotonic()
         self.silence = Silence(self.accepted_s)
-        #: Whether its listener looks at its silence more often.
+        #: Whether its listener looks at its silence more often than once a second.
         self.is_soon_due = False
         self.closed_s = math.inf
 
@@ -98,18 +98,18 @@ class NetworkLink(ABC):
 
     @property
     def unfinished_bytes(self) -> int:
-        """What the packet takes whose end has not come, or the request that waits to be carried out."""
+        """Memory of an incomplete packet, or of a request that waits to be carried out."""
         return self.connection.unfinished_bytes + self._waiting_bytes
 
     @property
     @abstractmethod
     def unsent_bytes(self) -> int:
-        """What of the sent bytes the peer has not taken yet."""
+        """Bytes of `sent_bytes` that the client has not taken."""
 
     @property
     @abstractmethod
     def shown_certificate(self) -> bytes | None:
-        """What the client has shown in its TLS handshake, in DER."""
+        """The client's certificate from its TLS handshake, in DER."""
 
     @abstractmethod
     def abort(self) -> None:
@@ -125,19 +125,19 @@ class NetworkLink(ABC):
 
     @abstractmethod
     def _start_reading(self) -> None:
-        """Goes on taking what comes."""
+        """Reads from the network again."""
 
     # -- whose it is ---------------------------------------------------------------------------------------------------
 
     @property
     def rules(self) -> "ListenerRules":
-        """What holds for the connections of its listener."""
+        """The rules of its listener."""
         return self._listener.rules
 
     # -- its life ------------------------------------------------------------------------------------------------------
 
     def _identify(self, transport: asyncio.BaseTransport) -> None:
-        """Takes from the transport who is at its other end."""
+        """Takes the client's address and certificate from the transport."""
         found = transport.get_extra_info("peername")
         client = self._proxied or (Address(host=found[0], port=found[1]) if found else None)
         if client is not None:
@@ -159,7 +159,7 @@ class NetworkLink(ABC):
 
     def _writing_paused(self) -> None:
         self._paused_writing = True
-        self._stop_reading()  # who does not take answers may ask nothing more
+        self._stop_reading()  # a client that does not take answers may ask nothing more
 
     def _writing_resumed(self) -> None:
         self._paused_writing = False
@@ -175,10 +175,10 @@ class NetworkLink(ABC):
     def close(
         self, reason: str, reason_code: ReasonCode = ReasonCode.UNSPECIFIED_ERROR, told: str | None = None
     ) -> None:
-        """Closes the connection after what was sent; a reason is logged, none means that the client asked for it.
+        """Closes the connection after the bytes that were sent. `reason` is for the log; "": the client asked for it.
 
-        The client is told the reason code where its level has a packet for it, and in words what is `told` or else what
-        the code means; the reason is the operator's.
+        The client is told the reason code, where its level has a packet for it, and `told` in words; None: the words of
+        the reason code.
         """
         if not self.is_open:
             return
@@ -194,28 +194,28 @@ class NetworkLink(ABC):
         self._end(reason, reason_code)
 
     def pause_reading(self) -> None:
-        self._is_held = True
+        self._waits_for_commit = True
         self._read_no_more()
 
     def resume_reading(self) -> None:
-        if self._is_held:
+        if self._waits_for_commit:
             self.silence.end(time.monotonic())
-        self._is_held = False
+        self._waits_for_commit = False
         self._read_if_possible()
 
-    def hold_back(self, waiting_bytes: int = 0) -> None:
-        self._is_held_back, self._waiting_bytes = True, waiting_bytes
+    def pause_publisher(self, waiting_bytes: int = 0) -> None:
+        self._is_paused, self._waiting_bytes = True, waiting_bytes
         self._read_no_more()
 
-    def let_go(self) -> None:
-        self._is_held_back, self._waiting_bytes = False, 0
+    def resume_publisher(self) -> None:
+        self._is_paused, self._waiting_bytes = False, 0
         self.silence.end(time.monotonic())
         self._read_if_possible()
 
     @property
     def silence_ends_s(self) -> float:
-        """When it has been silent for too long, by the monotonic clock; never while the gateway does not read."""
-        if self._is_held or self._is_held_back:
+        """When its silence is too long, by the monotonic clock; never while the gateway does not read it."""
+        if self._waits_for_commit or self._is_paused:
             return math.inf
         return self.connection.keep_alive_deadline(self.silence.since_s)
 
@@ -224,6 +224,6 @@ class NetworkLink(ABC):
             self._stop_reading()
 
     def _read_if_possible(self) -> None:
-        may_read = not (self._is_held or self._is_held_back or self._paused_writing)
+        may_read = not (self._waits_for_commit or self._is_paused or self._paused_writing)
         if may_read and self.is_open:
             self._start_reading()

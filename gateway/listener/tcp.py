@@ -102,8 +102,8 @@ class TcpLink(NetworkLink, asyncio.Protocol):
         """
         if not self._rest:
             return True
-        awaits_session = self._is_held and self.connection.session is None
-        return not awaits_session and (self._is_ending or not (self._is_held_back or self._paused_writing))
+        awaits_session = self._waits_for_commit and self.connection.session is None
+        return not awaits_session and (self._is_ending or not (self._is_paused or self._paused_writing))
 
     def _hand_on(self) -> bool:
         """Of a connection that was closed meanwhile there is nothing more."""

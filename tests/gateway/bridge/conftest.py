@@ -130,10 +130,10 @@ class FakeLink:
     def resume_reading(self) -> None:
         self._is_reading = True
 
-    def hold_back(self, waiting_bytes: int = 0) -> None:
+    def pause_publisher(self, waiting_bytes: int = 0) -> None:
         self._is_held_back, self.waiting_bytes = True, waiting_bytes
 
-    def let_go(self) -> None:
+    def resume_publisher(self) -> None:
         self._is_held_back, self.waiting_bytes = False, 0
 
     def is_read(self) -> bool:

@@ -8,7 +8,7 @@ import pytest
 
 from gateway.audit_trail.notes import NoteKind
 from gateway.bridge.outgoing_messages import bytes_in_flight
-from gateway.bridge.queue_limits import Backlogs
+from gateway.bridge.queue_limits import QueueLimits
 from gateway.config.limits import Limit, MqttLimits
 from gateway.limits.refusals import Refusals
 from gateway.mqtt.reason_codes import ReasonCode
@@ -27,7 +27,7 @@ class Backlog:
         self.world = world
         self.refusals = Refusals()
         queue = world.engine.queue(SUBSCRIBER_QUEUE)
-        self.backlogs = Backlogs(
+        self.limits = QueueLimits(
             world.engine,
             queue,
             MqttLimits.model_validate(limits),
@@ -51,7 +51,7 @@ class Backlog:
 
     def tick(self, times: int = 3) -> None:
         for _ in range(times):
-            self.backlogs.tick(self.world.now_us)
+            self.limits.tick(self.world.now_us)
             self.world.run()
 
     def waiting(self) -> list[bytes]:
@@ -227,7 +227,7 @@ def test_many_messages_go_a_few_in_each_turn_and_in_their_order(backlog: Made, m
         monkeypatch.setattr(f"gateway.bridge.queue_limits._{name}_IN_A_TURN", number)
     made = backlog(maximum_queued_messages=2)
     made.publish(*(bytes((number,)) for number in b"123456789"))
-    made.backlogs.tick(made.world.now_us)
+    made.limits.tick(made.world.now_us)
     letters = [0]
     while letters[-1] < 7 and len(letters) < 100:
         made.world.turn()
@@ -238,7 +238,7 @@ def test_many_messages_go_a_few_in_each_turn_and_in_their_order(backlog: Made, m
 
 
 def test_lanes_past_their_limits_take_turns(backlog: Made, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gateway.bridge.queue_limits._MOVED_IN_A_TURN", 1)
+    monkeypatch.setattr("gateway.bridge.queue_limits._MOVED_AT_ONCE", 1)
     made = backlog(maximum_queued_messages=1)
     for name in ("far1", "far2"):
         far = made.world.connect(name, flags="00")
@@ -253,10 +253,10 @@ def test_lanes_past_their_limits_take_turns(backlog: Made, monkeypatch: pytest.M
 def test_a_crash_while_messages_move_leaves_each_where_it_was_or_is_a_dead_letter(
     backlog: Made, new_world: NewWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gateway.bridge.queue_limits._MOVED_IN_A_TURN", 1)
+    monkeypatch.setattr("gateway.bridge.queue_limits._MOVED_AT_ONCE", 1)
     made = backlog(maximum_queued_messages=2)
     made.publish(*(bytes((number,)) for number in b"123456789"))
-    made.backlogs.tick(made.world.now_us)
+    made.limits.tick(made.world.now_us)
     while len(made.dead_letters()) < 3:
         made.world.turn()
     world = new_world(made.world.kill(tmp_path / "killed"))

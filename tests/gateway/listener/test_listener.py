@@ -210,10 +210,10 @@ def test_a_publisher_that_is_held_back_is_read_when_both_reasons_are_gone(room_i
     listener = _new_listener(bridge, maximum_connections=1, maximum_unsent_bytes=1)
     link, transport = TcpLink(listener), FakeTransport()
     link.connection_made(transport)
-    link.hold_back()
+    link.pause_publisher()
     link.pause_reading()
     assert not transport.is_read
-    first, second = (link.let_go, link.resume_reading)[:: 1 if room_is_first else -1]
+    first, second = (link.resume_publisher, link.resume_reading)[:: 1 if room_is_first else -1]
     first()
     assert not transport.is_read
     second()
@@ -228,11 +228,11 @@ def test_a_publisher_that_is_held_back_is_not_taken_for_dead(monkeypatch: pytest
         link.connection.receive_data(bytes.fromhex("10 0E 0004 4D515454 04 02 003C 0002 6331"))
         link.accepted_s = 1e9
         began_s = link.silence.since_s
-        link.hold_back()
+        link.pause_publisher()
         monkeypatch.setattr(time, "monotonic", lambda: began_s + 3_600.0)
         list(listener.tick())
         assert link.is_open
-        link.let_go()
+        link.resume_publisher()
         monkeypatch.setattr(time, "monotonic", lambda: began_s + 3_690.0)
         list(listener.tick())
         assert link.is_open

@@ -179,7 +179,7 @@ def test_a_link_that_is_held_back_hands_on_what_it_has_when_its_peer_has_gone(is
             client.sendall(b"1")
             link = await running.only_link()
             assert isinstance(link, TcpLink)
-            link.hold_back()
+            link.pause_publisher()
             link.data_received(bytes(100_000))
             for _ in range(20):
                 await asyncio.sleep(0)
@@ -187,7 +187,7 @@ def test_a_link_that_is_held_back_hands_on_what_it_has_when_its_peer_has_gone(is
             if is_lost:
                 link.abort()
             else:
-                link.let_go()
+                link.resume_publisher()
             await running.bridge.until(lambda: len(running.bridge.received) == 100_001)
         await running.bridge.until(lambda: running.bridge.lost_links == [link])
 
