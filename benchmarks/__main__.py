@@ -22,6 +22,7 @@ from benchmarks import (
     qos1_offline,
     queues,
     subscriptions,
+    ways,
 )
 from benchmarks.figures import Report, print_report
 from benchmarks.load.wire import BenchmarkError
@@ -41,6 +42,7 @@ _TIMED: Final[dict[str, Callable[[float], Report]]] = {
         channel,
         channel_ibm_mq,
         subscriptions,
+        ways,
         headers,
     )
 }

@@ -17,7 +17,6 @@ from typing import Any, Final
 from benchmarks.figures import Measure, Report, Row
 from gateway.bridge.requests import OwnCommands
 from mappings.commands.command import FORMAT_MQRFH, FORMAT_MQRFH2, Dialect, read_command
-from mappings.commands.options import PublicationOption
 from mappings.conversion.convert import convert
 from mappings.headers.chain import read_header_chain
 
@@ -27,7 +26,6 @@ TOPICS: Final = tuple(f"plant/hall-{hall}/boiler-{boiler}/temperature" for hall 
 LIBRARIES: Final = ("pymqi", "ibmmq")
 _UTF_8: Final = 1208
 _LITTLE_ENDIAN: Final = 546
-_NO_OPTIONS: Final = PublicationOption(0)
 #: Calls between two looks at the clock.
 _ROUND: Final = 200
 #: Three calls for each of two formats, two for each of two libraries.
@@ -54,10 +52,10 @@ def measure(dialect: Dialect, seconds: float) -> Row:
     format = _FORMATS[dialect]
     other = Dialect.MQRFH if dialect is Dialect.MQRFH2 else Dialect.MQRFH2
     commands = own_commands(dialect)
-    headers = [commands.write_publish(topic, _NO_OPTIONS, ()) for topic in TOPICS]
+    headers = [commands.write_publish(topic, retain=False).data for topic in TOPICS]
 
     def write(topic: str) -> None:
-        commands.write_publish(topic, _NO_OPTIONS, ())
+        commands.write_publish(topic, retain=False)
 
     def read(header: bytes) -> None:
         read_command(read_header_chain(header, format=format, coded_char_set_id=_UTF_8, encoding=_LITTLE_ENDIAN))
@@ -152,7 +150,7 @@ def importable() -> tuple[list[HeaderClass], list[str]]:
 def measure_class(other: HeaderClass, seconds: float) -> Row:
     """The calls of another library's class."""
     commands = own_commands(Dialect.MQRFH2)
-    headers = [commands.write_publish(topic, _NO_OPTIONS, ()) for topic in TOPICS]
+    headers = [commands.write_publish(topic, retain=False).data for topic in TOPICS]
     folders = [header[40:].rstrip(b" ") for header in headers]
     calls: dict[str, Iterator[object]] = {
         "write": map(other.write, itertools.cycle(folders)),

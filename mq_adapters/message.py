@@ -1,7 +1,7 @@
 """A message of a queue manager: the MQMD fields in use, the body, and what the store adds.
 
-On the way of a PUBLISH this is what step 3 makes and steps 5 to 8 carry. A body is the complete
-message data: header chain and payload; nothing here looks into it.
+On the way of a PUBLISH step 3 makes the message, and steps 5 to 8 carry it. A body is the complete message data: header
+chain and payload. Nothing here reads it.
 """
 
 from dataclasses import dataclass, field
@@ -139,12 +139,28 @@ def unpack_descriptor(packed: bytes) -> MessageDescriptor:
     return MessageDescriptor(**{_STORED_FIELDS[index]: value for index, value in changed.items()})
 
 
+class KnownHeader:
+    """All that stands in front of a body: its bytes, and the MQMD fields that say how they are to be read.
+
+    A subclass has the values that the bytes stand for.
+    """
+
+    __slots__ = ("coded_char_set_id", "data", "encoding", "format")
+
+    def __init__(self, data: bytes, *, format: bytes, coded_char_set_id: int, encoding: int) -> None:
+        self.data = data
+        self.format = format
+        self.coded_char_set_id = coded_char_set_id
+        self.encoding = encoding
+
+
 class Message:
     """One message. Written once: after it was put nobody changes it but the queue manager.
 
     `origin` is private to the gateway: the MQTT exchange the message came from; the broker copies it to every
     copy and answer. `sequence`, `put_us` (microseconds since 1970, UTC) and `expires_us` (same, or 0 for never)
-    are set by the queue manager when the message is put.
+    are set by the queue manager when the message is put. `written` is the header as its writer in this process knows
+    it: it is never stored and never sent, and `header_as_written` decides whether it may be believed.
     """
 
     __slots__ = (
@@ -156,6 +172,7 @@ class Message:
         "origin",
         "put_us",
         "sequence",
+        "written",
     )
 
     def __init__(self, descriptor: MessageDescriptor, body: bytes, origin: bytes = b"") -> None:
@@ -167,6 +184,24 @@ class Message:
         self.expires_us = 0
         self.backout_count = 0
         self.identifier_prefix = b""
+        self.written: KnownHeader | None = None
+
+    def header_as_written(self) -> KnownHeader | None:
+        """The header as its writer knows it; None where it must be read.
+
+        A message from outside has none. Where the message data or their description were changed since, the bytes are
+        no longer those that the writer knows, and they must be read.
+        """
+        written, descriptor = self.written, self.descriptor
+        if (
+            written is None
+            or not self.body.startswith(written.data)
+            or descriptor.format != written.format
+            or descriptor.coded_char_set_id != written.coded_char_set_id
+            or descriptor.encoding != written.encoding
+        ):
+            return None
+        return written
 
     @property
     def msg_id(self) -> bytes:

@@ -19,6 +19,7 @@ from xdist.scheduler import LoadFileScheduling
 
 from tests.guarded_run import MARK, start_guard
 from tests.mounts import Mounts
+from tests.written_headers import compare_every_header
 
 # A shell starts what runs in the background with SIGINT ignored, and children inherit that: tests interrupt theirs.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -67,9 +68,10 @@ class MosquittoClients:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Start the run's guard; choose the hypothesis profile by the scale of proofs."""
+    """Start the run's guard; compare headers that travel; choose the hypothesis profile by the scale of proofs."""
     if MARK not in os.environ:  # not in a worker of pytest-xdist, and not in a run within a test
         start_guard(f"rfhbridge-{os.getpid()}-{time.time_ns()}")
+    compare_every_header()
     scale = os.environ.get(PROOF_VARIABLE, "short")
     if scale not in PROOF_SCALES:
         raise pytest.UsageError(f"{PROOF_VARIABLE}={scale}: must be one of {', '.join(PROOF_SCALES)}")

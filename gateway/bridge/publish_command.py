@@ -13,6 +13,7 @@ A topic whose route has a target goes to that target's transmission queue instea
 """
 
 import hashlib
+from collections import OrderedDict
 from typing import Final, NamedTuple
 
 from gateway.audit_trail.notes import NoteKind, Translation, with_level
@@ -48,9 +49,9 @@ from mappings.commands.command import (
     Dialect,
     Publish,
 )
-from mappings.commands.options import PublicationOption
 from mappings.errors import MappingError
 from mappings.topics.topics import escape_topic
+from mq_adapters.command_header import WrittenCommand
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.unit_of_work import Publications, StateSpace, UnitOfWork
 from mq_adapters.message import (
@@ -60,7 +61,7 @@ from mq_adapters.message import (
 )
 from mq_adapters.reasons import QueueManagerError, ReasonCode
 
-#: Translations kept for each kind of PUBLISH; past it the cache is emptied.
+#: Translations kept for each kind of PUBLISH.
 _TRANSLATION_ENTRIES: Final = 10_000
 #: Headers longer than this (bytes) are written anew for each PUBLISH: they would fill the memory.
 _LONGEST_KEPT_HEADER: Final = 1_024
@@ -74,11 +75,18 @@ _COUNTED: Final = int(Publications.PUBLISHED)
 
 
 class PublishTranslation(NamedTuple):
-    """What every PUBLISH of one topic, persistence and RETAIN becomes."""
+    """The command for every PUBLISH of one topic, persistence and RETAIN: MQMD, header, and the audit's fact sheet."""
 
     descriptor: MessageDescriptor
-    header: bytes
+    header: WrittenCommand
     sheet: Translation
+
+    def message(self, payload: bytes, origin: bytes, expiry: int = MQEI_UNLIMITED) -> Message:
+        """The Publish with its payload. The command travels with it."""
+        descriptor = self.descriptor if expiry == MQEI_UNLIMITED else self.descriptor.replace(expiry=expiry)
+        message = Message(descriptor, self.header.data + payload, origin)
+        message.written = self.header
+        return message
 
 
 class ToMq:
@@ -103,8 +111,10 @@ class ToMq:
         self._commands = commands
         self._style: UserPropertyStyle = user_properties
         self._stream = engine.queue(stream)
-        #: By QoS and RETAIN as they stand in the low bits of a PUBLISH's first byte.
-        self._translations: tuple[dict[str, PublishTranslation], ...] = tuple({} for _ in range(8))
+        #: By whether the message is persistent.
+        self._descriptors = tuple(commands.descriptor(persistent=persistent) for persistent in (False, True))
+        #: By QoS and RETAIN as they stand in the low bits of a PUBLISH's first byte; the oldest goes for another.
+        self._translations = tuple(OrderedDict[str, PublishTranslation]() for _ in range(8))
 
     @property
     def stream_name(self) -> str:
@@ -357,10 +367,7 @@ class ToMq:
         translation = None if carried.pairs else self._translations[flags].get(topic)
         if translation is None:
             translation = self._translate(topic, flags, carried)
-        descriptor = translation.descriptor
-        if expiry != MQEI_UNLIMITED:
-            descriptor = descriptor.replace(expiry=expiry)
-        message = Message(descriptor, translation.header + payload, origin)
+        message = translation.message(payload, origin, expiry)
         return self._engine.put(unit, self._stream, message), translation.sheet
 
     def _translate(self, topic: str, flags: int, carried: CarriedPairs) -> PublishTranslation:
@@ -368,15 +375,14 @@ class ToMq:
 
         It is kept unless it carries properties, which are those of one message.
         """
-        options = PublicationOption.RETAIN_PUBLICATION if flags & 1 else PublicationOption(0)
-        descriptor = self._commands.descriptor(persistent=flags > 1)
-        header = self._commands.write_publish(topic, options, carried.pairs)
-        sheet = self._commands.sheet(Publish.verb, topic, self._stream, descriptor, header, carried.left_out)
+        descriptor = self._descriptors[flags > 1]
+        header = self._commands.write_publish(topic, retain=bool(flags & 1), properties=carried.pairs)
+        sheet = self._commands.sheet(Publish.verb, topic, self._stream, descriptor, header.data, carried.left_out)
         translation = PublishTranslation(descriptor, header, sheet)
-        if len(header) <= _LONGEST_KEPT_HEADER and not carried.pairs:
+        if len(header.data) <= _LONGEST_KEPT_HEADER and not carried.pairs:
             cache = self._translations[flags]
             if len(cache) >= _TRANSLATION_ENTRIES:
-                cache.clear()
+                cache.popitem(last=False)
             cache[topic] = translation
         return translation
 
@@ -402,12 +408,14 @@ class ToMq:
         note_request(unit, session, packet, _NO_PAYLOAD, number, sheet, now_us, level)
 
     def _put_deletion(self, unit: UnitOfWork, session: ClientSession, topic: str) -> tuple[int, Translation]:
-        descriptor = self._commands.descriptor(persistent=True)
+        descriptor = self._descriptors[True]
         # DeletePub takes patterns: in MQRFH `*`, `?` and `%` of a topic name have to be escaped.
         pattern = escape_topic(topic) if self._commands.dialect is Dialect.MQRFH else topic
         header = self._commands.write(DeletePublication(topics=(pattern,)))
-        number = self._engine.put(unit, self._stream, Message(descriptor, header, own_origin(session)))
-        return number, self._commands.sheet(DeletePublication.verb, topic, self._stream, descriptor, header)
+        message = Message(descriptor, header.data, own_origin(session))
+        message.written = header
+        number = self._engine.put(unit, self._stream, message)
+        return number, self._commands.sheet(DeletePublication.verb, topic, self._stream, descriptor, header.data)
 
     def _put_deletion_at_target(
         self, unit: UnitOfWork, session: ClientSession, route: Route, topic: str, exchange: int
@@ -442,7 +450,7 @@ class ToMq:
             message = Message(made.descriptor, made.header + will.payload, origin)
         else:
             translation = self._translate(will.topic, flags, carried)
-            message = Message(translation.descriptor, translation.header + will.payload, origin)
+            message = translation.message(will.payload, origin)
         self._refuse(unit, session, will.topic, exchange, message, error, now_us)
 
     def _refuse(

@@ -24,6 +24,7 @@ from gateway.limits.log_rate import LogRate
 from mappings.commands.command import Completion, DeletePublication, Publish, Response, read_command, read_response
 from mappings.errors import MappingError
 from mappings.headers.chain import HeaderChain, read_header_chain
+from mq_adapters.command_header import WrittenResponse
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.unit_of_work import Departure, UnitOfWork
@@ -197,6 +198,10 @@ def _reason_code(response: Response | None) -> int:
 
 
 def _read(message: Message) -> Response | None:
+    """The answer in a message: as the embedded broker's message brings it, or as it is read; None where it is none."""
+    written = message.header_as_written()
+    if isinstance(written, WrittenResponse):
+        return written.response
     try:
         return read_response(_chain(message))
     except MappingError:

@@ -1,10 +1,11 @@
-"""What every command for the embedded broker has: its MQMD, the bytes of its header, and its audit note.
+"""The gateway's own commands: Publish for a PUBLISH, and RegSub, ReqUpdate and DeregSub for subscriptions.
 
-RegSub, ReqUpdate, DeregSub: what SUBSCRIBE, UNSUBSCRIBE and the end of a session ask of a broker, own or a target's.
+A command for the embedded broker is written here: its MQMD, its header and its audit note. The typed command travels
+with the message (`Message.written`), so the broker does not read what was written here.
 
-A RegSub is a request: its answer, with the command's MsgId as CorrelId, comes on the reply queue. So is a DeregSub to
-the embedded broker, which answers within the same commit. A target may be away for hours, and nothing depends on what
-it says to a DeregSub, so there only a refusal is answered.
+A RegSub is a request: its answer has the command's MsgId as CorrelId. A DeregSub to the embedded broker is a request
+too, because that broker answers at once. A target may be away for hours, and nothing depends on its answer to a
+DeregSub, so a target answers only where it refuses.
 """
 
 from typing import Final
@@ -16,9 +17,11 @@ from gateway.bridge.target_messages import APPLICATION_NAME
 from gateway.bridge.usr_folder import carrier_folder
 from gateway.config.routes import EMBEDDED, Destination, Registration
 from mappings.commands.command import Command, DeregisterSubscriber, Dialect, Publish, RegisterSubscriber, write_command
-from mappings.commands.options import PublicationOption, RegistrationOption
+from mappings.commands.options import NO_PUBLICATION_OPTIONS, PublicationOption, RegistrationOption
+from mappings.conversion.publication_template import PublicationTemplate
 from mappings.headers.chain import FORMAT_MQRFH, FORMAT_MQRFH2
 from mappings.headers.name_value import NameValues
+from mq_adapters.command_header import WrittenCommand
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.unit_of_work import UnitOfWork
@@ -61,17 +64,23 @@ class OwnCommands:
         self.subscriber_queue = subscriber_queue
         self._reply_queue = reply_queue
         self._format = FORMAT_MQRFH2 if dialect is Dialect.MQRFH2 else FORMAT_MQRFH
+        #: By RETAIN: what writes the header of a Publish, and its options.
+        self._publish = tuple(_publish_template(dialect, retain=retain) for retain in (False, True))
 
-    def write(self, command: Command) -> bytes:
-        return write_command(command, self.dialect)
+    def write(self, command: Command) -> WrittenCommand:
+        """The header of a command, which travels with its message."""
+        return WrittenCommand(command, self.dialect, write_command(command, self.dialect))
 
-    def write_publish(self, topic: str, options: PublicationOption, properties: NameValues) -> bytes:
-        """The header of a Publish; `properties` is what it carries of those of MQTT 5.0."""
+    def write_publish(self, topic: str, *, retain: bool, properties: NameValues = ()) -> WrittenCommand:
+        """The header of a Publish; `properties` are those of MQTT 5.0 that it carries."""
+        template, options = self._publish[retain]
         if self.dialect is Dialect.MQRFH:
-            options |= PublicationOption.NO_REGISTRATION
-            return self.write(Publish(topics=(topic,), publication_options=options, data=properties))
-        folders = (carrier_folder(properties),) if properties else ()
-        return write_command(Publish(topics=(topic,), publication_options=options), self.dialect, extra_folders=folders)
+            command = Publish(topics=(topic,), publication_options=options, data=properties)
+            return WrittenCommand(command, self.dialect, template.header(topic, data=properties))
+        folder = carrier_folder(properties) if properties else ""
+        command = Publish(topics=(topic,), publication_options=options)
+        header = template.header(topic, folder=folder)
+        return WrittenCommand(command, self.dialect, header, (folder.encode(),) if folder else ())
 
     def descriptor(
         self, *, persistent: bool, msg_type: int = MQMT_DATAGRAM, correl_id: bytes = bytes(24)
@@ -104,6 +113,13 @@ class OwnCommands:
             header=header,
             dropped=dropped,
         )
+
+
+def _publish_template(dialect: Dialect, *, retain: bool) -> tuple[PublicationTemplate, PublicationOption]:
+    options = PublicationOption.RETAIN_PUBLICATION if retain else NO_PUBLICATION_OPTIONS
+    if dialect is Dialect.MQRFH:
+        options |= PublicationOption.NO_REGISTRATION
+    return PublicationTemplate(Publish(topics=("topic",), publication_options=options), dialect), options
 
 
 _NO_PAYLOAD: Final = (0, b"")
@@ -217,8 +233,9 @@ class Requests:
     ) -> bytes:
         descriptor = self._commands.descriptor(persistent=True, msg_type=msg_type, correl_id=subscriber.correl_id)
         header = self._commands.write(command)
-        message = Message(descriptor, header, own_origin(subscriber))
+        message = Message(descriptor, header.data, own_origin(subscriber))
+        message.written = header
         number = self._engine.put(unit, self._control, message)
-        sheet = self._commands.sheet(command.verb, " ".join(command.topics), self._control, descriptor, header)
+        sheet = self._commands.sheet(command.verb, " ".join(command.topics), self._control, descriptor, header.data)
         note_request(unit, subscriber, packet, _NO_PAYLOAD, number, sheet, now_us)
         return message.msg_id

@@ -271,6 +271,12 @@ def write_command(
     )
 
 
+def command_fields(command: Command, dialect: Dialect) -> NameValues:
+    """The pairs or psc elements that `write_command` writes for a command, in their order."""
+    parameters = _parameters_of(command)
+    return list_elements(parameters) if dialect is Dialect.MQRFH2 else list_pairs(parameters)
+
+
 def _psc_of(parameters: Parameters) -> str:
     if parameters.verb in MQRFH_ONLY_VERBS:
         raise ConversionError(

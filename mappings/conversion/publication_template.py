@@ -1,109 +1,127 @@
-"""The headers of publications that differ in their topic alone, built without going through the fields each time.
+"""The headers of publications that differ in topic and properties alone, without going through the fields each time.
 
-Step 4 on the way of a PUBLISH: a route of the bridge writes the same command again and again. All that depends on the
-topic is the text itself, the padding behind it and the lengths in front, and those depend on its length alone. So the
-bytes around a topic are worked out once for each length, by `write_command`; a topic that would have to be escaped or
-quoted goes through `write_command` itself. No topic is remembered.
+Step 4 on the way of a PUBLISH: a gateway writes the same command again and again. Only the topic, what follows the
+command, the padding and the lengths in front differ. `write_command` writes one such header, and the bytes of others
+are put together around their topics. A topic that would have to be escaped or quoted goes through `write_command`
+itself, and so does a long one.
 """
 
 from dataclasses import replace
 from typing import Final
 
-from mappings.commands.command import FORMAT_NONE, Dialect, Publish, write_command
-from mappings.headers.charset import ENCODING_REVERSED, UTF_8, ascii_based_codec
+from mappings.commands.command import Dialect, Publish, write_command
+from mappings.headers.name_value import NameValues, format_name_value_string
 
-MAXIMUM_REMEMBERED_BYTES: Final = 1_024  # of a topic; the bytes around longer ones are worked out each time
+#: Topics of more characters go through `write_command`, which refuses those that MQ cannot carry.
+LONGEST_TOPIC_CHARACTERS: Final = 1_024
+_SAMPLES: Final = ("x", "y")
+_STRUC_LENGTH_OFFSET: Final = 8
+_MQRFH_BYTES: Final = 32
+#: The fixed part of an MQRFH2 ends with the length of its first folder.
+_MQRFH2_BYTES: Final = 40
+_LENGTH_BYTES: Final = 4
+_PADDING: Final = (b"", b" ", b"  ", b"   ")
 
 
 class PublicationTemplate:
-    """Writes the header of `publish` with another topic, as `write_command` would with the same arguments.
+    """Writes the header of `publish` with another topic, in UTF-8 and little-endian, as `write_command` would.
 
-    `publish` names one topic, in whose place the others are put. Raises what `write_command` raises.
+    `publish` names one topic, and the others are put in its place. Raises what `write_command` raises.
     """
 
-    __slots__ = ("_arguments", "_around", "_codec", "_dialect", "_is_plain", "_publish")
+    __slots__ = ("_after", "_before", "_dialect", "_publish", "_rest", "_start")
 
-    def __init__(
-        self,
-        publish: Publish,
-        dialect: Dialect,
-        *,
-        coded_char_set_id: int = UTF_8,
-        encoding: int = ENCODING_REVERSED,
-        body_format: bytes = FORMAT_NONE,
-        body_coded_char_set_id: int = UTF_8,
-        body_encoding: int = ENCODING_REVERSED,
-        extra_folders: tuple[str, ...] = (),
-    ) -> None:
+    def __init__(self, publish: Publish, dialect: Dialect) -> None:
         self._publish = publish
         self._dialect = dialect
-        self._arguments = (
-            coded_char_set_id,
-            encoding,
-            body_format,
-            body_coded_char_set_id,
-            body_encoding,
-            extra_folders,
-        )
-        codec = "utf-8" if dialect is Dialect.MQRFH2 else ascii_based_codec(coded_char_set_id)
-        self._codec = codec or "ascii"
-        self._is_plain = _is_plain_in_folder if dialect is Dialect.MQRFH2 else _is_plain_in_string
-        if codec is None:
-            self._is_plain = _is_never_plain
-        self._around: dict[int, tuple[bytes, bytes]] = {}
         (topic,) = publish.topics
-        self._written(topic)
-
-    def header(self, topic: str) -> bytes:
-        """The header for a topic."""
-        if self._is_plain(topic):
-            try:
-                text = topic.encode(self._codec)
-            except UnicodeEncodeError:
-                return self._written(topic)
-            around = self._around.get(len(text))
-            if around is not None:
-                return around[0] + text + around[1]
-            self._remember(len(text))
-        return self._written(topic)
-
-    def _remember(self, length_bytes: int) -> None:
-        """What stands around topics of that length: the header of two such topics, where it is the same."""
-        if not 0 < length_bytes <= MAXIMUM_REMEMBERED_BYTES:
-            return
-        first, second = self._written("x" * length_bytes), self._written("y" * length_bytes)
-        start = next(at for at, (one, other) in enumerate(zip(first, second, strict=True)) if one != other)
-        self._around[length_bytes] = first[:start], first[start + length_bytes :]
-
-    def _written(self, topic: str) -> bytes:
-        coded_char_set_id, encoding, body_format, body_coded_char_set_id, body_encoding, folders = self._arguments
-        return write_command(
-            replace(self._publish, topics=(topic,)),
-            self._dialect,
-            coded_char_set_id=coded_char_set_id,
-            encoding=encoding,
-            body_format=body_format,
-            body_coded_char_set_id=body_coded_char_set_id,
-            body_encoding=body_encoding,
-            extra_folders=folders,
+        self._written(topic, "", ())
+        first, second = (self._written(sample, "", ()) for sample in _SAMPLES)
+        place = next(at for at, (one, other) in enumerate(zip(first, second, strict=True)) if one != other)
+        begins_at, lengths_end = (
+            (_MQRFH2_BYTES, _MQRFH2_BYTES - _LENGTH_BYTES) if dialect is Dialect.MQRFH2 else (_MQRFH_BYTES,) * 2
         )
+        #: The fixed part in front of StrucLength and behind it, and what stands around the topic.
+        self._start = first[:_STRUC_LENGTH_OFFSET]
+        self._rest = first[_STRUC_LENGTH_OFFSET + _LENGTH_BYTES : lengths_end]
+        self._before = first[begins_at:place]
+        self._after = first[place + 1 :].rstrip(b" ")
+
+    def header(self, topic: str, *, folder: str = "", data: NameValues = ()) -> bytes:
+        """The header for a topic. `folder` follows psc in an MQRFH2, `data` follow the command in an MQRFH."""
+        if self._dialect is Dialect.MQRFH2:
+            if data or not _is_plain_in_folder(topic):
+                return self._written(topic, folder, data)
+            return self._mqrfh2(topic.encode(), folder)
+        if folder or not _is_plain_in_string(topic):
+            return self._written(topic, folder, data)
+        return self._mqrfh(topic.encode(), data)
+
+    def _mqrfh2(self, topic: bytes, folder: str) -> bytes:
+        psc_bytes = len(self._before) + len(topic) + len(self._after)
+        padding = _PADDING[-psc_bytes % 4]
+        psc_bytes += len(padding)
+        behind = _folder(folder) if folder else b""
+        return b"".join(
+            (
+                self._start,
+                (_MQRFH2_BYTES + psc_bytes + len(behind)).to_bytes(_LENGTH_BYTES, "little"),
+                self._rest,
+                psc_bytes.to_bytes(_LENGTH_BYTES, "little"),
+                self._before,
+                topic,
+                self._after,
+                padding,
+                behind,
+            )
+        )
+
+    def _mqrfh(self, topic: bytes, data: NameValues) -> bytes:
+        behind = b" " + format_name_value_string(data).encode() if data else b""
+        string_bytes = len(self._before) + len(topic) + len(self._after) + len(behind)
+        padding = _PADDING[-string_bytes % 4]
+        return b"".join(
+            (
+                self._start,
+                (_MQRFH_BYTES + string_bytes + len(padding)).to_bytes(_LENGTH_BYTES, "little"),
+                self._rest,
+                self._before,
+                topic,
+                self._after,
+                behind,
+                padding,
+            )
+        )
+
+    def _written(self, topic: str, folder: str, data: NameValues) -> bytes:
+        command = replace(self._publish, topics=(topic,), data=self._publish.data + data)
+        return write_command(command, self._dialect, extra_folders=(folder,) if folder else ())
+
+
+def _folder(folder: str) -> bytes:
+    """A folder with its length in front, padded with blanks."""
+    text = folder.encode()
+    text += _PADDING[-len(text) % 4]
+    return len(text).to_bytes(_LENGTH_BYTES, "little") + text
 
 
 def _is_plain_in_folder(topic: str) -> bool:
-    return topic.isprintable() and "&" not in topic and "<" not in topic and ">" not in topic
+    return (
+        0 < len(topic) <= LONGEST_TOPIC_CHARACTERS
+        and topic.isprintable()
+        and "&" not in topic
+        and "<" not in topic
+        and ">" not in topic
+    )
 
 
 def _is_plain_in_string(topic: str) -> bool:
     return (
-        topic.isprintable()
+        0 < len(topic) <= LONGEST_TOPIC_CHARACTERS
+        and topic.isprintable()
         and " " not in topic
         and '"' not in topic
         and "%" not in topic
         and "*" not in topic
         and "?" not in topic
     )
-
-
-def _is_never_plain(topic: str) -> bool:
-    """In a page that does not extend ASCII."""
-    return False

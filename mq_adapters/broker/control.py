@@ -14,10 +14,11 @@ from mappings.commands.command import (
 from mappings.commands.response import Completion
 from mappings.reasons import Reason
 from mq_adapters.broker.dead_letters import DeadLetters, refuse_again
-from mq_adapters.broker.received import DIALECT_OF_FORMAT, CommandHeader, UnreadableCommand, read_received
+from mq_adapters.broker.received import UnreadableCommand, received_command
 from mq_adapters.broker.responses import Refusal, Responder, is_wanted, refusal_of
 from mq_adapters.broker.subscribers import DONE, Done, Subscribers
 from mq_adapters.broker.updates import Updates
+from mq_adapters.command_header import DIALECT_OF_FORMAT, CommandHeader
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.unit_of_work import UnitOfWork
 from mq_adapters.message import MQMT_DATAGRAM, MQMT_REQUEST, Message
@@ -41,7 +42,7 @@ class ControlQueue:
         if message.descriptor.format not in DIALECT_OF_FORMAT:
             self._dead_letters.put_or_discard(unit, message, queue.name, ReasonCode.MQRC_FORMAT_ERROR)
             return
-        received = read_received(message)
+        received = received_command(message)
         try:
             if isinstance(received, UnreadableCommand):
                 raise refusal_of(received)

@@ -23,12 +23,14 @@ from mappings.headers.mqrfh import Mqrfh, write_mqrfh
 from mappings.headers.mqrfh2 import Folder, Mqrfh2, psc_folder, write_mqrfh2
 from mappings.headers.name_value import NameValues
 from mappings.table import Dialect
-from mq_adapters.broker.received import CommandHeader
+from mq_adapters.broker.received import ReadCommand, fields_in
+from mq_adapters.command_header import CommandHeader, WrittenCommand
 
 _CODED_CHAR_SET_ID_OFFSET: Final = 16  # of MQRFH and MQRFH2
 
 _IS_RETAINED: Final = "IsRetainedPub"
 _NOT_DELIVERED: Final = PublicationOption.NO_REGISTRATION | PublicationOption.IS_RETAINED_PUBLICATION
+_NOT_DELIVERED_NUMBER: Final = int(_NOT_DELIVERED)
 
 _HIDDEN: Final = "the publisher's own; not shown to subscribers"
 _WITHOUT_DIRECT: Final = "shown to subscribers with DirectReq only"
@@ -68,13 +70,23 @@ class DeliveredHeader:
 
 def delivered_header(published: CommandHeader, wish: Wish) -> DeliveredHeader:
     """The header of a publication for a subscription. Raises MappingError where its format cannot say it."""
-    published_data, published = published.data, _without_responses(published)
-    edit = _Edit(_NAMES[published.dialect], wish, published)
-    data = _with_fields(published, edit.fields()) if edit.changes else published.data
-    format, dropped = published.format, tuple(edit.dropped)
-    if published.data is not published_data:
+    if isinstance(published, WrittenCommand):
+        if _stays(published, wish):
+            return _delivered(published, published.data, published.format, ())
+        shown: CommandHeader = published
+    else:
+        shown = _without_responses(published)
+    edit = _Edit(_NAMES[shown.dialect], wish, shown)
+    data, format, dropped = shown.data, shown.format, tuple(edit.dropped)
+    if data is not published.data:
         dropped = ((_RESPONSE_FOLDER, _IGNORED), *dropped)
-    if published.dialect is not wish.dialect:
+    fields = edit.fields()
+    if shown.dialect is wish.dialect:
+        with_additions = _with_additions(fields, wish)
+        if edit.changes or with_additions != fields:
+            data = _with_fields(shown, with_additions)
+    else:
+        data = _with_fields(shown, fields) if edit.changes else data
         conversion = convert(
             data,
             format=format,
@@ -84,13 +96,36 @@ def delivered_header(published: CommandHeader, wish: Wish) -> DeliveredHeader:
         )
         data, format = conversion.header, conversion.format
         dropped += tuple((outcome.name, outcome.reason) for outcome in conversion.report.dropped)
-    data = _with_additions(data, _chain(data, format, published), wish)
+        data = _converted_with_additions(data, format, published, wish)
+    return _delivered(published, _resolved(shown, data, format), format, dropped)
+
+
+def _delivered(published: CommandHeader, data: bytes, format: bytes, dropped: NameValues) -> DeliveredHeader:
     return DeliveredHeader(
         format=format,
         coded_char_set_id=published.coded_char_set_id,
         encoding=published.encoding,
-        data=_resolved(data, _chain(data, format, published)),
+        data=data,
         dropped=dropped,
+    )
+
+
+def _stays(published: WrittenCommand, wish: Wish) -> bool:
+    """Whether a header that was written here is delivered as it is: nothing in it is left out, nothing is added."""
+    command = published.command
+    assert isinstance(command, Publish)
+    return (
+        published.dialect is wish.dialect
+        and not (wish.marks_retained or wish.point or wish.user_data)
+        and wish.stream_name is None
+        and wish.return_address is None
+        and not int(command.publication_options) & _NOT_DELIVERED_NUMBER
+        and not command.registration_options
+        and command.queue_name is None
+        and command.queue_manager_name is None
+        and command.stream_name is None
+        and command.subscription_point is None
+        and command.subscription_user_data is None
     )
 
 
@@ -146,7 +181,7 @@ class _Edit:
         self._is_direct = RegistrationOption.DIRECT_REQUESTS in options
         self.changes = wish.marks_retained or wish.return_address is not None
         self.dropped: list[tuple[str, str]] = []
-        self._kept = [kept for name, value in _fields_of(published) for kept in self._field(name, value)]
+        self._kept = [kept for name, value in published.fields for kept in self._field(name, value)]
 
     def fields(self) -> NameValues:
         """The fields that are delivered, IsRetainedPub and the publisher's address among them where they are wished."""
@@ -200,24 +235,17 @@ def _without_responses(published: CommandHeader) -> CommandHeader:
             folders = tuple(folder for folder in header.folders if folder.name != _RESPONSE_FOLDER)
             data = _replaced(data, chain, index, _mqrfh2(header, folders, chain.places[index]))
             chain = _chain(data, published.format, published)
-    return published if data is published.data else replace(published, data=data, chain=chain)
-
-
-def _fields_of(published: CommandHeader) -> NameValues:
-    return _fields_in(published.chain.headers[published.place])
-
-
-def _fields_in(header: Header) -> NameValues:
-    if isinstance(header, Mqrfh):
-        return header.pairs
-    assert isinstance(header, Mqrfh2)
-    folder = header.folder("psc")
-    assert folder is not None
-    return tuple((element.name, element.text) for element in folder.elements)
+    if data is published.data:
+        return published
+    assert isinstance(published, ReadCommand)
+    return published.with_chain(data, chain)
 
 
 def _with_fields(published: CommandHeader, fields: NameValues) -> bytes:
     """The header chain with other fields in the header of the command; all else as it was."""
+    if isinstance(published, WrittenCommand):
+        return published.with_fields(fields)
+    assert isinstance(published, ReadCommand)
     chain, index = published.chain, published.place
     written = _written(chain.headers[index], fields, chain.places[index])
     return _replaced(published.data, chain, index, written)
@@ -265,23 +293,28 @@ def _chain(data: bytes, format: bytes, published: CommandHeader) -> HeaderChain:
     )
 
 
-def _with_additions(data: bytes, chain: HeaderChain, wish: Wish) -> bytes:
-    """The chain with what the subscription adds: its point and user data at the end, its stream before the topics."""
+def _with_additions(fields: NameValues, wish: Wish) -> NameValues:
+    """The fields with what the subscription adds: its point and user data at the end, its stream before the topics."""
     names = _NAMES[wish.dialect]
     at_end = tuple(
         (name, value)
         for name, value in ((names.point, wish.point), (names.user_data, wish.user_data))
         if name and value
     )
-    if not at_end and (names.stream_name is None or wish.stream_name is None):
-        return data
+    stream = names.stream_name
+    if stream and wish.stream_name is not None and not any(name == stream for name, _ in fields):
+        fields = _before_first(names.topic, fields, ((stream, wish.stream_name),))
+    return (*fields, *at_end)
+
+
+def _converted_with_additions(data: bytes, format: bytes, published: CommandHeader, wish: Wish) -> bytes:
+    """A header chain in the other format, with what the subscription adds."""
+    chain = _chain(data, format, published)
     index, header = next(
         (place, found) for place, found in enumerate(chain.headers) if _has_command(found, wish.dialect)
     )
-    fields = before = _fields_in(header)
-    if names.stream_name and wish.stream_name is not None and not any(name == names.stream_name for name, _ in fields):
-        fields = _before_first(names.topic, fields, ((names.stream_name, wish.stream_name),))
-    fields = (*fields, *at_end)
+    before = fields_in(header)
+    fields = _with_additions(before, wish)
     return data if fields == before else _replaced(data, chain, index, _written(header, fields, chain.places[index]))
 
 
@@ -296,12 +329,19 @@ def _before_first(name: str, fields: NameValues, added: NameValues) -> NameValue
     return (*fields[:place], *added, *fields[place:])
 
 
-def _resolved(data: bytes, chain: HeaderChain) -> bytes:
-    """The chain without MQCCSI_INHERIT, which what a broker puts must not have (PutApplType MQAT_BROKER)."""
+def _resolved(published: CommandHeader, data: bytes, format: bytes) -> bytes:
+    """The chain without MQCCSI_INHERIT, which a message of a broker must not have (PutApplType MQAT_BROKER)."""
+    if isinstance(published, WrittenCommand) or not any(map(_inherits, published.chain.headers)):
+        return data
+    chain = _chain(data, format, published)
     following = [place.coded_char_set_id for place in chain.places[1:]] + [chain.body_coded_char_set_id]
     for header, place, coded_char_set_id in zip(chain.headers, chain.places, following, strict=True):
-        if header.coded_char_set_id == INHERIT and not isinstance(header, DeadLetterHeader):
+        if _inherits(header):
             at = place.offset + _CODED_CHAR_SET_ID_OFFSET
             layout = struct.Struct(">i" if is_big_endian(place.encoding) else "<i")
             data = data[:at] + layout.pack(coded_char_set_id) + data[at + layout.size :]
     return data
+
+
+def _inherits(header: Header) -> bool:
+    return header.coded_char_set_id == INHERIT and not isinstance(header, DeadLetterHeader)

@@ -5,6 +5,7 @@ the body differs from one publication to the next. A plan is good until the subs
 """
 
 import hashlib
+from collections import OrderedDict
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -13,10 +14,10 @@ from mappings.commands.options import PublicationOption, RegistrationOption
 from mappings.errors import MappingError
 from mappings.table import Dialect
 from mq_adapters.broker.delivered_header import DeliveredHeader, Wish, delivered_header
-from mq_adapters.broker.received import CommandHeader
 from mq_adapters.broker.responses import PUT_APPL_NAME_CHARACTERS
 from mq_adapters.broker.subscription import Identity, Subscription
 from mq_adapters.broker.subscriptions import recipients
+from mq_adapters.command_header import CommandHeader
 from mq_adapters.delivery_listener import Delivery
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.queue import Queue
@@ -254,23 +255,21 @@ class DeliveryMaker:
 
 
 class PlanCache:
-    """Plans by published header and MQMD, bounded by what they weigh; a full cache begins again."""
+    """Plans by published header and MQMD, bounded by their weight: the plan that was made first goes for another."""
 
     def __init__(self) -> None:
-        self._plans: dict[PlanKey, Plan] = {}
+        self._plans: OrderedDict[PlanKey, Plan] = OrderedDict()
         self._weight = 0
         #: Looks a plan up; None where there is none.
         self.get = self._plans.get
 
     def put(self, key: PlanKey, plan: Plan) -> None:
         """Keeps a plan in the place of an earlier one."""
-        weight, earlier = _weight(key, plan), self._plans.get(key)
-        more = weight if earlier is None else weight - _weight(key, earlier)
-        if self._weight + more > _KEPT_WEIGHT:
-            self._plans.clear()
-            self._weight, more = 0, weight
-        self._weight += more
+        earlier = self._plans.pop(key, None)
+        self._weight += _weight(key, plan) - (0 if earlier is None else _weight(key, earlier))
         self._plans[key] = plan
+        while self._weight > _KEPT_WEIGHT and len(self._plans) > 1:
+            self._weight -= _weight(*self._plans.popitem(last=False))
 
 
 def _weight(key: PlanKey, plan: Plan) -> int:

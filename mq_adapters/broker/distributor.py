@@ -18,10 +18,11 @@ from mq_adapters.broker.content_filter_parser import parse_filter
 from mq_adapters.broker.dead_letters import DeadLetters
 from mq_adapters.broker.deliveries import DeliveryMaker, Occasion, Plan, PublishedAs
 from mq_adapters.broker.publication_content import PublicationContent
-from mq_adapters.broker.received import CommandHeader, UnreadableCommand, read_received
+from mq_adapters.broker.received import UnreadableCommand, received_command
 from mq_adapters.broker.responses import Refusal, remaining_expiry
 from mq_adapters.broker.subscription import Identity, Subscription
 from mq_adapters.broker.topic_spaces import BrokerDialect, TopicSpaces
+from mq_adapters.command_header import CommandHeader
 from mq_adapters.delivery_listener import DeliveryListener
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.unit_of_work import Publications, UnitOfWork
@@ -115,7 +116,7 @@ class Distributor:
 
     def plan_retained(self, message: Message, subscription: Subscription) -> "RetainedPlan":
         """What a subscription gets of a stored publication; nothing is put yet."""
-        published = read_received(message)
+        published = received_command(message)
         if isinstance(published, UnreadableCommand):
             return RetainedPlan(message=message, plan=published, is_parsed=True)
         occasion = Occasion(

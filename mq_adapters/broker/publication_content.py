@@ -15,7 +15,7 @@ from mappings.errors import MappingError
 from mappings.headers.charset import decode_text
 from mappings.headers.mqrfh2 import Element, Mqrfh2
 from mq_adapters.broker.content_filter import ContentError, Reference, Source, Value, number_of
-from mq_adapters.broker.received import CommandHeader
+from mq_adapters.command_header import CommandHeader
 from mq_adapters.message import Message
 
 #: Longer bodies are not parsed for a filter.

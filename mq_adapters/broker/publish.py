@@ -14,13 +14,14 @@ from mappings.table import Dialect
 from mq_adapters.broker.dead_letters import DeadLetters
 from mq_adapters.broker.deliveries import LONGEST_KEPT_HEADER, Occasion, Plan, PlanCache, PlanKey
 from mq_adapters.broker.distributor import Distributor, published_as, return_address
-from mq_adapters.broker.received import DIALECT_OF_FORMAT, CommandHeader, UnreadableCommand, read_received
+from mq_adapters.broker.received import UnreadableCommand, received_command
 from mq_adapters.broker.responses import Refusal, Responder, refusal_of, remaining_expiry
 from mq_adapters.broker.retained import RetainedPublication, RetainedPublications
 from mq_adapters.broker.subscription import Identity, Subscription
 from mq_adapters.broker.subscriptions import SubscriptionRegistry, interested
 from mq_adapters.broker.topic_permissions import TopicPermissions, publish_refusal
 from mq_adapters.broker.topic_spaces import SCHEME_OF, TopicSpaces
+from mq_adapters.command_header import DIALECT_OF_FORMAT, CommandHeader
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.unit_of_work import UnitOfWork
@@ -70,7 +71,7 @@ class InputQueue:
             if message.descriptor.format not in DIALECT_OF_FORMAT:
                 self._dead_letters.put_or_discard(unit, message, queue.name, ReasonCode.MQRC_FORMAT_ERROR)
                 return
-            received = plan.published if plan is not None else read_received(message)
+            received = plan.published if plan is not None else received_command(message)
             try:
                 plan = self._read(unit, message, received, key)
             except Refusal as refusal:

@@ -6,43 +6,67 @@ from typing import Final
 
 from mappings.commands.command import Command, find_command, read_command
 from mappings.errors import MappingError
-from mappings.headers.chain import FORMAT_MQRFH, FORMAT_MQRFH2, HeaderChain, read_header_chain
+from mappings.headers.chain import Header, HeaderChain, read_header_chain
 from mappings.headers.mqrfh import FIXED_LENGTH_BYTES, Mqrfh
-from mappings.headers.mqrfh2 import Folder
+from mappings.headers.mqrfh2 import Folder, Mqrfh2
+from mappings.headers.name_value import NameValues
 from mappings.table import Dialect
+from mq_adapters.command_header import DIALECT_OF_FORMAT, CommandHeader
 from mq_adapters.message import Message
-
-#: A message with another MQMD.Format is no command at all (WebSphere MQ V6 Publish/Subscribe User's Guide).
-DIALECT_OF_FORMAT: Final = {FORMAT_MQRFH: Dialect.MQRFH, FORMAT_MQRFH2: Dialect.MQRFH2}
-FORMAT_OF_DIALECT: Final = {dialect: format for format, dialect in DIALECT_OF_FORMAT.items()}
 
 #: A wrong command's name is repeated in the answer up to this length: twice that of an object name.
 _VERB_CHARACTERS: Final = 96
 _COMMAND: Final = re.compile(r'(?:^| )MQPSCommand +([^ "\0]+)')
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class CommandHeader:
-    """A header chain with a command. `data` are its bytes, all that stands in front of the body.
+class ReadCommand(CommandHeader):
+    """A header chain from outside, as it was read. `place` is the index of the header that carries the command."""
 
-    `place` is the index in the chain of the header that carries the command; `format`, character set and encoding are
-    those of the MQMD, which describe the first header. `echo` is the command as an answer repeats it.
-    """
+    __slots__ = ("_chain", "_echo", "place")
 
-    command: Command
-    dialect: Dialect
-    chain: HeaderChain
-    place: int
-    data: bytes
-    format: bytes
-    coded_char_set_id: int
-    encoding: int
-    echo: bytes
+    def __init__(
+        self,
+        command: Command,
+        dialect: Dialect,
+        data: bytes,
+        *,
+        format: bytes,
+        coded_char_set_id: int,
+        encoding: int,
+        chain: HeaderChain,
+        place: int,
+        echo: bytes,
+    ) -> None:
+        super().__init__(command, dialect, data, format=format, coded_char_set_id=coded_char_set_id, encoding=encoding)
+        self.place = place
+        self._chain = chain
+        self._echo = echo
 
     @property
-    def verb(self) -> str:
-        """The command's name on the wire."""
-        return self.command.verb
+    def chain(self) -> HeaderChain:
+        return self._chain
+
+    @property
+    def fields(self) -> NameValues:
+        return fields_in(self._chain.headers[self.place])
+
+    @property
+    def echo(self) -> bytes:
+        return self._echo
+
+    def with_chain(self, data: bytes, chain: HeaderChain) -> "ReadCommand":
+        """The same command in a header chain that differs in something else."""
+        return ReadCommand(
+            self.command,
+            self.dialect,
+            data,
+            format=self.format,
+            coded_char_set_id=self.coded_char_set_id,
+            encoding=self.encoding,
+            chain=chain,
+            place=self.place,
+            echo=self._echo,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -55,8 +79,17 @@ class UnreadableCommand:
     echo: bytes = b""
 
 
-def read_received(message: Message) -> CommandHeader | UnreadableCommand:
-    """Reads the command of a message whose MQMD.Format is one of DIALECT_OF_FORMAT."""
+def received_command(message: Message) -> CommandHeader | UnreadableCommand:
+    """The command of a message whose MQMD.Format is one of DIALECT_OF_FORMAT.
+
+    What this process has written comes with its command; what comes from outside is read.
+    """
+    written = message.header_as_written()
+    return written if isinstance(written, CommandHeader) else read_command_header(message)
+
+
+def read_command_header(message: Message) -> ReadCommand | UnreadableCommand:
+    """Reads the command from the bytes of a message."""
     descriptor = message.descriptor
     try:
         chain = read_header_chain(
@@ -73,19 +106,29 @@ def read_received(message: Message) -> CommandHeader | UnreadableCommand:
         return _unreadable(message, chain, error)
 
 
-def _read_command(message: Message, chain: HeaderChain) -> CommandHeader:
+def fields_in(header: Header) -> NameValues:
+    """Names and values of the command in a header."""
+    if isinstance(header, Mqrfh):
+        return header.pairs
+    assert isinstance(header, Mqrfh2)
+    folder = header.folder("psc")
+    assert folder is not None
+    return tuple((element.name, element.text) for element in folder.elements)
+
+
+def _read_command(message: Message, chain: HeaderChain) -> ReadCommand:
     command = read_command(chain)
     folder, header = find_command(chain)
     descriptor = message.descriptor
-    return CommandHeader(
-        command=command,
-        dialect=Dialect.MQRFH if folder is None else Dialect.MQRFH2,
-        chain=chain,
-        place=_place_of(chain, folder, header),
-        data=message.body[: chain.body_offset],
+    return ReadCommand(
+        command,
+        Dialect.MQRFH if folder is None else Dialect.MQRFH2,
+        message.body[: chain.body_offset],
         format=descriptor.format,
         coded_char_set_id=descriptor.coded_char_set_id,
         encoding=descriptor.encoding,
+        chain=chain,
+        place=_place_of(chain, folder, header),
         echo=_echo(message.body, chain, folder, header),
     )
 

@@ -5,6 +5,9 @@ command's MsgId unless MQRO_PASS_CORREL_ID says otherwise. Character set and Enc
 Source: IBM MQ, "Broker Response message", "Message descriptor for broker responses".
 """
 
+from contextlib import suppress
+from dataclasses import replace
+from functools import lru_cache
 from typing import Final
 
 from mappings.commands.response import Completion, Response, ResponseReason, write_response
@@ -14,7 +17,8 @@ from mappings.headers.name_value import NameValues
 from mappings.reasons import Reason
 from mappings.table import Dialect
 from mq_adapters.broker.dead_letters import DeadLetters, refuse_again
-from mq_adapters.broker.received import FORMAT_OF_DIALECT, CommandHeader, UnreadableCommand
+from mq_adapters.broker.received import UnreadableCommand
+from mq_adapters.command_header import FORMAT_OF_DIALECT, CommandHeader, WrittenResponse
 from mq_adapters.delivery_listener import DeliveryListener
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.queue import Queue
@@ -29,6 +33,7 @@ from mq_adapters.message import (
     MQRO_PAN,
     MQRO_PASS_CORREL_ID,
     MQRO_PASS_MSG_ID,
+    KnownHeader,
     Message,
     MessageDescriptor,
 )
@@ -43,6 +48,9 @@ PUT_APPL_NAME_CHARACTERS: Final = 28
 _OFFENDING_CHARACTERS: Final = 10_240
 #: One unit of MQMD.Expiry, a tenth of a second, in microseconds.
 _EXPIRY_UNIT_US: Final = 100_000
+
+#: Kept answers to commands that were carried out, by verb and by what describes their bytes.
+_KEPT_SUCCESSES: Final = 256
 
 _WANTED_REPORT: Final = {
     Completion.OK: MQRO_PAN,
@@ -182,27 +190,15 @@ class Responder:
         return self._engine.queue(name)
 
     def _message(self, message: Message, about: About, response: Response) -> Message:
+        """The answer to a message. Its values travel with it where it is a plain success."""
         asked = message.descriptor
-        coded_char_set_id, encoding = asked.coded_char_set_id, asked.encoding
-        try:
-            body = write_response(
-                response,
-                about.dialect,
-                coded_char_set_id=coded_char_set_id,
-                encoding=encoding,
-                failing_command=about.echo,
-            )
-        except MappingError:
-            coded_char_set_id, encoding = UTF_8, ENCODING_REVERSED
-            body = write_response(
-                _without_details(response), about.dialect, coded_char_set_id=UTF_8, encoding=ENCODING_REVERSED
-            )
+        header = _written(asked, about, response)
         descriptor = MessageDescriptor(
             msg_type=MQMT_REPLY,
             expiry=remaining_expiry(message, self._engine.now_us()),
-            encoding=encoding,
-            coded_char_set_id=coded_char_set_id,
-            format=FORMAT_OF_DIALECT[about.dialect],
+            encoding=header.encoding,
+            coded_char_set_id=header.coded_char_set_id,
+            format=header.format,
             priority=asked.priority,
             persistence=asked.persistence,
             msg_id=message.msg_id if asked.report & MQRO_PASS_MSG_ID else MQMI_NONE,
@@ -213,7 +209,47 @@ class Responder:
             put_appl_type=MQAT_BROKER,
             put_appl_name=self._engine.name[:PUT_APPL_NAME_CHARACTERS],
         )
-        return Message(descriptor, body, message.origin)
+        answer = Message(descriptor, header.data, message.origin)
+        answer.written = header if isinstance(header, WrittenResponse) else None
+        return answer
+
+
+def _written(asked: MessageDescriptor, about: About, response: Response) -> KnownHeader:
+    """The header of an answer in the character set and encoding of the command, or else in UTF-8, without details."""
+    coded_char_set_id, encoding = asked.coded_char_set_id, asked.encoding
+    if response.completion is Completion.OK and not response.fields:
+        with suppress(MappingError):
+            return _plain_success(about.dialect, about.verb, coded_char_set_id, encoding)
+    try:
+        data = write_response(
+            response,
+            about.dialect,
+            coded_char_set_id=coded_char_set_id,
+            encoding=encoding,
+            failing_command=b"" if response.completion is Completion.OK else about.echo,
+        )
+    except MappingError:
+        coded_char_set_id, encoding = UTF_8, ENCODING_REVERSED
+        data = write_response(
+            _without_details(response), about.dialect, coded_char_set_id=UTF_8, encoding=ENCODING_REVERSED
+        )
+    format = FORMAT_OF_DIALECT[about.dialect]
+    return KnownHeader(data, format=format, coded_char_set_id=coded_char_set_id, encoding=encoding)
+
+
+@lru_cache(maxsize=_KEPT_SUCCESSES)
+def _plain_success(dialect: Dialect, verb: str, coded_char_set_id: int, encoding: int) -> WrittenResponse:
+    """The answer to a command that was carried out, without details: the same for every such command."""
+    response = Response(completion=Completion.OK, verb=verb)
+    data = write_response(response, dialect, coded_char_set_id=coded_char_set_id, encoding=encoding)
+    return WrittenResponse(
+        # Folder pscr names the command only in front of its fields.
+        response if dialect is Dialect.MQRFH else replace(response, verb=None),
+        data,
+        format=FORMAT_OF_DIALECT[dialect],
+        coded_char_set_id=coded_char_set_id,
+        encoding=encoding,
+    )
 
 
 def _without_details(response: Response) -> Response:

@@ -24,13 +24,14 @@ from mappings.commands.response import ResponseReason
 from mappings.reasons import Reason
 from mq_adapters.broker.deliveries import Plan
 from mq_adapters.broker.distributor import Distributor, RetainedPlan
-from mq_adapters.broker.received import CommandHeader, read_received
+from mq_adapters.broker.received import received_command
 from mq_adapters.broker.responses import Refusal, Responder
 from mq_adapters.broker.retained import Retained, RetainedPublications
 from mq_adapters.broker.subscribers import Done
 from mq_adapters.broker.subscription import Identity, Subscription
 from mq_adapters.broker.subscriptions import SubscriptionRegistry
 from mq_adapters.broker.topic_spaces import TopicSpaces
+from mq_adapters.command_header import CommandHeader
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.unit_of_work import StateSpace, UnitOfWork
 from mq_adapters.message import IDENTIFIER_TAG, Message, unpack_descriptor
@@ -420,7 +421,7 @@ def _unpack(packed: bytes, by_number: dict[int, Subscription], identifier_prefix
         raise StoreError("read a command", str(error), "use the program that wrote it, or a backup") from error
     message.sequence, message.put_us, message.expires_us = sequence, put_us, expires_us
     message.identifier_prefix = identifier_prefix
-    received = read_received(message)
+    received = received_command(message)
     assert isinstance(received, CommandHeader)  # it was read when it came
     return _Update(done, message, received, 0)
 

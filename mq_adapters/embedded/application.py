@@ -125,6 +125,7 @@ class Application:
 
     def put(self, queue_name: str, message: Message, done: Done) -> None:
         """Puts a message that nobody else holds; its `msg_id` is known on return."""
+        message.written = None  # an application's header is read, whatever the application says of it
         target = self._engine.objects.putting(queue_name)
         self._complete_descriptor(message, target, f"put on {queue_name}")
         self._check_limit(len(message.body), f"put on {queue_name}")

@@ -18,6 +18,11 @@ PATIENCE_S = 40.0
 #: How long the lines of a process that has ended may take from the pipe to the test.
 _LAST_LINES_S = 5.0
 
+#: The gateway, which also compares headers that travel with their messages with what their bytes say.
+_GATEWAY = "tests.end_to_end.comparing_gateway"
+#: Where it is found, wherever the process starts.
+_ROOT = Path(__file__).parents[2]
+
 LogLine = dict[str, Any]
 
 
@@ -42,7 +47,7 @@ class Gateway:
         """Starts the process and does not wait for it."""
         if not self.port:
             self._reserve_port()
-        command = [sys.executable, "-m", "gateway.cli", "run", "--log-format", "json", "--data", str(self.data)]
+        command = [sys.executable, "-P", "-m", _GATEWAY, "run", "--log-format", "json", "--data", str(self.data)]
         command += ["--listen", f"127.0.0.1:{self.port}", *self._arguments]
         self._process = self._begin(command)
         assert self._process.stderr is not None
@@ -53,7 +58,7 @@ class Gateway:
     def _begin(self, command: list[str]) -> subprocess.Popen[str]:
         return subprocess.Popen(
             command,
-            env=os.environ | self._environment,
+            env=os.environ | {"PYTHONPATH": str(_ROOT)} | self._environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,

@@ -197,48 +197,41 @@ TOPICS = st.one_of(
 )
 
 
+PAIRS = st.lists(
+    st.tuples(st.sampled_from(["rfhbUserProps", "name with blanks", 'say "it"']), st.text(max_size=20)), max_size=2
+)
+
+
 @given(
     st.lists(TOPICS, max_size=6),
     st.sampled_from(list(Dialect)),
-    st.sampled_from([1208, 819, 500]),
-    st.sampled_from([546, 273]),
-    st.sampled_from([(), ("<usr><a>1</a></usr>",)]),
+    st.sampled_from(["", "<usr><a>1</a></usr>", "<usr><a>\u20ac12</a></usr>"]),
+    PAIRS,
+    st.sampled_from([PublicationOption(0), PublicationOption.RETAIN_PUBLICATION]),
 )
 def test_a_template_writes_what_write_command_writes(
-    topics: list[str], dialect: Dialect, coded_char_set_id: int, encoding: int, folders: tuple[str, ...]
+    topics: list[str], dialect: Dialect, folder: str, pairs: list[tuple[str, str]], options: PublicationOption
 ) -> None:
-    extra_folders = folders if dialect is Dialect.MQRFH2 else ()
-    publish = Publish(topics=("t",), publication_options=PublicationOption.RETAIN_PUBLICATION, sequence_number="7")
-    template = PublicationTemplate(
-        publish,
-        dialect,
-        coded_char_set_id=coded_char_set_id,
-        encoding=encoding,
-        body_format=b"MQSTR   ",
-        extra_folders=extra_folders,
-    )
+    publish = Publish(topics=("t",), publication_options=options, sequence_number="7")
+    template = PublicationTemplate(publish, dialect)
     for topic in topics:
         expected = ended(
             write_command,
-            Publish(
-                topics=(topic,),
-                publication_options=PublicationOption.RETAIN_PUBLICATION,
-                sequence_number="7",
-            ),
+            Publish(topics=(topic,), publication_options=options, sequence_number="7", data=tuple(pairs)),
             dialect,
-            coded_char_set_id=coded_char_set_id,
-            encoding=encoding,
-            body_format=b"MQSTR   ",
-            extra_folders=extra_folders,
+            extra_folders=(folder,) if folder else (),
         )
-        assert ended(template.header, topic) == expected  # the first of a length
-        assert ended(template.header, topic) == expected  # and one that is built around it
+        assert ended(template.header, topic, folder=folder, data=tuple(pairs)) == expected
 
 
-def test_a_template_says_which_character_the_page_lacks() -> None:
-    template = PublicationTemplate(Publish(topics=("t",)), Dialect.MQRFH, coded_char_set_id=819)
-    with pytest.raises(MappingError, match="has no character"):
-        template.header("€")
+@pytest.mark.parametrize("dialect", list(Dialect))
+def test_a_template_puts_a_header_together_without_write_command(
+    dialect: Dialect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    template = PublicationTemplate(Publish(topics=("t",)), dialect)
+    expected = write_command(Publish(topics=("plant/a",)), dialect)
+    monkeypatch.delattr("mappings.conversion.publication_template.write_command")
+    assert template.header("plant/a") == expected
 
 
 def test_a_template_of_a_wrong_command_is_refused_at_once() -> None:

@@ -33,3 +33,12 @@ def test_a_cache_holds_fewer_plans_of_long_headers_and_of_many_copies(
         held = sum(cache.get(_key(each, header_bytes)) is plan for each in range(number + 1))
         most = max(most, held)
     assert most == kept
+
+
+def test_a_full_cache_lets_the_first_plan_go_and_keeps_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deliveries, "_KEPT_WEIGHT", 10)
+    cache = PlanCache()
+    plans = [_plan(0) for _ in range(12)]
+    for number, plan in enumerate(plans):
+        cache.put(_key(number, 4), plan)
+    assert [cache.get(_key(number, 4)) for number in range(12)] == [None, None, *plans[2:]]

@@ -1,0 +1,132 @@
+"""The header of a message as values: a command, or a broker's answer to one.
+
+The values of a header from outside are read from its bytes. A header that this process writes has its values already:
+they travel with the message (`Message.written`), and nobody reads the bytes that were written a moment ago.
+"""
+
+from abc import abstractmethod
+from typing import Final
+
+from mappings.commands.command import Command, command_fields
+from mappings.commands.response import Response
+from mappings.headers.chain import FORMAT_MQRFH, FORMAT_MQRFH2, FORMAT_NONE, HeaderChain, read_header_chain
+from mappings.headers.charset import ENCODING_REVERSED, UTF_8
+from mappings.headers.mqrfh import FIXED_LENGTH_BYTES, write_mqrfh
+from mappings.headers.mqrfh2 import psc_folder, write_mqrfh2
+from mappings.headers.name_value import NameValues
+from mappings.table import Dialect
+from mq_adapters.message import KnownHeader
+
+#: A message with another MQMD.Format is no command at all (WebSphere MQ V6 Publish/Subscribe User's Guide).
+DIALECT_OF_FORMAT: Final = {FORMAT_MQRFH: Dialect.MQRFH, FORMAT_MQRFH2: Dialect.MQRFH2}
+FORMAT_OF_DIALECT: Final = {dialect: format for format, dialect in DIALECT_OF_FORMAT.items()}
+
+
+class CommandHeader(KnownHeader):
+    """A header chain with a command. `data` are its bytes, all that stands in front of the body.
+
+    `format`, character set and encoding are those of the MQMD, which describe the first header.
+    """
+
+    __slots__ = ("command", "dialect")
+
+    def __init__(
+        self, command: Command, dialect: Dialect, data: bytes, *, format: bytes, coded_char_set_id: int, encoding: int
+    ) -> None:
+        super().__init__(data, format=format, coded_char_set_id=coded_char_set_id, encoding=encoding)
+        self.command = command
+        self.dialect = dialect
+
+    @property
+    def verb(self) -> str:
+        """The command's name on the wire."""
+        return self.command.verb
+
+    @property
+    @abstractmethod
+    def chain(self) -> HeaderChain:
+        """Every header, with its place."""
+
+    @property
+    @abstractmethod
+    def fields(self) -> NameValues:
+        """Names and values of the command, in the order in which they stand in its header."""
+
+    @property
+    @abstractmethod
+    def echo(self) -> bytes:
+        """The command as an answer repeats it: the NameValueString as it came, or the psc folder in UTF-8."""
+
+
+class WrittenCommand(CommandHeader):
+    """One header that this process has written for a command: in UTF-8, little-endian, in front of a body of any kind.
+
+    `folders` are those that stand behind psc in an MQRFH2.
+    """
+
+    __slots__ = ("_chain", "_folders")
+
+    def __init__(self, command: Command, dialect: Dialect, data: bytes, folders: tuple[bytes, ...] = ()) -> None:
+        super().__init__(
+            command,
+            dialect,
+            data,
+            format=FORMAT_OF_DIALECT[dialect],
+            coded_char_set_id=UTF_8,
+            encoding=ENCODING_REVERSED,
+        )
+        self._folders = folders
+        self._chain: HeaderChain | None = None
+
+    @property
+    def chain(self) -> HeaderChain:
+        """The header as it is read: for a content filter, and for a copy in the other format."""
+        if self._chain is None:
+            self._chain = read_header_chain(
+                self.data, format=self.format, coded_char_set_id=self.coded_char_set_id, encoding=self.encoding
+            )
+        return self._chain
+
+    @property
+    def fields(self) -> NameValues:
+        """Names and values of the command, in the order in which they were written."""
+        return command_fields(self.command, self.dialect)
+
+    @property
+    def echo(self) -> bytes:
+        """The command as an answer repeats it."""
+        if self.dialect is Dialect.MQRFH:
+            return self.data[FIXED_LENGTH_BYTES:]
+        return psc_folder(self.fields).encode()
+
+    def with_fields(self, fields: NameValues) -> bytes:
+        """The header with other fields in the place of the command's."""
+        if self.dialect is Dialect.MQRFH:
+            return write_mqrfh(
+                fields,
+                format=FORMAT_NONE,
+                next_coded_char_set_id=UTF_8,
+                next_encoding=ENCODING_REVERSED,
+                coded_char_set_id=UTF_8,
+                encoding=ENCODING_REVERSED,
+            )
+        return write_mqrfh2(
+            (psc_folder(fields).encode(), *self._folders),
+            format=FORMAT_NONE,
+            next_coded_char_set_id=UTF_8,
+            next_encoding=ENCODING_REVERSED,
+            coded_char_set_id=UTF_8,
+            encoding=ENCODING_REVERSED,
+        )
+
+
+class WrittenResponse(KnownHeader):
+    """A broker's answer, with the values that reading it would give."""
+
+    __slots__ = ("response",)
+
+    def __init__(
+        self, response: Response, data: bytes, *, format: bytes, coded_char_set_id: int, encoding: int
+    ) -> None:
+        super().__init__(data, format=format, coded_char_set_id=coded_char_set_id, encoding=encoding)
+        self.response = response
