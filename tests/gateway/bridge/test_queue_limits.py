@@ -224,7 +224,7 @@ def test_nothing_is_lost_while_the_dead_letter_queue_takes_nothing(
 
 def test_many_messages_go_a_few_in_each_turn_and_in_their_order(backlog: Made, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, number in (("TAKEN", 3), ("MOVED", 2)):
-        monkeypatch.setattr(f"gateway.bridge.queue_limits._{name}_IN_A_TURN", number)
+        monkeypatch.setattr(f"gateway.bridge.queue_limits._{name}_AT_ONCE", number)
     made = backlog(maximum_queued_messages=2)
     made.publish(*(bytes((number,)) for number in b"123456789"))
     made.limits.tick(made.world.now_us)
