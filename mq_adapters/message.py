@@ -4,7 +4,7 @@ On the way of a PUBLISH step 3 makes the message, and steps 5 to 8 carry it. A b
 chain and payload. Nothing here reads it.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Final
 
 import ormsgpack
@@ -47,6 +47,7 @@ class MessageDescriptor:
 
     `msg_id` is MQMI_NONE where the queue manager makes the identifier (Message.msg_id then gives it);
     `correl_id` is 24 bytes; `expiry` is in tenths of a second, -1 for ever; `format` is 8 bytes, blank padded.
+    The stored form has positions in this list of fields: append only, never reorder.
     Source: IBM MQ, "MQMD - Message descriptor".
     """
 
@@ -103,28 +104,7 @@ class MessageDescriptor:
 _IDENTITY_CONTEXT: Final = ("user_identifier", "accounting_token", "appl_identity_data")
 _ORIGIN_CONTEXT: Final = ("put_appl_type", "put_appl_name", "appl_origin_data")
 _DESCRIPTOR_VERSION: Final = b"\x01"
-#: The stored map's keys are positions in this list: append only, never reorder (see embedded/store/store.py).
-_STORED_FIELDS: Final = (
-    "report",
-    "msg_type",
-    "expiry",
-    "feedback",
-    "encoding",
-    "coded_char_set_id",
-    "format",
-    "priority",
-    "persistence",
-    "msg_id",
-    "correl_id",
-    "reply_to_q",
-    "reply_to_q_mgr",
-    "user_identifier",
-    "accounting_token",
-    "appl_identity_data",
-    "put_appl_type",
-    "put_appl_name",
-    "appl_origin_data",
-)
+_STORED_FIELDS: Final = tuple(each.name for each in fields(MessageDescriptor) if each.init)
 _STORED_DEFAULTS: Final = tuple(getattr(MessageDescriptor(), name) for name in _STORED_FIELDS)
 
 

@@ -1,51 +1,21 @@
 """MQMD version 2 as bytes: how a message descriptor travels over the gateway's socket, and into IBM MQ's client.
 
-364 bytes; integers are 32 bits, signed: little-endian over the socket, in the machine's order for a C library; text is
-UTF-8, blank padded, and ends at the first NUL.
-Offset, length and what becomes of each field:
+364 bytes: `FIELDS` is the table of them, from which everything here is made. Integers are 32 bits, signed:
+little-endian over the socket, in the machine's order for a C library. Text is UTF-8, blank padded, and ends at the
+first NUL. PutDate (YYYYMMDD) and PutTime (HHMMSSTH: hours, minutes, seconds, hundredths) are UTC.
 
-      0   4  StrucId           'MD  '
-      4   4  Version           2
-      8   4  Report
-     12   4  MsgType           1 request, 2 reply, 4 report, 8 datagram, or 65,536 to 999,999,999
-     16   4  Expiry            tenths of a second, -1 for ever; on a get what is left of it
-     20   4  Feedback
-     24   4  Encoding          of the body, 546 for little-endian
-     28   4  CodedCharSetId    of the body
-     32   8  Format            bytes, blank padded
-     40   4  Priority          -1 (as the queue says) to 9
-     44   4  Persistence       0 no, 1 yes, 2 as the queue says
-     48  24  MsgId             bytes; zeros on a put: the queue manager makes it
-     72  24  CorrelId          bytes
-     96   4  BackoutCount      set by the queue manager
-    100  48  ReplyToQ
-    148  48  ReplyToQMgr
-    196  12  UserIdentifier
-    208  32  AccountingToken   bytes
-    240  32  ApplIdentityData
-    272   4  PutApplType
-    276  28  PutApplName
-    304   8  PutDate           YYYYMMDD, UTC, set by the queue manager
-    312   8  PutTime           HHMMSSTH: hours, minutes, seconds, hundredths
-    320   4  ApplOriginData
-    324  24  GroupId           zeros: there are no groups and segments here
-    348   4  MsgSeqNumber      1
-    352   4  Offset            0
-    356   4  MsgFlags          0
-    360   4  OriginalLength    -1
-
-Whatever a program hands over ends in a value or in QueueManagerError 2026, or 2013 (Expiry), 2029 (MsgType), 2047
-(Persistence), 2050 (Priority); never in another exception. What a queue manager hands over is taken as it is
+A message that a program hands over ends in a value or in QueueManagerError 2026, or 2013 (Expiry), 2029 (MsgType), 2047
+(Persistence), 2050 (Priority); never in another exception. A message that a queue manager hands over is taken as it is
 (`read_delivered_mqmd`): refusing a message that was got would lose it.
 Source: IBM MQ, "MQMD - Message descriptor"; the length is that of IBM's compiled library.
 """
 
-import calendar
 import struct
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Final
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, NamedTuple
 
 from mq_adapters.message import (
     IDENTIFIER_BYTES,
@@ -64,10 +34,71 @@ MQMD_BYTES: Final = 364
 STRUC_ID: Final = b"MD  "
 MQMD_VERSION_2: Final = 2
 
-_FIELDS: Final = "4s7i8sii24s24si48s48s12s32s32si28s8s8s4s24siiii"
-_LAYOUT: Final = struct.Struct("<" + _FIELDS)
+
+class Field(NamedTuple):
+    """A field of MQMD: IBM's name, its bytes in the language of `struct`, and its attribute in MessageDescriptor.
+
+    A field without an attribute is the same in every message, or the queue manager's (BackoutCount, PutDate, PutTime).
+    """
+
+    name: str
+    code: str
+    attribute: str = ""
+    is_text: bool = False
+
+    @property
+    def length(self) -> int:
+        return struct.calcsize(self.code)
+
+
+#: The fields in their order.
+FIELDS: Final = (
+    Field("StrucId", "4s"),
+    Field("Version", "i"),
+    Field("Report", "i", "report"),
+    Field("MsgType", "i", "msg_type"),
+    Field("Expiry", "i", "expiry"),
+    Field("Feedback", "i", "feedback"),
+    Field("Encoding", "i", "encoding"),
+    Field("CodedCharSetId", "i", "coded_char_set_id"),
+    Field("Format", "8s", "format"),
+    Field("Priority", "i", "priority"),
+    Field("Persistence", "i", "persistence"),
+    Field("MsgId", "24s", "msg_id"),
+    Field("CorrelId", "24s", "correl_id"),
+    Field("BackoutCount", "i"),
+    Field("ReplyToQ", "48s", "reply_to_q", is_text=True),
+    Field("ReplyToQMgr", "48s", "reply_to_q_mgr", is_text=True),
+    Field("UserIdentifier", "12s", "user_identifier", is_text=True),
+    Field("AccountingToken", "32s", "accounting_token"),
+    Field("ApplIdentityData", "32s", "appl_identity_data", is_text=True),
+    Field("PutApplType", "i", "put_appl_type"),
+    Field("PutApplName", "28s", "put_appl_name", is_text=True),
+    Field("PutDate", "8s"),
+    Field("PutTime", "8s"),
+    Field("ApplOriginData", "4s", "appl_origin_data", is_text=True),
+    Field("GroupId", "24s"),
+    Field("MsgSeqNumber", "i"),
+    Field("Offset", "i"),
+    Field("MsgFlags", "i"),
+    Field("OriginalLength", "i"),
+)
+#: The attributes of MessageDescriptor, by IBM's names.
+ATTRIBUTES: Final = {field.name: field.attribute for field in FIELDS if field.attribute}
+
+_CODES: Final = "".join(field.code for field in FIELDS)
+_LAYOUT: Final = struct.Struct("<" + _CODES)
 #: The same in the byte order of this machine, without its alignment: the fields are aligned as they are.
-_NATIVE_LAYOUT: Final = struct.Struct("=" + _FIELDS)
+_NATIVE_LAYOUT: Final = struct.Struct("=" + _CODES)
+#: The places of the fields that are a descriptor's own, their attributes, and which are text.
+_OWN_AT: Final = tuple(index for index, field in enumerate(FIELDS) if field.attribute)
+_NAMES: Final = tuple(ATTRIBUTES.values())
+_TEXTS: Final = tuple(
+    ([*ATTRIBUTES].index(field.name), field.name, b" " * field.length) for field in FIELDS if field.is_text
+)
+_FORMAT, _TOKEN = map([*ATTRIBUTES].index, ("Format", "AccountingToken"))
+_AT: Final = {field.name: index for index, field in enumerate(FIELDS)}
+_BACKOUT_COUNT_AT, _PUT_DATE_AT, _PUT_TIME_AT = _AT["BackoutCount"], _AT["PutDate"], _AT["PutTime"]
 #: GroupId, MsgSeqNumber, Offset, MsgFlags, OriginalLength of a message that is neither in a group nor a segment.
 _NOT_IN_A_GROUP: Final = (bytes(IDENTIFIER_BYTES), 1, 0, 0, -1)
 _MQMT_APPL_FIRST: Final = 65_536
@@ -79,6 +110,11 @@ _US_OF_A_HUNDREDTH: Final = 10_000
 _US_OF_A_SECOND: Final = 1_000_000
 #: The last moment that eight digits can name: 9999-12-31 23:59:59 UTC.
 _LAST_SECOND: Final = 253_402_300_799
+
+_BEGIN: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_SECOND: Final = timedelta(seconds=1)
+#: As strftime and the C library count seconds.
+_LAST_LEAP_SECOND: Final = 61
 
 _OPERATION: Final = "message descriptor"
 
@@ -112,8 +148,8 @@ def _write(layout: struct.Struct, message: Message, now_us: int) -> bytes:
             _blank_padded("Format", descriptor.format, 8),
             descriptor.priority,
             descriptor.persistence,
-            _identifier("MsgId", message.msg_id if message.sequence else descriptor.msg_id),
-            _identifier("CorrelId", descriptor.correl_id),
+            _identifier("MsgId", message.msg_id if message.sequence else descriptor.msg_id, 24),
+            _identifier("CorrelId", descriptor.correl_id, 24),
             message.backout_count,
             _text("ReplyToQ", descriptor.reply_to_q, 48),
             _text("ReplyToQMgr", descriptor.reply_to_q_mgr, 48),
@@ -141,8 +177,8 @@ def read_mqmd(mqmd: bytes, body: bytes = b"") -> Message:
     if fields[-5:] != _NOT_IN_A_GROUP:
         raise _md_error("is of a group or segment; messages are put whole here")
     message = Message(_descriptor(fields), body)
-    message.backout_count = fields[13]
-    message.put_us = _put_us(fields[21], fields[22])
+    message.backout_count = fields[_BACKOUT_COUNT_AT]
+    message.put_us = _put_us(fields[_PUT_DATE_AT], fields[_PUT_TIME_AT])
     return message
 
 
@@ -154,62 +190,36 @@ def read_delivered_mqmd(mqmd: bytes, body: bytes) -> Message:
     """
     fields = _NATIVE_LAYOUT.unpack(mqmd)
     message = Message(_taken_over(fields, _lenient_text), body)
-    message.backout_count = fields[13]
+    message.backout_count = fields[_BACKOUT_COUNT_AT]
     with suppress(QueueManagerError):
-        message.put_us = _put_us(fields[21], fields[22])
+        message.put_us = _put_us(fields[_PUT_DATE_AT], fields[_PUT_TIME_AT])
     return message
 
 
 def checked_identifier(identifier: bytes | None) -> bytes | None:
     """A MsgId or CorrelId to match, or None; 2026 for one that has not 24 bytes."""
-    return identifier if identifier is None else _identifier("MsgId or CorrelId", identifier)
+    return identifier if identifier is None else _identifier("MsgId or CorrelId", identifier, IDENTIFIER_BYTES)
 
 
 def _descriptor(fields: _Fields) -> MessageDescriptor:
-    msg_type, expiry = fields[3:5]
-    priority, persistence = fields[9:11]
-    _check("MsgType", msg_type, ReasonCode.MQRC_MSG_TYPE_ERROR, _is_message_type(msg_type))
-    _check("Expiry", expiry, ReasonCode.MQRC_EXPIRY_ERROR, expiry == MQEI_UNLIMITED or expiry > 0)
-    _check("Priority", priority, ReasonCode.MQRC_PRIORITY_ERROR, -1 <= priority <= _HIGHEST_PRIORITY)
-    _check(
-        "Persistence", persistence, ReasonCode.MQRC_PERSISTENCE_ERROR, 0 <= persistence <= MQPER_PERSISTENCE_AS_Q_DEF
-    )
+    for at, name, reason_code, is_valid in _CHECKED:
+        if not is_valid(fields[at]):
+            raise QueueManagerError(reason_code, f"{_OPERATION}: {name} {fields[at]}")
     return _taken_over(fields, _read_text)
 
 
 def _taken_over(fields: _Fields, read_text: Callable[[str, bytes], str]) -> MessageDescriptor:
-    report, msg_type, expiry, feedback, encoding, coded_char_set_id = fields[2:8]
-    priority, persistence = fields[9:11]
-    return MessageDescriptor(
-        report=report,
-        msg_type=msg_type,
-        expiry=expiry,
-        feedback=feedback,
-        encoding=encoding,
-        coded_char_set_id=coded_char_set_id,
-        format=fields[8].replace(b"\0", b" "),
-        priority=priority,
-        persistence=persistence,
-        msg_id=fields[11],
-        correl_id=fields[12],
-        reply_to_q=read_text("ReplyToQ", fields[14]),
-        reply_to_q_mgr=read_text("ReplyToQMgr", fields[15]),
-        user_identifier=read_text("UserIdentifier", fields[16]),
-        accounting_token=fields[17] if any(fields[17]) else b"",
-        appl_identity_data=read_text("ApplIdentityData", fields[18]),
-        put_appl_type=fields[19],
-        put_appl_name=read_text("PutApplName", fields[20]),
-        appl_origin_data=read_text("ApplOriginData", fields[23]),
-    )
+    values = [fields[at] for at in _OWN_AT]
+    values[_FORMAT] = values[_FORMAT].replace(b"\0", b" ")
+    if not any(values[_TOKEN]):
+        values[_TOKEN] = b""
+    for index, name, blanks in _TEXTS:
+        values[index] = "" if values[index] == blanks else read_text(name, values[index])
+    return MessageDescriptor(**dict(zip(_NAMES, values, strict=True)))
 
 
 def _md_error(complaint: str) -> QueueManagerError:
     return QueueManagerError(ReasonCode.MQRC_MD_ERROR, f"{_OPERATION} {complaint}")
-
-
-def _check(name: str, value: int, reason_code: ReasonCode, is_valid: bool) -> None:
-    if not is_valid:
-        raise QueueManagerError(reason_code, f"{_OPERATION}: {name} {value}")
 
 
 def _is_message_type(value: int) -> bool:
@@ -234,9 +244,9 @@ def _blank_padded(name: str, value: bytes, length: int) -> bytes:
     return _at_most(name, value, length).ljust(length)
 
 
-def _identifier(name: str, value: bytes) -> bytes:
-    if len(value) != IDENTIFIER_BYTES:
-        raise _md_error(f"field {name} has {len(value)} bytes, not {IDENTIFIER_BYTES}")
+def _identifier(name: str, value: bytes, length: int) -> bytes:
+    if len(value) != length:
+        raise _md_error(f"field {name} has {len(value)} bytes, not {length}")
     return value
 
 
@@ -275,8 +285,26 @@ def _put_us(put_date: bytes, put_time: bytes) -> int:
     try:
         if not digits.isdigit():
             raise ValueError(digits)
-        moment = time.strptime(digits[:14].decode(), "%Y%m%d%H%M%S")
-        seconds = calendar.timegm(moment)
+        year, *numbers = (int(digits[at : at + 2]) for at in (2, 4, 6, 8, 10, 12, 14))
+        month, day, hour, minute, second, hundredths = numbers
+        moment = datetime(int(digits[:2]) * 100 + year, month, day, hour, minute, tzinfo=UTC)
+        if second > _LAST_LEAP_SECOND:
+            raise ValueError(digits)
     except ValueError as error:
         raise _md_error(f"has PutDate {put_date!r} and PutTime {put_time!r}, not YYYYMMDD and HHMMSSTH") from error
-    return max(0, seconds * _US_OF_A_SECOND + int(digits[14:]) * _US_OF_A_HUNDREDTH)
+    seconds = (moment - _BEGIN) // _SECOND + second
+    return max(0, seconds * _US_OF_A_SECOND + hundredths * _US_OF_A_HUNDREDTH)
+
+
+#: What a program may not say in an integer.
+_CHECKED: Final[tuple[tuple[int, str, ReasonCode, Callable[[int], bool]], ...]] = (
+    (_AT["MsgType"], "MsgType", ReasonCode.MQRC_MSG_TYPE_ERROR, _is_message_type),
+    (_AT["Expiry"], "Expiry", ReasonCode.MQRC_EXPIRY_ERROR, lambda value: value == MQEI_UNLIMITED or value > 0),
+    (_AT["Priority"], "Priority", ReasonCode.MQRC_PRIORITY_ERROR, lambda value: -1 <= value <= _HIGHEST_PRIORITY),
+    (
+        _AT["Persistence"],
+        "Persistence",
+        ReasonCode.MQRC_PERSISTENCE_ERROR,
+        lambda value: 0 <= value <= MQPER_PERSISTENCE_AS_Q_DEF,
+    ),
+)

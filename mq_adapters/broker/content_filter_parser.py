@@ -28,6 +28,7 @@ from mq_adapters.broker.content_filter import (
     number_of,
 )
 from mq_adapters.broker.content_filter_tokens import END, Token, TokenReader, read_tokens, unquoted
+from mq_adapters.mqmd import ATTRIBUTES
 
 #: Brackets and NOT inside each other; deeper filters are not evaluated.
 MAXIMUM_DEPTH: Final = 50
@@ -58,29 +59,6 @@ _CAST_OPTIONS: Final = ("CCSID", "ENCODING", "FORMAT", "DEFAULT")
 _ROOTS: Final = frozenset({"Root", "InputRoot"})
 _BODIES: Final = frozenset({"XMLNSC", "XMLNS", "XML"})
 _PROPERTIES: Final = ("usr",)
-
-#: Fields of MQMD that a filter may name, and the attribute of MessageDescriptor, or of Message, that has them.
-MQMD_FIELDS: Final = {
-    "Report": "report",
-    "MsgType": "msg_type",
-    "Expiry": "expiry",
-    "Feedback": "feedback",
-    "Encoding": "encoding",
-    "CodedCharSetId": "coded_char_set_id",
-    "Format": "format",
-    "Priority": "priority",
-    "Persistence": "persistence",
-    "MsgId": "msg_id",
-    "CorrelId": "correl_id",
-    "ReplyToQ": "reply_to_q",
-    "ReplyToQMgr": "reply_to_q_mgr",
-    "UserIdentifier": "user_identifier",
-    "AccountingToken": "accounting_token",
-    "ApplIdentityData": "appl_identity_data",
-    "PutApplType": "put_appl_type",
-    "PutApplName": "put_appl_name",
-    "ApplOriginData": "appl_origin_data",
-}
 
 
 @lru_cache(maxsize=_KEPT_FILTERS)
@@ -422,7 +400,7 @@ def _reference(path: tuple[str, ...]) -> Reference | None:
     if len(names) < 2:
         return None if has_root else Reference(Source.PROPERTY, names)
     if names[0] == "MQMD":
-        field = MQMD_FIELDS.get(names[1]) if len(names) == 2 else None
+        field = ATTRIBUTES.get(names[1]) if len(names) == 2 else None
         return Reference(Source.MQMD, (field,)) if field is not None else None
     if names[0] in _BODIES or (names[0] == "Body" and not has_root):
         return Reference(Source.BODY, names[1:])

@@ -6,29 +6,14 @@ from typing import Final
 
 from gateway.cli.terminal import Json
 from mq_adapters.message import Message, MessageDescriptor
+from mq_adapters.mqmd import FIELDS
 
-_FIELDS: Final = (
-    ("Report", "report"),
-    ("MsgType", "msg_type"),
-    ("Expiry", "expiry"),
-    ("Feedback", "feedback"),
-    ("Encoding", "encoding"),
-    ("CodedCharSetId", "coded_char_set_id"),
-    ("Format", "format"),
-    ("Priority", "priority"),
-    ("Persistence", "persistence"),
-    ("MsgId", "msg_id"),
-    ("CorrelId", "correl_id"),
-    ("BackoutCount", "backout_count"),
-    ("ReplyToQ", "reply_to_q"),
-    ("ReplyToQMgr", "reply_to_q_mgr"),
-    ("UserIdentifier", "user_identifier"),
-    ("AccountingToken", "accounting_token"),
-    ("ApplIdentityData", "appl_identity_data"),
-    ("PutApplType", "put_appl_type"),
-    ("PutApplName", "put_appl_name"),
-    ("ApplOriginData", "appl_origin_data"),
-    ("PutAt", "put_at"),
+#: What is shown, by IBM's names: the descriptor's own fields, and what the queue manager has set.
+_OF_QUEUE_MANAGER: Final = {"BackoutCount": "backout_count", "PutDate": "put_at"}
+_FIELDS: Final = tuple(
+    ("PutAt" if field.name == "PutDate" else field.name, field.attribute or _OF_QUEUE_MANAGER[field.name])
+    for field in FIELDS
+    if field.attribute or field.name in _OF_QUEUE_MANAGER
 )
 _US: Final = 1_000_000
 
