@@ -11,6 +11,9 @@ environment := deploy/setup/environment.sh
 workers := -n 4 --dist loadfile
 spark := SPARK_LOCAL_IP=127.0.0.1 JAVA_HOME="$$(cat .venv/java-home)"
 
+# Some thousand processes of Python start in a run of the tests: none is to compile the same modules anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help run test prove fuzz bench lint format docs pictures audit setup lock clean
 
 help: ## show this list

@@ -133,10 +133,10 @@ def test_hostile_fields_are_refused(name, mqmd, reason_code):
     assert caught.value.reason_code == reason_code, name
 
 
-@pytest.mark.parametrize("length", range(MQMD_BYTES))
-def test_a_descriptor_cut_at_any_length_is_refused(length):
-    with pytest.raises(QueueManagerError, match="2026"):
-        read_mqmd(VECTOR[:length])
+def test_a_descriptor_cut_at_any_length_is_refused():
+    for length in range(MQMD_BYTES):
+        with pytest.raises(QueueManagerError, match="2026"):
+            read_mqmd(VECTOR[:length])
 
 
 def assert_read_or_refused(mqmd: bytes) -> None:
