@@ -21,6 +21,7 @@ from pyspark.sql import SparkSession
 
 from spark_audit.java_classes import EMPTY_FOLDER, archive_is_there
 from spark_audit.java_classes import java_options as options_of_archive
+from spark_audit.options import MEMORY
 
 #: Where a frame waits that is read many times: on the disk, whose pages the system keeps in memory while there is room.
 #: In Java's own memory ten million records left too little to sort with, in 2 GB.
@@ -54,10 +55,11 @@ _LOOPBACK: Final = ("//127.", "//localhost", "//[::1]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkPlace:
-    """Where Spark is to run: at a master, at a remote (Spark Connect), or, with neither, here."""
+    """Where Spark runs: at a master, at a remote (Spark Connect), or, with neither, here; and its driver's memory."""
 
     master: str = ""
     remote: str = ""
+    memory: str = MEMORY
 
     @property
     def is_here(self) -> bool:
@@ -75,9 +77,7 @@ class SparkPlace:
 HERE: Final = SparkPlace()
 
 
-def start_session(
-    scratch: Path, *, trail_bytes: int, memory: str = "2g", place: SparkPlace = HERE, java_options: str = ""
-) -> SparkSession:
+def start_session(scratch: Path, *, trail_bytes: int, place: SparkPlace = HERE, java_options: str = "") -> SparkSession:
     """Start or reach Spark; temporary files go to `scratch`. Without Java, or without an answer, PySpark raises.
 
     `java_options`: for the Java that starts here, instead of those that let it read the archive of classes.
@@ -91,7 +91,7 @@ def start_session(
     elif not _is_submitted() or place.master:
         _prepare_environment(place)
         builder = builder.master(place.master or "local[*]")
-        options |= _options_of_a_driver(scratch, trail_bytes, memory, place)
+        options |= _options_of_a_driver(scratch, trail_bytes, place)
         options["spark.driver.defaultJavaOptions"] = _java_options(trail_bytes, java_options)
     for key, value in options.items():
         builder = builder.config(key, value)
@@ -130,13 +130,13 @@ def _java_options(trail_bytes: int, said: str) -> str:
     return f"{sized} {said or (options_of_archive() if has_archive else '')}".strip()
 
 
-def _options_of_a_driver(scratch: Path, trail_bytes: int, memory: str, place: SparkPlace) -> dict[str, str]:
+def _options_of_a_driver(scratch: Path, trail_bytes: int, place: SparkPlace) -> dict[str, str]:
     """What must be said before Java starts."""
     addresses = ("spark.driver.host", "spark.driver.bindAddress") if place.is_on_loopback else ()
     return {
         **dict.fromkeys(addresses, _LOOPBACK_ADDRESS),
         "spark.ui.enabled": "false",
-        "spark.driver.memory": memory,
+        "spark.driver.memory": place.memory,
         "spark.local.dir": str(scratch),
         "spark.python.authenticate.socketTimeout": f"{_HANDOVER_S}s",
         "spark.sql.warehouse.dir": (scratch / "warehouse").as_uri(),

@@ -3,14 +3,14 @@
 import argparse
 import sys
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from rich.console import Console
 
-from spark_audit.commands.spark import SparkFailed, scratch_folder, spark_session
+from spark_audit.commands.spark import SparkFailed, place_of, scratch_folder, spark_session
 from spark_audit.commands.terminal import USAGE, Tell, not_written, tell_of
 from spark_audit.interruption import Interruption
+from spark_audit.options import repeatable
 from spark_audit.report import check_report_folder, print_summary, write_report
 from spark_audit.result import AuditResult, Subject, counted
 
@@ -31,14 +31,15 @@ def bulk(options: argparse.Namespace, interruption: Interruption) -> int:
         check_report_folder(options.out)
     except OSError as error:
         return not_written(options.out, error, tell)
-    result = replace(_result(options, tell, interruption), subject=Subject.ARCHIVE, command=_repeatable(options))
+    command = repeatable("bulk", vars(options))
+    result = replace(_result(options, tell, interruption), subject=Subject.ARCHIVE, command=command)
     try:
         files = write_report(result, options.out)
     except OSError as error:
         return not_written(options.out, error, tell)
     names = (*(file.name for file in files), *filter(None, (result.exceptions,)))
     tell(f"wrote {', '.join(names)} in {options.out}")
-    if options.json:
+    if options.as_json:
         sys.stdout.write(result.as_json())
     else:
         width = None if sys.stdout.isatty() else _PIPE_COLUMNS
@@ -66,26 +67,10 @@ def _audited(
 ) -> AuditResult:
     from spark_audit.archive_audit import audit_archive
     from spark_audit.reperform.captured import Wish
-    from spark_audit.session import SparkPlace
 
     wish = Wish(target=options.to, mode=options.mode)
-    place = SparkPlace(master=options.master, remote=options.remote)
     with scratch_folder() as scratch:
         tell("starting Spark")
-        with spark_session(scratch, archive.size_bytes, place, options.memory, interruption) as spark:
+        with spark_session(scratch, archive.size_bytes, place_of(options), interruption) as spark:
             tell(f"reading {counted(archive.messages.count, 'file')}, {archive.size_bytes / 1e6:.1f} MB")
             return audit_archive(spark, archive, wish, tell, options.out)
-
-
-def _repeatable(options: argparse.Namespace) -> tuple[str, ...]:
-    """The command that audits the same again."""
-    words = ["rfhbridge", "audit", "bulk", "--in", str(options.source)]
-    converted: Path | None = options.converted
-    if converted is not None:
-        words += ("--converted", str(converted))
-    for name in ("to", "master", "remote"):
-        if value := getattr(options, name):
-            words += (f"--{name}", str(value))
-    if options.mode != "strict":
-        words += ("--mode", options.mode)
-    return (*words, "--out", str(options.out))

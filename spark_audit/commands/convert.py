@@ -9,7 +9,6 @@ from spark_audit.commands.spark import SparkFailed, scratch_folder, spark_sessio
 from spark_audit.commands.terminal import NOT_EVALUABLE, USAGE, tell_of
 from spark_audit.interruption import Interruption
 
-_MEMORY: Final = "2g"
 _SOME_FAILED: Final = 1
 
 
@@ -27,7 +26,7 @@ def convert(options: argparse.Namespace, interruption: Interruption) -> int:
     try:
         with scratch_folder() as scratch:
             tell_of("convert", "text")("starting Spark")
-            with spark_session(scratch, size_bytes, HERE, _MEMORY, interruption) as spark:
+            with spark_session(scratch, size_bytes, HERE, interruption) as spark:
                 archive = convert_archive(spark, source, target, to=options.to, mode=options.mode)
     except ArchiveError as error:
         return _failed(str(error), USAGE)

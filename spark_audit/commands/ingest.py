@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from spark_audit.commands.run import WrongUse, trail_folders
-from spark_audit.commands.spark import SparkFailed, scratch_folder, spark_session
+from spark_audit.commands.spark import SparkFailed, place_of, scratch_folder, spark_session
 from spark_audit.commands.terminal import (
     DONE,
     NOT_EVALUABLE,
@@ -66,7 +66,7 @@ def ingest(options: argparse.Namespace, interruption: Interruption) -> int:
         return _ended(tell, str(error), NOT_EVALUABLE)
     except OSError as error:
         return not_written(options.to, error, tell, "--to")
-    if options.json:
+    if options.as_json:
         fields = {name: getattr(outcome, name) for name in _Outcome.__slots__}
         sys.stdout.write(orjson.dumps(fields).decode() + "\n")
     else:
@@ -115,15 +115,13 @@ def _with_spark(
 ) -> "tuple[Manifest, int]":
     """The manifest after everything that was new, and how many files were made one with others."""
     from spark_audit.ingest.ingestion import compacted, ingested, small_files
-    from spark_audit.session import SparkPlace
 
     text_bytes = sum(segment.size_bytes for new in news for segment in new.segments)
-    place = SparkPlace(master=options.master, remote=options.remote)
     replaced = 0
     tell("starting Spark")
     with (
         scratch_folder() as scratch,
-        spark_session(scratch, text_bytes, place, options.memory, interruption) as spark,
+        spark_session(scratch, text_bytes, place_of(options), interruption) as spark,
     ):
         for after in ingested(spark, options.to, manifest, news):
             manifest = after

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Final
 
 from rich.console import Console
 
-from spark_audit.commands.spark import SparkFailed, scratch_folder, spark_session
+from spark_audit.commands.spark import SparkFailed, place_of, scratch_folder, spark_session
 from spark_audit.commands.terminal import USAGE, Tell, not_written, tell_of
 from spark_audit.interruption import Interruption
-from spark_audit.period import Period, moment_text
+from spark_audit.options import repeatable
+from spark_audit.period import Period, moment_of
 from spark_audit.personal import PersonalKey, UnusablePersonalKey
 from spark_audit.report import check_report_folder, print_summary, write_report
 from spark_audit.report.integrity import integrity_of_all
@@ -67,7 +68,7 @@ def run(options: argparse.Namespace, interruption: Interruption) -> int:
         return not_written(options.out, error, tell)
     names = (*(file.name for file in files), *filter(None, (result.exceptions,)))
     tell(f"wrote {', '.join(names)} in {options.out}")
-    if options.json:
+    if options.as_json:
         sys.stdout.write(result.as_json())
     else:
         width = None if sys.stdout.isatty() else _PIPE_COLUMNS
@@ -91,12 +92,10 @@ class _Run:
     """One audit, with everything that was named read and checked. Raises what says why it cannot be used."""
 
     def __init__(self, options: argparse.Namespace, tell: Tell, interruption: Interruption) -> None:
-        from spark_audit.session import SparkPlace
-
         self.options, self.tell, self.interruption = options, tell, interruption
         self.folders = trail_folders(options)
-        self.period = Period(from_us=options.from_us, until_us=options.until_us)
-        self.place = SparkPlace(master=options.master, remote=options.remote)
+        self.period = Period(from_us=_moment_us(options.from_time), until_us=_moment_us(options.until_time))
+        self.place = place_of(options)
         self.policy = policy_of(options.policy)
         self.anchor = Anchor.read(public_key_file=options.public_key, digests=options.digests)
         self.opening = opening_of(options.personal_key)
@@ -134,7 +133,7 @@ class _Run:
             result,
             reason=_with_integrity(result, integrity),
             integrity=integrity,
-            command=_repeatable(self.options),
+            command=repeatable("run", vars(self.options)),
             policy=self.policy.name,
             policy_sha256=self.policy.sha256,
             policy_text=self.policy.text,
@@ -169,7 +168,7 @@ class _Run:
         from spark_audit.audit import audit
 
         self.tell("starting Spark")
-        with spark_session(scratch, text_bytes, self.place, self.options.memory, self.interruption) as spark:
+        with spark_session(scratch, text_bytes, self.place, self.interruption) as spark:
             self.tell(words)
             return audit(
                 spark,
@@ -237,16 +236,5 @@ def opening_of(path: Path | None) -> "Opening | None":
         raise WrongUse(f"{path} cannot be read: {error.strerror}") from None
 
 
-def _repeatable(options: argparse.Namespace) -> tuple[str, ...]:
-    """The command that audits the same again."""
-    words = ["rfhbridge", "audit", "run"]
-    for name in ("data", "trail"):
-        for folder in getattr(options, name):
-            words += (f"--{name}", str(folder))
-    for name in ("parquet", "policy", "public_key", "digests", "personal_key", "master", "remote"):
-        if value := getattr(options, name):
-            words += (f"--{name.replace('_', '-')}", str(value))
-    for name, moment_us in (("--from", options.from_us), ("--until", options.until_us)):
-        if moment_us:
-            words += (name, moment_text(moment_us))
-    return (*words, "--out", str(options.out))
+def _moment_us(text: str) -> int:
+    return moment_of(text) if text else 0

@@ -1,5 +1,6 @@
 """Spark for the length of a command: started while an interruption waits, stopped unless one has killed it."""
 
+import argparse
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +19,13 @@ class SparkFailed(Exception):
     """There is no Java, nobody answers at the master or the remote, or Spark gave up; the text says which."""
 
 
+def place_of(options: argparse.Namespace) -> "SparkPlace":
+    """Where the options want Spark."""
+    from spark_audit.session import SparkPlace
+
+    return SparkPlace(master=options.master, remote=options.remote, memory=options.memory)
+
+
 @contextmanager
 def scratch_folder() -> Iterator[Path]:
     """A folder for temporary files, removed at the end."""
@@ -27,14 +35,14 @@ def scratch_folder() -> Iterator[Path]:
 
 @contextmanager
 def spark_session(
-    scratch: Path, trail_bytes: int, place: "SparkPlace", memory: str, interruption: Interruption
+    scratch: Path, trail_bytes: int, place: "SparkPlace", interruption: Interruption
 ) -> Iterator["SparkSession"]:
     """A session. Raises SparkFailed, also for what goes wrong while it is used."""
     from spark_audit.session import start_session
 
     try:
         with interruption.held():
-            spark = start_session(scratch, trail_bytes=trail_bytes, memory=memory, place=place)
+            spark = start_session(scratch, trail_bytes=trail_bytes, place=place)
     except _errors_of_spark(OSError, ImportError) as error:
         where = place.remote or place.master
         hint = f"at {where}" if where else "(it needs Java 17 or 21)"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import orjson
 
 from spark_audit.commands.run import WrongUse, opening_of, policy_of, trail_folders
-from spark_audit.commands.spark import SparkFailed, scratch_folder, spark_session
+from spark_audit.commands.spark import SparkFailed, place_of, scratch_folder, spark_session
 from spark_audit.commands.terminal import (
     DONE,
     NOT_EVALUABLE,
@@ -163,7 +163,7 @@ class _Streaming:
 
     def _say(self, result: AuditResult) -> None:
         batch = self.reported.batches
-        if self.options.json:
+        if self.options.as_json:
             told = {"batch": batch, "verdict": result.verdict.value, "reason": result.reason}
             sys.stdout.write(orjson.dumps({**told, "records": result.scope.records}).decode() + "\n")
         else:
@@ -172,15 +172,12 @@ class _Streaming:
 
     def _session(self, new_bytes: int = 0) -> "SparkSession":
         """Spark, started when it is needed first, for so many bytes of text beside what is there already."""
-        from spark_audit.session import SparkPlace
-
         if self._spark is None:
             self.tell("starting Spark")
             scratch = self.resources.enter_context(scratch_folder())
-            place = SparkPlace(master=self.options.master, remote=self.options.remote)
             there = sum(segment.size_bytes for segment in self.manifest.segments)
             text_bytes = min(there + new_bytes, _MOST_PREPARED_FOR_BYTES)
-            session = spark_session(scratch, text_bytes, place, self.options.memory, self.interruption)
+            session = spark_session(scratch, text_bytes, place_of(self.options), self.interruption)
             self._spark = self.resources.enter_context(session)
         return self._spark
 

@@ -46,6 +46,7 @@ ALLOWED = {
     "spark_audit/merkle.py": "",
     "spark_audit/digest.py": "import spark_audit.merkle",
     "spark_audit/personal.py": "",
+    "spark_audit/options.py": "",
     "spark_audit/pack.py": "import spark_audit.verify",
     "spark_audit/life.py": "import spark_audit.verify",
     "spark_audit/verify.py": "import spark_audit.record",

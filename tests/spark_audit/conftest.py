@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from spark_audit.controls.catalogue import CONTROLS
 from spark_audit.policy import Policy
 from spark_audit.read import read_lines, trail_files
-from spark_audit.session import start_session
+from spark_audit.session import SparkPlace, start_session
 
 GATEWAY = "0102030405060708090a0b0c"
 SEGMENT = "000000000001-20261120T07.jsonl"
@@ -223,7 +223,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     noted = Path(sys.prefix) / "java-home"  # by the project's set-up
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ and not noted.is_file():
         pytest.skip("Spark needs Java 17 or 21: neither java on PATH nor JAVA_HOME is there (make test installs it)")
-    session = start_session(tmp_path_factory.mktemp("spark"), trail_bytes=0, memory="1g")
+    session = start_session(tmp_path_factory.mktemp("spark"), trail_bytes=0, place=SparkPlace(memory="1g"))
     yield session
     with warnings.catch_warnings():  # whichever test is the last of this process, it is not about Spark's sockets
         warnings.simplefilter("ignore", ResourceWarning)

@@ -2,14 +2,11 @@
 
 import typer
 
-from gateway.cli.audit.bulk import bulk
 from gateway.cli.audit.explain import explain
-from gateway.cli.audit.ingest import ingest
 from gateway.cli.audit.key import key
 from gateway.cli.audit.pack import pack
 from gateway.cli.audit.prove import prove
-from gateway.cli.audit.run import run
-from gateway.cli.audit.stream import stream
+from gateway.cli.audit.spark_commands import bulk, command_of, ingest, run, stream
 from gateway.cli.audit.verify import verify
 from gateway.cli.examples import epilog
 
@@ -25,15 +22,15 @@ audit.command(
         "rfhbridge audit run --data east --data west --from 2026-11-01 --until 2026-12-01 --out report",
         "rfhbridge audit run --parquet lines --policy policy.toml --master spark://host:7077 --out report",
     )
-)(run)
-audit.command(epilog=epilog("rfhbridge audit ingest --data var --to lines"))(ingest)
-audit.command(epilog=epilog("rfhbridge audit stream --data var --out findings --checkpoint stream"))(stream)
+)(command_of(run))
+audit.command(epilog=epilog("rfhbridge audit ingest --data var --to lines"))(command_of(ingest))
+audit.command(epilog=epilog("rfhbridge audit stream --data var --out findings --checkpoint stream"))(command_of(stream))
 audit.command(
     epilog=epilog(
         "rfhbridge audit bulk --in captured --out report",
         "rfhbridge audit bulk --in captured --converted migrated --to mqrfh2 --out report --json",
     )
-)(bulk)
+)(command_of(bulk))
 audit.command(
     epilog=epilog(
         "rfhbridge audit verify --data var", "rfhbridge audit verify --public-key gateway.pub --digests copies"

@@ -14,12 +14,12 @@ import typer
 from gateway.cli.application import AuditExitCode, CommandFailed
 from gateway.cli.audit.packet_properties import publish_properties
 from gateway.cli.audit.prove import message_identifier
-from gateway.cli.audit.spark_process import PersonalKeyOption
 from gateway.cli.audit.trails import DataFoldersOption, TrailFoldersOption, trail_folders
 from gateway.cli.settings_options import ConfigOption
 from gateway.cli.terminal import Json, counted, write_json, write_line
 from mappings.errors import HeaderError
 from mappings.headers.charset import decode_text, is_ebcdic
+from spark_audit.options import PERSONAL_KEY
 from spark_audit.personal import PersonalKey, UnusablePersonalKey, is_sealed, opened_record
 
 if TYPE_CHECKING:
@@ -83,7 +83,9 @@ def explain(
     ],
     data: DataFoldersOption = None,
     trail: TrailFoldersOption = None,
-    personal_key: PersonalKeyOption = None,
+    personal_key: Annotated[
+        Path | None, typer.Option(PERSONAL_KEY.flag, metavar="FILE", help=PERSONAL_KEY.help)
+    ] = None,
     config: ConfigOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object, with the whole records.")] = False,
 ) -> None:

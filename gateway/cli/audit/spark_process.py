@@ -7,15 +7,14 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Final
-
-import typer
+from typing import Final
 
 from gateway import log
 from gateway.cli.application import INTERRUPTED, AuditExitCode, CommandFailed
+from spark_audit.options import words_of
 
 #: Where the set-up of this project notes a Java that it installed beside the environment.
 _JAVA_HOME_NOTE: Final = "java-home"
@@ -26,29 +25,6 @@ _RESULT: Final = "result.json"
 #: How long an interrupted audit may take to end by itself, and once it was told, seconds; Spark stops in about one.
 _TERMINAL_WAIT_S: Final = 2.0
 _STOP_WAIT_S: Final = 10.0
-
-MasterOption = Annotated[
-    str,
-    typer.Option(
-        "--master", metavar="URL", help="Spark's master: spark://host:7077, local[4]. Without it: this machine."
-    ),
-]
-RemoteOption = Annotated[
-    str, typer.Option("--remote", metavar="URL", help="Spark Connect: sc://host:15002 (needs pyspark[connect]).")
-]
-MemoryOption = Annotated[
-    str, typer.Option("--memory", metavar="SIZE", help="Memory of Spark's driver; on this machine, of all of Spark.")
-]
-PolicyOption = Annotated[
-    Path | None,
-    typer.Option("--policy", metavar="FILE", help="Scope, thresholds and severities of the controls (TOML)."),
-]
-PersonalKeyOption = Annotated[
-    Path | None,
-    typer.Option("--personal-key", metavar="FILE", help="Key of the personal data, where the trail has it keyed."),
-]
-#: As spark_audit has it too: 2 GB are enough for ten million records on two cores.
-MEMORY: Final = "2g"
 
 
 def spark_environment(remote: str = "") -> dict[str, str]:
@@ -67,13 +43,9 @@ def spark_environment(remote: str = "") -> dict[str, str]:
     return environment
 
 
-def spark_command(name: str, *values: tuple[str, object], flags: tuple[str, ...] = ()) -> list[str]:
-    """A command line of spark_audit: options with their values, where they have one, and flags."""
-    command = [sys.executable, "-P", "-m", "spark_audit", name]
-    for option, value in values:
-        if value not in (None, ""):
-            command += (option, str(value))
-    command += flags
+def spark_command(name: str, values: Mapping[str, object]) -> list[str]:
+    """The command line of a Spark process with these values of its options."""
+    command = [sys.executable, "-P", "-m", "spark_audit", name, *words_of(name, values)]
     return [*command, "--log-format", "json"] if log.is_json() else command
 
 

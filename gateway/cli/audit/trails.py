@@ -1,13 +1,17 @@
 """Which trails an audit command reads: of data folders (`--data`, repeated), or folders that are trails (`--trail`)."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
 from gateway.cli.application import CommandFailed
 from gateway.cli.audit.pending_notes import export_pending
 from gateway.cli.settings_options import data_folder, settings_for
+from spark_audit.options import DATA, TRAIL
+
+#: The data folder where neither data folders nor trails are named.
+CONFIGURED: Final = "the configured folder, var"
 
 DataFoldersOption = Annotated[
     list[Path] | None,
@@ -15,14 +19,12 @@ DataFoldersOption = Annotated[
         "--data",
         parser=data_folder,
         metavar="DIR",
-        help="Data folder of a gateway; repeat it for several. Without it: the configured one, var.",
+        help=f"{DATA.help} Default: {CONFIGURED}.",
     ),
 ]
 TrailFoldersOption = Annotated[
     list[Path] | None,
-    typer.Option(
-        "--trail", parser=data_folder, metavar="DIR", help="Folder of segments, as it was copied; may be repeated."
-    ),
+    typer.Option("--trail", parser=data_folder, metavar="DIR", help=TRAIL.help),
 ]
 
 

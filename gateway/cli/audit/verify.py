@@ -9,17 +9,11 @@ import typer
 from gateway.cli.application import CommandFailed
 from gateway.cli.settings_options import ConfigOption, DataOption, settings_for
 from gateway.cli.terminal import Json, counted, write_json, write_line
+from spark_audit.options import DIGESTS, PUBLIC_KEY
 
 if TYPE_CHECKING:
     from spark_audit.verify import Anchor, Verification
     from spark_audit.verify.proof import ProofVerification
-
-PublicKeyOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--public-key", metavar="FILE", help="The gateway's public key, as it was kept elsewhere: one line of hex."
-    ),
-]
 
 
 def verify(
@@ -28,10 +22,8 @@ def verify(
         typer.Argument(metavar="[PACK]", help="A pack, or a folder with a copied trail. Without it: DATA/trail."),
     ] = None,
     data: DataOption = None,
-    public_key: PublicKeyOption = None,
-    digests: Annotated[
-        Path | None, typer.Option("--digests", metavar="DIR", help="The digests, as they were copied elsewhere.")
-    ] = None,
+    public_key: Annotated[Path | None, typer.Option(PUBLIC_KEY.flag, metavar="FILE", help=PUBLIC_KEY.help)] = None,
+    digests: Annotated[Path | None, typer.Option(DIGESTS.flag, metavar="DIR", help=DIGESTS.help)] = None,
     policy: Annotated[
         Path | None, typer.Option("--policy", metavar="FILE", help="The auditor's policy: restores that it names.")
     ] = None,

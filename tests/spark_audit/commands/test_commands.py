@@ -304,8 +304,9 @@ def test_run_names_the_command_that_repeats_it(tmp_path: Path, trail, capsys) ->
     assert main([*_command("run", tmp_path), "--trail", str(trail.write()), *told, "--json"]) == 0
     result = json.loads(capsys.readouterr().out)
     assert result["command"] == [
-        *("rfhbridge", "audit", "run", "--trail", str(trail.folder), "--policy", str(tmp_path / "policy.toml")),
-        *("--from", "2026-11-20T07:00:00Z", "--until", "2026-11-21T00:00:00Z", "--out", str(tmp_path / "to")),
+        *("rfhbridge", "audit", "run", "--trail", str(trail.folder), "--out", str(tmp_path / "to")),
+        *("--policy", str(tmp_path / "policy.toml"), "--from", "2026-11-20T07:00:00Z"),
+        *("--until", "2026-11-21T00:00:00Z"),
     ]
     assert hashlib.sha256(result["policy_text"].encode()).hexdigest() == result["policy_sha256"]
     status = {control["identifier"]: control["status"] for control in result["controls"]}

@@ -12,10 +12,13 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import typer.main
 
 from gateway.cli.audit.spark_process import ended, let_end
+from gateway.cli.commands import application
 from mq_adapters.embedded.direct import Direct
 from mq_adapters.reasons import StoreError
+from spark_audit.options import COMMANDS
 
 
 @pytest.fixture
@@ -140,7 +143,7 @@ def test_stream_is_a_process_of_its_own(rfhbridge, spark, data_folder, tmp_path,
     out, checkpoint = tmp_path / "out", tmp_path / "checkpoint"
     told = ["--data", str(data_folder), "--out", str(out), "--checkpoint", str(checkpoint)]
     assert rfhbridge("audit", "stream", *told, "--once", "--history-hours", "2").exit_code == code
-    assert list(spark.command[4:]) == ["stream", *told, "--every-s", "10", "--history-hours", "2", "--once"]
+    assert list(spark.command[4:]) == ["stream", *told, "--history-hours", "2", "--once"]
 
 
 def test_audit_runs_beside_somebody_who_owns_the_store_and_does_not_listen(rfhbridge, spark, data_folder, monkeypatch):
@@ -383,3 +386,11 @@ def test_archive_whose_audit_left_no_result_is_not_judged(rfhbridge, spark, tmp_
     ended = rfhbridge("audit", "bulk", "--in", tmp_path, "--out", tmp_path / "out")
     assert ended.exit_code == 2
     assert "no new" in ended.stderr
+
+
+@pytest.mark.parametrize("name", ["run", "ingest", "stream", "bulk"])
+def test_a_spark_command_has_the_options_of_the_table_and_no_other(name):
+    command = typer.main.get_command(application).commands["audit"].commands[name]
+    shown = {option for parameter in command.params for option in parameter.opts}
+    rows = {option.flag for option in COMMANDS[name].options}
+    assert shown - {"--help"} == (rows | {"--config"} if "--data" in rows else rows)
