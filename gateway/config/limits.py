@@ -120,7 +120,7 @@ class Limit(Enum):
         default=5_000,
         least=0,
         unit="connections a second",
-        meaning="new connections a second, ten seconds' worth at once; 0: no limit",
+        meaning="new connections a second; after a quiet time those of ten seconds may come at once; 0: no limit",
         answers=_RATE,
         told="too many connections are made: try again later",
         where="limits.admission",
@@ -130,7 +130,8 @@ class Limit(Enum):
         default=1_000,
         least=0,
         unit="connections a second",
-        meaning="new connections a second from one address (IPv6: one /64), ten seconds' worth at once; 0: no limit",
+        meaning="new connections a second from one address (IPv6: one /64); after a quiet time those of ten seconds"
+        " may come at once; 0: no limit",
         answers=_RATE,
         told="this address makes too many connections: try again later",
         where="limits.admission",
@@ -149,14 +150,14 @@ class Limit(Enum):
         default=8_388_608,
         most=2_147_483_647,  # uvloop counts them in a C int
         unit="bytes",
-        meaning="bytes that may wait for one slow client; past it its deliveries pause",
+        meaning="bytes that may wait for one slow client; past it deliveries to that client pause",
         where="listener.tcp",
     )
     UNSENT_BYTES_IN_ALL = LimitRow(
         key="maximum_unsent_bytes_in_all",
         default=536_870_912,
         unit="bytes",
-        meaning="bytes that may wait for all clients; past it clients that take nothing are disconnected",
+        meaning="bytes that may wait for all clients; past it clients that read nothing are disconnected",
         answers=_DISCONNECT,
         told="the client does not read what is sent to it",
         where="limits.slow_clients",
@@ -175,7 +176,7 @@ class Limit(Enum):
         default=60.0,
         least=None,
         unit="seconds",
-        meaning="seconds after which a client is disconnected that takes nothing of what waits for it",
+        meaning="seconds after which a client that reads nothing of what waits for it is disconnected",
         answers=_DISCONNECT,
         told="the client does not read what is sent to it",
         where="limits.slow_clients",
@@ -186,7 +187,7 @@ class Limit(Enum):
         least=2,
         most=MAXIMUM_REMAINING_LENGTH_BYTES,
         unit="bytes",
-        meaning="bytes of the largest packet that is taken, by its remaining length; CONNACK says so at MQTT 5",
+        meaning="remaining length of the largest packet that is taken, in bytes; CONNACK tells it at MQTT 5",
         answers=(Answer("PACKET_TOO_LARGE", ("DISCONNECT", "CONNACK")),),
         where="mqtt.receiver",
     )
@@ -195,7 +196,7 @@ class Limit(Enum):
         default=100,
         most=MAXIMUM_PACKET_IDENTIFIERS,
         unit="messages",
-        meaning="PUBLISH packets of QoS 1 and 2 that one client may leave unanswered; past it deliveries wait",
+        meaning="PUBLISH packets of QoS 1 and 2 that one client may leave unanswered; past it its deliveries wait",
         where="mqtt.session",
     )
     RECEIVE_MAXIMUM = LimitRow(
@@ -203,7 +204,7 @@ class Limit(Enum):
         default=1_000,
         most=MAXIMUM_PACKET_IDENTIFIERS,
         unit="messages",
-        meaning="PUBLISH packets of QoS 1 and 2 that a client of MQTT 5 may have unanswered; CONNACK says so",
+        meaning="PUBLISH packets of QoS 1 and 2 that a client of MQTT 5 may send without an answer; CONNACK tells it",
         answers=(Answer("RECEIVE_MAXIMUM_EXCEEDED", ("DISCONNECT",)),),
         where="mqtt.incoming",
     )
@@ -213,7 +214,7 @@ class Limit(Enum):
         least=0,
         most=65_535,
         unit="topic aliases",
-        meaning="topic aliases that a client of MQTT 5 may set; CONNACK says so",
+        meaning="topic aliases that a client of MQTT 5 may set; CONNACK tells it",
         answers=(Answer("TOPIC_ALIAS_INVALID", ("DISCONNECT",)),),
         where="mqtt.topic_aliases",
     )
@@ -232,14 +233,15 @@ class Limit(Enum):
         least=0,
         most=65_535,
         unit="seconds",
-        meaning="longest keep-alive time of a client of MQTT 5, which CONNACK tells it; 0: its own",
+        meaning="longest keep-alive time of a client of MQTT 5; CONNACK tells it; 0: the time that the client names",
         where="mqtt.connection",
     )
     HELD_BYTES = LimitRow(
         key="maximum_held_bytes",
         default=67_108_864,
         unit="bytes",
-        meaning="bytes of one client's QoS 2 messages between PUBLISH and PUBREL, 600 more for each; one is taken",
+        meaning="bytes of one client's QoS 2 messages between PUBLISH and PUBREL, 600 more for each; a single message"
+        " is always taken",
         answers=(Answer(_QUOTA, ("PUBREC",)),),
         told="too many bytes of QoS 2 wait for their PUBREL: send PUBREL first",
         where="bridge.session_limits",
@@ -248,8 +250,8 @@ class Limit(Enum):
         key="maximum_held_bytes_in_all",
         default=536_870_912,
         unit="bytes",
-        meaning="the same of all clients, with wills; past it a client that holds nothing may hold 65,536 bytes, until"
-        " twice as much is held",
+        meaning="bytes of the QoS 2 messages between PUBLISH and PUBREL of all clients, and of their wills; past it a"
+        " client that holds nothing may still hold 65,536 bytes, until twice the limit is reached",
         answers=(Answer(_QUOTA, ("PUBREC", "CONNACK")),),
         told="QoS 2 messages and wills take too much memory: try again later",
         where="bridge.session_limits",
@@ -268,8 +270,8 @@ class Limit(Enum):
         key="",
         default=10_240,
         unit="characters",
-        meaning="characters of a topic as MQ carries it, with a stream's prefix and MQRFH's escapes; an MQRFH2 holds"
-        " those of XML 1.0",
+        meaning="characters of a topic as MQ carries it, with a stream's prefix and MQRFH's escapes; an MQRFH2 carries"
+        " only characters of XML 1.0",
         answers=_TOPIC,
         told="MQ cannot carry the topic: it is too long, or has a character that an MQ header cannot hold",
         where="bridge.session_limits",
@@ -279,7 +281,7 @@ class Limit(Enum):
         default=200,
         most=200,
         unit="levels",
-        meaning="levels of a topic name or filter; each costs 300 bytes of index",
+        meaning="levels of a topic name or filter; each level costs 300 bytes of index",
         answers=_TOPIC,
         told="the topic has too many levels",
         where="limits.topics",
@@ -296,7 +298,7 @@ class Limit(Enum):
         key="maximum_subscription_characters",
         default=1_048_576,
         unit="characters",
-        meaning="characters of all topic filters of one session, which are written with each new one",
+        meaning="characters of all topic filters of one session; each new filter writes all of them to the store again",
         answers=_SUBSCRIBE,
         where="bridge.session_limits",
     )
@@ -314,7 +316,7 @@ class Limit(Enum):
         default=1_000_000,
         least=0,
         unit="messages",
-        meaning="messages that wait for one session; the newest past it become dead letters; 0: no limit",
+        meaning="messages that wait for one session; past it the newest becomes a dead letter; 0: no limit",
         answers=_SILENT,
         where="bridge.queue_limits",
     )
@@ -323,7 +325,8 @@ class Limit(Enum):
         default=4_294_967_296,
         least=0,
         unit="bytes",
-        meaning="their bytes, with their headers; 0: no limit",
+        meaning="bytes of the messages that wait for one session, with headers; past it the newest becomes a dead"
+        " letter; 0: no limit",
         answers=_SILENT,
         where="bridge.queue_limits",
     )
@@ -343,7 +346,7 @@ class Limit(Enum):
         least=0,
         unit="dead letters",
         meaning="dead letters that one publisher or session may cause, at most half of their queue's MAXDEPTH; past it"
-        " its publisher waits, and its session keeps its messages; 0: no limit",
+        " the publisher waits, or the session keeps its messages; 0: no limit",
         answers=_SILENT,
         where="bridge.assembly",
     )
@@ -352,7 +355,7 @@ class Limit(Enum):
         default=1_000_000,
         least=0,
         unit="messages",
-        meaning="retained messages here, in all; a PUBLISH of one more is refused; 0: no limit",
+        meaning="retained messages of the broker inside; a PUBLISH that would add one more is refused; 0: no limit",
         answers=(Answer(_QUOTA, ("PUBACK", "PUBREC", "CONNACK")),),
         told="there are too many retained messages",
         where="bridge.session_limits",

@@ -85,21 +85,24 @@ ServerNames = Annotated[tuple[ServerNameSettings, ...], BeforeValidator(listed)]
 
 
 class TlsSettings(Table):
-    """TLS of one listener; without a certificate it has none."""
+    """TLS of one listener. A listener without a certificate has no TLS."""
 
     certificate: str = Field(
-        default="", description='PEM file of the certificate, and those that signed it; "": no TLS at all'
+        default="", description='PEM file of the certificate, followed by those that signed it; "": no TLS'
     )
     key: str = Field(default="", description="PEM file of its private key, without a password")
     client_authority: str = Field(
-        default="", description="PEM file of the certificates that those of clients must be signed by"
+        default="", description="PEM file of the authorities that sign certificates of clients"
     )
     client_certificate: Literal["none", "optional", "required"] = Field(
-        default="none", description='whether clients show a certificate: "none", "optional" or "required"'
+        default="none",
+        description='whether clients show a certificate: "none": not asked; "optional": asked; "required": refused'
+        " without",
     )
     user_from_certificate: Literal["", "common_name", "subject"] = Field(
         default="",
-        description='what of a client\'s certificate is its user: "common_name", "subject" ("CN=pump-7,O=Plant") or ""',
+        description='the part of a client\'s certificate that names its user: "common_name", or "subject" as'
+        ' "CN=pump-7,O=Plant"; "": none',
     )
     minimum_version: Literal["1.2", "1.3"] = Field(default="1.2", description='oldest version of TLS: "1.2" or "1.3"')
     ciphers: str = Field(
@@ -130,13 +133,13 @@ class TlsSettings(Table):
 
 
 class ListenerSettings(Table):
-    """An address that MQTT clients connect to; one [[listener]] each."""
+    """An address that MQTT clients connect to; one [[listener]] for each."""
 
     name: Annotated[str, AfterValidator(_checked_name)] = Field(
         description="name of the listener in the log", examples=["secure"]
     )
     listen: ListenText = Field(
-        description="its address, HOST:PORT or [IPV6]:PORT; port 0: any free one", examples=["0.0.0.0:8883"]
+        description="address, HOST:PORT or [IPV6]:PORT; port 0: any free one", examples=["0.0.0.0:8883"]
     )
     transport: Literal["tcp", "websocket"] = Field(
         default="tcp", description='what carries MQTT: "tcp" or "websocket", with TLS where a certificate is named'
@@ -145,7 +148,8 @@ class ListenerSettings(Table):
         default=DEFAULT_PATH, description="path of the URL of a websocket"
     )
     origins: Annotated[tuple[Annotated[str, AfterValidator(_checked_origin)], ...], BeforeValidator(listed)] = Field(
-        default=(), description="web pages that may open a websocket, https://HOST each, by their Origin; none: all may"
+        default=(),
+        description="origins of web pages that may open a websocket, https://HOST each; none: every page may",
     )
     maximum_message_bytes: int = Field(
         default=4_194_304, ge=128, description="bytes of the largest message of a websocket"
@@ -162,11 +166,12 @@ class ListenerSettings(Table):
         ge=0,
         le=MAXIMUM_WAIT_S,
         allow_inf_nan=False,
-        description="seconds after which MQTT 3.1 clients are sent again what they leave unanswered; 0: not at all",
+        description="seconds after which the gateway repeats an unanswered packet to a client of MQTT 3.1; 0: never",
     )
     proxy_protocol: bool = Field(
         default=False,
-        description="whether load balancers send the PROXY protocol, version 2; then nobody else may reach the port",
+        description="whether load balancers in front send the PROXY protocol, version 2; no other host may reach the"
+        " port",
     )
     proxy_addresses: Networks = Field(
         default=(), description="addresses and networks (10.0.0.0/8) of load balancers; none: any may be one"

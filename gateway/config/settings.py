@@ -55,15 +55,15 @@ class Settings(Table):
 
     listen: OptionalListenText = Field(
         default="127.0.0.1:1883",
-        description="address of the MQTT server, HOST:PORT or [IPV6]:PORT; port 0: any free one; without this key"
-        " only each [[listener]] is opened, where there are any",
+        description="address of the MQTT server, HOST:PORT or [IPV6]:PORT; port 0: any free one; a file with"
+        " [[listener]] and without this key opens those alone",
     )
     data: FolderPath = Field(
         default=Path("var"), description="folder of the store and the trail, relative to the working folder"
     )
     rescue_folder: str = Field(
         default="",
-        description="folder on another disk that the open files are copied to when the data folder is gone",
+        description="folder on another disk; when the data folder disappears, the gateway copies its open files there",
     )
     header: Literal["mqrfh2", "mqrfh"] = Field(
         default="mqrfh2", description='header of the commands that the gateway writes: "mqrfh2" or "mqrfh"'

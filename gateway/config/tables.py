@@ -74,7 +74,7 @@ class SubscribeSettings(Table):
     """From MQ to MQTT."""
 
     queue: MqName = Field(
-        default="RFHBRIDGE.SUBSCRIBER", description="queue on which the gateway receives its publications"
+        default="RFHBRIDGE.SUBSCRIBER", description="queue on which publications wait for the gateway's sessions"
     )
     reply_queue: MqName = Field(default="RFHBRIDGE.REPLY", description="queue on which the broker answers the gateway")
     answer_timeout_s: Seconds = Field(
@@ -96,20 +96,21 @@ class MqttSettings(MqttLimits):
     )
     user_properties: Literal["one_json", "each"] = Field(
         default="one_json",
-        description='user properties of MQTT 5 in MQ: "one_json", an array in rfhbUserProps, or "each", that and each'
-        " one whose name JMS can have as a property of its own, which applications select by",
+        description='how user properties of MQTT 5 travel in MQ: "one_json", in one JSON array (rfhbUserProps);'
+        ' "each", also as a property of its own where JMS allows the name, so that applications can select by it',
     )
 
     dollar_topics: DollarFilters = Field(
         default=(),
-        description="filters of topics beginning with $ that clients may use as access allows; others are reserved",
+        description="filters of topics that begin with $ and that clients may use where [access] allows it; all others"
+        " that begin with $ are reserved",
     )
 
     sys_topics_interval_s: int = Field(
         default=0,
         ge=0,
         le=86_400,  # a day
-        description="seconds between the topics $SYS/broker/... that the gateway tells of itself; 0: none",
+        description="seconds between two publications of the gateway's own figures on $SYS/broker/...; 0: none",
     )
 
 
@@ -122,26 +123,30 @@ class AccessSettings(Table):
     )
     anonymous: Literal[True, False, "auto"] = Field(
         default="auto",
-        description='whether clients without a user name may connect; "auto": where nothing tells users apart',
+        description='whether clients without a user name may connect; "auto": only while neither password_file nor'
+        " tokens are configured",
     )
     bind_client_identifier: bool = Field(
-        default=False, description="whether client identifiers are the user name, alone or with ':' and more behind it"
+        default=False,
+        description="whether a client identifier must be the user name, alone or with ':' and more behind it",
     )
     maximum_waiting_logins: int = Field(
         default=256,
         ge=1,
-        description="passwords that may wait for their check, some 40 a second and core; past it CONNECT is answered"
-        " that the server is busy",
+        description="passwords that may wait for their check, which takes one core some 25 ms each; past it CONNECT is"
+        " refused: the server is busy",
     )
     access_file: str = Field(
-        default="", description="file of rules, which client may publish and subscribe what; without it all may"
+        default="",
+        description="file of rules that say which client may publish and subscribe what; without a file every client"
+        " may",
     )
 
     publish: TopicFilters = Field(
-        default=("#",), description="topic filters a client may publish to; others are refused"
+        default=("#",), description="topic filters that clients may publish to; all other topics are refused"
     )
     subscribe: TopicFilters = Field(
-        default=("#",), description="topic filters a client may subscribe to; others are refused"
+        default=("#",), description="topic filters that clients may subscribe to; all other filters are refused"
     )
     token: TokenSettings = TokenSettings()
 
@@ -159,7 +164,7 @@ class AccessSettings(Table):
 class AuditSettings(Table):
     """The audit trail."""
 
-    enabled: bool = Field(default=True, description="whether every conversion leaves its records in the trail")
+    enabled: bool = Field(default=True, description="whether the gateway writes the trail")
     segment_bytes: int = Field(default=67_108_864, ge=1, description="bytes after which a file of the trail is closed")
     segment_minutes: int = Field(
         default=15,
@@ -169,13 +174,15 @@ class AuditSettings(Table):
     )
     signing_key: str = Field(
         default="",
-        description='file of the Ed25519 key that signs digests, made at the first start; "": DATA/trail-key.pem',
+        description='file of the Ed25519 key that signs digests; the first start makes it; "": DATA/trail-key.pem',
     )
     copy_folder: str = Field(
-        default="", description="folder that closed files of the trail and their digests are copied to"
+        default="", description="folder to which closed files of the trail and their digests are copied"
     )
     digest_target: str = Field(default="", description="target whose queue manager gets a copy of each digest")
-    digest_queue: MqName | Literal[""] = Field(default="", description="queue there that digests are put on")
+    digest_queue: MqName | Literal[""] = Field(
+        default="", description="queue at digest_target on which digests are put"
+    )
     compress_after_hours: float = Field(
         default=24.0,
         ge=0,
@@ -193,14 +200,17 @@ class AuditSettings(Table):
     low_space_bytes: int = Field(
         default=268_435_456,
         ge=0,
-        description="free bytes, on the disk and inside the store, below which publishers are held back and QoS 0 is"
-        " dropped; below a quarter of it on the disk nothing is delivered and the trail waits; 0: no mark",
+        description="free bytes on the disk and inside the store; below this mark publishers of QoS 1 and 2 wait and"
+        " QoS 0 is dropped; below half of it on the disk the trail waits, below a quarter deliveries wait; 0: no mark",
     )
     personal_data: Literal["plain", "keyed"] = Field(
         default="plain",
-        description='"keyed": clients and topics stand in the trail as hashes under a key, headers encrypted',
+        description='"plain": names stand in the trail as they are; "keyed": clients, topics and users stand there as'
+        " hashes under a key, and headers are encrypted",
     )
-    personal_key: str = Field(default="", description='file of that key, 32 random bytes; "": DATA/trail-personal.key')
+    personal_key: str = Field(
+        default="", description='file of the key for "keyed", 32 random bytes; "": DATA/trail-personal.key'
+    )
 
     def digest_queue_at(self, target: str) -> str:
         """The queue at a target that digests are put on; "" where that target gets none."""
@@ -208,14 +218,14 @@ class AuditSettings(Table):
 
 
 class ConversionSettings(Table):
-    """A queue whose messages are converted and moved to another; one [[conversion]] each."""
+    """A queue whose messages are converted and moved to another queue; one [[conversion]] for each."""
 
-    source: MqName = Field(alias="from", description="queue whose messages are converted; it is emptied")
-    target: MqName = Field(alias="to", description="queue that the converted messages are put on")
+    source: MqName = Field(alias="from", description="queue from which the gateway takes messages to convert")
+    target: MqName = Field(alias="to", description="queue on which the gateway puts the converted messages")
     header: Literal["mqrfh2", "mqrfh"] = Field(description='header that the messages get: "mqrfh2" or "mqrfh"')
     mode: Literal["strict", "extended"] = Field(
         default="strict",
-        description='"strict": the nine mapped fields; "extended": the names of the subscription too',
+        description='"strict": converts the nine mapped fields; "extended": also the three names of a subscription',
     )
     description: str = Field(default="", description="what the conversion is for")
 
@@ -223,7 +233,9 @@ class ConversionSettings(Table):
 class HttpSettings(Table):
     """Conversion, health and metrics over HTTP. It has no passwords: whoever reaches the port may use it."""
 
-    enabled: bool = Field(default=False, description="whether there is HTTP: conversion, /health and /metrics")
+    enabled: bool = Field(
+        default=False, description="whether the gateway serves HTTP: /convert, /health, /metrics and /openapi.json"
+    )
     listen: ListenText = Field(
         default="127.0.0.1:8080", description="address of the HTTP server, HOST:PORT or [IPV6]:PORT"
     )
@@ -231,12 +243,15 @@ class HttpSettings(Table):
         default=4_194_304,
         ge=1,
         le=104_857_600,
-        description="bytes of the largest message that is taken; IBM MQ's own default is 4 MiB, its ceiling 100 MiB",
+        description="bytes of the largest message that /convert takes; IBM MQ's own default is 4 MiB, its ceiling"
+        " 100 MiB",
     )
     maximum_connections: int = Field(
-        default=100, ge=1, description="connections at one time; a further one takes the place of who is silent longest"
+        default=100,
+        ge=1,
+        description="connections at one time; a further one replaces the one that has been silent longest",
     )
-    request_timeout_s: Seconds = Field(default=10.0, description="seconds that a connection has for its request")
+    request_timeout_s: Seconds = Field(default=10.0, description="seconds that a client has to send a complete request")
 
     @property
     def address(self) -> Address:

@@ -49,7 +49,7 @@ UserIdentifier = Annotated[str, AfterValidator(_checked_user_identifier)]
 
 
 class TargetSettings(Table):
-    """An IBM MQ queue manager that publications go to; one [[target]] each."""
+    """An IBM MQ queue manager that publications go to; one [[target]] for each."""
 
     name: TargetName = Field(description="name of the target in routes, commands and queue names")
     queue_manager: str = Field(
@@ -67,19 +67,27 @@ class TargetSettings(Table):
     channel: str = Field(
         default="RFHBRIDGE.SVRCONN", max_length=20, description="server-connection channel, at most 20 characters"
     )
-    ccdt_url: str = Field(default="", description="client channel definition table instead of channel; ibmmq only")
+    ccdt_url: str = Field(
+        default="",
+        description="URL of a client channel definition table, instead of `connections` and `channel`; ibmmq only",
+    )
     user: str = Field(default="", description="user that the gateway connects as")
     password_file: str = Field(default="", description="file whose first line is that user's password")
-    password_environment: str = Field(default="", description="environment variable with the password instead")
+    password_environment: str = Field(
+        default="", description="environment variable with that password, instead of password_file"
+    )
     cipher: str = Field(default="", description="TLS CipherSpec of the channel, ANY_TLS12_OR_HIGHER for example")
-    key_repository: str = Field(default="", description="key repository of IBM MQ, without its ending")
+    key_repository: str = Field(
+        default="", description="key repository of IBM MQ with the certificates, as a path without its ending"
+    )
     peer_name: str = Field(default="", description="distinguished name that the queue manager's certificate must have")
     header: Literal["mqrfh2", "mqrfh"] = Field(
         default="mqrfh2", description='header that its broker takes: "mqrfh2" or "mqrfh"'
     )
     streams: Literal["queue", "message_broker", "queue_manager"] = Field(
         default="queue",
-        description='"queue": a stream is its queue; "message_broker" and "queue_manager": a prefix of the topic',
+        description='how streams are named there: "queue", by the queue that a message is put on; "message_broker" or'
+        ' "queue_manager", by a prefix of the topic as that product has it',
     )
     control_queue: MqName = Field(
         default="SYSTEM.BROKER.CONTROL.QUEUE", description="queue there on which the broker takes its commands"
@@ -88,49 +96,59 @@ class TargetSettings(Table):
         default="RFHBRIDGE.STATE", description="state queues there: this name, a dot and the number of the shard"
     )
     subscriber_queue: MqName = Field(
-        default="RFHBRIDGE.SUBSCRIBER", description="queue there that its broker puts our publications on"
+        default="RFHBRIDGE.SUBSCRIBER", description="queue there on which its broker puts publications for the gateway"
     )
     reply_queue: MqName = Field(
-        default="RFHBRIDGE.REPLY", description="queue there that its broker answers the gateway on"
+        default="RFHBRIDGE.REPLY", description="queue there on which its broker answers the gateway"
     )
     shards: int = Field(
         default=1, ge=1, le=MAXIMUM_SHARDS, description="channels in parallel; a client's messages stay in one"
     )
     batch_messages: int = Field(
-        default=500, ge=1, le=MAXIMUM_BATCH_MESSAGES, description="messages of one unit of work there, at most"
+        default=500, ge=1, le=MAXIMUM_BATCH_MESSAGES, description="most messages of one unit of work there"
     )
-    batch_bytes: int = Field(default=4_194_304, ge=1, description="bytes of one unit of work there, at most")
+    batch_bytes: int = Field(default=4_194_304, ge=1, description="most bytes of one unit of work there")
     batch_idle_ms: int = Field(
-        default=10, ge=0, le=10_000, description="milliseconds that a batch which is not full waits for more"
+        default=10,
+        ge=0,
+        le=10_000,
+        description="milliseconds for which a batch that is not full waits for more messages",
     )
     hold_bytes: int = Field(
         default=10_737_418_240,
         ge=1,
-        description="bytes that wait here for the target before its publishers are held back",
+        description="bytes that may wait here for the target; past it publishers to the target wait",
     )
     grace_s: Seconds = Field(
-        default=60.0, description="seconds that a delivered message is kept, for a late refusal of the broker"
+        default=60.0,
+        description="seconds for which the gateway keeps a copy of a forwarded message, for a late refusal of the"
+        " broker there",
     )
     subscribe_in_outage: Literal["refuse", "grant"] = Field(
         default="refuse",
-        description='a SUBSCRIBE while the target is away: "refuse" when its time is up, or "grant" and register later',
+        description='what a SUBSCRIBE gets while the target is away: "refuse", after subscribe.answer_timeout_s;'
+        ' "grant", at once, and the gateway registers it later',
     )
     retained_again: Literal["register", "request_update"] = Field(
         default="register",
-        description='what brings retained publications for a repeated SUBSCRIBE: "register" (RegSub again), or'
-        ' "request_update" (ReqUpdate too), where the broker sends them once',
+        description='how the gateway asks for retained publications at a repeated SUBSCRIBE: "register", by RegSub'
+        ' alone; "request_update", by ReqUpdate too, for a broker that sends them only at the first RegSub',
     )
     ask_at_start_s: float = Field(
         default=5.0,
         ge=0,
         le=600,
-        description="seconds that a start waits for what its state queues say of a store that went back; 0: not asked",
+        description="seconds for which a start waits for the target's state queues, which show whether the store went"
+        " back; 0: they are not asked",
     )
     set_identity: bool = Field(
-        default=False, description="whether Publish carries the MQTT user as UserIdentifier; needs authority setid"
+        default=False,
+        description="whether MQMD.UserIdentifier of a Publish is the MQTT user; needs authority setid there",
     )
     users: dict[str, UserIdentifier] = Field(
-        default={}, description="UserIdentifier of MQTT users whose names are longer than 12 characters"
+        default={},
+        description="MQTT users by name, each with the UserIdentifier that it has there; for names of more than 12"
+        " characters",
     )
 
     def from_any_folder(self) -> Self:
@@ -152,13 +170,15 @@ class TargetSettings(Table):
 
 
 class RouteSettings(Table):
-    """Topics that go to a target; one [[route]] each, the first that matches counts."""
+    """Topics that go to a target; one [[route]] for each. The first route that matches counts."""
 
-    topics: TopicFilters = Field(default=("#",), min_length=1, description="topic filters of the route")
+    topics: TopicFilters = Field(
+        default=("#",), min_length=1, description="topic filters of the topics that take this route"
+    )
     target: TargetName = Field(description="name of the [[target]] that takes them")
-    stream: MqName = Field(default=DEFAULT_STREAM, description="stream that they are published on")
+    stream: MqName = Field(default=DEFAULT_STREAM, description="stream there on which they are published")
     queue: MqName | Literal[""] = Field(
         default="",
-        description='queue there that publications are put on; "": the stream\'s own, or where streams are prefixes the'
-        " default stream's",
+        description='queue there on which publications are put; "": the queue of the stream, or of the default stream'
+        " where streams are prefixes",
     )

@@ -16,19 +16,21 @@ class TokenSettings(Table):
 
     key_files: Annotated[tuple[Annotated[str, Field(min_length=1)], ...], BeforeValidator(listed)] = Field(
         default=(),
-        description="files of the keys that tokens are signed with: PEM (public keys, certificates) or a JWK Set;"
-        " without one no token is a password",
+        description="files of the keys that verify tokens: PEM (public keys, certificates) or a JWK Set; without a"
+        " file the gateway takes no tokens",
     )
     algorithms: Annotated[tuple[TokenAlgorithm, ...], BeforeValidator(listed), Field(min_length=1)] = Field(
         default=("RS256", "PS256", "ES256", "EdDSA", "HS256"),
-        description="signatures that are taken, each by a key of its own kind alone",
+        description="algorithms of signatures that are taken; a key verifies only those of its own kind",
     )
-    issuer: str = Field(default="", description='what a token must have as "iss"; "": it may have any')
+    issuer: str = Field(default="", description='value that "iss" of a token must have; "": any')
     audience: str = Field(
-        default="", description='what a token must have as or among "aud"; "": a token with an audience is refused'
+        default="", description='value that "aud" of a token must have or contain; "": a token with "aud" is refused'
     )
-    user_claim: str = Field(default="sub", min_length=1, description="claim of a token that names the user")
-    leeway_s: int = Field(default=0, ge=0, le=3_600, description="seconds that the clocks of issuer and gateway differ")
+    user_claim: str = Field(default="sub", min_length=1, description="name of the claim that holds the user")
+    leeway_s: int = Field(
+        default=0, ge=0, le=3_600, description="seconds by which the clocks of issuer and gateway may differ"
+    )
     maximum_bytes: int = Field(default=8_192, ge=1, le=65_535, description="bytes of the longest token that is taken")
 
     @model_validator(mode="after")
