@@ -1,8 +1,8 @@
 """The bridge between MQTT links and the queue manager: each event to its room, each answer behind its commit.
 
-What one call of `receive` brings is one turn: one unit of work, and after its commit one joined write of every answer,
-in the order of the packets. Units complete in the order of their submission, so PUBACK, PUBREC and PUBCOMP leave in
-packet order.
+The events of one call of `receive` are carried out in one unit of work. After its commit one joined write has every
+answer, in the order of the packets. Units complete in the order of their submission, so PUBACK, PUBREC and PUBCOMP
+leave in packet order.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -16,7 +16,7 @@ from gateway.bridge.deliver import ToMqtt
 from gateway.bridge.disconnect import Endings
 from gateway.bridge.filter_pacing import FILTERS_AT_ONCE, LINE, Asked, FilterPacing, LongRequest, Whole, as_they_are
 from gateway.bridge.full_places import FullPlaces
-from gateway.bridge.links import Confirmations, MqttLink, Presences, Turn
+from gateway.bridge.links import Confirmations, LinkWork, MqttLink, Presences
 from gateway.bridge.outdated_rights import OutdatedRights
 from gateway.bridge.paused_publishers import PausedPublishers, publishes_in
 from gateway.bridge.pauses import Pauses
@@ -135,7 +135,7 @@ class Bridge:
             opened=self._opened,
         )
         self._confirmations = Confirmations()
-        self._handlers: dict[type, Callable[[Turn, Event], None]] = {
+        self._handlers: dict[type, Callable[[LinkWork, Event], None]] = {
             ReleaseReceived: self._intake.release,
             DeliveryAcknowledged: self._delivery_acknowledged,
             DeliveryReceived: self._delivery_received,
@@ -194,31 +194,31 @@ class Bridge:
 
     def _carry_out(self, link: MqttLink, session: ClientSession, events: Sequence[Asked]) -> None:
         self._full_places.look()
-        turn: Turn | None = None
+        work: LinkWork | None = None
         now_us = self._engine.now_us()
         for place, event in enumerate(events):
-            if turn is None:
-                turn = Turn(link, session, self._engine.begin())
+            if work is None:
+                work = LinkWork(link, session, self._engine.begin())
             if type(event) is PublishReceived:
                 if self._full_places.may_be_full and event.qos and (full := self._full_places.of(session, event)):
                     self.paused.pause(link, full, list(events[place:]))
                     break
-                self._intake.publish(turn, event, now_us)
+                self._intake.publish(work, event, now_us)
             else:
                 if type(event) in _APART:
-                    self._submit(turn)
-                    turn = None
+                    self._submit(work)
+                    work = None
                     if isinstance(event, SubscribeReceived | UnsubscribeReceived | LongRequest):
                         left = self._ask(link, session, event)
                         if left is None:
                             continue
                         self.paused.pause(link, LINE, [left, *events[place + 1 :]])
                         break
-                    turn = Turn(link, session, self._engine.begin())
+                    work = LinkWork(link, session, self._engine.begin())
                 assert not isinstance(event, LongRequest)  # it is one of _APART
-                self._handlers[type(event)](turn, event)
-        if turn is not None:
-            self._submit(turn)
+                self._handlers[type(event)](work, event)
+        if work is not None:
+            self._submit(work)
 
     def commit_now(self) -> None:
         """What was asked for in this turn of the event loop is committed and answered before anything long begins."""
@@ -313,28 +313,28 @@ class Bridge:
 
     # -- packets of a session ------------------------------------------------------------------------------------------
 
-    def _delivery_acknowledged(self, turn: Turn, event: Event) -> None:
+    def _delivery_acknowledged(self, work: LinkWork, event: Event) -> None:
         assert isinstance(event, DeliveryAcknowledged)
-        self._to_mqtt.acknowledged(turn.unit, turn.session, event, self._engine.now_us())
-        turn.finished.append((turn.session.mqtt.finish, event.packet_identifier))
+        self._to_mqtt.acknowledged(work.unit, work.session, event, self._engine.now_us())
+        work.finished.append((work.session.mqtt.finish, event.packet_identifier))
 
-    def _delivery_received(self, turn: Turn, event: Event) -> None:
+    def _delivery_received(self, work: LinkWork, event: Event) -> None:
         assert isinstance(event, DeliveryReceived)
         pubrel = _PUBREL + event.packet_identifier.to_bytes(2, "big")
-        turn.acknowledgements.append(pubrel)
+        work.acknowledgements.append(pubrel)
         if not event.repeated:
-            self._to_mqtt.received(turn.unit, turn.session, event, self._engine.now_us())
-            turn.carried_on.append(pubrel)
-            turn.finished.append((turn.session.mqtt.release, event.packet_identifier))
+            self._to_mqtt.received(work.unit, work.session, event, self._engine.now_us())
+            work.carried_on.append(pubrel)
+            work.finished.append((work.session.mqtt.release, event.packet_identifier))
 
-    def _delivery_completed(self, turn: Turn, event: Event) -> None:
+    def _delivery_completed(self, work: LinkWork, event: Event) -> None:
         assert isinstance(event, DeliveryCompleted)
-        self._to_mqtt.completed(turn.unit, turn.session, event, self._engine.now_us())
-        turn.finished.append((turn.session.mqtt.finish, event.packet_identifier))
+        self._to_mqtt.completed(work.unit, work.session, event, self._engine.now_us())
+        work.finished.append((work.session.mqtt.finish, event.packet_identifier))
 
-    def _subscribe(self, turn: Turn, event: Event, whole: Whole = as_they_are) -> None:
+    def _subscribe(self, work: LinkWork, event: Event, whole: Whole = as_they_are) -> None:
         assert isinstance(event, SubscribeReceived)
-        link, asked = turn.link, self._sys_topics.asked(turn.session, event)
+        link, asked = work.link, self._sys_topics.asked(work.session, event)
 
         def answered(session: ClientSession, packet_identifier: int, return_codes: bytes) -> None:
             codes = whole(return_codes)
@@ -347,11 +347,11 @@ class Bridge:
                 self._sys_topics.subscribed(link, session, asked)
             self._to_mqtt.deliver(session)
 
-        self._subscriptions.subscribe(turn.session, event, answered, self._engine.now_us())
+        self._subscriptions.subscribe(work.session, event, answered, self._engine.now_us())
 
-    def _unsubscribe(self, turn: Turn, event: Event, whole: Whole = as_they_are) -> None:
+    def _unsubscribe(self, work: LinkWork, event: Event, whole: Whole = as_they_are) -> None:
         assert isinstance(event, UnsubscribeReceived)
-        link = turn.link
+        link = work.link
 
         def answered(session: ClientSession, packet_identifier: int, reason_codes: bytes) -> None:
             codes = whole(reason_codes)
@@ -359,17 +359,17 @@ class Bridge:
                 self._answer(link, link.connection.writer.unsuback(packet_identifier, codes))
             self._to_mqtt.deliver(session)
 
-        self._subscriptions.unsubscribe(turn.session, event, answered, self._engine.now_us())
+        self._subscriptions.unsubscribe(work.session, event, answered, self._engine.now_us())
 
     def _ask(
         self, link: MqttLink, session: ClientSession, asked: SubscribeReceived | UnsubscribeReceived | LongRequest
     ) -> Asked | None:
-        """Carries out what this turn's share of the loop allows of a request; what is left of it, None: nothing."""
+        """Carries out as many filters of a request as it may now. Returns the rest of the request, if any."""
         if not isinstance(asked, LongRequest):
             if len(asked.entries) <= FILTERS_AT_ONCE:
                 if not self._filter_pacing.take(len(asked.entries)):
                     return asked
-                self._handlers[type(asked)](Turn(link, session, self._engine.begin()), asked)
+                self._handlers[type(asked)](LinkWork(link, session, self._engine.begin()), asked)
                 return None
             asked = LongRequest(asked)
         while not asked.is_over:
@@ -377,67 +377,67 @@ class Bridge:
                 return asked
             if (part := asked.next_part(session)) is not None:
                 carry_out = self._subscribe if isinstance(part.event, SubscribeReceived) else self._unsubscribe
-                carry_out(Turn(link, session, self._engine.begin()), part.event, part.whole)
+                carry_out(LinkWork(link, session, self._engine.begin()), part.event, part.whole)
         return None
 
     def _next_in_line_goes_on(self) -> bool:
         return self._goes_on() and self.paused.first_goes_on(LINE)
 
-    def _ping(self, turn: Turn, _event: Event) -> None:
-        self._answer(turn.link, packets.PINGRESP)
+    def _ping(self, work: LinkWork, _event: Event) -> None:
+        self._answer(work.link, packets.PINGRESP)
 
-    def _delivery_refused(self, turn: Turn, event: Event) -> None:
+    def _delivery_refused(self, work: LinkWork, event: Event) -> None:
         assert isinstance(event, DeliveryRefused)
-        self._to_mqtt.refused(turn.unit, turn.session, event, self._engine.now_us())
-        turn.finished.append((turn.session.mqtt.finish, event.packet_identifier))
+        self._to_mqtt.refused(work.unit, work.session, event, self._engine.now_us())
+        work.finished.append((work.session.mqtt.finish, event.packet_identifier))
 
-    def _disconnect(self, turn: Turn, event: Event) -> None:
+    def _disconnect(self, work: LinkWork, event: Event) -> None:
         assert isinstance(event, DisconnectReceived)
-        session, link = turn.session, turn.link
+        session, link = work.session, work.link
         if not link.is_open:
             return  # refused for a packet before it: this is no clean end, and the will is due
         session.take_leave(event)
         link.session = None
         self.endings.disconnected(session, self._engine.now_us(), lambda: link.close(""))
 
-    def _violated(self, turn: Turn, event: Event) -> None:
+    def _violated(self, work: LinkWork, event: Event) -> None:
         assert isinstance(event, Violated)
         self._quotas.violated(event.error)
-        turn.link.close(str(event.error), event.error.reason_code, event.error.reason)
+        work.link.close(str(event.error), event.error.reason_code, event.error.reason)
 
     # -- commit --------------------------------------------------------------------------------------------------------
 
-    def _submit(self, turn: Turn) -> None:
-        unit, link = turn.unit, turn.link
-        if not (unit.puts or unit.states or unit.removals or unit.notes or unit.counts or turn.acknowledgements):
+    def _submit(self, work: LinkWork) -> None:
+        unit, link = work.unit, work.link
+        if not (unit.puts or unit.states or unit.removals or unit.notes or unit.counts or work.acknowledgements):
             return
         link.outstanding += 1
         if link.outstanding >= _MAXIMUM_OUTSTANDING:
             link.pause_reading()
-        self._engine.submit(unit, lambda _unit: self._committed(turn))
+        self._engine.submit(unit, lambda _unit: self._committed(work))
 
-    def _committed(self, turn: Turn) -> None:
+    def _committed(self, work: LinkWork) -> None:
         """The fsync has returned: only now may the acknowledgements leave."""
-        session, link = turn.session, turn.link
+        session, link = work.session, work.link
         link.outstanding -= 1
         if link.outstanding == _MAXIMUM_OUTSTANDING - 1:
             link.resume_reading()
-        for finish, packet_identifier in turn.finished:
+        for finish, packet_identifier in work.finished:
             finish(packet_identifier)
-        if turn.unit.answered:
-            self._replies.refused.update(turn.unit.answered)
+        if work.unit.answered:
+            self._replies.refused.update(work.unit.answered)
         if link.is_open:  # the session's link, or one that the client's DISCONNECT closes after this
-            if turn.acknowledgements:
-                link.send(b"".join(turn.acknowledgements))
-                self.traffic.answers += len(turn.acknowledgements)
-                self._confirmations.add(turn)
-                if turn.answered:
-                    link.connection.answered(turn.answered)
-            if turn.finished:
+            if work.acknowledgements:
+                link.send(b"".join(work.acknowledgements))
+                self.traffic.answers += len(work.acknowledgements)
+                self._confirmations.add(work)
+                if work.answered:
+                    link.connection.answered(work.answered)
+            if work.finished:
                 self._to_mqtt.repeat_overdue(session)
                 self._to_mqtt.deliver(session)
-        elif session.link is not None and turn.carried_on:
-            session.link.send(b"".join(turn.carried_on))
+        elif session.link is not None and work.carried_on:
+            session.link.send(b"".join(work.carried_on))
 
     def _answer(self, link: MqttLink, packet: bytes) -> None:
         if not packet:

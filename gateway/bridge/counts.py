@@ -1,6 +1,6 @@
-"""What the bridge did not carry on, counted: told in the log now and then, and never a line for each message.
+"""Counts: packets between clients and the bridge, for the metrics, and messages that were not carried on, by reason.
 
-What passes between clients and bridge, in plain numbers: the metrics read them when they are asked for.
+The log tells of the latter every ten seconds at most, and never with a line for each message.
 """
 
 import logging
@@ -16,7 +16,7 @@ _INTERVAL_US: Final = 10_000_000
 
 
 class Counts:
-    """Counts by reason."""
+    """Messages that were not carried on, by reason."""
 
     def __init__(self) -> None:
         self.totals: Counter[str] = Counter()
@@ -27,7 +27,7 @@ class Counts:
         self.totals[reason] += count
 
     def tick(self, now_us: int) -> None:
-        """Tells what is new, at most every ten seconds."""
+        """Logs new counts, at most every ten seconds."""
         if now_us < self._due_us or self.totals == self._told:
             return
         self._due_us = now_us + _INTERVAL_US
@@ -40,7 +40,7 @@ class Counts:
 
 
 class Traffic:
-    """Packets, and of those PUBLISHes by QoS, without the DISCONNECT or CONNACK that ends a connection."""
+    """Packets, and PUBLISHes by QoS among them. A DISCONNECT or CONNACK that ends a connection is not counted."""
 
     __slots__ = ("answers", "delivered", "packets_received", "published", "repeated")
 

@@ -1,14 +1,13 @@
-"""When something falls due for a session: a heap of moments, in which those that count no more leave stale entries.
+"""The end of a connection and of a session: the will, and how long the session stays.
 
-The end of a connection and of a session: the will, what stays for how long, and what nothing stays of.
-
-A network that is cut ends thousands of connections in one turn of the event loop. So what becomes of each waits in
-line: a few are carried out in a unit of work, the next ones behind its commit, and a client that is back sooner
-(`settled`) at once. Until then the session's row says that it is connected, and a restart ends its connection.
+A network that is cut ends thousands of connections in one turn of the event loop. So ended connections wait in line: a
+few are carried out in a unit of work, the next ones after its commit. The line does not delay a client that is back
+sooner (`settled`). Until its end is carried out, the session's row says that it is connected; a restart then ends the
+connection.
 
 A session ends with its connection (expiry 0, a clean session before level 5), never, or so many seconds after its
-connection; both that time and the delay of a will stand in the session's row, so a restart of the gateway changes
-neither. Source: MQTT 3.1.1 section 3.1.2.4; MQTT 5.0 sections 3.1.2.11.2, 3.1.3.2.2 and 4.1.
+connection. That time and the delay of a will stand in the session's row, so a restart of the gateway changes neither.
+`DueTimes` has them in memory. Source: MQTT 3.1.1 section 3.1.2.4; MQTT 5.0 sections 3.1.2.11.2, 3.1.3.2.2 and 4.1.
 """
 
 import logging
@@ -32,12 +31,12 @@ from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.operators_act import OperatorsAct, tell, tell_alone
 from mq_adapters.embedded.unit_of_work import Publications, UnitOfWork
 
-#: The heap is made anew when it has twice as many entries as there are sessions with a moment, and this many more.
+#: The heap is rebuilt when it has twice as many entries as sessions, and this many more.
 _STALE_ENTRIES: Final = 64
 
 
 class DueTimes:
-    """One moment for each session, microseconds since 1970."""
+    """A heap of one due time for each session, microseconds since 1970. Outdated entries stay until they surface."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[int, int, ClientSession]] = []
@@ -45,11 +44,11 @@ class DueTimes:
         self._tie_breaker = count()
 
     def __len__(self) -> int:
-        """Sessions that have a moment."""
+        """Sessions that have a due time."""
         return len(self._moments)
 
     def set(self, session: ClientSession, due_us: int) -> None:
-        """The session's moment from now on, in the place of another."""
+        """Sets or replaces the due time of a session."""
         self._moments[session] = due_us
         heappush(self._heap, (due_us, next(self._tie_breaker), session))
         if len(self._heap) > 2 * len(self._moments) + _STALE_ENTRIES:
@@ -57,11 +56,11 @@ class DueTimes:
             heapify(self._heap)
 
     def discard(self, session: ClientSession) -> None:
-        """Nothing falls due for the session any more."""
+        """Removes the due time of a session."""
         self._moments.pop(session, None)
 
     def take(self, now_us: int) -> ClientSession | None:
-        """The session for which something has been due for longest, which has no moment then; None: nothing is due."""
+        """Removes and returns the session that has been due for longest; None: none is due."""
         while self._heap and self._heap[0][0] <= now_us:
             entry = heappop(self._heap)
             if self._counts(entry):
@@ -76,14 +75,14 @@ class DueTimes:
 _log = logging.getLogger(__name__)
 
 _SECOND_US: Final = 1_000_000
-#: Connections, sessions and groups of which one unit of work carries the end out, at up to 0.2 ms each.
+#: Ends of connections, sessions and groups in one unit of work, at up to 0.2 ms each.
 _AT_ONCE: Final = 5
-#: Topic filters of a session that cost as much when it ends.
+#: So many topic filters of an ending session cost as much.
 _FILTERS_OF_ONE: Final = 30
 
 
 class _Parting(NamedTuple):
-    """The end of a session's connection that waits in line; `after` is called behind its commit."""
+    """The end of a session's connection that waits in line; `after` is called after its commit."""
 
     change: str
     at_us: int
@@ -91,7 +90,7 @@ class _Parting(NamedTuple):
 
 
 class Endings:
-    """Carries out what becomes of a session whose connection has ended, at once and later."""
+    """Carries out the ends of connections, and later those of their sessions."""
 
     def __init__(
         self,
@@ -114,35 +113,35 @@ class Endings:
         self._shared = shared
         self._replies = replies
         self._stop_listening: dict[ClientSession, Callable[[], None]] = {}
-        #: The line: sessions whose connection has ended, and groups that nobody holds with the packet that said so.
+        #: The line: sessions whose connection has ended; groups without members, with the packet that ended the last.
         self._parting: OrderedDict[ClientSession, _Parting] = OrderedDict()
         self._left: deque[tuple[SharedGroup, int]] = deque()
-        #: Sessions without a connection for which something falls due.
+        #: Sessions without a connection, by the time when their will or their end is due.
         self._due = DueTimes()
         self._is_at_work = False
         self._look_us = 0
 
     def listen(self, session: ClientSession) -> None:
-        """What arrives for the session is delivered, until `detach`."""
+        """Messages for the session are delivered to its link, until `detach`."""
         self._stop_listening[session] = self._to_mqtt.listen(session)
 
     def restore(self, session: ClientSession) -> None:
-        """A session of the store: its connection, if it had one, died with the gateway, and ends now."""
+        """Takes up a session of the store. Its connection, if it had one, ended with the gateway, and ends now."""
         if session.connected or session.expiry_s == 0:
             self._part_now(session, _Parting("lost", self._engine.now_us()))
         else:
             self._set_due(session)
 
     def connection_lost(self, session: ClientSession, now_us: int) -> None:
-        """The connection is gone without a DISCONNECT that takes the will back."""
+        """The connection is gone without a DISCONNECT."""
         self._stand_in_line(session, _Parting("lost", now_us))
 
     def disconnected(self, session: ClientSession, now_us: int, after: Callable[[], None]) -> None:
-        """The client has taken its leave by DISCONNECT; `after` is called behind the commit."""
+        """The client has sent DISCONNECT; `after` is called after the commit."""
         self._stand_in_line(session, _Parting("disconnected", now_us, after))
 
     def settled(self, session: ClientSession | None) -> ClientSession | None:
-        """A session as its last connection has left it, which does not wait any longer; None where it ended with it."""
+        """Carries out the end of a session's last connection at once. Returns the session; None where it has ended."""
         if session is None or session not in self._parting:
             return session
         self._part_now(session, self._parting.pop(session))
@@ -151,10 +150,10 @@ class Endings:
     def take_over(
         self, unit: UnitOfWork, session: ClientSession, clean_start: bool, now_us: int
     ) -> ClientSession | None:
-        """A new connection for a session that exists and whose time is not over; what remains of it, if anything.
+        """Gives an existing session to a new connection. Returns the session; None where it ends now.
 
-        Its will is due if its connection ends now, or the session itself; one that is delayed is not, where the
-        session goes on (MQTT-3.1.3-9).
+        Its will is due if its connection or the session itself ends now. A delayed will is not due if the session goes
+        on (MQTT-3.1.3-9).
         """
         is_connected = session.link is not None or session.pending_link is not None
         if is_connected:
@@ -172,7 +171,7 @@ class Endings:
         return session
 
     def expire(self, session: ClientSession, act: OperatorsAct, now_us: int) -> None:
-        """The operator ends the session, whose link is closed: its will is due, and nothing of it stays."""
+        """An operator ends the session, whose link is closed: its will is due, and nothing of the session stays."""
         if self.settled(session) is None:
             tell_alone(self._engine, act)
             return
@@ -185,14 +184,14 @@ class Endings:
         self._engine.submit(unit, lambda done: self._replies.refused.update(done.answered))
 
     def tick(self, now_us: int) -> None:
-        """Once a second: wills whose delay is over, and sessions whose time is."""
+        """Once a second: publishes delayed wills that are due, and ends sessions that have expired."""
         if self._look_us - _SECOND_US <= now_us < self._look_us:  # a clock may be set back
             return
         self._look_us = now_us + _SECOND_US
         self._want_work()
 
     def detach(self, session: ClientSession) -> None:
-        """The session has no link any more."""
+        """The session no longer has a link."""
         session.link = None
         session.pending_link = None
         stop = self._stop_listening.pop(session, None)
@@ -221,9 +220,9 @@ class Endings:
             self._call_soon(self._work)
 
     def _work(self) -> None:
-        """Carries out some of what waits in a unit of work; the next behind its commit.
+        """Carries out some of the waiting ends in a unit of work, and the next ones after its commit.
 
-        An error in one of them is told by the event loop, and those behind it have their turn with the next that comes.
+        The event loop logs an error in one of them. Those behind it go on with the next end that comes.
         """
         unit, now_us = self._engine.begin(), self._engine.now_us()
         left, afters = _AT_ONCE, list[Callable[[], None]]()
@@ -246,7 +245,7 @@ class Endings:
         self._engine.submit(unit, committed)
 
     def _end_one(self, unit: UnitOfWork, now_us: int, afters: list[Callable[[], None]]) -> int:
-        """Carries out what has waited longest, connections first; returns what it costs, 0 where nothing waits."""
+        """Carries out the end that has waited longest, connections first. Returns its cost; 0: nothing waits."""
         if self._parting:
             session, parting = self._parting.popitem(last=False)
             self._part(unit, session, parting, now_us)
@@ -274,7 +273,7 @@ class Endings:
         self._engine.submit(unit, committed)
 
     def _part(self, unit: UnitOfWork, session: ClientSession, parting: _Parting, now_us: int) -> None:
-        """The connection has ended: what is due now, and what falls due later."""
+        """The connection has ended: carries out what is due now, and notes what is due later."""
         session.connected = False
         delay_s = min(session.will_delay_s, session.expiry_s)
         if not delay_s:
@@ -314,7 +313,7 @@ class Endings:
             session.will = None
 
     def _end(self, unit: UnitOfWork, session: ClientSession, packet_type: int, now_us: int) -> None:
-        """DeregSub with DeregAll, and nothing of the session stays; groups that nobody holds then end after it."""
+        """DeregSub with DeregAll: nothing of the session stays. Groups that lose their last member end after it."""
         self._due.discard(session)
         self._registrations.end(unit, session, packet_type, now_us)
         self._left.extend((group, packet_type) for group in self._shared.end_session(unit, session))

@@ -1,4 +1,4 @@
-"""Links: what the bridge needs of a connection, what one read of it asks for (`Turn`), and who is connected until when.
+"""Links: a connection as the bridge sees it, the work that one read of it asks for, and who is connected until when.
 
 A token lets its client in until it expires (access.tokens). Then the connection ends, and its session stays. Level 5 is
 told reason code A0 hex, Maximum connect time (MQTT 5.0 section 3.14.2.1); an earlier level is closed.
@@ -63,8 +63,8 @@ class MqttLink(Link, Protocol):
     def resume_publisher(self) -> None: ...
 
 
-class Turn:
-    """What the events of one read ask for, until it is committed."""
+class LinkWork:
+    """The work that the events of one read ask for, until its commit."""
 
     __slots__ = ("acknowledgements", "answered", "carried_on", "confirmed", "finished", "link", "session", "unit")
 
@@ -76,9 +76,9 @@ class Turn:
         self.acknowledgements: list[bytes] = []
         #: How many PUBACKs and PUBCOMPs are among them (Connection.answered).
         self.answered = 0
-        #: Of these, the ones that the session's next link needs if this one is gone: PUBREL.
+        #: Those among them that the session's next link needs if this one is gone: PUBREL.
         self.carried_on: list[bytes] = []
-        #: What becomes of the session's packet identifiers after the commit.
+        #: Calls for packet identifiers of the session, after the commit.
         self.finished: list[tuple[Callable[[int], object], int]] = []
         #: Ranges of exchanges that are acknowledged, by packet type.
         self.confirmed: dict[int, Ranges] = {}
@@ -94,7 +94,7 @@ class Turn:
 
 
 class Confirmations:
-    """What was acknowledged to clients, for the audit: ranges of exchanges by session and packet type."""
+    """Acknowledgements sent to clients, for the audit: ranges of exchanges by session and packet type."""
 
     def __init__(self) -> None:
         self._ranges: dict[tuple[ClientSession, int], Ranges] = {}
@@ -102,10 +102,10 @@ class Confirmations:
     def __bool__(self) -> bool:
         return bool(self._ranges)
 
-    def add(self, turn: Turn) -> None:
-        """The acknowledgements of a turn have left."""
-        for packet_type, ranges in turn.confirmed.items():
-            known = self._ranges.setdefault((turn.session, packet_type), [])
+    def add(self, work: LinkWork) -> None:
+        """The acknowledgements of a read have left."""
+        for packet_type, ranges in work.confirmed.items():
+            known = self._ranges.setdefault((work.session, packet_type), [])
             if known and known[-1][1] == ranges[0][0] - 1:
                 known[-1][1] = ranges[0][1]
                 known += ranges[1:]
@@ -113,20 +113,21 @@ class Confirmations:
                 known += ranges
 
     def note(self, unit: UnitOfWork, now_us: int) -> None:
-        """Puts the notes of all of them into a unit, and begins anew."""
+        """Puts the notes of all of them into a unit, and forgets them."""
         for (session, packet_type), ranges in self._ranges.items():
             unit.notes.append((NoteKind.CONFIRMED, now_us, session.client, session.epoch, packet_type, ranges))
         self._ranges = {}
 
 
-#: How often it is looked whose time is over, microseconds.
+#: How often expired tokens are looked for, microseconds.
 _LOOK_US: Final = 1_000_000
 
 
 class Presence(NamedTuple):
-    """Times in microseconds since 1970; `until_us` 0: for ever. `fingerprint`: the key of the token, "" without.
+    """Since when and until when a client is connected, in microseconds since 1970; `until_us` 0: for ever.
 
-    `password_user`: the user whose password let the client in; None: something else did.
+    `fingerprint`: of the key of the client's token; "": it has none. `password_user`: the user whose password let the
+    client in; None: something else did.
     """
 
     since_us: int
@@ -138,14 +139,14 @@ class Presence(NamedTuple):
 
 
 class Presences:
-    """The links that have been let in, from the decision to the loss of the connection."""
+    """The links that are let in, from the decision of the login to the loss of the connection."""
 
     def __init__(self) -> None:
         self._by_link: dict[Link, Presence] = {}
         self._looked_us = 0
 
     def __len__(self) -> int:
-        """How many links have been let in."""
+        """The number of links that are let in."""
         return len(self._by_link)
 
     def begin(self, link: MqttLink, admitted: Admitted, now_us: int) -> None:
@@ -161,7 +162,7 @@ class Presences:
         )
 
     def end(self, link: MqttLink) -> None:
-        """A link is gone; also one that was never let in."""
+        """A link is gone. It need not have been let in."""
         self._by_link.pop(link, None)
 
     def of(self, link: Link) -> Presence | None:
@@ -169,7 +170,7 @@ class Presences:
         return self._by_link.get(link)
 
     def tick(self, now_us: int) -> None:
-        """Once a second: connections whose time is over."""
+        """Once a second: closes connections whose token has expired."""
         if self._looked_us <= now_us < self._looked_us + _LOOK_US:  # a clock may be set back
             return
         self._looked_us = now_us
@@ -180,7 +181,7 @@ class Presences:
         )
 
     def users_changed(self, users: frozenset[str]) -> None:
-        """Closes the connections of users who must show their password again, or are no users any more."""
+        """Closes connections whose user has another password now, or is gone."""
         self._close(
             lambda presence: presence.password_user in users,
             "the user's line in the password file has changed or gone",
@@ -188,10 +189,10 @@ class Presences:
         )
 
     def keys_gone(self, fingerprints: frozenset[str]) -> None:
-        """Closes the connections that a token let in which is signed with one of these keys."""
+        """Closes connections that have a token of one of these keys."""
         self._close(
             lambda presence: presence.fingerprint in fingerprints,
-            "the key of its token is not in the file any more",
+            "the key of its token is no longer in the file",
             ReasonCode.NOT_AUTHORIZED,
         )
 

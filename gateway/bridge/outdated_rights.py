@@ -1,7 +1,7 @@
-"""Other rules hold (access.operator_files): every session's rights are decided anew, when they are needed.
+"""Outdated rights: the access list has changed (access.operator_files), and each session forgets its old rights.
 
-What waits for a group that shares a subscription goes to the member that may have it again. Some sessions take the
-rules up at once, and the others in the next turns of the event loop.
+Its new rights are decided when they are needed, and messages that it may now receive are delivered. A few hundred
+sessions follow at once, and the others in the next turns of the event loop.
 """
 
 from collections import deque
@@ -10,12 +10,12 @@ from typing import Final
 
 from gateway.bridge.sessions import ClientSession, Sessions
 
-#: Sessions that take up other rules in one turn of the event loop, at a microsecond each.
+#: Sessions that forget their rights in one turn of the event loop, at a microsecond each.
 _AT_ONCE: Final = 500
 
 
 class OutdatedRights:
-    """The sessions that have not taken up yet that other rules hold."""
+    """The sessions that still have rights by the old rules."""
 
     def __init__(
         self,
@@ -25,7 +25,7 @@ class OutdatedRights:
         goes_on: Callable[[], bool],
         call_soon: Callable[[Callable[[], None]], object],
     ) -> None:
-        """`deliver`: what waits for a session may be its again; `goes_on`: False once the gateway stops."""
+        """`deliver` delivers what a session may now receive. `goes_on`: False once the gateway stops."""
         self._sessions = sessions
         self._deliver = deliver
         self._goes_on = goes_on

@@ -1,8 +1,8 @@
-"""PUT(DISABLED) on a queue of the gateway: the operator's pause for those who publish.
+"""PUT(DISABLED) on a queue of the gateway: an operator pauses the publishers whose messages would come to that queue.
 
-As a full target does, it holds back publishers of QoS 1 and 2 whose messages would come to the queue, until
-PUT(ENABLED); QoS 0 is dropped. What was acknowledged goes on, and so do wills, subscriptions and the ends of sessions.
-Where the subscribers' queue is closed nothing is published here: who is subscribed is only known behind the stream.
+As at a full target, publishers of QoS 1 and 2 are paused until PUT(ENABLED), and QoS 0 is dropped. Acknowledged
+messages go on, and so do wills, subscriptions and the ends of sessions. If the subscribers' queue is closed, nobody
+publishes here: the broker finds the subscribers only after a message is on the stream.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -13,12 +13,12 @@ from gateway.config.routes import Routes
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.queue import Queue
 
-#: Stands in front of a queue's name among the places that have no room: names of targets have no small letters.
+#: Stands in front of a queue's name among the full places: names of targets have no small letters.
 _PLACE: Final = "queue "
 
 
 class Pauses:
-    """Which of the gateway's queues are closed for puts, as `look` last found them."""
+    """The queues of the gateway that are closed for puts, as `look` last found them."""
 
     def __init__(
         self,
@@ -30,7 +30,7 @@ class Pauses:
         targets: Iterable[Target],
         published: Collection[str] = (),
     ) -> None:
-        """`published` names every queue that applications publish on; `stream` is that of MQTT clients."""
+        """`published`: names of the queues that applications publish on. `stream`: the stream of MQTT clients."""
         self._engine = engine
         self._stream = stream
         self._subscriber_queue = subscriber_queue
@@ -50,7 +50,7 @@ class Pauses:
         return self._changes == self._engine.objects.changes
 
     def look(self) -> Sequence[str]:
-        """Takes up what an operator has changed; the places that are open again."""
+        """Takes up what an operator has changed. Returns the places that are open again."""
         self._changes = self._engine.objects.changes
         closed = frozenset(queue.name for queue in self._watched() if queue.is_put_inhibited)
         opened, self.queues = self.queues - closed, closed
@@ -60,7 +60,7 @@ class Pauses:
         return [f"{_PLACE}{name}" for name in sorted(opened)]
 
     def place(self, topic: str, client: str) -> str:
-        """The closed queue that a PUBLISH of a client would come to, as a place without room; "" for none."""
+        """The closed queue that a PUBLISH of a client would come to, as a full place; "": none is closed."""
         target = self._routes.of(topic).target
         if target is not None:
             found = self._targets[target.name].paused_queue(client)

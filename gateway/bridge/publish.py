@@ -27,7 +27,7 @@ from collections.abc import Callable, Iterable
 from typing import Final, Protocol
 
 from gateway.bridge.counts import Counts, Traffic
-from gateway.bridge.links import Turn
+from gateway.bridge.links import LinkWork
 from gateway.bridge.mq_refusals import refused_publication
 from gateway.bridge.pauses import Pauses
 from gateway.bridge.publish_command import ToMq
@@ -112,7 +112,7 @@ _DISK_IS_SHORT: Final = "the disk is short of space"
 
 
 class Intake:
-    """Takes what clients publish, in the unit of work of their turn."""
+    """Takes what clients publish, in the unit of work of one read."""
 
     def __init__(
         self,
@@ -149,154 +149,154 @@ class Intake:
         if dropped:
             self._to_mq.note_dropped(unit, f"{dropped} PUBLISH of QoS 0 in all: {_DISK_IS_SHORT}", now_us)
 
-    def publish(self, turn: Turn, event: PublishReceived, now_us: int) -> None:
+    def publish(self, work: LinkWork, event: PublishReceived, now_us: int) -> None:
         """Where the client may not publish there, the connection is closed and the PUBLISH leaves no trace.
 
         What came behind it in the same read is carried out all the same.
         """
-        session = turn.session
+        session = work.session
         if event.qos == _EXACTLY_ONCE and is_repeat(session, event):
-            self._repeat(turn, event, now_us)
+            self._repeat(work, event, now_us)
             return
         rights = session.rights
         is_plain = rights.allows_every_plain_publish and event.topic[0] != "$"
         is_allowed = is_plain or rights.may_publish(event.topic)
         can_be_told = event.qos and LEVELS[session.level].has_reason_codes
         if not is_allowed or (can_be_told and self._to_mq.is_closed(event.topic)):
-            self._refuse_publish(turn, event, f"publish to {event.topic!r} is not allowed", ReasonCode.NOT_AUTHORIZED)
+            self._refuse_publish(work, event, f"publish to {event.topic!r} is not allowed", ReasonCode.NOT_AUTHORIZED)
             return
         may_be_limited = event.topic not in self._fine_topics or event.retain
         if may_be_limited and (reached := self._quotas.of_publish(event)) is not None:
-            self._over_limit(turn, event, reached, now_us)
+            self._over_limit(work, event, reached, now_us)
             return
         may_be_too_long = len(event.payload) > self._maximum_payload_bytes or event.properties is not None
         if (self._has_targets or may_be_too_long) and (problem := self._to_mq.problem(session, event)):
-            self._refuse_publish(turn, event, problem, ReasonCode.IMPLEMENTATION_SPECIFIC_ERROR)
+            self._refuse_publish(work, event, problem, ReasonCode.IMPLEMENTATION_SPECIFIC_ERROR)
             return
         qos = event.qos
-        if not qos and self._is_dropped(turn, event, now_us):
+        if not qos and self._is_dropped(work, event, now_us):
             return
         if qos == 2:
-            self._hold(turn, event, now_us)
+            self._hold(work, event, now_us)
             return
         try:
-            self._to_mq.publish(turn.unit, session, event, now_us)
+            self._to_mq.publish(work.unit, session, event, now_us)
         except QueueManagerError as error:
-            self._not_put(turn, event, error, now_us)
+            self._not_put(work, event, error, now_us)
             return
         self._published[qos] += 1
         if qos:
-            self._acknowledge(turn, event)
+            self._acknowledge(work, event)
 
-    def _is_dropped(self, turn: Turn, event: PublishReceived, now_us: int) -> bool:
+    def _is_dropped(self, work: LinkWork, event: PublishReceived, now_us: int) -> bool:
         """Whether a PUBLISH of QoS 0 finds no room, and so ends here."""
         if self.disk_is_short:
             self._dropped_for_space += 1
-            turn.unit.count(Publications.DROPPED)
+            work.unit.count(Publications.DROPPED)
             self._counts.add(f"QoS 0, {_DISK_IS_SHORT}")
         elif self._has_targets and self._to_mq.full_target(event.topic) is not None:
-            self._drop(turn, event, _FULL, now_us)
-        elif self._pauses and self._pauses.place(event.topic, turn.session.client):
-            self._drop(turn, event, _PAUSED, now_us)
+            self._drop(work, event, _FULL, now_us)
+        elif self._pauses and self._pauses.place(event.topic, work.session.client):
+            self._drop(work, event, _PAUSED, now_us)
         else:
             return False
         return True
 
-    def _acknowledge(self, turn: Turn, event: PublishReceived) -> None:
+    def _acknowledge(self, work: LinkWork, event: PublishReceived) -> None:
         """PUBACK, for after the commit; level 5 hears in it that nobody subscribes, where that is known."""
-        session, packet_identifier = turn.session, event.packet_identifier
+        session, packet_identifier = work.session, event.packet_identifier
         puback = _PUBACK + packet_identifier.to_bytes(2, "big")
         audience = self._audience if LEVELS[session.level].has_reason_codes else None
         if audience is not None and audience.is_known_empty(event.topic):
             puback = packets.puback(packet_identifier, ReasonCode.NO_MATCHING_SUBSCRIBERS)
-        turn.acknowledgements.append(puback)
-        turn.answered += 1
-        turn.confirm(PacketType.PUBACK, session.incoming_exchange)
+        work.acknowledgements.append(puback)
+        work.answered += 1
+        work.confirm(PacketType.PUBACK, session.incoming_exchange)
 
-    def _over_limit(self, turn: Turn, event: PublishReceived, reached: LimitReached, now_us: int) -> None:
+    def _over_limit(self, work: LinkWork, event: PublishReceived, reached: LimitReached, now_us: int) -> None:
         """A topic that is too long is refused at every QoS; where there is no room, QoS 0 is dropped as elsewhere."""
         if event.qos or reached.reason_code is not ReasonCode.QUOTA_EXCEEDED:
-            self._refuse_publish(turn, event, reached.text, reached.reason_code, reached.told)
+            self._refuse_publish(work, event, reached.text, reached.reason_code, reached.told)
         else:
-            self._drop(turn, event, reached.text, now_us)
+            self._drop(work, event, reached.text, now_us)
 
-    def _hold(self, turn: Turn, event: PublishReceived, now_us: int) -> None:
-        session = turn.session
+    def _hold(self, work: LinkWork, event: PublishReceived, now_us: int) -> None:
+        session = work.session
         reached = self._quotas.of_hold(session, event)
         if reached is not None:
-            self._refuse_publish(turn, event, reached.text, reached.reason_code, reached.told)
+            self._refuse_publish(work, event, reached.text, reached.reason_code, reached.told)
             return
-        self._to_mq.hold(turn.unit, session, event, now_us)
+        self._to_mq.hold(work.unit, session, event, now_us)
         self._published[2] += 1
-        turn.acknowledgements.append(_PUBREC + event.packet_identifier.to_bytes(2, "big"))
-        turn.confirm(PacketType.PUBREC, session.incoming_exchange)
+        work.acknowledgements.append(_PUBREC + event.packet_identifier.to_bytes(2, "big"))
+        work.confirm(PacketType.PUBREC, session.incoming_exchange)
 
-    def _not_put(self, turn: Turn, event: PublishReceived, error: QueueManagerError, now_us: int) -> None:
+    def _not_put(self, work: LinkWork, event: PublishReceived, error: QueueManagerError, now_us: int) -> None:
         """The queue here does not take it; nothing that was acknowledged is lost by that."""
         if event.qos:
-            self._refuse_publish(turn, event, str(error), refused_publication(error.reason_code))
+            self._refuse_publish(work, event, str(error), refused_publication(error.reason_code))
         else:
-            self._drop(turn, event, error.reason_name, now_us)
+            self._drop(work, event, error.reason_name, now_us)
 
-    def _drop(self, turn: Turn, event: PublishReceived, reason: str, now_us: int) -> None:
+    def _drop(self, work: LinkWork, event: PublishReceived, reason: str, now_us: int) -> None:
         self._counts.add(f"QoS 0, {reason}")
-        turn.unit.count(Publications.DROPPED)
-        self._to_mq.drop(turn.unit, turn.session, event, reason, now_us)
+        work.unit.count(Publications.DROPPED)
+        self._to_mq.drop(work.unit, work.session, event, reason, now_us)
 
     def _refuse_publish(
-        self, turn: Turn, event: PublishReceived, reason: str, reason_code: ReasonCode, told: str | None = None
+        self, work: LinkWork, event: PublishReceived, reason: str, reason_code: ReasonCode, told: str | None = None
     ) -> None:
         """The reason is for the log; `told` is said to the client, None: what the reason code means."""
-        turn.unit.count(Publications.REFUSED)
-        connection = turn.link.connection
+        work.unit.count(Publications.REFUSED)
+        connection = work.link.connection
         if not event.qos or not LEVELS[connection.level].has_reason_codes:
-            turn.link.close(reason, reason_code, told)
+            work.link.close(reason, reason_code, told)
             return
         self._counts.add(f"refused PUBLISH, reason code {reason_code.name}")
-        client = turn.session.client
+        client = work.session.client
         self._refused_lines.tell(client, client, "publish refused client=%s reason=%s", client, reason)
         explanation = None if told is None else Explanation(reason_string=told)
         if event.qos == _EXACTLY_ONCE:
-            turn.acknowledgements.append(connection.writer.pubrec(event.packet_identifier, reason_code, explanation))
+            work.acknowledgements.append(connection.writer.pubrec(event.packet_identifier, reason_code, explanation))
             connection.refused(event.packet_identifier)
         else:
-            turn.acknowledgements.append(connection.writer.puback(event.packet_identifier, reason_code, explanation))
-            turn.answered += 1
+            work.acknowledgements.append(connection.writer.puback(event.packet_identifier, reason_code, explanation))
+            work.answered += 1
 
-    def _repeat(self, turn: Turn, event: PublishReceived, now_us: int) -> None:
+    def _repeat(self, work: LinkWork, event: PublishReceived, now_us: int) -> None:
         """PUBREC, whatever the PUBLISH says (MQTT-4.3.3-2, at level 5 -10); nothing once the link is closed."""
-        if not turn.link.is_open:
-            turn.unit.count(Publications.GIVEN_UP)
+        if not work.link.is_open:
+            work.unit.count(Publications.GIVEN_UP)
             return
-        session, packet_identifier = turn.session, event.packet_identifier
+        session, packet_identifier = work.session, event.packet_identifier
         what = _SAME if _is_same_message(session.held[packet_identifier], event) else _REUSED
-        turn.unit.count(Publications.REPEATS if what is _SAME else Publications.DROPPED)
+        work.unit.count(Publications.REPEATS if what is _SAME else Publications.DROPPED)
         self._repeated[what] += 1
-        self._to_mq.note_repeat(turn.unit, session, event, what, now_us)
-        turn.acknowledgements.append(_PUBREC + packet_identifier.to_bytes(2, "big"))
+        self._to_mq.note_repeat(work.unit, session, event, what, now_us)
+        work.acknowledgements.append(_PUBREC + packet_identifier.to_bytes(2, "big"))
         if what is _REUSED:
-            turn.unit.notes_are_due = True  # PUBREC says that it is taken, and the note is all that stays of it
+            work.unit.notes_are_due = True  # PUBREC says that it is taken, and the note is all that stays of it
             self._counts.add("QoS 2, packet identifier reused too early")
             line = "packet identifier reused too early client=%s packet_identifier=%s topic=%s"
             self._reuse_lines.tell(session.client, session.client, line, session.client, packet_identifier, event.topic)
 
-    def release(self, turn: Turn, event: Event) -> None:
+    def release(self, work: LinkWork, event: Event) -> None:
         assert isinstance(event, ReleaseReceived)
-        session, packet_identifier = turn.session, event.packet_identifier
+        session, packet_identifier = work.session, event.packet_identifier
         pubcomp = _PUBCOMP + packet_identifier.to_bytes(2, "big")
         if packet_identifier in session.held:
             try:
-                exchange = self._to_mq.release(turn.unit, session, packet_identifier, self._engine.now_us())
+                exchange = self._to_mq.release(work.unit, session, packet_identifier, self._engine.now_us())
             except QueueManagerError as error:  # it is held as before, and the client sends PUBREL again
-                turn.link.close(str(error))
+                work.link.close(str(error))
                 return
-            turn.confirm(PacketType.PUBCOMP, exchange)
+            work.confirm(PacketType.PUBCOMP, exchange)
             session.release_begins(packet_identifier)
-            turn.finished.append((session.release_ends, packet_identifier))
+            work.finished.append((session.release_ends, packet_identifier))
         elif packet_identifier not in session.releases_under_way:
-            pubcomp = _pubcomp_of_unknown(turn.link.connection, packet_identifier)
-        turn.acknowledgements.append(pubcomp)
-        turn.answered += 1
+            pubcomp = _pubcomp_of_unknown(work.link.connection, packet_identifier)
+        work.acknowledgements.append(pubcomp)
+        work.answered += 1
 
 
 def is_repeat(session: ClientSession, event: PublishReceived) -> bool:

@@ -1,6 +1,6 @@
-"""What the store has of sessions: a row for each, and one for each PUBLISH of QoS 2 that it holds.
+"""Sessions in the store: a row for each session, and a row for each PUBLISH of QoS 2 that it holds.
 
-A session is a row of state (space SESSION, key: client identifier), written in the unit of work of whatever changed it:
+A session's row (StateSpace.SESSION, key: client identifier) is written in the unit of work that changes it:
 
     msgpack [version, epoch, level, clean session, connected, will or nil, {topic filter: granted QoS}, user or nil,
              {destination at a target: [generation of its queue manager, [patterns registered there]]},
@@ -10,9 +10,9 @@ A session is a row of state (space SESSION, key: client identifier), written in 
 Both times are microseconds since 1970, 0: none is running. A will is topic, payload, QoS, RETAIN and nil or the list of
 its properties (`gateway.mqtt.properties.WillProperties`). A row of version 1 has no user, one before version 3 nothing
 registered at targets, and one before version 4 nothing of MQTT 5: a clean session ends with its connection
-(expiry 0), any other never (FFFFFFFF hex). `connected` and the will tell a restarted gateway which connections died
-with it. The CorrelId of a session's subscriptions is a tag and a hash of store, client and epoch, so that what is still
-under way for an ended session never reaches the client's next one.
+(expiry 0), any other never (FFFFFFFF hex). From `connected` and the will a restarted gateway knows which connections
+ended with it. The CorrelId of a session's subscriptions is a tag and a hash of store, client and epoch, so messages on
+their way to an ended session never reach the client's next one.
 """
 
 import hashlib

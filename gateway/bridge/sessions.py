@@ -1,4 +1,4 @@
-"""The sessions of the gateway: what a client's session is. How it survives a restart: session_rows.py.
+"""The sessions of clients in memory; session_store.py has their rows, by which they survive a restart.
 
 Source: MQTT 3.1.1 section 3.1.2.4; MQTT 5.0 section 3.1.2.11.2; IBM MQ, identity of a subscriber.
 """
@@ -31,7 +31,7 @@ _NO_END: Final = 2**64
 
 
 class Wishes(NamedTuple):
-    """What a subscription of level 5 asks for beside its QoS; `identifier` 0: it has none."""
+    """The options of a subscription of level 5 beside its QoS; `identifier` 0: none."""
 
     no_local: bool = False
     retain_as_published: bool = False
@@ -53,7 +53,7 @@ class RetainedMark:
 
 
 class Entitlement(NamedTuple):
-    """What the subscriptions that match a topic give together; an identifier as often as they have it (5.0, 3.3.4)."""
+    """What all subscriptions that match a topic grant together; identifiers may repeat (MQTT 5.0 section 3.3.4)."""
 
     qos: int
     retain_as_published: bool
@@ -76,7 +76,7 @@ class Link(Protocol):
 
     @property
     def is_open(self) -> bool:
-        """False once it is closed, which is some time before it is lost."""
+        """False once it is closed; it is lost some time later."""
         ...
 
     @property
@@ -92,15 +92,15 @@ class Link(Protocol):
     def close(
         self, reason: str, reason_code: ReasonCode = ReasonCode.UNSPECIFIED_ERROR, told: str | None = None
     ) -> None:
-        """Ends the connection; level 5 is told the code first, unless it has taken its leave itself.
+        """Ends the connection. Level 5 is told the code first, unless the client has sent DISCONNECT.
 
-        The reason is for the log; `told` is said to the client, None: what the code means.
+        `reason` is for the log; the client is `told` in words, None: the words of the code.
         """
         ...
 
 
 class ClientSession:
-    """One client's session: its MQTT half, its subscriptions, and the link that it has now."""
+    """One client's session: its MQTT flows (`mqtt`), its subscriptions, and the link that it has now."""
 
     __slots__ = (
         "_entitlements",
@@ -168,9 +168,9 @@ class ClientSession:
         self.generations: dict[str, int] = {}
         #: The row's registrations, until it has been seen that they are what subscriptions and routes say now.
         self.stored_registrations: StoredRegistrations | None = None
-        #: What subscriptions of level 5 ask for beside their QoS, by topic filter; nothing where that is nothing.
+        #: Options of subscriptions of level 5 beside their QoS, by topic filter; only those that have any.
         self.wishes: dict[str, Wishes] = {}
-        #: What it shares with others, by CorrelId of the group (shared_groups.py).
+        #: Its shared subscriptions, by CorrelId of the group (shared_groups.py).
         self.shared: dict[bytes, SharedSubscription] = {}
         #: The SUBSCRIBEs of this run, oldest first.
         self.retained_marks: deque[RetainedMark] = deque(maxlen=_RETAINED_MARKS)
@@ -189,12 +189,12 @@ class ClientSession:
 
     @property
     def takes_retained(self) -> bool:
-        """Its registrations ask for what is retained."""
+        """Its registrations ask for retained messages."""
         return True
 
     @property
     def will(self) -> Will | None:
-        """What is published when its connection or the session itself ends."""
+        """The message that is published when its connection or the session itself ends."""
         return self._will
 
     @will.setter
@@ -209,7 +209,7 @@ class ClientSession:
         return properties.will_delay_s if properties is not None else 0
 
     def release_begins(self, packet_identifier: int) -> None:
-        """PUBREL is carried out: behind it the identifier may be used again, while the commit is under way."""
+        """A PUBREL is carried out. Its identifier may be used again from now on, before the commit."""
         self.releases_under_way[packet_identifier] = self.releases_under_way.get(packet_identifier, 0) + 1
 
     def release_ends(self, packet_identifier: int) -> None:
@@ -321,12 +321,12 @@ class ClientSession:
         self._forget_grants()
 
     def forget_access(self) -> None:
-        """Other rules hold: what was decided by the old ones is decided anew."""
+        """The access list has changed: forgets what was decided by the old rules."""
         self.rights.forget()
         self._forget_grants()
 
     def row(self) -> SessionRow:
-        """What the store is to have of it."""
+        """Its row for the store."""
         return SessionRow(
             epoch=self.epoch,
             level=self.level,
@@ -393,7 +393,7 @@ class Sessions:
         unit.set_state(StateSpace.SESSION, session.client.encode(), session.row().pack())
 
     def end(self, unit: UnitOfWork, session: ClientSession) -> None:
-        """Forgets a session and what it held for QoS 2, both ways."""
+        """Forgets a session and its flows of QoS 1 and 2, both ways."""
         unit.delete_state(StateSpace.SESSION, session.client.encode())
         if session.held:
             unit.count(Publications.DROPPED, len(session.held))

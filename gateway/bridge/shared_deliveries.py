@@ -233,7 +233,7 @@ class SharedDeliveries:
         ready: deque[ClientSession],
         parcels: dict[ClientSession, _Parcel],
     ) -> None:
-        """One message to the member whose turn it is, or to the next one that takes packets of its size."""
+        """One message to the next member, or to the one behind it that takes packets of its size."""
         publication = self._to_mqtt.read(unit, message)
         if publication is None:
             return

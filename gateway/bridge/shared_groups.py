@@ -71,7 +71,7 @@ class SharedGroup:
         return any(self.emitted.values())
 
     def was_served(self, member: ClientSession) -> None:
-        """It is the others' turn now."""
+        """The other members come first now."""
         self.members[member] = self.members.pop(member)
 
     def pack(self) -> bytes:

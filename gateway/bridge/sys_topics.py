@@ -1,4 +1,4 @@
-"""What the gateway tells of itself: topics below `$SYS/broker`, under the names that mosquitto gives them.
+"""Topics below `$SYS/broker`: numbers of the gateway, under the names that mosquitto gives them.
 
     version                        the program, and its version
     uptime                         "N seconds" since it started
@@ -9,10 +9,10 @@
     publish/messages/received, sent    PUBLISHes among them
     retained messages/count        retained messages
 
-A client that subscribes is sent them as retained messages, behind its SUBACK or in front of it, and what has changed
-each `sys_topics_interval_s`. They are made of plain numbers when they are sent, at QoS 0: nothing of them is stored, no
-MQ application gets them, the audit has nothing to perform again, and who reads too slowly misses some. Shared
-subscriptions bring none. Who may subscribe to them stands in access/dollar_topics.py.
+A client that subscribes is sent them as retained messages, before or after its SUBACK, and the changed ones every
+`sys_topics_interval_s`. They are sent at QoS 0 and are not stored. No MQ application gets them, the audit does not
+re-perform them, and a client that reads too slowly misses some. Shared subscriptions bring none. Rights on them are
+decided in access/dollar_topics.py.
 """
 
 from collections import deque
@@ -27,16 +27,16 @@ from gateway.mqtt.properties import PublishProperties
 from mappings.topics.topics import Scheme, matches
 
 _SECOND_US: Final = 1_000_000
-#: What their filters begin with.
+#: The beginning of their filters.
 _BEGINNING: Final = "$SYS/"
-#: Clients that are told in one turn of the event loop, at some 100 microseconds each.
+#: Clients that are sent them in one turn of the event loop, at some 100 microseconds each.
 _AT_ONCE: Final = 20
 
 Values = Mapping[str, bytes]
 
 
 class SysTopics:
-    """Tells those who subscribe; one for the gateway, which does nothing where the interval is 0."""
+    """Sends them to subscribers; one for the gateway. With the interval 0 it does nothing."""
 
     def __init__(
         self,
@@ -60,20 +60,20 @@ class SysTopics:
         self._call_soon = call_soon
         self._started_us = now_us()
         self._due_us = self._started_us + self._interval_us
-        #: What was known at the last interval.
+        #: The values at the last interval.
         self._told = self._values()
-        #: Connected sessions that may have such a subscription, and those of them that are still to be told `_news`.
+        #: Connected sessions that may have such a subscription, and those of them that still wait for `_news`.
         self._listening: dict[ClientSession, None] = {}
         self._waiting: deque[ClientSession] = deque()
         self._news: Values = {}
 
     def opened(self, session: ClientSession) -> None:
-        """A session is connected, perhaps with subscriptions from before: they bring what changes from now on."""
+        """A session is connected. Subscriptions that it has from before bring changes from now on."""
         if self._interval_us and any(topic_filter.startswith(_BEGINNING) for topic_filter in session.subscriptions):
             self._listening[session] = None
 
     def asked(self, session: ClientSession, event: SubscribeReceived) -> tuple[str, ...]:
-        """The filters of a SUBSCRIBE that ask for what is retained of this; then call `subscribed` with its answer."""
+        """The filters of a SUBSCRIBE that ask for these as retained messages. After its answer call `subscribed`."""
         if not self._interval_us:
             return ()
         options = event.options or (SubscriptionOptions(),) * len(event.subscriptions)
@@ -81,7 +81,7 @@ class SysTopics:
         return tuple(each for each, asked in filters if each.startswith(_BEGINNING) and _wants(session, each, asked))
 
     def subscribed(self, link: Link, session: ClientSession, asked: Iterable[str]) -> None:
-        """Filters of `asked` were granted, or were not."""
+        """The SUBSCRIBE is answered: sends the values of those filters of `asked` that were granted."""
         granted = [each for each in asked if each in session.subscriptions]
         if granted:
             self._listening[session] = None
