@@ -132,7 +132,7 @@ def test_a_listener_that_cannot_work_is_an_error_before_anything_starts(load: Lo
 
 
 def test_the_example_of_the_guide_is_read(load: Load) -> None:
-    guide = (Path(__file__).parents[2] / "docs/how-to/listeners.md").read_text(encoding="utf-8")
+    guide = (Path(__file__).parents[3] / "docs/how-to/listeners.md").read_text(encoding="utf-8")
     example = guide.split("```toml\n", 1)[1].split("```", 1)[0]
     field, browsers, balanced = load(example).listeners
     assert (field.address.host, field.is_secure, field.tls.server_name[0].name) == ("::", True, "*.plant.example.com")
