@@ -30,19 +30,11 @@ html_show_copyright = False
 #: Headings have the anchors that forges give them, so that a link holds there and here.
 myst_heading_anchors = 4
 
-#: The library's page names types as `rfhbridge` does; a type that is not there must be foreign, or on this list.
+#: The library's page leads to what the library names. Foreign types, and those of the house behind it, lead nowhere.
 nitpicky = True
-nitpick_ignore_regex = [("py:class", r"((collections|enum|pathlib)\..*|.*\._[A-Za-z]+|tuple\[str|Path)")]
-nitpick_ignore = [
-    ("py:class", name)
-    for name in (
-        "Engine",
-        "mq_adapters.attributes.Definition",
-        "mq_adapters.cursor.Cursor",
-        "mq_adapters.exclusive_queue.ExclusiveQueue",
-        "mq_adapters.mqsc.MqscAnswer",
-        "mq_adapters.queue_manager.Compaction",
-    )
+nitpick_ignore_regex = [
+    ("py:class", r"(collections|enum|pathlib|mappings|mq_adapters)\..*"),
+    ("py:class", r"Engine|Path|tuple\[str"),
 ]
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
