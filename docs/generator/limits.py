@@ -4,14 +4,16 @@ from typing import Final
 
 from docs.generator.markdown import code, sentence, table
 from gateway.config.limits import Answer, Limit
+from gateway.limits.refusals import answers_at
 from gateway.mqtt.reason_codes import ReasonCode
 
 INTRODUCTION: Final = """
 Each limit is a key of `[mqtt]`, or of `[[listener]]` where that is said; the ranges stand in
 [Configuration](configuration.md). A limit without a key is fixed.
 
-A client of MQTT 5 is told the reason code and the Reason String, in the packets that are named. A client before MQTT 5
-gets the return code of CONNACK or SUBACK; its other packets have no place for one.
+A client of MQTT 5 is told the reason code and the Reason String, in the packets that are named. A client of
+MQTT 3.1.1 gets the return code of CONNACK or SUBACK; where its packets have no place for one, it is closed. So is a
+client of MQTT 3.1 whose filter is refused: its SUBACK has no return code for that.
 `rfhbridge_refusals_total` counts each refusal, by the label `limit` of this table.
 """.strip()
 
@@ -24,12 +26,13 @@ def lines() -> list[str]:
             _default(limit),
             sentence(limit.value.meaning),
             "; ".join(_answer(each) for each in limit.value.answers),
+            ", ".join(answers_at(4, limit)),
             limit.value.told,
             code(limit.label) if limit.value.answers else "",
         )
         for limit in Limit
     ]
-    titles = ["Key", "Default", "Meaning", "MQTT 5 answer", "Reason String", "Label `limit`"]
+    titles = ["Key", "Default", "Meaning", "MQTT 5 answer", "MQTT 3.1.1 answer", "Reason String", "Label `limit`"]
     return [*INTRODUCTION.splitlines(), "", *table(titles, rows)]
 
 

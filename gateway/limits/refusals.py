@@ -1,4 +1,4 @@
-"""What a client past a limit is told, at each protocol level, and how often each limit refused something.
+"""Refusals at a limit: the answer at each protocol level, and how often each limit refused something.
 
 The limits themselves are the table in gateway/config/limits.py.
 """
@@ -14,7 +14,7 @@ from gateway.mqtt.reason_codes import CONNECT_RETURN_CODES, ReasonCode
 
 _log = logging.getLogger(__name__)
 
-#: How often the log tells what was refused since, microseconds.
+#: How often the log has the refusals since the last time, microseconds.
 _INTERVAL_US: Final = 10_000_000
 
 REASONS: Final = {
@@ -26,9 +26,9 @@ REASONS: Final = {
 
 
 def answers_at(level: int, limit: Limit) -> tuple[str, ...]:
-    """What a client of a protocol level (3 to 5) meets past a limit: packets with their codes in hexadecimal, "closed".
+    """The answers to a client of a protocol level (3 to 5) past a limit, `CONNACK 97` for example, or `closed`.
 
-    None where nothing answers: see the row's `meaning`.
+    Empty where nobody is told anything; then the row's `meaning` says what happens.
     """
     return tuple(dict.fromkeys(_met(level, each, packet) for each in limit.value.answers for packet in each.packets))
 
@@ -52,7 +52,7 @@ class LimitReached:
 
     @property
     def told(self) -> str:
-        """The Reason String. The log's words may say what is not the client's to know."""
+        """The Reason String. Unlike the log's text it says nothing that the client may not know."""
         return self.limit.value.told
 
 
@@ -78,7 +78,7 @@ class Refusals:
         self.totals[limit, reason_code or REASONS[limit][0]] += count
 
     def tick(self, now_us: int) -> None:
-        """Tells what is new, at most every ten seconds: no line for each, or an attack would fill the log."""
+        """Logs new refusals, at most every ten seconds. A line for each would let an attack fill the log."""
         if self._due_us - _INTERVAL_US <= now_us < self._due_us or self.totals == self._told:
             return
         self._due_us = now_us + _INTERVAL_US

@@ -1,6 +1,6 @@
 """Reads PUBACK, PUBREC, PUBREL and PUBCOMP in any form, and hands them to the session (MQTT 5.0 sections 3.4 to 3.7).
 
-Packet identifier (2 bytes); at level 5 then, or not, a reason code (1 byte), and then, or not, properties. The usual
+Packet identifier (2 bytes); at level 5 an optional reason code (1 byte) and optional properties. The usual
 form, the identifier alone, is read by `receiver` itself.
 """
 

@@ -56,7 +56,7 @@ def read_level(fields: Fields, served: Container[int]) -> Level | ConnectRefused
 
 
 def _has_no_properties(fields: Fields) -> bool:
-    """Whether the rest of a CONNECT, behind its level, is laid out to the last byte as that of level 4."""
+    """Whether the rest of a CONNECT, behind its level, has exactly the layout of level 4."""
     try:
         flags = fields.byte()
         fields.number()  # keep alive
@@ -69,7 +69,7 @@ def _has_no_properties(fields: Fields) -> bool:
 
 
 def read_connect(fields: Fields, level: Level) -> ConnectReceived | ConnectRefused:
-    """Read a CONNECT behind its level. ConnectRefused for what must be rejected by a return code.
+    """Read a CONNECT behind its level. Returns ConnectRefused where a return code must reject it.
 
     Raises MalformedPacket, ProtocolViolation and LimitExceeded.
     """
@@ -118,7 +118,7 @@ def _problem_of_method(properties: ConnectProperties | None) -> _Problem | None:
 
 
 def _refused(reason_code: ReasonCode, reason: str, level: int, maximum_bytes: int = 0) -> ConnectRefused:
-    """With the CONNACK, as much of it as the client takes: b"" where it takes none (MQTT-3.1.2-24); 0: all of it."""
+    """With its CONNACK, in at most `maximum_bytes` (0: any); b"" where the client takes none (MQTT-3.1.2-24)."""
     return_code = CONNECT_RETURN_CODES[reason_code] if not LEVELS[level].has_reason_codes else reason_code
     answer = PacketWriter(level, maximum_packet_bytes=maximum_bytes).connack(False, return_code, ConnackProperties())
     return ConnectRefused(return_code, reason, answer)

@@ -43,7 +43,7 @@ KEEP_ALIVE_FACTOR = 1.5  # MQTT-3.1.2-24
 _OTHER_PROTOCOLS = {0x16: ", as TLS does, and this port has none", 0x47: ", as GET of HTTP does"}
 #: Protocol name and level of MQTT 5 (its section 3.1.2.1).
 _BEGINNING_OF_5 = b"\x00\x04MQTT\x05"
-#: What CONNACK says where DISCONNECT would say another code.
+#: Reason codes of DISCONNECT that CONNACK may not have, and its own.
 _CODES_BEFORE_CONNACK: dict[int, int] = {ReasonCode.SERVER_SHUTTING_DOWN: ReasonCode.SERVER_UNAVAILABLE}
 _NOTHING_MORE = ConnackProperties()
 _READERS: dict[int, type[SubscribeReader] | type[UnsubscribeReader]] = {
@@ -108,7 +108,7 @@ class Connection(PacketReceiver):
         self._outgoing_alias_maximum = outgoing_alias_maximum
         self._phase = Phase.AWAIT_CONNECT
         self._waiting: bytearray | None = None
-        #: What has been read of the SUBSCRIBE or UNSUBSCRIBE whose end has not come.
+        #: The reader of an incomplete SUBSCRIBE or UNSUBSCRIBE.
         self._filters: SubscribeReader | UnsubscribeReader | None = None
         self._is_answered = False
         self._session_may_expire_later = False
@@ -133,7 +133,7 @@ class Connection(PacketReceiver):
         self._phase = Phase.OPEN
 
     def connack(self, session_present: bool, properties: ConnackProperties = _NOTHING_MORE) -> bytes:
-        """CONNACK that accepts; at level 5 it says too what this connection was made with.
+        """The CONNACK that accepts; at level 5 it announces the limits of this connection too.
 
         `properties`: what the caller decides, of which levels 3 and 4 hear nothing: give them neither a server keep
         alive nor an assigned client identifier. b"": it is larger than the client takes; close (MQTT-3.1.2-24).
@@ -153,7 +153,7 @@ class Connection(PacketReceiver):
         return made
 
     def closing_packet(self, reason_code: int, properties: DisconnectProperties | None = None) -> bytes:
-        """What to send before the connection is closed for this reason; b"" where nothing may be sent.
+        """The packet to send before the connection is closed for this reason; b"" where none may be sent.
 
         At level 5 DISCONNECT, or CONNACK when none was sent; before it only a CONNACK, and only where it has a return
         code for the reason. A reason that the packet may not have becomes 80 hex; in CONNACK a server that shuts down
@@ -190,7 +190,7 @@ class Connection(PacketReceiver):
         return self._is_answered and has_packet
 
     def answered(self, count: int) -> None:
-        """So many PUBACKs and PUBCOMPs have been sent: their PUBLISHes are out of the receive window.
+        """`count` PUBACKs and PUBCOMPs have been sent: their PUBLISHes leave the receive window.
 
         Nothing to do before level 5; there it must be called for each (MQTT 5.0 section 4.9).
         """
@@ -214,7 +214,7 @@ class Connection(PacketReceiver):
         return has_properties and longest_s > 0 and not 0 < self.keep_alive_s <= longest_s
 
     def receive_data(self, data: bytes) -> list[Event]:
-        """Decode what the socket gave; between CONNECT and `attach` it is only kept, up to 1 MiB (then Violated)."""
+        """Decode bytes of the socket. Between CONNECT and `attach` they are only kept, up to 1 MiB (then Violated)."""
         if self._waiting is not None and self._phase is Phase.OPEN:
             data = bytes(self._waiting) + data
             self._waiting = None
@@ -222,7 +222,7 @@ class Connection(PacketReceiver):
 
     @property
     def unfinished_bytes(self) -> int:
-        """What has arrived of the packet whose end has not, and what has been read of it already takes."""
+        """Bytes buffered for an incomplete packet, plus the memory of the filters already read from it."""
         return super().unfinished_bytes + (0 if self._filters is None else self._filters.memory_bytes)
 
     def _close(self) -> None:
@@ -248,7 +248,7 @@ class Connection(PacketReceiver):
             raise
 
     def _foresee_level(self, data: bytes, position: int) -> None:
-        """A CONNECT that is too long is told so by level 5 (table 3-1), where that came together with its length."""
+        """A CONNECT that is too long gets an answer of level 5 (table 3-1) if its level came with its length."""
         _, body = decode_remaining_length(data, position + 1)
         if MQTT_5_0.number in self._levels and data.startswith(_BEGINNING_OF_5, body):
             self._level = MQTT_5_0
@@ -315,7 +315,7 @@ class Connection(PacketReceiver):
         return event
 
     def _take_up(self, properties: ConnectProperties) -> None:
-        """What a client of level 5 says of itself holds from now on, and what we announce to it."""
+        """The properties of a CONNECT of level 5 hold from now on, and so do the limits that we announce."""
         self.receive_maximum_of_client = properties.receive_maximum
         self._session_may_expire_later = properties.session_expiry_s > 0
         if self._is_packet_size_announced():

@@ -1,4 +1,4 @@
-"""Reads DISCONNECT and AUTH (MQTT 5.0 sections 3.14 and 3.15): reason code (1 byte) and properties, each there or not.
+"""Reads DISCONNECT and AUTH (MQTT 5.0 sections 3.14, 3.15): optional reason code (1 byte) and optional properties.
 
 At levels 3 and 4 DISCONNECT has neither: its remaining length must be 0 (`levels.LONGEST`).
 """

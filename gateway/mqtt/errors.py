@@ -1,4 +1,4 @@
-"""The errors of the MQTT room; the name says whose fault it is.
+"""The errors of MQTT; the name says whose fault it is.
 
 A `PeerError` never leaves `connection.Connection`: it arrives as the last event, `events.Violated`, and the connection
 must then be closed. A `UsageError` is raised: our own caller broke a rule that stands in the method's docstring.
@@ -8,7 +8,7 @@ from gateway.mqtt.reason_codes import ReasonCode
 
 
 class PeerError(Exception):
-    """What the peer sent cannot be accepted; `reason` says why, in one sentence for the log.
+    """The peer sent something that cannot be accepted; `reason` says why, in one sentence for the log.
 
     `reason_code` is what MQTT 5.0 tells the peer before the connection is closed (section 4.13).
     """
@@ -34,7 +34,7 @@ class ProtocolViolation(PeerError):
 
 
 class LimitExceeded(PeerError):
-    """More than was announced or is taken: a packet too large, an alias or a window too far."""
+    """The peer passed a limit: its packet is too large, too many are unanswered, or an alias is too high."""
 
 
 class UsageError(Exception):

@@ -1,4 +1,4 @@
-"""What `connection.Connection.receive_data` reports: one event for a packet, in the order of arrival.
+"""The events that `connection.Connection.receive_data` returns: one for each packet, in the order of arrival.
 
 Named tuples, because they are the cheapest values that cannot change. No event means: nothing to do, such as a PUBACK
 for an identifier that is not in use. Every answer stands for a commit (MQTT 3.1.1 section 4.3): when the session is
@@ -28,7 +28,7 @@ _USER_PROPERTY_BYTES = 150  # in memory, beside its characters
 
 
 class Will(NamedTuple):
-    """The message that a client leaves for the case that its connection ends without DISCONNECT (section 3.1.2.5)."""
+    """The message that is published if the client's connection ends without DISCONNECT (section 3.1.2.5)."""
 
     topic: str
     payload: bytes
@@ -38,7 +38,7 @@ class Will(NamedTuple):
 
     @property
     def kept_bytes(self) -> int:
-        """About what it takes in memory while its session lives."""
+        """Its memory while its session lives, approximately."""
         size = len(self.topic) + len(self.payload)
         if self.properties is None:
             return size
@@ -66,7 +66,7 @@ class ConnectReceived(NamedTuple):
 
     @property
     def session_expiry_s(self) -> int:
-        """How long the session shall outlive its connection; before level 5 not at all, or for ever."""
+        """How long the session outlives its connection, seconds; before level 5 not at all, or for ever."""
         if self.properties is not None:
             return self.properties.session_expiry_s
         return 0 if self.clean_session or LEVELS[self.level].has_properties else NEVER_EXPIRES_S
@@ -149,7 +149,7 @@ class DeliveryCompleted(NamedTuple):
 
 
 class SubscriptionOptions(NamedTuple):
-    """What a subscription of level 5 asks for beside its QoS (MQTT 5.0 section 3.8.3.1).
+    """The options of a subscription of level 5 beside its QoS (MQTT 5.0 section 3.8.3.1).
 
     `retain_handling`: retained messages are sent 0 always, 1 only if the subscription is new, 2 never.
     """
@@ -159,12 +159,12 @@ class SubscriptionOptions(NamedTuple):
     retain_handling: int = 0
 
 
-#: What an entry of a SUBSCRIBE takes in memory until it is carried out, beside its bytes: 230 to 300 (CPython 3.11).
+#: Memory of an entry of a SUBSCRIBE until it is carried out, beside its bytes: 230 to 300 (CPython 3.11).
 _ENTRY_MEMORY_BYTES = 300
 
 
 def entries_memory_bytes(entries: int, packet_bytes: int) -> int:
-    """What so many entries of a SUBSCRIBE or UNSUBSCRIBE, so long together, take in memory at the most."""
+    """The most memory that so many entries of a SUBSCRIBE or UNSUBSCRIBE take, by their bytes together."""
     return entries * _ENTRY_MEMORY_BYTES + 2 * packet_bytes
 
 

@@ -1,10 +1,10 @@
-"""The beginning of a packet whose end is still on the network: gathered in linear time, nothing taken in advance."""
+"""The bytes of an incomplete packet: gathered in linear time, without memory in advance."""
 
 from gateway.mqtt.wire import decode_remaining_length
 
 
 class PartialPacket:
-    """Gathers the bytes of one packet; memory follows what has arrived, never a length that is only claimed."""
+    """Gathers the bytes of one packet. Its memory follows the bytes that have arrived, not the length in the header."""
 
     __slots__ = ("_body", "_bytes", "_wanted_bytes")
 
@@ -15,7 +15,7 @@ class PartialPacket:
         self._body = 0
 
     def __len__(self) -> int:
-        """How many bytes of it have arrived."""
+        """The number of bytes that have arrived."""
         return len(self._bytes)
 
     @property
@@ -30,7 +30,7 @@ class PartialPacket:
 
     @property
     def bytes_to_come(self) -> int:
-        """How many bytes are missing; 0 while that is not known."""
+        """The number of missing bytes; 0 while it is not known."""
         return max(0, self._wanted_bytes - len(self._bytes))
 
     @property
@@ -55,7 +55,7 @@ class PartialPacket:
         return -1, position
 
     def take_body(self, data: bytes, position: int) -> int:
-        """Take what belongs to the packet, and return where the next one begins. Nothing without the fixed header."""
+        """Take the bytes of the packet, and return where the next one begins. Takes none before the fixed header."""
         if not self._wanted_bytes:
             return position
         end = min(position + self._wanted_bytes - len(self._bytes), len(data))
@@ -64,15 +64,15 @@ class PartialPacket:
 
     @property
     def body_bytes(self) -> int:
-        """How much of the body has arrived."""
+        """The number of bytes of the body that have arrived."""
         return len(self._bytes) - self._body
 
     def body_behind(self, read_bytes: int) -> bytes:
-        """What has arrived of the body, without its first bytes."""
+        """The bytes of the body that have arrived, without the first ones."""
         return bytes(self._bytes[self._body + read_bytes :])
 
     def packet(self) -> bytes:
-        """The packet, whole; to be called once, when it is complete."""
+        """The complete packet; call it once."""
         packet = bytes(self._bytes)
         self._bytes = bytearray()
         return packet

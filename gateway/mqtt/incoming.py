@@ -1,4 +1,4 @@
-"""What a PUBLISH of level 5 has more than others: properties, a topic alias, and a place in the receive window.
+"""A PUBLISH of level 5: its properties, its topic alias, and its place in the receive window.
 
 One `PublishReader` belongs to one connection; neither aliases nor window outlive it (MQTT-3.3.2-7, section 4.9).
 """
@@ -15,7 +15,7 @@ _EXACTLY_ONCE = 2
 
 
 class PublishReader:
-    """Reads the rest of the variable header of a PUBLISH; `receive_maximum` and aliases are what we announced."""
+    """Reads the rest of the variable header of a PUBLISH, within the receive and alias maximum that we announced."""
 
     __slots__ = ("_aliases", "_is_of_server", "_receive_maximum", "_unanswered", "_unreleased")
 
@@ -23,7 +23,7 @@ class PublishReader:
         self._receive_maximum = receive_maximum
         self._aliases = IncomingAliases(topic_alias_maximum)
         self._is_of_server = is_of_server
-        #: PUBLISHes of QoS 1 and 2 of this connection that have not had their last answer.
+        #: PUBLISHes of QoS 1 and 2 of this connection that wait for their last answer.
         self._unanswered = 0
         #: Identifiers of those of QoS 2 that have had no PUBREL: a repeat takes no further place.
         self._unreleased: set[int] = set()
@@ -57,7 +57,7 @@ class PublishReader:
         return topic, properties, payload
 
     def answered(self, count: int) -> None:
-        """So many PUBACKs and PUBCOMPs were sent: each frees a place, whatever it answers (section 4.9)."""
+        """`count` PUBACKs and PUBCOMPs were sent: each frees a place, whichever PUBLISH it answers (section 4.9)."""
         self._unanswered = max(0, self._unanswered - count)
 
     def released(self, packet_identifier: int) -> None:

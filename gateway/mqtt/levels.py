@@ -1,4 +1,4 @@
-"""The protocol levels as a table: what a server may receive at each, and where MQTT 3.1 is more lenient than 3.1.1.
+"""The protocol levels as a table: the packets that a server may receive at each, and all else in which they differ.
 
     first byte          level 3 (3.1)                levels 4 (3.1.1) and 5 (5.0)
     10  CONNECT         its flags are not used       10 only (MQTT-2.2.2-2, at level 5 MQTT-2.1.3-1)
@@ -73,8 +73,8 @@ LONGEST = _longest(_LONGEST)
 LONGEST_WITH_PROPERTIES = _longest(_WITH_PROPERTIES | _LONGEST | {PacketType.DISCONNECT: LONGEST_PROPERTIES_BYTES})
 """The same at level 5."""
 
-#: Packets that may not be sent at all, and are told so even when their flags are wrong too: of several errors of a
-#: packet any may be told (MQTT 5.0 section 4.13.2).
+#: Packets that no client may send. That is their error even when their flags are wrong too: of several errors the
+#: server may choose any (MQTT 5.0 section 4.13.2).
 _WRONG_BEFORE_FLAGS = (PacketType.CONNACK, PacketType.PINGRESP)
 
 _RECEIVED_AT_ALL = "30 31 32 33 34 35 3A 3B 3C 3D 40 50 62 70 82 A2 C0 E0"

@@ -1,4 +1,4 @@
-"""The half of MQTT that outlives a connection: which packet identifiers are in use to the client, and how far each is.
+"""The half of MQTT that outlives a connection: the packet identifiers in use to the client, and the state of each.
 
     outgoing QoS 1   start() -> AWAIT_PUBACK -> PUBACK -> ACKNOWLEDGED -> finish(): free
     outgoing QoS 2   start() -> AWAIT_PUBREC -> PUBREC -> RECEIVED -> release() -> AWAIT_PUBCOMP -> PUBCOMP
@@ -100,7 +100,7 @@ class Session:
         self.clean_session = clean_session
         self.maximum_in_flight = maximum_in_flight
         self.outgoing: dict[int, Outgoing] = {}
-        #: How many of these have had their last answer, whose commit is under way.
+        #: The number of those whose last answer has come, and is being committed.
         self._answered = 0
         self._last_identifier = 0
         self._limit = maximum_in_flight
@@ -110,7 +110,7 @@ class Session:
         self._unanswered: Mapping[int, tuple[Outgoing, OutgoingState, int]] = _NONE_SEEN
 
     def begin_connection(self, receive_maximum: int) -> None:
-        """The client is connected anew, and takes so many PUBLISHes unanswered (MQTT-3.3.4-9); `attach` calls it."""
+        """The client has a new connection, and takes so many unanswered PUBLISHes (MQTT-3.3.4-9). `attach` calls it."""
         self._limit = min(self.maximum_in_flight, receive_maximum)
         self._overdue = {}
         self._unanswered = _NONE_SEEN
@@ -119,7 +119,7 @@ class Session:
             self._overdue = {each.packet_identifier: each for each in publishes[receive_maximum:]}
 
     def window(self) -> int:
-        """How many more PUBLISHes of QoS 1 and 2 may be sent behind the commits that are under way.
+        """The number of PUBLISHes of QoS 1 and 2 that may still be sent, after the commits that are under way.
 
         A flow has left the window with its last answer (MQTT-3.3.4-9), its identifier is free when that is committed.
         """

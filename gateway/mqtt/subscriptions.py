@@ -27,7 +27,7 @@ class FilterReader(ABC):
 
     __slots__ = ("_entries", "_has_begun", "_level", "_packet_identifier", "read_bytes", "wanted_bytes")
 
-    #: What stands behind the topic filter in an entry, bytes.
+    #: Bytes behind the topic filter in an entry.
     _BEHIND_FILTER = 0
 
     def __init__(self, level: Level) -> None:
@@ -35,17 +35,17 @@ class FilterReader(ABC):
         self._has_begun = False
         self._packet_identifier = 0
         self._entries: list[bytes] = []
-        #: How much of the packet has been read, and how much must have come behind that before more can be.
+        #: Bytes of the packet that have been read, and bytes that must come before more can be read.
         self.read_bytes = 0
         self.wanted_bytes = _WORTH_READING_BYTES
 
     @property
     def memory_bytes(self) -> int:
-        """What the entries that have been read take."""
+        """The memory of the entries that have been read."""
         return entries_memory_bytes(len(self._entries), self.read_bytes)
 
     def read_ahead(self, data: bytes) -> None:
-        """Read what is whole of the bytes that have come and are unread, `wanted_bytes` or more; others are to come."""
+        """Read the complete entries among the unread bytes, at least `wanted_bytes`; others are to come."""
         fields = Fields(data, 0, len(data))
         while (wanted := self._next_bytes(fields)) <= fields.left:
             if self._has_begun:
@@ -56,7 +56,7 @@ class FilterReader(ABC):
         self.wanted_bytes = max(wanted, _WORTH_READING_BYTES)
 
     def _read_to_end(self, fields: Fields) -> None:
-        """`fields` is the packet, whole."""
+        """`fields`: the complete packet."""
         fields.position += self.read_bytes
         if not self._has_begun:
             self._begin(fields)
@@ -64,7 +64,7 @@ class FilterReader(ABC):
             self._read_entry(fields)
 
     def _next_bytes(self, fields: Fields) -> int:
-        """How long what comes next is, as far as that can be seen: the beginning of the packet, or an entry."""
+        """The length of the next part, as far as it can be seen: the beginning of the packet, or an entry."""
         data, position = fields.data, fields.position
         if not self._has_begun:
             if not self._level.has_properties:
@@ -108,7 +108,7 @@ class SubscribeReader(FilterReader):
         self._options: list[SubscriptionOptions] = []
 
     def read(self, fields: Fields) -> SubscribeReceived:
-        """Read the packet, or what is left of it; `fields` is all of it."""
+        """Read the unread rest of the packet; `fields`: the complete packet."""
         self._read_to_end(fields)
         if not self._entries:
             raise ProtocolViolation("SUBSCRIBE has no topic filter (MQTT-3.8.3-3, at level 5 MQTT-3.8.3-2)")
@@ -144,7 +144,7 @@ class UnsubscribeReader(FilterReader):
         self._topic_filters: list[str] = []
 
     def read(self, fields: Fields) -> UnsubscribeReceived:
-        """Read the packet, or what is left of it; `fields` is all of it."""
+        """Read the unread rest of the packet; `fields`: the complete packet."""
         self._read_to_end(fields)
         if not self._entries:
             raise ProtocolViolation("UNSUBSCRIBE has no topic filter (MQTT-3.10.3-2)")

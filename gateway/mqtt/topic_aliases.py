@@ -1,4 +1,4 @@
-"""Topic aliases: numbers for topic names, good for one connection and one direction (MQTT 5.0 section 3.3.2.3.4)."""
+"""Topic aliases: numbers for topic names, valid for one connection and one direction (MQTT 5.0 section 3.3.2.3.4)."""
 
 from typing import Final
 
@@ -11,7 +11,7 @@ _WORTH_AN_ALIAS: Final = 4  # characters: the property itself takes three bytes
 
 
 class IncomingAliases:
-    """What the peer's aliases stand for; `maximum` is what we announced."""
+    """The topic names of the peer's aliases; `maximum`: the one that we announced."""
 
     __slots__ = ("_maximum", "_names", "_names_bytes")
 
@@ -25,16 +25,16 @@ class IncomingAliases:
         self._check(alias)
         topic = self._names.get(alias)
         if topic is None:
-            raise ProtocolViolation(f"the topic alias {alias} stands for nothing yet (section 3.3.4)")
+            raise ProtocolViolation(f"the topic alias {alias} has no topic name yet (section 3.3.4)")
         return topic
 
     def assign(self, alias: int, topic: str, topic_bytes: int) -> None:
-        """The alias stands for this name from now on. LimitExceeded when all names together become too long."""
+        """Sets the name of an alias. LimitExceeded when all names together become too long."""
         self._check(alias)
         before = self._names.get(alias)
         self._names_bytes += topic_bytes - (len(before.encode()) if before is not None else 0)
         if self._names_bytes > LONGEST_NAMES_BYTES:
-            raise LimitExceeded("the topic names behind aliases are too long together", ReasonCode.QUOTA_EXCEEDED)
+            raise LimitExceeded("the topic names of all aliases together are too long", ReasonCode.QUOTA_EXCEEDED)
         self._names[alias] = topic
 
     def _check(self, alias: int) -> None:
@@ -46,7 +46,7 @@ class IncomingAliases:
 
 
 class OutgoingAliases:
-    """The aliases that we gave: the first topics of a connection keep theirs, later ones go without.
+    """The aliases that we gave: the first topics of a connection have one, later ones have none.
 
     Nothing is ever given anew, so the order in which packets are made is the only thing that matters.
     """
@@ -69,6 +69,6 @@ class OutgoingAliases:
         return len(self._aliases) + 1
 
     def keep(self, topic: str, alias: int) -> None:
-        """The packet that tells the client of this alias is on its way."""
+        """The packet with topic and alias is sent: the client knows the alias from now on."""
         self._aliases[topic] = alias
         self._left_bytes -= 4 * len(topic)

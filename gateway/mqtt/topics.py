@@ -1,6 +1,6 @@
-"""What a topic name and a topic filter may look like (MQTT 3.1.1 section 4.7, MQTT 5.0 sections 4.7 and 4.8.2).
+"""Checks of topic names and topic filters (MQTT 3.1.1 section 4.7, MQTT 5.0 sections 4.7 and 4.8.2).
 
-Matching is in the room `mappings`.
+Matching is in mappings/topics.
 """
 
 from collections.abc import Callable
@@ -10,14 +10,14 @@ from gateway.mqtt.errors import MalformedPacket, ProtocolViolation
 from gateway.mqtt.wire import decode_plain_text, decode_text
 
 SHARED = "$share/"
-"""What a shared subscription's topic filter begins with, at level 5 (MQTT-4.8.2-1)."""
+"""The beginning of a shared subscription's topic filter, at level 5 (MQTT-4.8.2-1)."""
 
 MAXIMUM_CACHED_NAMES = 10_000  # our choice: a fleet's topics, not an attacker's
 MAXIMUM_CACHED_BYTES = 1_000_000  # our choice: some 3 MB of memory with the decoded texts
 
 
 def check_topic_name(topic: str) -> None:
-    """What a PUBLISH or a will may not have as its topic: an empty one, or one with a wildcard (MQTT-3.3.2-2).
+    """Raises for the topic of a PUBLISH or a will that is empty, or has a wildcard (MQTT-3.3.2-2).
 
     The first is a ProtocolViolation (MQTT 5.0 section 3.3.2.1), the second a MalformedPacket.
     """

@@ -1,4 +1,4 @@
-"""What leaves on a connection, in the form of its level and within what its client takes.
+"""The packets that leave on a connection, in the form of its level and within the limits of its client.
 
 At levels 3 and 4 this is `packets` without reason codes. At level 5 every refusal has the Reason String of its reason
 code (reason_strings.py), or the one that it is given. Reason strings and user properties of answers are
@@ -24,7 +24,7 @@ _LONGEST_PACKET_BYTES: Final = MAXIMUM_REMAINING_LENGTH + 5  # behind a fixed he
 
 
 class PacketWriter:
-    """Makes the packets of one connection; what it returns must be sent, in the order in which it was made."""
+    """Makes the packets of one connection. Send each, in the order in which they were made."""
 
     __slots__ = ("_aliases", "_explains", "_level", "_maximum_bytes")
 
@@ -157,7 +157,7 @@ class PacketWriter:
         )
 
     def _explanations(self, explanation: Explanation | None) -> tuple[Explanation | None, ...]:
-        """What may go with an answer, the most first."""
+        """The explanations that an answer may have, the longest first."""
         if explanation is None or not self._explains or not self._level.has_properties:
             return (None,)
         return explanation, explanation._replace(user_properties=()), None
