@@ -4,6 +4,9 @@ import re
 import tomllib
 from pathlib import Path
 
+import pytest
+
+ROOT = Path(__file__).parents[2]
 FLOORS = ("rfhbridge", "gateway", "spark_audit", "mq_adapters", "mappings")
 LONGEST_WORDS = 1_500
 LONGEST_README = 150
@@ -43,6 +46,29 @@ def test_every_path_that_the_architecture_names_exists(root: Path) -> None:
 
 def test_the_architecture_can_be_read_in_ten_minutes(root: Path) -> None:
     assert len(_architecture(root).split()) <= LONGEST_WORDS
+
+
+def _missing_modules(readme: Path) -> set[str]:
+    """Modules and tables that a room's README names as `file` or `room/file`, and the room does not have."""
+    named = re.findall(r"`((?:[a-z_0-9]+/)*[a-z_0-9]+\.(?:py|toml))`", readme.read_text())
+    return {name for name in named if not (readme.parent / name).exists() and not (ROOT / name).exists()}
+
+
+@pytest.mark.parametrize(
+    "readme",
+    sorted(each for floor in FLOORS for each in (ROOT / floor).rglob("README.md")),
+    ids=lambda each: each.parent.name,
+)
+def test_every_module_that_a_room_names_exists(readme: Path) -> None:
+    assert _missing_modules(readme) == set()
+
+
+def test_a_module_that_a_room_has_lost_is_found(tmp_path: Path) -> None:
+    (tmp_path / "README.md").write_text("`here.py`, `room/there.toml`, `gateway/daemon.py`, `gone.py`")
+    (tmp_path / "here.py").touch()
+    (tmp_path / "room").mkdir()
+    (tmp_path / "room" / "there.toml").touch()
+    assert _missing_modules(tmp_path / "README.md") == {"gone.py"}
 
 
 def test_the_readme_is_short(root: Path) -> None:
