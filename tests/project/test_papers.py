@@ -49,9 +49,9 @@ def test_the_architecture_can_be_read_in_ten_minutes(root: Path) -> None:
 
 
 def _missing_modules(readme: Path) -> set[str]:
-    """Modules and tables that a room's README names as `file` or `room/file`, and the room does not have."""
+    """Modules and tables that a room's README names, and that are neither in the room nor anywhere below it."""
     named = re.findall(r"`((?:[a-z_0-9]+/)*[a-z_0-9]+\.(?:py|toml))`", readme.read_text())
-    return {name for name in named if not (readme.parent / name).exists() and not (ROOT / name).exists()}
+    return {name for name in named if not [*readme.parent.rglob(name)] and not (ROOT / name).exists()}
 
 
 @pytest.mark.parametrize(
