@@ -139,7 +139,7 @@ class ToMqtt:
         return publication
 
     def repeat(self, session: ClientSession) -> None:
-        """On a new connection: PUBLISH with DUP, or PUBREL, for every unfinished flow, in order (seed 004)."""
+        """On a new connection: PUBLISH with DUP, or PUBREL, for every unfinished flow, in order (MQTT 3.1.1, 4.4)."""
         self._repeat(session, session.mqtt.unfinished())
 
     def repeat_overdue(self, session: ClientSession) -> None:

@@ -5,7 +5,7 @@ the topic, QoS above 0 and RETAIN only, so it is written once and kept; a messag
 
     QoS 0      Publish, not persistent
     QoS 1      Publish, persistent; the caller sends PUBACK when the unit is committed
-    QoS 2      stored as state of the session; PUBREL makes it a Publish, once (seed 004)
+    QoS 2      stored as state of the session; PUBREL makes it a Publish, once (MQTT 3.1.1 section 4.3.3)
     RETAIN     PubOpt RetainPub; with an empty payload DeletePub, then a Publish without RetainPub
 
 Every Publish asks for negative notification (MQRO_NAN) to the reply queue: nothing acknowledged is refused in silence.

@@ -38,7 +38,7 @@ CONTROL = Control(
     identifier="delivery.acknowledged",
     title="What a client acknowledged was delivered to it",
     severity=Severity.ERROR,
-    source="seed 004; MQTT 3.1.1 sections 3.4 to 3.7",
+    source="QoS levels and flows (ac10850_); MQTT 3.1.1 sections 3.4 to 3.7",
     scope=Scope.RECORDS,
     rule=find,
 )

@@ -12,7 +12,7 @@ from spark_audit.controls import reperformance, single_rules
 from spark_audit.controls.control import Control, Scope, Severity, all_of, message_subject, violations
 from spark_audit.reperform.outcome import Status
 
-_NINE: Final = "seed 003: table of functionally equivalent fields"
+_NINE: Final = "Message formats (aq19780_): table of functionally equivalent fields"
 
 
 def _found(frame: DataFrame, where: Column, detail: Column | str) -> DataFrame:
@@ -73,7 +73,7 @@ CONVERTIBLE: Final = Control(
     identifier="archive.convertible",
     title="Each message can be said in the other format",
     severity=Severity.ERROR,
-    source="seed 003: option support table; IBM MQ: Wildcard schemes",
+    source="Message formats (aq19780_): option support table; IBM MQ: Wildcard schemes",
     scope=Scope.CONVERSIONS,
     rule=lambda outcomes: _found(
         outcomes, sf.col("refusal").isNotNull() & ~sf.col("is_refused"), sf.col("refusal.text")
@@ -107,7 +107,7 @@ BODY: Final = Control(
     identifier="archive.body",
     title="The body behind the headers stayed as it was, byte for byte",
     severity=Severity.ERROR,
-    source="seed 003: the header alone is converted",
+    source="Message formats (aq19780_): the header alone is converted",
     scope=Scope.CONVERSIONS,
     rule=lambda outcomes: _found(outcomes, ~sf.col("body_is_same"), "the bytes behind the headers are others"),
 )

@@ -71,7 +71,7 @@ OTHER_TABLE = Control(
     identifier="conversion.table",
     title="Each conversion names the table that was in force",
     severity=Severity.ERROR,
-    source="seed 003: field table; spark_audit/record/fields.py: `table_version`",
+    source="Message formats (aq19780_): field table; spark_audit/record/fields.py: `table_version`",
     scope=Scope.RECORDS,
     rule=find_other_tables,
 )

@@ -42,7 +42,7 @@ CONTROL = Control(
     identifier="qos.committed",
     title="Nothing was acknowledged before its commit",
     severity=Severity.ERROR,
-    source="seed 004: the message is stored, then acknowledged; MQTT 3.1.1 section 4.3",
+    source="QoS levels and flows (ac10850_): the message is stored, then acknowledged; MQTT 3.1.1 section 4.3",
     scope=Scope.RECORDS,
     rule=find,
 )

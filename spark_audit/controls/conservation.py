@@ -116,7 +116,7 @@ CONTROL = Control(
     identifier="conservation",
     title="What was accepted has an end, what was delivered a beginning",
     severity=Severity.ERROR,
-    source="seed 004; spark_audit/record/kinds.py: kinds",
+    source="QoS levels and flows (ac10850_); spark_audit/record/kinds.py: kinds",
     scope=Scope.RECORDS,
     rule=find,
 )

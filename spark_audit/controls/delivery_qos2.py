@@ -56,7 +56,7 @@ CONTROL = Control(
     identifier="delivery.qos2",
     title="Exactly once to the client: one exchange, not repeated after PUBREC",
     severity=Severity.ERROR,
-    source="seed 004, QoS level 2; MQTT 3.1.1 section 4.3.3",
+    source="QoS levels and flows (ac10850_), QoS level 2; MQTT 3.1.1 section 4.3.3",
     scope=Scope.RECORDS,
     rule=find,
 )

@@ -24,7 +24,7 @@ CONTROL = Control(
     identifier="qos.1",
     title="QoS 1: each acknowledged PUBLISH was put at least once",
     severity=Severity.ERROR,
-    source="seed 004, QoS level 1; MQTT 3.1.1 section 4.3.2",
+    source="QoS levels and flows (ac10850_), QoS level 1; MQTT 3.1.1 section 4.3.2",
     scope=Scope.RECORDS,
     rule=find,
 )

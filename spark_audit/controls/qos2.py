@@ -49,7 +49,7 @@ CONTROL = Control(
     identifier="qos.2",
     title="QoS 2: each completed PUBLISH was put exactly once",
     severity=Severity.ERROR,
-    source="seed 004, QoS level 2; MQTT 3.1.1 section 4.3.3",
+    source="QoS levels and flows (ac10850_), QoS level 2; MQTT 3.1.1 section 4.3.3",
     scope=Scope.RECORDS,
     rule=find,
 )

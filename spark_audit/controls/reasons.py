@@ -31,7 +31,7 @@ CONTROL = Control(
     identifier="reasons",
     title="What was not copied or not delivered says why",
     severity=Severity.ERROR,
-    source="seed 003: fields that are not copied",
+    source="Message formats (aq19780_): fields that are not copied",
     scope=Scope.RECORDS,
     rule=find,
 )

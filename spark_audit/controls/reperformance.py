@@ -180,7 +180,7 @@ CONTROL = Control(
     identifier="conversion.reperformance",
     title="Each conversion, performed again, has the same result",
     severity=Severity.ERROR,
-    source="seed 003: field table; MQTT 3.1.1 section 3.3",
+    source="Message formats (aq19780_): field table; MQTT 3.1.1 section 3.3",
     scope=Scope.CONVERSIONS,
     rule=find,
 )
@@ -188,7 +188,7 @@ UNREADABLE = Control(
     identifier="conversion.reperformable",
     title="Each conversion can be performed again",
     severity=Severity.WARNING,
-    source="seed 003: field table",
+    source="Message formats (aq19780_): field table",
     scope=Scope.CONVERSIONS,
     rule=find_unreadable,
 )

@@ -84,7 +84,7 @@ CONTROL = Control(
     identifier="retained.deleted",
     title="What is deleted is not retained any more",
     severity=Severity.ERROR,
-    source="seed 003: DeletePub; MQTT 3.1.1 section 3.3.1.3",
+    source="Message formats (aq19780_): DeletePub; MQTT 3.1.1 section 3.3.1.3",
     scope=Scope.RECORDS,
     rule=find,
 )

@@ -40,23 +40,23 @@ FIELDS = _control(
     Rule.FIELDS,
     identifier="conversion.fields",
     title="The nine fields pass under their other names, and nothing else",
-    source="seed 003: table of functionally equivalent fields",
+    source="Message formats (aq19780_): table of functionally equivalent fields",
 )
 SUPPORT = _control(
     Rule.SUPPORT,
     identifier="conversion.support",
     title="Options stand where they are supported, by notes 1 to 7",
-    source="seed 003: option support table, notes 1 to 7",
+    source="Message formats (aq19780_): option support table, notes 1 to 7",
 )
 REPORT = _control(
     Rule.REPORT,
     identifier="conversion.report",
     title="No field is left out without being reported",
-    source="seed 003: fields that are not copied",
+    source="Message formats (aq19780_): fields that are not copied",
 )
 RETAIN = _control(
     Rule.RETAIN,
     identifier="retained.option",
     title="RETAIN, RetainPub and IsRetainedPub stand for each other",
-    source="seed 003: RetainPub, IsRetainedPub; seed 002: RETAIN; MQTT 3.1.1 section 3.3.1.3",
+    source="Message formats (aq19780_): RetainPub, IsRetainedPub; MQTT 3.1.1 section 3.3.1.3",
 )

@@ -1,5 +1,6 @@
 """A second, independent reading of headers, commands and the field-mapping table, to re-perform what the gateway did.
 
-Typed from seed 003 and the specifications; it shares no code and no data file with the package that it checks.
+Typed from "Message formats" (aq19780_) and the specifications. It shares no code and no data file with the package
+that it checks.
 Entry: performance.reperform. Everything is pure: bytes and facts in, an Outcome out.
 """

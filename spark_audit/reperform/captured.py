@@ -113,8 +113,8 @@ def examine(message: Captured, wish: Wish) -> Examination:
 def facts_of(message: Captured, made: Captured, wish: Wish, reported: Pairs | None) -> tuple[Facts, bool]:
     """The conversion of one message to another as facts to be performed again, and whether the body stayed the same.
 
-    The MQMD keeps CodedCharSetId and Encoding (seed 003, note 2), so `made` has them of `message` where it does not say
-    them. Without a report, everything that is gone counts as reported. Raises what `announced` raises.
+    The MQMD keeps CodedCharSetId and Encoding ("Message formats", note 2). If `made` does not say them, those of
+    `message` hold. Without a report, everything that is gone counts as reported. Raises what `announced` raises.
     """
     described = announced(
         message.data, format=message.format, coded_char_set_id=message.coded_char_set_id, encoding=message.encoding
@@ -196,7 +196,7 @@ def _losses(source: Meaning, version: int, mode: str) -> Iterator[tuple[str, str
     is_extended = mode == _EXTENDED
     for name in dict.fromkeys(name for name, _ in source.unmapped):
         if not (is_extended and name.removeprefix(_PREFIX) in EXTENDED_NAMES):
-            yield name, "it has no row in the table of seed 003"
+            yield name, "it has no row in the table of Message formats (aq19780_)"
     for name, token in source.fields:
         if name in OPTION_ELEMENTS and token in left_out_options(version, is_extended):
             own_name = TO_NAME[name] if source.version == 1 else name

@@ -2,7 +2,7 @@
 
 A PUBLISH says Command, Topic and PubOpt of the command in its own way. Everything else of the header that it does not
 say has to be named in `dropped_fields`: other fields of the command, folders beside psc and usr, and properties that
-are no user property. Source: seed 003, fields that are not copied; MQTT 5.0 section 3.3.2.3.
+are no user property. Source: "Message formats" (aq19780_), fields that are not copied; MQTT 5.0 section 3.3.2.3.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What one rule of seed 003 or of MQTT says against one conversion, beside the comparison of the whole."""
+"""One rule of "Message formats" (aq19780_) or of MQTT, and what it says against one conversion."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

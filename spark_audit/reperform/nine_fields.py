@@ -1,4 +1,4 @@
-"""The nine rows of seed 003, held against a header that became one of the other format.
+"""The nine rows of "Message formats" (aq19780_), held against a header that became one of the other format.
 
 Asked is what the table says, and no more: each value stands under the other name of its row, and no name passes that
 has no row. What a broker or the service leaves out or adds on purpose is known from the command, not from the report.

@@ -4,7 +4,7 @@ RegPub and DeregPub are of MQRFH alone. A subscription by content filter or subs
 without it. Without extended mode, a command that says by SubName alone which subscription it means says nothing. What
 DeletePub deletes nobody can check again, so its pattern must not become wider; ReqUpdate takes one topic, not two. A
 DeregSub with LeaveOnly takes one identity off a subscription that others share; without it the subscription ends.
-Source: seed 003; "Message formats" (file aq19780_).
+Source: "Message formats" (file aq19780_).
 """
 
 import re

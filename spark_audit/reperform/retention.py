@@ -5,7 +5,7 @@
     header to packet    RETAIN where the publication has IsRetainedPub, and elsewhere only at level 5, where a
                         subscription may ask for it as published
 
-Source: seed 003 (RetainPub is the publisher's, IsRetainedPub the broker's); MQTT 3.1.1 section 3.3.1.3.
+Source: "Message formats" (RetainPub is the publisher's, IsRetainedPub the broker's); MQTT 3.1.1 section 3.3.1.3.
 """
 
 from spark_audit.reperform.facts import Facts

@@ -1,10 +1,10 @@
-"""The conversion service gave a message the header that was asked for: the nine rows of seed 003, and nothing else.
+"""The conversion service gave a message the header that was asked for: nine names, and nothing else.
 
 A message that has such a header already passes unchanged. Topics of Publish are names: escaped in MQRFH, plain in
 MQRFH2. Topics of the other commands are patterns: `a/#` is `a` and `a/*` in the character scheme of MQRFH, and there
 everything from a wildcard's level on becomes `#`. The extended mode also copies SubName, SubIdentity and SubUserData,
 and moves Local of a Publish between RegOpt and PubOpt; without it the options that need one of these are left out too.
-Source: seed 003; "Message formats" (file aq19780_); IBM MQ, "Wildcard schemes".
+Source: "Message formats" (file aq19780_); IBM MQ, "Wildcard schemes".
 """
 
 from typing import Final

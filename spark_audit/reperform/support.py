@@ -1,4 +1,4 @@
-"""The option support table of seed 003 and its notes 1 to 7, held against a header that was written.
+"""The option support table of "Message formats" (aq19780_) and its notes 1 to 7, held against a written header.
 
 note 1   RegPub, DeregPub, DirectReq and NoReg are there for migration: MQRFH2 does not have them
 note 2   the fields of the MQMD are as WebSphere MQ Publish/Subscribe has them: a conversion leaves them alone

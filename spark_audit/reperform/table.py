@@ -1,6 +1,6 @@
-"""The nine mapped names of seed 003 and the option tokens with their numbers, typed by hand for the audit alone.
+"""The nine mapped names and the option tokens with their numbers, typed by hand for the audit alone.
 
-Source of the names: "Nachrichtenformate" (file aq19780_), table of functionally equivalent fields. Source of tokens and
+Source of the names: "Message formats" (file aq19780_), table of functionally equivalent fields. Source of tokens and
 numbers: the header files cmqpsc.h and cmqcfc.h of IBM MQ.
 """
 

@@ -98,7 +98,7 @@ def test_malformed_not_convertible_and_losing_messages_are_found_with_reason_cod
             "message publisher: MQRC_RFH_COMMAND_ERROR (2336): "
             "RegPub would be converted, though MQRFH2 does not have it"
         ],
-        "archive.losses": ["message named: MQPSStreamName: it has no row in the table of seed 003"],
+        "archive.losses": ["message named: MQPSStreamName: it has no row in the table of Message formats (aq19780_)"],
     }
     assert [(row.name, row.count) for row in result.dropped_fields] == [("MQPSStreamName", 1)]
 
@@ -129,7 +129,9 @@ def test_what_the_bulk_conversion_made_of_an_archive_is_performed_again(
     convert_archive(spark, source, tmp_path / "parquet", to="mqrfh2", mode="strict")
     result = audit(source, tmp_path / "parquet", Wish(target="mqrfh2"))
     assert _found(result) == {
-        "archive.losses": ["message sub/named: MQPSStreamName: it has no row in the table of seed 003"]
+        "archive.losses": [
+            "message sub/named: MQPSStreamName: it has no row in the table of Message formats (aq19780_)"
+        ]
     }
     assert [(row.status, row.same_bytes, row.count) for row in result.conversions] == [("match", True, 2)]
 

@@ -99,7 +99,7 @@ def test_near_misses_of_refusals_are_none() -> None:
 def test_losses_name_fields_options_and_folders() -> None:
     said = "MQPSCommand Publish MQPSPubOpts NoReg MQPSPubOpts RetainPub MQPSStreamName STOCK MQPSTopic a"
     assert dict(examine(Captured(data=mqrfh(said)), Wish()).losses) == {
-        "MQPSStreamName": "it has no row in the table of seed 003",
+        "MQPSStreamName": "it has no row in the table of Message formats (aq19780_)",
         "MQPSPubOpts": "MQRFH2 has no NoReg",
     }
     with_usr = mqrfh2("<psc><Command>Publish</Command><Topic>a</Topic></psc>", "<usr><a>1</a></usr>")

@@ -281,7 +281,7 @@ def test_what_cannot_be_read_is_not_reperformable(facts, changes: dict[str, obje
 
 # -- header to header ----------------------------------------------------------------------------------------------
 
-#: The example of seed 003, its topic in English on both sides as the English page has it.
+#: The example of "Message formats" (aq19780_), its topic in English on both sides as the English page has it.
 SEED_1 = (
     "MQPSCommand Publish MQPSPubOpts RetainPub MQPSStreamName SAMPLE.BROKER.RESULTS.STREAM "
     'MQPSTopic "Sport/Soccer/State/LatestScore/Team1 Team2"'

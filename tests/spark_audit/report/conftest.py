@@ -84,7 +84,7 @@ def control(identifier: str, *found: Violation, **changes: object) -> ControlRes
         "identifier": identifier,
         "title": f"The question of {identifier}",
         "severity": "error",
-        "source": "seed 004",
+        "source": "QoS levels and flows (ac10850_)",
         "violations": len(found),
         "sample": found,
         "seconds": 0.25,
