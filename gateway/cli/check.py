@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gateway.cli.application import ExitCode
-from gateway.cli.cautions import cautions
-from gateway.cli.named_files import named_files, warnings_about_files
+from gateway.cli.configuration_warnings import configuration_warnings
+from gateway.cli.configured_files import configured_files, warnings_about_files
 from gateway.cli.settings_options import ConfigOption
 from gateway.cli.terminal import Json, write_json, write_line
 from gateway.config import Settings, example_toml
@@ -44,9 +44,9 @@ def check(
         sys.stdout.write(example_toml())
         return
     settings = Settings.load(config)
-    found = named_files(settings)
+    found = configured_files(settings)
     warnings = [
-        *cautions(settings),
+        *configuration_warnings(settings),
         *warnings_about_files(settings),
         *_routes_without_subscribers(settings),
         *_reserved_in_store(settings),

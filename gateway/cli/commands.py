@@ -7,15 +7,13 @@ from gateway.cli.audit.commands import audit
 from gateway.cli.balance import balance
 from gateway.cli.channel import channel
 from gateway.cli.check import check
-from gateway.cli.compact import compact
 from gateway.cli.examples import epilog
 from gateway.cli.explain import explain
 from gateway.cli.message.convert import convert
 from gateway.cli.message.inspect import inspect
 from gateway.cli.message.lint import lint
 from gateway.cli.mqsc import mqsc
-from gateway.cli.queue import queue
-from gateway.cli.redrive import redrive
+from gateway.cli.queue.commands import queue
 from gateway.cli.run import run
 from gateway.cli.sessions import sessions
 from gateway.cli.simulate.command import simulate
@@ -37,10 +35,6 @@ application.command(epilog=epilog("rfhbridge run", "rfhbridge run --listen 127.0
 application.command(
     epilog=epilog("rfhbridge check --config rfhbridge.toml", "rfhbridge check --example > rfhbridge.toml")
 )(check)
-queue.command(
-    epilog=epilog("rfhbridge queue redrive --dry-run", "rfhbridge queue redrive --reason 2053 --topic 'plant/#'")
-)(redrive)
-queue.command(epilog=epilog("rfhbridge queue compact", "rfhbridge queue compact --json"))(compact)
 application.add_typer(queue, name="queue")
 application.command(epilog=epilog("rfhbridge balance", "rfhbridge balance --json --data /var/lib/rfhbridge"))(balance)
 application.add_typer(channel, name="channel")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gateway import log
-from gateway.cli.cautions import cautions
+from gateway.cli.configuration_warnings import configuration_warnings
 from gateway.cli.invocation import Invocation
 from gateway.cli.settings_options import ConfigOption, DataOption
 from gateway.cli.terminal import write_line
@@ -68,8 +68,8 @@ def _run(config: Path | None, options: Mapping[str, object]) -> int:
     settings = Settings.load(config, options)
     log.configure(settings.log.level, settings.log.format)
     make_room_for(settings.mqtt, settings.listeners)
-    for caution in cautions(settings):
-        _log.warning("configuration doubted because=%s", caution)
+    for warning in configuration_warnings(settings):
+        _log.warning("configuration doubted because=%s", warning)
     return run_gateway(settings, ready=_announce)
 
 

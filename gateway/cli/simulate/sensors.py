@@ -20,7 +20,7 @@ from paho.mqtt.properties import Properties
 from paho.mqtt.reasoncodes import ReasonCode
 
 from gateway.cli.application import CommandFailed
-from gateway.cli.simulate.simulation_counts import Ledger, Outcome, Publication
+from gateway.cli.simulate.simulation_counts import Outcome, Publication, SimulationCounts
 
 #: How long a CONNACK or a SUBACK may take, seconds.
 ANSWER_S: Final = 10.0
@@ -87,26 +87,26 @@ def simulate(plan: Plan, on_progress: Callable[[int], None], early_end: EarlyEnd
     A wish for an early end ends the publishing, a second one the wait: what was counted so far is the outcome.
     """
     run = secrets.token_hex(4)
-    ledger = Ledger(plan.qos)
-    subscriber = Station(f"simulate-{run}-subscriber", plan, ledger)
-    sensors = [Station(f"simulate-{run}-{number}", plan, ledger) for number in range(plan.sensors)]
-    stations = [subscriber, *sensors]
+    counts = SimulationCounts(plan.qos)
+    subscriber = SimulatedClient(f"simulate-{run}-subscriber", plan, counts)
+    sensors = [SimulatedClient(f"simulate-{run}-{number}", plan, counts) for number in range(plan.sensors)]
+    clients = [subscriber, *sensors]
     try:
-        for station in stations:
-            station.join()
+        for client in clients:
+            client.join()
         subscriber.subscribe(f"simulate/{run}/#")
         with early_end.noted():
-            was_published = _publish(plan, sensors, f"simulate/{run}", ledger, on_progress, early_end)
-            was_settled = _settle(ledger, early_end)
-        return ledger.outcome(ended_early=not (was_published and was_settled))
+            was_published = _publish(plan, sensors, f"simulate/{run}", counts, on_progress, early_end)
+            was_settled = _settle(counts, early_end)
+        return counts.outcome(ended_early=not (was_published and was_settled))
     finally:
-        for station in stations:
-            station.leave()
+        for client in clients:
+            client.leave()
 
 
-def _settle(ledger: Ledger, early_end: EarlyEnd) -> bool:
+def _settle(counts: SimulationCounts, early_end: EarlyEnd) -> bool:
     """Whether all that is on its way was waited for."""
-    while not ledger.is_settled():
+    while not counts.is_settled():
         if not early_end.sleep_until(time.monotonic() + _POLL_S):
             return False
     return True
@@ -114,31 +114,31 @@ def _settle(ledger: Ledger, early_end: EarlyEnd) -> bool:
 
 def _publish(
     plan: Plan,
-    sensors: list["Station"],
+    sensors: list["SimulatedClient"],
     topic: str,
-    ledger: Ledger,
+    counts: SimulationCounts,
     on_progress: Callable[[int], None],
     early_end: EarlyEnd,
 ) -> bool:
     """Each publication at its time, what is late at once; whether all were sent."""
     began_s = time.monotonic()
-    for count in range(plan.publications):
-        if not early_end.sleep_until(began_s + count / (plan.sensors * plan.rate)):
+    for index in range(plan.publications):
+        if not early_end.sleep_until(began_s + index / (plan.sensors * plan.rate)):
             return False
-        number, sensor = divmod(count, plan.sensors)
-        ledger.note_sent((sensor, number))
+        number, sensor = divmod(index, plan.sensors)
+        counts.note_sent((sensor, number))
         sensors[sensor].publish(f"{topic}/{sensor}", (sensor, number))
-        on_progress(count + 1)
+        on_progress(index + 1)
     return True
 
 
-class Station:
+class SimulatedClient:
     """One client with its thread; it comes back by itself when its connection breaks."""
 
-    def __init__(self, client_identifier: str, plan: Plan, ledger: Ledger) -> None:
+    def __init__(self, client_identifier: str, plan: Plan, counts: SimulationCounts) -> None:
         self._client_identifier = client_identifier
         self._plan = plan
-        self._ledger = ledger
+        self._counts = counts
         self._answered = threading.Event()
         self._lock = threading.Lock()
         #: By packet identifier what waits for its acknowledgement; and identifiers acknowledged before they were known.
@@ -191,7 +191,7 @@ class Station:
                 self._in_flight[sent.mid] = publication
                 return
             self._early.remove(sent.mid)
-        self._ledger.note_acknowledged(publication)
+        self._counts.note_acknowledged(publication)
 
     def leave(self) -> None:
         """Disconnects, and removes the session by a clean one of the same name."""
@@ -222,7 +222,7 @@ class Station:
         self, _client: Client, _userdata: object, _flags: DisconnectFlags, _reason: ReasonCode, _more: Properties | None
     ) -> None:
         if self._has_joined and not self._is_leaving:
-            self._ledger.note_lost_connection()
+            self._counts.note_lost_connection()
 
     def _on_subscribe(
         self, _client: Client, _userdata: object, _mid: int, reasons: list[ReasonCode], _more: Properties | None
@@ -235,11 +235,11 @@ class Station:
             if publication is None:
                 self._early.add(mid)
                 return
-        self._ledger.note_acknowledged(publication)
+        self._counts.note_acknowledged(publication)
 
     def _on_message(self, _client: Client, _userdata: object, message: MQTTMessage) -> None:
         reading = json.loads(message.payload)
-        self._ledger.note_received((reading["sensor"], reading["number"]))
+        self._counts.note_received((reading["sensor"], reading["number"]))
 
 
 def _client(client_identifier: str, plan: Plan, *, clean_session: bool) -> Client:

@@ -1,4 +1,4 @@
-"""What a simulation counts: each publication sent, acknowledged and received, and the verdict on them."""
+"""The counts of a simulation: each publication that was sent, acknowledged and received, and the verdict on them."""
 
 import threading
 import time
@@ -37,8 +37,8 @@ class Outcome:
         return (self.qos == 0 or self.lost == 0) and (self.qos < 2 or self.doubled == 0)
 
 
-class Ledger:
-    """Counts; the threads of all clients share it."""
+class SimulationCounts:
+    """Publications by what became of them; the threads of all clients share it."""
 
     def __init__(self, qos: int) -> None:
         self._qos = qos

@@ -12,8 +12,8 @@ import pytest
 from paho.mqtt import subscribe
 from paho.mqtt.client import Client
 
-from gateway.cli.simulate.sensors import EarlyEnd, Station
-from gateway.cli.simulate.simulation_counts import Ledger, Outcome
+from gateway.cli.simulate.sensors import EarlyEnd, SimulatedClient
+from gateway.cli.simulate.simulation_counts import Outcome, SimulationCounts
 from mq_adapters import connect
 
 PLAN = ("--sensors", "2", "--rate", "20", "--seconds", "0.2")
@@ -45,36 +45,36 @@ def test_promise_of_each_qos_decides_the_exit_code(rfhbridge, monkeypatch, what,
     assert json.loads(ended.stdout)["as_promised"] is as_promised
 
 
-def test_ledger_tells_lost_from_doubled():
-    ledger = Ledger(2)
+def test_counts_tells_lost_from_doubled():
+    counts = SimulationCounts(2)
     for number in range(4):
-        ledger.note_sent((0, number))
-        ledger.note_acknowledged((0, number))
+        counts.note_sent((0, number))
+        counts.note_acknowledged((0, number))
     for number in (0, 1, 1, 3, 1):
-        ledger.note_received((0, number))
-    ledger.note_lost_connection()
-    assert ledger.outcome() == outcome(qos=2, received=3, lost=1, doubled=2, lost_connections=1)
+        counts.note_received((0, number))
+    counts.note_lost_connection()
+    assert counts.outcome() == outcome(qos=2, received=3, lost=1, doubled=2, lost_connections=1)
 
 
-def test_ledger_is_settled_when_nothing_is_missing():
-    ledger = Ledger(1)
-    ledger.note_sent((0, 0))
-    assert not ledger.is_settled()
-    ledger.note_received((0, 0))
-    assert not ledger.is_settled()
-    ledger.note_acknowledged((0, 0))
-    assert ledger.is_settled()
+def test_counts_is_settled_when_nothing_is_missing():
+    counts = SimulationCounts(1)
+    counts.note_sent((0, 0))
+    assert not counts.is_settled()
+    counts.note_received((0, 0))
+    assert not counts.is_settled()
+    counts.note_acknowledged((0, 0))
+    assert counts.is_settled()
 
 
 def test_what_was_never_acknowledged_is_not_lost():
-    ledger = Ledger(1)
+    counts = SimulationCounts(1)
     for number in range(4):
-        ledger.note_sent((0, number))
+        counts.note_sent((0, number))
     for number in (0, 1):
-        ledger.note_acknowledged((0, number))
+        counts.note_acknowledged((0, number))
     for number in (0, 2):
-        ledger.note_received((0, number))
-    assert ledger.outcome() == outcome(acknowledged=2, unacknowledged=2, received=2, lost=1)
+        counts.note_received((0, number))
+    assert counts.outcome() == outcome(acknowledged=2, unacknowledged=2, received=2, lost=1)
 
 
 @pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM])
@@ -112,13 +112,13 @@ def test_signal_in_the_middle_of_a_publication_leaves_it_counted(rfhbridge, gate
 
 def test_signal_before_a_connection_is_answered_leaves_no_session(rfhbridge, gateway, monkeypatch):
     port, data = gateway
-    await_answer = Station._await_answer
+    await_answer = SimulatedClient._await_answer
 
     def await_and_interrupt(station, what):
         await_answer(station, what)
         signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(Station, "_await_answer", await_and_interrupt)
+    monkeypatch.setattr(SimulatedClient, "_await_answer", await_and_interrupt)
     assert rfhbridge("simulate", *PLAN, "--qos", "1", "--port", port).exit_code == 130
     deadline_s = time.monotonic() + 60  # by when the gateway has read the last DISCONNECT
     while json.loads(rfhbridge("sessions", "list", "--json", "--data", data).stdout):
@@ -141,11 +141,11 @@ def _subscribes(data):
         return "simulate/" in "".join(queue_manager.mqsc("DISPLAY SUB(*) ALL").lines)
 
 
-def test_ledger_waits_for_no_acknowledgement_at_qos_0():
-    ledger = Ledger(0)
-    ledger.note_sent((0, 0))
-    ledger.note_received((0, 0))
-    assert ledger.is_settled()
+def test_counts_waits_for_no_acknowledgement_at_qos_0():
+    counts = SimulationCounts(0)
+    counts.note_sent((0, 0))
+    counts.note_received((0, 0))
+    assert counts.is_settled()
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.cli.cautions import cautions
+from gateway.cli.configuration_warnings import configuration_warnings
 from gateway.config import Settings
 
 ANYWHERE = {"name": "field", "listen": "0.0.0.0:1883"}
@@ -13,7 +13,7 @@ CLEAR = "listener field, 0.0.0.0:1883: passwords cross the network in clear"
 
 
 def found(**settings: object) -> list[str]:
-    return list(cautions(Settings.model_validate({"listen": "", **settings})))
+    return list(configuration_warnings(Settings.model_validate({"listen": "", **settings})))
 
 
 @pytest.mark.parametrize(

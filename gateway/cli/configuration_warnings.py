@@ -10,7 +10,7 @@ from gateway.config.listeners import ListenerSettings
 _EVERYTHING: Final = ("#",)
 
 
-def cautions(settings: Settings) -> Iterator[str]:
+def configuration_warnings(settings: Settings) -> Iterator[str]:
     """A sentence for each: ports that are open to everybody, passwords in clear, limits that can count nobody."""
     tells_users = settings.access.tells_users or settings.has_certificate_users
     if settings.mqtt.maximum_connections_per_user and not tells_users:

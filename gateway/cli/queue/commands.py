@@ -5,13 +5,12 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Annotated, Final
 
 import typer
 
-from gateway.cli.application import CommandFailed, ExitCode
-from gateway.cli.connection import connected, tell_act
+from gateway.cli.application import CommandFailed
+from gateway.cli.connection import connected
 from gateway.cli.examples import epilog
 from gateway.cli.files import read_input, write_output
 from gateway.cli.message.descriptor_view import descriptor_json, descriptor_lines
@@ -30,7 +29,9 @@ from gateway.cli.message.options import (
     reply_to,
 )
 from gateway.cli.message.view import inspection_json, inspection_lines
-from gateway.cli.settings_options import ConfigOption, DataOption, check_store, folder_with_store, settings_for
+from gateway.cli.queue.redrive import redrive
+from gateway.cli.queue.store import accept_rollback, backup, compact, verify
+from gateway.cli.settings_options import ConfigOption, DataOption, folder_with_store, settings_for
 from gateway.cli.terminal import Json, write_json, write_json_array, write_line, write_table
 from mappings.headers.detection import Announcement
 from mq_adapters.attributes import ObjectType
@@ -270,70 +271,6 @@ def clear(
         write_line(f"cleared {messages}")
 
 
-@queue.command(epilog=epilog("rfhbridge queue verify", "rfhbridge queue verify --json"))
-def verify(
-    data: DataOption = None,
-    config: ConfigOption = None,
-    as_json: AsJson = False,
-    sets_aside: Annotated[
-        bool, typer.Option("--set-aside", help="First take damaged messages off their queues; stop the gateway before.")
-    ] = False,
-) -> None:
-    """Check the store: its file, every checksum, every agreement.
-
-    A gateway may be running. Exit code 1 where something was found. What is set aside stays in the file, in table
-    damaged.
-    """
-    from gateway.operations.rollback import verify as verify_store
-    from mq_adapters.embedded.store.verification import set_aside
-
-    folder = folder_with_store(config, data)
-    moved = set_aside(folder) if sets_aside else ()
-    if moved:
-        reason = "damaged messages, which are in table damaged of the store"
-        tell_act(folder, "queue verify --set-aside", messages=len(moved), reason=reason)
-    found = verify_store(folder)
-    if as_json:
-        write_json(
-            {
-                "layout_version": found.layout_version,
-                "queues": found.queues,
-                "messages": found.messages,
-                "count": found.count,
-                "findings": found.findings,
-                "set_aside": moved,
-            }
-        )
-    else:
-        for sentence in moved:
-            write_line(f"set aside: {sentence}")
-        for finding in found.findings:
-            write_line(finding)
-        verdict = "the store is sound" if found.is_sound else f"the store is not sound, findings: {found.count}"
-        write_line(f"layout {found.layout_version}, queues {found.queues}, messages {found.messages}: {verdict}")
-    if not found.is_sound:
-        raise typer.Exit(ExitCode.FAILED)
-
-
-@queue.command(epilog=epilog("rfhbridge queue backup monday.sqlite"))
-def backup(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The file to write; it must not be there yet.")],
-    data: DataOption = None,
-    config: ConfigOption = None,
-) -> None:
-    """Copy the store to a file while it is in use.
-
-    To restore it, put it as queue_manager.sqlite into an empty data folder, and accept that what came later is missing:
-    rfhbridge queue accept-rollback.
-    """
-    from mq_adapters.embedded.store.backup import back_up
-
-    found = back_up(folder_with_store(config, data), file)
-    write_line(f"backed up {found.queues} queues and {found.messages} messages to {file}")
-    if not found.is_sound:
-        raise CommandFailed(f"the store is not sound, findings: {found.count} (see 'rfhbridge queue verify')")
-
-
 def _owner(queue_manager: QueueAdministration, name: str) -> Owner:
     """Whose messages are on the queue of that name, or behind that alias."""
     base = queue_manager.inquire(name)
@@ -351,66 +288,6 @@ def _confirm(act: str, *, force: bool) -> None:
     if not sys.stdin.isatty():
         raise CommandFailed(f"not done: {act}: {why} (say --force to do it all the same)")
     typer.confirm(f"{act}: {why}. Do it all the same?", abort=True)
-
-
-@queue.command(
-    "accept-rollback", epilog=epilog("rfhbridge queue accept-rollback", "rfhbridge queue accept-rollback --yes --json")
-)
-def accept_rollback(
-    data: DataOption = None,
-    config: ConfigOption = None,
-    is_sure: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
-    is_forced: Annotated[
-        bool, typer.Option("--force", help="Also where nothing in the data folder shows it: all of it went back.")
-    ] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Go on with a store that went back, without what is missing.
-
-    Restore the newest files first, if there are any. What is in the store stays. A new incarnation begins, so that no
-    number and no MsgId of before comes again, and the trail says what was accepted, and by whom. What a target has
-    taken already is not sent again. The gateway must not run.
-    """
-    from gateway.operations.rollback import accept, contradictions
-    from mq_adapters.embedded.socket.peer import own_user
-
-    settings = settings_for(config, data)
-    found = contradictions(settings.data)
-    if not found:
-        check_store(settings.data)
-    if not found and not is_forced:
-        raise CommandFailed("nothing in the data folder shows that it went back; if you know that it did, say --force")
-    found = found or ("the operator says that the whole data folder went back",)
-    _confirm_rollback(found, is_sure=is_sure)
-    done = accept(settings.data, operator=own_user(), findings=found, is_audited=settings.audit.enabled)
-    if as_json:
-        write_json(
-            {
-                "accepted": found,
-                "incarnation_before": done.before.incarnation.hex(),
-                "incarnation": done.incarnation.hex(),
-                "kept_journal": done.kept_journal,
-            }
-        )
-        return
-    for finding in found:
-        write_line(f"accepted: {finding}")
-    if done.kept_journal:
-        write_line(f"the damaged journal is kept as {done.kept_journal}")
-    follows = f"incarnation {done.incarnation.hex()} follows {done.before.incarnation.hex()}"
-    write_line(f"{follows}: the gateway can be started")
-
-
-def _confirm_rollback(found: tuple[str, ...], *, is_sure: bool) -> None:
-    """Asks on a terminal; elsewhere --yes must be said."""
-    if is_sure:
-        return
-    for finding in found:
-        write_line(finding)
-    if not sys.stdin.isatty():
-        raise CommandFailed("what is missing is given up for good: say --yes")
-    if not typer.confirm("Go on without what is missing, for good?"):
-        raise CommandFailed("nothing was changed")
 
 
 @contextmanager
@@ -465,3 +342,16 @@ def _announcement_of(message: Message) -> Announcement:
 def _time_of(put_us: int) -> str:
     """UTC to the second, or nothing for an empty queue."""
     return datetime.fromtimestamp(put_us // _US, UTC).isoformat() if put_us else ""
+
+
+# -- the store, and dead letters ---------------------------------------------------------------------------------------
+
+queue.command(epilog=epilog("rfhbridge queue verify", "rfhbridge queue verify --json"))(verify)
+queue.command(epilog=epilog("rfhbridge queue backup monday.sqlite"))(backup)
+queue.command(epilog=epilog("rfhbridge queue compact", "rfhbridge queue compact --json"))(compact)
+queue.command(
+    "accept-rollback", epilog=epilog("rfhbridge queue accept-rollback", "rfhbridge queue accept-rollback --yes --json")
+)(accept_rollback)
+queue.command(
+    epilog=epilog("rfhbridge queue redrive --dry-run", "rfhbridge queue redrive --reason 2053 --topic 'plant/#'")
+)(redrive)

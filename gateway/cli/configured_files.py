@@ -23,7 +23,7 @@ from mq_adapters.reasons import StoreError
 _REPOSITORY_ENDINGS: Final = (".kdb", ".p12", "")
 
 
-def named_files(settings: Settings) -> list[str]:
+def configured_files(settings: Settings) -> list[str]:
     """A line for each file that is in order. Raises CommandFailed with every one that is not."""
     lines: list[str] = []
     problems: list[str] = []

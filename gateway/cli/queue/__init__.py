@@ -1,0 +1,1 @@
+"""`rfhbridge queue`: messages and queues (commands), the store behind them (store), and dead letters (redrive)."""
