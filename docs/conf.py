@@ -23,6 +23,8 @@ html_extra_path = ["entrance"]
 
 html_theme = "furo"
 html_title = "rfhbridge"
+html_static_path = ["style"]
+html_css_files = ["tables.css"]
 html_copy_source = False
 html_show_sphinx = False
 html_show_copyright = False

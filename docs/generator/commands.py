@@ -1,5 +1,6 @@
 """The page of the commands: the help of each, from the tree of commands itself."""
 
+import re
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -14,6 +15,10 @@ INTRODUCTION: Final = """
 """.strip()
 #: Stands before a paragraph of help whose lines stay as they are.
 _AS_IT_IS: Final = "\b\n"
+
+
+#: What typer shows for a value without a name of its own.
+_TYPE: Final = re.compile(r" <(str|int range|float range|path)>")
 
 
 def lines() -> list[str]:
@@ -44,6 +49,13 @@ def lines() -> list[str]:
         ),
         *(line for path, each in commands if _is_leaf(each) for line in _section(path, each)),
     ]
+
+
+def _shown(found: re.Match[str]) -> str:
+    """A value of an option as N or TEXT; an argument's name says it already."""
+    if not found.string.startswith("-"):
+        return ""
+    return " N" if "range" in found[1] else " TEXT"
 
 
 def _walk(command: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -93,7 +105,11 @@ def _section(path: tuple[str, ...], command: Any) -> list[str]:
         *(line for paragraph in (command.help or "").split("\n\n") for line in [*_paragraph(paragraph), ""]),
         *block("text", [usage]),
         "",
-        *(table(["Argument, option", "Meaning"], ((code(name), meaning) for name, meaning in records))),
+        *(
+            table(
+                ["Argument, option", "Meaning"], ((code(_TYPE.sub(_shown, name)), meaning) for name, meaning in records)
+            )
+        ),
         "",
         *block("console", examples),
     ]

@@ -22,18 +22,26 @@ def lines() -> list[str]:
     """The page, without its title."""
     rows = [
         (
-            code(limit.key.replace("listener.", "[[listener]] ")) or "fixed",
-            _default(limit),
+            _key(limit),
             sentence(limit.value.meaning),
-            "; ".join(_answer(each) for each in limit.value.answers),
+            _answers(limit),
             ", ".join(answers_at(4, limit)),
-            limit.value.told,
             code(limit.label) if limit.value.answers else "",
         )
         for limit in Limit
     ]
-    titles = ["Key", "Default", "Meaning", "MQTT 5 answer", "MQTT 3.1.1 answer", "Reason String", "Label `limit`"]
+    titles = ["Key and default", "Meaning", "MQTT 5 answer, Reason String", "MQTT 3.1.1 answer", "Label `limit`"]
     return [*INTRODUCTION.splitlines(), "", *table(titles, rows)]
+
+
+def _key(limit: Limit) -> str:
+    key = code(limit.key.replace("listener.", "[[listener]] ")) or "fixed"
+    return f"{key}: {_default(limit)}"
+
+
+def _answers(limit: Limit) -> str:
+    told = f' "{limit.value.told}"' if limit.value.told else ""
+    return "; ".join(_answer(each) for each in limit.value.answers) + told
 
 
 def _default(limit: Limit) -> str:
