@@ -79,7 +79,7 @@ class OptionRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Explanation:
+class Omission:
     """Why a folder or an unlisted name is not copied."""
 
     reason: str
@@ -193,9 +193,9 @@ def _refuse_repeats(names: Iterable[str]) -> None:
         seen.add(name)
 
 
-def _explanations(document: Row, key: str, name: str) -> dict[str, Explanation]:
+def _omissions(document: Row, key: str, name: str) -> dict[str, Omission]:
     return {
-        _text(row, name): Explanation(reason=_text(row, "reason"), source=_text(row, "source"))
+        _text(row, name): Omission(reason=_text(row, "reason"), source=_text(row, "source"))
         for row in _rows(document, key)
     }
 
@@ -212,8 +212,8 @@ FIELD_ROWS = read_field_rows(_FIELDS)
 ROWS_BY_KEY: dict[str, FieldRow] = {row.key: row for row in FIELD_ROWS}
 OPTION_ROWS = read_option_rows(_OPTIONS)
 SUPPORT_NOTES = read_support_notes(_OPTIONS, OPTION_ROWS)
-FOLDER_EXPLANATIONS = _explanations(_FIELDS, "folder", "name")
-OTHER_EXPLANATIONS = _explanations(_FIELDS, "other", "kind")
+FOLDER_OMISSIONS = _omissions(_FIELDS, "folder", "name")
+OTHER_OMISSIONS = _omissions(_FIELDS, "other", "kind")
 
 ROWS_BY_NAME: dict[Dialect, dict[str, FieldRow]] = {
     dialect: {name: row for row in FIELD_ROWS if (name := row.name_in(dialect)) is not None} for dialect in Dialect

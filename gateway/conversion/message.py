@@ -8,7 +8,7 @@ from mappings.table import Dialect
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class ConversionRequest:
     """To which format, how, and what is known of the message; what is not known is found in its bytes."""
 
     to: Dialect
@@ -28,19 +28,19 @@ class ConvertedMessage:
     report: ConversionReport
 
 
-def converted_message(data: bytes, wish: Wish) -> ConvertedMessage:
+def converted_message(data: bytes, wanted: ConversionRequest) -> ConvertedMessage:
     """The message with its header in the wanted format. Raises MappingError."""
     announcement = announcement_of(
-        data, format=wish.format, coded_char_set_id=wish.coded_char_set_id, encoding=wish.encoding
+        data, format=wanted.format, coded_char_set_id=wanted.coded_char_set_id, encoding=wanted.encoding
     )
     conversion = convert(
         data,
         format=announcement.format,
         coded_char_set_id=announcement.coded_char_set_id,
         encoding=announcement.encoding,
-        to=wish.to,
-        mode=wish.mode,
-        folders=wish.folders,
+        to=wanted.to,
+        mode=wanted.mode,
+        folders=wanted.folders,
     )
     return ConvertedMessage(
         data=conversion.header + data[conversion.body_offset :],

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final, TypeVar
 
-from gateway.conversion.message import Wish
+from gateway.conversion.message import ConversionRequest
 from mappings.conversion.convert import Mode
 from mappings.table import Dialect
 
@@ -24,7 +24,7 @@ class BadRequest(Exception):
         self.hint = hint
 
 
-def wish_of_query(query: Mapping[str, str]) -> Wish:
+def request_of_query(query: Mapping[str, str]) -> ConversionRequest:
     """What the query of a request asks for; an empty value is none. Raises BadRequest."""
     for name in query:
         if name not in _KNOWN:
@@ -32,7 +32,7 @@ def wish_of_query(query: Mapping[str, str]) -> Wish:
     to = _choice(Dialect, "to", query.get("to", ""))
     if to is None:
         raise BadRequest("to", f"say the wanted format: to={' or to='.join(Dialect)}")
-    return Wish(
+    return ConversionRequest(
         to=to,
         mode=_choice(Mode, "mode", query.get("mode", "")) or Mode.STRICT,
         format=_format(query.get("format", "")),

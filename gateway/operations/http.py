@@ -25,7 +25,7 @@ from aiohttp.web import RequestHandler
 from gateway.conversion.message import ConvertedMessage, converted_message
 from gateway.limits.bad_requests import CarefulHandler, request_log
 from gateway.limits.connection_log import ConnectionLog
-from gateway.operations.convert_request import BadRequest, wish_of_query
+from gateway.operations.convert_request import BadRequest, request_of_query
 from gateway.operations.visitors import Visitors
 from mappings.errors import MappingError
 from mappings.table import TABLE_VERSION
@@ -114,17 +114,17 @@ class HttpServer:
     # -- requests ------------------------------------------------------------------------------------------------------
 
     async def _convert(self, request: web.Request) -> web.StreamResponse:
-        wish = wish_of_query(request.query)
+        wanted = request_of_query(request.query)
         if request.headers.get("Content-Encoding", _PLAIN).lower() != _PLAIN:
             hint = "messages are taken as they are; send it without Content-Encoding"
             return _problem(415, "unsupported_content_encoding", hint)
         wants_json = _wants_json(request.headers.get("Accept", ""))
         data = await request.read()
         if len(data) <= INLINE_BYTES:
-            converted = converted_message(data, wish)
+            converted = converted_message(data, wanted)
         else:
             loop = asyncio.get_running_loop()
-            converted = await loop.run_in_executor(self._large, converted_message, data, wish)
+            converted = await loop.run_in_executor(self._large, converted_message, data, wanted)
         return _json_response(converted) if wants_json else _bytes_response(converted)
 
     async def _health(self, _request: web.Request) -> web.StreamResponse:

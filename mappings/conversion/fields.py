@@ -23,17 +23,17 @@ from mappings.errors import CommandError, ConversionError
 from mappings.headers.name_value import NameValues
 from mappings.reasons import Reason
 from mappings.table import (
-    OTHER_EXPLANATIONS,
+    OTHER_OMISSIONS,
     ROWS_BY_KEY,
     ROWS_BY_NAME,
     SUPPORT_NOTES,
     Dialect,
-    Explanation,
     FieldRow,
+    Omission,
     OptionRow,
     Standing,
 )
-from mappings.topics.pattern_translation import Translation, Verdict, translate_pattern
+from mappings.topics.pattern_translation import Fit, TranslatedPattern, translate_pattern
 from mappings.topics.topics import Scheme, character_patterns, escape_topic, topic_filter_for, unescape_topic
 
 DEFAULT_SUBSCRIPTION_POINTS = frozenset({"", "SYSTEM.BROKER.DEFAULT.SUBPOINT"})
@@ -72,7 +72,7 @@ class FieldConversion:
         for name, value in fields:
             row = ROWS_BY_NAME[self._source].get(name)
             if row is None:
-                self._drop(name, value, self._explanation(name))
+                self._drop(name, value, self._omission(name))
             else:
                 self._add(row, name, value)
         self._refuse_nameless()
@@ -90,7 +90,7 @@ class FieldConversion:
             self._keep(row, name, value, [value], Outcome.RENAMED)
         else:
             self._refuse_widening(row, name, value)
-            self._drop(name, value, Explanation(reason=row.reason, source=row.source))
+            self._drop(name, value, Omission(reason=row.reason, source=row.source))
 
     def _copies(self, row: FieldRow) -> bool:
         return row.standing is Standing.MAPPED or (row.standing is Standing.EXTENDED and self._mode is Mode.EXTENDED)
@@ -125,7 +125,7 @@ class FieldConversion:
             )
         for token, lack in lacks.items():
             self._drop(
-                name, value if token == value else f"{value} ({token})", Explanation(reason=lack, source=row.source)
+                name, value if token == value else f"{value} ({token})", Omission(reason=lack, source=row.source)
             )
         moved = [token for token in tokens if self._moves(row, token)]
         kept = [token for token in tokens if token not in moved and token not in lacks]
@@ -177,17 +177,17 @@ class FieldConversion:
         self._topics.update(fresh)
         outcome = Outcome.RENAMED if patterns == (value,) else Outcome.EXPANDED
         translation = self._translation(value)
-        wider = f"wider: {translation.reason}" if translation.verdict is Verdict.SUPERSET else ""
+        wider = f"wider: {translation.reason}" if translation.fit is Fit.SUPERSET else ""
         self._keep(row, name, value, fresh, outcome, reason=wider)
 
-    def _translation(self, pattern: str) -> Translation:
+    def _translation(self, pattern: str) -> TranslatedPattern:
         schemes = (Scheme.TOPIC, Scheme.CHARACTER)
         return translate_pattern(pattern, *(schemes if self._target is Dialect.MQRFH else reversed(schemes)))
 
     def _deletes_no_more(self, value: str) -> bool:
         """Whether a pattern is the same in the other scheme: nobody can check again what was deleted."""
         translation = self._translation(value)
-        if translation.verdict is Verdict.EXACT:
+        if translation.fit is Fit.EXACT:
             return True
         to_character = self._target is Dialect.MQRFH
         topic = translation.patterns[0].removesuffix("/#") if translation.patterns else ""
@@ -212,22 +212,22 @@ class FieldConversion:
             )
         )
 
-    def _drop(self, name: str, value: str, explanation: Explanation) -> None:
+    def _drop(self, name: str, value: str, omission: Omission) -> None:
         self.outcomes.append(
             FieldOutcome(
                 name=name,
                 value=value,
                 outcome=Outcome.DROPPED,
                 target=None,
-                reason=explanation.reason,
-                source=explanation.source,
+                reason=omission.reason,
+                source=omission.source,
             )
         )
 
-    def _explanation(self, name: str) -> Explanation:
+    def _omission(self, name: str) -> Omission:
         if self._source is Dialect.MQRFH2:
-            return OTHER_EXPLANATIONS["element"]
-        return OTHER_EXPLANATIONS["reserved_name" if name.startswith("MQ") else "own_pair"]
+            return OTHER_OMISSIONS["element"]
+        return OTHER_OMISSIONS["reserved_name" if name.startswith("MQ") else "own_pair"]
 
 
 def _tokens(row: FieldRow, option_class: OptionClass, value: str) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from mappings.headers.chain import Header, HeaderChain
 from mappings.headers.mqrfh import FIXED_LENGTH_BYTES, Mqrfh
 from mappings.headers.mqrfh2 import Folder, Mqrfh2
 from mappings.reasons import Reason
-from mappings.table import FOLDER_EXPLANATIONS, OTHER_EXPLANATIONS
+from mappings.table import FOLDER_OMISSIONS, OTHER_OMISSIONS
 
 _SOURCE = "Message formats (aq19780_)"
 _PADDING = b" \0"
@@ -66,14 +66,14 @@ def _attributes(header: Mqrfh2) -> Iterator[FieldOutcome]:
 
 
 def _unnamed(name: str, value: str, kind: str) -> FieldOutcome:
-    explanation = OTHER_EXPLANATIONS[kind]
+    omission = OTHER_OMISSIONS[kind]
     return FieldOutcome(
         name=name,
         value=value,
         outcome=Outcome.DROPPED,
         target=None,
-        reason=explanation.reason,
-        source=explanation.source,
+        reason=omission.reason,
+        source=omission.source,
     )
 
 
@@ -89,12 +89,12 @@ def _copied(folder: Folder) -> FieldOutcome:
 
 
 def _dropped(folder: Folder) -> FieldOutcome:
-    explanation = FOLDER_EXPLANATIONS.get(folder.name, OTHER_EXPLANATIONS["folder"])
+    omission = FOLDER_OMISSIONS.get(folder.name, OTHER_OMISSIONS["folder"])
     return FieldOutcome(
         name=folder.name,
         value=f"{len(folder.raw)} bytes",
         outcome=Outcome.DROPPED,
         target=None,
-        reason=explanation.reason,
-        source=explanation.source,
+        reason=omission.reason,
+        source=omission.source,
     )

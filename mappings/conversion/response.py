@@ -23,7 +23,7 @@ from mappings.conversion.report import FieldOutcome, Outcome
 from mappings.headers.mqrfh import Mqrfh
 from mappings.headers.mqrfh2 import Folder
 from mappings.headers.name_value import NameValues
-from mappings.table import OTHER_EXPLANATIONS, ROWS_BY_NAME, Dialect
+from mappings.table import OTHER_OMISSIONS, ROWS_BY_NAME, Dialect
 
 _ELEMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]*")
 _STRUCTURE = frozenset({"CompCode", "Completion", "Command", "Reason", "ReasonText", "Response"})
@@ -88,7 +88,7 @@ def _pscr_target(name: str, value: str, response: Response) -> str | None:
 def _outcome(name: str, value: str, target: str | None) -> FieldOutcome:
     row = ROWS_BY_NAME[Dialect.MQRFH].get(name) or ROWS_BY_NAME[Dialect.MQRFH].get(_MQRFH_NAMES.get(name, ""))
     row = row or ROWS_BY_NAME[Dialect.MQRFH2].get(name)
-    unknown = OTHER_EXPLANATIONS["element"]
+    unknown = OTHER_OMISSIONS["element"]
     return FieldOutcome(
         name=name,
         value=value,

@@ -21,7 +21,7 @@ STRUC_ID = b"RFH "
 _STRUC_ID_EBCDIC = b"\xd9\xc6\xc8\x40"
 
 
-class FixedPart(NamedTuple):
+class FixedFields(NamedTuple):
     """The common fields; `struc_length` in bytes, the rest describes what follows the structure."""
 
     struc_length: int
@@ -31,7 +31,7 @@ class FixedPart(NamedTuple):
     flags: int
 
 
-def read_fixed_part(data: bytes, offset: int, *, version: int, coded_char_set_id: int, encoding: int) -> FixedPart:
+def read_fixed_part(data: bytes, offset: int, *, version: int, coded_char_set_id: int, encoding: int) -> FixedFields:
     """Read and check the fixed part; HeaderError (MQRC_RFH_ERROR) when bytes, version or length are wrong."""
     layout = _layout(coded_char_set_id, encoding)
     if len(data) - offset < FIXED_PART_BYTES:
@@ -43,7 +43,7 @@ def read_fixed_part(data: bytes, offset: int, *, version: int, coded_char_set_id
         raise structure_error(f"Version is {found_version}, and the Format in front announces {version}", offset + 4)
     if not MINIMUM_STRUC_LENGTH[version] <= struc_length <= len(data) - offset:
         raise structure_error(f"StrucLength {struc_length} is not between the fixed part and the data", offset + 8)
-    return FixedPart(
+    return FixedFields(
         struc_length=struc_length,
         encoding=next_encoding,
         coded_char_set_id=next_ccsid,
@@ -52,7 +52,7 @@ def read_fixed_part(data: bytes, offset: int, *, version: int, coded_char_set_id
     )
 
 
-def write_fixed_part(fixed: FixedPart, *, version: int, coded_char_set_id: int, encoding: int) -> bytes:
+def write_fixed_part(fixed: FixedFields, *, version: int, coded_char_set_id: int, encoding: int) -> bytes:
     """The 32 bytes of the fixed part, in the character set and encoding of the structure in front."""
     layout = _layout(coded_char_set_id, encoding)
     return layout.pack(

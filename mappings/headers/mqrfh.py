@@ -18,7 +18,7 @@ Source: IBM MQ documentation, "MQRFH - Rules and formatting header".
 from dataclasses import dataclass
 
 from mappings.headers.charset import decode_text, encode_text
-from mappings.headers.fixed_part import FixedPart, read_fixed_part, write_fixed_part
+from mappings.headers.fixed_part import FixedFields, read_fixed_part, write_fixed_part
 from mappings.headers.name_value import NameValues, format_name_value_string, parse_name_value_string
 
 VERSION = 1
@@ -104,7 +104,7 @@ def write_mqrfh_string(
     flags: int = 0,
 ) -> bytes:
     """The bytes of an MQRFH around a NameValueString that is already encoded and padded."""
-    fixed = FixedPart(
+    fixed = FixedFields(
         struc_length=FIXED_LENGTH_BYTES + len(string),
         encoding=next_encoding,
         coded_char_set_id=next_coded_char_set_id,

@@ -32,7 +32,7 @@ from mappings.headers.charset import (
     encode_text,
     is_big_endian,
 )
-from mappings.headers.fixed_part import FixedPart, read_fixed_part, structure_error, write_fixed_part
+from mappings.headers.fixed_part import FixedFields, read_fixed_part, structure_error, write_fixed_part
 from mappings.headers.layout import MQRFH2, NAME_VALUE_LENGTH
 from mappings.headers.name_value import NameValues
 from mappings.reasons import Reason
@@ -177,7 +177,7 @@ def write_mqrfh2(
         padded = raw + blank * (-len(raw) % 4 // len(blank))
         parts += [length_layout.pack(len(padded)), padded]
     variable = b"".join(parts)
-    fixed = FixedPart(
+    fixed = FixedFields(
         struc_length=FIXED_LENGTH_BYTES - length_layout.size + len(variable),
         encoding=next_encoding,
         coded_char_set_id=next_coded_char_set_id,

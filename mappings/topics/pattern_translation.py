@@ -1,7 +1,7 @@
-"""A topic pattern in another wildcard scheme, with a verdict: the same, more than the same, or not to be expressed.
+"""A topic pattern in another wildcard scheme, with a fit: the same, more than the same, or not to be expressed.
 
 A translation never matches less than the original. Where it matches more, whoever receives the topics checks each one
-again with the original pattern. Where even that is impossible the verdict says so, and why; nothing is emitted then.
+again with the original pattern. Where even that is impossible the fit says so, and why; nothing is emitted then.
 Sources: IBM MQ documentation, "Wildcard schemes" and "Proxy subscriptions"; MQTT 3.1.1 section 4.7.
 """
 
@@ -21,7 +21,7 @@ _WILDCARDS = frozenset({"+", "#"})
 _DOLLAR_RULE = "an MQTT filter that begins with a wildcard does not match topics that begin with $"
 
 
-class Verdict(StrEnum):
+class Fit(StrEnum):
     """How a translation compares with the original."""
 
     EXACT = "exact"
@@ -30,15 +30,15 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Translation:
-    """The patterns that together stand for the original (none when it cannot be expressed), and the verdict."""
+class TranslatedPattern:
+    """The patterns that together stand for the original (none when it cannot be expressed), and the fit."""
 
     patterns: tuple[str, ...]
-    verdict: Verdict
+    fit: Fit
     reason: str
 
 
-def translate_pattern(pattern: str, source: Scheme, target: Scheme) -> Translation:
+def translate_pattern(pattern: str, source: Scheme, target: Scheme) -> TranslatedPattern:
     """The pattern in another scheme; a pattern that is wrong in its own scheme raises TopicError."""
     if source is Scheme.MQTT:
         check_mqtt_topic_filter(pattern)
@@ -52,7 +52,7 @@ def translate_pattern(pattern: str, source: Scheme, target: Scheme) -> Translati
     return _to_topic(pattern) if target is Scheme.TOPIC else _to_mqtt(pattern)
 
 
-def _from_character(pattern: str, target: Scheme) -> Translation:
+def _from_character(pattern: str, target: Scheme) -> TranslatedPattern:
     try:
         topic_filter = topic_filter_for(pattern)
     except TopicError as problem:
@@ -70,7 +70,7 @@ def _from_character(pattern: str, target: Scheme) -> Translation:
     return _superset((topic_filter,), "* and ? match / too, so the filter is cut back to the last / in front of them")
 
 
-def _to_character(pattern: str, source: Scheme) -> Translation:
+def _to_character(pattern: str, source: Scheme) -> TranslatedPattern:
     patterns = character_patterns(pattern)
     levels = pattern.split("/")
     begins_with_wildcard = levels[0] in _WILDCARDS
@@ -81,13 +81,13 @@ def _to_character(pattern: str, source: Scheme) -> Translation:
     return _superset(patterns, "* matches / too, and + does not")
 
 
-def _to_topic(pattern: str) -> Translation:
+def _to_topic(pattern: str) -> TranslatedPattern:
     if pattern[:1] in _WILDCARDS:
         return _superset((pattern,), _DOLLAR_RULE)
     return _exact((pattern,))
 
 
-def _to_mqtt(pattern: str) -> Translation:
+def _to_mqtt(pattern: str) -> TranslatedPattern:
     levels = pattern.split("/")
     if levels[0] in _WILDCARDS:
         return _not_expressible(_DOLLAR_RULE)
@@ -102,13 +102,13 @@ def _to_mqtt(pattern: str) -> Translation:
     return _exact((cut,))
 
 
-def _exact(patterns: tuple[str, ...]) -> Translation:
-    return Translation(patterns=patterns, verdict=Verdict.EXACT, reason="it matches the same topics")
+def _exact(patterns: tuple[str, ...]) -> TranslatedPattern:
+    return TranslatedPattern(patterns=patterns, fit=Fit.EXACT, reason="it matches the same topics")
 
 
-def _superset(patterns: tuple[str, ...], reason: str) -> Translation:
-    return Translation(patterns=patterns, verdict=Verdict.SUPERSET, reason=reason)
+def _superset(patterns: tuple[str, ...], reason: str) -> TranslatedPattern:
+    return TranslatedPattern(patterns=patterns, fit=Fit.SUPERSET, reason=reason)
 
 
-def _not_expressible(reason: str) -> Translation:
-    return Translation(patterns=(), verdict=Verdict.CANNOT_BE_EXPRESSED, reason=reason)
+def _not_expressible(reason: str) -> TranslatedPattern:
+    return TranslatedPattern(patterns=(), fit=Fit.CANNOT_BE_EXPRESSED, reason=reason)

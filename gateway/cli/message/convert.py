@@ -9,10 +9,10 @@ import typer
 
 from gateway.cli.application import CommandFailed
 from gateway.cli.files import STANDARD_STREAM, read_input, write_output, write_whole
+from gateway.cli.message.descriptor_options import CodedCharSetIdOption, EncodingOption, FormatOption
 from gateway.cli.message.folder import FolderConversion
-from gateway.cli.message.options import CodedCharSetIdOption, EncodingOption, FormatOption
 from gateway.cli.terminal import write_line
-from gateway.conversion.message import ConvertedMessage, Wish, converted_message
+from gateway.conversion.message import ConversionRequest, ConvertedMessage, converted_message
 from mappings.conversion.convert import Folders, Mode
 from mappings.table import Dialect
 
@@ -59,23 +59,23 @@ def convert(
     With a folder and --out each file in it is one message; the new one has the same name. The originals stay, and
     DIR/report.jsonl (or --report) has a line for each. Exit code 1 when one of them could not be converted.
     """
-    wish = Wish(
+    wanted = ConversionRequest(
         to=to, mode=mode, folders=folders, format=format, coded_char_set_id=coded_char_set_id, encoding=encoding
     )
     is_folder = message != STANDARD_STREAM and Path(message).is_dir()
     if out is None and not is_folder:
         _check_targets(output, report)
-        _convert_message(message, output, report, wish)
+        _convert_message(message, output, report, wanted)
         return
     if not is_folder:
         raise typer.BadParameter(f"it is for a folder of messages, and {message!r} is none", param_hint="'--out'")
     if out is None or output != STANDARD_STREAM:
         raise typer.BadParameter("a folder of messages goes to another folder: IN and --out DIR", param_hint="'--out'")
-    _convert_folder(FolderConversion(Path(message), out, report, wish))
+    _convert_folder(FolderConversion(Path(message), out, report, wanted))
 
 
-def _convert_message(message: str, output: str, report: Path | None, wish: Wish) -> None:
-    converted = converted_message(read_input(message), wish)
+def _convert_message(message: str, output: str, report: Path | None, wanted: ConversionRequest) -> None:
+    converted = converted_message(read_input(message), wanted)
     if report is not None:
         write_whole(report, _report_bytes(converted))
     if output == STANDARD_STREAM:

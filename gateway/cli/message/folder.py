@@ -14,14 +14,14 @@ from typing import Final
 import typer
 
 from gateway.cli.files import STANDARD_STREAM, read_input, replace_whole, write_whole
-from gateway.conversion.message import Wish, converted_message
+from gateway.conversion.message import ConversionRequest, converted_message
 from mappings.errors import MappingError
 
 REPORT_NAME: Final = "report.jsonl"
 
 
 @dataclass(slots=True, kw_only=True)
-class Counts:
+class FileCounts:
     """What became of the files; `unchanged` were in the wanted format already."""
 
     converted: int = 0
@@ -32,12 +32,12 @@ class Counts:
 class FolderConversion:
     """The conversion of one folder. Raises typer.BadParameter for folders that would get into each other's way."""
 
-    def __init__(self, source: Path, target: Path, report: Path | None, wish: Wish) -> None:
+    def __init__(self, source: Path, target: Path, report: Path | None, wanted: ConversionRequest) -> None:
         self._source = source.resolve()
         self._target = target.resolve()
-        self._wish = wish
+        self._request = wanted
         self.report = (report or target / REPORT_NAME).absolute()
-        self.counts = Counts()
+        self.counts = FileCounts()
         self._check_folders(target)
         self.files = tuple(sorted(self._found(self._source)))
         place = self.report.parent.resolve() / self.report.name
@@ -94,7 +94,7 @@ class FolderConversion:
 
     def _converted(self, name: Path) -> dict[str, object]:
         data = _read_plain(self._source / name)
-        message = converted_message(data, self._wish)
+        message = converted_message(data, self._request)
         write_whole(self._place(name), message.data)
         if message.data == data:
             self.counts.unchanged += 1

@@ -6,8 +6,8 @@ import typer
 
 from gateway.cli.application import ExitCode
 from gateway.cli.files import STANDARD_STREAM, read_input
+from gateway.cli.message.descriptor_options import CodedCharSetIdOption, EncodingOption, FormatOption
 from gateway.cli.message.inspection import inspect_message, unreadable_message
-from gateway.cli.message.options import CodedCharSetIdOption, EncodingOption, FormatOption
 from gateway.cli.message.view import inspection_json, inspection_lines
 from gateway.cli.terminal import write_json, write_line
 from mappings.errors import MappingError

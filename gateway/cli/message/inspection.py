@@ -41,7 +41,7 @@ _STANDS_TWICE: Final = 2338
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
+class InspectionProblem:
     """Something that is wrong: where (None: in the message as a whole), IBM's reason code, and what to do."""
 
     offset: int | None
@@ -71,7 +71,7 @@ class InspectedHeader:
 
     header: PartialHeader
     options: tuple[NamedOption, ...]
-    problems: tuple[Problem, ...]
+    problems: tuple[InspectionProblem, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +92,7 @@ class Inspection:
     headers: tuple[InspectedHeader, ...]
     body: Body | None
     command: str | None
-    problems: tuple[Problem, ...]
+    problems: tuple[InspectionProblem, ...]
 
 
 def inspect_message(data: bytes, announcement: Announcement) -> Inspection:
@@ -162,9 +162,9 @@ def _body_of(data: bytes, chain: HeaderChain) -> Body:
     )
 
 
-def _problem_of(error: MappingError, *, offset: int | None = None) -> Problem:
+def _problem_of(error: MappingError, *, offset: int | None = None) -> InspectionProblem:
     """The problem that an error is; `offset` is for an error that has none of its own."""
-    return Problem(
+    return InspectionProblem(
         offset=offset if error.offset is None else error.offset,
         reason_code=error.reason_code,
         reason_name=error.reason_name,
@@ -172,7 +172,9 @@ def _problem_of(error: MappingError, *, offset: int | None = None) -> Problem:
     )
 
 
-def _command_of(chain: HeaderChain, headers: tuple[InspectedHeader, ...], problems: list[Problem]) -> str | None:
+def _command_of(
+    chain: HeaderChain, headers: tuple[InspectedHeader, ...], problems: list[InspectionProblem]
+) -> str | None:
     """The verb of the command or of the answered command; a header that is neither is no problem."""
     names = {name for inspected in headers for name in inspected.header.names}
     try:

@@ -6,7 +6,7 @@ from typing import Annotated, Final
 import typer
 
 from gateway.cli.files import STANDARD_STREAM, read_input, write_output
-from gateway.cli.message.options import CodedCharSetIdOption, EncodingOption, FormatOption, identifier
+from gateway.cli.message.descriptor_options import CodedCharSetIdOption, EncodingOption, FormatOption, identifier
 from mappings.lint import Circumstances, Finding
 from mappings.lint import lint as lint_message
 

@@ -4,7 +4,7 @@ import base64
 from collections.abc import Iterator
 from typing import Final
 
-from gateway.cli.message.inspection import Body, InspectedHeader, Inspection, Problem
+from gateway.cli.message.inspection import Body, InspectedHeader, Inspection, InspectionProblem
 from gateway.cli.terminal import Json, counted, printable
 from mappings.errors import HeaderError
 from mappings.headers.charset import is_big_endian
@@ -165,7 +165,7 @@ def _element_json(element: PlacedElement) -> Json:
     return shown
 
 
-def _problem_json(problem: Problem) -> Json:
+def _problem_json(problem: InspectionProblem) -> Json:
     return {
         "offset": problem.offset,
         "reason_code": problem.reason_code,

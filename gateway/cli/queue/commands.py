@@ -13,9 +13,7 @@ from gateway.cli.application import CommandFailed
 from gateway.cli.connection import connected
 from gateway.cli.examples import epilog
 from gateway.cli.files import read_input, write_output
-from gateway.cli.message.descriptor_view import descriptor_json, descriptor_lines
-from gateway.cli.message.inspection import inspect_message
-from gateway.cli.message.options import (
+from gateway.cli.message.descriptor_options import (
     CodedCharSetIdOption,
     CorrelationIdentifierOption,
     EncodingOption,
@@ -28,6 +26,8 @@ from gateway.cli.message.options import (
     persistence,
     reply_to,
 )
+from gateway.cli.message.descriptor_view import descriptor_json, descriptor_lines
+from gateway.cli.message.inspection import inspect_message
 from gateway.cli.message.view import inspection_json, inspection_lines
 from gateway.cli.queue.redrive import redrive
 from gateway.cli.queue.store import accept_rollback, backup, compact, verify

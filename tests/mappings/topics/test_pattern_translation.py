@@ -1,55 +1,55 @@
-"""Patterns in another scheme: the table of translations, and the verdict held to what really matches."""
+"""Patterns in another scheme: the table of translations, and the fit held to what really matches."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mappings.topics.pattern_translation import Verdict, translate_pattern
+from mappings.topics.pattern_translation import Fit, translate_pattern
 from mappings.topics.topics import Scheme, TopicError, matches
 
 TABLE = [
     # MQTT and topic scheme to character scheme.
-    ("a/b", Scheme.MQTT, Scheme.CHARACTER, ("a/b",), Verdict.EXACT),
-    ("a/50%", Scheme.TOPIC, Scheme.CHARACTER, ("a/50%%",), Verdict.EXACT),
-    ("#", Scheme.TOPIC, Scheme.CHARACTER, ("*",), Verdict.EXACT),
-    ("#", Scheme.MQTT, Scheme.CHARACTER, ("*",), Verdict.SUPERSET),
-    ("a/#", Scheme.MQTT, Scheme.CHARACTER, ("a", "a/*"), Verdict.EXACT),
-    ("+", Scheme.TOPIC, Scheme.CHARACTER, ("*",), Verdict.SUPERSET),
-    ("a/+", Scheme.MQTT, Scheme.CHARACTER, ("a/*",), Verdict.SUPERSET),
-    ("a/+/#", Scheme.MQTT, Scheme.CHARACTER, ("a/*",), Verdict.SUPERSET),
-    ("a/+/c", Scheme.MQTT, Scheme.CHARACTER, ("a/*/c",), Verdict.SUPERSET),
-    ("+/b", Scheme.MQTT, Scheme.CHARACTER, ("*/b",), Verdict.SUPERSET),
-    ("+/b/#", Scheme.MQTT, Scheme.CHARACTER, ("*/b", "*/b/*"), Verdict.SUPERSET),
-    ("a/#/b", Scheme.TOPIC, Scheme.CHARACTER, ("a/*b",), Verdict.SUPERSET),
+    ("a/b", Scheme.MQTT, Scheme.CHARACTER, ("a/b",), Fit.EXACT),
+    ("a/50%", Scheme.TOPIC, Scheme.CHARACTER, ("a/50%%",), Fit.EXACT),
+    ("#", Scheme.TOPIC, Scheme.CHARACTER, ("*",), Fit.EXACT),
+    ("#", Scheme.MQTT, Scheme.CHARACTER, ("*",), Fit.SUPERSET),
+    ("a/#", Scheme.MQTT, Scheme.CHARACTER, ("a", "a/*"), Fit.EXACT),
+    ("+", Scheme.TOPIC, Scheme.CHARACTER, ("*",), Fit.SUPERSET),
+    ("a/+", Scheme.MQTT, Scheme.CHARACTER, ("a/*",), Fit.SUPERSET),
+    ("a/+/#", Scheme.MQTT, Scheme.CHARACTER, ("a/*",), Fit.SUPERSET),
+    ("a/+/c", Scheme.MQTT, Scheme.CHARACTER, ("a/*/c",), Fit.SUPERSET),
+    ("+/b", Scheme.MQTT, Scheme.CHARACTER, ("*/b",), Fit.SUPERSET),
+    ("+/b/#", Scheme.MQTT, Scheme.CHARACTER, ("*/b", "*/b/*"), Fit.SUPERSET),
+    ("a/#/b", Scheme.TOPIC, Scheme.CHARACTER, ("a/*b",), Fit.SUPERSET),
     # Character scheme to MQTT and topic scheme.
-    ("a/b", Scheme.CHARACTER, Scheme.MQTT, ("a/b",), Verdict.EXACT),
-    ("a%*b", Scheme.CHARACTER, Scheme.TOPIC, ("a*b",), Verdict.EXACT),
-    ("a+b", Scheme.CHARACTER, Scheme.TOPIC, (), Verdict.CANNOT_BE_EXPRESSED),
-    ("a/#", Scheme.CHARACTER, Scheme.MQTT, (), Verdict.CANNOT_BE_EXPRESSED),
-    ("a\0/b", Scheme.CHARACTER, Scheme.MQTT, (), Verdict.CANNOT_BE_EXPRESSED),
-    ("*", Scheme.CHARACTER, Scheme.TOPIC, ("#",), Verdict.EXACT),
-    ("*", Scheme.CHARACTER, Scheme.MQTT, (), Verdict.CANNOT_BE_EXPRESSED),
-    ("p/*", Scheme.CHARACTER, Scheme.MQTT, ("p/#",), Verdict.SUPERSET),
-    ("p/x*", Scheme.CHARACTER, Scheme.TOPIC, ("p/#",), Verdict.SUPERSET),
-    ("/aaa/bbb/c*d", Scheme.CHARACTER, Scheme.TOPIC, ("/aaa/bbb/#",), Verdict.SUPERSET),
-    ("?x", Scheme.CHARACTER, Scheme.TOPIC, ("#",), Verdict.SUPERSET),
+    ("a/b", Scheme.CHARACTER, Scheme.MQTT, ("a/b",), Fit.EXACT),
+    ("a%*b", Scheme.CHARACTER, Scheme.TOPIC, ("a*b",), Fit.EXACT),
+    ("a+b", Scheme.CHARACTER, Scheme.TOPIC, (), Fit.CANNOT_BE_EXPRESSED),
+    ("a/#", Scheme.CHARACTER, Scheme.MQTT, (), Fit.CANNOT_BE_EXPRESSED),
+    ("a\0/b", Scheme.CHARACTER, Scheme.MQTT, (), Fit.CANNOT_BE_EXPRESSED),
+    ("*", Scheme.CHARACTER, Scheme.TOPIC, ("#",), Fit.EXACT),
+    ("*", Scheme.CHARACTER, Scheme.MQTT, (), Fit.CANNOT_BE_EXPRESSED),
+    ("p/*", Scheme.CHARACTER, Scheme.MQTT, ("p/#",), Fit.SUPERSET),
+    ("p/x*", Scheme.CHARACTER, Scheme.TOPIC, ("p/#",), Fit.SUPERSET),
+    ("/aaa/bbb/c*d", Scheme.CHARACTER, Scheme.TOPIC, ("/aaa/bbb/#",), Fit.SUPERSET),
+    ("?x", Scheme.CHARACTER, Scheme.TOPIC, ("#",), Fit.SUPERSET),
     # Between MQTT and the topic scheme.
-    ("a/#", Scheme.MQTT, Scheme.TOPIC, ("a/#",), Verdict.EXACT),
-    ("#", Scheme.MQTT, Scheme.TOPIC, ("#",), Verdict.SUPERSET),
-    ("a/#/b", Scheme.TOPIC, Scheme.MQTT, ("a/#",), Verdict.SUPERSET),
-    ("a/+", Scheme.TOPIC, Scheme.MQTT, ("a/+",), Verdict.EXACT),
-    ("+/a", Scheme.TOPIC, Scheme.MQTT, (), Verdict.CANNOT_BE_EXPRESSED),
-    ("a/b+", Scheme.TOPIC, Scheme.MQTT, (), Verdict.CANNOT_BE_EXPRESSED),
-    ("a/#", Scheme.MQTT, Scheme.MQTT, ("a/#",), Verdict.EXACT),
+    ("a/#", Scheme.MQTT, Scheme.TOPIC, ("a/#",), Fit.EXACT),
+    ("#", Scheme.MQTT, Scheme.TOPIC, ("#",), Fit.SUPERSET),
+    ("a/#/b", Scheme.TOPIC, Scheme.MQTT, ("a/#",), Fit.SUPERSET),
+    ("a/+", Scheme.TOPIC, Scheme.MQTT, ("a/+",), Fit.EXACT),
+    ("+/a", Scheme.TOPIC, Scheme.MQTT, (), Fit.CANNOT_BE_EXPRESSED),
+    ("a/b+", Scheme.TOPIC, Scheme.MQTT, (), Fit.CANNOT_BE_EXPRESSED),
+    ("a/#", Scheme.MQTT, Scheme.MQTT, ("a/#",), Fit.EXACT),
 ]
 
 
-@pytest.mark.parametrize(("pattern", "source", "target", "patterns", "verdict"), TABLE)
+@pytest.mark.parametrize(("pattern", "source", "target", "patterns", "fit"), TABLE)
 def test_a_pattern_is_translated_with_a_verdict(
-    pattern: str, source: Scheme, target: Scheme, patterns: tuple[str, ...], verdict: Verdict
+    pattern: str, source: Scheme, target: Scheme, patterns: tuple[str, ...], fit: Fit
 ) -> None:
     translation = translate_pattern(pattern, source, target)
-    assert (translation.patterns, translation.verdict) == (patterns, verdict)
+    assert (translation.patterns, translation.fit) == (patterns, fit)
     assert translation.reason
 
 
@@ -72,12 +72,12 @@ def test_a_verdict_holds_for_every_topic(pattern: str, source: Scheme, target: S
         translation = translate_pattern(pattern, source, target)
     except TopicError:
         return
-    if translation.verdict is Verdict.CANNOT_BE_EXPRESSED:
+    if translation.fit is Fit.CANNOT_BE_EXPRESSED:
         assert translation.patterns == ()
         return
     for topic in filter(None, topics):
         original = matches(pattern, topic, source)
         translated = any(matches(each, topic, target) for each in translation.patterns)
         assert translated or not original
-        if translation.verdict is Verdict.EXACT:
+        if translation.fit is Fit.EXACT:
             assert translated == original
