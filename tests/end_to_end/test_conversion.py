@@ -11,9 +11,9 @@ import pytest
 from mq_adapters import connect
 from mq_adapters.message import MQPER_PERSISTENT, Message, MessageDescriptor
 from tests.end_to_end.gateway_process import Gateway
+from tests.headers import mqrfh, mqrfh2
 
 BODY = b"\x00\xff 21.5"
-FOLLOWING = bytes.fromhex("22020000 b8040000 4d51535452202020 00000000")
 MESSAGES = 2_000
 PATIENCE_S = 30.0
 
@@ -29,17 +29,6 @@ enabled = true
 listen = "127.0.0.1:0"
 maximum_request_bytes = 1000
 """
-
-
-def mqrfh(string: str) -> bytes:
-    data = string.encode() + b" " * (-len(string) % 4)
-    return b"RFH \x01\x00\x00\x00" + (32 + len(data)).to_bytes(4, "little") + FOLLOWING + data
-
-
-def mqrfh2(folder: str) -> bytes:
-    data = folder.encode() + b" " * (-len(folder) % 4)
-    counted = (1208).to_bytes(4, "little") + len(data).to_bytes(4, "little") + data
-    return b"RFH \x02\x00\x00\x00" + (32 + len(counted)).to_bytes(4, "little") + FOLLOWING + counted
 
 
 PUBLISH = mqrfh("MQPSCommand Publish MQPSTopic a/b")

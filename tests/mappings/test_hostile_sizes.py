@@ -2,14 +2,19 @@
 
 import struct
 import tracemalloc
+from functools import partial
 
 import pytest
 
+import tests.headers
 from mappings.commands.command import FORMAT_MQRFH, FORMAT_MQRFH2, Dialect, read_command, read_response
 from mappings.conversion.convert import convert
 from mappings.errors import MappingError
 from mappings.headers.chain import read_header_chain
 from mappings.lint import lint
+from tests.headers import mqrfh2
+
+mqrfh = partial(tests.headers.mqrfh, padded=False)
 
 # Each takes seconds of a quick machine, and what is not linear takes hours. Laughing is refused at the first "<!".
 pytestmark = pytest.mark.timeout(600)
@@ -21,16 +26,6 @@ MEMORY_FACTOR = 8
 
 LAUGHS = "".join(f'<!ENTITY l{n} "{f"&l{n - 1};" * 10}">' for n in range(1, 10))
 BILLION_LAUGHS = f'<psc><!DOCTYPE l [<!ENTITY l0 "ha">{LAUGHS}]><Topic>&l9;</Topic></psc>'.encode()
-
-
-def mqrfh(string: bytes) -> bytes:
-    return struct.pack("<4siiii8si", b"RFH ", 1, 32 + len(string), 546, 1208, b"MQSTR   ", 0) + string
-
-
-def mqrfh2(folder: bytes) -> bytes:
-    padded = folder + b" " * (-len(folder) % 4)
-    fixed = struct.pack("<4siiii8siii", b"RFH ", 2, 40 + len(padded), 546, 1208, b"MQSTR   ", 0, 1208, len(padded))
-    return fixed + padded
 
 
 def refusal(data: bytes, format: bytes) -> int:

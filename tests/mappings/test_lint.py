@@ -1,27 +1,16 @@
 """The linter: where an offending field stands, whose word it is, and what is no concern of a broker."""
 
-import struct
+from functools import partial
 
 import pytest
 
+import tests.headers
 from mappings.commands.command import FORMAT_MQRFH, FORMAT_MQRFH2
 from mappings.lint import Circumstances, Finding, Speaker, lint
+from tests.headers import mqrfh2
 from tests.mappings.vectors import REFUSED, Vector
 
-
-def mqrfh(string: str) -> bytes:
-    data = string.encode()
-    return struct.pack("<4siiii8si", b"RFH ", 1, 32 + len(data), 546, 1208, b"MQSTR   ", 0) + data
-
-
-def mqrfh2(*folders: str, ccsid: int = 1208, codec: str = "utf-8") -> bytes:
-    variable = b""
-    for folder in folders:
-        data = folder.encode(codec)
-        data += " ".encode(codec) * (-len(data) % 4 // len(" ".encode(codec)))
-        variable += struct.pack("<i", len(data)) + data
-    fixed = struct.pack("<4siiii8sii", b"RFH ", 2, 36 + len(variable), 546, 1208, b"MQSTR   ", 0, ccsid)
-    return fixed + variable
+mqrfh = partial(tests.headers.mqrfh, padded=False)
 
 
 def only(data: bytes, **arguments: object) -> Finding:
@@ -39,7 +28,7 @@ def test_the_offset_of_a_value_in_a_string_counts_bytes_and_not_characters() -> 
 @pytest.mark.parametrize(("ccsid", "codec"), [(1208, "utf-8"), (1200, "utf-16-le")])
 def test_the_offset_of_a_value_in_a_folder(ccsid: int, codec: str) -> None:
     folder = "<psc><Command>Publish</Command><Topic>a</Topic><PubOpt>Retain</PubOpt></psc>"
-    data = mqrfh2("<usr></usr>", folder, ccsid=ccsid, codec=codec)
+    data = mqrfh2("<usr></usr>", folder, name_value_ccsid=ccsid, codec=codec)
     finding = only(data)
     assert (finding.reason_code, finding.field) == (3084, "Retain")
     assert finding.offset == data.index("Retain".encode(codec))
@@ -52,7 +41,7 @@ def test_a_value_that_is_escaped_in_its_folder_is_placed_at_the_folder() -> None
 
 def test_a_value_that_the_page_of_its_folder_lacks_is_placed_at_the_folder() -> None:
     folder = "<psc><Command>Publish</Command><Topic>a</Topic><PubOpt>&#x1F600;</PubOpt></psc>"
-    assert only(mqrfh2(folder, ccsid=13488, codec="utf-16-le")).offset == 40
+    assert only(mqrfh2(folder, name_value_ccsid=13488, codec="utf-16-le")).offset == 40
 
 
 def test_every_wrong_folder_and_the_command_are_found() -> None:

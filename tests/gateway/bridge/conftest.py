@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import tests.headers
 from gateway.access.access_list import AccessList
 from gateway.access.dollar_topics import ALL_RESERVED, DollarTopics
 from gateway.access.login import Login
@@ -67,17 +68,7 @@ def publish_packet(first_byte: int, topic: bytes, payload: bytes, packet_identif
 def mqrfh2(*topics: str) -> bytes:
     """The header of a publication as an application writes it: an MQRFH2, little-endian, UTF-8."""
     folder = "<psc><Command>Publish</Command>" + "".join(f"<Topic>{topic}</Topic>" for topic in topics) + "</psc>"
-    data = folder.encode() + b" " * (-len(folder) % 4)
-    length = (40 + len(data)).to_bytes(4, "little")
-    return b"".join(
-        (
-            written("'RFH ' 02000000"),
-            length,
-            written("22020000 B8040000 '        ' 00000000 B8040000"),
-            len(data).to_bytes(4, "little"),
-            data,
-        )
-    )
+    return tests.headers.mqrfh2(folder, format=tests.headers.NO_FORMAT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,10 @@
 """Commands for a target: headers typed by hand from IBM's layouts, and the MQMD in front of them."""
 
+from functools import partial
+
 import pytest
 
+import tests.headers
 from gateway.bridge.target_messages import (
     TargetMessage,
     UserNotExpressible,
@@ -14,28 +17,12 @@ from gateway.bridge.target_messages import (
 from gateway.config import RouteSettings, TargetSettings
 from gateway.config.routes import Route, route_of
 from mq_adapters.message import MQMT_DATAGRAM, MQMT_REQUEST, MQRO_NAN
-from tests.gateway.bridge.conftest import written
 
-#: Encoding 546, CodedCharSetId 1208, no format, no flags; of what follows the header.
-NO_BODY = written("22020000 B8040000 '        ' 00000000")
+mqrfh = partial(tests.headers.mqrfh, format=tests.headers.NO_FORMAT)
+mqrfh2 = partial(tests.headers.mqrfh2, format=tests.headers.NO_FORMAT)
+
 MSG_ID, CORREL_ID = b"M" * 24, b"C" * 24
 USR = "<usr><rfhbQos dt='i4'>1</rfhbQos><rfhbClient>pump-1</rfhbClient><rfhbSeq dt='i8'>7</rfhbSeq></usr>"
-
-
-def mqrfh(name_values: str) -> bytes:
-    """An MQRFH in little-endian, its string padded with blanks to a multiple of 4."""
-    string = name_values.encode()
-    string += b" " * (-len(string) % 4)
-    return b"RFH \x01\0\0\0" + (32 + len(string)).to_bytes(4, "little") + NO_BODY + string
-
-
-def mqrfh2(*folders: str) -> bytes:
-    """An MQRFH2 in little-endian with its folders in UTF-8, each padded to a multiple of 4."""
-    pairs = b""
-    for folder in folders:
-        data = folder.encode() + b" " * (-len(folder.encode()) % 4)
-        pairs += len(data).to_bytes(4, "little") + data
-    return b"RFH \x02\0\0\0" + (36 + len(pairs)).to_bytes(4, "little") + NO_BODY + written("B8040000") + pairs
 
 
 def to(header: str, *, stream: str = "SYSTEM.BROKER.DEFAULT.STREAM", **settings: object) -> Route:

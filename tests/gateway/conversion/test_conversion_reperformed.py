@@ -9,22 +9,7 @@ from mq_adapters.message import Message, MessageDescriptor
 from spark_audit.reperform.facts import Facts
 from spark_audit.reperform.outcome import Status
 from spark_audit.reperform.performance import reperform
-
-FOLLOWING = bytes.fromhex("22020000 b8040000 4d51535452202020 00000000")
-
-
-def mqrfh(string: str) -> bytes:
-    data = string.encode() + b" " * (-len(string) % 4)
-    return b"RFH \x01\x00\x00\x00" + (32 + len(data)).to_bytes(4, "little") + FOLLOWING + data
-
-
-def mqrfh2(*folders: str) -> bytes:
-    data = (1208).to_bytes(4, "little")
-    for folder in folders:
-        padded = folder.encode() + b" " * (-len(folder) % 4)
-        data += len(padded).to_bytes(4, "little") + padded
-    return b"RFH \x02\x00\x00\x00" + (32 + len(data)).to_bytes(4, "little") + FOLLOWING + data
-
+from tests.headers import mqrfh, mqrfh2
 
 STRINGS = (
     "MQPSCommand Publish MQPSTopic a/b",

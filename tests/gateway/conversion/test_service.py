@@ -16,23 +16,11 @@ from mappings.table import TABLE_VERSION, Dialect
 from mq_adapters.broker.broker import Broker
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.message import MQPER_NOT_PERSISTENT, MQPER_PERSISTENT, Message, MessageDescriptor
+from tests.headers import mqrfh, mqrfh2
 
 BODY = b"\x00\xff 21.5 \xe9"
 MQRFH, MQRFH2, NONE = b"MQHRF   ", b"MQHRF2  ", b" " * 8
 DEAD_LETTERS, AUDIT = "SYSTEM.DEAD.LETTER.QUEUE", "SYSTEM.RFHBRIDGE.AUDIT"
-#: Fixed part by IBM's layout: Encoding 546, CodedCharSetId 1208 and Format MQSTR of what follows, Flags 0.
-FOLLOWING = bytes.fromhex("22020000 b8040000 4d51535452202020 00000000")
-
-
-def mqrfh(string: str) -> bytes:
-    data = string.encode() + b" " * (-len(string) % 4)
-    return b"RFH \x01\x00\x00\x00" + (32 + len(data)).to_bytes(4, "little") + FOLLOWING + data
-
-
-def mqrfh2(folder: str) -> bytes:
-    data = folder.encode() + b" " * (-len(folder) % 4)
-    counted = (1208).to_bytes(4, "little") + len(data).to_bytes(4, "little") + data
-    return b"RFH \x02\x00\x00\x00" + (32 + len(counted)).to_bytes(4, "little") + FOLLOWING + counted
 
 
 PUBLISH = mqrfh("MQPSCommand Publish MQPSPubOpts RetainPub MQPSTopic a/b ")

@@ -1,13 +1,16 @@
 """What a topic becomes: routes, commands and their bytes, by the layout of the headers."""
 
-import struct
+from functools import partial
 
 import pytest
 
+import tests.headers
 from gateway.config import Settings
 from gateway.explain.command import Question
 from gateway.explain.explanation import explain, with_assumed_target
 from mappings.topics.topics import TopicError
+
+mqrfh2 = partial(tests.headers.mqrfh2, format=tests.headers.NO_FORMAT)
 
 TWO_TARGETS = {
     "header": "mqrfh",
@@ -20,14 +23,6 @@ TWO_TARGETS = {
         {"target": "NEW", "topics": ["new/#"]},
     ],
 }
-
-
-def mqrfh2(*folders: str) -> bytes:
-    """An MQRFH2 in front of a payload of no format: version 2, 36 fixed bytes, folders padded to four bytes."""
-    padded = [folder.encode() + b" " * (-len(folder.encode()) % 4) for folder in folders]
-    values = b"".join(struct.pack("<i", len(folder)) + folder for folder in padded)
-    fixed = struct.pack("<4siiii8sii", b"RFH ", 2, 36 + len(values), 546, 1208, b" " * 8, 0, 1208)
-    return fixed + values
 
 
 def test_without_a_configuration_a_topic_goes_to_one_target_with_the_default_names():

@@ -13,22 +13,11 @@ import pytest
 
 from gateway.operations.http import INLINE_BYTES, HttpServer
 from mappings.table import TABLE_VERSION
+from tests.headers import mqrfh, mqrfh2
 
 BODY = b"\x00\xff 21.5 \xe9"
-FOLLOWING = bytes.fromhex("22020000 b8040000 4d51535452202020 00000000")
 MAXIMUM_BYTES = 200_000
 OPENAPI = json.loads(files("gateway.operations").joinpath("openapi.json").read_text())
-
-
-def mqrfh(string: str) -> bytes:
-    data = string.encode() + b" " * (-len(string) % 4)
-    return b"RFH \x01\x00\x00\x00" + (32 + len(data)).to_bytes(4, "little") + FOLLOWING + data
-
-
-def mqrfh2(folder: str) -> bytes:
-    data = folder.encode() + b" " * (-len(folder) % 4)
-    counted = (1208).to_bytes(4, "little") + len(data).to_bytes(4, "little") + data
-    return b"RFH \x02\x00\x00\x00" + (32 + len(counted)).to_bytes(4, "little") + FOLLOWING + counted
 
 
 PUBLISH = mqrfh("MQPSCommand Publish MQPSStreamName STOCK MQPSTopic a/b")

@@ -8,12 +8,11 @@ import pytest
 from gateway.operations.redrive import Outcome, Redrive, Wish, opened
 from mq_adapters.embedded.direct import Direct
 from mq_adapters.message import MQPER_PERSISTENT, Message, MessageDescriptor
+from tests.headers import mqrfh
 
 DEAD_LETTERS = "SYSTEM.DEAD.LETTER.QUEUE"
 TRANSMISSION_QUEUES = ("RFHBRIDGE.XMIT.CENTRAL.0", "RFHBRIDGE.XMIT.CENTRAL.1")
 NOW_US = 1_800_000_000_000_000
-#: By IBM's layout of an MQRFH: Encoding 546, CodedCharSetId 1208, Format MQSTR, Flags 0.
-FOLLOWING = bytes.fromhex("22020000 b8040000 4d51535452202020 00000000")
 
 
 def mqdlh(
@@ -35,11 +34,6 @@ def mqdlh(
             time,
         )
     )
-
-
-def mqrfh(text: str) -> bytes:
-    data = text.encode() + b" " * (-len(text) % 4)
-    return b"RFH \x01\x00\x00\x00" + (32 + len(data)).to_bytes(4, "little") + FOLLOWING + data
 
 
 def dead_letter(body: bytes, number: int = 1, **header: object) -> Message:

@@ -1,10 +1,11 @@
 """Commands in both dialects: IBM's examples both ways, and each rule with its reason code."""
 
-import struct
 from dataclasses import fields, replace
+from functools import partial
 
 import pytest
 
+import tests.headers
 from mappings.commands.command import (
     FORMAT_MQRFH,
     FORMAT_MQRFH2,
@@ -24,24 +25,11 @@ from mappings.commands.options import DeleteOption, PublicationOption, Registrat
 from mappings.errors import CommandError, ConversionError, MappingError
 from mappings.headers.chain import HeaderChain, read_header_chain
 
+mqrfh = partial(tests.headers.mqrfh, format=tests.headers.NO_FORMAT, padded=False)
+mqrfh2 = partial(tests.headers.mqrfh2, format=tests.headers.NO_FORMAT)
+
 CORREL_ID = RegistrationOption.CORREL_ID_AS_IDENTITY
 SOCCER = "Sport/Soccer/State/LatestScore/Team1 Team2"
-
-
-def mqrfh(string: str) -> bytes:
-    """A little-endian MQRFH around a string, written field by field."""
-    data = string.encode()
-    return struct.pack("<4siiii8si", b"RFH ", 1, 32 + len(data), 546, 1208, b"        ", 0) + data
-
-
-def mqrfh2(*folders: str) -> bytes:
-    """A little-endian MQRFH2 around some folders, written field by field."""
-    variable = b""
-    for folder in folders:
-        data = folder.encode()
-        data += b" " * (-len(data) % 4)
-        variable += struct.pack("<i", len(data)) + data
-    return struct.pack("<4siiii8sii", b"RFH ", 2, 36 + len(variable), 546, 1208, b"        ", 0, 1208) + variable
 
 
 def chain_of(data: bytes, format: bytes) -> HeaderChain:

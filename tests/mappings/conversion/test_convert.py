@@ -1,11 +1,12 @@
 """Conversion by the table: the message format page's example, the chain around the header, and the report."""
 
-import struct
+from functools import partial
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import tests.headers
 from mappings.commands.command import FORMAT_DEAD_LETTER, FORMAT_MQRFH, FORMAT_MQRFH2, Dialect
 from mappings.conversion.convert import Conversion, Mode, Outcome, convert
 from mappings.errors import CommandError, ConversionError, MappingError
@@ -14,30 +15,14 @@ from mappings.headers.mqrfh import Mqrfh
 from mappings.headers.mqrfh2 import Mqrfh2
 from mappings.headers.name_value import format_name_value_string
 
+mqrfh = partial(tests.headers.mqrfh, ccsid=819, encoding=273, padded=False)
+mqrfh2 = partial(tests.headers.mqrfh2, ccsid=819, encoding=273)
+
 BODY = b"\x00\xffpayload"
 DEAD_LETTER = (
     b"DLH \x01\0\0\0\x23\x08\0\0" + b"Q".ljust(48) + b"QM".ljust(48)
     + b"\x22\x02\0\0\xb8\x04\0\0MQHRF   \x1a\0\0\0" + b"appl".ljust(28) + b"2026112006150000"
 )  # fmt: skip
-
-
-def mqrfh(string: str, *, format: bytes = b"MQSTR   ", ccsid: int = 819, encoding: int = 273) -> bytes:
-    """A little-endian MQRFH around a string, written field by field."""
-    data = string.encode()
-    return struct.pack("<4siiii8si", b"RFH ", 1, 32 + len(data), encoding, ccsid, format, 0) + data
-
-
-def mqrfh2(
-    *folders: str, format: bytes = b"MQSTR   ", ccsid: int = 819, encoding: int = 273, order: str = "<"
-) -> bytes:
-    """An MQRFH2 around some folders, written field by field; little-endian unless `order` says otherwise."""
-    variable = b""
-    for folder in folders:
-        data = folder.encode()
-        data += b" " * (-len(data) % 4)
-        variable += struct.pack(f"{order}i", len(data)) + data
-    fixed = struct.pack(f"{order}4siiii8sii", b"RFH ", 2, 36 + len(variable), encoding, ccsid, format, 0, 1208)
-    return fixed + variable
 
 
 def converted(data: bytes, format: bytes, to: Dialect, mode: Mode = Mode.STRICT, ccsid: int = 1208) -> Conversion:

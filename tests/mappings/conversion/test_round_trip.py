@@ -1,11 +1,13 @@
 """The law of what survives there and back, for any fields, and for folders that are kept."""
 
 import struct
+from functools import partial
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import tests.headers
 from mappings.commands.command import FORMAT_MQRFH, FORMAT_MQRFH2, Completion, Dialect, Response, ResponseReason
 from mappings.commands.response import pscr_folder, response_string
 from mappings.conversion.convert import Folders, Mode, Outcome, convert
@@ -15,6 +17,9 @@ from mappings.headers.name_value import format_name_value_string
 from tests.mappings.round_trip import Meaning, surviving_meaning
 from tests.mappings.there_and_back import assert_law_holds
 
+mqrfh = partial(tests.headers.mqrfh, ccsid=819, encoding=273, padded=False)
+mqrfh2 = partial(tests.headers.mqrfh2, ccsid=819, encoding=273)
+
 BODY = b"\x00\xffpayload"
 OPTIONS = ["None", "CorrelAsId", "Local", "InformIfRet", "DeregAll", "AddName", "JoinExcl", "0", "1", "5", "131329"]
 PUBLICATION_OPTIONS = ["None", "RetainPub", "Local", "CorrelAsId", "2", "3", "16"]
@@ -23,20 +28,6 @@ TOPICS = st.one_of(
     st.text(alphabet="ab/ %*?+#é&<", max_size=6),
 )
 TEXTS = st.text(alphabet="AB .&<>\"'é\t\r", max_size=5)
-
-
-def mqrfh(string: str, *, format: bytes = b"MQSTR   ", flags: int = 0) -> bytes:
-    data = string.encode()
-    return struct.pack("<4siiii8si", b"RFH ", 1, 32 + len(data), 273, 819, format, flags) + data
-
-
-def mqrfh2(*folders: str, format: bytes = b"MQSTR   ", flags: int = 0) -> bytes:
-    variable = b""
-    for folder in folders:
-        data = folder.encode()
-        data += b" " * (-len(data) % 4)
-        variable += struct.pack("<i", len(data)) + data
-    return struct.pack("<4siiii8sii", b"RFH ", 2, 36 + len(variable), 273, 819, format, flags, 1208) + variable
 
 
 @given(

@@ -9,24 +9,9 @@ from spark_audit.reperform.captured import Captured, Wish, examine, facts_of
 from spark_audit.reperform.header import Surroundings
 from spark_audit.reperform.outcome import Status, UnreadableBytes
 from spark_audit.reperform.performance import reperform
+from tests.headers import mqrfh, mqrfh2
 
-FOLLOWING = bytes.fromhex("22020000 b8040000 4d51535452202020 00000000")
 BODY = b"\x00\xff 21.5 \xe9"
-
-
-def mqrfh(string: str) -> bytes:
-    """An MQRFH by the byte layout, little-endian, in UTF-8; Format MQSTR follows."""
-    data = string.encode() + b" " * (-len(string) % 4)
-    return b"RFH \x01\x00\x00\x00" + (32 + len(data)).to_bytes(4, "little") + FOLLOWING + data
-
-
-def mqrfh2(*folders: str) -> bytes:
-    """An MQRFH2 by the byte layout, little-endian."""
-    counted = (1208).to_bytes(4, "little")
-    for folder in folders:
-        data = folder.encode() + b" " * (-len(folder) % 4)
-        counted += len(data).to_bytes(4, "little") + data
-    return b"RFH \x02\x00\x00\x00" + (32 + len(counted)).to_bytes(4, "little") + FOLLOWING + counted
 
 
 PUBLISH = mqrfh("MQPSCommand Publish MQPSTopic a/b")

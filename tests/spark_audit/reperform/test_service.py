@@ -1,28 +1,18 @@
 """What the conversion service did, judged again: documented conversions match, wrong ones say what is wrong."""
 
+from functools import partial
+
 import pytest
 
+import tests.headers
 from spark_audit.reperform.outcome import Status
 from spark_audit.reperform.performance import reperform
 from spark_audit.reperform.topics import topic_filter_of
 
+mqrfh = partial(tests.headers.mqrfh, format=tests.headers.NO_FORMAT)
+mqrfh2 = partial(tests.headers.mqrfh2, format=tests.headers.NO_FORMAT)
+
 FOLLOWING = bytes.fromhex("22020000 b8040000")
-
-
-def mqrfh(string: str, next_format: bytes = b"        ") -> bytes:
-    """An MQRFH as the byte layout says, little-endian, in UTF-8."""
-    data = string.encode() + b" " * (-len(string.encode()) % 4)
-    return b"RFH \x01\x00\x00\x00" + (32 + len(data)).to_bytes(4, "little") + FOLLOWING + next_format + bytes(4) + data
-
-
-def mqrfh2(*folders: str) -> bytes:
-    """An MQRFH2 as the byte layout says, little-endian."""
-    data = (1208).to_bytes(4, "little")
-    for text in folders:
-        padded = text.encode() + b" " * (-len(text.encode()) % 4)
-        data += len(padded).to_bytes(4, "little") + padded
-    length = (32 + len(data)).to_bytes(4, "little")
-    return b"RFH \x02\x00\x00\x00" + length + FOLLOWING + b" " * 8 + bytes(4) + data
 
 
 def psc(text: str) -> bytes:
@@ -190,7 +180,7 @@ MATCHES = {
     },
     "in front of another header": TO_2
     | {
-        "input": mqrfh("MQPSCommand Publish MQPSTopic a/b", b"MQHRF2  ") + mqrfh2(USR),
+        "input": mqrfh("MQPSCommand Publish MQPSTopic a/b", format=b"MQHRF2  ") + mqrfh2(USR),
         "output": psc(PUBLISH)[:20] + b"MQHRF2  " + psc(PUBLISH)[28:] + mqrfh2(USR),
     },
 }

@@ -1,31 +1,20 @@
 """Headers for a target and publications from one: what they carry of MQTT, their stream, and filters made narrower."""
 
+from functools import partial
 from typing import Any
 
 import pytest
 
+import tests.headers
 from spark_audit.reperform.outcome import Status
 from spark_audit.reperform.performance import reperform
 
-FOLLOWING = bytes.fromhex("22020000 b8040000")
+mqrfh = partial(tests.headers.mqrfh, format=tests.headers.NO_FORMAT)
+mqrfh2 = partial(tests.headers.mqrfh2, format=tests.headers.NO_FORMAT)
+
 PUBLISH = bytes.fromhex("32 09 0003 612f62 000a")
 DELETE = bytes.fromhex("33 07 0003 612f62 000a")
 FILTER = bytes.fromhex("0001 23 01")  # `#` with QoS 1
-
-
-def mqrfh(string: str) -> bytes:
-    """An MQRFH as the byte layout says, little-endian, in UTF-8."""
-    data = string.encode() + b" " * (-len(string.encode()) % 4)
-    return b"RFH \x01\x00\x00\x00" + (32 + len(data)).to_bytes(4, "little") + FOLLOWING + b" " * 8 + bytes(4) + data
-
-
-def mqrfh2(*folders: str) -> bytes:
-    """An MQRFH2 as the byte layout says, little-endian."""
-    data = (1208).to_bytes(4, "little")
-    for text in folders:
-        padded = text.encode() + b" " * (-len(text.encode()) % 4)
-        data += len(padded).to_bytes(4, "little") + padded
-    return b"RFH \x02\x00\x00\x00" + (32 + len(data)).to_bytes(4, "little") + FOLLOWING + b" " * 8 + bytes(4) + data
 
 
 PSC = "<psc><Command>Publish</Command><Topic>a/b</Topic></psc>"

@@ -1,14 +1,13 @@
 """`rfhbridge lint`: findings in words and as JSON, exit codes, and what the caller knows beside the bytes."""
 
 import json
-import struct
+from functools import partial
 
 import pytest
 
+import tests.headers
 
-def mqrfh(string: str) -> bytes:
-    data = string.encode()
-    return struct.pack("<4siiii8si", b"RFH ", 1, 32 + len(data), 546, 1208, b"MQSTR   ", 0) + data
+mqrfh = partial(tests.headers.mqrfh, padded=False)
 
 
 WRONG_TOPIC = mqrfh("MQPSCommand Publish MQPSTopic a*")
