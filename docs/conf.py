@@ -17,7 +17,7 @@ author = "The maintainers of rfhbridge"
 extensions = ["myst_parser", "sphinx.ext.autodoc"]
 root_doc = "docs/index"
 include_patterns = ["docs/**.md", "*.md", "*/README.md", "*/*/README.md"]
-exclude_patterns = [".*", "build", "dist", "var", "tests/**"]
+exclude_patterns = [".*", "build", "dist", "var", "tests/*/**"]
 #: index.html of the output leads to docs/index.html.
 html_extra_path = ["entrance"]
 

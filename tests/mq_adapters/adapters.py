@@ -5,7 +5,7 @@
 | direct | the embedded queue manager, by the owner of its store |
 | client | the embedded queue manager, through a gateway's socket |
 | pymqi, ibmmq | the adapter for IBM MQ over each package, over the stand-in for IBM's client library |
-| ibm_mq | the same on a real queue manager, which the environment names (CONTRIBUTING.md says how) |
+| ibm_mq | the same on a real queue manager, which the environment names (tests/README.md says how) |
 """
 
 import asyncio

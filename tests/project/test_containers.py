@@ -51,7 +51,7 @@ def test_compose_gives_the_queue_manager_what_explain_prints(root: Path, compose
     settings = Settings.load(root / "deploy/compose/rfhbridge.toml")
     (target,) = settings.target
     text = mqsc_text(set_up(target, settings.routes), heading=heading(target))
-    assert (root / "deploy/mqsc/20-rfhbridge.mqsc").read_text() == text, "make it anew: see CONTRIBUTING.md"
+    assert (root / "deploy/mqsc/20-rfhbridge.mqsc").read_text() == text, "make it anew with rfhbridge explain --mqsc"
     assert "./deploy/mqsc/20-rfhbridge.mqsc:/etc/mqm/20-rfhbridge.mqsc:ro" in compose["services"]["mq"]["volumes"]
     assert compose["services"]["mq"]["environment"]["MQ_QMGR_NAME"] == target.queue_manager
     assert target.connections == ("mq(1414)",)
