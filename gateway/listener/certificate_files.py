@@ -1,4 +1,4 @@
-"""Certificates and keys as PEM files: read and checked, so that what is wrong is a sentence."""
+"""Reads and checks certificates and keys in PEM files; an error is a sentence for the operator."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -26,12 +26,12 @@ class Pair:
 
     @property
     def expires(self) -> datetime:
-        """When it may not be used any more."""
+        """The end of its validity."""
         return self.chain[0].not_valid_after_utc
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The hosts and addresses that it is for; its subject where it names none."""
+        """Its hosts and addresses; its subject where it has none."""
         try:
             found = self.chain[0].extensions.get_extension_for_class(x509.SubjectAlternativeName).value
         except (x509.ExtensionNotFound, ValueError):
@@ -40,14 +40,14 @@ class Pair:
         return (*hosts, *(str(address) for address in found.get_values_for_type(x509.IPAddress)))
 
     def check_time(self, now: datetime) -> None:
-        """Raises ConfigurationError where it may not be used yet, or not any more."""
+        """Raises ConfigurationError where it is not valid yet, or has expired."""
         problem = validity_problem(self.chain[0], now)
         if problem:
             raise ConfigurationError(str(self.certificate), (problem,), "put a certificate that is valid in its place")
 
 
 def read_pair(certificate: Path, key: Path) -> Pair:
-    """Reads both. Raises ConfigurationError for what cannot be read, is no PEM, or does not fit."""
+    """Reads both. Raises ConfigurationError for a file that cannot be read, is no PEM, or does not fit the other."""
     chain = read_certificates(certificate)
     try:
         certified = _public_bytes(chain[0].public_key())
@@ -61,7 +61,7 @@ def read_pair(certificate: Path, key: Path) -> Pair:
 
 
 def read_certificates(path: Path) -> tuple[x509.Certificate, ...]:
-    """All certificates of a PEM file, one at least."""
+    """All certificates of a PEM file, at least one."""
     text = read_text_file(path)
     try:
         return tuple(x509.load_pem_x509_certificates(text.encode()))
@@ -74,7 +74,7 @@ def read_certificates(path: Path) -> tuple[x509.Certificate, ...]:
 
 
 def validity_problem(certificate: x509.Certificate, now: datetime) -> str:
-    """Why a certificate may not be used at a time; "" where it may."""
+    """Why a certificate is not valid at a time; "": it is valid."""
     if now > certificate.not_valid_after_utc:
         return f"expired on {certificate.not_valid_after_utc:{_DAY}}"
     if now < certificate.not_valid_before_utc:

@@ -21,14 +21,14 @@ from gateway.mqtt.reason_codes import ReasonCode
 
 
 def certificate_of(transport: asyncio.BaseTransport) -> bytes | None:
-    """What the peer has shown in its TLS handshake, in DER; None where it has shown none."""
+    """The client's certificate from its TLS handshake, in DER; None: it has sent none."""
     tls: ssl.SSLObject | None = transport.get_extra_info("ssl_object")
     return tls.getpeercert(True) if tls is not None else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """What a listener keeps of a client's certificate: when it ends (seconds since 1970), and whom it stands for."""
+    """A client's certificate, as a listener keeps it: its end (seconds since 1970), and its user."""
 
     ends_s: float
     user: str
@@ -61,7 +61,7 @@ class Authorities:
         self._certificates = certificates
 
     def lacks_one_of(self, before: "Authorities") -> bool:
-        """Whether one that was there before is not any more, or has been made anew."""
+        """Whether one of `before` has gone, or was made anew."""
         return not set(before._certificates) <= set(self._certificates)
 
     def trust(self, certificate: bytes, now: datetime) -> bool:
@@ -119,7 +119,7 @@ async def close_untrusted(
         untrusted = await asyncio.to_thread(_untrusted, set(shown.values()), authorities)
         for link, certificate in shown.items():
             if link.is_open and certificate in untrusted:
-                link.close("the authority of its certificate is not trusted any more", ReasonCode.NOT_AUTHORIZED)
+                link.close("the authority of its certificate is no longer trusted", ReasonCode.NOT_AUTHORIZED)
 
 
 def _untrusted(certificates: set[bytes], authorities: Authorities) -> set[bytes]:

@@ -22,14 +22,14 @@ from gateway.mqtt.reason_codes import ReasonCode
 if TYPE_CHECKING:
     from gateway.listener.upgrade import Upgrades
 
-#: How long a closed connection may go on sending what was written before it is cut off, seconds.
+#: How long a closed connection may take to send what was written, seconds; then it is cut off.
 _LINGER_S: Final = 2.0
-#: Of the connections that one look closes for lack of a CONNECT so many are named in the log.
+#: So many of the connections that one look closes for lack of a CONNECT are named in the log.
 _NAMED_AT_ONCE: Final = 10
 _MICROSECONDS: Final = 1_000_000
-#: Links whose silence ends before that are looked at more often: longer than from one look at all of them to the next.
+#: Links whose silence is too long sooner than this, in seconds, are looked at more often than once a second.
 _SOON_S: Final = 2.0
-#: By whether CONNECT has come: then it is the gateway that was late, and may have time later.
+#: The reason by whether CONNECT has come: if so, the gateway was late, and may have time later.
 _WHAT_WAS_LATE: Final = {
     False: ("no CONNECT was received in time", ReasonCode.UNSPECIFIED_ERROR),
     True: ("login took too long", ReasonCode.SERVER_BUSY),
@@ -43,7 +43,7 @@ class _Port(Protocol):
 
 
 class Listener:
-    """One listener. Who may have a connection is asked of the bridge's admission."""
+    """One listener. The bridge's admission decides which connections it may have."""
 
     def __init__(
         self,
@@ -59,21 +59,21 @@ class Listener:
         self.certificates = certificates
         if certificates is not None:
             certificates.on_lost_authority = self._examine
-        #: Examines the certificates of its links, when an authority is gone.
+        #: The check of its links' certificates after an authority has gone.
         self._examination: asyncio.Task[None] | None = None
         self._admission = bridge.admission
         self._links: set[NetworkLink] = set()
-        #: Links whose silence ends soon, by the time when it does, as it was seen last.
+        #: Links whose silence is too long soon, by the time when it is, as last seen.
         self._soon_due: list[tuple[float, int, NetworkLink]] = []
         self._tie_breaker = count()
         self._admitted = 0
-        #: What was received and sent on connections that are gone, and how many there were.
+        #: Bytes received and sent on connections that are gone, and the number of these connections.
         self.past_received_bytes = self.past_sent_bytes = self.past_connections = 0
         self._port: _Port | None = None
         self._upgrades: Upgrades | None = None
 
     async def start(self, host: str, port: int) -> int:
-        """Opens the port; returns its number, which port 0 leaves to the system. OSError where it cannot be had."""
+        """Opens the port, and returns its number: for port 0 the system chooses one. Raises OSError."""
         if self.rules.websocket is not None:
             from gateway.listener.upgrade import Upgrades  # a gateway without websockets does not load aiohttp
 
@@ -97,7 +97,7 @@ class Listener:
         return chosen
 
     def _protocol(self, proxied: Address | None) -> asyncio.Protocol:
-        """What a new connection talks to; `proxied`: where it comes from by its PROXY header."""
+        """The protocol of a new connection; `proxied`: the client's address in its PROXY header."""
         if self._upgrades is None:
             return TcpLink(self, proxied)
         return self._upgrades.protocol(proxied)
@@ -116,11 +116,11 @@ class Listener:
         return iter(self._links)
 
     def _may_begin_handshake(self, address: str) -> bool:
-        """Whether a connection from there may begin its TLS handshake."""
+        """Whether a connection from an address may begin its TLS handshake."""
         return self._admission.before_handshake(address) is None
 
     def admit(self, link: NetworkLink) -> bool:
-        """Looks after a connection until `forget`; False where it is refused, and waits to be told so."""
+        """Looks after a connection until `forget`. False: it is refused, and waits to be told so."""
         self._links.add(link)
         is_full = 0 < self.rules.maximum_connections <= self._admitted
         is_counted = self.certificates is not None
@@ -177,7 +177,7 @@ class Listener:
             self.bridge.repeat(link, round(self.rules.repeat_after_s * _MICROSECONDS))
 
     def end_silence(self) -> Iterator[bool]:
-        """Some times a second: closes connections whose silence has ended since; a step for each that is looked at."""
+        """Some times a second: closes connections whose silence is too long by now, in a step for each."""
         now_s = time.monotonic()
         while self._soon_due and self._soon_due[0][0] < now_s:
             _, _, link = heappop(self._soon_due)
@@ -196,13 +196,13 @@ class Listener:
             heappush(self._soon_due, (ends_s, next(self._tie_breaker), link))
 
     def _close_late(self, link: NetworkLink, *, is_named: bool) -> None:
-        """Closes who was too slow; the log names some of them, and how many they were (limits/refusals.py)."""
+        """Closes a connection without a session in time. The log names some, and their number (limits/refusals.py)."""
         self._admission.refusals.add(Limit.CONNECT_TIMEOUT)
         reason, reason_code = _WHAT_WAS_LATE[bool(link.connection.level)]
         link.close(reason if is_named else "", reason_code)
 
     def _examine(self, authorities: Authorities) -> None:
-        """An authority of clients' certificates is not trusted any more."""
+        """An authority of clients' certificates is no longer trusted."""
         if self._examination is not None:
             self._examination.cancel()
         on_their_way_s = 2 * self.rules.connect_timeout_s  # a handshake, and a request for a WebSocket
@@ -212,7 +212,7 @@ class Listener:
     # -- its end -------------------------------------------------------------------------------------------------------
 
     def close_port(self) -> None:
-        """Nobody new gets in."""
+        """Closes the port: no new connections."""
         if self._examination is not None:
             self._examination.cancel()
         if self._port is not None:
@@ -223,7 +223,7 @@ class Listener:
             link.close("the gateway stops", ReasonCode.SERVER_SHUTTING_DOWN)
 
     async def abort_links(self) -> None:
-        """What has not ended by itself ends now."""
+        """Cuts off connections that have not ended by themselves."""
         for link in tuple(self._links):
             link.abort()
         if self._upgrades is not None:

@@ -23,13 +23,13 @@ from gateway.listener.tls import Certificates
 
 _log = logging.getLogger(__name__)
 
-#: How long connections have to take what was written for them when the gateway stops, and how often that is looked at.
+#: How long connections may take to send what was written when the gateway stops, and how often that is checked.
 _STOP_S: Final = 0.2
 _LOOK_S: Final = 0.02
-#: Connections that are looked at in one turn of the event loop, each at up to a microsecond, and what a closing counts.
+#: Connections that are looked at in one turn of the event loop, at up to a microsecond each; a closing counts as many.
 _LOOKED_AT_ONCE: Final = 500
 _LOOKS_OF_A_CLOSING: Final = 50
-#: What to do about an address that cannot be had; a name that nobody knows has no number of the system's.
+#: Hints for an address that cannot be opened, by the system's number; an unknown host name has no number.
 _HINTS: Final = {
     errno.EADDRINUSE: "another program has it: another gateway?",
     errno.EACCES: "ports below 1024 need a right of their own, CAP_NET_BIND_SERVICE",
@@ -47,7 +47,7 @@ class OpenListener:
 
     @property
     def announcement(self) -> str:
-        """What is said of it when the gateway has started: the listener of `listen` needs no name."""
+        """The line that announces it at the start; the listener of `listen` needs no name."""
         if self.name == DEFAULT_LISTENER:
             return f"rfhbridge listens on {self.address}"
         return f"rfhbridge listens on {self.address} ({self.transport}, listener {self.name})"
@@ -75,14 +75,14 @@ class Listeners:
         )
 
     def __len__(self) -> int:
-        """Connections there are."""
+        """The number of connections."""
         return sum(map(len, self._listeners))
 
     def __iter__(self) -> Iterator[Listener]:
         return iter(self._listeners)
 
     async def start(self) -> tuple[OpenListener, ...]:
-        """Opens every port, in the order of the configuration. Raises ConfigurationError where one cannot be had."""
+        """Opens every port, in the order of the configuration. Raises ConfigurationError where one cannot be opened."""
         opened = []
         for settings, listener in zip(self._settings, self._listeners, strict=True):
             try:
@@ -101,17 +101,17 @@ class Listeners:
         return tuple(opened)
 
     def ask(self) -> None:
-        """The operator wants the certificates read again, now (SIGHUP)."""
+        """Reads the certificates again now, for the operator (SIGHUP)."""
         self._reloading.ask()
 
     async def watch(self) -> None:
-        """Takes up certificates that change, until it is cancelled."""
+        """Takes up changed certificates, until it is cancelled."""
         await self._reloading.run()
 
     async def tick(self) -> None:
         """Once a second; some connections in each turn of the event loop.
 
-        Who was not read because the gateway itself was held up is read before his silence is judged.
+        A client that was not read because the gateway was busy is read before its silence is judged.
         """
         await asyncio.sleep(0)
         links, now_s = tuple(chain.from_iterable(self._listeners)), time.monotonic()
@@ -119,13 +119,13 @@ class Listeners:
         await _look(chain(*ticks, self._slow_readers.look(links, now_s), self._unfinished.look(links)))
 
     async def end_silence(self) -> None:
-        """Some times a second: a silence ends on time, not with the next `tick`. Who was not read is read before."""
+        """Some times a second: closes silent connections on time, and not at the next `tick`. Reads them first."""
         if any(listener.has_silence_to_end for listener in self._listeners):
             await asyncio.sleep(0)
             await _look(chain.from_iterable(listener.end_silence() for listener in self._listeners))
 
     async def stop(self) -> None:
-        """Closes the ports and every connection; what was written still goes out.
+        """Closes the ports and every connection. Written bytes are still sent.
 
         A connection that was made in this moment has two turns of the event loop, so that its CONNECT is answered.
         """
@@ -164,10 +164,10 @@ def _transport(settings: ListenerSettings) -> str:
 
 
 def cannot_listen(key: str, address: str, error: OSError) -> ConfigurationError:
-    """An address of the configuration that the system does not give."""
+    """The error of an address that the system does not open."""
     number = error.errno or 0
     reason = os.strerror(number) if number > 0 else error.strerror or str(error)
     hint = _HINTS.get(number, _NOT_OURS)
     if key == "listen":
         hint += "; --listen HOST:PORT names another address"
-    return ConfigurationError(key, (f"{address} cannot be had: {reason.lower()}",), hint)
+    return ConfigurationError(key, (f"{address} cannot be opened: {reason.lower()}",), hint)

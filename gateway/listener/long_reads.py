@@ -1,7 +1,8 @@
-"""Long reads of all connections, in pieces: a share of each turn of the event loop, so that nobody holds up the others.
+"""Long reads are handed on in slices, for a limited time in each turn of the event loop, so that nobody else waits.
 
-A read that is short goes to the bridge at once. Who sends much, or what is dear to read, waits in line with his like:
-each gets a piece in turn, as long as the share lasts, and the others are read and committed between the shares.
+A short read goes to the bridge at once. A client that sends much, or packets that are slow to read, waits in line with
+others of its kind. Each in turn hands on a slice until the time of this turn is used up; then all other clients are
+read and committed.
 """
 
 import asyncio
@@ -10,37 +11,36 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, Protocol
 
-#: What the pieces of one turn of the loop may take together, and what one piece may, seconds: little more than a commit
-#: on a quick disk.
-_SHARE_S: Final = 0.0003
-#: The same where nobody else has sent anything for a while: a turn has its own commit, and a piece its unit of work.
-_SHARE_AMONG_THEMSELVES_S: Final = 0.004
+#: Time for all slices of one turn of the loop, and for one slice, seconds: little more than a commit on a quick disk.
+_TIME_S: Final = 0.0003
+#: The same when no other client has sent anything for a while: a turn has its own commit, a slice its unit of work.
+_TIME_AMONG_THEMSELVES_S: Final = 0.004
 _WHILE_S: Final = 0.02
 
 
 class LongRead(Protocol):
-    """A connection of which more has been read than goes to the bridge at once."""
+    """A connection that has more read bytes than go to the bridge at once."""
 
     def hand_on_piece(self) -> bool:
-        """Hands the next piece to the bridge; whether there is more."""
+        """Hands the next slice to the bridge. Returns whether there is more."""
         ...
 
 
 class LongReads:
-    """The line of those who wait; one for all listeners, on the event loop."""
+    """The line of waiting connections; one for all listeners, on the event loop."""
 
     def __init__(self, commit_now: Callable[[], None]) -> None:
-        """`commit_now`: what the others have asked for is answered before a share begins."""
+        """`commit_now` commits what all other clients have sent, so that it is answered first."""
         self._commit_now = commit_now
         #: When the last short read came, by the monotonic clock.
         self.short_read_s = 0.0
-        #: What a piece should take at present, seconds.
-        self.piece_s = _SHARE_S
+        #: The time that a slice should take at present, seconds.
+        self.piece_s = _TIME_S
         self._line: deque[LongRead] = deque()
         self._is_due = False
 
     def join(self, read: LongRead) -> None:
-        """Its pieces are handed on from the next turn of the loop on; who is in line does not join again."""
+        """Hands on slices of a connection from the next turn of the loop on. Do not join again while in line."""
         self._line.append(read)
         if not self._is_due:
             self._is_due = True
@@ -58,7 +58,7 @@ class LongReads:
         self._commit_now()
         now_s = time.monotonic()
         others_send = now_s < self.short_read_s + _WHILE_S
-        self.piece_s = _SHARE_S if others_send else _SHARE_AMONG_THEMSELVES_S
+        self.piece_s = _TIME_S if others_send else _TIME_AMONG_THEMSELVES_S
         ends_s = now_s + self.piece_s
         while self._line:
             first = self._line.popleft()

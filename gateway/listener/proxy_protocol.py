@@ -36,12 +36,12 @@ _TLV_HEADER_BYTES: Final = 3
 
 
 class ProxyProtocolError(Exception):
-    """What a connection began with is no header of the PROXY protocol, version 2; the fault of who connected."""
+    """The connection does not begin with a header of the PROXY protocol, version 2: its client's fault."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FixedPart:
-    """The first 16 bytes, read; `rest_bytes` follow."""
+    """The first 16 bytes of the header; `rest_bytes` follow."""
 
     is_local: bool
     family: int
@@ -78,7 +78,7 @@ def read_fixed_part(data: bytes) -> FixedPart:
 
 
 def read_source(fixed: FixedPart, rest: bytes) -> Address | None:
-    """Where the connection comes from; None: from who sent the header, or from where no IP address says.
+    """The client's address; None: it is that of the load balancer, or no IP address.
 
     Raises ProxyProtocolError for addresses that are cut off, and for TLVs that do not end with the header.
     """
@@ -96,7 +96,7 @@ def read_source(fixed: FixedPart, rest: bytes) -> Address | None:
 
 
 def _check_tlvs(rest: bytes, position: int) -> None:
-    """Passes over them: none is needed, but each must lie within the header."""
+    """Skips them: none is needed, but each must lie within the header."""
     while position < len(rest):
         value = position + _TLV_HEADER_BYTES
         end = value + int.from_bytes(rest[position + 1 : value], "big")

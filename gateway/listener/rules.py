@@ -1,4 +1,4 @@
-"""The rules of one listener, as its links and the rest of the gateway ask for them."""
+"""The rules of one listener, made from the configuration for its links and the bridge."""
 
 from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network, ip_network
@@ -14,7 +14,7 @@ Network = IPv4Network | IPv6Network
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebSocketRules:
-    """What a request must be to become a WebSocket; `origins` in lower case, none: any page may open one."""
+    """Conditions on a request for a WebSocket; `origins` in lower case, none: any page may open one."""
 
     path: str
     origins: frozenset[str] = frozenset()
@@ -23,7 +23,7 @@ class WebSocketRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListenerRules:
-    """What holds for every connection of one listener.
+    """The rules for every connection of one listener.
 
     `allows_anonymous` None: as [access] says. `maximum_connections` 0: only the limit for all listeners together.
     `websocket` None: MQTT stands on TCP or TLS itself. `proxy_addresses` empty: any may be a balancer's.
@@ -73,7 +73,7 @@ class ListenerRules:
 
 
 def _allows_anonymous(listener: ListenerSettings, settings: Settings) -> bool | None:
-    """By itself a listener whose certificates tell users apart lets in nobody whose certificate names none."""
+    """By default a listener with users from certificates admits no client whose certificate names none."""
     if listener.anonymous != "access":
         return listener.anonymous
     return False if settings.access.anonymous == "auto" and listener.tls.user_from_certificate else None

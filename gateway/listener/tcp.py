@@ -1,7 +1,7 @@
-"""TCP, and TLS on it: an asyncio.Protocol and no streams.
+"""MQTT on TCP, or on TLS over it, as an asyncio.Protocol.
 
-The bytes of a short read go to the bridge in one call, and what it answers goes out in one write. A long read goes
-there in pieces (long_reads.py), which are shorter where they are dear to read.
+The bytes of a short read go to the bridge in one call, and its answers leave in one write. A long read goes to the
+bridge in slices (long_reads.py), which are shorter where reading takes longer.
 """
 
 import asyncio
@@ -19,14 +19,14 @@ from gateway.mqtt.reason_codes import ReasonCode
 if TYPE_CHECKING:
     from gateway.listener.listener import Listener
 
-#: How long a client that is told why its connection ends may go on sending before it is cut off, seconds.
+#: How long a client may go on sending after it was told why its connection ends, seconds; then it is cut off.
 _FAREWELL_S: Final = 0.5
-#: Lengths of pieces, bytes: 16 KiB hold a window of a hundred usual messages, and 1 KiB 512 PINGREQs. The first one of
-#: a connection, of which nobody knows yet how dear it is to read, is a short one.
+#: Lengths of slices, bytes: 16 KiB hold a window of a hundred usual messages, and 1 KiB 512 PINGREQs. The first slice
+#: of a connection is short, because its cost is not known yet.
 _LONGEST_PIECE_BYTES: Final = 16_384
 _FIRST_PIECE_BYTES: Final = 2_048
 _SHORTEST_PIECE_BYTES: Final = 1_024
-#: Who has sent much counts as such for so long, seconds, though a read of his may be short.
+#: So long after a long read a client's short reads wait in line too, seconds.
 _WHILE_S: Final = 1.0
 
 
@@ -38,9 +38,9 @@ class TcpLink(NetworkLink, asyncio.Protocol):
     def __init__(self, listener: "Listener", proxied: Address | None = None) -> None:
         super().__init__(listener, proxied)
         self._transport: asyncio.Transport | None = None
-        #: The connection has gone, and not all that came on it has been handed on.
+        #: The connection has gone, and some of its bytes are still to be handed on.
         self._is_ending = False
-        #: A long read, for which the link stands in line while it is read, and how much of it has gone to the bridge.
+        #: Whether the link stands in line; its long read; and how much of that has gone to the bridge.
         self._is_in_line = False
         self._rest = b""
         self._place = 0
@@ -78,7 +78,7 @@ class TcpLink(NetworkLink, asyncio.Protocol):
             self._join_line()
 
     def _take(self, data: bytes) -> None:
-        """Hands on what came, as it came."""
+        """Hands bytes on to the bridge."""
         self._listener.bridge.receive(self, data)
         if self.connection.has_finished_packet:
             self.silence.end(time.monotonic())
@@ -91,14 +91,14 @@ class TcpLink(NetworkLink, asyncio.Protocol):
             self._listener.long_reads.join(self)
 
     def hand_on_piece(self) -> bool:
-        """See LongRead. Who is not read just now leaves the line, and joins it when he is (`_start_reading`)."""
+        """See LongRead. A link that is not read leaves the line, and joins it again in `_start_reading`."""
         self._is_in_line = self._may_hand_on() and self._hand_on()
         return self._is_in_line
 
     def _may_hand_on(self) -> bool:
-        """What is behind a CONNECT that is not accepted would come all at once then. Other commits may gather much.
+        """Bytes behind a CONNECT wait until it is accepted: they would all come at once. Other commits do not matter.
 
-        A peer that has gone takes no answer, and its end is told whenever there is room for what it published.
+        A client that has gone takes no answer. Its bytes are handed on although it is paused.
         """
         if not self._rest:
             return True
@@ -106,7 +106,7 @@ class TcpLink(NetworkLink, asyncio.Protocol):
         return not awaits_session and (self._is_ending or not (self._is_paused or self._paused_writing))
 
     def _hand_on(self) -> bool:
-        """Of a connection that was closed meanwhile there is nothing more."""
+        """Hands on a slice. Returns whether there is more; a connection that was closed meanwhile has none."""
         if not self._rest:
             self._end_if_due()
             return False
@@ -123,7 +123,7 @@ class TcpLink(NetworkLink, asyncio.Protocol):
         return False
 
     def _fit_pieces(self, length: int, took_s: float) -> None:
-        """The next pieces are half as long where one took too long, and twice as long where one was quick."""
+        """Makes the next slices half as long after a slow one, and twice as long after a quick one."""
         aim_s = self._listener.long_reads.piece_s
         if took_s > aim_s:
             self._piece_bytes = max(length // 2, _SHORTEST_PIECE_BYTES)
@@ -131,7 +131,7 @@ class TcpLink(NetworkLink, asyncio.Protocol):
             self._piece_bytes = min(2 * length, _LONGEST_PIECE_BYTES)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """What has been read before goes to the bridge first, in pieces like every long read."""
+        """Earlier bytes go to the bridge first, in slices like every long read."""
         if isinstance(exc, BarrenTls):
             self.close(BARREN, ReasonCode.PROTOCOL_ERROR)
         self._transport = None
@@ -161,7 +161,7 @@ class TcpLink(NetworkLink, asyncio.Protocol):
 
     @property
     def silence_ends_s(self) -> float:
-        """Never while what has been read waits in line."""
+        """Never while read bytes wait in line."""
         return math.inf if self._is_in_line else super().silence_ends_s
 
     @property
@@ -181,7 +181,7 @@ class TcpLink(NetworkLink, asyncio.Protocol):
         self._rest = b""
         transport = self._transport
         if transport is None:
-            self._join_line()  # its loss is told there
+            self._join_line()  # its loss is reported there
             return
         if reason and self.connection.has_said_why:
             self._close_after_last_words(transport)
@@ -190,7 +190,7 @@ class TcpLink(NetworkLink, asyncio.Protocol):
 
     @staticmethod
     def _close_after_last_words(transport: asyncio.Transport) -> None:
-        """Bytes that nobody has read would reset the connection, and what the peer has been told with it."""
+        """Reads on for a moment: unread bytes would reset the connection, and our last packet with it."""
         if not transport.can_write_eof():
             transport.close()
             return

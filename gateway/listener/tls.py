@@ -1,7 +1,7 @@
-"""TLS of one listener: its contexts by the name that clients ask for, taken up anew when their files change.
+"""TLS of one listener: a context for each host name that clients ask for, made anew when its files change.
 
 TLS 1.2 and 1.3, without renegotiation and compression. At level 1.2 only suites with forward secrecy and authenticated
-encryption are taken unless the configuration says otherwise; those of 1.3 are all of that kind.
+encryption are allowed, unless the configuration names others; all suites of 1.3 are of that kind.
 """
 
 import logging
@@ -25,13 +25,13 @@ _log = logging.getLogger(__name__)
 _CIPHERS: Final = "ECDHE+AESGCM:ECDHE+CHACHA20"
 _VERSIONS: Final = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}
 _VERIFY: Final = {"none": ssl.CERT_NONE, "optional": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
-#: ALPN, by transport: IANA's names for MQTT and for what a websocket begins with.
+#: ALPN, by transport: IANA's names for MQTT, and for HTTP, which a websocket begins with.
 _ALPN: Final = {"tcp": "mqtt", "websocket": "http/1.1"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedTls:
-    """What the files of a listener say: the context for everybody, and others by the host that clients ask for."""
+    """The contents of a listener's files: its contexts, certificates, and authorities of clients."""
 
     context: ssl.SSLContext
     pairs: tuple[Pair, ...]
@@ -39,7 +39,7 @@ class LoadedTls:
 
 
 def load_tls(listener: ListenerSettings) -> LoadedTls:
-    """Reads all files. Raises ConfigurationError for one that is wrong; what it says of time is not looked at."""
+    """Reads all files. Raises ConfigurationError for one that is wrong, but not for an expired certificate."""
     tls = listener.tls
     pair = read_pair(Path(tls.certificate), Path(tls.key))
     named = {each.name: read_pair(Path(each.certificate), Path(each.key)) for each in tls.server_name}
@@ -53,7 +53,7 @@ def load_tls(listener: ListenerSettings) -> LoadedTls:
 
 
 def _read_authorities(path: Path) -> tuple[x509.Certificate, ...]:
-    """Those that may be used now, one at least."""
+    """The certificates that are valid now, at least one."""
     problems = {certificate: validity_problem(certificate, today()) for certificate in read_certificates(path)}
     usable = tuple(certificate for certificate, problem in problems.items() if not problem)
     if not usable:
@@ -88,7 +88,7 @@ def _context(pair: Pair, tls: TlsSettings, alpn: str) -> ssl.SSLContext:
 
 
 def _refused(source: str, error: OSError) -> ConfigurationError:
-    """What OpenSSL says of a file, or the system."""
+    """The error of OpenSSL, or of the system, about a file."""
     reason = error.reason if isinstance(error, ssl.SSLError) else error.strerror
     problem = f"is refused: {(reason or str(error)).lower().replace('_', ' ')}"
     kind = ConfigurationError if isinstance(error, ssl.SSLError) else UnreadableFile
@@ -96,7 +96,7 @@ def _refused(source: str, error: OSError) -> ConfigurationError:
 
 
 def _choose(by_name: Mapping[str, ssl.SSLContext], tls_object: ssl.SSLObject, name: str | None) -> None:
-    """Puts another context in force where there is one for the name, or for all hosts beside it (SNI, RFC 6066)."""
+    """Chooses the context for a host name, or for `*.` and its domain, if there is one (SNI, RFC 6066)."""
     asked = (name or "").lower().rstrip(".")
     context = by_name.get(asked) or by_name.get(f"*.{asked.partition('.')[2]}")
     if context is not None:
@@ -104,26 +104,26 @@ def _choose(by_name: Mapping[str, ssl.SSLContext], tls_object: ssl.SSLObject, na
 
 
 class Certificates:
-    """The certificates of one listener. Raises ConfigurationError where a file is wrong when it is made."""
+    """The certificates of one listener. Making it raises ConfigurationError where a file is wrong."""
 
     def __init__(self, listener: ListenerSettings) -> None:
         self._listener = listener
         tls = listener.tls
         named = [path for each in tls.server_name for path in (each.certificate, each.key)]
         paths = [Path(path) for path in (tls.certificate, tls.key, tls.client_authority, *named) if path]
-        #: Before they are read for the first time: no change is missed.
+        #: Made before the first reading, so that no change is missed.
         self.watched = WatchedFile(paths[0], self._read_again, also=tuple(paths[1:]))
         self._loaded = load_tls(listener)
-        #: Is told which authorities of clients there are from now on, where one that was there is not any more.
+        #: Called with the authorities of clients when one of them has gone.
         self.on_lost_authority: Callable[[Authorities], None] = lambda _authorities: None
         self._tell(self._loaded)
 
     def context(self) -> ssl.SSLContext:
-        """What a handshake that begins now uses."""
+        """The context of a handshake that begins now."""
         return self._loaded.context
 
     def _read_again(self) -> Callable[[], None]:
-        """In a thread. A certificate that has expired does not replace one that holds."""
+        """Runs in a thread. An expired certificate does not replace a valid one."""
         loaded = load_tls(self._listener)
         for pair in loaded.pairs:
             pair.check_time(today())

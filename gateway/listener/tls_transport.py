@@ -1,8 +1,8 @@
-"""TLS between a TCP transport and what speaks on it, with little more memory than OpenSSL itself takes.
+"""TLS between a TCP transport and the protocol above it, with little more memory than OpenSSL itself takes.
 
-uvloop's own TLS reads 256 KiB at once and gives OpenSSL whole messages, through two buffers that never shrink: a
-connection on which a megabyte had come or gone kept as much until it ended. Here OpenSSL gets pieces, and what it has
-made of them goes on at once: all that waits is with the TCP transport, which also stops reading when it is told to.
+uvloop's own TLS reads 256 KiB at once and gives OpenSSL whole messages, through two buffers that never shrink: after a
+megabyte, a connection kept a megabyte until it ended. Here OpenSSL gets small pieces, and its output goes on at once.
+Only the TCP transport has waiting bytes, and it stops reading when it is told to.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 
 from gateway.listener.tls_reading import BarrenBytes
 
-#: What OpenSSL gets at once, bytes: each of its buffers (ssl.MemoryBIO) grows to 4/3 of it, and no further.
+#: Bytes that OpenSSL gets at once: each of its buffers (ssl.MemoryBIO) grows to 4/3 of it, and no further.
 _PIECE_BYTES: Final = 8_192
 #: A record of TLS has no more (RFC 8446 section 5.1).
 _RECORD_BYTES: Final = 16_384
@@ -47,7 +47,7 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
         self.handshake: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         #: The handshake is complete.
         self._is_open = False
-        #: Nothing more is written, and what comes is dropped.
+        #: Nothing more is written, and incoming bytes are dropped.
         self._is_ended = False
         #: Why OpenSSL has ended the connection.
         self._error: ssl.SSLError | None = None
@@ -72,7 +72,7 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
             self.close()
 
     def _take(self, data: bytes, found: list[bytes]) -> bool:
-        """Adds what came in records of TLS to what is found; whether nothing follows, as the peer says."""
+        """Adds the contents of TLS records to `found`. Returns whether the peer has said that nothing follows."""
         is_complete = False
         for start in range(0, len(data), _PIECE_BYTES):
             if self._is_ended:  # perhaps by the protocol above, as soon as it had the connection
@@ -83,7 +83,7 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
         return is_complete
 
     def _shake_hands(self) -> bool:
-        """Goes on with the handshake; whether it is complete."""
+        """Goes on with the handshake. Returns whether it is complete."""
         try:
             self._tls.do_handshake()
         except ssl.SSLWantReadError:
@@ -95,7 +95,7 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
         return True
 
     def _read(self, found: list[bytes]) -> bool:
-        """See `_take`; of a record whose end has not come there is nothing yet."""
+        """See `_take`. An incomplete record gives nothing yet."""
         coming_bytes, given_bytes = self._incoming.pending, 0
         is_complete = False
         with contextlib.suppress(ssl.SSLWantReadError):
@@ -113,8 +113,8 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
             self._above.data_received(found[0] if len(found) == 1 else b"".join(found))
 
     def _fail(self, error: ssl.SSLError) -> None:
-        """Ends the connection; who shakes hands gets the alert that says why (RFC 8446 section 6.2)."""
-        self._error = error.with_traceback(None)  # which would keep what has come until Python looks for cycles
+        """Ends the connection. During its handshake the client gets the alert that says why (RFC 8446 section 6.2)."""
+        self._error = error.with_traceback(None)  # it would keep the read bytes until Python collects cycles
         if self._is_open:
             self.abort()
             return
@@ -179,7 +179,7 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
         self._tcp.writelines(records)
 
     def _flush(self) -> None:
-        """Sends what OpenSSL says of its own."""
+        """Sends the records that OpenSSL has made."""
         if self._outgoing.pending and not self._is_ended:
             self._tcp.write(self._outgoing.read())
 
@@ -198,7 +198,7 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
         self._tcp.close()
 
     def _say_end(self) -> bool:
-        """Says that nothing follows; False where that was said before."""
+        """Tells the peer that nothing follows. False where that was said before."""
         if self._is_ended:
             return False
         with contextlib.suppress(ssl.SSLError):  # it does not wait until the peer says the same

@@ -1,8 +1,7 @@
-"""MQTT in the binary messages of a WebSocket, whose frames mean nothing to MQTT (MQTT 5.0 section 6).
+"""MQTT in the binary messages of a WebSocket; the boundaries of its frames mean nothing to MQTT (MQTT 5.0 section 6).
 
-A link of TCP or TLS, whose bytes are frames, which wsproto reads and writes: the payload of those that come is handed
-on as it comes, and what is sent is a message each time. It begins where the HTTP request has been answered
-(upgrade.py), and nothing of HTTP is left.
+A link over TCP or TLS whose bytes are frames. wsproto reads and writes them. The payload of frames is handed on as it
+comes, and each write is one message. The link begins when the HTTP request is answered (upgrade.py).
 """
 
 import time
@@ -19,31 +18,31 @@ from gateway.mqtt.reason_codes import ReasonCode
 if TYPE_CHECKING:
     from gateway.listener.listener import Listener
 
-#: RFC 6455 section 7.4.1; every other reason breaks a rule of ours.
+#: Close codes (RFC 6455 section 7.4.1) by reason code; all others are a policy violation.
 _CLOSE_CODES: Final = {
     ReasonCode.SERVER_SHUTTING_DOWN: CloseReason.GOING_AWAY,
     ReasonCode.MALFORMED_PACKET: CloseReason.PROTOCOL_ERROR,
     ReasonCode.PROTOCOL_ERROR: CloseReason.PROTOCOL_ERROR,
     ReasonCode.PACKET_TOO_LARGE: CloseReason.MESSAGE_TOO_BIG,
 }
-#: Up to so much in one read is looked at for the peer's close frame when ours has been sent, bytes.
+#: After our close frame a read of up to so many bytes is searched for the client's.
 _LAST_READ_BYTES: Final = 16_384
-#: What wsproto says of a close frame whose code is none, "1000" as text for example: the peer goes all the same.
+#: In wsproto's error about a close frame with an invalid code, "1000" as text for example: the client closes anyway.
 _BAD_CLOSE: Final = "CLOSE"
 
 
 class _Fault(NamedTuple):
-    """Why a frame may not be: what our close frame says, what a client of MQTT 5 is told first, and the log."""
+    """An invalid frame: the code of our close frame, the words for the log, and the reason code at MQTT 5."""
 
     code: int
     reason: str
     reason_code: ReasonCode = ReasonCode.UNSPECIFIED_ERROR
 
 
-_TEXT: Final = _Fault(CloseReason.UNSUPPORTED_DATA, "a text message came, and MQTT comes in binary ones (MQTT-6.0.0-1)")
+_TEXT: Final = _Fault(CloseReason.UNSUPPORTED_DATA, "the client sent a text message, not a binary one (MQTT-6.0.0-1)")
 _TOO_LONG: Final = _Fault(
     CloseReason.MESSAGE_TOO_BIG,
-    "a message came that is longer than maximum_message_bytes",
+    "the client sent a message longer than maximum_message_bytes",
     ReasonCode.PACKET_TOO_LARGE,
 )
 
@@ -57,11 +56,11 @@ class WebSocketLink(TcpLink):
         super().__init__(listener, proxied)
         self._websocket = Connection(ConnectionType.SERVER)
         self._maximum_message_bytes = maximum_message_bytes
-        #: What has come of a message whose end has not.
+        #: Bytes of an incomplete message.
         self._message_bytes = 0
-        #: Nothing that comes is of interest any more.
+        #: All further bytes are ignored.
         self._is_deaf = False
-        #: What our close frame says, where a frame of the peer's decides it.
+        #: The code of our close frame, where a frame of the client decides it.
         self._close_code: int | None = None
 
     # -- reading -------------------------------------------------------------------------------------------------------
@@ -73,7 +72,7 @@ class WebSocketLink(TcpLink):
             self._look_for_close(data)
 
     def _take(self, data: bytes) -> None:
-        """What stands in front of a close frame, or of one that may not be, is handed on before that is acted on."""
+        """Hands on the payloads in front of a close frame or an invalid one, and then ends the connection."""
         payloads: list[bytes] = []
         end = self._read_frames(data, payloads)
         if payloads:
@@ -85,7 +84,7 @@ class WebSocketLink(TcpLink):
             self.close(end.reason, end.reason_code)
 
     def _read_frames(self, data: bytes, payloads: list[bytes]) -> CloseConnection | _Fault | None:
-        """Adds the payloads of messages, and answers pings; returns what ends the connection, if anything does."""
+        """Adds the payloads of messages, and answers pings. Returns the frame that ends the connection, if any."""
         if self._is_deaf:
             return None
         self._websocket.receive_data(data)
@@ -108,7 +107,7 @@ class WebSocketLink(TcpLink):
                 return (
                     event
                     if came or _BAD_CLOSE in str(event.reason)
-                    else _Fault(event.code, f"a frame may not be: {event.reason}")
+                    else _Fault(event.code, f"a frame is invalid: {event.reason}")
                 )
         return None
 
@@ -123,7 +122,7 @@ class WebSocketLink(TcpLink):
             self._write(BytesMessage(data=data))
 
     def _write(self, event: Event) -> None:
-        """A message, a pong or our close frame; behind that there is nothing, nor anything but it behind the peer's."""
+        """Sends a message, a pong or our close frame. Nothing follows our close frame, and only it the client's."""
         may_be = self._websocket.state is ConnectionState.OPEN or (
             self._websocket.state is ConnectionState.REMOTE_CLOSING and isinstance(event, CloseConnection)
         )
@@ -135,7 +134,7 @@ class WebSocketLink(TcpLink):
     # -- its end -------------------------------------------------------------------------------------------------------
 
     def _end(self, reason: str, reason_code: ReasonCode) -> None:
-        """Says why, and waits for the peer's close frame; `Listener.tick` does not wait for long."""
+        """Sends our close frame, and waits for the client's; `Listener.tick` cuts the wait short."""
         rest, self._rest = self._rest[self._place :], b""
         if self._transport is None:
             self._join_line()  # its loss is told there
@@ -144,14 +143,14 @@ class WebSocketLink(TcpLink):
         if reason:
             code = self._close_code or _CLOSE_CODES.get(reason_code, CloseReason.POLICY_VIOLATION)
         self._write(CloseConnection(code=code))
-        if self._is_deaf:  # where the peer's close frame would begin is not known any more, or it has come
+        if self._is_deaf:  # frames can no longer be told apart, or the client's close frame has come
             self._close_after_last_words(self._transport)
         else:
             self._transport.resume_reading()
             self._look_for_close(rest)
 
     def _look_for_close(self, data: bytes) -> None:
-        """Our close frame was sent. Who goes on sending much meanwhile is not read to the end."""
+        """Our close frame was sent. A client that goes on sending large amounts is not read further."""
         if len(data) > _LAST_READ_BYTES:
             self._is_deaf = True
         end = self._read_frames(data, [])
@@ -159,7 +158,7 @@ class WebSocketLink(TcpLink):
             self._transport.close()
 
     def _closed_by_peer(self, event: CloseConnection) -> None:
-        """Its close frame is answered with its code, unless ours came before; the gateway closes the connection."""
+        """Answers the client's close frame with its code, unless ours came before, and closes the connection."""
         self._write(CloseConnection(code=event.code))
         self.is_open = False
         self.closed_s = min(self.closed_s, time.monotonic())

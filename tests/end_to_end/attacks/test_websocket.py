@@ -80,7 +80,7 @@ def _assert_ended_as_too_big(attacked: Gateway, attacker: Attacker, client: str)
     """The log says why. The close frame is lost where the system resets the connection, because more was sent."""
     assert _close_code(attacker) in (TOO_BIG, 0)
     closed = attacked.wait_for_log("connection closed", client=f"^{client}$")
-    assert closed["reason"] == "a message came that is longer than maximum_message_bytes"
+    assert closed["reason"] == "the client sent a message longer than maximum_message_bytes"
 
 
 def test_compression_is_not_agreed_to_and_what_is_compressed_is_refused(attacked: Gateway, websocket_port: int) -> None:

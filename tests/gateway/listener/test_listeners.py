@@ -216,9 +216,9 @@ def test_an_address_that_is_taken_is_named_with_its_listener() -> None:
         async def scenario(*_arguments: object) -> None:
             pytest.fail("it was opened")
 
-        with pytest.raises(ConfigurationError, match=f"listener plain: {address} cannot be had: address already in"):
+        with pytest.raises(ConfigurationError, match=f"listener plain: {address} cannot be opened: address already in"):
             _run(scenario, {**PLAIN, "listen": address})
-        with pytest.raises(ConfigurationError, match=f"listener web: {address} cannot be had: address already in"):
+        with pytest.raises(ConfigurationError, match=f"listener web: {address} cannot be opened: address already in"):
             _run(scenario, {**WEB, "listen": address, "proxy_protocol": True})
 
 
@@ -227,7 +227,7 @@ def test_an_address_of_another_machine_is_told_with_what_to_write(host: str) -> 
     async def scenario(*_arguments: object) -> None:
         pytest.fail("it was opened")
 
-    with pytest.raises(ConfigurationError, match=rf"{host}:1883 cannot be had: .*\(HOST must be an address of this"):
+    with pytest.raises(ConfigurationError, match=rf"{host}:1883 cannot be opened: .*\(HOST must be an address of this"):
         _run(scenario, {**PLAIN, "listen": f"{host}:1883"})
 
 

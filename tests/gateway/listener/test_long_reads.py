@@ -19,8 +19,8 @@ LONG = bytes(range(256)) * 4_000  # a megabyte
 
 @pytest.fixture(autouse=True)
 def _every_piece_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gateway.listener.long_reads._SHARE_AMONG_THEMSELVES_S", -1.0)
-    monkeypatch.setattr("gateway.listener.long_reads._SHARE_S", -1.0)
+    monkeypatch.setattr("gateway.listener.long_reads._TIME_AMONG_THEMSELVES_S", -1.0)
+    monkeypatch.setattr("gateway.listener.long_reads._TIME_S", -1.0)
 
 
 def _watch(bridge: RecordingBridge, watcher: "Watcher") -> None:
@@ -261,7 +261,7 @@ def test_an_error_in_one_of_those_in_line_is_told_and_the_others_go_on() -> None
 def test_pieces_are_short_where_they_take_long_and_long_where_they_are_quick(
     monkeypatch: pytest.MonkeyPatch, aim_s: float, length: int
 ) -> None:
-    monkeypatch.setattr("gateway.listener.long_reads._SHARE_AMONG_THEMSELVES_S", aim_s)
+    monkeypatch.setattr("gateway.listener.long_reads._TIME_AMONG_THEMSELVES_S", aim_s)
     watcher = Watcher()
 
     async def scenario(running: Running) -> None:

@@ -482,7 +482,7 @@ def test_whom_only_an_authority_vouched_for_that_is_taken_out_is_disconnected(
             writer.close()
 
     run(scenario, _certified(authority.issue("gateway"), both))
-    assert "reason=the authority of its certificate is not trusted any more" in caplog.text
+    assert "reason=the authority of its certificate is no longer trusted" in caplog.text
 
 
 def test_a_connection_ends_with_the_certificate_of_its_client(
