@@ -1,13 +1,13 @@
-"""The errors of this room: what is wrong with a header, a command or a conversion, and what to do about it.
+"""The errors of mappings. Each says what is wrong with a header, a command or a conversion, and what to do.
 
-Every error carries IBM's reason code and name, so that a broker can answer with it and an operator can look it up.
+Each has IBM's reason code, so that a broker can answer with it and an operator can look it up.
 """
 
 from mappings.reasons import reason_name
 
 
 class MappingError(Exception):
-    """Something from outside cannot be read, or cannot be said in the wanted format.
+    """A message cannot be read, or cannot be said in the wanted format.
 
     `offset` is the byte offset in the data that was read, `parameter` the name or value at fault, `error_position` the
     zero-based position in an MQRFH NameValueString that a response reports as MQPSErrorPos.

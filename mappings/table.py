@@ -1,7 +1,7 @@
-"""Reads and checks the two tables: `fields.toml` (what maps to what) and `options.toml` (tokens and numbers).
+"""Reads and checks two tables: `fields.toml` (which name becomes which) and `options.toml` (tokens and numbers).
 
-Both are packaged with the code and read once, at import. A fault in them is a fault of this project, so it stops the
-import with TableError instead of turning up in somebody's message.
+Both are packaged with the code and read once, at import. A fault in them is ours, so the import fails with TableError
+before any message is read.
 """
 
 import tomllib
@@ -174,7 +174,7 @@ def _option_row(row: Row) -> OptionRow:
 
 
 def read_support_notes(document: Row, rows: tuple[OptionRow, ...]) -> dict[int, str]:
-    """The numbered notes under the support table; every note that an option has must be there."""
+    """The numbered notes under the support table. TableError where an option has a note that is missing."""
     notes = document.get("notes")
     if not isinstance(notes, dict) or not all(isinstance(text, str) for text in notes.values()):
         raise TableError("options.toml has no [notes] of texts")

@@ -1,7 +1,7 @@
 """Registration, publication and delete options: flags, wire tokens, decimal sums.
 
-On the wire an option is a token (`CorrelAsId`) or the decimal sum of IBM's constants (`257`), repeats are ORed, in both
-formats. We write tokens. Beware: bit 4 is Local in registration and delete options, but OtherSubsOnly in publication
+In both formats an option is a token (`CorrelAsId`) or a decimal sum of IBM's constants (`257`), and repeated fields are
+ORed. We write tokens. Beware: bit 4 is Local in registration and delete options, but OtherSubsOnly in publication
 options. Tokens, numbers and formats come from `options.toml`.
 """
 

@@ -1,7 +1,7 @@
 """The parameters of a command, between the typed commands and the two wire forms.
 
-`fields.toml` says which command takes which parameter; this module gathers them from the pairs of an MQRFH or the
-elements of a psc folder, and lists them again in the order in which IBM's examples write them.
+`fields.toml` says which command takes which parameter. This module gathers the parameters from the pairs of an MQRFH or
+the elements of a psc folder, and lists them for writing, in the order of IBM's examples.
 """
 
 from collections.abc import Iterable, Mapping
@@ -101,7 +101,7 @@ def gather_elements(folder: Folder) -> Parameters:
 
 
 class _Gathered:
-    """Collects parameters one by one, and refuses what the command does not take."""
+    """Collects parameters one by one, and refuses one that the command does not take."""
 
     def __init__(self, *, verb: str, dialect: Dialect) -> None:
         self.verb = verb

@@ -1,9 +1,10 @@
 """A broker's answer to a command, in both formats.
 
-MQRFH: `MQPSCompCode n MQPSReason n MQPSReasonText name` and what identifies the cause, once for each reason; ended by
-NUL, and followed by the failing command's string as data. MQRFH2: folder pscr with Completion, and one Response for
-each reason; the failing command's psc folder comes with it. Sources: IBM MQ documentation, "Broker Response message";
-WebSphere MQ V6 Publish/Subscribe User's Guide, "Error codes"; IBM's samples AMQSRESA and AMQSPR2A.
+In MQRFH each reason is `MQPSCompCode n MQPSReason n MQPSReasonText name` and the names that identify its cause. The
+string ends with NUL, and the string of the failing command follows as data. In MQRFH2 folder pscr has Completion and
+one Response for each reason, and the psc folder of the failing command comes with it. Sources: IBM MQ documentation,
+"Broker Response message"; WebSphere MQ V6 Publish/Subscribe User's Guide, "Error codes"; IBM's samples AMQSRESA and
+AMQSPR2A.
 """
 
 import re

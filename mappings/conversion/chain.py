@@ -1,8 +1,8 @@
-"""Converts the header of a message field by field, whatever chain it stands in.
+"""Converts the header of a message field by field, in any chain of headers.
 
-The new header takes the place of the old one in the chain: the Format in front is rewritten, the description of what
-follows is copied, and the body is never touched. From MQRFH to MQRFH2, headers behind are left as they are; from MQRFH2
-to MQRFH, folders have no place in the new header, and are dropped or follow it in an MQRFH2 of their own.
+The new header takes the place of the old one: the Format in front is rewritten, and the description of what follows is
+copied. The body is never touched. On the way to MQRFH2 the other headers stay. MQRFH has no folders: on the way to it
+the folders beside the command are dropped, or follow in an MQRFH2 of their own.
 """
 
 from dataclasses import dataclass
@@ -58,7 +58,7 @@ def convert_chain(
     mode: Mode = Mode.STRICT,
     folders: Folders = Folders.DROPPED,
 ) -> Conversion:
-    """What `convert` does with any chain of headers, field by field."""
+    """What `convert` does, field by field and with any chain of headers."""
     chain = read_header_chain(data, format=format, coded_char_set_id=coded_char_set_id, encoding=encoding)
     if _has_format(chain, to):
         return Conversion(

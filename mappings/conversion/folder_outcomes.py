@@ -1,7 +1,7 @@
-"""What becomes of all that a converted message carries beside its fields: folders, flags, attributes, leftover text.
+"""Reports what a message carries beside its fields: folders, flags, attributes, and text behind a NUL.
 
-A report accounts for everything in the headers, so what has neither a name in the table nor a place in the other format
-is named here. Source of the rule: "Message formats" (file aq19780_): what the other format does not know is not copied.
+A report accounts for everything in the headers, so it names these too. The other format has no place for them and they
+are not copied, unless they stand in a header that stays. Source of the rule: "Message formats" (aq19780_).
 """
 
 from collections.abc import Iterator

@@ -1,9 +1,9 @@
-"""The common case of a conversion: a command in one plain header, whose fields get another name and nothing else.
+"""The fast path of `chain`: converts a plain header whose fields get another name and nothing else.
 
-Step 7a on the way of a PUBLISH. Where every field of a header is known, and keeps its value or is dropped by the table,
-the new header and the report follow from the table alone. For anything else (a number to expand, an option that the
-other format lacks, a pattern, a value to escape) there is no plain conversion, and `convert` works field by field.
-Both give the same bytes and the same report; the tests compare them on any bytes.
+Step 7a on the way of a PUBLISH. Where the table knows every field, and copies or drops its value, the new header and
+the report follow from the table alone. A number to expand, an option that the other format lacks, a pattern or a value
+to escape needs more: then there is no plain conversion, and `chain` works field by field. Both give the same bytes and
+the same report; tests compare them on any bytes.
 """
 
 import re
@@ -80,9 +80,9 @@ def plain_to_mqrfh(header: PlainHeader, coded_char_set_id: int, encoding: int) -
 
 
 def _convert_fields(pairs: NameValues, direction: _Direction, texts: list[str]) -> tuple[FieldOutcome, ...] | None:
-    """The outcomes of the fields in order, the command first, with their texts added to `texts`.
+    """The outcomes of the fields in order, the command first; their texts are added to `texts`.
 
-    None when one is not plain, or stands twice and must not.
+    None when a field is not plain, or is repeated against the rules.
     """
     command = direction.commands.get(pairs[0]) if pairs else None
     if command is None:
@@ -148,7 +148,7 @@ def _rename(row: FieldRow, source: Dialect) -> _Rename:
 
 
 def _direction(source: Dialect) -> _Direction:
-    """What depends on the mode is not plain: Local, which may move, and names and options that strict mode drops."""
+    """The table of one direction, without what depends on the mode: Local, and all that strict mode drops."""
     rows = {
         name: row for name, row in ROWS_BY_NAME[source].items() if row.standing in (Standing.MAPPED, Standing.DROPPED)
     }

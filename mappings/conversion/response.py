@@ -1,8 +1,8 @@
-"""Converts a broker's answer: the completion and the reasons of one format as the other says them.
+"""Converts a broker's answer: its completion and its reasons.
 
-MQRFH names a reason by number and text, MQRFH2 by number; what only MQRFH knows (MQPSErrorId, MQPSErrorPos, MQPSParmId)
-is dropped. The failing command that comes back with an answer stays behind it as it is in MQRFH, and is dropped from
-MQRFH2 with the other folders. Source: IBM MQ documentation, "Broker Response message".
+MQRFH gives the number and the text of a reason, MQRFH2 the number. MQPSErrorId, MQPSErrorPos and MQPSParmId exist in
+MQRFH alone and are dropped. The failing command stands behind an answer in MQRFH and stays there; in MQRFH2 it is a
+folder and is dropped with the others. Source: IBM MQ documentation, "Broker Response message".
 """
 
 import re
@@ -45,9 +45,10 @@ def response_to_mqrfh(pscr: Folder, coded_char_set_id: int) -> tuple[bytes, tupl
 
 
 def passes_between_formats(name: str) -> bool:
-    """Whether a value that identifies a cause, under its psc name, can be said in either format and come back.
+    """Whether a value with this psc name can be said in both formats and comes back under the same name.
 
-    Not what only MQRFH knows, what would change the structure of an answer, or what is no name of an element.
+    It cannot where MQRFH alone knows the name, where an answer uses it for its structure, or where no element can have
+    it.
     """
     if name in MQRFH_DETAILS or name in _STRUCTURE:
         return False

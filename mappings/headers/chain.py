@@ -1,8 +1,7 @@
-"""The headers in front of a body: the Format of each names the next, and the last describes the body.
+"""The headers in front of a body, read strictly: the Format of each names the next, and the last describes the body.
 
-MQDLH, MQRFH and MQRFH2 are read, other headers of IBM MQ are walked over (`opaque_header`); any other Format is the
-body. Layout of MQDLH (172 bytes), in the character set and
-encoding of the structure in front:
+MQRFH, MQRFH2 and MQDLH are read. Other headers of IBM MQ are walked over (`opaque.py`). Any other Format means that
+the body follows. Layout of MQDLH (172 bytes), in the character set and Encoding of the structure in front:
 
     offset  length  field                       offset  length  field
     0       4       StrucId "DLH "              112     4       CodedCharSetId

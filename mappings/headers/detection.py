@@ -1,11 +1,11 @@
-"""What stands before the first header of a message that came without its MQMD, found from its first bytes.
+"""Finds Format, CodedCharSetId and Encoding of a message without its MQMD from the first bytes of its first header.
 
-    bytes 0 to 3    StrucId: "RFH ", "DLH " or that of a header that is walked over (opaque_header.KNOWN_HEADERS),
+    bytes 0 to 3    StrucId: "RFH ", "DLH " or that of a header that is walked over (opaque.KNOWN_HEADERS),
                     in ASCII (52 46 48 20) or in EBCDIC (D9 C6 C8 40)
     bytes 4 to 7    Version, in the byte order of the header: 1 or 2
 
-EBCDIC pages agree in the letters of a StrucId. The header's own CodedCharSetId, which describes what follows, is taken
-for the header too where it names an EBCDIC page, else 500. Pure: bytes in, a value out.
+The letters of a StrucId are the same in all EBCDIC pages. An EBCDIC header is read in the page that its own
+CodedCharSetId names for what follows, or in page 500 where that is not an EBCDIC page. Pure: bytes in, a value out.
 """
 
 from dataclasses import dataclass
@@ -23,13 +23,13 @@ EBCDIC_INTERNATIONAL: Final = 500
 _DETECTABLE_BYTES: Final = 8
 _DEAD_LETTER_CODED_CHAR_SET_ID_OFFSET: Final = 112
 _RULES_AND_FORMATTING_CODED_CHAR_SET_ID_OFFSET: Final = 16
-#: What a header begins with, in ASCII and in EBCDIC.
+#: The first four bytes of each header, in ASCII and in EBCDIC.
 _STRUC_IDS: Final = {
     name.encode(codec): (name.rstrip(), codec == "cp500")
     for name in ("RFH ", "DLH ", *(struc_id for struc_id, _, _ in KNOWN_HEADERS))
     for codec in ("ascii", "cp500")
 }
-#: Versions 1 and 2 are all that there are of headers that are walked over.
+#: Headers that are walked over exist in versions 1 and 2.
 _FORMATS: Final = {
     ("RFH", 1): FORMAT_MQRFH,
     ("RFH", 2): FORMAT_MQRFH2,

@@ -282,7 +282,7 @@ def _decode_folder(raw: bytes, coded_char_set_id: int, encoding: int) -> str:
     try:
         return decode_text(raw, coded_char_set_id, encoding=encoding)
     except HeaderError as problem:
-        raise _format_error(problem.hint) from None
+        raise _format_error(problem.hint.partition(";")[0]) from None
 
 
 def _elements_of(text: str, name: str) -> tuple[Element, ...]:
@@ -313,10 +313,19 @@ def _parsed_elements(text: str) -> tuple[Element, ...]:
     try:
         wrapper = etree.fromstring(_WRAPPER_START + encoded + _WRAPPER_END, parser)
     except (etree.XMLSyntaxError, ValueError) as problem:
-        raise _format_error(str(problem)) from None
+        raise _format_error(_what_is_malformed(problem)) from None
     if len(wrapper) != 1 or not _is_blank(wrapper.text) or not _is_blank(wrapper[0].tail):
         raise _format_error("NameValueData holds something beside its one folder")
     return _children(wrapper[0], depth=1)
+
+
+def _what_is_malformed(problem: Exception) -> str:
+    """What the parser says, with the column in the folder itself and not in the wrapper around it."""
+    if not isinstance(problem, etree.XMLSyntaxError):
+        return str(problem)
+    line, column = problem.position
+    said = str(problem.msg).partition(", line ")[0]
+    return f"{said}, line {line}, column {column - len(_WRAPPER_START) if line == 1 else column}"
 
 
 def _children(parent: etree._Element, *, depth: int) -> tuple[Element, ...]:

@@ -1,4 +1,4 @@
-"""A header that is walked over and not looked into: CICS, IMS, distribution and other headers of IBM MQ.
+"""Headers that are walked over unread: those of CICS and IMS, distribution headers and others of IBM MQ.
 
 Byte layout; these structures begin alike, in the character set and Encoding of the structure in front:
 
@@ -8,8 +8,8 @@ Byte layout; these structures begin alike, in the character set and Encoding of 
     8       4       StrucLength                28      4       Flags
     12      4       Encoding   of what follows 32      n       whatever the header holds, up to StrucLength
 
-Their Formats begin with `MQH`, apart from MQCICS and MQIMS. Where the beginning does not hold, nothing says how long
-the header is: then it is part of the body, which nobody looks at.
+Their Formats begin with `MQH`, apart from MQCICS and MQIMS. Where the first 32 bytes do not fit this layout, the length
+of the header is unknown, and it counts as part of the body.
 Source: IBM MQ documentation, the fields of MQCIH, MQDH, MQIIH, MQMDE, MQRMH and MQWIH.
 """
 
@@ -23,7 +23,7 @@ from mappings.headers.layout import COMMON
 
 _PREFIX: Final = b"MQH"
 _FORMATS: Final = frozenset({b"MQCICS  ", b"MQIMS   "})  # MQFMT_CICS, MQFMT_IMS
-#: StrucId, name and Format of those that IBM MQ defines (MQFMT_...); what each Format announces is one of them.
+#: StrucId, name and Format (MQFMT_...) of those that IBM MQ defines.
 KNOWN_HEADERS: Final = (
     ("CIH ", "MQCIH", b"MQCICS  "),
     ("IIH ", "MQIIH", b"MQIMS   "),
@@ -46,7 +46,7 @@ class OpaqueHeader:
 
 
 def announces_opaque_header(format: bytes) -> bool:
-    """Whether a Format, as it stands in ASCII, is that of a header that begins like the others."""
+    """Whether a Format in its ASCII form announces a header of this layout."""
     return format[:3] == _PREFIX or format in _FORMATS
 
 
@@ -56,7 +56,7 @@ def opaque_header_name(format: bytes) -> str:
 
 
 def read_opaque_header(data: bytes, offset: int = 0, *, coded_char_set_id: int, encoding: int) -> OpaqueHeader | None:
-    """The header at `offset`; None where its beginning does not hold, and it cannot be walked over."""
+    """The header at `offset`; None where its first bytes do not fit the layout."""
     try:
         layout = COMMON.in_encoding(encoding)
         if len(data) - offset < COMMON.length_bytes:

@@ -1,7 +1,7 @@
-"""Puts a new header in the place of another in a chain, so that every header still describes what follows it.
+"""Replaces a header in a chain, so that every header still describes the one behind it.
 
-The structure in front gets the new Format; the new header copies the description of what follows the old one. Where a
-header between two others is left out, the one in front of the gap describes what now follows. A CodedCharSetId of -2
+The structure in front gets the new Format; the new header copies what the old one said of its follower. Where a header
+is left out, the one in front of it describes what follows now. A CodedCharSetId of -2
 (inherit) or 0 becomes a number where the structure in front has changed. Sources: IBM MQ documentation, "MQRFH2" and
 "MQDLH", the fields Encoding, CodedCharSetId and Format.
 """
@@ -107,7 +107,7 @@ class Replacement:
         )
 
     def _next_coded_char_set_id(self, following: int) -> int:
-        """As the old header has it, unless that would now mean something else."""
+        """The number in the old header, unless it would now mean another page."""
         raw = self.chain.headers[self.index].coded_char_set_id
         moved = self.place.coded_char_set_id != self.chain.places[self.index].coded_char_set_id
         if following != self.index + 1 or (moved and raw in (INHERIT, UNDEFINED)):
@@ -129,7 +129,7 @@ class Replacement:
         return raw[: at - _BYTES_BEFORE_FORMAT] + description + name + raw[at + len(name) :]
 
     def _place_of(self, index: int) -> HeaderPlace:
-        """Where and in what the header with that index is, or behind the last one the body."""
+        """The place of the header with that index; behind the last one, that of the body."""
         chain = self.chain
         if index < len(chain.places):
             return chain.places[index]

@@ -1,7 +1,7 @@
-"""A topic pattern in another wildcard scheme, with a fit: the same, more than the same, or not to be expressed.
+"""Translates a topic pattern to another wildcard scheme, and says how well the result fits.
 
-A translation never matches less than the original. Where it matches more, whoever receives the topics checks each one
-again with the original pattern. Where even that is impossible the fit says so, and why; nothing is emitted then.
+A translated pattern never matches less than the original. Where it matches more, the receiver checks each topic again
+with the original pattern. Some patterns cannot be expressed in the other scheme at all; then the reason is given.
 Sources: IBM MQ documentation, "Wildcard schemes" and "Proxy subscriptions"; MQTT 3.1.1 section 4.7.
 """
 
@@ -22,7 +22,7 @@ _DOLLAR_RULE = "an MQTT filter that begins with a wildcard does not match topics
 
 
 class Fit(StrEnum):
-    """How a translation compares with the original."""
+    """How the topics that a translated pattern matches compare with those of the original."""
 
     EXACT = "exact"
     SUPERSET = "superset"  # every delivered topic must be checked again with the original pattern
@@ -31,7 +31,7 @@ class Fit(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TranslatedPattern:
-    """The patterns that together stand for the original (none when it cannot be expressed), and the fit."""
+    """The patterns that together replace the original, none where it cannot be expressed; their fit, and why."""
 
     patterns: tuple[str, ...]
     fit: Fit

@@ -3,7 +3,7 @@
 A stream partitions the topics: the same topic on two streams is two topics. MQRFH2 and MQTT name no stream, so there it
 is a prefix. Message Broker puts `$SYS/STREAM/<stream>/` in front; a queue manager (version 7 and later) puts the
 TOPICSTR of the topic object that has the stream's name. Topics of the default stream have no prefix in either style.
-Converting a header never adds or removes a prefix; this is for routing keys, and for whoever asks for it.
+Converting a header never adds or removes a prefix. Routes of the gateway and the broker's topic spaces use prefixes.
 
 Wildcards do not span streams. A pattern of the default stream that begins with a wildcard matches prefixed topics too,
 so a receiver takes topics apart with `split` before it compares them.
@@ -51,7 +51,7 @@ class StreamPrefixes:
     topic_strings: Mapping[str, str] = field(default_factory=dict)
 
     def prefix(self, stream_name: str) -> str:
-        """What stands in front of topics of a stream, with the slash at its end; empty for the default stream."""
+        """The prefix of a stream's topics, with the slash at its end; empty for the default stream."""
         if stream_name == DEFAULT_STREAM:
             return ""
         if self.style is StreamStyle.MESSAGE_BROKER:
@@ -94,7 +94,7 @@ class StreamPrefixes:
 def implicit_stream_name(stream_name: str | None, queue_name: str) -> str:
     """The stream of an MQRFH command: the one that it names, or else the name of the queue that it was put on.
 
-    What a broker does that is set to implicit stream naming, and every queue manager for Publish and DeletePub.
+    Brokers with implicit stream naming do so, and every queue manager does for Publish and DeletePub.
     """
     return stream_name or queue_name
 

@@ -1,8 +1,8 @@
 """Topic names and filters: escapes, MQTT's rules, and the translation of patterns between wildcard schemes.
 
-In MQRFH a topic name escapes `%`, `*` and `?`. A translated pattern matches at least what the original matches; where
-it matches more, the receiver checks each topic again with `matches`. Matching itself is in `wildcards`, the index of
-many patterns in `pattern_index`; both are offered here too.
+In MQRFH `%`, `*` and `?` in a topic name are escaped. A translated pattern matches every topic that the original
+matches. Where it matches more, the receiver checks each topic again with `matches`. Matching itself is in `wildcards`,
+the index of many patterns in `pattern_index`; both can be imported from here too.
 Sources: IBM MQ documentation, "Wildcard schemes"; MQTT 3.1.1 section 4.7.
 """
 

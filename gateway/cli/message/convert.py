@@ -1,4 +1,4 @@
-"""`rfhbridge convert`: messages in, the same messages with their headers in the other format out."""
+"""`rfhbridge convert`: gives messages a header in the other format."""
 
 import json
 import logging
@@ -52,9 +52,9 @@ def convert(
 ) -> None:
     """Convert a message, or a folder of messages, to MQRFH or MQRFH2.
 
-    The header chain is converted, the body stays as it is. Byte order and EBCDIC are found from StrucId and Version.
-    A field that is dropped is no error: the report and standard error name it. On any error nothing is written to
-    standard output.
+    The headers are converted, the body stays as it is. Byte order and EBCDIC are found from StrucId and Version. A
+    field that the other format lacks is dropped: the report and standard error name it. After an error nothing is
+    written to standard output.
 
     With a folder and --out each file in it is one message; the new one has the same name. The originals stay, and
     DIR/report.jsonl (or --report) has a line for each. Exit code 1 when one of them could not be converted.
@@ -87,7 +87,7 @@ def _convert_message(message: str, output: str, report: Path | None, wanted: Con
 
 
 def _convert_folder(conversion: FolderConversion) -> None:
-    """Converts with a progress bar where a person looks on, and says how it went."""
+    """Converts a folder and prints the result; a terminal shows a progress bar meanwhile."""
     from rich.console import Console
     from rich.progress import Progress
 
@@ -105,12 +105,12 @@ def _convert_folder(conversion: FolderConversion) -> None:
 
 
 def _check_targets(output: str, report: Path | None) -> None:
-    """Standard output and the new message's file belong to the message alone."""
+    """Refuses a report on standard output, or in the file of the new message."""
     if report is not None and (str(report) == STANDARD_STREAM or report == Path(output)):
         raise typer.BadParameter("the report needs a file of its own", param_hint="'--report'")
 
 
 def _report_bytes(converted: ConvertedMessage) -> bytes:
-    """The report, and the Format that the MQMD of the new message must say."""
+    """The report, with the Format that belongs into the MQMD of the new message."""
     report = {"format": converted.format, **converted.report.as_dict()}
     return json.dumps(report, ensure_ascii=False, indent=2).encode() + b"\n"

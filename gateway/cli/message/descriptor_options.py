@@ -1,4 +1,4 @@
-"""The options that say what stands in an MQMD, as they are typed at the command line."""
+"""Command-line options for the fields of an MQMD."""
 
 import re
 from dataclasses import dataclass
@@ -55,7 +55,7 @@ def identifier(text: str) -> bytes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplyTo:
-    """Where an answer goes; an empty queue manager name is the local one."""
+    """The queue for the reply; an empty queue manager name is the local one."""
 
     queue: str
     queue_manager: str

@@ -1,4 +1,4 @@
-"""How the MQMD of a message on a queue is shown, as lines and as JSON."""
+"""Shows the MQMD of a message on a queue, as lines and as JSON."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -24,7 +24,7 @@ def descriptor_json(message: Message) -> dict[str, Json]:
 
 
 def descriptor_lines(message: Message) -> Iterator[str]:
-    """The MQMD under IBM's names, without what is empty."""
+    """The MQMD under IBM's names, without empty fields."""
     for shown, name in _FIELDS:
         value = _value(message, name)
         if value != "":

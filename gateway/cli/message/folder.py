@@ -1,7 +1,7 @@
-"""A folder of messages, one a file, converted into another folder under the same names.
+"""Converts a folder of messages, one in each file, into another folder under the same names.
 
-The originals are only read, and nothing is written outside of the new folder and the report: symbolic links are not
-followed, neither where messages are read nor where they are written. A new file appears whole or not at all.
+The originals are only read. Files are written in the new folder and the report alone, because no symbolic link is
+followed when messages are read or written. A new file appears whole or not at all.
 """
 
 import json
@@ -22,7 +22,7 @@ REPORT_NAME: Final = "report.jsonl"
 
 @dataclass(slots=True, kw_only=True)
 class FileCounts:
-    """What became of the files; `unchanged` were in the wanted format already."""
+    """How many files were converted; `unchanged` ones were in the wanted format already."""
 
     converted: int = 0
     unchanged: int = 0
@@ -30,7 +30,7 @@ class FileCounts:
 
 
 class FolderConversion:
-    """The conversion of one folder. Raises typer.BadParameter for folders that would get into each other's way."""
+    """The conversion of one folder. Raises typer.BadParameter where one folder would overwrite the other."""
 
     def __init__(self, source: Path, target: Path, report: Path | None, wanted: ConversionRequest) -> None:
         self._source = source.resolve()
@@ -57,10 +57,10 @@ class FolderConversion:
                 f"{target} holds the messages themselves; name a folder of its own", param_hint="'--out'"
             )
         if self._target.exists() and not self._target.is_dir():
-            raise typer.BadParameter(f"{target} is no folder", param_hint="'--out'")
+            raise typer.BadParameter(f"{target} is not a folder", param_hint="'--out'")
 
     def _found(self, folder: Path) -> Iterator[Path]:
-        """Everything under the source but folders and the target, by its name from the source on."""
+        """All files under the source, without those of the target, by their paths from the source on."""
         with os.scandir(folder) as entries:
             for entry in entries:
                 path = Path(entry.path)
@@ -74,7 +74,7 @@ class FolderConversion:
     # -- converting ----------------------------------------------------------------------------------------------------
 
     def _lines(self, advance: Callable[[], object]) -> Iterator[bytes]:
-        """Converts file by file; each gives its line of the report."""
+        """Converts one file after the other and gives the line of each for the report."""
         for name in self.files:
             told = {"path": str(name), **self._outcome(name)}
             yield json.dumps(told).encode("ascii") + b"\n"
@@ -103,21 +103,21 @@ class FolderConversion:
         return {"format": message.format, "report": message.report.as_dict()}
 
     def _place(self, name: Path) -> Path:
-        """Where the new file goes; its folders are made. OSError where a link or something else stands in the way."""
+        """The path of a new file, with its folders made. OSError where a link or something else stands there."""
         folder = self._target
         for part in name.parts[:-1]:
             folder /= part
             if folder.is_symlink():
-                raise OSError(f"{folder} is a symbolic link, which would lead out of the folder; remove it")
+                raise OSError(f"{folder} is a symbolic link, which could lead out of the folder; remove it")
             folder.mkdir(exist_ok=True)
         path = folder / name.name
         if path.is_symlink() or (path.exists() and not path.is_file()):
-            raise OSError(f"{path} is there and no plain file; remove it")
+            raise OSError(f"{path} is there and is not a plain file; remove it")
         return path
 
 
 def _read_plain(path: Path) -> bytes:
-    """The bytes of a plain file; a link is not followed, and what would make the reader wait is not opened."""
+    """The bytes of a plain file. A link is not followed; a pipe or device, which could block, is not opened."""
     if path.is_symlink() or not path.is_file():
-        raise OSError("no plain file; symbolic links are not followed")
+        raise OSError("not a plain file; symbolic links are not followed")
     return read_input(str(path))

@@ -1,4 +1,4 @@
-"""`rfhbridge inspect`: what the bytes of a message are."""
+"""`rfhbridge inspect`: shows every header of a message, byte by byte."""
 
 from typing import Annotated
 

@@ -1,6 +1,6 @@
-"""What the bytes of a message are: every header with its fields, folders and options, the body, and every problem.
+"""Inspects a message: every header with its fields, folders and options, the body, and every problem.
 
-`mappings` refuses a message that is wrong. An inspection goes on as far as it can, and a problem is part of its result.
+Other readers refuse a message that is wrong. An inspection goes on as far as it can, and lists what is wrong.
 Pure: bytes in, a value out.
 """
 
@@ -42,7 +42,7 @@ _STANDS_TWICE: Final = 2338
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InspectionProblem:
-    """Something that is wrong: where (None: in the message as a whole), IBM's reason code, and what to do."""
+    """Something that is wrong, with IBM's reason code and what to do. `offset` is None for the message as a whole."""
 
     offset: int | None
     reason_code: int
@@ -87,7 +87,7 @@ class Body:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inspection:
-    """All of a message. `body` is None where a damaged header hides its beginning; `command` is the verb, if any."""
+    """All of a message. `body` is None where a damaged header hides where it begins; `command` is the verb, if any."""
 
     headers: tuple[InspectedHeader, ...]
     body: Body | None
@@ -118,7 +118,7 @@ def inspect_message(data: bytes, announcement: Announcement) -> Inspection:
 
 
 def unreadable_message(error: MappingError) -> Inspection:
-    """A message that does not begin with a header: all of it is one problem."""
+    """The inspection of data that do not begin with a header: one problem."""
     return Inspection(headers=(), body=None, command=None, problems=(_problem_of(error),))
 
 
@@ -144,7 +144,7 @@ def _option_fields_of(header: PartialHeader) -> Iterator[PlacedField]:
 
 
 def _options_of(field: PlacedField) -> Iterator[NamedOption]:
-    """What an option field sets: a token and a decimal sum alike, one entry for each option."""
+    """The options that a field sets, whether it holds a token or a decimal sum."""
     option_class = _OPTION_FIELDS[field.name]
     for row in option_rows(option_class(option_number(option_class, str(field.value)))):
         yield NamedOption(
@@ -175,7 +175,7 @@ def _problem_of(error: MappingError, *, offset: int | None = None) -> Inspection
 def _command_of(
     chain: HeaderChain, headers: tuple[InspectedHeader, ...], problems: list[InspectionProblem]
 ) -> str | None:
-    """The verb of the command or of the answered command; a header that is neither is no problem."""
+    """The verb of the command, or of the command that a response answers; None where there is neither."""
     names = {name for inspected in headers for name in inspected.header.names}
     try:
         if names & _RESPONSE_NAMES:
@@ -188,7 +188,7 @@ def _command_of(
 
 
 def _offset_of(error: MappingError, headers: list[PartialHeader]) -> int | None:
-    """Where the name or value that an error is about stands; else the command; of two commands, the second."""
+    """The offset of the name or value that an error is about, else of the command; of two commands, the second."""
     commands = [offset for header in headers for offset in _commands_of(header)]
     if error.reason_code == _NOT_ONE_COMMAND and len(commands) > 1:
         return commands[1]
@@ -202,7 +202,7 @@ def _offset_of(error: MappingError, headers: list[PartialHeader]) -> int | None:
 
 
 def _commands_of(header: PartialHeader) -> tuple[int, ...]:
-    """Where the commands and responses of a header stand: an MQRFH is one, an MQRFH2 has them in folders."""
+    """The offsets of commands and responses: an MQRFH is one itself, an MQRFH2 holds them in folders."""
     if header.name == "MQRFH":
         return (header.place.offset,)
     return tuple(folder.offset for folder in header.folders if folder.name in _COMMAND_FOLDERS)

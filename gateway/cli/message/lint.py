@@ -1,4 +1,4 @@
-"""`rfhbridge lint`: what a broker or a queue manager would say about a message, before anybody puts it."""
+"""`rfhbridge lint`: says what a broker and a queue manager would answer, before anybody puts the message."""
 
 import json
 from typing import Annotated, Final
@@ -35,8 +35,8 @@ def lint(
 ) -> None:
     """Say what a broker would answer to a message.
 
-    Each finding has the reason code, who gives it, the field and where it stands, and what to do. The exit code is 0
-    for a message that would be taken, 1 with findings, 2 for wrong use.
+    Each finding gives the reason code and who gives it, the field and its offset, and what to do. The exit code is 0
+    where the broker would take the message, 1 with findings, 2 for wrong use.
     """
     findings = lint_message(
         read_input(message),

@@ -1,4 +1,4 @@
-"""How a message is shown: its headers, folders, options, problems and body, as lines and as JSON."""
+"""Shows an inspected message as lines and as JSON: headers, folders, options, problems and body."""
 
 import base64
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ _PLAIN_CONTROLS: Final = str.maketrans("", "", "\t\r\n")
 
 
 def inspection_json(inspection: Inspection, data: bytes) -> dict[str, Json]:
-    """Everything of an inspection, and the body in base64; the whole data where a damaged header hides the body."""
+    """An inspection as JSON, the body in base64. Where a damaged header hides the body, all data stand there."""
     body = inspection.body
     shown: dict[str, Json] = {
         "headers": [_header_json(inspected) for inspected in inspection.headers],
@@ -50,7 +50,7 @@ def inspection_lines(inspection: Inspection, data: bytes) -> Iterator[str]:
 
 
 def data_lines(data: bytes) -> Iterator[str]:
-    """Printable UTF-8 as text, anything else as a hexadecimal dump, and no more than SHOWN_BODY_BYTES of it."""
+    """Up to SHOWN_BODY_BYTES of data: printable UTF-8 as text, anything else as a hexadecimal dump."""
     text = _text_of(data)
     if text is not None:
         yield from (f"  {line}" for line in text.splitlines())
@@ -61,7 +61,7 @@ def data_lines(data: bytes) -> Iterator[str]:
 
 
 def _text_of(data: bytes) -> str | None:
-    """The beginning of a body as text; None unless all that is shown is printable UTF-8."""
+    """The beginning of a body as text; None where a byte of it is not printable UTF-8."""
     shown = data[:SHOWN_BODY_BYTES]
     for cut in range(4 if len(data) > SHOWN_BODY_BYTES else 1):  # the limit may cut a character of up to 4 bytes
         try:

@@ -220,6 +220,17 @@ def test_a_folder_that_is_not_plain_is_refused(text: bytes) -> None:
     assert caught.value.reason_code == 2421
 
 
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [(b"<psc><a>1</b></psc>", "line 1, column 14;"), (b"<psc><a>1</a>\n<b x></b></psc>", "line 2, column 5;")],
+)
+def test_an_error_of_the_parser_names_the_column_in_the_folder_itself(text: bytes, place: str) -> None:
+    with pytest.raises(HeaderError) as refused:
+        assert Folder(name="psc", raw=text).elements
+    assert place in refused.value.hint
+    assert "<string>" not in refused.value.hint
+
+
 def test_a_folder_beyond_four_mebibytes_is_not_parsed() -> None:
     with pytest.raises(HeaderError, match="beyond the limit of 4194304 bytes"):
         _ = Folder(name="usr", raw=b"<usr><a>&amp;" + b"x" * 4_194_304 + b"</a></usr>").elements
