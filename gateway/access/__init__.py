@@ -1,1 +1,1 @@
-"""Who may connect (login, with the password file), and who may publish and subscribe what (rights, access list)."""
+"""Access: `login` decides whether a client may connect, and `rights` which topics it may publish and subscribe."""

@@ -1,4 +1,4 @@
-"""The access list: a TOML file of rules that say which client may publish and subscribe what.
+"""The access list: a TOML file of rules, by client, for the topics that it may publish and subscribe.
 
     [[rule]]
     user = ["anna", "ops-*"]            # of these users; without the key: of everybody
@@ -8,9 +8,9 @@
     deny_publish = ["plant/%c/secret"]  # and not there, whatever another rule allows
     deny_subscribe = []
 
-What no rule allows is refused, and what one rule denies no other allows; their order does not matter.
-`anonymous = true` makes a rule one for clients without a user alone. A subscription is refused where it could bring one
-topic that is denied.
+A topic that no rule allows is refused. A topic that one rule denies is refused whatever another allows. The order of
+rules does not matter. `anonymous = true` limits a rule to clients without a user. A subscription is refused if it could
+bring one denied topic.
 """
 
 import tomllib
@@ -28,7 +28,7 @@ from gateway.config.values import ConfigurationError, Table
 #: Rules are looked through for each new topic of a client.
 MAXIMUM_RULES: Final = 10_000
 _NAMED_PROBLEMS: Final = 5
-#: Of a wrong value no more is shown than fits into these characters with its key.
+#: The longest complaint about a wrong value, in characters with its key.
 _LONGEST_PROBLEM: Final = 200
 _HINT: Final = "docs/how-to/users-and-access.md shows a right one"
 
@@ -44,9 +44,9 @@ def _as_tuple(value: object) -> object:
 
 
 def _checked_name(name: str) -> str:
-    """A rule that denies must not come to nothing by a * that stands for itself."""
+    """Allows a * at the end alone: elsewhere it would be a plain character, and a rule that denies would be void."""
     if "*" in name[:-1]:
-        raise ValueError(f"{name!r} has a * before its end, where it stands for nothing; write it at the end alone")
+        raise ValueError(f"{name!r} has a * before its end, where it has no meaning; write it at the end alone")
     return name
 
 
@@ -87,7 +87,7 @@ _SHARE: Final = "$share"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """Who it is for, and what it allows and denies.
+    """The clients of a rule, and the filters that it allows and denies.
 
     `users` and `clients`: None is everybody, a `*` at the end of a name stands for any rest.
     """
@@ -102,7 +102,7 @@ class Rule:
 
     @property
     def names_a_share(self) -> bool:
-        """Whether it speaks of `$share/...`: a client of MQTT 5 is asked for the filter behind the group's name."""
+        """Whether a filter begins with `$share/`. At MQTT 5 only the filter behind the group's name is compared."""
         return any(each.levels[0].before == _SHARE for each in (*self.subscribe, *self.deny_subscribe))
 
     def concerns(self, user: str | None, client: str) -> bool:
@@ -115,7 +115,7 @@ class Rule:
 
 
 class AccessList:
-    """The rules of a file, found by the names in them: a rule for each device costs the other devices nothing."""
+    """The rules of a file, found by their names: a rule for one device takes no time of the other devices."""
 
     def __init__(self, rules: tuple[Rule, ...]) -> None:
         self.rules = rules
@@ -135,7 +135,7 @@ class AccessList:
         return [rule for rule in candidates if rule.concerns(user, client)]
 
     def _places(self, rule: Rule) -> list[list[Rule]]:
-        """The lists in which a rule must be found; one that names a user twice stands there once."""
+        """The lists that a rule belongs to; once each, also where it names a user twice."""
         for names, place in ((rule.users, self._of_user), (rule.clients, self._of_client)):
             if names is not None and not any(name.endswith("*") for name in names):
                 return [place.setdefault(name, []) for name in dict.fromkeys(names)]
@@ -143,7 +143,7 @@ class AccessList:
 
     @classmethod
     def parse(cls, text: str, source: str) -> Self:
-        """The rules of the file's text. ConfigurationError names what is wrong."""
+        """The rules of the file's text. Raises ConfigurationError."""
         try:
             file = _File.model_validate(tomllib.loads(text))
         except tomllib.TOMLDecodeError as error:

@@ -1,9 +1,9 @@
-"""Topics that begin with `$`: reserved for servers, but for those that the operator opens (MQTT 5.0 section 4.7.2).
+"""Topics that begin with `$` are reserved for servers, except those that the operator opens (MQTT 5.0 section 4.7.2).
 
-The rule stands above the access list and the keys of [access], which can only narrow what it leaves open: no client
-publishes on a reserved topic, subscribes to one or is sent what somebody else publishes there. `$share/GROUP/FILTER` is
-no topic at level 5, and is asked for its FILTER alone. What the gateway tells of itself below `$SYS/broker`, where it
-does (bridge/sys_topics.py), may be subscribed to by everybody, and published by nobody.
+No client publishes on a reserved topic, subscribes to one, or is sent a message from there. The access list and the
+keys of [access] can only narrow the open topics further. Of `$share/GROUP/FILTER` only the FILTER counts at level 5.
+Everybody may subscribe to the gateway's own topics below `$SYS/broker` (bridge/sys_topics.py), if they are switched on,
+and nobody may publish there.
 """
 
 from collections.abc import Iterable, Iterator
@@ -13,18 +13,18 @@ from gateway.access.filters import covers
 from gateway.config.tables import MqttSettings
 from mappings.topics.topics import Scheme, matches
 
-#: What the gateway tells of itself is below it, under the names that mosquitto has.
+#: The beginning of the gateway's own topics, which have mosquitto's names.
 SYS_ROOT: Final = "$SYS/broker/"
 _SYS_LEVELS: Final = ("$SYS", "broker", "#")
-#: A filter that everybody uses for it; it covers more, of which nothing is sent that is not open.
+#: The filter that everybody uses for them. It covers more topics; reserved ones are not sent.
 _ALL_OF_SYS: Final = "$SYS/#"
-#: So many of each are named, so that a store with many fills no screen.
+#: So many of each kind are named, so that a store with many does not fill the screen.
 _NAMED: Final = 10
 _KEPT: Final = "they are kept, and mqtt.dollar_topics opens them"
 
 
 class DollarTopics:
-    """What of them is open: `opened` are the topic filters of the configuration."""
+    """Decides which of them are open; `opened`: topic filters of the configuration."""
 
     def __init__(self, opened: Iterable[str] = (), *, has_sys_topics: bool = False) -> None:
         self._opened = tuple(opened)
@@ -36,13 +36,13 @@ class DollarTopics:
         return cls(settings.dollar_topics, has_sys_topics=settings.sys_topics_interval_s > 0)
 
     def may_publish(self, topic: str) -> bool:
-        """Whether a topic name is no reserved one."""
+        """Whether a topic name is not reserved."""
         if not topic.startswith("$"):
             return True
         return self._opens(topic) and not (self._has_sys_topics and topic.startswith(SYS_ROOT))
 
     def may_subscribe(self, topic_filter: str) -> bool:
-        """Whether nothing of a topic filter is reserved; a wildcard at its beginning matches no such topic."""
+        """Whether a topic filter matches no reserved topic; a wildcard at its beginning matches none."""
         if not topic_filter.startswith("$"):
             return True
         asked = topic_filter.split("/")
@@ -51,13 +51,13 @@ class DollarTopics:
         return self._has_sys_topics and (topic_filter == _ALL_OF_SYS or covers(_SYS_LEVELS, asked))
 
     def may_receive(self, topic: str) -> bool:
-        """Whether what is published on a topic name may be sent to clients."""
+        """Whether messages on a topic name may be sent to clients."""
         if not topic.startswith("$") or self._opens(topic):
             return True
         return self._has_sys_topics and topic.startswith(SYS_ROOT)
 
     def cautions(self, subscriptions: Iterable[tuple[str, str]], retained: Iterable[str]) -> Iterator[str]:
-        """What of a store is reserved, a sentence for each kind: topic filters by client, and retained messages."""
+        """Warnings about reserved topics in a store: subscriptions, and retained messages."""
         filters = [f"{asked} of {client}" for client, asked in subscriptions if not self.may_subscribe(asked)]
         if filters:
             yield f"subscriptions bring nothing, because their topics are reserved: {_some(filters)}; {_KEPT}"

@@ -1,7 +1,7 @@
-"""Topic filters of rules: whether one covers or touches a filter that is asked for; filters with `%u` and `%c`.
+"""Topic filters of rules: whether one covers or touches the filter of a SUBSCRIBE; filters with `%u` and `%c`.
 
-`%u` stands for the user, `%c` for the client identifier, `%%` for a percent sign; a level holds at most one name. What
-is put in for a name is literal, and never becomes a wildcard or a further level.
+`%u` stands for the user, `%c` for the client identifier, `%%` for a percent sign; a level holds at most one name. A
+name is inserted literally: it never becomes a wildcard or a further level.
 """
 
 import re
@@ -63,7 +63,7 @@ class RuleFilter:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """ValueError for what is no topic filter, or has a percent sign before something else."""
+        """Raises ValueError for a text that is no topic filter, or has a percent sign before another character."""
         try:
             check_mqtt_topic_filter(text)
         except TopicError as problem:
@@ -71,7 +71,7 @@ class RuleFilter:
         return cls(tuple(_level(level, text) for level in text.split("/")))
 
     def allowing(self, user: str | None, client: str) -> tuple[str, ...] | None:
-        """The levels for a client; None where a name would not be one plain level, or open the topics under `$`."""
+        """The levels for a client; None where a name is not one plain level, or begins with `$`."""
         levels: list[str] = []
         for level in self.levels:
             text = _put_in(level, user, client)
@@ -81,7 +81,7 @@ class RuleFilter:
         return tuple(levels)
 
     def denying(self, user: str | None, client: str) -> tuple[str, ...]:
-        """The levels for a client; everything, from a level on where a name would not be one plain level."""
+        """The levels for a client; `#` in place of a level whose name is not one plain level."""
         levels: list[str] = []
         for level in self.levels:
             text = _put_in(level, user, client)

@@ -1,6 +1,6 @@
-"""The threads that check passwords: beside the event loop, few, and behind everything else on the machine.
+"""Threads that check passwords: a few, beside the event loop, at a lower priority than all else on the machine.
 
-A check takes about 25 ms of a core and gives Python's lock free meanwhile. One core always stays with the event loop.
+A check takes about 25 ms of a core, without Python's lock. One core always stays with the event loop.
 """
 
 import asyncio
@@ -15,9 +15,9 @@ from typing import Final
 
 _log = logging.getLogger(__name__)
 
-#: More would only compete for memory: each check takes what its hash asks for, ours 19 MiB.
+#: More would only compete for memory: each check takes as much as its hash asks for, ours 19 MiB.
 MAXIMUM_THREADS: Final = 4
-#: Nice value of the threads (Linux has one for each thread): whoever logs in waits, and nobody who publishes.
+#: Nice value of the threads (Linux has one for each thread): logins wait, and publishers do not.
 _NICE: Final = 10
 
 
@@ -26,9 +26,9 @@ Done = Callable[[bool | None], None]
 
 
 class HashingThreads:
-    """Runs checks in threads, those of one origin in the order of arrival; made and used on the event loop.
+    """Runs checks in threads, those of one address in the order of arrival; made and used on the event loop.
 
-    Each origin has its turn, so that whoever tries passwords waits for himself alone.
+    Addresses take turns, so somebody who tries many passwords delays nobody else.
     """
 
     def __init__(self, *, maximum_waiting: int, threads: int | None = None) -> None:
@@ -39,7 +39,7 @@ class HashingThreads:
         self._maximum_waiting = maximum_waiting
         #: Checks that are under way or wait.
         self.unfinished = 0
-        #: What waits, by origin; the one whose turn is next stands first.
+        #: Waiting checks by address; the next address stands first.
         self._lines: dict[bytes, deque[tuple[Check, Done]]] = {}
 
     def submit(self, check: Check, done: Done, *, origin: bytes = b"") -> bool:
@@ -55,12 +55,12 @@ class HashingThreads:
         return True
 
     def close(self) -> None:
-        """Gives up what waits."""
+        """Gives up the waiting checks."""
         self._lines.clear()
         self._executor.shutdown(wait=False, cancel_futures=True)
 
     def _make_room(self, origin: bytes) -> bool:
-        """The newest of the origin that has most gives way to one that has fewer."""
+        """Drops the newest check of the address that has most, for an address that has fewer."""
         longest = max(self._lines.values(), key=len, default=None)
         if longest is None or len(longest) <= len(self._lines.get(origin, ())) + 1:
             return False
@@ -70,7 +70,7 @@ class HashingThreads:
         return True
 
     def _go_on(self) -> None:
-        """Gives what waits to threads that are free."""
+        """Gives waiting checks to free threads."""
         while self._free and self._lines:
             origin = next(iter(self._lines))
             line = self._lines.pop(origin)

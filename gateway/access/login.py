@@ -1,9 +1,8 @@
-"""Who may connect: the decision between CONNECT and CONNACK.
+"""Login: decides between CONNECT and CONNACK whether a client may connect.
 
-A password is checked in a thread (hashing), once for each new connection at most: a login that has succeeded is
-remembered by a keyed digest until the user's line in the password file changes, so that a fleet that comes back after
-a failure of the network is let in at once, also while somebody tries passwords. A token is checked at once: see
-tokens. A certificate was checked by TLS, before the CONNECT came.
+A password is checked in a thread (hashing). A successful login is remembered by a keyed digest until the user's line in
+the password file changes. So a fleet that comes back after a network failure is let in at once, even while somebody
+tries passwords. A token is checked at once (tokens). TLS has checked a certificate before the CONNECT came.
 """
 
 import hashlib
@@ -22,7 +21,7 @@ from gateway.access.users import Users
 from gateway.limits.addresses import network_of_peer
 from gateway.mqtt.events import ConnectReceived
 
-#: Between a user name and the rest of a client identifier that is bound to it; no user name of the file holds it.
+#: Between the user name and the rest of a bound client identifier; no user name of the file holds it.
 IDENTIFIER_SEPARATOR: Final = ":"
 
 
@@ -37,11 +36,11 @@ class Refusal(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entrance:
-    """What the way in says of whoever comes by it.
+    """What the listener knows of a client.
 
     `certificate_user`: the user that a client certificate names, where the listener takes its users from certificates;
-    "": no user is known so far. `allows_anonymous`: the listener's own rule; None: that of the gateway holds. `peer`:
-    the client's address, HOST:PORT.
+    "": it names none. `allows_anonymous`: the listener's own rule; None: as [access] says. `peer`: the client's
+    address, HOST:PORT.
     """
 
     certificate_user: str = ""
@@ -51,10 +50,9 @@ class Entrance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Admitted:
-    """The client may connect, as this user; None: as nobody.
+    """The client may connect, as this user; None: without a user.
 
-    Where a token lets it in, `until_us` is when that ends (microseconds since 1970, 0: it does not end by itself), and
-    `fingerprint` names the key that the token is signed with.
+    With a token, `until_us` is its end (microseconds since 1970; 0: none), and `fingerprint` that of its key.
     """
 
     user: str | None
@@ -80,12 +78,12 @@ _BUSY: Final = Refused(refusal=Refusal.BUSY, reason="too many logins wait for th
 _IMPOSSIBLE: Final = Refused(refusal=Refusal.BUSY, reason="the password could not be checked")
 _WRONG: Final = "the user name or the password is wrong"
 _WHOEVER_COMES: Final = Entrance()
-#: What a client may give as its user name where its token names the user (3.1.1 has no password without one).
+#: User names that a client with a token may send beside the token's (MQTT 3.1.1 has no password without one).
 _NO_USER_NAMES: Final = frozenset({None, "", "jwt"})
 
 
 class Login:
-    """Decides who may connect; one for the gateway. Without users (None) and tokens everybody may, as nobody."""
+    """Decides on logins; one for the gateway. Without users (None) and tokens all clients may connect."""
 
     def __init__(
         self,
@@ -97,18 +95,18 @@ class Login:
         has_certificate_users: bool = False,
         threads: HashingThreads | None = None,
     ) -> None:
-        #: The password file as it holds now; see `replace`.
+        #: The current password file; see `replace`.
         self.users = users
-        #: The keys of tokens as they hold now.
+        #: The current keys of tokens.
         self.tokens = tokens
         self._allows_anonymous = allows_anonymous
         self._binds_client_identifier = binds_client_identifier
         self._has_certificate_users = has_certificate_users
         self._threads = threads
-        #: How many were not let in, by the reason.
+        #: The number of refused logins, by reason.
         self.refusals: Counter[Refusal] = Counter()
         self._key = os.urandom(32)
-        #: Keyed digest of the password that was right last, by user.
+        #: Keyed digest of the last right password, by user.
         self._remembered: dict[str, bytes] = {}
 
     def decide(
@@ -136,9 +134,9 @@ class Login:
         return 0 if self._threads is None else self._threads.unfinished
 
     def may_have_session(self, user: str | None, owner: str | None) -> bool:
-        """Whether a user may take over the session of an owner; one that was made by nobody is free to all.
+        """Whether a user may take over the session of `owner`; everybody may if it has no owner.
 
-        A no is counted: the client is not let in.
+        Counts a refusal.
         """
         knows_users = self.users is not None or self.tokens is not None or self._has_certificate_users
         may_have = not knows_users or owner is None or owner == user
@@ -146,13 +144,13 @@ class Login:
         return may_have
 
     def replace(self, users: Users, changed: Iterable[str]) -> None:
-        """Another state of the password file holds from now on; `changed`: whose line is not the same any more."""
+        """Takes a new state of the password file. `changed`: the users whose lines have changed or gone."""
         for name in changed:
             self._remembered.pop(name, None)
         self.users = users
 
     def close(self) -> None:
-        """Gives up what is being checked."""
+        """Gives up the checks that are under way."""
         if self._threads is not None:
             self._threads.close()
 
@@ -163,7 +161,7 @@ class Login:
         decided: Callable[[Decision], None],
         entrance: Entrance,
     ) -> None:
-        """Certificate before token before password file."""
+        """Asks the certificate first, then the token, then the password file."""
         if entrance.certificate_user:
             decided(self._certified(entrance.certificate_user, connect))
         elif self.tokens is not None and connect.password is not None and looks_like_token(connect.password):
@@ -176,7 +174,7 @@ class Login:
             self._check(self.users, connect.user_name, connect, is_wanted, decided, network_of_peer(entrance.peer))
 
     def _unnamed(self, connect: ConnectReceived, entrance: Entrance) -> Decision:
-        """A client that nothing tells from others: it says no name, or nobody here knows names."""
+        """A client without a user: it sends no user name, or the gateway knows no users."""
         allows = self._allows_anonymous if entrance.allows_anonymous is None else entrance.allows_anonymous
         if not allows:
             return _NAMELESS if connect.user_name is None else _NAMES_ARE_NOTHING
@@ -187,7 +185,7 @@ class Login:
         return _ANONYMOUS
 
     def _certified(self, user: str, connect: ConnectReceived) -> Decision:
-        """A client whose certificate names the user; its password is not looked at."""
+        """A client whose certificate names the user; its password is ignored."""
         if not is_user_name(user):
             return Refused(refusal=Refusal.WRONG_CREDENTIALS, reason="the certificate has a name that no user can have")
         if connect.user_name and connect.user_name != user:
@@ -250,7 +248,7 @@ class Login:
         return Admitted(user=user)
 
     def _still_holds(self, user: str, entry: PasswordHash) -> bool:
-        """False where the file was read again while a password was checked, and says something else now."""
+        """False if the password file was read again during the check, and the user's line has changed."""
         return self.users is not None and self.users.hashes.get(user) == entry
 
     def _is_remembered(self, user: str, entry: PasswordHash, password: bytes) -> bool:
@@ -258,5 +256,5 @@ class Login:
         return remembered is not None and hmac.compare_digest(remembered, self._digest(entry, password))
 
     def _digest(self, entry: PasswordHash, password: bytes) -> bytes:
-        """The key never leaves this process, which gets the passwords themselves anyway."""
+        """The key never leaves this process, which gets the passwords anyway."""
         return hashlib.blake2b(entry.salt + entry.digest + password, key=self._key).digest()

@@ -1,8 +1,8 @@
-"""One password, as the password file keeps it: an Argon2id hash in PHC text form.
+"""The hash of a password in the password file: Argon2id, in PHC text form.
 
     $argon2id$v=19$m=19456,t=2,p=1$<salt>$<digest>     m: memory in KiB, t: passes, p: lanes; Base64 without `=`
 
-Other programs that write this form (the argon2 command among them) may make entries too. Sources: RFC 9106; the PHC
+Entries of other programs in this form, the argon2 command for example, are read too. Sources: RFC 9106; the PHC
 string format.
 """
 
@@ -20,7 +20,7 @@ PASSES: Final = 2
 LANES: Final = 1
 _SALT_BYTES: Final = 16
 _DIGEST_BYTES: Final = 32
-#: What an entry may ask for, ours and others': 1 GiB of memory, 64 passes, 16 lanes; salt and digest in bytes.
+#: The most that an entry may ask for: 1 GiB of memory, 64 passes, 16 lanes; salt and digest in bytes.
 _MEMORY_RANGE: Final = range(8, 1_048_577)
 _PASSES_RANGE: Final = range(1, 65)
 _LANES_RANGE: Final = range(1, 17)
@@ -36,7 +36,7 @@ _PHC: Final = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PasswordHash:
-    """What is known of a password. `memory_kib` in KiB; it is never shown but as the text of the file."""
+    """The hash of one password. It is never shown, except as the text of the file."""
 
     memory_kib: int
     passes: int
@@ -71,12 +71,12 @@ class PasswordHash:
 
     @property
     def cost(self) -> str:
-        """What one check costs, in the words of the file."""
+        """The cost of one check, as the file writes it."""
         return f"m={self.memory_kib},t={self.passes},p={self.lanes}"
 
     @property
     def text(self) -> str:
-        """As it stands in the file."""
+        """The text of the file."""
         return f"$argon2id$v=19${self.cost}${_base64(self.salt)}${_base64(self.digest)}"
 
     def is_of(self, password: bytes) -> bool:

@@ -1,9 +1,9 @@
 """Takes up changes of the operator's files (password file, access list, certificates) while the gateway runs.
 
-A changed file is read when it has stood still from one look to the next (a second), SIGHUP reads at once. Looking and
-reading happen in a thread: a slow disk holds up nobody. A file that is wrong changes nothing: what held goes on to
-hold, and the log says why, once for each state of the file. One that cannot be read is tried again at every look: the
-right to read it may come after its bytes, and leaves no trace in them.
+A changed file is read once it stays the same from one look to the next (a second); SIGHUP reads at once. A thread looks
+and reads, so a slow disk delays nobody. A wrong file changes nothing: the earlier state stays in force, and the log
+says why, once for each state of the file. An unreadable file is tried again at every look, because a right to read it
+may come later, which does not change the file.
 """
 
 import asyncio
@@ -20,12 +20,12 @@ _log = logging.getLogger(__name__)
 
 LOOK_EVERY_S: Final = 1.0
 
-#: What tells one state of a file from another: device, inode, size, time of change in ns. None: it is not there.
+#: A state of a file: device, inode, size, time of change in ns. None: it is missing.
 _State = tuple[int, int, int, int] | None
 
 
 class WatchedFile:
-    """A file whose changes are taken up; make it before the file is read for the first time.
+    """A file whose changes are taken up. Make it before the first reading of the file.
 
     `also`: files that are read with it, as the key is with its certificate.
 
@@ -39,11 +39,11 @@ class WatchedFile:
         self._read = read
         #: The state that was read last, and the one that was seen last.
         self._known = self._seen = self._state()
-        #: What was last said to be wrong, and of which state.
+        #: The state that was refused last, and the reason.
         self._refused: tuple[list[_State], str] | None = None
 
     async def look(self, *, at_once: bool = False) -> None:
-        """Reads the file where it has changed and stood still; `at_once`: in whatever state it is."""
+        """Reads the file if it has changed and stays the same; `at_once`: in any case."""
         state = await asyncio.to_thread(self._state)
         stands_still, self._seen = state == self._seen, state
         if not at_once and (state == self._known or not stands_still):
@@ -77,11 +77,11 @@ class Reloading:
         self._is_asked = asyncio.Event()
 
     def ask(self) -> None:
-        """Every file is read now."""
+        """Reads every file now."""
         self._is_asked.set()
 
     async def run(self) -> None:
-        """Until it is cancelled."""
+        """Looks and reads, until it is cancelled."""
         while self._files:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._is_asked.wait(), LOOK_EVERY_S)

@@ -1,8 +1,8 @@
-"""Who may publish and subscribe what: step 3 on the way of a PUBLISH, before anything is translated.
+"""Rights: the topics that a client may publish and subscribe. Step 3 on the way of a PUBLISH.
 
-Topics that begin with `$` are reserved first of all, unless they are opened (dollar_topics.py). Then two things must
-allow it: the topic filters of the configuration, which hold for everybody, and the access list, where there is one.
-Each session has its `Rights`; what they have decided is kept, so a PUBLISH on a known topic costs one lookup.
+Topics that begin with `$` are reserved unless they are opened (dollar_topics.py). For all others two things must allow
+the topic: the filters of the configuration, which hold for all clients, and the access list, if there is one. Each
+session has its `Rights`, which remember their decisions: a PUBLISH on a known topic costs one lookup.
 """
 
 from collections.abc import Iterable
@@ -13,17 +13,17 @@ from gateway.access.dollar_topics import ALL_RESERVED, DollarTopics
 from gateway.access.filters import covers, touches
 from mappings.topics.topics import Scheme, matches
 
-#: Characters of the topics that one session's rights keep before they are forgotten; Python takes one to four bytes
-#: for each.
+#: Characters of topics that one session's rights remember before they forget all; Python takes one to four bytes for
+#: each.
 _KEPT_CHARACTERS: Final = 32_768
-#: What a kept topic costs beside its characters, in the same measure.
+#: The cost of a remembered topic beside its characters, in the same measure.
 _KEPT_OVERHEAD: Final = 64
 #: Longer topics, in characters, are decided anew each time.
 _LONGEST_KEPT_TOPIC: Final = 1_024
 
 
 class Access:
-    """What the operator allows: for everybody, and by the access list; one for the gateway.
+    """The filters for all clients, and the access list; one for the gateway.
 
     The default filter `#` covers all that is not reserved. Without an access list (None) the filters alone decide.
     """
@@ -46,13 +46,13 @@ class Access:
         return Rights(self, user, client)
 
     def may_publish(self, topic: str) -> bool:
-        """Whether the filters for everybody allow it."""
+        """Whether the filters for all clients allow a topic."""
         if not self.dollar_topics.may_publish(topic):
             return False
         return any(allowed == "#" or matches(allowed, topic, Scheme.MQTT) for allowed in self.publish)
 
     def may_subscribe(self, topic_filter: str) -> bool:
-        """Whether the filters for everybody allow it: one of them must cover all of it."""
+        """Whether one of the filters for all clients covers all of a topic filter."""
         if not self.dollar_topics.may_subscribe(topic_filter):
             return False
         asked = topic_filter.split("/")
@@ -60,7 +60,7 @@ class Access:
 
 
 class _Resolved:
-    """What the access list says of one client: filters as lists of levels."""
+    """The rules of the access list for one client: filters as lists of levels."""
 
     __slots__ = ("deny_publish", "deny_subscribe", "publish", "subscribe")
 
@@ -75,7 +75,7 @@ class _Resolved:
 
 
 class Rights:
-    """What one client may do."""
+    """The rights of one client."""
 
     __slots__ = ("_access", "_client", "_kept", "_kept_characters", "_resolved", "_user", "allows_every_plain_publish")
 
@@ -83,12 +83,12 @@ class Rights:
         self._access = access
         self._user = user
         self._client = client
-        #: Topics that are allowed. A refused one is decided anew each time: it mostly ends the connection.
+        #: Allowed topics. A refused topic is not remembered: it mostly ends the connection.
         self._kept: set[str] = set()
         self.forget()
 
     def forget(self) -> None:
-        """Forgets what was decided: the access list has changed."""
+        """Forgets all decisions: the access list has changed."""
         #: Whether the client may publish on every topic that does not begin with `$`.
         self.allows_every_plain_publish = self._access.access_list is None and "#" in self._access.publish
         self._resolved: _Resolved | None = None
@@ -105,7 +105,7 @@ class Rights:
         return True
 
     def may_subscribe(self, topic_filter: str) -> bool:
-        """Whether the client may subscribe: all of it must be allowed by one filter, and nothing of it denied."""
+        """Whether the client may subscribe: one filter must allow all of `asked`, and none may deny a part of it."""
         if not self._access.may_subscribe(topic_filter):
             return False
         resolved = self._rules()
@@ -116,7 +116,7 @@ class Rights:
         return is_allowed and not any(touches(levels, asked) for levels in resolved.deny_subscribe)
 
     def may_receive(self, topic: str) -> bool:
-        """Whether what is published on a topic may be sent to the client, if it subscribes to it."""
+        """Whether messages on a topic may be sent to the client, if it subscribes to it."""
         return self._access.dollar_topics.may_receive(topic)
 
     def _is_publish_allowed(self, topic: str) -> bool:

@@ -1,8 +1,8 @@
 """The keys that tokens are signed with, from the operator's files: PEM, or a JWK Set (RFC 7517).
 
-What a key is decides the algorithms that it can verify, and nothing in a token widens that: a public key never becomes
-the secret of an HMAC. A secret (`oct`) stands in a JWK Set only, and is as long as its HMAC's output at least (RFC 7518
-section 3.2). Private keys are refused: the gateway only checks.
+The kind of a key decides which algorithms it can verify, and no token changes that: a public key never becomes the
+secret of an HMAC. A secret (`oct`) is allowed in a JWK Set only, and must be at least as long as its HMAC's output (RFC
+7518 section 3.2). Private keys are refused: the gateway only checks.
 """
 
 import hashlib
@@ -26,9 +26,9 @@ from jwt.exceptions import PyJWTError
 from gateway.access.text_file import read_text_file
 from gateway.config.values import ConfigurationError
 
-#: Keys of all files together: a token without a key's name is tried with each that fits.
+#: The most keys of all files together: a token without a key's name is tried with each that fits.
 MAXIMUM_KEYS: Final = 16
-#: NIST SP 800-57: shorter ones are not to be trusted since 2014.
+#: NIST SP 800-57: shorter ones have not been trusted since 2014.
 _SHORTEST_RSA_BITS: Final = 2_048
 #: RFC 7518 section 3.4: each curve has its algorithm.
 _OF_CURVE: Final = {"secp256r1": "ES256", "secp384r1": "ES384", "secp521r1": "ES512"}
@@ -54,7 +54,7 @@ PublicKey = RSAPublicKey | EllipticCurvePublicKey | Ed25519PublicKey | Ed448Publ
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenKey:
-    """One key: its name in tokens (`kid`; None: it has none), what it can verify, and what tells it from others."""
+    """One key: its name in tokens (`kid`; None: it has none), its algorithms, and its fingerprint."""
 
     kid: str | None
     algorithms: frozenset[str]
@@ -69,12 +69,12 @@ def read_token_keys(paths: Iterable[Path]) -> tuple[TokenKey, ...]:
         keys += parse_token_keys(read_text_file(path), str(path))
         if len(keys) > MAXIMUM_KEYS:
             problem = f"there are more than {MAXIMUM_KEYS} keys with it"
-            raise ConfigurationError(str(path), (problem,), "leave out keys that sign nothing any more")
+            raise ConfigurationError(str(path), (problem,), "leave out keys that no longer sign tokens")
     return tuple(keys)
 
 
 def holds_secret(path: Path) -> bool:
-    """Whether whoever reads a file of keys can make tokens. Raises ConfigurationError."""
+    """Whether a file of keys holds a secret, with which its readers can make tokens. Raises ConfigurationError."""
     return any(isinstance(key.key, bytes) for key in read_token_keys([path]))
 
 
@@ -91,7 +91,7 @@ def parse_token_keys(text: str, source: str) -> list[TokenKey]:
 
 
 class _KeyProblem(ValueError):
-    """A key that may not be used; the text holds nothing of it."""
+    """A key that may not be used; the text repeats nothing of it."""
 
 
 def _of_pem(text: str) -> Iterator[TokenKey]:
@@ -108,7 +108,7 @@ def _of_pem(text: str) -> Iterator[TokenKey]:
 
 
 def _of_jwk_set(text: str) -> Iterator[TokenKey]:
-    """The keys for signatures; those for encryption are passed over, and in a set those of kinds not known here.
+    """The keys for signatures. Skips keys for encryption, and in a set those of unknown kinds.
 
     An issuer may add them at any time (RFC 7517 section 5: they should be ignored).
     """

@@ -1,8 +1,8 @@
 """JSON Web Tokens (RFC 7519) that clients send as their MQTT password.
 
-A token names the user in a claim (`sub`), and says until when (`exp`, which it must have). Its signature is checked
-with the operator's keys, by an algorithm that the key itself allows. One check takes 50 to 140 microseconds (measured;
-on P-384 and P-521 700), so it is done on the event loop, and nothing of it is remembered.
+A token names its user in a claim (`sub`) and must have an end (`exp`). Its signature is checked with the operator's
+keys, by an algorithm that the key itself allows. One check takes 50 to 140 microseconds (measured; on P-384 and P-521
+700), so it runs on the event loop, and is not remembered.
 """
 
 from collections.abc import Iterable
@@ -19,7 +19,7 @@ from gateway.config.values import ConfigurationError
 _SECOND_US: Final = 1_000_000
 #: The end of the year 9999, in seconds since 1970: a later one means the same.
 _LATEST_S: Final = 253_402_300_799
-#: What a refused token is said to be, by the kind of PyJWT's error, the first that fits; never its own text, which may
+#: Why a token is refused, by the kind of PyJWT's error, the first that fits. Never the error's own text, which may
 #: quote the token.
 _REASONS: Final[tuple[tuple[type[Exception], str], ...]] = (
     (jwt.ExpiredSignatureError, "has expired"),
@@ -32,7 +32,7 @@ _REASONS: Final[tuple[tuple[type[Exception], str], ...]] = (
 
 
 class Tokens:
-    """Checks tokens against the keys as they are in the files now."""
+    """Checks tokens with the keys of the files."""
 
     def __init__(self, keys: Iterable[TokenKey], settings: TokenSettings) -> None:
         self.keys = tuple(keys)
@@ -49,11 +49,11 @@ class Tokens:
         return cls(keys, settings)
 
     def gone_since(self, before: "Tokens") -> frozenset[str]:
-        """Fingerprints of the keys of an earlier state that are not there any more."""
+        """Fingerprints of the keys of an earlier state that have gone."""
         return frozenset(key.fingerprint for key in before.keys) - {key.fingerprint for key in self.keys}
 
     def check(self, token: bytes) -> ExternalUser:
-        """What the token says. Raises TokenRefused."""
+        """The user of a token. Raises TokenRefused."""
         if len(token) > self._settings.maximum_bytes:
             raise TokenRefused(f"has more than {self._settings.maximum_bytes} bytes")
         try:
@@ -64,7 +64,7 @@ class Tokens:
         return ExternalUser(user=self._user(claims), until_us=until_s * _SECOND_US, fingerprint=key.fingerprint)
 
     def _verified(self, token: bytes) -> tuple[dict[str, Any], TokenKey]:
-        """The claims, and the key that the signature is by; PyJWT's errors, or ValueError for an odd token."""
+        """The claims, and the key that signed them. Raises PyJWT's errors, or ValueError for an odd token."""
         header = jwt.get_unverified_header(token)
         algorithm = str(header.get("alg"))
         for key in self._candidates(algorithm, header.get("kid")):
@@ -75,7 +75,7 @@ class Tokens:
         raise jwt.InvalidSignatureError
 
     def _candidates(self, algorithm: str, kid: object) -> list[TokenKey]:
-        """The keys that a token may be signed with: a name counts where both have one."""
+        """The keys that may have signed a token; names are compared if both have one."""
         if algorithm not in self._algorithms:
             raise jwt.InvalidAlgorithmError
         fitting = [key for key in self.keys if algorithm in key.algorithms]
@@ -94,7 +94,7 @@ class Tokens:
         )
 
     def _user(self, claims: dict[str, Any]) -> str:
-        """The user that a claim names. Raises TokenRefused for what can be no user name."""
+        """The user in the claim. Raises TokenRefused for a text that cannot be a user name."""
         user = claims[self._settings.user_claim]
         if not isinstance(user, str) or not is_user_name(user):
             raise TokenRefused(f"has no user name in its claim {self._settings.user_claim!r}")

@@ -1,10 +1,10 @@
-"""The password file: who may connect, by user name and the hash of a password.
+"""The password file: user names, each with the hash of a password.
 
-    # a comment; empty lines are nothing
+    # a comment; empty lines are ignored
     pump-7:$argon2id$v=19$m=19456,t=2,p=1$<salt>$<digest>
 
-One user a line, UTF-8. A name has 1 to 256 printable characters, none of them `:`, and neither begins with `#` nor has
-a blank at either end. The password itself is nowhere.
+One user a line, in UTF-8. A name has 1 to 256 printable characters without `:`, no `#` at its beginning, and no blank
+at either end. The passwords themselves are not stored.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ from gateway.config.values import ConfigurationError
 
 _LONGEST_NAME: Final = 256
 _HINT: Final = "'rfhbridge user add NAME --file FILE' writes a right line"
-#: Wrong lines that one error names.
+#: The most wrong lines that one error names.
 _NAMED_PROBLEMS: Final = 5
 
 
@@ -44,7 +44,7 @@ class Users:
 
     @classmethod
     def parse(cls, text: str, source: str) -> Self:
-        """The users of the file's text. ConfigurationError names the wrong lines, and nothing that may be a secret."""
+        """The users of the file's text. Raises ConfigurationError, which repeats nothing that may be a secret."""
         hashes: dict[str, PasswordHash] = {}
         problems: list[str] = []
         for number, line in enumerate(text.split("\n"), 1):
@@ -76,7 +76,7 @@ class Users:
         return frozenset(name for name, entry in before.hashes.items() if self.hashes.get(name) != entry)
 
     def decoy(self, name: str) -> PasswordHash:
-        """The hash that a name which is not in the file is checked against, in vain: always the same for one name.
+        """A hash for a name that is not in the file, so that its check takes as long: always the same for one name.
 
         It is one of the file's own, so that the time of an answer does not tell which names there are.
         """
@@ -109,5 +109,5 @@ def _place_of(name: str, lines: list[str]) -> int:
 
 #: Chooses the decoys of this process.
 _DECOY_KEY: Final = os.urandom(32)
-#: Stands for the hashes of an empty file; nobody knows a password for it.
+#: In place of the hashes of an empty file; nobody knows a password for it.
 _NOBODYS: Final = PasswordHash.parse(f"$argon2id$v=19$m=19456,t=2,p=1${'A' * 22}${'A' * 43}")

@@ -1,1 +1,1 @@
-"""Limits: what is refused to one client, so that the others feel nothing of it."""
+"""Limits: a refusal to one client protects all others. Their table is gateway/config/limits.py."""

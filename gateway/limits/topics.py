@@ -1,4 +1,4 @@
-"""How long and how deep topic names and filters may be; which names were looked at and found in order."""
+"""The limits on bytes and levels of topic names and filters; and a cache of names that pass them."""
 
 from typing import Final
 
@@ -14,14 +14,14 @@ _KEPT_CHARACTERS: Final = 1_000_000
 
 
 class FineTopics(set[str]):
-    """Topics that no limit touches: whether one is here costs a PUBLISH one look. Only a bounded number is kept."""
+    """A bounded cache of topic names that pass all limits: a PUBLISH on one of them costs one lookup."""
 
     def __init__(self) -> None:
         super().__init__()
         self._characters = 0
 
     def keep(self, topic: str) -> None:
-        """Takes note that no limit touches a topic."""
+        """Adds a topic name that passes all limits."""
         if len(self) >= _KEPT_TOPICS or self._characters + len(topic) > _KEPT_CHARACTERS:
             self.clear()
             self._characters = 0
@@ -30,22 +30,22 @@ class FineTopics(set[str]):
 
 
 class TopicLimits:
-    """Answers most topics by their length alone: a shorter one can have neither too many bytes nor too many levels."""
+    """Passes most topics by their length alone: a short one has neither too many bytes nor too many levels."""
 
     def __init__(self, limits: SessionLimits) -> None:
         self._maximum_bytes = limits.maximum_topic_bytes
         self._maximum_levels = limits.maximum_topic_levels
-        #: Topics of so many characters need no look: ask `of_name` about longer ones alone.
+        #: Topics of up to so many characters pass: ask `of_name` about longer ones alone.
         self.fine_characters = min(limits.maximum_topic_bytes // _BYTES_OF_CHARACTER, limits.maximum_topic_levels - 1)
 
     def of_name(self, topic: str) -> LimitReached | None:
-        """Why a topic name is not taken; None where it is."""
+        """Why a topic name is refused, if it is."""
         return self._reached(topic, ReasonCode.TOPIC_NAME_INVALID)
 
     def of_filter(self, topic_filter: str, asked: str) -> LimitReached | None:
-        """Why a topic filter is not taken; None where it is. `asked`: of a shared subscription's its last part.
+        """Why a topic filter is refused, if it is. `asked`: of a shared subscription the part that topics match.
 
-        The name of a group is no level, and its bytes are kept like the others.
+        The group's name is not a level, but its bytes count.
         """
         found = self._reached(asked, ReasonCode.TOPIC_FILTER_INVALID)
         if found is None and len(topic_filter.encode()) > self._maximum_bytes:
