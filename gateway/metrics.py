@@ -104,7 +104,7 @@ class GatewayCollector(Collector):
         yield _counters("received_bytes", "Bytes of MQTT received, with frames of WebSockets", ("listener",), received)
         yield _counters("sent_bytes", "Bytes of MQTT sent, with frames of WebSockets", ("listener",), sent)
         yield _gauge("unsent_bytes", "Bytes that wait for clients to take them", unsent)
-        yield _gauge("unfinished_bytes", "Bytes that packets without their end and requests that wait take", unfinished)
+        yield _gauge("unfinished_bytes", "Bytes of incomplete packets and of waiting requests", unfinished)
 
     def _packets(self) -> Iterator[Metric]:
         traffic = self._bridge.traffic
@@ -115,20 +115,26 @@ class GatewayCollector(Collector):
         meaning = "PUBLISH packets of QoS 2 before the PUBREL of their identifier: the same message, or another"
         yield _counters("publishes_repeated", meaning, ("event",), repeated)
         yield _counters("publishes_sent", "PUBLISH packets sent, by QoS", ("qos",), _by_qos(traffic.delivered))
-        yield _gauge("publishers_held_back", "Connections waiting for room", self._bridge.held_back_publishers)
+        yield _gauge(
+            "publishers_held_back", "Connections whose PUBLISHes wait for room", self._bridge.held_back_publishers
+        )
 
     def _refused(self) -> Iterator[Metric]:
         totals = Counter({(limit, reason_code): 0 for limit, told in REASONS.items() for reason_code in told})
         totals.update(self._bridge.admission.refusals.totals)
         refused = (((limit.label, reason_code.name.lower()), count) for (limit, reason_code), count in totals.items())
-        yield _counters("refusals", "What a limit refused, by limit and reason told", ("limit", "reason"), refused)
+        yield _counters("refusals", "Refusals, by the limit and the reason code", ("limit", "reason"), refused)
         reasons = (((reason,), count) for reason, count in self._bridge.counts.totals.items())
-        yield _counters("not_carried_on", "Messages that were not carried on, by the reason", ("reason",), reasons)
+        yield _counters(
+            "not_carried_on", "Messages that the gateway did not carry on, by the reason", ("reason",), reasons
+        )
 
     def _logins(self) -> Iterator[Metric]:
         totals = self._login.refusals
         refused = (((refusal.name.lower(),), totals[refusal]) for refusal in Refusal)
-        yield _counters("logins_refused", "CONNECTs that access did not let in, by the reason", ("reason",), refused)
+        yield _counters(
+            "logins_refused", "CONNECTs that the rules of access refused, by the reason", ("reason",), refused
+        )
         yield _gauge("logins_waiting", "Passwords that wait for their check", self._login.waiting)
 
     # -- sessions and queues -------------------------------------------------------------------------------------------
@@ -148,8 +154,10 @@ class GatewayCollector(Collector):
         yield _gauge("messages_waiting", "Messages waiting for sessions or on their way to them", waiting)
         yield _gauge("messages_in_flight", "PUBLISHes of QoS 1 and 2 that clients have not finished", in_flight)
         yield _gauge("messages_held", "PUBLISHes of QoS 2 between PUBLISH and PUBREL", held)
-        yield _gauge("held_bytes", "Bytes of those", held_bytes)
-        yield _gauge("subscriptions", "Subscriptions of all sessions, those to groups by their members", subscriptions)
+        yield _gauge("held_bytes", "Bytes of the PUBLISHes of QoS 2 between PUBLISH and PUBREL", held_bytes)
+        yield _gauge(
+            "subscriptions", "Subscriptions of all sessions; each member of a shared group counts", subscriptions
+        )
         yield _gauge("retained_messages", "Retained messages", self._broker.retained_publications)
 
     def _queues(self) -> Iterator[Metric]:
@@ -164,7 +172,9 @@ class GatewayCollector(Collector):
         yield _gauge("dead_letters", f"Messages on the dead-letter queue, as a rule {DEAD_LETTER_QUEUE}", letters)
         held, dropped = self._engine.dead_letters.depth, self._engine.dead_letters.dropped
         yield _gauge("dead_letters_held", "Dead letters that their queue has no room for: an alarm", held)
-        yield _counter("dead_letters_dropped", "Not persistent ones that their queue had no room for", dropped)
+        yield _counter(
+            "dead_letters_dropped", "Dead letters that were dropped: not persistent, and their queue was full", dropped
+        )
         yield _gauge("store_failed", "1 when the store has failed", self._engine.failed is not None)
 
     def _balance(self) -> Iterator[Metric]:
@@ -172,24 +182,32 @@ class GatewayCollector(Collector):
         queues = running_queues(self._engine)
         held = sum(len(session.held) for session in self._bridge.sessions)
         publications = running_publications(self._engine, held)
-        meaning = "What became of the messages of a queue since the balance began"
+        meaning = "Messages of a queue since the balance began, by what became of them"
         rows = [((name, what), count) for name, queue in queues.items() for what, count in queue.counted() if count]
         yield _counters("queue_messages", meaning, ("queue", "what"), rows)
-        meaning = "What became of publications since the balance began"
+        meaning = "Publications since the balance began, by what became of them"
         yield _counters(
             "publications", meaning, ("what",), [((what,), count) for what, count in publications.counted()]
         )
         missing = [(("messages", name), queue.difference) for name, queue in queues.items()]
         missing += [(("messages", ""), sum(count for _, count in missing))]
         missing += [(("publications", ""), publications.difference)]
-        meaning = "Messages and publications that the balance misses: 0; without a queue, in all"
+        meaning = "Messages and publications that are missing from the balance: 0 is right; no queue: in all"
         yield _gauges("balance_difference", meaning, ("of", "queue"), missing)
 
     def _audit(self) -> Iterator[Metric]:
         queue = self._engine.queue(AUDIT_QUEUE)
-        yield _gauge("audit_waiting_batches", "Batches of audit notes that are in no trail yet", queue.depth)
-        yield _gauge("audit_waiting_bytes", "Bytes of those batches", queue.waiting_bytes)
-        yield _gauge("audit_lag_seconds", "Age of the oldest of those batches", self._lag_s(queue))
+        yield _gauge("audit_waiting_batches", "Batches of audit notes that are not in the trail yet", queue.depth)
+        yield _gauge(
+            "audit_waiting_bytes",
+            "Bytes of the batches of audit notes that are not in the trail yet",
+            queue.waiting_bytes,
+        )
+        yield _gauge(
+            "audit_lag_seconds",
+            "Age of the oldest batch of audit notes that is not in the trail yet",
+            self._lag_s(queue),
+        )
 
     def _lag_s(self, queue: Queue) -> float:
         oldest = next(iter(self._engine.browse(queue)), None)
@@ -198,7 +216,7 @@ class GatewayCollector(Collector):
     def _clock(self) -> Iterator[Metric]:
         clock = self._engine.clock
         off_s = clock.doubt_us / _SECOND_US
-        yield _gauge("clock_off_seconds", "How far the wall clock is off the plausible time; 0 where it is not", off_s)
+        yield _gauge("clock_off_seconds", "How far the wall clock is off the plausible time; 0: not at all", off_s)
         yield _counter("clock_jumps", "Times that the wall clock has left the plausible time", clock.jumps)
 
     def _channels(self) -> Iterator[Metric]:
@@ -216,30 +234,39 @@ class GatewayCollector(Collector):
     def _commits(self) -> Metric:
         times = self._engine.commit_times
         bounds = [*(str(bound) for bound in BOUNDS_S), "+Inf"]
-        family = HistogramMetricFamily(_PREFIX + "commit_seconds", "Commits to the disk, by their time")
+        family = HistogramMetricFamily(_PREFIX + "commit_seconds", "Time that a commit to the disk took")
         buckets = list(zip(bounds, map(float, accumulate(times.counts)), strict=True))
         family.add_metric([], buckets=buckets, sum_value=times.sum_s)
         return family
 
     def _store(self) -> Iterator[Metric]:
         status = self._engine.maintenance.status()
-        yield _gauge("store_free_bytes", "Bytes inside the store's file that nothing is in", status.free_bytes)
+        yield _gauge("store_free_bytes", "Free bytes inside the store's file", status.free_bytes)
         if self._space is not None:
             yield _gauge(
-                "disk_free_bytes", "Bytes of the disk, as last looked at; 0 without a mark", self._space.free_bytes
+                "disk_free_bytes",
+                "Free bytes of the disk at the last look; 0 without low_space_bytes",
+                self._space.free_bytes,
             )
             yield _gauge("disk_short", "1 while publishers wait for room on the disk", self._space.is_short)
-            yield _gauge("deliveries_paused", "1 while the disk has no more than its reserve", self._space.is_reserve)
-        yield _gauge("wal_bytes", "Bytes of the store's log that are not in the database yet", status.log_bytes)
+            yield _gauge("deliveries_paused", "1 while deliveries wait for room on the disk", self._space.is_reserve)
+        yield _gauge("wal_bytes", "Bytes of the store's log (WAL) that are not in the database yet", status.log_bytes)
         yield _gauge(
-            "wal_too_long", "1 while that log is too long: somebody reads, or the disk fails", status.log_is_long
+            "wal_too_long",
+            "1 while the store's log is too long: a reader keeps it, or the disk fails",
+            status.log_is_long,
         )
         attempts = (
             (("done",), status.checkpoints_done),
             (("held",), status.checkpoints_held),
             (("failed",), status.checkpoints_failed),
         )
-        yield _counters("checkpoints", "Attempts to copy that log, by what came of them", ("outcome",), attempts)
+        yield _counters(
+            "checkpoints",
+            "Attempts to copy the store's log into the database, by what came of them",
+            ("outcome",),
+            attempts,
+        )
 
 
 class MetricsPage:

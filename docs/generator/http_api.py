@@ -31,14 +31,15 @@ def lines() -> list[str]:
 
 
 def _operation(title: str, operation: dict[str, Any], document: dict[str, Any]) -> list[str]:
-    lines = ["", f"## `{title}`", "", operation["summary"], operation.get("description", "")]
+    described = [operation["description"]] if "description" in operation else []
+    lines = ["", f"## `{title}`", "", operation["summary"], *described]
     parameters = operation.get("parameters", [])
     if parameters:
         rows = [(code(each["name"]), each["in"], _values(each), each["description"]) for each in parameters]
         lines += ["", *table(["Parameter", "In", "Values", "Meaning"], rows)]
     if "requestBody" in operation:
         lines += ["", f"Body: {_lowered(operation['requestBody']['description'])}"]
-    rows = [(status, *_answer(_resolved(each, document))) for status, each in operation["responses"].items()]
+    rows = [(status, *_answer(status, _resolved(each, document))) for status, each in operation["responses"].items()]
     return [*lines, "", *table(["Status", "Meaning", "Media types"], rows)]
 
 
@@ -54,9 +55,14 @@ def _resolved(part: dict[str, Any], document: dict[str, Any]) -> dict[str, Any]:
     return found if "$ref" in part else part
 
 
-def _answer(answer: dict[str, Any]) -> tuple[str, str]:
+def _answer(status: str, answer: dict[str, Any]) -> tuple[str, str]:
+    """Meaning and media types; of a description for several statuses (`400: ...; 413: ...`) the part for this one."""
+    by_status = dict(part.split(": ", 1) for part in answer["description"].rstrip(".").split("; ") if ": " in part)
     headers = answer.get("headers", {}).items()
-    said = [answer["description"], *(f"{code(name)}: {_lowered(each['description'])}" for name, each in headers)]
+    said = [
+        sentence(by_status.get(status, answer["description"])),
+        *(f"{code(name)}: {_lowered(each['description'])}" for name, each in headers),
+    ]
     return " ".join(said), ", ".join(code(media) for media in answer.get("content", {}))
 
 
@@ -83,5 +89,7 @@ def _schema(name: str, schema: dict[str, Any]) -> list[str]:
 
 
 def _type(schema: dict[str, Any]) -> str:
+    if "enum" in schema:
+        return " or ".join(code(str(value)) for value in schema["enum"])
     kinds = schema.get("type", "object" if "$ref" in schema else "any")
     return " or ".join(kinds) if isinstance(kinds, list) else kinds
