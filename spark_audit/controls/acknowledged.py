@@ -36,7 +36,7 @@ def find(records: DataFrame) -> DataFrame:
 
 CONTROL = Control(
     identifier="delivery.acknowledged",
-    title="What a client acknowledged was delivered to it",
+    title="Every message that a client acknowledged was delivered to it",
     severity=Severity.ERROR,
     source="QoS levels and flows (ac10850_); MQTT 3.1.1 sections 3.4 to 3.7",
     scope=Scope.RECORDS,

@@ -114,7 +114,7 @@ def _balance(things: DataFrame, order: tuple[Kind, ...], group: str) -> DataFram
 
 CONTROL = Control(
     identifier="conservation",
-    title="What was accepted has an end, what was delivered a beginning",
+    title="Everything accepted has an end, and everything delivered a beginning",
     severity=Severity.ERROR,
     source="QoS levels and flows (ac10850_); spark_audit/record/kinds.py: kinds",
     scope=Scope.RECORDS,

@@ -76,7 +76,7 @@ CONTROL = Control(
 )
 ORDER = Control(
     identifier="passages.order",
-    title="What one client sent went over a channel in its order",
+    title="A channel carries the messages of one client in their order",
     severity=Severity.ERROR,
     source="MQTT 3.1.1 section 4.6; spark_audit/record/kinds.py: kind forwarded",
     scope=Scope.RECORDS,

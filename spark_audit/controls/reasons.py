@@ -29,7 +29,7 @@ def _is_unexplained(pair: Column) -> Column:
 
 CONTROL = Control(
     identifier="reasons",
-    title="What was not copied or not delivered says why",
+    title="Everything that was not copied or not delivered has a reason",
     severity=Severity.ERROR,
     source="Message formats (aq19780_): fields that are not copied",
     scope=Scope.RECORDS,

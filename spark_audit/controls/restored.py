@@ -36,7 +36,7 @@ def _range(noun: str, name: str) -> Column:
 
 CONTROL = Control(
     identifier="integrity.restored",
-    title="Nothing is missing that the policy does not name",
+    title="The policy names everything that is missing",
     severity=Severity.ERROR,
     source="spark_audit/record/kinds.py: Kind.RESTORED",
     scope=Scope.RECORDS,

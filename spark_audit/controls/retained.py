@@ -82,7 +82,7 @@ def _retained_copies(records: DataFrame, puts: DataFrame) -> DataFrame:
 
 CONTROL = Control(
     identifier="retained.deleted",
-    title="What is deleted is not retained any more",
+    title="A retained publication that was deleted is retained no longer",
     severity=Severity.ERROR,
     source="Message formats (aq19780_): DeletePub; MQTT 3.1.1 section 3.3.1.3",
     scope=Scope.RECORDS,

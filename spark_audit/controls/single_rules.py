@@ -51,7 +51,7 @@ SUPPORT = _control(
 REPORT = _control(
     Rule.REPORT,
     identifier="conversion.report",
-    title="No field is left out without being reported",
+    title="Every field that is left out is reported",
     source="Message formats (aq19780_): fields that are not copied",
 )
 RETAIN = _control(
