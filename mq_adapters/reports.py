@@ -29,8 +29,6 @@ MQRO_DISCARD_MSG: Final = 0x0800_0000
 MQFB_EXPIRATION: Final = 258
 MQFB_COA: Final = 259
 MQFB_COD: Final = 260
-MQFB_PAN: Final = 275
-MQFB_NAN: Final = 276
 
 #: A report "with data" carries this much of the message.
 REPORTED_BYTES: Final = 100

@@ -192,13 +192,6 @@ class Broker:
         """Call before the engine is closed: what is still to be sent of what is retained waits for the next start."""
         self._updates.stop()
 
-    def queue_deleted(self, name: str) -> None:
-        """Ends the subscriptions whose publications went to a queue that was deleted."""
-        unit = self._engine.begin()
-        self._registry.remove_of_queue(unit, name)
-        if unit.states:
-            self._engine.submit(unit)
-
     def _end_what_was_temporary(self) -> None:
         """Temporary queues do not survive a restart, nor do the subscriptions on them."""
         unit = self._engine.begin()

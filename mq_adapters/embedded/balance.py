@@ -250,36 +250,23 @@ def _queue_balance(name: str, account: StoredAccount | None, waiting: int) -> Qu
     )
 
 
+def _names_of(kinds: Iterable[Departure | Publications]) -> tuple[tuple[str, int], ...]:
+    """The name of each counter here, and its place among the counts."""
+    return tuple((_NAMES.get(kind.name, kind.name.lower()), int(kind)) for kind in kinds)
+
+
+_NAMES: Final = {"DROPPED": "dropped_by_rule"}
+_OF_DEPARTURES: Final = (("put", 0), *_names_of(Departure))
+_OF_PUBLICATIONS: Final = _names_of(Publications)
+
+
 def _messages(begin: int, gone: int, waiting: int, counts: list[int]) -> Messages:
-    return Messages(
-        begin=begin,
-        put=counts[0],
-        taken=counts[Departure.TAKEN],
-        forwarded=counts[Departure.FORWARDED],
-        redriven=counts[Departure.REDRIVEN],
-        expired=counts[Departure.EXPIRED],
-        cleared=counts[Departure.CLEARED],
-        dead_lettered=counts[Departure.DEAD_LETTERED],
-        dropped_by_rule=counts[Departure.DROPPED],
-        session_ended=counts[Departure.SESSION_ENDED],
-        gone_at_a_stop=gone,
-        waiting=waiting,
-    )
+    counted = {name: counts[place] for name, place in _OF_DEPARTURES}
+    return Messages(begin=begin, gone_at_a_stop=gone, waiting=waiting, **counted)
 
 
 def _publication_balance(stored: StoredPublications, held: int) -> PublicationBalance:
-    counts = stored.counts
+    counted = {name: stored.counts[place] for name, place in _OF_PUBLICATIONS}
     return PublicationBalance(
-        begin=stored.begin,
-        received=counts[Publications.RECEIVED],
-        repeats=counts[Publications.REPEATS],
-        wills=counts[Publications.WILLS],
-        published=counts[Publications.PUBLISHED],
-        refused=counts[Publications.REFUSED],
-        dropped_by_rule=counts[Publications.DROPPED],
-        given_up=counts[Publications.GIVEN_UP],
-        copies=counts[Publications.COPIES],
-        gone_at_a_stop=stored.gone,
-        held=held,
-        in_hand=stored.in_hand,
+        begin=stored.begin, gone_at_a_stop=stored.gone, held=held, in_hand=stored.in_hand, **counted
     )

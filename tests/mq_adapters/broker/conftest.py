@@ -63,6 +63,15 @@ class Station:
         self.engine.close()
         self.open()
 
+    def end_subscriptions(self, queue_name: str) -> None:
+        """Ends every subscription whose publications go to a queue, as an operator does."""
+        administration = self.engine.objects.publish_subscribe()
+        unit = self.engine.begin()
+        for found in administration.subscriptions():
+            if found.identity.queue_name == queue_name:
+                administration.delete(unit, found.number)
+        self.engine.submit(unit)
+
     def pass_time(self, seconds: float) -> None:
         self.now_us += int(seconds * 1_000_000)
 

@@ -210,7 +210,7 @@ def station(module_station):
     """One station for all rows: each leaves it without subscriptions and with empty queues."""
     yield module_station
     for name in ("OLD", "REPLY"):
-        module_station.broker.queue_deleted(name)
+        module_station.end_subscriptions(name)
         module_station.take_all(name)
 
 
@@ -264,7 +264,7 @@ def test_datagram_is_answered_as_its_report_says(station, row):
         send(station, row.header, row.queue, **{**row.mqmd, "msg_type": 8, "report": report})
         wanted = report == 2 or (report == 1 and row.level == 1)
         assert len(station.take_all("REPLY")) == wanted, report
-        station.broker.queue_deleted("OLD")
+        station.end_subscriptions("OLD")
     assert station.take_all("SYSTEM.DEAD.LETTER.QUEUE") == []
 
 

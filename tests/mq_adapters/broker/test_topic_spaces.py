@@ -242,12 +242,3 @@ def test_subscriptions_on_a_temporary_queue_end_with_it(station, is_swept):
     assert station.take_all("REPLY")
     station.restart()
     assert station.engine.states(StateSpace.BROKER_SUBSCRIPTION) == []
-
-
-def test_subscriptions_end_with_their_queue(station):
-    station.subscribe_new("a")
-    station.subscribe_old("a")
-    station.broker.queue_deleted("NEW")
-    station.restart()
-    station.publish("MQPSCommand Publish MQPSTopic a")
-    assert (len(station.take_all("NEW")), len(station.take_all("OLD"))) == (0, 1)
