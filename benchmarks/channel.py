@@ -23,7 +23,7 @@ from benchmarks.load.wire import BenchmarkError
 from benchmarks.servers import cpu_s
 from mq_adapters.channel import ChannelStatus, Outbound, OutboundSettings, StartAction
 from mq_adapters.embedded.engine import Engine
-from mq_adapters.embedded.socket.client import Client
+from mq_adapters.embedded.socket.client import SocketClient
 from mq_adapters.embedded.socket.server import Server
 from mq_adapters.message import MQPER_PERSISTENT, Message, MessageDescriptor
 from mq_adapters.system_queues import CHANNEL_STATE_QUEUE
@@ -67,8 +67,8 @@ def measure_channel(batch_messages: int, seconds: float) -> Row:
                 remote_state_queue=STATE_QUEUE,
                 batch_messages=batch_messages,
             ),
-            connect_local=lambda: Client(here.folder),
-            connect_remote=lambda: Client(there.folder),
+            connect_local=lambda: SocketClient(here.folder),
+            connect_remote=lambda: SocketClient(there.folder),
             listener=watch,
         )
         before = time.process_time(), cpu_s(here.process_id), cpu_s(there.process_id)
@@ -83,8 +83,8 @@ def measure_one_by_one(seconds: float) -> Row:
     """Get, put, commit there, commit here, for each message."""
     with (
         _two_queue_managers(seconds) as (here, there),
-        closing(Client(here.folder)) as store,
-        closing(Client(there.folder)) as other,
+        closing(SocketClient(here.folder)) as store,
+        closing(SocketClient(there.folder)) as other,
     ):
         before = time.process_time(), cpu_s(here.process_id), cpu_s(there.process_id)
         started = time.perf_counter()
@@ -233,7 +233,7 @@ def _fill(folder: Path, messages: int) -> None:
 
 
 def _check_arrived(there: QueueManagerProcess, messages: int) -> None:
-    with closing(Client(there.folder)) as other:
+    with closing(SocketClient(there.folder)) as other:
         arrived = other.depth(STREAM)
     if arrived != messages:
         raise BenchmarkError(f"{messages:,} messages were delivered, and {arrived:,} are there")

@@ -25,7 +25,7 @@ from benchmarks.channel import (
 from benchmarks.figures import Measure, Report, Row
 from benchmarks.load.wire import BenchmarkError
 from mq_adapters.channel import Outbound, OutboundSettings
-from mq_adapters.embedded.socket.client import Client
+from mq_adapters.embedded.socket.client import SocketClient
 from mq_adapters.ibm_mq import ConnectionSettings, IbmMq
 from mq_adapters.transmission import read_transmission
 from tests.ibm_mq_stand_in.process import BINDINGS, VARIABLE, Binding, StandInQueueManager, load, why_unavailable
@@ -62,7 +62,7 @@ def measure_channel(binding: Binding, batch_messages: int, seconds: float) -> Ro
                 remote_state_queue=STATE_QUEUE,
                 batch_messages=batch_messages,
             ),
-            connect_local=lambda: Client(store.folder),
+            connect_local=lambda: SocketClient(store.folder),
             connect_remote=lambda: IbmMq(ConnectionSettings(package=binding)),
             listener=watch,
         )
@@ -79,7 +79,7 @@ def measure_one_by_one(binding: Binding, seconds: float) -> Row:
     """Get, put, commit there, commit here, for each message: what is in doubt comes twice."""
     with (
         _store_and_stand_in(binding, seconds) as (store, stand_in),
-        closing(Client(store.folder)) as here,
+        closing(SocketClient(store.folder)) as here,
         closing(IbmMq(ConnectionSettings(package=binding))) as there,
     ):
         before_s = time.process_time()

@@ -55,7 +55,7 @@ def connect(
     import time
     from pathlib import Path
 
-    from mq_adapters.embedded.socket.client import Client
+    from mq_adapters.embedded.socket.client import SocketClient
     from mq_adapters.reasons import QueueManagerError, ReasonCode
 
     folder = Path(data_dir)
@@ -63,7 +63,7 @@ def connect(
     deadline = time.monotonic() + STARTING_GATEWAY_WAIT_S
     while True:
         try:
-            return Client(folder, application_name=name)
+            return SocketClient(folder, application_name=name)
         except QueueManagerError as error:
             if error.reason_code != ReasonCode.MQRC_Q_MGR_NOT_AVAILABLE or not may_own:
                 raise

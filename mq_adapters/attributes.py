@@ -114,7 +114,7 @@ class Name:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Names:
+class NameList:
     """An attribute that is a list of names."""
 
     default: tuple[str, ...] = ()
@@ -160,7 +160,7 @@ class Hexadecimal:
         return digits
 
 
-Attribute = Number | Choice | Text | Name | Names | NumberOrNone | Hexadecimal
+Attribute = Number | Choice | Text | Name | NameList | NumberOrNone | Hexadecimal
 
 _YES_NO: Final = Choice(words=("YES", "NO"))
 _ENABLED: Final = Choice(words=("ENABLED", "DISABLED"))
@@ -197,7 +197,7 @@ ATTRIBUTES: Final[Mapping[ObjectType, Mapping[str, Attribute]]] = MappingProxyTy
             "PUB": _AS_PARENT,
             "SUB": _AS_PARENT,
         },
-        ObjectType.NAMELIST: {**_COMMON, "NAMES": Names()},
+        ObjectType.NAMELIST: {**_COMMON, "NAMES": NameList()},
         ObjectType.QMGR: {
             **_COMMON,
             "DEADQ": Name(default=DEAD_LETTER_QUEUE),

@@ -35,7 +35,7 @@ STRUC_ID: Final = b"MD  "
 MQMD_VERSION_2: Final = 2
 
 
-class Field(NamedTuple):
+class MqmdField(NamedTuple):
     """A field of MQMD: IBM's name, its bytes in the language of `struct`, and its attribute in MessageDescriptor.
 
     A field without an attribute is the same in every message, or the queue manager's (BackoutCount, PutDate, PutTime).
@@ -53,35 +53,35 @@ class Field(NamedTuple):
 
 #: The fields in their order.
 FIELDS: Final = (
-    Field("StrucId", "4s"),
-    Field("Version", "i"),
-    Field("Report", "i", "report"),
-    Field("MsgType", "i", "msg_type"),
-    Field("Expiry", "i", "expiry"),
-    Field("Feedback", "i", "feedback"),
-    Field("Encoding", "i", "encoding"),
-    Field("CodedCharSetId", "i", "coded_char_set_id"),
-    Field("Format", "8s", "format"),
-    Field("Priority", "i", "priority"),
-    Field("Persistence", "i", "persistence"),
-    Field("MsgId", "24s", "msg_id"),
-    Field("CorrelId", "24s", "correl_id"),
-    Field("BackoutCount", "i"),
-    Field("ReplyToQ", "48s", "reply_to_q", is_text=True),
-    Field("ReplyToQMgr", "48s", "reply_to_q_mgr", is_text=True),
-    Field("UserIdentifier", "12s", "user_identifier", is_text=True),
-    Field("AccountingToken", "32s", "accounting_token"),
-    Field("ApplIdentityData", "32s", "appl_identity_data", is_text=True),
-    Field("PutApplType", "i", "put_appl_type"),
-    Field("PutApplName", "28s", "put_appl_name", is_text=True),
-    Field("PutDate", "8s"),
-    Field("PutTime", "8s"),
-    Field("ApplOriginData", "4s", "appl_origin_data", is_text=True),
-    Field("GroupId", "24s"),
-    Field("MsgSeqNumber", "i"),
-    Field("Offset", "i"),
-    Field("MsgFlags", "i"),
-    Field("OriginalLength", "i"),
+    MqmdField("StrucId", "4s"),
+    MqmdField("Version", "i"),
+    MqmdField("Report", "i", "report"),
+    MqmdField("MsgType", "i", "msg_type"),
+    MqmdField("Expiry", "i", "expiry"),
+    MqmdField("Feedback", "i", "feedback"),
+    MqmdField("Encoding", "i", "encoding"),
+    MqmdField("CodedCharSetId", "i", "coded_char_set_id"),
+    MqmdField("Format", "8s", "format"),
+    MqmdField("Priority", "i", "priority"),
+    MqmdField("Persistence", "i", "persistence"),
+    MqmdField("MsgId", "24s", "msg_id"),
+    MqmdField("CorrelId", "24s", "correl_id"),
+    MqmdField("BackoutCount", "i"),
+    MqmdField("ReplyToQ", "48s", "reply_to_q", is_text=True),
+    MqmdField("ReplyToQMgr", "48s", "reply_to_q_mgr", is_text=True),
+    MqmdField("UserIdentifier", "12s", "user_identifier", is_text=True),
+    MqmdField("AccountingToken", "32s", "accounting_token"),
+    MqmdField("ApplIdentityData", "32s", "appl_identity_data", is_text=True),
+    MqmdField("PutApplType", "i", "put_appl_type"),
+    MqmdField("PutApplName", "28s", "put_appl_name", is_text=True),
+    MqmdField("PutDate", "8s"),
+    MqmdField("PutTime", "8s"),
+    MqmdField("ApplOriginData", "4s", "appl_origin_data", is_text=True),
+    MqmdField("GroupId", "24s"),
+    MqmdField("MsgSeqNumber", "i"),
+    MqmdField("Offset", "i"),
+    MqmdField("MsgFlags", "i"),
+    MqmdField("OriginalLength", "i"),
 )
 #: The attributes of MessageDescriptor, by IBM's names.
 ATTRIBUTES: Final = {field.name: field.attribute for field in FIELDS if field.attribute}

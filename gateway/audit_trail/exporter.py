@@ -34,7 +34,7 @@ from gateway.audit_trail.termination import StopRequest, TerminationSignal
 from gateway.audit_trail.trail_end import head_of
 from gateway.config import ConfigurationError
 from mq_adapters.dead_letter import dead_letter
-from mq_adapters.embedded.socket.client import Client
+from mq_adapters.embedded.socket.client import SocketClient
 from mq_adapters.message import Message
 from mq_adapters.plausible_clock import PlausibleClock
 from mq_adapters.reasons import QueueManagerError, ReasonCode, StoreError
@@ -288,13 +288,13 @@ def run(
         trail.close_segment()
 
 
-def connect_patiently(data: Path, stop: StopRequest, parent: int = 0) -> Client:
+def connect_patiently(data: Path, stop: StopRequest, parent: int = 0) -> SocketClient:
     """Connects to a gateway that may still be starting. QueueManagerError 2059 when it does not come up."""
     deadline = time.monotonic() + CONNECT_WAIT_S
     while True:
         check_parent(parent)
         try:
-            return Client(data, application_name=_APPLICATION_NAME)
+            return SocketClient(data, application_name=_APPLICATION_NAME)
         except QueueManagerError as error:
             unavailable = error.reason_code == ReasonCode.MQRC_Q_MGR_NOT_AVAILABLE
             if not unavailable or time.monotonic() >= deadline or stop.wait(_CONNECT_PAUSE_S):
@@ -337,7 +337,7 @@ def main(arguments: list[str] | None = None) -> int:
             check_parent(options.parent)
             plan.keep(folder)
             shown = disclosure_of(plan)
-            connect = partial(Client, options.data, application_name=_KEEPER_NAME)
+            connect = partial(SocketClient, options.data, application_name=_KEEPER_NAME)
             with Housekeeper.of(plan, trail, connect, clock) as keeper:
                 reserve = Reserve(folder, plan.reserve_bytes)
                 run(queue_manager, trail, stop, shown=shown, on_digest=keeper.wake, reserve=reserve)

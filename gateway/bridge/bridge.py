@@ -48,7 +48,7 @@ from gateway.mqtt.events import (
 from gateway.mqtt.levels import LEVELS
 from gateway.mqtt.reason_codes import ReasonCode
 from mq_adapters.embedded.engine import Engine
-from mq_adapters.embedded.unit_of_work import Publications
+from mq_adapters.embedded.unit_of_work import PublicationCounter
 
 _PUBREL: Final = b"\x62\x02"
 #: Turns of one link that may wait for their commit before its reading pauses.
@@ -102,7 +102,7 @@ class Bridge:
         self._quotas = quotas
         self.admission = quotas.admission
         self._intake = intake
-        self.paused = PausedPublishers(self._carry_out, partial(engine.counters.count, Publications.GIVEN_UP))
+        self.paused = PausedPublishers(self._carry_out, partial(engine.counters.count, PublicationCounter.GIVEN_UP))
         engine.counters.in_hand = lambda: self.paused.publishes
         self._call_soon = call_soon
         self._outdated = OutdatedRights(sessions, deliver=to_mqtt.deliver, goes_on=self._goes_on, call_soon=call_soon)
@@ -180,7 +180,7 @@ class Bridge:
         if session is None:
             self._openings.receive(link, events)
             return
-        self._engine.counters.count(Publications.RECEIVED, publishes_in(events))
+        self._engine.counters.count(PublicationCounter.RECEIVED, publishes_in(events))
         if self.paused and self.paused.keep(link, events):
             return
         self._carry_out(link, session, events)

@@ -29,7 +29,7 @@ from gateway.mqtt.levels import PacketType
 from gateway.mqtt.properties import NEVER_EXPIRES_S
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.operators_act import OperatorsAct, tell, tell_alone
-from mq_adapters.embedded.unit_of_work import Publications, UnitOfWork
+from mq_adapters.embedded.unit_of_work import PublicationCounter, UnitOfWork
 
 #: The heap is rebuilt when it has twice as many entries as sessions, and this many more.
 _STALE_ENTRIES: Final = 64
@@ -304,11 +304,11 @@ class Endings:
 
     def _leave_will(self, unit: UnitOfWork, session: ClientSession, now_us: int) -> None:
         if session.will is not None:
-            unit.count(Publications.WILLS)
+            unit.count(PublicationCounter.WILLS)
             if session.rights.may_publish(session.will.topic):
                 self._to_mq.publish_will(unit, session, session.will, now_us)
             else:
-                unit.count(Publications.REFUSED)
+                unit.count(PublicationCounter.REFUSED)
                 _log.warning("will not allowed client=%s topic=%s", session.client, session.will.topic)
             session.will = None
 

@@ -48,12 +48,12 @@ from gateway.mqtt.reason_codes import ReasonCode
 from mappings.topics.topics import Scheme, matches
 from mq_adapters.broker.subscription import Subscription
 from mq_adapters.embedded.engine import Engine
-from mq_adapters.embedded.unit_of_work import Publications, UnitOfWork
+from mq_adapters.embedded.unit_of_work import PublicationCounter, UnitOfWork
 from mq_adapters.reasons import QueueManagerError
 from spark_audit.record import EVENTS, Kind
 
 SubscriptionsTo = Callable[[str], Iterable[Subscription]]
-"""The subscriptions of the embedded broker that match a topic (mq_adapters.broker.audience.Audience.of)."""
+"""The subscriptions of the embedded broker that match a topic (mq_adapters.broker.audience.SubscriptionAudience.of)."""
 
 
 class Audience(Protocol):
@@ -192,7 +192,7 @@ class Intake:
         """Whether a PUBLISH of QoS 0 finds no room, and so ends here."""
         if self.disk_is_short:
             self._dropped_for_space += 1
-            work.unit.count(Publications.DROPPED)
+            work.unit.count(PublicationCounter.DROPPED)
             self._counts.add(f"QoS 0, {_DISK_IS_SHORT}")
         elif self._has_targets and self._to_mq.full_target(event.topic) is not None:
             self._drop(work, event, _FULL, now_us)
@@ -240,14 +240,14 @@ class Intake:
 
     def _drop(self, work: LinkWork, event: PublishReceived, reason: str, now_us: int) -> None:
         self._counts.add(f"QoS 0, {reason}")
-        work.unit.count(Publications.DROPPED)
+        work.unit.count(PublicationCounter.DROPPED)
         self._to_mq.drop(work.unit, work.session, event, reason, now_us)
 
     def _refuse_publish(
         self, work: LinkWork, event: PublishReceived, reason: str, reason_code: ReasonCode, told: str | None = None
     ) -> None:
         """The reason is for the log; `told` is said to the client, None: what the reason code means."""
-        work.unit.count(Publications.REFUSED)
+        work.unit.count(PublicationCounter.REFUSED)
         connection = work.link.connection
         if not event.qos or not LEVELS[connection.level].has_reason_codes:
             work.link.close(reason, reason_code, told)
@@ -266,11 +266,11 @@ class Intake:
     def _repeat(self, work: LinkWork, event: PublishReceived, now_us: int) -> None:
         """PUBREC, whatever the PUBLISH says (MQTT-4.3.3-2, at level 5 -10); nothing once the link is closed."""
         if not work.link.is_open:
-            work.unit.count(Publications.GIVEN_UP)
+            work.unit.count(PublicationCounter.GIVEN_UP)
             return
         session, packet_identifier = work.session, event.packet_identifier
         what = _SAME if _is_same_message(session.held[packet_identifier], event) else _REUSED
-        work.unit.count(Publications.REPEATS if what is _SAME else Publications.DROPPED)
+        work.unit.count(PublicationCounter.REPEATS if what is _SAME else PublicationCounter.DROPPED)
         self._repeated[what] += 1
         self._to_mq.note_repeat(work.unit, session, event, what, now_us)
         work.acknowledgements.append(_PUBREC + packet_identifier.to_bytes(2, "big"))

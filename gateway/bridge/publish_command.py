@@ -53,7 +53,7 @@ from mappings.errors import MappingError
 from mappings.topics.topics import escape_topic
 from mq_adapters.command_header import WrittenCommand
 from mq_adapters.embedded.engine import Engine
-from mq_adapters.embedded.unit_of_work import Publications, StateSpace, UnitOfWork
+from mq_adapters.embedded.unit_of_work import PublicationCounter, StateSpace, UnitOfWork
 from mq_adapters.message import (
     MQEI_UNLIMITED,
     Message,
@@ -71,7 +71,7 @@ _NO_PAYLOAD: Final = (0, b"")
 #: MsgId number, reason code and text of what expired between PUBLISH and PUBREL.
 _EXPIRED: Final = (0, int(ReasonCode.MQRC_EXPIRY_ERROR), "it expired before its PUBREL")
 _PUBLISHED: Final = int(NoteKind.PUBLISHED)
-_COUNTED: Final = int(Publications.PUBLISHED)
+_COUNTED: Final = int(PublicationCounter.PUBLISHED)
 
 
 class PublishTranslation(NamedTuple):
@@ -259,7 +259,7 @@ class ToMq:
         if has_expired:  # nobody may get it any more (MQTT-3.3.2-5), and the flow ends (-4.3.3-13)
             identity = (session.client, session.epoch, held.exchange)
             unit.notes.append((NoteKind.REFUSED, now_us, *identity, Publish.verb, *_EXPIRED))
-            unit.count(Publications.DROPPED)
+            unit.count(PublicationCounter.DROPPED)
             self._forget(unit, session, packet_identifier)
             return held.exchange
         origin = (
@@ -277,7 +277,7 @@ class ToMq:
             self._forget(unit, session, packet_identifier)
             return held.exchange
         self._forget(unit, session, packet_identifier)
-        unit.count(Publications.PUBLISHED)
+        unit.count(PublicationCounter.PUBLISHED)
         note = (
             NoteKind.RELEASED,
             now_us,
@@ -318,7 +318,7 @@ class ToMq:
         except (MappingError, QueueManagerError) as error:
             self._bury_will(unit, session, will, flags, exchange, origin, error, now_us)
             return
-        unit.count(Publications.PUBLISHED)
+        unit.count(PublicationCounter.PUBLISHED)
         note_request(unit, session, packet, payload, number, sheet, now_us, session.level)
 
     def load(self, sessions: Sessions) -> None:
@@ -466,7 +466,7 @@ class ToMq:
         """What cannot be carried or put becomes a dead letter, whole, with the reason."""
         identity = (session.client, session.epoch, exchange)
         unit.notes.append((NoteKind.REFUSED, now_us, *identity, Publish.verb, 0, error.reason_code, str(error)))
-        unit.count(Publications.REFUSED)
+        unit.count(PublicationCounter.REFUSED)
         route = self._routes.of(topic)
         there = "" if route.target is None else self._to_target.of(route.target).queue_manager_name or route.target.name
         self._engine.dead_letters.put(

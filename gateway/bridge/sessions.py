@@ -17,7 +17,7 @@ from gateway.mqtt.reason_codes import ReasonCode
 from gateway.mqtt.session import Session
 from mappings.topics.topics import Scheme, matches
 from mq_adapters.embedded.engine import Engine
-from mq_adapters.embedded.unit_of_work import Publications, StateSpace, UnitOfWork
+from mq_adapters.embedded.unit_of_work import PublicationCounter, StateSpace, UnitOfWork
 
 _FLOW_KEY: Final = struct.Struct(">QH")
 #: Entries of a session's topic cache before it is emptied.
@@ -396,7 +396,7 @@ class Sessions:
         """Forgets a session and its flows of QoS 1 and 2, both ways."""
         unit.delete_state(StateSpace.SESSION, session.client.encode())
         if session.held:
-            unit.count(Publications.DROPPED, len(session.held))
+            unit.count(PublicationCounter.DROPPED, len(session.held))
         for packet_identifier in session.held:
             unit.delete_state(StateSpace.SESSION_INCOMING, flow_key(session, packet_identifier))
         for packet_identifier in session.mqtt.outgoing:

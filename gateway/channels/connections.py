@@ -9,7 +9,7 @@ from typing import Final
 from gateway.channels.protocol import ProcessSettings
 from gateway.channels.reports import FoundQueueManager, Reports
 from gateway.config import TargetSettings
-from mq_adapters.embedded.socket.client import Client
+from mq_adapters.embedded.socket.client import SocketClient
 from mq_adapters.queue_manager import QueueManager
 from mq_adapters.reasons import QueueManagerError, ReasonCode
 
@@ -71,9 +71,9 @@ class Connections:
         self._reports = reports
         self._connect = connect
 
-    def local(self) -> Client:
+    def local(self) -> SocketClient:
         """A connection to the store of the gateway that this process belongs to."""
-        return Client(Path(self._settings.data), application_name=_APPLICATION_NAME)
+        return SocketClient(Path(self._settings.data), application_name=_APPLICATION_NAME)
 
     def remote(self, channel: str) -> QueueManager:
         """A connection to the queue manager; never to another one than the target's other channels have.

@@ -11,7 +11,7 @@ from typing import Any, Final
 from gateway.channels.names import outbound_channel, subscriber_channel
 from gateway.channels.protocol import Order
 from gateway.channels.supervisor import TargetProcess
-from mq_adapters.embedded.mqsc.channels import ChannelRefused
+from mq_adapters.embedded.mqsc.channels import ChannelCommandRefused
 from mq_adapters.embedded.mqsc.display import Shown
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.mqsc import quoted
@@ -49,9 +49,11 @@ class ChannelCommands:
         process = self._process(name)
         state = process.statuses.get(name, {}).get("state")
         if state is None:
-            raise ChannelRefused(f"AMQ8148E: The channel process of {process.target.name} is starting; try again.")
+            raise ChannelCommandRefused(
+                f"AMQ8148E: The channel process of {process.target.name} is starting; try again."
+            )
         if state not in _AT_REST:
-            raise ChannelRefused(f"AMQ8148E: Channel {name} is {state}: STOP CHANNEL({name}) first.")
+            raise ChannelCommandRefused(f"AMQ8148E: Channel {name} is {state}: STOP CHANNEL({name}) first.")
         process.resolutions.pop(name, None)
         process.order(Order.RESOLVE, name, resolution=resolution.lower())
 

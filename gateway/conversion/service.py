@@ -23,7 +23,7 @@ from mappings.conversion.convert import Mode
 from mappings.errors import MappingError
 from mappings.reasons import reason_name
 from mappings.table import Dialect
-from mq_adapters.broker.dead_letters import DeadLetters
+from mq_adapters.broker.dead_letters import BrokerDeadLetters
 from mq_adapters.delivery_listener import DeliveryListener
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.queue import Queue
@@ -49,11 +49,11 @@ _PASSING: Final = frozenset(
 )
 
 
-class Route:
+class ConversionRoute:
     """One source queue and its target. One batch at a time is on its way to the disk."""
 
     def __init__(
-        self, engine: Engine, source: Queue, target: Queue, *, converter: Converter, dead_letters: DeadLetters
+        self, engine: Engine, source: Queue, target: Queue, *, converter: Converter, dead_letters: BrokerDeadLetters
     ) -> None:
         self._engine = engine
         self._source = source
@@ -233,7 +233,7 @@ class ConversionService:
         call_soon: CallSoon,
     ) -> None:
         self._call_soon = call_soon
-        dead_letters = DeadLetters(engine, listener)
+        dead_letters = BrokerDeadLetters(engine, listener)
         self._routes = [_route(engine, conversion, dead_letters) for conversion in conversions]
 
     def start(self) -> None:
@@ -249,10 +249,10 @@ class ConversionService:
             route.stop()
 
 
-def _route(engine: Engine, conversion: ConversionSettings, dead_letters: DeadLetters) -> Route:
+def _route(engine: Engine, conversion: ConversionSettings, dead_letters: BrokerDeadLetters) -> ConversionRoute:
     description = conversion.description
     source = engine.ensure(conversion.source, description or f"messages to convert to {conversion.header}")
     target = engine.ensure(conversion.target, description or f"messages of {conversion.source} in {conversion.header}")
     converter = Converter(queue_name=target.name, to=Dialect(conversion.header), mode=Mode(conversion.mode))
     _log.info("conversion ready from=%s to=%s header=%s", source.name, target.name, conversion.header)
-    return Route(engine, source, target, converter=converter, dead_letters=dead_letters)
+    return ConversionRoute(engine, source, target, converter=converter, dead_letters=dead_letters)

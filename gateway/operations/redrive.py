@@ -65,7 +65,7 @@ class DeadLetter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class RedriveSelection:
     """Which dead letters are to go back; what is None does not count. Times are microseconds since 1970."""
 
     reason_code: int | None = None
@@ -88,7 +88,7 @@ class Wish:
 
 
 @dataclass(slots=True, kw_only=True)
-class Outcome:
+class RedriveOutcome:
     """What became of the dead letters: counts, where they went, and why some stay."""
 
     put_back: int = 0
@@ -129,14 +129,14 @@ class Redrive:
         self._now_us = now_us
         #: One is enough for the broker, which may refuse it.
         self._unit_messages = UNIT_MESSAGES
-        self.outcome = Outcome()
+        self.outcome = RedriveOutcome()
 
-    def run(self, wish: Wish, *, dry: bool, advance: Callable[[], object]) -> Outcome:
+    def run(self, selection: RedriveSelection, *, dry: bool, advance: Callable[[], object]) -> RedriveOutcome:
         """Goes through the queue once; `advance` is called for each dead letter. `dry`: only looks, and counts.
 
         Raises QueueManagerError where the queue or the connection fails; what was put back until then is counted.
         """
-        for unit in self._units(wish, advance):
+        for unit in self._units(selection, advance):
             if dry:
                 self._look(unit)
             else:
@@ -145,7 +145,7 @@ class Redrive:
 
     # -- inside --------------------------------------------------------------------------------------------------------
 
-    def _units(self, wish: Wish, advance: Callable[[], object]) -> Iterator[list[DeadLetter]]:
+    def _units(self, selection: RedriveSelection, advance: Callable[[], object]) -> Iterator[list[DeadLetter]]:
         """The dead letters that are wished for, as many at a time as one unit of work is to have."""
         unit: list[DeadLetter] = []
         size = 0
@@ -154,12 +154,12 @@ class Redrive:
             try:
                 found = opened(letter)
             except CannotGoBack as reason:
-                if wish == Wish():
+                if selection == RedriveSelection():
                     self.outcome.stays(letter.msg_id, str(reason))
                 else:
                     self.outcome.passed_over += 1
                 continue
-            if not wish.takes(found):
+            if not selection.takes(found):
                 self.outcome.passed_over += 1
                 continue
             if unit and (len(unit) >= self._unit_messages or size + len(letter.body) > UNIT_BYTES):

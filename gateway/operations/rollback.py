@@ -19,7 +19,7 @@ from gateway.audit_trail.trail_end import TrailEnd, end_in
 from mq_adapters.channel.state_message import restated
 from mq_adapters.embedded.store.reach import Reach, now_us, told_time
 from mq_adapters.embedded.store.rollback import Rollback, accept_rollback
-from mq_adapters.embedded.store.verification import Verification, contradictions_of, verify_store
+from mq_adapters.embedded.store.verification import StoreVerification, contradictions_of, verify_store
 from mq_adapters.embedded.store.witness import StoreWentBack
 from mq_adapters.reasons import StoreError
 from mq_adapters.system_queues import CHANNEL_STATE_QUEUE
@@ -32,7 +32,7 @@ _REASON_CHARACTERS: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Missing:
+class MissingBatches:
     """Numbers that are missing, first and last; 0 and 0 where none is, as far as anything that is left tells."""
 
     first_batch: int = 0
@@ -71,7 +71,7 @@ def contradictions(data: Path) -> tuple[str, ...]:
     return (*found, *(() if reach is None else beside_store(data, reach)))
 
 
-def verify(data: Path) -> Verification:
+def verify(data: Path) -> StoreVerification:
     """What `verify_store` says, and whether the trail has more than the store. A gateway may be running."""
     found = verify_store(data)
     _, reach = contradictions_of(data)
@@ -132,9 +132,9 @@ def accept(data: Path, *, operator: str, findings: tuple[str, ...], is_audited: 
     )
 
 
-def _missing(trail: Path, before: Reach, marked: Reach | None, waiting: int) -> Missing:
+def _missing(trail: Path, before: Reach, marked: Reach | None, waiting: int) -> MissingBatches:
     """What neither the trail has nor the store will bring it."""
     end = end_in(trail, before.incarnation.hex())
     there = max(end.batch, before.batch if end.batch or waiting else 0)
     last = max(before.batch, marked.batch if marked is not None and marked.incarnation == before.incarnation else 0)
-    return Missing(first_batch=there + 1, last_batch=last) if last > there else Missing()
+    return MissingBatches(first_batch=there + 1, last_batch=last) if last > there else MissingBatches()

@@ -12,9 +12,9 @@ from mappings.commands.options import RegistrationOption
 from mappings.reasons import Reason
 from mappings.table import Dialect
 from mappings.topics.topics import Scheme
-from mq_adapters.broker.responses import Refusal
+from mq_adapters.broker.responses import CommandRefusal
 from mq_adapters.broker.retained import RetainedPublications
-from mq_adapters.broker.subscribers import Done, Subscribers
+from mq_adapters.broker.subscribers import Done, SubscriberCommands
 from mq_adapters.broker.subscription import Subscription
 from mq_adapters.broker.subscriptions import SubscriptionRegistry
 from mq_adapters.broker.topic_spaces import TopicSpaces
@@ -36,7 +36,7 @@ class Administration:
         spaces: TopicSpaces,
         registry: SubscriptionRegistry,
         retained: RetainedPublications,
-        subscribers: Subscribers,
+        subscribers: SubscriberCommands,
         updates: Updates,
         points: Iterable[str],
         is_audited: bool,
@@ -103,7 +103,7 @@ class Administration:
     def _register(self, unit: UnitOfWork, message: Message, command: RegisterSubscriber, dialect: Dialect) -> Done:
         try:
             return self._subscribers.register(unit, message, command, dialect)
-        except Refusal as refusal:
+        except CommandRefusal as refusal:
             raise SubscriptionRefused(_sentence(refusal)) from refusal
 
     def _register_without_retained(
@@ -120,7 +120,7 @@ class Administration:
         return kept
 
 
-def _sentence(refusal: Refusal) -> str:
+def _sentence(refusal: CommandRefusal) -> str:
     reason = refusal.reason
     try:
         name = f" {Reason(reason.reason_code).name}"

@@ -12,7 +12,7 @@ from mq_adapters.broker.topic_spaces import TopicSpaces
 from mq_adapters.embedded.engine import Engine
 
 
-class Audience:
+class SubscriptionAudience:
     """The subscriptions that match what a Publish that names no stream puts on one input queue.
 
     A content filter does not count: it looks at more than the topic. The index of subscriptions remembers the matches

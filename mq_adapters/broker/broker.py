@@ -14,14 +14,14 @@ from mappings.table import Dialect
 from mappings.topics.topics import Scheme
 from mq_adapters.attributes import ObjectType
 from mq_adapters.broker.administration import Administration
-from mq_adapters.broker.audience import Audience
+from mq_adapters.broker.audience import SubscriptionAudience
 from mq_adapters.broker.control import ControlQueue
-from mq_adapters.broker.dead_letters import DeadLetters
+from mq_adapters.broker.dead_letters import BrokerDeadLetters
 from mq_adapters.broker.distributor import Distributor
 from mq_adapters.broker.publish import InputQueue
 from mq_adapters.broker.responses import Responder
 from mq_adapters.broker.retained import RetainedPublications
-from mq_adapters.broker.subscribers import Subscribers
+from mq_adapters.broker.subscribers import SubscriberCommands
 from mq_adapters.broker.subscriptions import SubscriptionRegistry
 from mq_adapters.broker.topic_permissions import TopicPermissions
 from mq_adapters.broker.topic_spaces import BrokerDialect, TopicSpaces
@@ -85,7 +85,7 @@ class Broker:
             IDENTIFIER_TAG + engine.incarnation, lambda key: engine.state(StateSpace.BROKER_RETAINED, key)
         )
         self._permissions = TopicPermissions(engine.objects)
-        self._dead_letters = DeadLetters(engine, listener)
+        self._dead_letters = BrokerDeadLetters(engine, listener)
         self._responder = Responder(engine, listener, self._dead_letters)
         self._distributor = Distributor(engine, listener, self._dead_letters, self._spaces)
         self._updates = Updates(
@@ -160,9 +160,9 @@ class Broker:
         routing_topics = self._spaces.routing_topics(stream_name, (topic,))
         return bool(self._permissions.refused_topics(self._spaces.space(queue_name), routing_topics))
 
-    def audience(self, queue_name: str, header: Dialect) -> Audience:
+    def audience(self, queue_name: str, header: Dialect) -> SubscriptionAudience:
         """Who gets what a Publish that names no stream puts on an input queue."""
-        return Audience(
+        return SubscriptionAudience(
             self._engine,
             spaces=self._spaces,
             registry=self._registry,
@@ -214,8 +214,8 @@ class Broker:
             return False
         return True
 
-    def _subscribers(self) -> Subscribers:
-        return Subscribers(self._engine, spaces=self._spaces, registry=self._registry)
+    def _subscribers(self) -> SubscriberCommands:
+        return SubscriberCommands(self._engine, spaces=self._spaces, registry=self._registry)
 
     def _control_queue(self) -> ControlQueue:
         return ControlQueue(

@@ -43,7 +43,7 @@ class ContentError(ValueError):
     """A publication cannot be parsed for a filter that asks for its body (MQRC_CONTENT_ERROR)."""
 
 
-class Source(Enum):
+class ReferenceSource(Enum):
     """Where the value of a reference stands."""
 
     MQMD = "MQMD"
@@ -55,7 +55,7 @@ class Source(Enum):
 class Reference:
     """The name of a value in a publication; `path` is one name, except in the body."""
 
-    source: Source
+    source: ReferenceSource
     path: tuple[str, ...]
 
 

@@ -22,7 +22,7 @@ from mq_adapters.broker.content_filter import (
     Operand,
     Or,
     Reference,
-    Source,
+    ReferenceSource,
     UnavailableFilterError,
     like_expression,
     number_of,
@@ -398,13 +398,13 @@ def _reference(path: tuple[str, ...]) -> Reference | None:
     has_root = path[0] in _ROOTS
     names = path[1:] if has_root else path
     if len(names) < 2:
-        return None if has_root else Reference(Source.PROPERTY, names)
+        return None if has_root else Reference(ReferenceSource.PROPERTY, names)
     if names[0] == "MQMD":
         field = ATTRIBUTES.get(names[1]) if len(names) == 2 else None
-        return Reference(Source.MQMD, (field,)) if field is not None else None
+        return Reference(ReferenceSource.MQMD, (field,)) if field is not None else None
     if names[0] in _BODIES or (names[0] == "Body" and not has_root):
-        return Reference(Source.BODY, names[1:])
+        return Reference(ReferenceSource.BODY, names[1:])
     names = names[1:] if names[0] == "MQRFH2" else names
     if names[:1] == _PROPERTIES and len(names) == 2:
-        return Reference(Source.PROPERTY, names[1:])
+        return Reference(ReferenceSource.PROPERTY, names[1:])
     return None

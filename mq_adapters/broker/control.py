@@ -13,10 +13,10 @@ from mappings.commands.command import (
 )
 from mappings.commands.response import Completion
 from mappings.reasons import Reason
-from mq_adapters.broker.dead_letters import DeadLetters, refuse_again
+from mq_adapters.broker.dead_letters import BrokerDeadLetters, refuse_again
 from mq_adapters.broker.received import UnreadableCommand, received_command
-from mq_adapters.broker.responses import Refusal, Responder, is_wanted, refusal_of
-from mq_adapters.broker.subscribers import DONE, Done, Subscribers
+from mq_adapters.broker.responses import CommandRefusal, Responder, is_wanted, refusal_of
+from mq_adapters.broker.subscribers import DONE, Done, SubscriberCommands
 from mq_adapters.broker.updates import Updates
 from mq_adapters.command_header import DIALECT_OF_FORMAT, CommandHeader
 from mq_adapters.embedded.queue import Queue
@@ -30,7 +30,12 @@ class ControlQueue:
     """The handler of the control queue."""
 
     def __init__(
-        self, *, subscribers: Subscribers, updates: Updates, responder: Responder, dead_letters: DeadLetters
+        self,
+        *,
+        subscribers: SubscriberCommands,
+        updates: Updates,
+        responder: Responder,
+        dead_letters: BrokerDeadLetters,
     ) -> None:
         self._subscribers = subscribers
         self._updates = updates
@@ -47,14 +52,14 @@ class ControlQueue:
             if isinstance(received, UnreadableCommand):
                 raise refusal_of(received)
             self._carry_out(unit, queue, message, received)
-        except Refusal as refusal:
+        except CommandRefusal as refusal:
             self._responder.refuse(unit, message, received, refusal, queue.name)
 
     def _carry_out(self, unit: UnitOfWork, queue: Queue, message: Message, received: CommandHeader) -> None:
         """A command whose answer could not be put is not carried out; it goes to the dead-letter queue."""
         descriptor = message.descriptor
         if descriptor.msg_type not in (MQMT_DATAGRAM, MQMT_REQUEST):
-            raise Refusal(Reason.MQRC_MSG_TYPE_ERROR)
+            raise CommandRefusal(Reason.MQRC_MSG_TYPE_ERROR)
         obstacle = self._responder.obstacle(descriptor) if is_wanted(descriptor, Completion.OK) else 0
         if obstacle:
             refuse_again(unit, message, obstacle)
@@ -75,4 +80,4 @@ class ControlQueue:
         if isinstance(command, RegisterPublisher | DeregisterPublisher):
             self._subscribers.check_publisher(message, command)
             return DONE
-        raise Refusal(Reason.MQRCCF_INCORRECT_Q, ("QName", CONTROL_QUEUE))
+        raise CommandRefusal(Reason.MQRCCF_INCORRECT_Q, ("QName", CONTROL_QUEUE))

@@ -12,7 +12,7 @@ from mq_adapters.reasons import QueueManagerError
 from mq_adapters.reports import MQRO_DISCARD_MSG, ReportOption
 
 
-class DeadLetters:
+class BrokerDeadLetters:
     """Makes dead letters, in the unit of work in which messages failed; `listener` is told of each."""
 
     def __init__(self, engine: Engine, listener: DeliveryListener) -> None:

@@ -42,7 +42,7 @@ _OF_THE_BROKER: Final = "set by the broker alone"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class WantedHeader:
     """What of a subscription, and of the publication's MQMD, decides the header that it gets.
 
     `stream_name` is None without InclStreamName; `return_address` is the publisher's queue manager and queue for a
@@ -68,21 +68,21 @@ class DeliveredHeader:
     dropped: tuple[tuple[str, str], ...]
 
 
-def delivered_header(published: CommandHeader, wish: Wish) -> DeliveredHeader:
+def delivered_header(published: CommandHeader, wanted: WantedHeader) -> DeliveredHeader:
     """The header of a publication for a subscription. Raises MappingError where its format cannot say it."""
     if isinstance(published, WrittenCommand):
-        if _stays(published, wish):
+        if _stays(published, wanted):
             return _delivered(published, published.data, published.format, ())
         shown: CommandHeader = published
     else:
         shown = _without_responses(published)
-    edit = _Edit(_NAMES[shown.dialect], wish, shown)
+    edit = _Edit(_NAMES[shown.dialect], wanted, shown)
     data, format, dropped = shown.data, shown.format, tuple(edit.dropped)
     if data is not published.data:
         dropped = ((_RESPONSE_FOLDER, _IGNORED), *dropped)
     fields = edit.fields()
-    if shown.dialect is wish.dialect:
-        with_additions = _with_additions(fields, wish)
+    if shown.dialect is wanted.dialect:
+        with_additions = _with_additions(fields, wanted)
         if edit.changes or with_additions != fields:
             data = _with_fields(shown, with_additions)
     else:
@@ -92,11 +92,11 @@ def delivered_header(published: CommandHeader, wish: Wish) -> DeliveredHeader:
             format=format,
             coded_char_set_id=published.coded_char_set_id,
             encoding=published.encoding,
-            to=wish.dialect,
+            to=wanted.dialect,
         )
         data, format = conversion.header, conversion.format
         dropped += tuple((outcome.name, outcome.reason) for outcome in conversion.report.dropped)
-        data = _converted_with_additions(data, format, published, wish)
+        data = _converted_with_additions(data, format, published, wanted)
     return _delivered(published, _resolved(shown, data, format), format, dropped)
 
 
@@ -110,15 +110,15 @@ def _delivered(published: CommandHeader, data: bytes, format: bytes, dropped: Na
     )
 
 
-def _stays(published: WrittenCommand, wish: Wish) -> bool:
+def _stays(published: WrittenCommand, wanted: WantedHeader) -> bool:
     """Whether a header that was written here is delivered as it is: nothing in it is left out, nothing is added."""
     command = published.command
     assert isinstance(command, Publish)
     return (
-        published.dialect is wish.dialect
-        and not (wish.marks_retained or wish.point or wish.user_data)
-        and wish.stream_name is None
-        and wish.return_address is None
+        published.dialect is wanted.dialect
+        and not (wanted.marks_retained or wanted.point or wanted.user_data)
+        and wanted.stream_name is None
+        and wanted.return_address is None
         and not int(command.publication_options) & _NOT_DELIVERED_NUMBER
         and not command.registration_options
         and command.queue_name is None
@@ -130,7 +130,7 @@ def _stays(published: WrittenCommand, wish: Wish) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Names:
+class _ParameterNames:
     """The parameters that delivery touches, as the two formats call them."""
 
     command: str
@@ -145,7 +145,7 @@ class _Names:
 
 
 _NAMES: Final = {
-    Dialect.MQRFH: _Names(
+    Dialect.MQRFH: _ParameterNames(
         command="MQPSCommand",
         publication_option="MQPSPubOpts",
         registration_option="MQPSRegOpts",
@@ -156,7 +156,7 @@ _NAMES: Final = {
         user_data="MQPSSubUserData",
         stream_name="MQPSStreamName",
     ),
-    Dialect.MQRFH2: _Names(
+    Dialect.MQRFH2: _ParameterNames(
         command="Command",
         publication_option="PubOpt",
         registration_option="RegOpt",
@@ -173,25 +173,25 @@ _NAMES: Final = {
 class _Edit:
     """Goes through the fields of a Publish once and notes what a delivery changes."""
 
-    def __init__(self, names: _Names, wish: Wish, published: CommandHeader) -> None:
+    def __init__(self, names: _ParameterNames, wanted: WantedHeader, published: CommandHeader) -> None:
         assert isinstance(published.command, Publish)
         self._names = names
-        self._wish = wish
+        self._wanted = wanted
         options = published.command.registration_options
         self._is_direct = RegistrationOption.DIRECT_REQUESTS in options
-        self.changes = wish.marks_retained or wish.return_address is not None
+        self.changes = wanted.marks_retained or wanted.return_address is not None
         self.dropped: list[tuple[str, str]] = []
         self._kept = [kept for name, value in published.fields for kept in self._field(name, value)]
 
     def fields(self) -> NameValues:
         """The fields that are delivered, IsRetainedPub and the publisher's address among them where they are wished."""
         fields, names = tuple(self._kept), self._names
-        if self._wish.marks_retained:
+        if self._wanted.marks_retained:
             option = names.publication_option
             after = max(place for place, (name, _) in enumerate(fields) if name in (names.command, option))
             fields = (*fields[: after + 1], (option, _IS_RETAINED), *fields[after + 1 :])
-        if self._wish.return_address is not None:
-            queue_manager_name, queue_name = self._wish.return_address
+        if self._wanted.return_address is not None:
+            queue_manager_name, queue_name = self._wanted.return_address
             address = ((names.queue_name, queue_name), (names.queue_manager_name, queue_manager_name))
             shown = {name for name, _ in fields}
             fields = _before_first(names.topic, fields, tuple(field for field in address if field[0] not in shown))
@@ -207,7 +207,7 @@ class _Edit:
             return self._without(name, _WITHOUT_DIRECT)
         if name in (names.point, names.user_data):
             return self._without(name, _OF_THE_BROKER)
-        if name == names.stream_name and self._wish.stream_name is None and self._wish.dialect is Dialect.MQRFH:
+        if name == names.stream_name and self._wanted.stream_name is None and self._wanted.dialect is Dialect.MQRFH:
             return self._without(name, _STREAM_HIDDEN)
         return ((name, value),)
 
@@ -293,28 +293,28 @@ def _chain(data: bytes, format: bytes, published: CommandHeader) -> HeaderChain:
     )
 
 
-def _with_additions(fields: NameValues, wish: Wish) -> NameValues:
+def _with_additions(fields: NameValues, wanted: WantedHeader) -> NameValues:
     """The fields with what the subscription adds: its point and user data at the end, its stream before the topics."""
-    names = _NAMES[wish.dialect]
+    names = _NAMES[wanted.dialect]
     at_end = tuple(
         (name, value)
-        for name, value in ((names.point, wish.point), (names.user_data, wish.user_data))
+        for name, value in ((names.point, wanted.point), (names.user_data, wanted.user_data))
         if name and value
     )
     stream = names.stream_name
-    if stream and wish.stream_name is not None and not any(name == stream for name, _ in fields):
-        fields = _before_first(names.topic, fields, ((stream, wish.stream_name),))
+    if stream and wanted.stream_name is not None and not any(name == stream for name, _ in fields):
+        fields = _before_first(names.topic, fields, ((stream, wanted.stream_name),))
     return (*fields, *at_end)
 
 
-def _converted_with_additions(data: bytes, format: bytes, published: CommandHeader, wish: Wish) -> bytes:
+def _converted_with_additions(data: bytes, format: bytes, published: CommandHeader, wanted: WantedHeader) -> bytes:
     """A header chain in the other format, with what the subscription adds."""
     chain = _chain(data, format, published)
     index, header = next(
-        (place, found) for place, found in enumerate(chain.headers) if _has_command(found, wish.dialect)
+        (place, found) for place, found in enumerate(chain.headers) if _has_command(found, wanted.dialect)
     )
     before = fields_in(header)
-    fields = _with_additions(before, wish)
+    fields = _with_additions(before, wanted)
     return data if fields == before else _replaced(data, chain, index, _written(header, fields, chain.places[index]))
 
 

@@ -13,7 +13,7 @@ from mappings.commands.command import Publish
 from mappings.commands.options import PublicationOption, RegistrationOption
 from mappings.errors import MappingError
 from mappings.table import Dialect
-from mq_adapters.broker.delivered_header import DeliveredHeader, Wish, delivered_header
+from mq_adapters.broker.delivered_header import DeliveredHeader, WantedHeader, delivered_header
 from mq_adapters.broker.responses import PUT_APPL_NAME_CHARACTERS
 from mq_adapters.broker.subscription import Identity, Subscription
 from mq_adapters.broker.subscriptions import recipients
@@ -77,7 +77,7 @@ class Failure:
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class Plan:
+class DeliveryPlan:
     """A publication's header, its recipients and their copies.
 
     Good while the index's generation is `generation` (it moves on where a change of subscriptions turns out to leave
@@ -103,7 +103,7 @@ class Plan:
     generation: int
     object_changes: int
     valid_until_us: int
-    choices: dict[tuple[Subscription, ...], "Plan"]
+    choices: dict[tuple[Subscription, ...], "DeliveryPlan"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,14 +143,14 @@ class DeliveryMaker:
         refused_topics: tuple[str, ...] = (),
         generation: int = 0,
         object_changes: int = 0,
-    ) -> Plan:
+    ) -> DeliveryPlan:
         """The plan for those whose topics match; without copies where content filters have a say."""
         command = published.command
         assert isinstance(command, Publish)
         options = command.publication_options
         is_filtered = any(found.interest.filter for found in candidates)
         copies, failures = ((), ()) if is_filtered else self.copies(published, recipients(candidates), occasion)
-        return Plan(
+        return DeliveryPlan(
             published=published,
             command=command,
             is_correlated=PublicationOption.CORREL_ID_AS_IDENTITY in options
@@ -169,7 +169,7 @@ class DeliveryMaker:
             choices={},
         )
 
-    def choice(self, plan: Plan, passed: tuple[Subscription, ...], occasion: Occasion) -> Plan:
+    def choice(self, plan: DeliveryPlan, passed: tuple[Subscription, ...], occasion: Occasion) -> DeliveryPlan:
         """The plan for those of the candidates whose filter lets a publication pass."""
         found = plan.choices.get(passed)
         if found is None:
@@ -187,12 +187,12 @@ class DeliveryMaker:
         """A copy for each recipient, or why there is none."""
         copies: list[Copy] = []
         failures: list[Failure] = []
-        headers: dict[Wish, DeliveredHeader | MappingError] = {}
+        headers: dict[WantedHeader, DeliveredHeader | MappingError] = {}
         for subscription in chosen:
-            wish = _wish_of(subscription, occasion)
-            if wish not in headers:
-                headers[wish] = _header(published, wish)
-            made = self._copy(subscription, published, headers[wish], occasion)
+            wanted = _wanted_by(subscription, occasion)
+            if wanted not in headers:
+                headers[wanted] = _header(published, wanted)
+            made = self._copy(subscription, published, headers[wanted], occasion)
             if isinstance(made, Copy):
                 copies.append(made)
             elif made is not None:
@@ -258,12 +258,12 @@ class PlanCache:
     """Plans by published header and MQMD, bounded by their weight: the plan that was made first goes for another."""
 
     def __init__(self) -> None:
-        self._plans: OrderedDict[PlanKey, Plan] = OrderedDict()
+        self._plans: OrderedDict[PlanKey, DeliveryPlan] = OrderedDict()
         self._weight = 0
         #: Looks a plan up; None where there is none.
         self.get = self._plans.get
 
-    def put(self, key: PlanKey, plan: Plan) -> None:
+    def put(self, key: PlanKey, plan: DeliveryPlan) -> None:
         """Keeps a plan in the place of an earlier one."""
         earlier = self._plans.pop(key, None)
         self._weight += _weight(key, plan) - (0 if earlier is None else _weight(key, earlier))
@@ -272,15 +272,15 @@ class PlanCache:
             self._weight -= _weight(*self._plans.popitem(last=False))
 
 
-def _weight(key: PlanKey, plan: Plan) -> int:
+def _weight(key: PlanKey, plan: DeliveryPlan) -> int:
     """Its copies and the length of its header, which it holds in several forms, count."""
     return 1 + len(plan.copies) + len(key[0]) // _WEIGHT_BYTES
 
 
-def _wish_of(subscription: Subscription, occasion: Occasion) -> Wish:
+def _wanted_by(subscription: Subscription, occasion: Occasion) -> WantedHeader:
     options = subscription.options
     named = subscription.dialect is Dialect.MQRFH and RegistrationOption.INCLUDE_STREAM_NAME in options
-    return Wish(
+    return WantedHeader(
         dialect=subscription.dialect,
         marks_retained=occasion.is_retained and RegistrationOption.INFORM_IF_RETAINED in options,
         stream_name=subscription.stream_name if named and subscription.has_stream_of_its_own else None,
@@ -290,9 +290,9 @@ def _wish_of(subscription: Subscription, occasion: Occasion) -> Wish:
     )
 
 
-def _header(published: CommandHeader, wish: Wish) -> DeliveredHeader | MappingError:
+def _header(published: CommandHeader, wanted: WantedHeader) -> DeliveredHeader | MappingError:
     try:
-        return delivered_header(published, wish)
+        return delivered_header(published, wanted)
     except MappingError as error:
         return error
 

@@ -15,29 +15,29 @@ from mappings.table import Dialect
 from mq_adapters.attributes import DEFAULT_MAXIMUM_MESSAGE_BYTES
 from mq_adapters.broker.content_filter import ContentError, accepts
 from mq_adapters.broker.content_filter_parser import parse_filter
-from mq_adapters.broker.dead_letters import DeadLetters
-from mq_adapters.broker.deliveries import DeliveryMaker, Occasion, Plan, PublishedAs
+from mq_adapters.broker.dead_letters import BrokerDeadLetters
+from mq_adapters.broker.deliveries import DeliveryMaker, DeliveryPlan, Occasion, PublishedAs
 from mq_adapters.broker.publication_content import PublicationContent
 from mq_adapters.broker.received import UnreadableCommand, received_command
-from mq_adapters.broker.responses import Refusal, remaining_expiry
+from mq_adapters.broker.responses import CommandRefusal, remaining_expiry
 from mq_adapters.broker.subscription import Identity, Subscription
 from mq_adapters.broker.topic_spaces import BrokerDialect, TopicSpaces
 from mq_adapters.command_header import CommandHeader
 from mq_adapters.delivery_listener import DeliveryListener
 from mq_adapters.embedded.engine import Engine
-from mq_adapters.embedded.unit_of_work import Publications, UnitOfWork
+from mq_adapters.embedded.unit_of_work import PublicationCounter, UnitOfWork
 from mq_adapters.message import Message, MessageDescriptor
 from mq_adapters.reasons import QueueManagerError
 
 #: Counts faster than the member of Publications.
-_COPY: Final = int(Publications.COPIES)
+_COPY: Final = int(PublicationCounter.COPIES)
 
 
 class Distributor:
     """Carries plans out."""
 
     def __init__(
-        self, engine: Engine, listener: DeliveryListener, dead_letters: DeadLetters, spaces: TopicSpaces
+        self, engine: Engine, listener: DeliveryListener, dead_letters: BrokerDeadLetters, spaces: TopicSpaces
     ) -> None:
         self._engine = engine
         self._listener = listener
@@ -45,9 +45,11 @@ class Distributor:
         self._is_mq6 = spaces.dialect is BrokerDialect.MQ6
         self.maker = DeliveryMaker(engine)
         #: Puts in front of a publication what somebody should have had before it; None where nobody should.
-        self.before: Callable[[UnitOfWork, Plan], None] | None = None
+        self.before: Callable[[UnitOfWork, DeliveryPlan], None] | None = None
 
-    def distribute(self, unit: UnitOfWork, message: Message, plan: Plan, without: Identity | None = None) -> None:
+    def distribute(
+        self, unit: UnitOfWork, message: Message, plan: DeliveryPlan, without: Identity | None = None
+    ) -> None:
         """Carries a plan out for one publication; `without` is a publisher who wants no copy of its own."""
         if self.before is not None:
             self.before(unit, plan)
@@ -101,7 +103,7 @@ class Distributor:
             return matching
         return tuple(found for found in matching if local in found.options)
 
-    def filtered(self, message: Message, plan: Plan, occasion: Occasion) -> tuple[Plan, bool]:
+    def filtered(self, message: Message, plan: DeliveryPlan, occasion: Occasion) -> tuple[DeliveryPlan, bool]:
         """The plan for those whose content filter a publication passes; and whether it could be parsed for all."""
         content = PublicationContent(message, plan.published)
         passed: list[Subscription] = []
@@ -146,7 +148,7 @@ class RetainedPlan:
     """A stored publication and what one subscription gets of it; `is_parsed`: its content filter could tell."""
 
     message: Message
-    plan: Plan | UnreadableCommand
+    plan: DeliveryPlan | UnreadableCommand
     is_parsed: bool
 
 
@@ -176,6 +178,6 @@ def return_address(
         return None
     queue_name = command.queue_name or descriptor.reply_to_q.rstrip()
     if not queue_name:
-        raise Refusal(Reason.MQRCCF_Q_NAME_ERROR, ("QName", ""))
+        raise CommandRefusal(Reason.MQRCCF_Q_NAME_ERROR, ("QName", ""))
     name = command.queue_manager_name or descriptor.reply_to_q_mgr.rstrip() or queue_manager_name
     return name, queue_name

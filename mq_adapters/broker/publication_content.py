@@ -14,7 +14,7 @@ from mappings.commands.command import Publish
 from mappings.errors import MappingError
 from mappings.headers.charset import decode_text
 from mappings.headers.mqrfh2 import Element, Mqrfh2
-from mq_adapters.broker.content_filter import ContentError, Reference, Source, Value, number_of
+from mq_adapters.broker.content_filter import ContentError, Reference, ReferenceSource, Value, number_of
 from mq_adapters.command_header import CommandHeader
 from mq_adapters.message import Message
 
@@ -39,9 +39,9 @@ class PublicationContent:
 
     def value(self, reference: Reference) -> Value:
         """The value of a reference, None where it is not there. ContentError where the body cannot be parsed."""
-        if reference.source is Source.MQMD:
+        if reference.source is ReferenceSource.MQMD:
             return self._field(reference.path[0])
-        if reference.source is Source.PROPERTY:
+        if reference.source is ReferenceSource.PROPERTY:
             if self._properties is None:
                 self._properties = _properties(self._published)
             return self._properties.get(reference.path[0])

@@ -11,11 +11,11 @@ from mappings.commands.options import DeleteOption, RegistrationOption
 from mappings.commands.response import ResponseReason
 from mappings.reasons import Reason
 from mappings.table import Dialect
-from mq_adapters.broker.dead_letters import DeadLetters
-from mq_adapters.broker.deliveries import LONGEST_KEPT_HEADER, Occasion, Plan, PlanCache, PlanKey
+from mq_adapters.broker.dead_letters import BrokerDeadLetters
+from mq_adapters.broker.deliveries import LONGEST_KEPT_HEADER, DeliveryPlan, Occasion, PlanCache, PlanKey
 from mq_adapters.broker.distributor import Distributor, published_as, return_address
 from mq_adapters.broker.received import UnreadableCommand, received_command
-from mq_adapters.broker.responses import Refusal, Responder, refusal_of, remaining_expiry
+from mq_adapters.broker.responses import CommandRefusal, Responder, refusal_of, remaining_expiry
 from mq_adapters.broker.retained import RetainedPublication, RetainedPublications
 from mq_adapters.broker.subscription import Identity, Subscription
 from mq_adapters.broker.subscriptions import SubscriptionRegistry, interested
@@ -47,7 +47,7 @@ class InputQueue:
         retained: RetainedPublications,
         distributor: Distributor,
         responder: Responder,
-        dead_letters: DeadLetters,
+        dead_letters: BrokerDeadLetters,
     ) -> None:
         self._queue_name = queue_name
         self._point = point
@@ -74,14 +74,14 @@ class InputQueue:
             received = plan.published if plan is not None else received_command(message)
             try:
                 plan = self._read(unit, message, received, key)
-            except Refusal as refusal:
+            except CommandRefusal as refusal:
                 self._responder.refuse(unit, message, received, refusal, queue.name)
                 return
             if plan is None:
                 return
         try:
             self._publish(unit, message, plan, key)
-        except Refusal as refusal:
+        except CommandRefusal as refusal:
             self._responder.refuse(unit, message, plan.published, refusal, queue.name)
 
     def _key(self, message: Message) -> PlanKey:
@@ -104,12 +104,12 @@ class InputQueue:
             descriptor.expiry if not message.expires_us else remaining_expiry(message, self._engine.now_us()),
         )
 
-    def _is_stale(self, plan: Plan) -> bool:
+    def _is_stale(self, plan: DeliveryPlan) -> bool:
         if plan.generation != self._index.generation or plan.object_changes != self._objects.changes:
             return True
         return 0 < plan.valid_until_us <= self._engine.now_us()
 
-    def _is_renewed(self, plan: Plan) -> bool:
+    def _is_renewed(self, plan: DeliveryPlan) -> bool:
         """Whether a stale plan is good again, because its candidates are still the same, and all objects are."""
         if plan.object_changes != self._objects.changes:
             return False
@@ -124,13 +124,13 @@ class InputQueue:
 
     def _read(
         self, unit: UnitOfWork, message: Message, received: CommandHeader | UnreadableCommand, key: PlanKey
-    ) -> Plan | None:
+    ) -> DeliveryPlan | None:
         """The plan of a publication with a header not seen before; None for another command, which is carried out."""
         if isinstance(received, UnreadableCommand):
             raise refusal_of(received)
         command = received.command
         if not isinstance(command, Publish | DeletePublication):
-            raise Refusal(Reason.MQRCCF_INCORRECT_Q, ("QName", self._queue_name))
+            raise CommandRefusal(Reason.MQRCCF_INCORRECT_Q, ("QName", self._queue_name))
         stream_name = self._spaces.stream_of_publication(command.stream_name, self._queue_name, received.dialect)
         if isinstance(command, DeletePublication):
             _check_message_type(message.descriptor)
@@ -139,7 +139,7 @@ class InputQueue:
             return None
         return self._plan(message, received, stream_name, key)
 
-    def _plan(self, message: Message, published: CommandHeader, stream_name: str, key: PlanKey) -> Plan:
+    def _plan(self, message: Message, published: CommandHeader, stream_name: str, key: PlanKey) -> DeliveryPlan:
         """The plan for the topics on which anybody may publish; 3081 where there are none."""
         named = published.command.topics
         routing_topics = self._spaces.routing_topics(stream_name, named)
@@ -171,12 +171,12 @@ class InputQueue:
             return_address=return_address(descriptor, published, self._engine.name),
         )
 
-    def _publish(self, unit: UnitOfWork, message: Message, plan: Plan, key: PlanKey) -> None:
+    def _publish(self, unit: UnitOfWork, message: Message, plan: DeliveryPlan, key: PlanKey) -> None:
         descriptor = message.descriptor
         if descriptor.msg_type != MQMT_DATAGRAM:
             _check_message_type(descriptor)
         if plan.is_correlated and descriptor.correl_id == MQCI_NONE:
-            raise Refusal(Reason.MQRCCF_CORREL_ID_ERROR, ("CorrelId", MQCI_NONE.hex()))
+            raise CommandRefusal(Reason.MQRCCF_CORREL_ID_ERROR, ("CorrelId", MQCI_NONE.hex()))
         is_parsed = True
         if plan.is_filtered:
             plan, is_parsed = self._distributor.filtered(message, plan, self._occasion(message, plan.published, key))
@@ -193,7 +193,7 @@ class InputQueue:
         elif descriptor.msg_type != MQMT_DATAGRAM or descriptor.report & MQRO_PAN:
             self._responder.accept(unit, message, plan.published)
 
-    def _publisher(self, descriptor: MessageDescriptor, plan: Plan) -> Identity:
+    def _publisher(self, descriptor: MessageDescriptor, plan: DeliveryPlan) -> Identity:
         """Who publishes: QMgrName and QName, by default the reply queue."""
         command = plan.command
         return Identity(
@@ -255,4 +255,4 @@ class InputQueue:
 
 def _check_message_type(descriptor: MessageDescriptor) -> None:
     if descriptor.msg_type not in (MQMT_DATAGRAM, MQMT_REQUEST):
-        raise Refusal(Reason.MQRC_MSG_TYPE_ERROR)
+        raise CommandRefusal(Reason.MQRC_MSG_TYPE_ERROR)

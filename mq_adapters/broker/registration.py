@@ -16,7 +16,7 @@ from typing import Final
 from mappings.commands.command import RegisterSubscriber
 from mappings.commands.options import RegistrationOption
 from mappings.reasons import Reason
-from mq_adapters.broker.responses import Refusal
+from mq_adapters.broker.responses import CommandRefusal
 from mq_adapters.broker.subscription import Subscription
 
 _JOIN: Final = RegistrationOption.JOIN_SHARED | RegistrationOption.JOIN_EXCLUSIVE
@@ -29,7 +29,7 @@ _RESERVED_NAMES: Final = "MQ"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Registration:
+class CheckedRegistration:
     """The subscription as it is to be, the same object where nothing changes; `has_joined_before` is a warning."""
 
     subscription: Subscription
@@ -41,17 +41,19 @@ def attributes_of(options: RegistrationOption) -> RegistrationOption:
     return options & ~_OF_THE_COMMAND
 
 
-def registration(existing: Subscription | None, wanted: Subscription, command: RegisterSubscriber) -> Registration:
+def registration(
+    existing: Subscription | None, wanted: Subscription, command: RegisterSubscriber
+) -> CheckedRegistration:
     """What becomes of a subscription; `wanted` is what the command describes, without name and joint identities."""
     joined, is_exclusive = _joined(existing, command)
     name = _name(existing, command)
     before = existing.joined if existing is not None else ()
     if existing is None:
         made = replace(wanted, name=name, joined=joined, is_exclusive=is_exclusive)
-        return Registration(subscription=made, has_joined_before=False)
+        return CheckedRegistration(subscription=made, has_joined_before=False)
     is_altered = not _is_kept(existing, wanted, command)
     if is_altered and any(identity != command.subscription_identity for identity in before):
-        raise Refusal(Reason.MQRCCF_SUBSCRIPTION_IN_USE, *_identity_field(command))
+        raise CommandRefusal(Reason.MQRCCF_SUBSCRIPTION_IN_USE, *_identity_field(command))
     made = wanted if is_altered else existing
     if is_altered or (made.name, made.joined, made.is_exclusive) != (name, joined, is_exclusive):
         made = replace(made, name=name, joined=joined, is_exclusive=is_exclusive)
@@ -60,7 +62,7 @@ def registration(existing: Subscription | None, wanted: Subscription, command: R
         and command.subscription_identity in before
         and not existing.is_exclusive
     )
-    return Registration(subscription=made, has_joined_before=has_joined_before)
+    return CheckedRegistration(subscription=made, has_joined_before=has_joined_before)
 
 
 def is_locked_for(subscription: Subscription, identity: str | None) -> bool:
@@ -77,15 +79,15 @@ def _joined(existing: Subscription | None, command: RegisterSubscriber) -> tuple
     if options & _JOIN:
         assert identity is not None  # a command that joins without SubIdentity is refused by its reader
         if is_exclusive and others:
-            raise Refusal(Reason.MQRCCF_SUBSCRIPTION_LOCKED, *_identity_field(command))
+            raise CommandRefusal(Reason.MQRCCF_SUBSCRIPTION_LOCKED, *_identity_field(command))
         if RegistrationOption.JOIN_SHARED in options:
             return (joined if identity in joined else (*joined, identity)), False
         if others:
-            raise Refusal(Reason.MQRCCF_SUBSCRIPTION_IN_USE, *_identity_field(command))
+            raise CommandRefusal(Reason.MQRCCF_SUBSCRIPTION_IN_USE, *_identity_field(command))
         return (identity,), True
     is_stranger = identity not in joined if identity is not None else bool(joined)
     if is_stranger and (identity is not None or RegistrationOption.NO_ALTERATION not in options):
-        raise Refusal(Reason.MQRCCF_SUB_IDENTITY_ERROR, *_identity_field(command))
+        raise CommandRefusal(Reason.MQRCCF_SUB_IDENTITY_ERROR, *_identity_field(command))
     return joined, is_exclusive
 
 
@@ -98,14 +100,14 @@ def _name(existing: Subscription | None, command: RegisterSubscriber) -> str:
     if before == wanted and not is_added:
         return before
     if before or not is_added:
-        raise Refusal(Reason.MQRCCF_DUPLICATE_SUBSCRIPTION, ("SubName", wanted))
+        raise CommandRefusal(Reason.MQRCCF_DUPLICATE_SUBSCRIPTION, ("SubName", wanted))
     return wanted
 
 
 def check_name(name: str) -> None:
     """3153 for a SubName that an application may not choose."""
     if name.startswith(_RESERVED_NAMES):
-        raise Refusal(Reason.MQRCCF_SUB_NAME_ERROR, ("SubName", name))
+        raise CommandRefusal(Reason.MQRCCF_SUB_NAME_ERROR, ("SubName", name))
 
 
 def _is_kept(existing: Subscription, wanted: Subscription, command: RegisterSubscriber) -> bool:

@@ -16,7 +16,7 @@ from mappings.headers.charset import ENCODING_REVERSED, UTF_8
 from mappings.headers.name_value import NameValues
 from mappings.reasons import Reason
 from mappings.table import Dialect
-from mq_adapters.broker.dead_letters import DeadLetters, refuse_again
+from mq_adapters.broker.dead_letters import BrokerDeadLetters, refuse_again
 from mq_adapters.broker.received import UnreadableCommand
 from mq_adapters.command_header import FORMAT_OF_DIALECT, CommandHeader, WrittenResponse
 from mq_adapters.delivery_listener import DeliveryListener
@@ -83,7 +83,7 @@ _BROKER_REASONS: Final[dict[int, int]] = {
 About = CommandHeader | UnreadableCommand
 
 
-class Refusal(Exception):
+class CommandRefusal(Exception):
     """The broker does not carry out a command: the fault of the application that sent it.
 
     `fields` identify the cause under psc names (Topic, QName ...), as an answer gives them.
@@ -94,7 +94,7 @@ class Refusal(Exception):
         self.reason = ResponseReason(reason_code=int(reason_code), fields=fields)
 
 
-def refusal_of(unreadable: UnreadableCommand) -> Refusal:
+def refusal_of(unreadable: UnreadableCommand) -> CommandRefusal:
     """The refusal of a command that cannot be read.
 
     A wrong command is named by MQPSErrorPos, and by ParmId in MQRFH2, which has no positions.
@@ -108,7 +108,7 @@ def refusal_of(unreadable: UnreadableCommand) -> Refusal:
         fields.append((name, error.parameter[:_OFFENDING_CHARACTERS]))
     if error.error_position is not None:
         fields.append(("ErrorPos", str(error.error_position)))
-    return Refusal(_BROKER_REASONS.get(error.reason_code, error.reason_code), *fields)
+    return CommandRefusal(_BROKER_REASONS.get(error.reason_code, error.reason_code), *fields)
 
 
 def is_wanted(descriptor: MessageDescriptor, completion: Completion) -> bool:
@@ -126,7 +126,7 @@ def remaining_expiry(message: Message, now_us: int) -> int:
 class Responder:
     """Answers commands, in the unit of work that carries them out."""
 
-    def __init__(self, engine: Engine, listener: DeliveryListener, dead_letters: DeadLetters) -> None:
+    def __init__(self, engine: Engine, listener: DeliveryListener, dead_letters: BrokerDeadLetters) -> None:
         self._engine = engine
         self._listener = listener
         self._dead_letters = dead_letters
@@ -156,7 +156,9 @@ class Responder:
         response = Response(completion=Completion.WARNING, reasons=reasons, verb=about.verb, fields=fields)
         self._answer(unit, message, about, response)
 
-    def refuse(self, unit: UnitOfWork, message: Message, about: About, refusal: Refusal, queue_name: str) -> None:
+    def refuse(
+        self, unit: UnitOfWork, message: Message, about: About, refusal: CommandRefusal, queue_name: str
+    ) -> None:
         """The command was not carried out; the listener hears of it, also where no answer is wanted.
 
         A bad command for which no answer is wanted ends here. What is not even a header goes to the dead-letter queue.

@@ -13,13 +13,13 @@ from mappings.topics.topics import Scheme, literal_prefix, matches
 Value = TypeVar("Value")
 
 
-class _Level(Generic[Value]):
+class _TopicLevel(Generic[Value]):
     """What stands below one level: topics that end here have a value."""
 
     __slots__ = ("below", "topic", "value")
 
     def __init__(self) -> None:
-        self.below: dict[str, _Level[Value]] | None = None
+        self.below: dict[str, _TopicLevel[Value]] | None = None
         self.topic = ""
         self.value: Value | None = None
 
@@ -28,7 +28,7 @@ class TopicIndex(Generic[Value]):
     """Values by topic name."""
 
     def __init__(self) -> None:
-        self._root: _Level[Value] = _Level()
+        self._root: _TopicLevel[Value] = _TopicLevel()
         self._topics = 0
 
     def __len__(self) -> int:
@@ -48,7 +48,7 @@ class TopicIndex(Generic[Value]):
                 level.below = {}
             following = level.below.get(name)
             if following is None:
-                following = level.below[name] = _Level()
+                following = level.below[name] = _TopicLevel()
             level = following
         self._topics += level.value is None
         level.topic, level.value = topic, value
@@ -84,7 +84,7 @@ class TopicIndex(Generic[Value]):
     def _level_steps(self, pattern: list[str]) -> Iterator[tuple[str, Value] | None]:
         """Goes down with the pattern; each level is visited once for each place in the pattern."""
         may_come_back = "#" in pattern[:-1]
-        visited: set[tuple[_Level[Value], int]] = set()
+        visited: set[tuple[_TopicLevel[Value], int]] = set()
         waiting = [iter(((self._root, 0),))]
         while waiting:
             step = next(waiting[-1], None)
@@ -115,7 +115,7 @@ class TopicIndex(Generic[Value]):
         return (each if each and matches(pattern, each[0], Scheme.CHARACTER) else None for each in found)
 
 
-def _following(level: "_Level[Value]", wanted: str, at: int) -> "Iterator[tuple[_Level[Value], int]]":
+def _following(level: "_TopicLevel[Value]", wanted: str, at: int) -> "Iterator[tuple[_TopicLevel[Value], int]]":
     """Where a pattern leads from a level, and to which place in it."""
     below = level.below or {}
     if wanted == "#":
@@ -125,14 +125,14 @@ def _following(level: "_Level[Value]", wanted: str, at: int) -> "Iterator[tuple[
     return iter(((below[wanted], at + 1),) if wanted in below else ())
 
 
-def _down(level: "_Level[Value]", names: list[str]) -> "_Level[Value] | None":
-    found: _Level[Value] | None = level
+def _down(level: "_TopicLevel[Value]", names: list[str]) -> "_TopicLevel[Value] | None":
+    found: _TopicLevel[Value] | None = level
     for name in names:
         found = found.below.get(name) if found is not None and found.below is not None else None
     return found
 
 
-def _everything(level: "_Level[Value]", beginning: str) -> "Iterator[tuple[str, Value] | None]":
+def _everything(level: "_TopicLevel[Value]", beginning: str) -> "Iterator[tuple[str, Value] | None]":
     """All topics below a level whose next level begins with that text, in small steps."""
     waiting = [iter(tuple((level.below or {}).items()))]
     while waiting:

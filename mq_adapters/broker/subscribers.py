@@ -25,8 +25,8 @@ from mappings.table import Dialect
 from mq_adapters.broker.content_filter import FilterError, UnavailableFilterError
 from mq_adapters.broker.content_filter_parser import parse_filter
 from mq_adapters.broker.full_response import full_response
-from mq_adapters.broker.registration import Registration, attributes_of, check_name, registration
-from mq_adapters.broker.responses import Refusal
+from mq_adapters.broker.registration import CheckedRegistration, attributes_of, check_name, registration
+from mq_adapters.broker.responses import CommandRefusal
 from mq_adapters.broker.subscription import Identity, Interest, Subscription
 from mq_adapters.broker.subscriptions import Owner, SpaceSubscriptions, SubscriptionRegistry
 from mq_adapters.broker.topic_permissions import TopicPermissions, subscribe_refusal
@@ -62,7 +62,7 @@ class Done:
 DONE: Final = Done()
 
 
-class Subscribers:
+class SubscriberCommands:
     """Carries out the commands of subscribers."""
 
     def __init__(
@@ -86,7 +86,7 @@ class Subscribers:
         self._spaces.stream_of_command(command.stream_name)
         _check_correl_id(message.descriptor, command)
         if not (command.queue_name or message.descriptor.reply_to_q.rstrip()):
-            raise Refusal(Reason.MQRCCF_Q_NAME_ERROR, ("QName", ""))
+            raise CommandRefusal(Reason.MQRCCF_Q_NAME_ERROR, ("QName", ""))
 
     def register(self, unit: UnitOfWork, message: Message, command: RegisterSubscriber, dialect: Dialect) -> Done:
         """RegSub: adds or updates the subscriptions."""
@@ -126,7 +126,7 @@ class Subscribers:
         remaining = {subscription: _after_leaving(subscription, command) for subscription in found}
         strangers = [subscription for subscription, after in remaining.items() if after is subscription]
         if strangers and (len(strangers) == len(found) or not _is_for_all(command)):
-            raise Refusal(Reason.MQRCCF_SUB_IDENTITY_ERROR, ("SubIdentity", command.subscription_identity or ""))
+            raise CommandRefusal(Reason.MQRCCF_SUB_IDENTITY_ERROR, ("SubIdentity", command.subscription_identity or ""))
         for subscription, after in remaining.items():
             if after is None:
                 self._registry.remove(unit, subscription)
@@ -158,10 +158,10 @@ class Subscribers:
         if queue_manager_name is None:
             queue_manager_name = descriptor.reply_to_q_mgr.rstrip()
         if queue_manager_name not in ("", self._engine.name):
-            raise Refusal(Reason.MQRCCF_Q_MGR_NAME_ERROR, ("QMgrName", queue_manager_name))
+            raise CommandRefusal(Reason.MQRCCF_Q_MGR_NAME_ERROR, ("QMgrName", queue_manager_name))
         queue_name = command.queue_name or descriptor.reply_to_q.rstrip()
         if not queue_name:
-            raise Refusal(Reason.MQRCCF_Q_NAME_ERROR, ("QName", ""))
+            raise CommandRefusal(Reason.MQRCCF_Q_NAME_ERROR, ("QName", ""))
         return Identity(
             queue_manager_name=self._engine.name,
             queue_name=queue_name,
@@ -174,12 +174,12 @@ class Subscribers:
         try:
             queue = self._engine.queue(name)
         except QueueManagerError as error:
-            raise Refusal(
+            raise CommandRefusal(
                 Reason.MQRCCF_Q_NAME_ERROR, ("ErrorId", str(int(error.reason_code))), ("QName", name)
             ) from None
         if queue.handler is not None or is_put_by_gateway_alone(queue.name):
             error_id = str(int(ReasonCode.MQRC_PUT_INHIBITED))
-            raise Refusal(Reason.MQRCCF_Q_NAME_ERROR, ("ErrorId", error_id), ("QName", name))
+            raise CommandRefusal(Reason.MQRCCF_Q_NAME_ERROR, ("ErrorId", error_id), ("QName", name))
         return queue
 
     def _found(
@@ -196,12 +196,12 @@ class Subscribers:
         if named is not None:
             return [named], []
         if command.subscription_name is not None and not command.topics and not _is_for_all(command):
-            raise Refusal(Reason.MQRCCF_NOT_REGISTERED, ("SubName", command.subscription_name))
+            raise CommandRefusal(Reason.MQRCCF_NOT_REGISTERED, ("SubName", command.subscription_name))
         identity = self._identity(message.descriptor, command)
         if _is_for_all(command):
             chosen = self._chosen(space.of(identity), command, dialect, stream_name)
             if not chosen:
-                raise Refusal(Reason.MQRCCF_NOT_REGISTERED, ("QName", identity.queue_name))
+                raise CommandRefusal(Reason.MQRCCF_NOT_REGISTERED, ("QName", identity.queue_name))
             return chosen, []
         found: list[Subscription] = []
         missing: list[str] = []
@@ -212,9 +212,11 @@ class Subscribers:
             else:
                 found.append(subscription)
         if command.subscription_name is not None and any(not subscription.name for subscription in found):
-            raise Refusal(Reason.MQRCCF_SUB_NAME_ERROR, ("SubName", command.subscription_name))
+            raise CommandRefusal(Reason.MQRCCF_SUB_NAME_ERROR, ("SubName", command.subscription_name))
         if command.subscription_name is not None or not found:
-            raise Refusal(Reason.MQRCCF_NOT_REGISTERED, *(("Topic", topic) for topic in dict.fromkeys(command.topics)))
+            raise CommandRefusal(
+                Reason.MQRCCF_NOT_REGISTERED, *(("Topic", topic) for topic in dict.fromkeys(command.topics))
+            )
         return found, missing
 
     def _chosen(
@@ -282,14 +284,14 @@ class Subscribers:
 
     def _registration(
         self, space: SpaceSubscriptions, wanted: Subscription, command: RegisterSubscriber
-    ) -> Registration:
+    ) -> CheckedRegistration:
         existing = space.find(wanted.identity, wanted.interest)
         name = command.subscription_name
         if name is not None:
             check_name(name)
             holder = space.named(name)
             if len(set(command.topics)) > 1 or (holder is not None and holder is not existing):
-                raise Refusal(Reason.MQRCCF_DUPLICATE_SUBSCRIPTION, ("SubName", name))
+                raise CommandRefusal(Reason.MQRCCF_DUPLICATE_SUBSCRIPTION, ("SubName", name))
         number = existing.number if existing is not None else self._registry.next_number()
         return registration(existing, replace(wanted, number=number), command)
 
@@ -325,19 +327,19 @@ def _check_owners(
     is_variable = RegistrationOption.VARIABLE_USER_ID in command.registration_options
     for user_identifier, takes_others in owners:
         if user_identifier != descriptor.user_identifier and not (takes_others and is_variable):
-            raise Refusal(reason, ("UserId", descriptor.user_identifier))
+            raise CommandRefusal(reason, ("UserId", descriptor.user_identifier))
 
 
 def _check_correl_id(descriptor: MessageDescriptor, command: SubscriberCommand | PublisherCommand) -> None:
     correlated = RegistrationOption.CORREL_ID_AS_IDENTITY in command.registration_options
     if correlated and descriptor.correl_id == MQCI_NONE:
-        raise Refusal(Reason.MQRCCF_CORREL_ID_ERROR, ("CorrelId", MQCI_NONE.hex()))
+        raise CommandRefusal(Reason.MQRCCF_CORREL_ID_ERROR, ("CorrelId", MQCI_NONE.hex()))
 
 
 def _check_persistence(command: RegisterSubscriber) -> None:
     persistence = [token for token in tokens_of(command.registration_options) if token in _PERSISTENCE_TOKENS]
     if len(persistence) > 1:
-        raise Refusal(Reason.MQRCCF_REG_OPTIONS_ERROR, ("RegOpt", persistence[1]))
+        raise CommandRefusal(Reason.MQRCCF_REG_OPTIONS_ERROR, ("RegOpt", persistence[1]))
 
 
 def _check_filter(command: SubscriberCommand) -> None:
@@ -347,6 +349,6 @@ def _check_filter(command: SubscriberCommand) -> None:
     try:
         parse_filter(command.filter)
     except FilterError:
-        raise Refusal(Reason.MQRCCF_FILTER_ERROR, ("Filter", command.filter)) from None
+        raise CommandRefusal(Reason.MQRCCF_FILTER_ERROR, ("Filter", command.filter)) from None
     except UnavailableFilterError:
-        raise Refusal(Reason.MQRC_SELECTION_NOT_AVAILABLE, ("Filter", command.filter)) from None
+        raise CommandRefusal(Reason.MQRC_SELECTION_NOT_AVAILABLE, ("Filter", command.filter)) from None

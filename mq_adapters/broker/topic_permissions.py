@@ -14,7 +14,7 @@ from typing import Final
 from mappings.reasons import Reason
 from mappings.topics.topics import Scheme, literal_prefix
 from mq_adapters.attributes import Definition, ObjectType
-from mq_adapters.broker.responses import Refusal
+from mq_adapters.broker.responses import CommandRefusal
 from mq_adapters.embedded.objects import Objects
 from mq_adapters.reasons import ReasonCode
 from mq_adapters.system_queues import DEFAULT_STREAM
@@ -85,19 +85,19 @@ class TopicPermissions:
         return tuple(((stream.text("TOPICSTR") if stream is not None else "") or space).split("/"))
 
 
-def publish_refusal(topics: Iterable[str]) -> Refusal:
+def publish_refusal(topics: Iterable[str]) -> CommandRefusal:
     """3081 for topics on which nobody may publish."""
     return _refusal(ReasonCode.MQRC_PUT_INHIBITED, topics)
 
 
-def subscribe_refusal(topics: Iterable[str]) -> Refusal:
+def subscribe_refusal(topics: Iterable[str]) -> CommandRefusal:
     """3081 for topics to which nobody may subscribe."""
     return _refusal(MQRC_SUB_INHIBITED, topics)
 
 
-def _refusal(error_id: int, topics: Iterable[str]) -> Refusal:
+def _refusal(error_id: int, topics: Iterable[str]) -> CommandRefusal:
     named = (("Topic", topic) for topic in topics)
-    return Refusal(Reason.MQRCCF_NOT_AUTHORIZED, ("ErrorId", str(int(error_id))), *named)
+    return CommandRefusal(Reason.MQRCCF_NOT_AUTHORIZED, ("ErrorId", str(int(error_id))), *named)
 
 
 def _said(topics: Iterable[Definition], keyword: str) -> dict[Levels, bool]:

@@ -20,7 +20,7 @@ from mappings.reasons import Reason
 from mappings.table import Dialect
 from mappings.topics.streams import DEFAULT_STREAM, StreamPrefixes, StreamStyle, StreamTopic, implicit_stream_name
 from mappings.topics.topics import Scheme
-from mq_adapters.broker.responses import Refusal
+from mq_adapters.broker.responses import CommandRefusal
 
 #: Patterns of MQRFH use `*` and `?`, those of MQRFH2 `+` and `#` (IBM MQ, "Wildcard schemes").
 SCHEME_OF: Final = {Dialect.MQRFH: Scheme.CHARACTER, Dialect.MQRFH2: Scheme.TOPIC}
@@ -51,7 +51,7 @@ class TopicSpaces:
         """The stream of a Publish or DeletePub that came on a queue; 3075."""
         if self.dialect is BrokerDialect.MQ6:
             if named not in (None, queue_name):
-                raise Refusal(Reason.MQRCCF_INCORRECT_STREAM, ("StreamName", named))
+                raise CommandRefusal(Reason.MQRCCF_INCORRECT_STREAM, ("StreamName", named))
             return queue_name
         if self.has_implicit_stream_naming and header is Dialect.MQRFH:
             return implicit_stream_name(named, queue_name)
@@ -61,7 +61,7 @@ class TopicSpaces:
         """The stream of a command on the control queue; 3082."""
         name = named or DEFAULT_STREAM
         if self.dialect is BrokerDialect.MQ6 and name not in self.stream_names:
-            raise Refusal(Reason.MQRCCF_UNKNOWN_STREAM, ("StreamName", name))
+            raise CommandRefusal(Reason.MQRCCF_UNKNOWN_STREAM, ("StreamName", name))
         return name
 
     def space(self, stream_name: str) -> str:
@@ -87,7 +87,7 @@ class TopicSpaces:
         for pattern in patterns:
             inner = pattern.split("/")[1:-1] if header is Dialect.MQRFH2 else [pattern.replace("+", "#")]
             if any("#" in level for level in inner):
-                raise Refusal(Reason.MQRCCF_TOPIC_ERROR, ("Topic", pattern))
+                raise CommandRefusal(Reason.MQRCCF_TOPIC_ERROR, ("Topic", pattern))
 
     def spans_streams(self, routing_pattern: str, routing_topic: str) -> bool:
         """Whether a pattern would reach, by a wildcard, a topic of another stream than its own: it must not."""

@@ -22,10 +22,10 @@ import ormsgpack
 
 from mappings.commands.response import ResponseReason
 from mappings.reasons import Reason
-from mq_adapters.broker.deliveries import Plan
+from mq_adapters.broker.deliveries import DeliveryPlan
 from mq_adapters.broker.distributor import Distributor, RetainedPlan
 from mq_adapters.broker.received import received_command
-from mq_adapters.broker.responses import Refusal, Responder
+from mq_adapters.broker.responses import CommandRefusal, Responder
 from mq_adapters.broker.retained import Retained, RetainedPublications
 from mq_adapters.broker.subscribers import Done
 from mq_adapters.broker.subscription import Identity, Subscription
@@ -372,7 +372,7 @@ class Updates:
         update.copies += self._distributor.send_retained(unit, planned, current)
         update.is_parsed = update.is_parsed and planned.is_parsed
 
-    def _hurry(self, unit: UnitOfWork, plan: Plan) -> None:
+    def _hurry(self, unit: UnitOfWork, plan: DeliveryPlan) -> None:
         """In front of a publication: what is retained on its topics, for subscriptions that have not got it yet."""
         for subscription in plan.candidates if plan.routing_topics else ():
             for update in self._of_number.get(subscription.number, ()):
@@ -393,7 +393,7 @@ class Updates:
         warnings = done.warnings if update.is_parsed else (*done.warnings, _NOT_PARSED)
         if done.is_requested and update.is_parsed and not update.copies:
             topics = (("Topic", subscription.topic) for subscription in done.to_update)
-            refusal = Refusal(Reason.MQRCCF_NO_RETAINED_MSG, *topics)
+            refusal = CommandRefusal(Reason.MQRCCF_NO_RETAINED_MSG, *topics)
             self._responder.refuse(unit, message, received, refusal, CONTROL_QUEUE)
         elif warnings:
             self._responder.warn(unit, message, received, warnings, done.fields)

@@ -11,7 +11,7 @@ other side, and after any doubt the channel reads it again, behind a fence (in_d
 stores a batch stores its MsgIds too, and a message that comes again with one of them is dropped.
 """
 
-from mq_adapters.channel.in_doubt import Refusal, RefusalCause, StartAction
+from mq_adapters.channel.in_doubt import ChannelRefusal, RefusalCause, StartAction
 from mq_adapters.channel.inbound import Inbound
 from mq_adapters.channel.local_state import LocalStates
 from mq_adapters.channel.outbound import Outbound
@@ -19,10 +19,12 @@ from mq_adapters.channel.resolve import Resolution, ResolutionRefused, resolve
 from mq_adapters.channel.retry import RetrySchedule
 from mq_adapters.channel.settings import InboundSettings, OutboundSettings
 from mq_adapters.channel.state_message import LocalState, RemoteState
-from mq_adapters.channel.status import ChannelListener, ChannelState, ChannelStatus, Problem
+from mq_adapters.channel.status import ChannelListener, ChannelProblem, ChannelState, ChannelStatus
 
 __all__ = [
     "ChannelListener",
+    "ChannelProblem",
+    "ChannelRefusal",
     "ChannelState",
     "ChannelStatus",
     "Inbound",
@@ -31,8 +33,6 @@ __all__ = [
     "LocalStates",
     "Outbound",
     "OutboundSettings",
-    "Problem",
-    "Refusal",
     "RefusalCause",
     "RemoteState",
     "Resolution",

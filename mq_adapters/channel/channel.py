@@ -13,12 +13,12 @@ from typing import Final, Protocol, TypeVar
 
 from mq_adapters.channel.batch import LONGEST_WAIT_S, BatchSize, most_messages, take
 from mq_adapters.channel.clock import SYSTEM_CLOCK, Clock
-from mq_adapters.channel.in_doubt import Refusal
+from mq_adapters.channel.in_doubt import ChannelRefusal
 from mq_adapters.channel.local_state import StateChanged, StateRecord
 from mq_adapters.channel.retry import Retry
 from mq_adapters.channel.settings import ChannelSettings
 from mq_adapters.channel.state_message import MalformedState
-from mq_adapters.channel.status import ChannelListener, ChannelState, ChannelStatus, Problem, StatusBoard
+from mq_adapters.channel.status import ChannelListener, ChannelProblem, ChannelState, ChannelStatus, StatusBoard
 from mq_adapters.exclusive_queue import ExclusiveQueue
 from mq_adapters.message import Message
 from mq_adapters.queue_manager import QueueManager
@@ -50,7 +50,7 @@ class RemoteTrouble(Exception):
 class ChannelRefused(Exception):
     """The two state messages do not fit together."""
 
-    def __init__(self, refusal: Refusal) -> None:
+    def __init__(self, refusal: ChannelRefusal) -> None:
         super().__init__(str(refusal))
         self.refusal = refusal
 
@@ -108,13 +108,13 @@ class Channel(ABC):
         try:
             self._run_on_store()
         except QueueManagerError as error:
-            self._end(ChannelState.STOPPED, Problem(reason_code=error.reason_code, text=f"the store: {error}"))
+            self._end(ChannelState.STOPPED, ChannelProblem(reason_code=error.reason_code, text=f"the store: {error}"))
         except MalformedState as error:
             text = f"the channel's state on {self._common.local_state_queue} cannot be read: {error}"
-            self._end(ChannelState.FAILED, Problem(reason_code=0, text=text))
+            self._end(ChannelState.FAILED, ChannelProblem(reason_code=0, text=text))
         except ChannelRefused as refused:
             cause = refused.refusal.cause.value
-            self._end(ChannelState.FAILED, Problem(reason_code=0, text=str(refused), cause=cause))
+            self._end(ChannelState.FAILED, ChannelProblem(reason_code=0, text=str(refused), cause=cause))
         else:
             self._end(ChannelState.STOPPED, None)
 
@@ -158,7 +158,7 @@ class Channel(ABC):
         except RemoteTrouble as trouble:
             return self._wait_after(trouble.error, "")
         except StateChanged as changed:
-            return self._wait(Problem(reason_code=0, text=str(changed)), self._retry.delay_s())
+            return self._wait(ChannelProblem(reason_code=0, text=str(changed)), self._retry.delay_s())
         except QueueManagerError as error:
             if what_to_do(error.reason_code) in _STORE_IS_GONE:
                 raise
@@ -166,7 +166,7 @@ class Channel(ABC):
         except ChannelRefused as refused:
             if refused.refusal.is_final:
                 raise
-            return self._wait(Problem(reason_code=0, text=str(refused)), self._retry.delay_s())
+            return self._wait(ChannelProblem(reason_code=0, text=str(refused)), self._retry.delay_s())
         return 0.0
 
     def _work_behind_local_fence(self) -> None:
@@ -251,16 +251,16 @@ class Channel(ABC):
         delay_s = self._common.retry.longest_s if needs_operator else self._retry.delay_s()
         return self._wait(_problem(error, side), delay_s)
 
-    def _wait(self, problem: Problem, delay_s: float) -> float:
+    def _wait(self, problem: ChannelProblem, delay_s: float) -> float:
         doubtful = self._record.state.doubtful
         state = ChannelState.WAITING if doubtful is None else ChannelState.IN_DOUBT
         self._board.enter(state, problem=problem, delay_s=delay_s, in_doubt=doubtful)
         return delay_s
 
-    def _end(self, state: ChannelState, problem: Problem | None) -> None:
+    def _end(self, state: ChannelState, problem: ChannelProblem | None) -> None:
         record = getattr(self, "_record", None)
         self._board.enter(state, problem=problem, in_doubt=record.state.doubtful if record is not None else None)
 
 
-def _problem(error: QueueManagerError, side: str = "") -> Problem:
-    return Problem(reason_code=error.reason_code, text=f"{side}{error}")
+def _problem(error: QueueManagerError, side: str = "") -> ChannelProblem:
+    return ChannelProblem(reason_code=error.reason_code, text=f"{side}{error}")

@@ -83,7 +83,7 @@ class Start:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
+class ChannelRefusal:
     """The channel must not go on: nobody can tell what was delivered. `hint` names what an operator may do."""
 
     cause: RefusalCause
@@ -115,7 +115,7 @@ _HINTS: Final = {
 }
 
 
-def compare(local: LocalState, found: Sequence[Message], *, queue_manager: str) -> Start | Refusal:
+def compare(local: LocalState, found: Sequence[Message], *, queue_manager: str) -> Start | ChannelRefusal:
     """What to do at the queue manager of that identifier, whose state queue holds `found`."""
     elsewhere = refusal_elsewhere(local, queue_manager)
     if elsewhere is not None:
@@ -142,13 +142,13 @@ def went_back(
     the operator's word on a batch in doubt: that stops the channel, and not the gateway.
     """
     compared = compare(local, found, queue_manager=queue_manager)
-    if not isinstance(compared, Refusal) or compared.cause is not RefusalCause.OLDER_STORE:
+    if not isinstance(compared, ChannelRefusal) or compared.cause is not RefusalCause.OLDER_STORE:
         return None
     remote = read_remote_state(found[0])
     return remote if remote.batch.number > local.batch + 1 or _last_of(remote) >= next_sequence else None
 
 
-def refusal_elsewhere(local: LocalState, queue_manager: str) -> Refusal | None:
+def refusal_elsewhere(local: LocalState, queue_manager: str) -> ChannelRefusal | None:
     """The refusal of a queue manager other than the one at which a batch is in doubt; None where nothing is."""
     if local.doubtful is None or local.queue_manager == queue_manager:
         return None
@@ -156,7 +156,7 @@ def refusal_elsewhere(local: LocalState, queue_manager: str) -> Refusal | None:
     return _refusal(local, RefusalCause.ANOTHER_QUEUE_MANAGER, detail)
 
 
-def _without_state(local: LocalState, queue_manager: str) -> Start | Refusal:
+def _without_state(local: LocalState, queue_manager: str) -> Start | ChannelRefusal:
     settled = local.settled_at(queue_manager)
     if settled:
         detail = f"batch {settled} was delivered to {queue_manager}, and its state queue is empty"
@@ -164,7 +164,7 @@ def _without_state(local: LocalState, queue_manager: str) -> Start | Refusal:
     return _go_on(local)
 
 
-def _stranger(local: LocalState, remote: RemoteState, queue_manager: str) -> Refusal | None:
+def _stranger(local: LocalState, remote: RemoteState, queue_manager: str) -> ChannelRefusal | None:
     """A state message that is not of this gateway, channel and queue manager."""
     if remote.gateway != local.gateway and remote.gateway not in local.earlier:
         detail = f"the state is that of gateway {remote.gateway.hex()}, this is {local.gateway.hex()}"
@@ -178,7 +178,7 @@ def _stranger(local: LocalState, remote: RemoteState, queue_manager: str) -> Ref
     return None
 
 
-def _numbers(local: LocalState, remote: RemoteState, queue_manager: str) -> Start | Refusal:
+def _numbers(local: LocalState, remote: RemoteState, queue_manager: str) -> Start | ChannelRefusal:
     settled, committed = local.settled_at(queue_manager), remote.batch
     if committed.number == settled:
         return _go_on(local)
@@ -219,5 +219,5 @@ def _go_on(local: LocalState) -> Start:
     return Start(action=StartAction.DELIVER_THE_REST)
 
 
-def _refusal(local: LocalState, cause: RefusalCause, detail: str) -> Refusal:
-    return Refusal(cause=cause, detail=detail, hint=_HINTS[cause].format(channel=local.channel))
+def _refusal(local: LocalState, cause: RefusalCause, detail: str) -> ChannelRefusal:
+    return ChannelRefusal(cause=cause, detail=detail, hint=_HINTS[cause].format(channel=local.channel))

@@ -30,7 +30,7 @@ from mq_adapters.channel.channel import (
     at_remote,
 )
 from mq_adapters.channel.clock import SYSTEM_CLOCK, Clock
-from mq_adapters.channel.in_doubt import Refusal, Start, StartAction, compare
+from mq_adapters.channel.in_doubt import ChannelRefusal, Start, StartAction, compare
 from mq_adapters.channel.settings import OutboundSettings
 from mq_adapters.channel.state_message import Batch, RemoteState, own_sequence, read_remote_state
 from mq_adapters.channel.status import ChannelListener
@@ -54,7 +54,7 @@ _TOO_LARGE = (Action.RETRY, Action.SMALLER_BATCH, Action.POISON)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Parcel:
+class _Outgoing:
     """A message of the transmission queue: what is in it, or with which reason code it is refused already."""
 
     outside: Message
@@ -122,7 +122,7 @@ class Outbound(Channel):
         with at_remote():
             found = tuple(islice(self._remote.browse(self._settings.remote_state_queue), 2))
         compared = compare(self._record.state, found, queue_manager=self._remote.identifier)
-        if isinstance(compared, Refusal):
+        if isinstance(compared, ChannelRefusal):
             raise ChannelRefused(compared)
         if found and not self._record.state.reset:
             self._newest_us = max(self._newest_us, read_remote_state(found[0]).newest_us)
@@ -180,17 +180,17 @@ class Outbound(Channel):
         if self._clock.monotonic_s() - self._looked_s >= self._settings.look_again_s:
             self._compared()
 
-    def _parcel(self, outside: Message) -> _Parcel:
+    def _parcel(self, outside: Message) -> _Outgoing:
         try:
             transmission = read_transmission(outside, now_us=self._clock.now_us())
         except QueueManagerError as error:
-            return _Parcel(outside=outside, transmission=None, reason_code=error.reason_code)
+            return _Outgoing(outside=outside, transmission=None, reason_code=error.reason_code)
         reason_code = ReasonCode.MQRC_BACKED_OUT if outside.msg_id in self._condemned else 0
         if transmission.queue_name in self._protected:
             reason_code = ReasonCode.MQRC_NOT_AUTHORIZED
-        return _Parcel(outside=outside, transmission=transmission, reason_code=reason_code)
+        return _Outgoing(outside=outside, transmission=transmission, reason_code=reason_code)
 
-    def _carry(self, parcels: Sequence[_Parcel]) -> None:
+    def _carry(self, parcels: Sequence[_Outgoing]) -> None:
         """Steps 2 to 5 for what was taken; without messages it replaces the state message alone."""
         doubting = self._record.state.doubting(parcel.outside.msg_id for parcel in parcels)
         self._record.write(self._notes, doubting)
@@ -208,9 +208,9 @@ class Outbound(Channel):
             self._local.begin()
         self._settle(delivered, dead_letters=len(parcels) - len(delivered))
 
-    def _put_all(self, parcels: Sequence[_Parcel]) -> list[_Parcel]:
+    def _put_all(self, parcels: Sequence[_Outgoing]) -> list[_Outgoing]:
         """Step 3; returns those that were not refused."""
-        delivered: list[_Parcel] = []
+        delivered: list[_Outgoing] = []
         with at_remote():
             self._remote.begin()
         for parcel in parcels:
@@ -223,7 +223,7 @@ class Outbound(Channel):
                 delivered.append(parcel)
         return delivered
 
-    def _put(self, parcel: _Parcel) -> int:
+    def _put(self, parcel: _Outgoing) -> int:
         """Puts one message; returns the reason code with which it is refused for good, or 0."""
         assert parcel.transmission is not None, "what cannot be read is refused already"
         try:
@@ -234,7 +234,7 @@ class Outbound(Channel):
             return error.reason_code
         return 0
 
-    def _commit_there(self, doubtful: Batch | None, delivered: Sequence[_Parcel]) -> None:
+    def _commit_there(self, doubtful: Batch | None, delivered: Sequence[_Outgoing]) -> None:
         assert doubtful is not None, "a batch is noted before it is put"
         self._newest_us = max(self._newest_us, *(parcel.outside.put_us for parcel in delivered), 0)
         state = RemoteState(
@@ -267,7 +267,7 @@ class Outbound(Channel):
         self._local.back_out()
         self._record.write(self._notes, self._record.state.undoubted())
 
-    def _settle(self, delivered: Sequence[_Parcel], *, dead_letters: int = 0) -> None:
+    def _settle(self, delivered: Sequence[_Outgoing], *, dead_letters: int = 0) -> None:
         self._record.replace(self._local, self._record.state.settling(self._last_sequence(delivered)))
         self._local.commit()
         self._record.committed()
@@ -278,7 +278,7 @@ class Outbound(Channel):
             dead_letters=dead_letters,
         )
 
-    def _bury(self, parcel: _Parcel, reason_code: int) -> None:
+    def _bury(self, parcel: _Outgoing, reason_code: int) -> None:
         transmission = parcel.transmission
         message = parcel.outside if transmission is None else transmission.message
         bury(
@@ -292,7 +292,7 @@ class Outbound(Channel):
             now_us=self._clock.now_us(),
         )
 
-    def _last_sequence(self, parcels: Sequence[_Parcel]) -> int:
+    def _last_sequence(self, parcels: Sequence[_Outgoing]) -> int:
         gateway = self._local.incarnation
         return max((own_sequence(parcel.outside.msg_id, gateway) for parcel in parcels), default=0)
 

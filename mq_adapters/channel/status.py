@@ -30,7 +30,7 @@ class ChannelState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
+class ChannelProblem:
     """Why a channel does not run. `reason_code` is an MQRC_* number, 0 where the channel itself refuses to go on.
 
     `cause` says what that refusal is about (doubt.RefusalCause), "" for all else.
@@ -62,7 +62,7 @@ class ChannelStatus:
     #: Messages of a doubtful batch that came again, on the way in.
     dropped: int = 0
     in_doubt: Batch | None = None
-    problem: Problem | None = None
+    problem: ChannelProblem | None = None
     next_retry_us: int = 0
 
     def as_dict(self, gateway: bytes = b"") -> dict[str, object]:
@@ -132,7 +132,7 @@ class StatusBoard:
         self,
         state: ChannelState,
         *,
-        problem: Problem | None = None,
+        problem: ChannelProblem | None = None,
         delay_s: float = 0.0,
         in_doubt: Batch | None = None,
     ) -> None:
@@ -179,7 +179,7 @@ class StatusBoard:
         self.status = replace(self.status, **changes)  # type: ignore[arg-type]  # the fields of ChannelStatus
         self._listener.status_changed(self.status)
 
-    def _log_once(self, state: ChannelState, problem: Problem | None) -> None:
+    def _log_once(self, state: ChannelState, problem: ChannelProblem | None) -> None:
         """A channel that tries for hours says so once: while state and reason stay, nothing is logged."""
         news = state, problem.reason_code if problem else 0, problem.text if problem and not problem.reason_code else ""
         if news == self._logged:

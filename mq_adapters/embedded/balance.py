@@ -34,7 +34,7 @@ from mq_adapters.embedded.store.checksums import state_checksum
 from mq_adapters.embedded.store.layout import APPLICATION_ID, USER_VERSION
 from mq_adapters.embedded.store.store import FILE_NAME
 from mq_adapters.embedded.store.verification import reading
-from mq_adapters.embedded.unit_of_work import Departure, Publications, StateSpace
+from mq_adapters.embedded.unit_of_work import Departure, PublicationCounter, StateSpace
 from mq_adapters.reasons import StoreError
 
 #: Stands for the name of the queues that are temporary or deleted, which have one line together.
@@ -250,14 +250,14 @@ def _queue_balance(name: str, account: StoredAccount | None, waiting: int) -> Qu
     )
 
 
-def _names_of(kinds: Iterable[Departure | Publications]) -> tuple[tuple[str, int], ...]:
+def _names_of(kinds: Iterable[Departure | PublicationCounter]) -> tuple[tuple[str, int], ...]:
     """The name of each counter here, and its place among the counts."""
     return tuple((_NAMES.get(kind.name, kind.name.lower()), int(kind)) for kind in kinds)
 
 
 _NAMES: Final = {"DROPPED": "dropped_by_rule"}
 _OF_DEPARTURES: Final = (("put", 0), *_names_of(Departure))
-_OF_PUBLICATIONS: Final = _names_of(Publications)
+_OF_PUBLICATIONS: Final = _names_of(PublicationCounter)
 
 
 def _messages(begin: int, gone: int, waiting: int, counts: list[int]) -> Messages:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import ormsgpack
 
-from mq_adapters.embedded.unit_of_work import Departure, Publications, StateSpace, UnitOfWork
+from mq_adapters.embedded.unit_of_work import Departure, PublicationCounter, StateSpace, UnitOfWork
 from mq_adapters.message import MQPER_PERSISTENT
 from mq_adapters.reasons import StoreError
 
@@ -77,7 +77,7 @@ def _nothing() -> _Pair:
     return [0] * _KINDS, [0] * _KINDS
 
 
-class Account:
+class QueueAccount:
     """What became of the messages of one queue, or of all that are temporary or deleted (`name` "")."""
 
     __slots__ = ("begin", "counts", "gone", "name", "not_persistent")
@@ -109,7 +109,7 @@ class Account:
 
 
 #: Stands for the account of a queue that has been deleted: nothing counts there any more.
-CLOSED: Final = Account("")
+CLOSED: Final = QueueAccount("")
 
 
 class StoredAccount(NamedTuple):
@@ -141,8 +141,8 @@ class _Tally:
     __slots__ = ("accounts", "publications")
 
     def __init__(self, group: Iterable[UnitOfWork]) -> None:
-        self.accounts: dict[Account, _Pair] = {}
-        self.publications = [0] * len(Publications)
+        self.accounts: dict[QueueAccount, _Pair] = {}
+        self.publications = [0] * len(PublicationCounter)
         account, change = CLOSED, _nothing()
         counts: list[int] = []
         for unit in group:
@@ -159,7 +159,7 @@ class _Tally:
             self.publications[what] += number
         self.accounts.pop(CLOSED, None)  # what was on the queue was cleared with it
 
-    def _of(self, account: Account) -> _Pair:
+    def _of(self, account: QueueAccount) -> _Pair:
         change = self.accounts.get(account)
         if change is None:
             change = self.accounts[account] = _nothing()
@@ -171,31 +171,31 @@ class Counters:
 
     def __init__(self) -> None:
         #: That of temporary queues, and of queues that are deleted.
-        self.former = Account("")
-        self.publications = [0] * len(Publications)
+        self.former = QueueAccount("")
+        self.publications = [0] * len(PublicationCounter)
         self.publications_begin = 0
         self.publications_gone = 0
         #: How many PUBLISH packets were received and wait unanswered in memory; what was received is counted at once.
         self.in_hand: Callable[[], int] = lambda: 0
         #: The units of work that are not yet committed.
         self.under_way: Callable[[], Iterable[UnitOfWork]] = tuple
-        self._accounts: dict[str, Account] = {"": self.former}
+        self._accounts: dict[str, QueueAccount] = {"": self.former}
         #: Accounts of which the store has less than they say.
-        self._unwritten: set[Account] = set()
+        self._unwritten: set[QueueAccount] = set()
         self._staged: _Tally | None = None
         self._written = b""
         self._staged_publications = b""
         #: Whether the store has counters at all; else they begin now.
         self.has_begun = False
 
-    def account(self, name: str) -> Account:
+    def account(self, name: str) -> QueueAccount:
         """The account of a queue that is defined."""
         account = self._accounts.get(name)
         if account is None:
-            account = self._accounts[name] = Account(name)
+            account = self._accounts[name] = QueueAccount(name)
         return account
 
-    def accounts(self) -> tuple[Account, ...]:
+    def accounts(self) -> tuple[QueueAccount, ...]:
         return tuple(self._accounts.values())
 
     # -- the start -----------------------------------------------------------------------------------------------------
@@ -225,7 +225,7 @@ class Counters:
             queue.account.begin = queue.depth
             self._unwritten.add(queue.account)
 
-    def count(self, what: Publications, number: int) -> None:
+    def count(self, what: PublicationCounter, number: int) -> None:
         """Counts at once what is true without a commit: a packet that came, or that nobody answers."""
         self.publications[what] += number
 
@@ -271,7 +271,7 @@ class Counters:
 
     def closing_rows(self, queue: "Queue", waiting: int) -> list[_Row]:
         """The rows to be written when a queue is deleted with its `waiting` persistent messages; then `close`."""
-        closed = Account("")
+        closed = QueueAccount("")
         _move(queue.account, closed, waiting)
         _add(self.former, closed)
         closed.not_persistent = self.former.not_persistent
@@ -294,14 +294,14 @@ class Counters:
         self._unwritten.add(self.former)
 
 
-def _move(account: Account, to: Account, waiting: int) -> None:
+def _move(account: QueueAccount, to: QueueAccount, waiting: int) -> None:
     """Adds an account to another one; what waits on its queue has been cleared."""
     _add(account, to)
     to.counts[0][Departure.CLEARED] += waiting
     to.counts[1][Departure.CLEARED] += len(account.not_persistent)
 
 
-def _add(account: Account, to: Account) -> None:
+def _add(account: QueueAccount, to: QueueAccount) -> None:
     to.add(account.counts)
     to.begin += account.begin
     to.gone += account.gone
@@ -321,7 +321,7 @@ def unpack_publications(value: bytes) -> StoredPublications:
     """The row of the publications. StoreError for one that is none."""
     try:
         begin, gone, in_hand, counts, *_ = ormsgpack.unpackb(value)
-        return StoredPublications(begin, gone, in_hand, _grown(counts, len(Publications)))
+        return StoredPublications(begin, gone, in_hand, _grown(counts, len(PublicationCounter)))
     except (ValueError, TypeError) as error:
         raise _unreadable(_PUBLICATIONS, error) from error
 

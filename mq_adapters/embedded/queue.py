@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Final, Protocol
 
 from mq_adapters.attributes import Definition, ObjectType
-from mq_adapters.embedded.counters import Account
+from mq_adapters.embedded.counters import QueueAccount
 from mq_adapters.embedded.unit_of_work import UnitOfWork
 from mq_adapters.message import MQPER_NOT_PERSISTENT, MQPER_PERSISTENT, Message
 from mq_adapters.reasons import QueueManagerError, ReasonCode
@@ -205,7 +205,7 @@ class Queue:
         self.identifier = identifier
         self.name = name
         #: Where the balance counts its messages; the queue manager's objects give it the one that is kept.
-        self.account = Account(name)
+        self.account = QueueAccount(name)
         self.is_temporary = is_temporary
         self.is_deleted = False
         #: The disk is short of space: applications' puts are refused with 2056, and what they have is safe elsewhere.

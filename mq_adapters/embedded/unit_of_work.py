@@ -54,7 +54,7 @@ class Departure(IntEnum):
     SESSION_ENDED = 8
 
 
-class Publications(IntEnum):
+class PublicationCounter(IntEnum):
     """What the balance counts of publications (embedded/counters.py). Numbers are stored: never reuse one."""
 
     RECEIVED = 0
@@ -123,7 +123,7 @@ class UnitOfWork:
         if message.backout_count and message.is_persistent:
             self.delete_state(StateSpace.BACK_OUT_COUNT, back_out_key(message.sequence))
 
-    def count(self, what: Publications, number: int = 1) -> None:
+    def count(self, what: PublicationCounter, number: int = 1) -> None:
         """Count what became of publications, with the commit of this unit."""
         self.counts += [int(what)] * number
 

@@ -41,7 +41,7 @@ class Binding:
     module: Any
 
 
-class _Missing(Exception):
+class _UnusablePackage(Exception):
     """A package that cannot be used; the text says why."""
 
 
@@ -56,7 +56,7 @@ def load(package: Package = "auto") -> Binding:
         try:
             with _LOADING:  # channels load it at the same time, and an import that fails leaves half a module meanwhile
                 return _loaded(candidate)
-        except _Missing as error:
+        except _UnusablePackage as error:
             complaints.append(str(error))
     raise QueueManagerError(
         ReasonCode.MQRC_MODULE_NOT_FOUND,
@@ -68,16 +68,16 @@ def load(package: Package = "auto") -> Binding:
 @cache
 def _loaded(package: str) -> Binding:
     if importlib.util.find_spec(package) is None:
-        raise _Missing(f"Python package {package} is not installed")
+        raise _UnusablePackage(f"Python package {package} is not installed")
     complaint = _load_library(_LIBRARIES[package])
     if complaint and package == "ibmmq":  # it would go on to look below the working directory
-        raise _Missing(f"{package} does not load: {complaint}")
+        raise _UnusablePackage(f"{package} does not load: {complaint}")
     try:
         module = _IMPORTS[package]()
     except ImportError as error:
-        raise _Missing(f"{package} does not load: {complaint or error}") from error
+        raise _UnusablePackage(f"{package} does not load: {complaint or error}") from error
     except OSError as error:  # ibmmq: its two halves are of different versions
-        raise _Missing(f"{package} does not load: {error}") from error
+        raise _UnusablePackage(f"{package} does not load: {error}") from error
     return Binding(package=package, version=version(package), module=module)
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from mq_adapters.embedded.socket.client import Client
+from mq_adapters.embedded.socket.client import SocketClient
 from mq_adapters.reasons import QueueManagerError
 from tests.crash_matrix.disk_images import Disk, Loss, write_image
 from tests.crash_matrix.forked import Ended, ForkedGateway, ForkServer, GatewayGone
@@ -85,10 +85,10 @@ class Stage:
         """A client that stays connected to the end of the run."""
         self._kept.append(sensor)
 
-    def application(self) -> Client:
+    def application(self) -> SocketClient:
         """An application of the gateway's queue manager."""
         try:
-            return Client(self.data)
+            return SocketClient(self.data)
         except QueueManagerError as error:
             if self.is_cut_off:
                 raise GatewayGone("an application") from error

@@ -23,7 +23,7 @@ from typing import Final, Literal, Self
 
 import pytest
 
-from mq_adapters.embedded.socket.client import Client
+from mq_adapters.embedded.socket.client import SocketClient
 from tests.ibm_mq_stand_in.control import Control
 
 Binding = Literal["pymqi", "ibmmq"]
@@ -101,9 +101,9 @@ class StandInQueueManager:
         assert self._control is not None, "start the queue manager first"
         return self._control
 
-    def client(self) -> Client:
+    def client(self) -> SocketClient:
         """The same queue manager as an embedded one: to define, put, look and get without the MQI."""
-        return Client(self.data_folder, application_name="test")
+        return SocketClient(self.data_folder, application_name="test")
 
     def environment(self, binding: Binding) -> dict[str, str]:
         """What a process needs to reach this queue manager through a binding."""

@@ -3,7 +3,7 @@
     python -m tests.ibm_mq_stand_in.queue_manager --data FOLDER --sockets FOLDER --name STANDIN
 
 Programs connect at `mqi` in the sockets' folder, tests control it at `control` there, and look into it as into every
-embedded queue manager: `mq_adapters.embedded.socket.client.Client(FOLDER)`.
+embedded queue manager: `mq_adapters.embedded.socket.client.SocketClient(FOLDER)`.
 It writes `ready` to its standard output. It may
 be killed, and goes on with the same data folder.
 """

@@ -21,7 +21,7 @@ import uvloop
 
 from mq_adapters.embedded.direct import Direct
 from mq_adapters.embedded.engine import Engine
-from mq_adapters.embedded.socket.client import Client
+from mq_adapters.embedded.socket.client import SocketClient
 from mq_adapters.embedded.socket.server import Server
 from mq_adapters.ibm_mq import ConnectionSettings, IbmMq
 from mq_adapters.queue_manager import QueueManager
@@ -141,13 +141,13 @@ class EmbeddedAdapter:
         self.kind = kind
         self.data_dir = data_dir
         self.gateway: GatewayThread | None = None
-        self.connection: Direct | Client
+        self.connection: Direct | SocketClient
         self.start()
 
     def start(self) -> None:
         if self.kind == "client":
             self.gateway = GatewayThread(self.data_dir)
-            self.connection = Client(self.data_dir, application_name="a test")
+            self.connection = SocketClient(self.data_dir, application_name="a test")
         else:
             self.connection = Direct(self.data_dir, application_name="a test")
 
@@ -166,10 +166,10 @@ class EmbeddedAdapter:
             answer = self.connection.mqsc(command)
             assert answer.succeeded, answer.lines
 
-    def another(self) -> Client:
+    def another(self) -> SocketClient:
         if self.kind == "direct":
             pytest.skip("the store's owner has nobody beside it")
-        return Client(self.data_dir, application_name="another test")
+        return SocketClient(self.data_dir, application_name="another test")
 
     @property
     def engine(self) -> Engine:
@@ -182,7 +182,7 @@ class EmbeddedAdapter:
         later = self.engine.now_us() + int(seconds * 1_000_000)
         self.engine.now_us = lambda: later
 
-    def restart(self) -> Direct | Client:
+    def restart(self) -> Direct | SocketClient:
         """Stops the queue manager and starts it again."""
         self.stop()
         self.start()

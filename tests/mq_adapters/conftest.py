@@ -8,7 +8,7 @@ import pytest
 
 from mq_adapters.embedded.direct import Direct
 from mq_adapters.embedded.engine import Engine
-from mq_adapters.embedded.socket.client import Client
+from mq_adapters.embedded.socket.client import SocketClient
 from mq_adapters.queue_manager import QueueManager
 from tests.ibm_mq_stand_in.process import StandInQueueManager
 from tests.mq_adapters.adapters import EMBEDDED, Adapter, EmbeddedAdapter, GatewayThread, RealAdapter, StandInAdapter
@@ -53,7 +53,7 @@ def other(adapter: Adapter, prepared: QueueManager) -> Iterator[QueueManager]:
 
 
 @pytest.fixture
-def queue_manager(adapter: EmbeddedAdapter) -> Direct | Client:
+def queue_manager(adapter: EmbeddedAdapter) -> Direct | SocketClient:
     """A connection to the embedded queue manager under test, with the queue ORDERS."""
     adapter.connection.define("ORDERS", description="for tests")
     return adapter.connection

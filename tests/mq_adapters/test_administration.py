@@ -8,7 +8,7 @@ from mq_adapters.attributes import ObjectType
 from mq_adapters.delivery_listener import Delivery
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.mqsc.command_server import CommandServer
-from mq_adapters.embedded.socket.client import Client
+from mq_adapters.embedded.socket.client import SocketClient
 from mq_adapters.embedded.unit_of_work import UnitOfWork
 from mq_adapters.message import Message, MessageDescriptor
 from mq_adapters.reasons import QueueManagerError
@@ -85,7 +85,7 @@ def test_a_put_in_a_unit_of_work_that_outlives_its_queue_is_refused_and_the_stor
 
 def test_a_get_that_waits_on_a_temporary_dynamic_queue_hears_that_it_is_gone(gateway):
     gateway.call(lambda: mqsc(gateway.engine, "DEFINE QMODEL(ANSWERS)"))
-    owner, waiter = Client(gateway.data_dir), Client(gateway.data_dir)
+    owner, waiter = SocketClient(gateway.data_dir), SocketClient(gateway.data_dir)
     name = owner.create_dynamic("ANSWERS")
     heard: list[int] = []
     listens = threading.Event()
@@ -107,7 +107,7 @@ def test_a_get_that_waits_on_a_temporary_dynamic_queue_hears_that_it_is_gone(gat
 
 
 def test_a_get_that_waits_ends_with_2016_when_gets_are_inhibited(gateway):
-    with Client(gateway.data_dir) as waiter, Client(gateway.data_dir) as operator:
+    with SocketClient(gateway.data_dir) as waiter, SocketClient(gateway.data_dir) as operator:
         heard: list[int] = []
 
         def wait() -> None:
@@ -125,7 +125,7 @@ def test_a_get_that_waits_ends_with_2016_when_gets_are_inhibited(gateway):
 
 def test_a_queue_that_somebody_waits_on_is_not_deleted(gateway):
     gateway.call(lambda: gateway.engine.queue("ORDERS").listen(None, lambda: None))
-    with Client(gateway.data_dir) as connection:
+    with SocketClient(gateway.data_dir) as connection:
         answer = connection.mqsc("DELETE QLOCAL(ORDERS)")
     assert answer.lines == ("AMQ8148E: The object is in use.",)
 

@@ -7,7 +7,7 @@ from mappings.commands.command import FORMAT_MQRFH2, Dialect, Publish, write_com
 from mappings.commands.options import PublicationOption
 from mq_adapters.broker.broker import Broker
 from mq_adapters.delivery_listener import Delivery
-from mq_adapters.embedded.socket.client import Client
+from mq_adapters.embedded.socket.client import SocketClient
 from mq_adapters.embedded.unit_of_work import UnitOfWork
 from mq_adapters.message import Message, MessageDescriptor
 
@@ -27,7 +27,7 @@ def test_the_example_of_an_mq_application_gets_what_was_published(gateway_class,
     gateway = gateway_class(tmp_path / "var")
     gateway.call(lambda: Broker(gateway.engine, listener=NothingIsNoted()).attach())
     publish = Publish(topics=("boiler/7",), publication_options=PublicationOption.RETAIN_PUBLICATION)
-    with Client(tmp_path / "var") as sensor:
+    with SocketClient(tmp_path / "var") as sensor:
         header = write_command(publish, Dialect.MQRFH2)
         sensor.put("SYSTEM.BROKER.DEFAULT.STREAM", Message(MessageDescriptor(format=FORMAT_MQRFH2), header + b"97.5"))
     monkeypatch.chdir(tmp_path)

@@ -11,7 +11,7 @@ from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.gateway_queues import GatewayQueues
 from mq_adapters.embedded.mqsc.command_server import CommandServer
 from mq_adapters.embedded.operators_act import OperatorsAct
-from mq_adapters.embedded.socket.client import Client
+from mq_adapters.embedded.socket.client import SocketClient
 from mq_adapters.embedded.unit_of_work import Departure, UnitOfWork
 from mq_adapters.message import Message, MessageDescriptor
 from mq_adapters.reasons import QueueManagerError
@@ -98,7 +98,7 @@ def test_without_a_gateway_the_store_knows_what_the_last_one_needs(data_folder: 
 
 
 def test_a_queue_that_an_application_reads_is_neither_cleared_nor_deleted(gateway) -> None:
-    with Client(gateway.data_dir) as reader, Client(gateway.data_dir) as operator:
+    with SocketClient(gateway.data_dir) as reader, SocketClient(gateway.data_dir) as operator:
         for body in (b"one", b"two"):
             reader.put("ORDERS", Message(MessageDescriptor(), body))
         cursor = reader.browse("ORDERS")

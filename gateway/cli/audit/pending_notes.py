@@ -57,12 +57,12 @@ def _is_exported_here(data_folder: Path) -> bool:
 
 def _is_exported_by_gateway(data_folder: Path, deadline_s: float) -> bool:
     """Waits until a gateway has written what waits, or the deadline; False where none listens, and there is time."""
-    from mq_adapters.embedded.socket.client import Client
+    from mq_adapters.embedded.socket.client import SocketClient
     from mq_adapters.system_queues import AUDIT_QUEUE
 
     is_told = False
     try:
-        with Client(data_folder, application_name=_APPLICATION_NAME) as gateway:
+        with SocketClient(data_folder, application_name=_APPLICATION_NAME) as gateway:
             while batches := gateway.depth(AUDIT_QUEUE):
                 if time.monotonic() >= deadline_s:
                     _log.warning("notes that wait are not included batches=%s wait_s=%s", batches, EXPORT_WAIT_S)

@@ -12,7 +12,7 @@ from gateway.cli.channel import statuses
 from gateway.cli.connection import connected
 from gateway.cli.settings_options import ConfigOption, DataOption, folder_with_store
 from gateway.cli.terminal import Json, counted, write_json, write_line
-from gateway.operations.redrive import MAXIMUM_NAMED, Outcome, Redrive, Wish
+from gateway.operations.redrive import MAXIMUM_NAMED, Redrive, RedriveOutcome, RedriveSelection
 from mappings.topics.topics import TopicError, check_mqtt_topic_filter
 from mq_adapters.queue_manager import QueueAdministration
 from mq_adapters.system_queues import DEAD_LETTER_QUEUE
@@ -69,10 +69,12 @@ def redrive(
     stays and says why. What goes to a target, or to a client, needs a running gateway. Messages for a target name their
     client; others do not. Exit code 1 where some cannot go back.
     """
-    wish = Wish(reason_code=reason, client=client, topic_filter=topics, since_us=since_us, until_us=until_us)
+    selection = RedriveSelection(
+        reason_code=reason, client=client, topic_filter=topics, since_us=since_us, until_us=until_us
+    )
     folder = folder_with_store(config, data)
     with connected(folder) as queue_manager:
-        outcome = _run(queue_manager, name, wish, dry=dry)
+        outcome = _run(queue_manager, name, selection, dry=dry)
     if as_json:
         write_json(_outcome_json(outcome, dry=dry))
     else:
@@ -81,7 +83,7 @@ def redrive(
         raise typer.Exit(ExitCode.FAILED)
 
 
-def _run(queue_manager: QueueAdministration, name: str, wish: Wish, *, dry: bool) -> Outcome:
+def _run(queue_manager: QueueAdministration, name: str, selection: RedriveSelection, *, dry: bool) -> RedriveOutcome:
     """Puts back, with a progress bar where a person looks on."""
     from rich.console import Console
     from rich.progress import Progress
@@ -90,7 +92,7 @@ def _run(queue_manager: QueueAdministration, name: str, wish: Wish, *, dry: bool
     work = Redrive(queue_manager, name, ways=_ways(queue_manager), now_us=lambda: time.time_ns() // 1000)
     with Progress(console=console, disable=not console.is_terminal, transient=True) as progress:
         task = progress.add_task("looking" if dry else "putting back", total=queue_manager.depth(name))
-        return work.run(wish, dry=dry, advance=lambda: progress.advance(task))
+        return work.run(selection, dry=dry, advance=lambda: progress.advance(task))
 
 
 def _ways(queue_manager: QueueAdministration) -> Mapping[str, tuple[str, ...]]:
@@ -103,7 +105,7 @@ def _ways(queue_manager: QueueAdministration) -> Mapping[str, tuple[str, ...]]:
     return {there: tuple(queues[shard] for shard in sorted(queues)) for there, queues in ways.items()}
 
 
-def _outcome_json(outcome: Outcome, *, dry: bool) -> Json:
+def _outcome_json(outcome: RedriveOutcome, *, dry: bool) -> Json:
     return {
         "dry_run": dry,
         "put_back": outcome.put_back,
@@ -114,7 +116,7 @@ def _outcome_json(outcome: Outcome, *, dry: bool) -> Json:
     }
 
 
-def _write_outcome(outcome: Outcome, *, dry: bool) -> None:
+def _write_outcome(outcome: RedriveOutcome, *, dry: bool) -> None:
     for msg_id, reason in outcome.reasons:
         write_line(f"stays {msg_id.hex()}: {reason}")
     if outcome.refused > MAXIMUM_NAMED:

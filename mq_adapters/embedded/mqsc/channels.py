@@ -37,7 +37,7 @@ RESOLUTIONS: Final = ("COMMIT", "BACKOUT", "RESET")
 _VERBS: Final = ("START", "STOP", "RESOLVE")
 
 
-class ChannelRefused(Exception):
+class ChannelCommandRefused(Exception):
     """A command that is not carried out on a channel; the text says why, and what to do first."""
 
 
@@ -68,7 +68,7 @@ def statuses(channels: ChannelControl | None, pattern: str) -> list[Shown]:
 def carry_out(channels: ChannelControl | None, verb: str, name: str, command: MqscCommand) -> str:
     """START, STOP or RESOLVE of one channel; returns the answer. Raises ChannelRefused."""
     if verb not in _VERBS:
-        raise ChannelRefused(
+        raise ChannelCommandRefused(
             f"AMQ8405E: {verb} CHANNEL is not supported: the configuration has the channels; START, STOP and RESOLVE "
             "are, and DISPLAY CHSTATUS."
         )
@@ -78,7 +78,7 @@ def carry_out(channels: ChannelControl | None, verb: str, name: str, command: Mq
         channels.resolve(name, _resolution(command))
         return f"AMQ8025I: Resolution of channel {name} accepted; see DISPLAY CHSTATUS({name}) RESOLVED."
     if command.parameters:
-        raise ChannelRefused(f"AMQ8405E: {command.parameters[0].keyword} is not supported here.")
+        raise ChannelCommandRefused(f"AMQ8405E: {command.parameters[0].keyword} is not supported here.")
     if verb == "START":
         channels.start(name)
         return f"AMQ8018I: Start of channel {name} accepted."
@@ -89,9 +89,11 @@ def carry_out(channels: ChannelControl | None, verb: str, name: str, command: Mq
 def _resolution(command: MqscCommand) -> str:
     actions = [parameter for parameter in command.parameters if parameter.keyword == "ACTION"]
     if len(actions) != 1 or len(command.parameters) != 1 or actions[0].text not in RESOLUTIONS:
-        raise ChannelRefused(f"AMQ8405E: RESOLVE CHANNEL needs ACTION({'|'.join(RESOLUTIONS)}).")
+        raise ChannelCommandRefused(f"AMQ8405E: RESOLVE CHANNEL needs ACTION({'|'.join(RESOLUTIONS)}).")
     return actions[0].text
 
 
-def _not_found(name: str) -> ChannelRefused:
-    return ChannelRefused(f"AMQ8420I: Channel status of {name} not found: a running gateway has one for each target.")
+def _not_found(name: str) -> ChannelCommandRefused:
+    return ChannelCommandRefused(
+        f"AMQ8420I: Channel status of {name} not found: a running gateway has one for each target."
+    )

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final, Protocol
 
-from mq_adapters.embedded.mqsc.channels import ChannelRefused
+from mq_adapters.embedded.mqsc.channels import ChannelCommandRefused
 from mq_adapters.embedded.mqsc.display import Shown
 from mq_adapters.embedded.operators_act import OperatorsAct
 from mq_adapters.mqsc import MqscCommand, Parameter
@@ -95,7 +95,7 @@ def statuses(clients: ClientControl | None, name: str, command: MqscCommand) -> 
     if not found:
         raise _not_found(clients, client)
     if len(found) > MAXIMUM_SHOWN:
-        raise ChannelRefused(f"AMQ8405E: there are {len(found)} clients: name one by CLIENTID('...').")
+        raise ChannelCommandRefused(f"AMQ8405E: there are {len(found)} clients: name one by CLIENTID('...').")
     return [clients.shown(each, subscriptions=False) for each in found]
 
 
@@ -103,18 +103,20 @@ def carry_out(clients: ClientControl | None, verb: str, name: str, command: Mqsc
     """STOP or PURGE of one client; returns the answer. Raises ChannelRefused."""
     client = _client(command)
     if verb not in ("STOP", "PURGE"):
-        raise ChannelRefused(f"AMQ8405E: {verb} CHANNEL with CHLTYPE(MQTT) is not supported: STOP and PURGE are.")
+        raise ChannelCommandRefused(
+            f"AMQ8405E: {verb} CHANNEL with CHLTYPE(MQTT) is not supported: STOP and PURGE are."
+        )
     if client is None:
-        raise ChannelRefused(f"AMQ8405E: {verb} CHANNEL with CHLTYPE(MQTT) needs CLIENTID('...').")
+        raise ChannelCommandRefused(f"AMQ8405E: {verb} CHANNEL with CHLTYPE(MQTT) needs CLIENTID('...').")
     if other := other_parameters(command):
-        raise ChannelRefused(f"AMQ8405E: {other[0].keyword} is not supported here.")
+        raise ChannelCommandRefused(f"AMQ8405E: {other[0].keyword} is not supported here.")
     if clients is None or name not in _ANY_CHANNEL or not clients.has(client):
         raise _not_found(clients, client)
     if verb == "PURGE":
         clients.expire(client, replace(act, subject=client))
         return f"AMQ8019I: End of the session of client '{client}' accepted."
     if not clients.disconnect(client, replace(act, subject=client)):
-        raise ChannelRefused(f"AMQ9533W: Client '{client}' is not connected.")
+        raise ChannelCommandRefused(f"AMQ9533W: Client '{client}' is not connected.")
     return f"AMQ8019I: Stop of client '{client}' accepted."
 
 
@@ -124,12 +126,12 @@ def _client(command: MqscCommand) -> str | None:
     if not named:
         return None
     if len(named) > 1 or len(named[0].items or ()) != 1:
-        raise ChannelRefused("AMQ8405E: CLIENTID names one client: CLIENTID('...').")
+        raise ChannelCommandRefused("AMQ8405E: CLIENTID names one client: CLIENTID('...').")
     return (named[0].items or ("",))[0]
 
 
-def _not_found(clients: ClientControl | None, client: str | None) -> ChannelRefused:
+def _not_found(clients: ClientControl | None, client: str | None) -> ChannelCommandRefused:
     named = "" if client is None else f" '{client}'"
     nobody = "no gateway runs here, and only a running one can be asked"
     why = nobody if clients is None else "a running gateway has one for each session"
-    return ChannelRefused(f"AMQ8420I: MQTT client{named} not found: {why}.")
+    return ChannelCommandRefused(f"AMQ8420I: MQTT client{named} not found: {why}.")

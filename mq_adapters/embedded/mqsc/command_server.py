@@ -28,7 +28,7 @@ from mq_adapters.embedded.mqsc.display import (
     shown,
     wanted_keywords,
 )
-from mq_adapters.embedded.mqsc.values import Refused, name_of, not_found, refuse_others, syntax_error, values_of
+from mq_adapters.embedded.mqsc.values import MqscRefused, name_of, not_found, refuse_others, syntax_error, values_of
 from mq_adapters.embedded.operators_act import OperatorsAct, tell_alone
 from mq_adapters.mqsc import MqscAnswer, MqscCommand, MqscSyntaxError, read_command
 from mq_adapters.reasons import QueueManagerError, ReasonCode
@@ -96,9 +96,9 @@ class CommandServer:
         except MqscSyntaxError as error:
             segment = f"AMQ8405I: Syntax error detected at or near end of command segment below:-\n{error}"
             return MqscAnswer(lines=tuple(segment.split("\n")), succeeded=False)
-        except Refused as error:
+        except MqscRefused as error:
             return MqscAnswer(lines=error.lines, succeeded=False)
-        except mqsc_channels.ChannelRefused as error:
+        except mqsc_channels.ChannelCommandRefused as error:
             return MqscAnswer(lines=(str(error),), succeeded=False)
         except QueueManagerError as error:
             known = _REFUSALS.get(error.reason_code)
@@ -112,7 +112,7 @@ class CommandServer:
         if word in ("CHANNEL", "CHL", "CHSTATUS", "CHS"):
             return self._channel(verb, command)
         if verb not in _KNOWN_VERBS:
-            raise Refused(f"AMQ8426E: {command.verb} is not supported: {_KNOWN_VERBS_TEXT} are.")
+            raise MqscRefused(f"AMQ8426E: {command.verb} is not supported: {_KNOWN_VERBS_TEXT} are.")
         if word == "SUB":
             return self._subscription(verb, command)
         if word == "TOPICSTR" and verb == "CLEAR":
@@ -190,7 +190,7 @@ class CommandServer:
         if [(each.keyword, each.items) for each in command.parameters] != [("TYPE", ("CLOCK",))]:
             raise syntax_error("RESET QMGR needs TYPE(CLOCK).")
         if not believe(self._engine, f"{self._operator} says that the wall clock is right"):
-            raise Refused("AMQ8149E: Nobody doubts the clock.")
+            raise MqscRefused("AMQ8149E: Nobody doubts the clock.")
         tell_alone(self._engine, self._act("RESET QMGR", reason="TYPE(CLOCK)"))
         return "AMQ8005I: Queue manager changed."
 

@@ -30,7 +30,7 @@ from mq_adapters.attributes import (
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.mqsc.display import Shown, matches
 from mq_adapters.embedded.mqsc.publish_subscribe import PublishSubscribe, RegisteredSubscription, SubscriptionRefused
-from mq_adapters.embedded.mqsc.values import Refused, name_of, not_found, refuse_others, syntax_error, values_of
+from mq_adapters.embedded.mqsc.values import MqscRefused, name_of, not_found, refuse_others, syntax_error, values_of
 from mq_adapters.embedded.operators_act import OperatorsAct, tell
 from mq_adapters.embedded.unit_of_work import StateSpace
 from mq_adapters.message import (
@@ -105,7 +105,7 @@ def define(engine: Engine, command: MqscCommand, user: str) -> str:
     there = rows(engine)
     existing = [row for row in there if row.name == name]
     if existing and "REPLACE" not in words:
-        raise Refused(f"AMQ8150E: Subscription {name} already exists.")
+        raise MqscRefused(f"AMQ8150E: Subscription {name} already exists.")
     said = values_of("SUB", _ATTRIBUTES, rest)
     if existing:
         changed = {each for each in _FIXED & said.keys() - {"TOPICOBJ"} if said[each] != existing[0].said[each]}
@@ -250,7 +250,7 @@ def _one(engine: Engine, name: str, identifier: str) -> SubscriptionRow:
 def _broker(engine: Engine) -> PublishSubscribe:
     administration = engine.objects.publish_subscribe
     if administration is None:
-        raise Refused("AMQ8146E: No publish/subscribe broker is available.")
+        raise MqscRefused("AMQ8146E: No publish/subscribe broker is available.")
     return administration()
 
 
@@ -269,7 +269,7 @@ def _define(engine: Engine, name: str, said: Mapping[str, Value]) -> None:
     try:
         _broker(engine).define(unit, message, command, _dialect(wanted))
     except SubscriptionRefused as refusal:
-        raise Refused(f"The subscription is refused: {refusal}.") from None
+        raise MqscRefused(f"The subscription is refused: {refusal}.") from None
     engine.submit(unit)
 
 
@@ -295,7 +295,7 @@ def _alter(engine: Engine, row: SubscriptionRow, changes: Mapping[str, Value]) -
     try:
         _broker(engine).alter(unit, existing.number, message, command, existing.dialect)
     except SubscriptionRefused as refusal:
-        raise Refused(f"The subscription is refused: {refusal}.") from None
+        raise MqscRefused(f"The subscription is refused: {refusal}.") from None
     engine.submit(unit)
 
 
@@ -381,4 +381,4 @@ def _checked(command: RegisterSubscriber, dialect: Dialect) -> None:
     try:
         write_command(command, dialect)
     except MappingError as error:
-        raise Refused(f"The subscription is refused: {error}") from None
+        raise MqscRefused(f"The subscription is refused: {error}") from None

@@ -3,13 +3,13 @@
 from collections.abc import Collection, Mapping
 from typing import Final
 
-from mq_adapters.attributes import SYNONYMS, Attribute, AttributeValueError, Choice, Names, Value
+from mq_adapters.attributes import SYNONYMS, Attribute, AttributeValueError, Choice, NameList, Value
 from mq_adapters.mqsc import MqscCommand, Parameter
 
 _SYNTAX_ERROR: Final = "AMQ8405E"
 
 
-class Refused(Exception):
+class MqscRefused(Exception):
     """A command that is not carried out; each argument is a line of the answer."""
 
     @property
@@ -17,14 +17,14 @@ class Refused(Exception):
         return tuple(str(line) for line in self.args)
 
 
-def syntax_error(*complaints: str) -> Refused:
+def syntax_error(*complaints: str) -> MqscRefused:
     """The refusal of a command that says what cannot be said here."""
-    return Refused(*(f"{_SYNTAX_ERROR}: {complaint}" for complaint in complaints))
+    return MqscRefused(*(f"{_SYNTAX_ERROR}: {complaint}" for complaint in complaints))
 
 
-def not_found(noun: str, name: str) -> Refused:
+def not_found(noun: str, name: str) -> MqscRefused:
     """The refusal of a command about what there is not."""
-    return Refused(f"AMQ8147E: {noun} {name} not found.")
+    return MqscRefused(f"AMQ8147E: {noun} {name} not found.")
 
 
 def values_of(
@@ -83,7 +83,7 @@ def _value(parameter: Parameter, attribute: Attribute) -> Value:
     is_flag = isinstance(attribute, Choice) and attribute.is_flag
     if (parameter.items is None) is not is_flag:
         raise AttributeValueError(f"{parameter.keyword} needs {'no value' if is_flag else 'a value'}.")
-    if len(parameter.items or ()) > 1 and not isinstance(attribute, Names):
+    if len(parameter.items or ()) > 1 and not isinstance(attribute, NameList):
         raise AttributeValueError(
             f"{parameter.keyword}({parameter.text}): there must be one value, in quotes if need be."
         )

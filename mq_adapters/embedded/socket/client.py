@@ -14,7 +14,7 @@ from mq_adapters.attributes import DEFAULT_MAXIMUM_MESSAGE_BYTES, Definition, lo
 from mq_adapters.cursor import Cursor
 from mq_adapters.embedded.application import queue_manager_identifier
 from mq_adapters.embedded.socket import frames
-from mq_adapters.embedded.socket.frames import Fields, FrameError, Verb, name_field, request_frame, u32
+from mq_adapters.embedded.socket.frames import FrameError, FrameFields, Verb, name_field, request_frame, u32
 from mq_adapters.embedded.socket.socket_file import connected_socket
 from mq_adapters.exclusive_queue import ExclusiveQueue, when_not_in_use
 from mq_adapters.message import Message
@@ -31,7 +31,7 @@ _INCARNATION_BYTES: Final = 12
 _CLOSING_REASONS: Final = (ReasonCode.MQRC_UNEXPECTED_ERROR, ReasonCode.MQRC_Q_MGR_STOPPING)
 
 
-class Client:
+class SocketClient:
     """A connection to the gateway of a data folder, for one thread: mq_adapters.queue_manager.QueueAdministration.
 
     When the gateway goes away every call is refused with 2009: an open unit of work has been backed out; whether a
@@ -190,7 +190,7 @@ class Client:
             if not is_read:
                 self._abandoned_browses.append(browse)
 
-    def _call(self, verb: Verb, *fields: bytes) -> Fields:
+    def _call(self, verb: Verb, *fields: bytes) -> FrameFields:
         """One request and its answer. What interrupts it breaks the connection: the answer would meet the next call."""
         if self._socket is None or self._is_broken:
             broken = ReasonCode.MQRC_CONNECTION_BROKEN if self._is_broken else ReasonCode.MQRC_HCONN_ERROR
@@ -206,11 +206,11 @@ class Client:
         self._is_broken = False
         return answer
 
-    def _answer(self, verb: Verb) -> Fields:
+    def _answer(self, verb: Verb) -> FrameFields:
         length = int.from_bytes(self._read(_LENGTH_BYTES), "little")
         if not _ANSWER_BYTES <= length <= 2 * frames.MAXIMUM_FRAME_BYTES:
             raise FrameError(f"an answer of {length} bytes")
-        fields = Fields(self._read(length))
+        fields = FrameFields(self._read(length))
         answered_verb, number, _completion, reason_code = fields.u8(), fields.u32(), fields.u32(), fields.u32()
         if reason_code:
             self._is_broken = reason_code in _CLOSING_REASONS

@@ -15,7 +15,7 @@ from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.mqsc.command_server import CommandServer
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.socket import frames
-from mq_adapters.embedded.socket.frames import Fields, FrameBuffer, FrameError, Verb, answer_frame, u32, u64
+from mq_adapters.embedded.socket.frames import FrameBuffer, FrameError, FrameFields, Verb, answer_frame, u32, u64
 from mq_adapters.embedded.socket.peer import peer_name, peer_user
 from mq_adapters.message import Message
 from mq_adapters.mqmd import write_mqmd
@@ -66,10 +66,10 @@ class _OpenBrowse:
         self.last_page: list[int] = []
 
 
-class Connection(asyncio.Protocol):
+class SocketConnection(asyncio.Protocol):
     """One application's connection: reads its requests, carries them out in order, writes the answers."""
 
-    def __init__(self, engine: Engine, connections: "set[Connection]") -> None:
+    def __init__(self, engine: Engine, connections: "set[SocketConnection]") -> None:
         self._engine = engine
         self._connections = connections
         self._application: Application | None = None
@@ -154,7 +154,7 @@ class Connection(asyncio.Protocol):
             asyncio.get_running_loop().call_soon(self._carry_out_requests)
 
     def _carry_out(self, frame: bytes) -> None:
-        fields = Fields(frame)
+        fields = FrameFields(frame)
         verb, number = fields.u8(), fields.u32()
         self._unanswered += 1
         try:
@@ -204,7 +204,7 @@ class Connection(asyncio.Protocol):
 
     # -- the verbs -----------------------------------------------------------------------------------------------------
 
-    def _hello(self, number: int, fields: Fields) -> None:
+    def _hello(self, number: int, fields: FrameFields) -> None:
         version, name = fields.u32(), fields.text()
         fields.end()
         if version != frames.PROTOCOL_VERSION:
@@ -214,12 +214,12 @@ class Connection(asyncio.Protocol):
         self._input.maximum_bytes = frames.MAXIMUM_FRAME_BYTES
         self._answer(Verb.HELLO, number, frames.name_field(self._engine.name), self._engine.incarnation)
 
-    def _put(self, number: int, fields: Fields) -> None:
+    def _put(self, number: int, fields: FrameFields) -> None:
         queue_name, message = fields.name(), fields.message()
         fields.end()
         self._call().put(queue_name, message, lambda: self._answer(Verb.PUT, number, message.msg_id))
 
-    def _get(self, number: int, fields: Fields) -> None:
+    def _get(self, number: int, fields: FrameFields) -> None:
         queue_name = fields.name()
         msg_id, correl_id = fields.match()
         wait_ms = fields.u32()
@@ -280,7 +280,7 @@ class Connection(asyncio.Protocol):
         if waiting is not None:
             self._refuse(Verb.GET, waiting.number, reason_code, f"get from {waiting.queue.name}")
 
-    def _browse_open(self, number: int, fields: Fields) -> None:
+    def _browse_open(self, number: int, fields: FrameFields) -> None:
         queue_name = fields.name()
         msg_id, correl_id = fields.match()
         fields.end()
@@ -292,7 +292,7 @@ class Connection(asyncio.Protocol):
         self._browses[browse] = _OpenBrowse(queue, frames.pages(found))
         self._answer(Verb.BROWSE_OPEN, number, u32(browse))
 
-    def _browse_next(self, number: int, fields: Fields) -> None:
+    def _browse_next(self, number: int, fields: FrameFields) -> None:
         browse = fields.u32()
         fields.end()
         opened = self._open_browse(browse)
@@ -307,7 +307,7 @@ class Connection(asyncio.Protocol):
             raise QueueManagerError(ReasonCode.MQRC_HOBJ_ERROR, f"browse number {browse}")
         return self._browses[browse]
 
-    def _take_browsed(self, number: int, fields: Fields) -> None:
+    def _take_browsed(self, number: int, fields: FrameFields) -> None:
         browse, place = fields.u32(), fields.u32()
         fields.end()
         opened = self._open_browse(browse)
@@ -316,7 +316,7 @@ class Connection(asyncio.Protocol):
         message = self._call().take_number(opened.queue, opened.last_page[place])
         self._deliver(Verb.TAKE_BROWSED, number, opened.queue, message)
 
-    def _browse_close(self, number: int, fields: Fields) -> None:
+    def _browse_close(self, number: int, fields: FrameFields) -> None:
         browse = fields.u32()
         fields.end()
         self._end_browse(browse)
@@ -326,34 +326,34 @@ class Connection(asyncio.Protocol):
         self._browses.pop(browse, None)
         self._call().read_queues.pop(browse, None)
 
-    def _begin(self, number: int, fields: Fields) -> None:
+    def _begin(self, number: int, fields: FrameFields) -> None:
         fields.end()
         self._call().begin()
         self._answer(Verb.BEGIN, number)
 
-    def _operate(self, number: int, fields: Fields) -> None:
+    def _operate(self, number: int, fields: FrameFields) -> None:
         command, reason = fields.text(), fields.text()
         fields.end()
         self._call().operate(command, reason)
         self._answer(Verb.OPERATE, number)
 
-    def _commit(self, number: int, fields: Fields) -> None:
+    def _commit(self, number: int, fields: FrameFields) -> None:
         fields.end()
         self._call().commit(lambda: self._answer(Verb.COMMIT, number))
 
-    def _back_out(self, number: int, fields: Fields) -> None:
+    def _back_out(self, number: int, fields: FrameFields) -> None:
         fields.end()
         self._call().back_out()
         # Behind the back-out counts, which survive a restart once this is answered.
         self._engine.submit(self._engine.begin(), lambda _unit: self._answer(Verb.BACK_OUT, number))
 
-    def _define(self, number: int, fields: Fields) -> None:
+    def _define(self, number: int, fields: FrameFields) -> None:
         queue_name, description = fields.name(), fields.text()
         fields.end()
         self._engine.define(queue_name, description=description)
         self._answer(Verb.DEFINE, number)
 
-    def _clear(self, number: int, fields: Fields) -> None:
+    def _clear(self, number: int, fields: FrameFields) -> None:
         queue_name = fields.name()
         fields.end()
         left = self._engine.queue(queue_name).depth
@@ -374,7 +374,7 @@ class Connection(asyncio.Protocol):
 
         self._call().clear_some(queue_name, cleared)
 
-    def _compact(self, number: int, fields: Fields) -> None:
+    def _compact(self, number: int, fields: FrameFields) -> None:
         maintenance = self._engine.maintenance
         call = maintenance.compact_some if fields.u8() else maintenance.compaction
         fields.end()
@@ -392,12 +392,12 @@ class Connection(asyncio.Protocol):
 
         self._engine.submit(self._engine.begin(), lambda _unit: compact())  # behind a commit that is under way
 
-    def _depth(self, number: int, fields: Fields) -> None:
+    def _depth(self, number: int, fields: FrameFields) -> None:
         queue_name = fields.name()
         fields.end()
         self._answer(Verb.DEPTH, number, u64(self._engine.queue(queue_name).depth))
 
-    def _queues(self, number: int, fields: Fields) -> None:
+    def _queues(self, number: int, fields: FrameFields) -> None:
         fields.end()
         statuses = self._call().queues()
         rows = (
@@ -409,35 +409,35 @@ class Connection(asyncio.Protocol):
         )
         self._answer(Verb.QUEUES, number, u32(len(statuses)), *rows)
 
-    def _take_batch(self, number: int, fields: Fields) -> None:
+    def _take_batch(self, number: int, fields: FrameFields) -> None:
         queue_name, most_messages, most_bytes = fields.name(), fields.u32(), fields.u32()
         fields.end()
         most_bytes = min(most_bytes, MAXIMUM_BATCH_BYTES)
         batch = self._call().take_batch(queue_name, most_messages=most_messages, most_bytes=most_bytes)
         self._answer(Verb.TAKE_BATCH, number, u32(len(batch)), *map(self._message_field, batch))
 
-    def _hold(self, number: int, fields: Fields) -> None:
+    def _hold(self, number: int, fields: FrameFields) -> None:
         queue_name = fields.name()
         fields.end()
         self._call().hold(queue_name, lambda name: self._answer(Verb.HOLD, number, frames.name_field(name)))
 
-    def _release(self, number: int, fields: Fields) -> None:
+    def _release(self, number: int, fields: FrameFields) -> None:
         queue_name = fields.name()
         fields.end()
         self._call().release(queue_name)
         self._answer(Verb.RELEASE, number)
 
-    def _create(self, number: int, fields: Fields) -> None:
+    def _create(self, number: int, fields: FrameFields) -> None:
         model_name, name = fields.name(), fields.name()
         fields.end()
         self._answer(Verb.CREATE, number, frames.name_field(self._call().create_dynamic(model_name, name)))
 
-    def _inquire(self, number: int, fields: Fields) -> None:
+    def _inquire(self, number: int, fields: FrameFields) -> None:
         name = fields.name()
         fields.end()
         self._answer(Verb.INQUIRE, number, frames.definition_field(self._call().inquire(name)))
 
-    def _mqsc(self, number: int, fields: Fields) -> None:
+    def _mqsc(self, number: int, fields: FrameFields) -> None:
         command = fields.text()
         fields.end()
         answer = CommandServer(self._engine, self._call().user, self._call().operator).execute(command)
@@ -446,27 +446,27 @@ class Connection(asyncio.Protocol):
         self._engine.submit(self._engine.begin(), lambda _unit: self._answer(Verb.MQSC, number, *fields_of_answer))
 
 
-_REQUESTS: Final[dict[int, Callable[[Connection, int, Fields], None]]] = {
-    Verb.HELLO: Connection._hello,
-    Verb.PUT: Connection._put,
-    Verb.GET: Connection._get,
-    Verb.BROWSE_OPEN: Connection._browse_open,
-    Verb.BROWSE_NEXT: Connection._browse_next,
-    Verb.BROWSE_CLOSE: Connection._browse_close,
-    Verb.BEGIN: Connection._begin,
-    Verb.COMMIT: Connection._commit,
-    Verb.BACK_OUT: Connection._back_out,
-    Verb.DEFINE: Connection._define,
-    Verb.CLEAR: Connection._clear,
-    Verb.DEPTH: Connection._depth,
-    Verb.QUEUES: Connection._queues,
-    Verb.TAKE_BATCH: Connection._take_batch,
-    Verb.TAKE_BROWSED: Connection._take_browsed,
-    Verb.CREATE: Connection._create,
-    Verb.INQUIRE: Connection._inquire,
-    Verb.MQSC: Connection._mqsc,
-    Verb.HOLD: Connection._hold,
-    Verb.RELEASE: Connection._release,
-    Verb.COMPACT: Connection._compact,
-    Verb.OPERATE: Connection._operate,
+_REQUESTS: Final[dict[int, Callable[[SocketConnection, int, FrameFields], None]]] = {
+    Verb.HELLO: SocketConnection._hello,
+    Verb.PUT: SocketConnection._put,
+    Verb.GET: SocketConnection._get,
+    Verb.BROWSE_OPEN: SocketConnection._browse_open,
+    Verb.BROWSE_NEXT: SocketConnection._browse_next,
+    Verb.BROWSE_CLOSE: SocketConnection._browse_close,
+    Verb.BEGIN: SocketConnection._begin,
+    Verb.COMMIT: SocketConnection._commit,
+    Verb.BACK_OUT: SocketConnection._back_out,
+    Verb.DEFINE: SocketConnection._define,
+    Verb.CLEAR: SocketConnection._clear,
+    Verb.DEPTH: SocketConnection._depth,
+    Verb.QUEUES: SocketConnection._queues,
+    Verb.TAKE_BATCH: SocketConnection._take_batch,
+    Verb.TAKE_BROWSED: SocketConnection._take_browsed,
+    Verb.CREATE: SocketConnection._create,
+    Verb.INQUIRE: SocketConnection._inquire,
+    Verb.MQSC: SocketConnection._mqsc,
+    Verb.HOLD: SocketConnection._hold,
+    Verb.RELEASE: SocketConnection._release,
+    Verb.COMPACT: SocketConnection._compact,
+    Verb.OPERATE: SocketConnection._operate,
 }

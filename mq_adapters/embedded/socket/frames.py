@@ -154,7 +154,7 @@ class FrameBuffer:
         return frame
 
 
-class Fields:
+class FrameFields:
     """The fields of a frame, read one after another; FrameError where they end too early or too late."""
 
     __slots__ = ("_data", "_offset")

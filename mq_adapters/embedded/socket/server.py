@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from mq_adapters.embedded.engine import Engine
-from mq_adapters.embedded.socket.connection import Connection
+from mq_adapters.embedded.socket.connection import SocketConnection
 from mq_adapters.embedded.socket.socket_file import listening_socket, remove_socket_file
 from mq_adapters.embedded.store.files import FilesGone
 from mq_adapters.reasons import StoreError
@@ -22,7 +22,7 @@ class Server:
 
     def __init__(self, engine: Engine, data_dir: Path) -> None:
         self.engine = engine
-        self.connections: set[Connection] = set()
+        self.connections: set[SocketConnection] = set()
         self._data_dir = data_dir
         self._listener: asyncio.Server | None = None
 
@@ -31,7 +31,7 @@ class Server:
         listening = listening_socket(self._data_dir)
         loop = asyncio.get_running_loop()
         self._listener = await loop.create_unix_server(
-            lambda: Connection(self.engine, self.connections), sock=listening
+            lambda: SocketConnection(self.engine, self.connections), sock=listening
         )
 
     async def stop(self) -> None:

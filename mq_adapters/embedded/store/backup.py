@@ -13,11 +13,11 @@ import apsw
 
 from mq_adapters.embedded.store.readers import may_be_ended
 from mq_adapters.embedded.store.store import FILE_NAME, LOCK_NAME
-from mq_adapters.embedded.store.verification import Verification, verify_file
+from mq_adapters.embedded.store.verification import StoreVerification, verify_file
 from mq_adapters.reasons import StoreError
 
 
-def back_up(data_dir: Path, target: Path) -> Verification:
+def back_up(data_dir: Path, target: Path) -> StoreVerification:
     """Writes the backup, checks it, and gives it its name when it is on the disk; what is there is not replaced.
 
     Raises StoreError where there is no store, the target exists, or the disk fails; then there is no target.

@@ -43,7 +43,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reader:
+class StoreReader:
     """A process that reads. `processor_ticks`: what it has used so far; `is_stopped`: by a signal."""
 
     pid: int
@@ -92,7 +92,7 @@ def _give_way(_number: int, _frame: FrameType | None) -> None:
     )
 
 
-def readers(database: Path, lock_file: Path) -> list[Reader]:
+def readers(database: Path, lock_file: Path) -> list[StoreReader]:
     """Other processes that read the store at this moment, by their number."""
     try:
         shared = Path(f"{database}-shm").stat().st_ino
@@ -115,13 +115,13 @@ def _locks() -> list[tuple[int, int, int]]:
     return found
 
 
-def _reader(pid: int, is_marked: bool) -> Reader | None:
+def _reader(pid: int, is_marked: bool) -> StoreReader | None:
     try:
         state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         command = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ")
     except OSError:  # it has ended
         return None
-    return Reader(
+    return StoreReader(
         pid=pid,
         command=command[:_COMMAND_BYTES].decode(errors="replace").strip(),
         may_be_ended=is_marked,
@@ -160,11 +160,11 @@ class StandingReaders:
             if reader.may_be_ended:
                 self._end_standing(reader, now_s)
 
-    def _movement(self, reader: Reader, now_s: float) -> tuple[int, float]:
+    def _movement(self, reader: StoreReader, now_s: float) -> tuple[int, float]:
         ticks, moved_s = self._seen.get(reader.pid, (-1, now_s))
         return (ticks, moved_s) if ticks == reader.processor_ticks else (reader.processor_ticks, now_s)
 
-    def _end_standing(self, reader: Reader, now_s: float) -> None:
+    def _end_standing(self, reader: StoreReader, now_s: float) -> None:
         stands_s = now_s - self._seen[reader.pid][1]
         told_s = self._told.get(reader.pid)
         if told_s is None and (reader.is_stopped or stands_s >= STANDING_S):

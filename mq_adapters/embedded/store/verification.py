@@ -33,7 +33,7 @@ _ONE_MESSAGE: Final = f"SELECT {COLUMNS} FROM message WHERE sequence = ?"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verification:
+class StoreVerification:
     """What a check found. `findings` are sentences, at most MOST_FINDINGS of `count`; a sound store has none."""
 
     layout_version: int
@@ -47,7 +47,7 @@ class Verification:
         return not self.count
 
 
-def verify_store(data_dir: Path) -> Verification:
+def verify_store(data_dir: Path) -> StoreVerification:
     """Checks the store of a data folder at this moment, and whether it went back; it stays as it is, with its WAL.
 
     StoreError where there is none or it is unreadable.
@@ -88,7 +88,7 @@ def _witness_of(path: Path) -> Witness:
         raise StoreError(f"verify {path}", str(error), "let the gateway's user read the data folder") from error
 
 
-def verify_file(path: Path) -> Verification:
+def verify_file(path: Path) -> StoreVerification:
     """Checks one file that stands alone, as a backup does; see `verify_store`."""
     if not path.is_file():
         raise StoreError(f"verify {path}", "there is no store", "name the data folder with --data")
@@ -153,7 +153,7 @@ def _queue_name(connection: apsw.Connection, sequence: int) -> str:
     return str(connection.execute(statement, (sequence,)).get or "")
 
 
-def _verified(connection: apsw.Connection, went_back: list[str]) -> Verification:
+def _verified(connection: apsw.Connection, went_back: list[str]) -> StoreVerification:
     version = connection.pragma("user_version")
     listed = list(went_back)
     count, queues, messages = len(listed), 0, 0
@@ -167,7 +167,9 @@ def _verified(connection: apsw.Connection, went_back: list[str]) -> Verification
             count += 1
             if count <= MOST_FINDINGS:
                 listed.append(finding)
-    return Verification(layout_version=version, queues=queues, messages=messages, findings=tuple(listed), count=count)
+    return StoreVerification(
+        layout_version=version, queues=queues, messages=messages, findings=tuple(listed), count=count
+    )
 
 
 def _findings(connection: apsw.Connection) -> Iterator[str]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from mq_adapters.embedded.socket.client import Client
+from mq_adapters.embedded.socket.client import SocketClient
 from mq_adapters.mqsc import read_command
 from tests.end_to_end.gateway_process import PATIENCE_S, Gateway
 
@@ -91,8 +91,8 @@ class TargetGateway(Gateway):
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    def connected(self) -> Client:
-        return Client(self.data)
+    def connected(self) -> SocketClient:
+        return SocketClient(self.data)
 
     # -- channels ------------------------------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ import pytest
 
 from gateway.audit_trail.notes import NoteKind
 from gateway.channels.channel_audit import ChannelAudit
-from gateway.operations.redrive import Outcome, Redrive, Wish
+from gateway.operations.redrive import Redrive, RedriveOutcome, RedriveSelection
 from mappings.commands.command import Dialect
 from mq_adapters.dead_letter import dead_letter
 from mq_adapters.embedded.direct import Direct
@@ -50,16 +50,16 @@ def bury(world: World, body: bytes, *, queue: str = STREAM, **fields: object) ->
     world.run()
 
 
-def redriven(world: World) -> Outcome:
+def redriven(world: World) -> RedriveOutcome:
     hand = Connection(world.engine, "redrive")
     work = Redrive(hand, DEAD, ways={}, now_us=lambda: world.now_us)
-    outcome = work.run(Wish(), dry=False, advance=world.run)
+    outcome = work.run(RedriveSelection(), dry=False, advance=world.run)
     hand.close()
     world.run()
     return outcome
 
 
-def reasons(outcome: Outcome) -> str:
+def reasons(outcome: RedriveOutcome) -> str:
     return " ".join(reason for _, reason in outcome.reasons)
 
 
@@ -179,7 +179,7 @@ def test_without_a_gateway_what_is_for_the_gateway_stays(tmp_path: Path) -> None
                 dead_letter(message, queue_name=queue, reason_code=2053, queue_manager_name="", now_us=0),
             )
         work = Redrive(queue_manager, DEAD, ways={}, now_us=lambda: 0)
-        outcome = work.run(Wish(), dry=False, advance=lambda: None)
+        outcome = work.run(RedriveSelection(), dry=False, advance=lambda: None)
         assert (outcome.put_back, outcome.refused) == (0, 2)
         assert "only a running gateway" in reasons(outcome)
         assert queue_manager.depth(DEAD) == 2

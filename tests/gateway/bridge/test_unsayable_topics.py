@@ -10,7 +10,7 @@ from gateway.config.limits import Limit, MqttLimits
 from gateway.mqtt.events import ConnectReceived
 from gateway.mqtt.reason_codes import ReasonCode
 from mappings.commands.command import Dialect
-from mq_adapters.embedded.unit_of_work import Publications
+from mq_adapters.embedded.unit_of_work import PublicationCounter
 from tests.gateway.bridge.conftest import (
     DEFAULT_STREAM,
     FakeLink,
@@ -204,4 +204,4 @@ def test_a_topic_that_was_found_in_order_is_not_looked_at_again(
         publish(world, link, 0x32, b"a/c")
     with pytest.raises(AssertionError, match="received=3, repeats=0, wills=0, published=2"):
         world.check_balance()  # a fault of the program that forgets a PUBLISH is found
-    world.engine.counters.count(Publications.GIVEN_UP, 1)
+    world.engine.counters.count(PublicationCounter.GIVEN_UP, 1)

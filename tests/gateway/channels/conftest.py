@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from mq_adapters.embedded.socket.client import Client
+from mq_adapters.embedded.socket.client import SocketClient
 from mq_adapters.message import MQPER_PERSISTENT, MQRO_NAN, Message, MessageDescriptor
 from mq_adapters.mqsc import read_command
 from mq_adapters.transmission import transmission_message
@@ -78,11 +78,11 @@ class Central(Program):
         self.data = data
 
     def bodies(self, queue: str = "STOCK") -> list[bytes]:
-        with Client(self.data) as queue_manager:
+        with SocketClient(self.data) as queue_manager:
             return [message.body for message in queue_manager.browse(queue)]
 
     def put(self, queue: str, *messages: Message) -> None:
-        with Client(self.data) as queue_manager:
+        with SocketClient(self.data) as queue_manager:
             for message in messages:
                 queue_manager.put(queue, message)
 
@@ -116,8 +116,8 @@ class Gateway(Program):
         routes = "" if self.topics is None else f'[[route]]\ntopics = ["{self.topics}"]\ntarget = "CENTRAL"\n'
         self.config.write_text(f'listen = "127.0.0.1:0"\ndata = "{self.data}"\n[[target]]\n{values}{routes}')
 
-    def connected(self) -> Client:
-        return Client(self.data)
+    def connected(self) -> SocketClient:
+        return SocketClient(self.data)
 
     def send(self, *bodies: bytes, queue: str = "STOCK", **fields: object) -> None:
         """Puts messages for a queue of the target on the transmission queue, as the bridge does."""

@@ -17,7 +17,7 @@ from gateway.channels.process import run as run_channels
 from gateway.channels.supervisor import COMMAND
 from gateway.config import Settings
 from mq_adapters.embedded.engine import Engine
-from mq_adapters.embedded.socket.client import Client
+from mq_adapters.embedded.socket.client import SocketClient
 from mq_adapters.embedded.socket.server import Server
 
 #: Where the target's broker would take publications, and the gateway's own queues there.
@@ -54,7 +54,7 @@ def main(role: str, *arguments: str) -> int:
             ready=lambda listeners: print(listeners[0].address.port, flush=True),
             channel_command=(sys.executable, __file__, "channels", *central) if central else COMMAND,
         )
-    return run_channels(lambda _target: Client(Path(arguments[0])))
+    return run_channels(lambda _target: SocketClient(Path(arguments[0])))
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from gateway.cli.commands import application
-from mq_adapters.embedded.socket.client import Client
+from mq_adapters.embedded.socket.client import SocketClient
 
 OUT = "CENTRAL.OUT.0"
 
@@ -40,14 +40,14 @@ def test_the_operator_lists_stops_resolves_and_starts_channels(gateway, central,
 
 
 def test_dead_letters_for_the_target_go_back_to_it_with_the_same_msg_id(gateway, central, until):
-    with Client(central.data) as target:
+    with SocketClient(central.data) as target:
         assert target.mqsc("ALTER QLOCAL(STOCK) MAXMSGL(10)").succeeded
     gateway.send(b"much too long for it", b"short")
     until(lambda: central.bodies() == [b"short"], "the other one arrives")
     with gateway.connected() as store:
         until(lambda: store.depth("SYSTEM.DEAD.LETTER.QUEUE") == 1, "the batch is settled here, too")
         (letter,) = store.browse("SYSTEM.DEAD.LETTER.QUEUE")
-    with Client(central.data) as target:
+    with SocketClient(central.data) as target:
         assert target.mqsc("ALTER QLOCAL(STOCK) MAXMSGL(100)").succeeded
     command = ["queue", "redrive", "--reason", "2030", "--data", str(gateway.data)]
     ended = CliRunner().invoke(application, [*command, "--dry-run", "--json"])
@@ -63,7 +63,7 @@ def test_dead_letters_for_the_target_go_back_to_it_with_the_same_msg_id(gateway,
     assert ended.exit_code == 0
     assert ended.stdout.splitlines()[-1] == "put back: 1, cannot go back: 0, passed over: 0"
     until(lambda: len(central.bodies()) == 2, "it arrives")
-    with Client(central.data) as target:
+    with SocketClient(central.data) as target:
         _, again = target.browse("STOCK")
     assert (again.msg_id, again.body) == (letter.msg_id, b"much too long for it")
 

@@ -14,7 +14,7 @@ from gateway.channels.target import Target
 from gateway.config import TargetSettings
 from mq_adapters.channel import ChannelStatus
 from mq_adapters.embedded.engine import Engine
-from mq_adapters.embedded.mqsc.channels import CHANNEL_KEYWORDS, ChannelRefused
+from mq_adapters.embedded.mqsc.channels import CHANNEL_KEYWORDS, ChannelCommandRefused
 from mq_adapters.message import MQPER_PERSISTENT, Message, MessageDescriptor
 
 OUT, SUBSCRIBER, REPLY = "CENTRAL.OUT.0", "CENTRAL.IN.SUBSCRIBER", "CENTRAL.IN.REPLY"
@@ -113,7 +113,7 @@ def test_a_stopped_channel_is_known_without_its_process(commands, process):
 def test_only_a_channel_at_rest_is_resolved(commands, process, state):
     if state is not None:
         process.statuses[OUT] = {"state": state}
-    with pytest.raises(ChannelRefused):
+    with pytest.raises(ChannelCommandRefused):
         commands.resolve(OUT, "COMMIT")
     assert process.told == []
 

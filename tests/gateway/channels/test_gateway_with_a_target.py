@@ -7,7 +7,7 @@ import pytest
 
 from mq_adapters.channel import LocalState
 from mq_adapters.channel.local_state import StateRecord
-from mq_adapters.embedded.socket.client import Client
+from mq_adapters.embedded.socket.client import SocketClient
 from mq_adapters.message import MQPER_PERSISTENT, Message, MessageDescriptor
 
 OUT, IN_SUBSCRIBER, IN_REPLY = "CENTRAL.OUT.0", "CENTRAL.IN.SUBSCRIBER", "CENTRAL.IN.REPLY"
@@ -48,7 +48,7 @@ def test_messages_go_to_the_target_in_order_and_are_kept_for_a_late_refusal(gate
     until(lambda: len(central.bodies()) == 600, "all have arrived")
     assert central.bodies() == numbered(600)
     until(lambda: gateway.status()["MSGS"] == "600", "the status tells them")
-    with gateway.connected() as store, Client(central.data) as target:
+    with gateway.connected() as store, SocketClient(central.data) as target:
         sent = {message.msg_id: message.body for message in store.browse(SENT_QUEUE)}
         assert sent == {message.msg_id: message.body for message in target.browse("STOCK")}
     assert gateway.end() == 0
@@ -165,7 +165,7 @@ def test_a_running_channel_is_not_resolved(gateway):
 
 
 def test_what_the_target_refuses_for_good_is_a_dead_letter_here(gateway, central, until):
-    with Client(central.data) as target:
+    with SocketClient(central.data) as target:
         assert target.mqsc("ALTER QLOCAL(STOCK) MAXMSGL(10)").succeeded
     gateway.send(b"before", b"much too long for it", b"behind")
     until(lambda: central.bodies() == [b"before", b"behind"], "the others arrive")

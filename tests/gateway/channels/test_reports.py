@@ -9,7 +9,7 @@ import pytest
 from gateway.channels.reports import FoundQueueManager, Reports
 from mq_adapters.channel import ChannelState, ChannelStatus
 from mq_adapters.channel.state_message import Batch
-from mq_adapters.channel.status import Problem
+from mq_adapters.channel.status import ChannelProblem
 
 OUT, REPLY = "CENTRAL.OUT.0", "CENTRAL.IN.REPLY"
 GATEWAY = bytes(range(12))
@@ -55,7 +55,7 @@ def test_a_change_of_state_is_told_at_once_and_counts_once_a_second(told):
     "change",
     [
         lambda: {"state": ChannelState.WAITING},
-        lambda: {"problem": Problem(reason_code=2059, text="not there")},
+        lambda: {"problem": ChannelProblem(reason_code=2059, text="not there")},
         lambda: {"in_doubt": Batch(number=7)},
     ],
 )

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from gateway.cli.commands import application
 from mappings.commands.command import Dialect, RegisterSubscriber, write_command
 from mappings.commands.options import RegistrationOption
-from mq_adapters.embedded.socket.client import Client
+from mq_adapters.embedded.socket.client import SocketClient
 from mq_adapters.message import MQMT_DATAGRAM, MQPER_PERSISTENT, Message, MessageDescriptor
 
 STEP_S = 60.0
@@ -101,7 +101,7 @@ One MQSC command read.
     exit_code, text, _ = sessions(gateway, "sweep", "--registrations", "-", stdin=output)
     assert (exit_code, text) == (0, f"{ORPHAN.hex()} far/old\nended 1 registration of 3; sessions: 1\n")
     until(lambda: len(central.bodies(CONTROL_QUEUE)) == 1, "the DeregSub arrives")
-    with Client(central.data) as target:
+    with SocketClient(central.data) as target:
         (message,) = target.browse(CONTROL_QUEUE)
     assert message.descriptor.correl_id == ORPHAN
     assert b"<Command>DeregSub</Command>" in message.body

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.operations.redrive import Outcome, Redrive, Wish, opened
+from gateway.operations.redrive import Redrive, RedriveOutcome, RedriveSelection, opened
 from mq_adapters.embedded.direct import Direct
 from mq_adapters.message import MQPER_PERSISTENT, Message, MessageDescriptor
 from tests.headers import mqrfh
@@ -58,9 +58,9 @@ def put(store: Direct, *letters: Message) -> None:
         store.put(DEAD_LETTERS, letter)
 
 
-def redriven(store: Direct, *, dry: bool = False, **wish: object) -> Outcome:
+def redriven(store: Direct, *, dry: bool = False, **wish: object) -> RedriveOutcome:
     work = Redrive(store, DEAD_LETTERS, ways={"QM1": TRANSMISSION_QUEUES}, now_us=lambda: NOW_US)
-    return work.run(Wish(**wish), dry=dry, advance=lambda: None)
+    return work.run(RedriveSelection(**wish), dry=dry, advance=lambda: None)
 
 
 def bodies(store: Direct, queue: str) -> list[bytes]:
@@ -172,7 +172,7 @@ def test_what_becomes_a_dead_letter_meanwhile_is_not_looked_at(store):
         seen.append(1)
         put(store, dead_letter(b"later", 100 + len(seen)))
 
-    assert work.run(Wish(), dry=False, advance=advance).put_back == 1
+    assert work.run(RedriveSelection(), dry=False, advance=advance).put_back == 1
     assert len(bodies(store, DEAD_LETTERS)) == len(seen)
 
 
@@ -200,5 +200,5 @@ def test_a_dead_letter_that_comes_back_meanwhile_is_left_for_the_next_run(store)
         put(store, dead_letter(b"poison", next(numbers)))
 
     work = Redrive(store, DEAD_LETTERS, ways={}, now_us=lambda: NOW_US)
-    outcome = work.run(Wish(), dry=False, advance=refused_again)
+    outcome = work.run(RedriveSelection(), dry=False, advance=refused_again)
     assert (outcome.put_back, store.depth(DEAD_LETTERS)) == (1, 1)

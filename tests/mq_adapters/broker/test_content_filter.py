@@ -11,7 +11,7 @@ from mq_adapters.broker.content_filter import (
     ContentError,
     FilterError,
     Reference,
-    Source,
+    ReferenceSource,
     UnavailableFilterError,
     Value,
     accepts,
@@ -28,9 +28,9 @@ class Values:
     body: dict[tuple[str, ...], Value] | None = None
 
     def value(self, reference: Reference) -> Value:
-        if reference.source is Source.MQMD:
+        if reference.source is ReferenceSource.MQMD:
             return self.mqmd[reference.path[0]]
-        if reference.source is Source.PROPERTY:
+        if reference.source is ReferenceSource.PROPERTY:
             return self.properties.get(reference.path[0])
         if self.body is None:
             raise ContentError("no XML")

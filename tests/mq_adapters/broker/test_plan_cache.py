@@ -6,15 +6,15 @@ from typing import cast
 import pytest
 
 from mq_adapters.broker import deliveries
-from mq_adapters.broker.deliveries import LONGEST_KEPT_HEADER, Plan, PlanCache, PlanKey
+from mq_adapters.broker.deliveries import LONGEST_KEPT_HEADER, DeliveryPlan, PlanCache, PlanKey
 
 
 def _key(number: int, header_bytes: int) -> PlanKey:
     return number.to_bytes(4, "big") + bytes(header_bytes - 4), b"MQHRF2  ", 1208, 546, 1, 0, -1
 
 
-def _plan(copies: int) -> Plan:
-    return cast(Plan, SimpleNamespace(copies=(None,) * copies))  # the cache asks for nothing else
+def _plan(copies: int) -> DeliveryPlan:
+    return cast(DeliveryPlan, SimpleNamespace(copies=(None,) * copies))  # the cache asks for nothing else
 
 
 @pytest.mark.parametrize(

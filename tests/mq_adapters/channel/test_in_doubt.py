@@ -2,7 +2,7 @@
 
 import pytest
 
-from mq_adapters.channel.in_doubt import Refusal, RefusalCause, Start, StartAction, compare, went_back
+from mq_adapters.channel.in_doubt import ChannelRefusal, RefusalCause, Start, StartAction, compare, went_back
 from mq_adapters.channel.state_message import Batch, LocalState, RemoteState
 from mq_adapters.message import Message, MessageDescriptor
 
@@ -132,7 +132,7 @@ REFUSALS = {
 @pytest.mark.parametrize(("state", "found", "queue_manager", "cause"), REFUSALS.values(), ids=REFUSALS)
 def test_a_channel_that_cannot_know_refuses_and_names_what_to_do(state, found, queue_manager, cause):
     refusal = compare(state, found, queue_manager=queue_manager)
-    assert isinstance(refusal, Refusal)
+    assert isinstance(refusal, ChannelRefusal)
     assert refusal.cause is cause
     assert refusal.detail in str(refusal)
     if cause is not RefusalCause.SEVERAL_STATE_MESSAGES:
@@ -161,7 +161,7 @@ def test_only_what_nothing_else_explains_stops_a_gateway(state, found, next_sequ
 
 
 def test_only_another_queue_manager_may_become_the_right_one_by_itself():
-    finals = {cause: Refusal(cause=cause, detail="", hint="").is_final for cause in RefusalCause}
+    finals = {cause: ChannelRefusal(cause=cause, detail="", hint="").is_final for cause in RefusalCause}
     assert [cause for cause, is_final in finals.items() if not is_final] == [RefusalCause.ANOTHER_QUEUE_MANAGER]
 
 

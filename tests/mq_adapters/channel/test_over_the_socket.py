@@ -15,7 +15,7 @@ from mq_adapters.channel import (
     OutboundSettings,
     RetrySchedule,
 )
-from mq_adapters.embedded.socket.client import Client
+from mq_adapters.embedded.socket.client import SocketClient
 from mq_adapters.message import Message, MessageDescriptor
 from tests.mq_adapters.adapters import STEP_S, GatewayThread
 from tests.mq_adapters.channel.conftest import CHANNEL_STATES, STATE_QUEUE, STREAM, Recorder, transmitted
@@ -65,8 +65,8 @@ def outbound(here: GatewayThread, there: GatewayThread, *, delay_s: float = 0.01
             remote_state_queue=STATE_QUEUE,
             retry=RetrySchedule(delays_s=(delay_s,)),
         ),
-        connect_local=lambda: Client(here.data_dir),
-        connect_remote=lambda: Client(there.data_dir),
+        connect_local=lambda: SocketClient(here.data_dir),
+        connect_remote=lambda: SocketClient(there.data_dir),
         listener=Recorder(),
     )
 
@@ -79,8 +79,8 @@ def inbound(here: GatewayThread, there: GatewayThread) -> Inbound:
             local_queue=SUBSCRIBER,
             retry=RetrySchedule(delays_s=(0.01,)),
         ),
-        connect_local=lambda: Client(here.data_dir),
-        connect_remote=lambda: Client(there.data_dir),
+        connect_local=lambda: SocketClient(here.data_dir),
+        connect_remote=lambda: SocketClient(there.data_dir),
         listener=Recorder(),
     )
 
@@ -101,7 +101,7 @@ def test_messages_go_out_while_they_come_and_connections_break(sides):
     here, there = sides
     running = Running(outbound(here, there))
     sent = []
-    with Client(here.data_dir) as gateway:
+    with SocketClient(here.data_dir) as gateway:
         for number in range(BATCHES):
             bodies = [b"%d:%d" % (number, each) for each in range(10)]
             gateway.begin()
@@ -115,7 +115,7 @@ def test_messages_go_out_while_they_come_and_connections_break(sides):
     assert running.end() < STOP_S
     assert running.channel.status.state is ChannelState.STOPPED
     assert running.channel.status.in_doubt is None
-    with Client(there.data_dir) as other:
+    with SocketClient(there.data_dir) as other:
         assert [message.body for message in other.browse(STREAM)] == sent
 
 
@@ -124,13 +124,13 @@ def test_messages_come_in_while_they_arrive_and_connections_break(sides):
     running = Running(inbound(here, there))
     put = []
     for number in range(BATCHES):
-        with Client(there.data_dir) as broker:
+        with SocketClient(there.data_dir) as broker:
             for each in range(10):
                 put.append(b"%d:%d" % (number, each))
                 broker.put(SUBSCRIBER, Message(MessageDescriptor(), put[-1]))
         if number % 5 == 3:
             drop_applications(there)
-    with Client(here.data_dir) as gateway:
+    with SocketClient(here.data_dir) as gateway:
         wait_until(lambda: gateway.depth(SUBSCRIBER) >= len(put))
         assert running.end() < STOP_S
         assert [message.body for message in gateway.browse(SUBSCRIBER)] == put
@@ -139,11 +139,11 @@ def test_messages_come_in_while_they_arrive_and_connections_break(sides):
 
 def test_a_channel_ends_with_the_gateway_and_another_one_goes_on(sides):
     here, there = sides
-    with Client(here.data_dir) as gateway:
+    with SocketClient(here.data_dir) as gateway:
         for number in range(1_000):
             gateway.put(QUEUE, transmitted(b"%d" % number))
     running = Running(outbound(here, there))
-    with Client(there.data_dir) as other:
+    with SocketClient(there.data_dir) as other:
         wait_until(lambda: other.depth(STREAM) > 0)
         drop_applications(here)
         running.thread.join(STEP_S)
@@ -166,7 +166,7 @@ def test_an_idle_channel_stops_soon(sides):
 def test_a_channel_that_waits_to_try_again_stops_at_once(sides):
     here, there = sides
     channel = outbound(here, there, delay_s=600.0)
-    channel._connect_remote = lambda: Client(here.data_dir / "nobody")
+    channel._connect_remote = lambda: SocketClient(here.data_dir / "nobody")
     running = Running(channel)
     wait_until(lambda: channel.status.problem is not None)
     assert running.end() < STOP_S

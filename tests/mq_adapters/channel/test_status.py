@@ -4,7 +4,7 @@ import json
 
 from mq_adapters.channel import ChannelState
 from mq_adapters.channel.state_message import Batch
-from mq_adapters.channel.status import ChannelStatus, Problem
+from mq_adapters.channel.status import ChannelProblem, ChannelStatus
 from tests.mq_adapters.channel.conftest import OUT, World
 
 GATEWAY = b"g" * 12
@@ -23,7 +23,7 @@ def test_a_status_is_one_line_of_json():
         dead_letters=3,
         dropped=2,
         in_doubt=Batch(number=7, messages=(b"RFHB" + GATEWAY + (9).to_bytes(8, "big"), b"f" * 24)),
-        problem=Problem(reason_code=2009, text="commit: 2009"),
+        problem=ChannelProblem(reason_code=2009, text="commit: 2009"),
         next_retry_us=8,
     )
     assert json.loads(json.dumps(status.as_dict(GATEWAY))) == {

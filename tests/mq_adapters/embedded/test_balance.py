@@ -18,7 +18,7 @@ from mq_adapters.embedded.operators_act import OperatorsAct
 from mq_adapters.embedded.queue_administration import delete
 from mq_adapters.embedded.store.store import FILE_NAME, Store
 from mq_adapters.embedded.store.verification import set_aside
-from mq_adapters.embedded.unit_of_work import Departure, Publications, StateSpace
+from mq_adapters.embedded.unit_of_work import Departure, PublicationCounter, StateSpace
 from mq_adapters.message import Message, MessageDescriptor
 from mq_adapters.reasons import StoreError
 from mq_adapters.system_queues import AUDIT_QUEUE
@@ -115,7 +115,7 @@ def test_the_tables_of_counters_name_what_the_balance_says(data_folder, engine):
     assert names == [counter.name for counter in QUEUE_COUNTERS]
     publications = [name for name in type(found.publications).__slots__ if name not in ("held", "in_hand")]
     assert publications == [counter.name for counter in PUBLICATION_COUNTERS]
-    assert len(publications) == len(Publications) + 2
+    assert len(publications) == len(PublicationCounter) + 2
 
 
 def test_an_expired_message_and_a_cleared_one_are_told_apart(engine, application, data_folder, now_us):
@@ -304,16 +304,16 @@ def test_it_adds_up_while_a_thread_commits_and_a_queue_ends_meanwhile(data_folde
 
     def missing() -> set[int]:
         publications = engine.counters.running_publications()
-        known = publications.counts[Publications.RECEIVED] - publications.counts[Publications.PUBLISHED]
+        known = publications.counts[PublicationCounter.RECEIVED] - publications.counts[PublicationCounter.PUBLISHED]
         return {known, *(queue.difference for queue in running_queues(engine).values())}
 
     asker = Application(engine)
     temporary = asker.create_dynamic("MODEL", "REPLIES.*")
     put(asker, temporary, message(NOT_PERSISTENT), message(NOT_PERSISTENT))
     put(application, "ORDERS", message(), message(NOT_PERSISTENT))
-    engine.counters.count(Publications.RECEIVED, 1)
+    engine.counters.count(PublicationCounter.RECEIVED, 1)
     unit = engine.begin()
-    unit.count(Publications.PUBLISHED)
+    unit.count(PublicationCounter.PUBLISHED)
     engine.submit(unit)
     turn(until_committed=False)
     assert held, "a thread is committing"
@@ -430,10 +430,10 @@ def test_a_row_that_is_no_counter_ends_in_our_error(value):
 
 
 def test_publications_are_counted_with_their_commit_and_what_was_in_hand_is_gone_after_a_stop(engine, data_folder):
-    engine.counters.publications[Publications.RECEIVED] += 5
+    engine.counters.publications[PublicationCounter.RECEIVED] += 5
     engine.counters.in_hand = lambda: 2
     unit = engine.begin()
-    unit.count(Publications.PUBLISHED, 2)
+    unit.count(PublicationCounter.PUBLISHED, 2)
     unit.set_state(StateSpace.SESSION_INCOMING, b"held", b"a PUBLISH of QoS 2")
     engine.submit(unit)
     found = balance_of(data_folder).publications
@@ -447,7 +447,7 @@ def test_publications_are_counted_with_their_commit_and_what_was_in_hand_is_gone
 
 
 def test_a_publication_that_nobody_accounts_for_shows(engine, data_folder):
-    engine.counters.publications[Publications.RECEIVED] += 1
+    engine.counters.publications[PublicationCounter.RECEIVED] += 1
     engine.tick()
     assert balance_of(data_folder).publications.difference == 1
 

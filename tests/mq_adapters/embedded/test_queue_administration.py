@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from mq_adapters.embedded.socket.client import Client
+from mq_adapters.embedded.socket.client import SocketClient
 from mq_adapters.message import MQPER_NOT_PERSISTENT, MQPER_PERSISTENT, Message, MessageDescriptor
 from mq_adapters.queue_manager import QueueAdministration
 from mq_adapters.reasons import QueueManagerError
@@ -125,7 +125,7 @@ def test_the_order_after_a_restart_is_the_order_before_it(queue_manager, adapter
     queue_manager.begin()
     put(queue_manager, b"one")
     if adapter.gateway is not None:
-        with Client(adapter.data_dir) as other:
+        with SocketClient(adapter.data_dir) as other:
             put(other, b"two")
     queue_manager.commit()
     before = bodies(queue_manager.browse("ORDERS"))

@@ -207,7 +207,7 @@ def gateway_that_exports(monkeypatch):
             return self.depths[min(self.looks, len(self.depths)) - 1]
 
     stand_in = Gateway()
-    monkeypatch.setattr("mq_adapters.embedded.socket.client.Client", stand_in)
+    monkeypatch.setattr("mq_adapters.embedded.socket.client.SocketClient", stand_in)
     return stand_in
 
 

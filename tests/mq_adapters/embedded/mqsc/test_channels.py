@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from mq_adapters.embedded.engine import Engine
-from mq_adapters.embedded.mqsc.channels import CHANNEL_KEYWORDS, ChannelRefused
+from mq_adapters.embedded.mqsc.channels import CHANNEL_KEYWORDS, ChannelCommandRefused
 from mq_adapters.embedded.mqsc.command_server import CommandServer
 
 
@@ -31,7 +31,7 @@ class Channels:
 
     def resolve(self, name: str, resolution: str) -> None:
         if name.endswith("REPLY"):
-            raise ChannelRefused("it runs: stop it first")
+            raise ChannelCommandRefused("it runs: stop it first")
         self.told.append(("resolve", name, resolution))
 
 

@@ -22,7 +22,7 @@ from mq_adapters.attributes import ObjectType
 from mq_adapters.embedded.application import Application
 from mq_adapters.embedded.direct import Direct
 from mq_adapters.embedded.socket import connection as connection_module
-from mq_adapters.embedded.socket.client import Client
+from mq_adapters.embedded.socket.client import SocketClient
 from mq_adapters.embedded.socket.server import Server
 from mq_adapters.embedded.socket.socket_file import SOCKET_NAME, listening_socket
 from mq_adapters.message import Message, MessageDescriptor
@@ -101,8 +101,8 @@ def peer(gateway) -> Iterator[Peer]:
 
 
 @pytest.fixture
-def client(gateway) -> Iterator[Client]:
-    with Client(gateway.data_dir) as client:
+def client(gateway) -> Iterator[SocketClient]:
+    with SocketClient(gateway.data_dir) as client:
         yield client
 
 
@@ -252,12 +252,12 @@ def test_random_frames_end_in_answers_or_a_closed_connection(lasting_gateway, re
         peer.socket.shutdown(socket.SHUT_WR)
     assert peer.is_closed_by_the_gateway()
     peer.close()
-    with Client(lasting_gateway.data_dir) as other:
+    with SocketClient(lasting_gateway.data_dir) as other:
         assert other.depth("ORDERS") >= 0
 
 
 def test_a_get_waits_until_a_message_arrives(gateway, client):
-    with ThreadPoolExecutor() as pool, Client(gateway.data_dir) as waiter:
+    with ThreadPoolExecutor() as pool, SocketClient(gateway.data_dir) as waiter:
         waiting = pool.submit(waiter.get, "ORDERS", wait_s=float("inf"))
         wait_until(gateway, lambda: bool(gateway.engine.queue("ORDERS").listeners))
         client.put("ORDERS", Message(MessageDescriptor(), b"one"))
@@ -268,7 +268,7 @@ def test_a_get_waits_until_a_message_arrives(gateway, client):
 
 def test_a_get_by_correl_id_waits_for_its_own_message(gateway, client):
     pump = b"pump".ljust(24)
-    with ThreadPoolExecutor() as pool, Client(gateway.data_dir) as waiter:
+    with ThreadPoolExecutor() as pool, SocketClient(gateway.data_dir) as waiter:
         waiting = pool.submit(waiter.get, "ORDERS", wait_s=60, correl_id=pump)
         wait_until(gateway, lambda: bool(gateway.engine.queue("ORDERS").listeners))
         client.put("ORDERS", Message(MessageDescriptor(), b"another's"))
@@ -281,7 +281,7 @@ def test_a_waiting_get_is_woken_by_a_back_out(gateway, client):
     client.put("ORDERS", Message(MessageDescriptor(), b"one"))
     client.begin()
     client.get("ORDERS")
-    with ThreadPoolExecutor() as pool, Client(gateway.data_dir) as waiter:
+    with ThreadPoolExecutor() as pool, SocketClient(gateway.data_dir) as waiter:
         waiting = pool.submit(waiter.get, "ORDERS", wait_s=60)
         wait_until(gateway, lambda: bool(gateway.engine.queue("ORDERS").listeners))
         client.back_out()
@@ -289,7 +289,7 @@ def test_a_waiting_get_is_woken_by_a_back_out(gateway, client):
 
 
 def test_one_of_two_waiting_gets_has_the_message(gateway, client):
-    with ThreadPoolExecutor() as pool, Client(gateway.data_dir) as one, Client(gateway.data_dir) as two:
+    with ThreadPoolExecutor() as pool, SocketClient(gateway.data_dir) as one, SocketClient(gateway.data_dir) as two:
         waiting = [pool.submit(each.get, "ORDERS", wait_s=60) for each in (one, two)]
         listeners = gateway.engine.queue("ORDERS").listeners
         wait_until(gateway, lambda: len(listeners.get(None, ())) == 2)
@@ -411,7 +411,7 @@ def test_a_clear_whose_alias_goes_meanwhile_is_answered(gateway, client, monkeyp
 
 def test_two_applications_share_a_queue_and_each_message_is_got_once(gateway):
     def produce(name: str) -> None:
-        with Client(gateway.data_dir, application_name=name) as application:
+        with SocketClient(gateway.data_dir, application_name=name) as application:
             for number in range(100):
                 application.put("ORDERS", Message(MessageDescriptor(persistence=0), f"{name} {number}".encode()))
 
@@ -419,7 +419,7 @@ def test_two_applications_share_a_queue_and_each_message_is_got_once(gateway):
 
     def consume() -> list[bytes]:
         got = []
-        with Client(gateway.data_dir) as application:
+        with SocketClient(gateway.data_dir) as application:
             while True:
                 is_end = all_is_put.is_set()
                 try:
@@ -445,7 +445,7 @@ def test_two_applications_share_a_queue_and_each_message_is_got_once(gateway):
 def test_a_gateway_that_goes_away_is_2009_and_its_waiting_get_2162(gateway_class, data_folder):
     gateway = gateway_class(data_folder)
     gateway.call(lambda: gateway.engine.define("ORDERS"))
-    with Client(data_folder) as idle, Client(data_folder) as waiter, ThreadPoolExecutor() as pool:
+    with SocketClient(data_folder) as idle, SocketClient(data_folder) as waiter, ThreadPoolExecutor() as pool:
         waiting = pool.submit(waiter.get, "ORDERS", wait_s=60)
         wait_until(gateway, lambda: bool(gateway.engine.queue("ORDERS").listeners))
         gateway.stop()
@@ -456,13 +456,13 @@ def test_a_gateway_that_goes_away_is_2009_and_its_waiting_get_2162(gateway_class
                 idle.depth("ORDERS")
     assert not (data_folder / SOCKET_NAME).exists()
     with pytest.raises(QueueManagerError, match="2059"):
-        Client(data_folder)
+        SocketClient(data_folder)
 
 
 def test_a_unit_of_work_that_is_open_when_the_gateway_stops_counts_as_backed_out(gateway_class, data_folder):
     gateway = gateway_class(data_folder)
     gateway.call(lambda: gateway.engine.define("ORDERS"))
-    with Client(data_folder) as application:
+    with SocketClient(data_folder) as application:
         application.put("ORDERS", Message(MessageDescriptor(), b"one"))
         application.begin()
         application.get("ORDERS")
@@ -501,9 +501,9 @@ def test_a_socket_file_that_a_killed_gateway_left_is_replaced(gateway_class, dat
     data_folder.mkdir()
     listening_socket(data_folder).close()
     with pytest.raises(QueueManagerError, match="2059"):
-        Client(data_folder)
+        SocketClient(data_folder)
     gateway = gateway_class(data_folder)
-    with Client(data_folder) as client:
+    with SocketClient(data_folder) as client:
         assert client.name == "RFHBRIDGE"
     gateway.stop()
 
@@ -511,7 +511,7 @@ def test_a_socket_file_that_a_killed_gateway_left_is_replaced(gateway_class, dat
 def test_a_long_data_path_works(gateway_class, tmp_path):
     long_folder = tmp_path / ("a" * 100) / ("b" * 100)
     gateway = gateway_class(long_folder)
-    with Client(long_folder) as client:
+    with SocketClient(long_folder) as client:
         client.define("ORDERS")
         client.put("ORDERS", Message(MessageDescriptor(), b"one"))
         assert client.depth("ORDERS") == 1
@@ -526,7 +526,7 @@ def test_a_long_data_path_is_refused_in_words_where_there_is_no_proc(tmp_path, m
     with pytest.raises(StoreError, match="shorter data folder"):
         listening_socket(long_folder)
     with pytest.raises(QueueManagerError, match="2059"):
-        Client(long_folder)
+        SocketClient(long_folder)
 
 
 def test_a_server_that_never_started_may_be_stopped(gateway):
@@ -539,7 +539,7 @@ def test_a_server_that_never_started_may_be_stopped(gateway):
 
 def test_connect_is_a_client_where_a_gateway_runs(gateway):
     with connect(gateway.data_dir) as queue_manager:
-        assert isinstance(queue_manager, Client)
+        assert isinstance(queue_manager, SocketClient)
         queue_manager.put("ORDERS", Message(MessageDescriptor(), b""))
         assert queue_manager.get("ORDERS").descriptor.put_appl_name == Path(sys.argv[0]).name[:28]
 
@@ -560,7 +560,7 @@ def test_connect_waits_for_the_socket_of_a_gateway_that_starts(gateway_class, da
 
     monkeypatch.setattr("time.sleep", start_the_gateway)
     with connect(data_folder) as queue_manager:
-        assert isinstance(queue_manager, Client)
+        assert isinstance(queue_manager, SocketClient)
     assert len(started) == 1
     started[0].stop()
 

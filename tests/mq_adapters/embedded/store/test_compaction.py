@@ -12,7 +12,7 @@ import pytest
 from mq_adapters.embedded import group_commit
 from mq_adapters.embedded.direct import Direct
 from mq_adapters.embedded.engine import Engine
-from mq_adapters.embedded.socket.client import Client
+from mq_adapters.embedded.socket.client import SocketClient
 from mq_adapters.embedded.store import compaction as compaction_module
 from mq_adapters.embedded.store.backup import back_up
 from mq_adapters.embedded.store.rollback import accept_rollback
@@ -32,7 +32,7 @@ BACKLOG = 200
 SMALL_BYTES = MIB
 
 
-def fill(queue_manager: Direct | Client, count: int = BACKLOG) -> None:
+def fill(queue_manager: Direct | SocketClient, count: int = BACKLOG) -> None:
     """A message that stays, and a backlog behind it that is drained."""
     queue_manager.put("ORDERS", Message(MessageDescriptor(), b"stays"))
     queue_manager.begin()
@@ -41,13 +41,13 @@ def fill(queue_manager: Direct | Client, count: int = BACKLOG) -> None:
     queue_manager.commit()
 
 
-def drain(queue_manager: Direct | Client) -> None:
+def drain(queue_manager: Direct | SocketClient) -> None:
     queue_manager.put("ORDERS", queue_manager.get("ORDERS"))  # to the end of the file
     for _ in range(BACKLOG):
         queue_manager.get("ORDERS")
 
 
-def compact(queue_manager: Direct | Client) -> list[Compaction]:
+def compact(queue_manager: Direct | SocketClient) -> list[Compaction]:
     steps = [queue_manager.compaction()]
     while not steps[-1].is_done:
         steps.append(queue_manager.compact_some())
@@ -55,7 +55,7 @@ def compact(queue_manager: Direct | Client) -> list[Compaction]:
     return steps
 
 
-def bodies(queue_manager: Direct | Client) -> list[bytes]:
+def bodies(queue_manager: Direct | SocketClient) -> list[bytes]:
     return [message.body for message in queue_manager.browse("ORDERS")]
 
 
