@@ -184,7 +184,7 @@ _LOCAL: Final[dict[str, Attribute]] = {
     "USAGE": Choice(words=("NORMAL", "XMITQ")),
 }
 
-#: What each object has, beside what only DISPLAY shows (embedded/mqsc_display.py).
+#: The attributes of each kind of object. DISPLAY shows some more (embedded/mqsc/display.py).
 ATTRIBUTES: Final[Mapping[ObjectType, Mapping[str, Attribute]]] = MappingProxyType(
     {
         ObjectType.QLOCAL: _LOCAL,

@@ -1,4 +1,4 @@
-"""What the broker and the queue manager report, inside their open unit of work, to whoever keeps the audit.
+"""Reports of the broker and the queue manager to the keeper of the audit, inside their open unit of work.
 
 The Protocol is owned here; the gateway implements it with its audit notes. An implementation appends to
 `unit.notes` and does nothing else: what it appends is committed with the messages it speaks of.

@@ -227,7 +227,7 @@ def _is_message_type(value: int) -> bool:
 
 
 def _remaining_expiry(message: Message, now_us: int) -> int:
-    """What is left, in tenths of a second, rounded up: a message that can be got has at least one left."""
+    """The rest of a message's life in tenths of a second, rounded up: at least one if it can be got."""
     if not message.expires_us:
         return message.descriptor.expiry
     left = -((now_us - message.expires_us) // _US_OF_A_TENTH)
@@ -296,7 +296,7 @@ def _put_us(put_date: bytes, put_time: bytes) -> int:
     return max(0, seconds * _US_OF_A_SECOND + hundredths * _US_OF_A_HUNDREDTH)
 
 
-#: What a program may not say in an integer.
+#: The integers that are checked when a program hands them over, and the refusal of each.
 _CHECKED: Final[tuple[tuple[int, str, ReasonCode, Callable[[int], bool]], ...]] = (
     (_AT["MsgType"], "MsgType", ReasonCode.MQRC_MSG_TYPE_ERROR, _is_message_type),
     (_AT["Expiry"], "Expiry", ReasonCode.MQRC_EXPIRY_ERROR, lambda value: value == MQEI_UNLIMITED or value > 0),

@@ -50,7 +50,7 @@ class MqscCommand:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MqscAnswer:
-    """What a command server says to one command."""
+    """The answer of a command server to one command."""
 
     lines: tuple[str, ...]
     succeeded: bool

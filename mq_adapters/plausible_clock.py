@@ -44,7 +44,7 @@ class ClockState(StrEnum):
 
 
 class ClockEvent(NamedTuple):
-    """What became of the clock: its state since, by how much it was off (microseconds, ahead is more), and why."""
+    """An event of the clock: its state since, by how much it was off (microseconds, ahead is more), and why."""
 
     state: ClockState
     jump_us: int
@@ -92,7 +92,7 @@ class PlausibleClock:
         self._newest_us = 0
         #: When the clocks are compared next, by CLOCK_BOOTTIME.
         self._look_again_us = boot_us()
-        #: What is added to CLOCK_BOOTTIME; the course of the wall clock beside it, and since when it keeps that.
+        #: The offset to CLOCK_BOOTTIME; the course of the wall clock beside it, and since when it keeps that.
         self._offset_us = self._course_us = wall_us() - self._look_again_us
         self._course_since_us = self._look_again_us
         #: In doubt: by how much the wall clock may be late and is believed; after a start, as it would have been then.
@@ -115,7 +115,7 @@ class PlausibleClock:
         return 0 if self.state is ClockState.SETTLED else self._wall_us() - self.now_us()
 
     def events(self) -> list[ClockEvent]:
-        """What has happened since the last call."""
+        """The events since the last call."""
         with self._lock:
             events, self._events = self._events, []
         return events

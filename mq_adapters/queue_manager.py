@@ -142,5 +142,5 @@ class QueueAdministration(QueueManager, Protocol):
 
     def queues(self) -> tuple[QueueStatus, ...]: ...
     def mqsc(self, command: str) -> MqscAnswer:
-        """Carries out one MQSC command. What the command server refuses is in its answer."""
+        """Carries out one MQSC command. The answer says so if the command server refuses it."""
         ...

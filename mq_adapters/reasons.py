@@ -128,7 +128,7 @@ class ReasonCode(IntEnum):
 
 
 class Action(Enum):
-    """What an application that must neither lose nor repeat a message does after a refusal."""
+    """The reaction to a refusal, for an application that loses and repeats no message."""
 
     #: Nothing is wrong: the normal end of a wait.
     CARRY_ON = "carry on"
@@ -286,7 +286,7 @@ _ACTIONS: Final[Mapping[int, Action]] = {code: action for action, codes in _CODE
 
 
 def what_to_do(reason_code: int) -> Action:
-    """What follows from a refusal of any call but a commit.
+    """The reaction to a refusal of any call but a commit.
 
     A code that no action names (2085, 2035, a wrong certificate, one that this program does not know) is the
     operator's: no message is thrown out for it.
@@ -295,7 +295,7 @@ def what_to_do(reason_code: int) -> Action:
 
 
 def what_to_do_after_commit(reason_code: int) -> Action:
-    """What follows from a refusal of a commit: only 2003 says that nothing of the unit of work took place."""
+    """The reaction to a refused commit: only 2003 says that nothing of the unit of work took place."""
     action = what_to_do(reason_code)
     return action if action in (Action.RETRY, Action.ALARM) else Action.OUTCOME_UNKNOWN
 

@@ -51,7 +51,7 @@ _TENTH_US: Final = 100_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transmission:
-    """What a message on a transmission queue holds: where to, and the message with its own MQMD."""
+    """The content of a message on a transmission queue: its destination, and the message with its own MQMD."""
 
     queue_name: str
     queue_manager_name: str

@@ -1,4 +1,4 @@
-"""What targets show of a store that went back: their state queues are asked before the gateway takes anything.
+"""Targets show whether a store went back: their state queues are read before the gateway takes anything.
 
 A state queue says how far the gateway had come when it last delivered there, so it also shows what nothing in the data
 folder can: that all of it went back. A target is given a short time (`ask_at_start_s`); one that does not answer is
@@ -43,7 +43,7 @@ async def check_targets(engine: Engine, settings: Settings, *, command: tuple[st
 
 
 async def _ask_all(engine: Engine, settings: Settings, command: tuple[str, ...]) -> tuple[str, ...]:
-    """What they show, in sentences."""
+    """The findings, in sentences."""
     asked = [target for target in settings.target if target.ask_at_start_s]
     answers = await asyncio.gather(*(_ask(_questions(engine, settings, target), command) for target in asked))
     states = _local_states(engine)

@@ -1,4 +1,4 @@
-"""What channels carry, as the audit tells it: departures to a target and arrivals from one.
+"""Audit notes of channels: departures to a target and arrivals from one.
 
 A channel is an application of the store. Each of its units of work puts the channel's state, and with it either removes
 messages from a transmission queue or puts messages on the subscriber queue. Here, inside the submission, such a unit
@@ -62,7 +62,7 @@ class ChannelAudit:
     # -- departures ----------------------------------------------------------------------------------------------------
 
     def _departed(self, unit: UnitOfWork, state: LocalState) -> None:
-        """What applications and the exporter send to a target is no conversion: without origin, it leaves no record."""
+        """Notes each departure. A message of an application or the exporter has no origin, and leaves no record."""
         targets = {queue: target for target in self._targets for queue in target.transmission_queues}
         letters = {message.msg_id: message for queue, message in unit.puts if _is_dead_letter(message)}
         passages: dict[str, Passage] = {}
@@ -81,7 +81,7 @@ class ChannelAudit:
                     self._keep(unit, target, message, sent)
 
     def _read(self, message: Message) -> Transmission | None:
-        """What is in a message of a transmission queue; None for one that a channel cannot have sent."""
+        """The content of a message on a transmission queue; None where a channel cannot have sent it."""
         try:
             return read_transmission(message, now_us=self._engine.now_us())
         except QueueManagerError:
@@ -128,7 +128,7 @@ class ChannelAudit:
     # -- dead letters that are put back --------------------------------------------------------------------------------
 
     def _redriven(self, unit: UnitOfWork) -> None:
-        """What an application takes as a dead letter and puts back with its MsgId."""
+        """Notes dead letters that an application takes and puts back with their MsgId."""
         for letter, queue, message in redriven_in(unit):
             exchange = exchange_of(letter.origin)
             unit.notes.append(

@@ -207,7 +207,7 @@ class Lines:
 
 
 def _doubtful(states: LocalStates) -> Mapping[str, Batch | None]:
-    """What each channel has in doubt. A state that cannot be read is for its channel to tell."""
+    """The batches in doubt by channel. A channel itself reports a state that cannot be read."""
     try:
         return {state.channel: state.doubtful for state in states.all()}
     except MalformedState:

@@ -1,4 +1,4 @@
-"""What the daemon and a channel process say to each other: lines of JSON over the process's standard streams.
+"""The lines of JSON that the daemon and a channel process exchange over the process's standard streams.
 
     daemon to process   the settings, once; then commands
     process to daemon   reports: a channel's status, the queue manager that it found, what became of a resolution
@@ -20,17 +20,17 @@ LONGEST_LINE_BYTES: Final = 1024 * 1024
 
 
 class Report(StrEnum):
-    """What a process tells."""
+    """The reports of a process."""
 
     STATUS = "status"
     QUEUE_MANAGER = "queue_manager"
     RESOLVED = "resolved"
-    #: What is on the state queue of a shard; of a process that only asks.
+    #: The content of a shard's state queue; from a process that only asks.
     STATE = "state"
 
 
 class Order(StrEnum):
-    """What a process is told to do with one of its channels."""
+    """The orders to a process about one of its channels."""
 
     START = "start"
     STOP = "stop"
@@ -92,7 +92,7 @@ def line_of(**fields: object) -> bytes:
 
 
 def object_of(line: bytes) -> dict[str, Any]:
-    """What a line says. ValueError for one that is no JSON object."""
+    """The JSON object of a line. ValueError for a line that is none."""
     said = orjson.loads(line)
     if not isinstance(said, dict):
         raise ValueError("a line is not a JSON object")

@@ -1,4 +1,4 @@
-"""What the channels of a process tell the daemon: each change of state at once, counts once a second."""
+"""Reports of channels to the daemon: each change of state at once, counts once a second."""
 
 import threading
 from collections.abc import Callable, Mapping
@@ -17,7 +17,7 @@ _WITHOUT_CONNECTION: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundQueueManager:
-    """What a queue manager says of itself; `maximum_message_bytes` by queue name."""
+    """A queue manager's own data; `maximum_message_bytes` by queue name."""
 
     name: str
     identifier: str
@@ -69,7 +69,7 @@ class Reports:
         self.status_changed(replace(status, channel=channel, in_doubt=in_doubt))
 
     def resolved(self, channel: str, *, succeeded: bool, text: str) -> None:
-        """What became of the operator's word on a batch in doubt; where it was taken, none is in doubt any more."""
+        """The outcome of an operator's resolution. After a success no batch is in doubt."""
         with self._lock:
             status = self._latest.get(channel)
             if succeeded and status is not None:
@@ -105,5 +105,5 @@ class Reports:
 
 
 def _standing(status: ChannelStatus) -> tuple[object, ...]:
-    """What of a status is told at once."""
+    """The parts of a status whose change is reported at once."""
     return status.state, status.identifier, status.problem, status.in_doubt

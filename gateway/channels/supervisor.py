@@ -43,7 +43,7 @@ class TargetProcess:
         self.target = target
         #: The last status report of each channel, as the process wrote it; none while no process runs.
         self.statuses: dict[str, dict[str, Any]] = {}
-        #: What became of the last resolution of each channel, in words.
+        #: The outcome of the last resolution of each channel, in words.
         self.resolutions: dict[str, str] = {}
         self._settings_of = settings_of
         self._folder = folder
@@ -140,7 +140,7 @@ class TargetProcess:
             self._heard(line)
 
     def _heard(self, line: bytes) -> None:
-        """Takes up a report. What is none (a library may print something) is logged."""
+        """Takes up a report. Any other line, which a library may print, is logged."""
         try:
             said = object_of(line)
             report = Report(said.pop("report"))

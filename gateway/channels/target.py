@@ -32,7 +32,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetState:
-    """What is known of a target and survives a restart. Kept as JSON under `target:NAME` in StateSpace.GATEWAY.
+    """The knowledge of a target that survives a restart. Kept as JSON under `target:NAME` in StateSpace.GATEWAY.
 
     `queue_manager_identifier` is MQCA_Q_MGR_IDENTIFIER, "" before the first connection; `maximum_message_bytes` is by
     queue name, in bytes; `stopped` names the channels that the operator stopped.
@@ -62,7 +62,7 @@ class TargetState:
 
 
 def known_of(engine: Engine, settings: TargetSettings) -> TargetState:
-    """What the store knows of a target; StoreError where that cannot be read."""
+    """The knowledge of a target in the store; StoreError where it cannot be read."""
     packed = engine.state(StateSpace.GATEWAY, _key_of(settings))
     return TargetState(shards=settings.shards) if packed is None else TargetState.unpack(packed, settings.name)
 

@@ -50,7 +50,7 @@ class Trouble:
 
 @dataclass(slots=True, kw_only=True)
 class Trial:
-    """What a trial found: of the queue manager that answered, how many queues were opened, and every trouble."""
+    """The result of a trial: the queue manager that answered, the number of queues opened, and every trouble."""
 
     target: str
     queue_manager: str = ""
@@ -83,7 +83,7 @@ def tried(settings: Settings, *, timeout_s: float) -> list[Trial]:
 
 
 def uses_at(settings: Settings, target: TargetSettings) -> dict[str, tuple[Use, ...]]:
-    """What the gateway does with each queue there, but for getting."""
+    """The gateway's uses of each queue there, except getting."""
     routes = [route for route in settings.routes if route.target == target.name]
     state_queues = (f"{target.state_queue}.{shard}" for shard in range(target.shards))
     uses: dict[str, tuple[Use, ...]] = dict.fromkeys(state_queues, ("browse", "put"))
@@ -129,7 +129,7 @@ def _read(target: str, output: bytes, why_not_ended: str, hint: str) -> Trial:
 
 
 def _said(output: bytes) -> Iterator[dict[str, Any]]:
-    """What the lines say; not half a line, and nothing that IBM's library prints."""
+    """The JSON objects of whole lines. Anything that IBM's library prints is passed over."""
     for line in output.splitlines():
         with suppress(ValueError):
             yield object_of(line)
@@ -169,7 +169,7 @@ def _is_opened(queue_manager: IbmMq, queue_name: str, uses: Iterable[Use]) -> bo
 
 
 def _troubles(queue_manager: IbmMq, queue_name: str, uses: Iterable[Use]) -> Iterator[QueueManagerError]:
-    """What is wrong with a queue: the first refusal, or a use that it is closed for."""
+    """The troubles of a queue: the first refusal, or a use that it is closed for."""
     for use in uses:
         try:
             queue_manager.try_open(queue_name, use)

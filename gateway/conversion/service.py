@@ -189,7 +189,7 @@ class ConversionRoute:
         return Message(descriptor, converted.header + message.body[converted.body_offset :], message.origin)
 
     def _remaining_expiry(self, message: Message) -> int:
-        """What is left, in tenths of a second, rounded up as for an application that gets the message."""
+        """The rest of its life in tenths of a second, rounded up as for an application that gets the message."""
         if not message.expires_us:
             return message.descriptor.expiry
         left = -((self._engine.now_us() - message.expires_us) // _US_OF_A_TENTH)

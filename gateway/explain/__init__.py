@@ -1,1 +1,1 @@
-"""What a topic becomes at a target, and what the queue manager there needs for it."""
+"""Explains a topic: its commands at a target, and the objects that the queue manager there needs."""

@@ -103,7 +103,7 @@ def _field(name: str) -> tuple[str, Callable[[str], object]]:
 
 
 def _checked(properties: PublishProperties) -> PublishProperties:
-    """What the gateway would read of them; a PUBLISH with others is refused."""
+    """The properties as the gateway would read them; a PUBLISH with others is refused."""
     try:
         encoded = property_codec.PUBLISH.encode(properties)
         property_codec.PUBLISH.read(Fields(encoded, 0, len(encoded)))

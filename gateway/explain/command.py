@@ -1,4 +1,4 @@
-"""What is asked of `rfhbridge explain`, and one message of its answer."""
+"""The question to `rfhbridge explain`, and one message of its answer."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ from mq_adapters.message import MessageDescriptor
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What is asked: a topic name, or a topic filter, and who publishes it how; `properties` are those of MQTT 5."""
+    """The question: a topic name or filter, and who publishes it how; `properties` are those of MQTT 5."""
 
     topic: str
     client: str = "sensor"
@@ -33,13 +33,13 @@ class Question:
 
     @property
     def topic_filter(self) -> str:
-        """What a broker hears of: of a shared subscription the filter behind the group's name."""
+        """The filter at the broker: for a shared subscription, the part behind the group's name."""
         share = share_of(self.topic)
         return self.topic if share is None else share.topic_filter
 
     @property
     def subscriber(self) -> str:
-        """Who is registered: the client, or the group under the whole of its name."""
+        """The registered subscriber: the client, or the group under its whole name."""
         return self.topic if self.is_shared else self.client
 
 

@@ -1,4 +1,4 @@
-"""What a topic becomes: its route, the commands for it with their exact bytes, and what they need at the target.
+"""The explanation of a topic: its route, its commands with their exact bytes, and their needs at the target.
 
 Made from the settings alone: no store is opened and nobody is connected to. MsgId and CorrelId are those of the first
 session of an empty store; every other has its own.
@@ -98,7 +98,7 @@ def _check_shared(topic_filter: str) -> None:
 
 
 def _registered(routes: Routes, topic_filter: str) -> tuple[tuple[Registration, ...], str]:
-    """What a SUBSCRIBE is registered as; or nothing, and why it is refused."""
+    """The registrations of a SUBSCRIBE; or none, and why it is refused."""
     try:
         return routes.registrations(topic_filter), ""
     except ConversionError as error:

@@ -61,7 +61,7 @@ def mqsc_text(sections: Iterable[Section], *, heading: str) -> str:
 
 
 def heading(target: TargetSettings) -> str:
-    """What the file is for."""
+    """The head of the file: its purpose."""
     return f"What {target.queue_manager or 'the queue manager'} needs for rfhbridge, target {target.name}."
 
 

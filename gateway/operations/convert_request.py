@@ -1,4 +1,4 @@
-"""What a request for conversion asks for, read from its query. Nothing of HTTP but the names."""
+"""The query of a request for conversion, read. Nothing of HTTP but the names."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -25,7 +25,7 @@ class BadRequest(Exception):
 
 
 def request_of_query(query: Mapping[str, str]) -> ConversionRequest:
-    """What the query of a request asks for; an empty value is none. Raises BadRequest."""
+    """The conversion that a query asks for; an empty value is none. Raises BadRequest."""
     for name in query:
         if name not in _KNOWN:
             raise BadRequest(name, f"{name!r} is not known; there are {', '.join(_KNOWN)}")

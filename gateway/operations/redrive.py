@@ -89,7 +89,7 @@ class RedriveSelection:
 
 @dataclass(slots=True, kw_only=True)
 class RedriveOutcome:
-    """What became of the dead letters: counts, where they went, and why some stay."""
+    """The outcome of a redrive: counts, where the letters went, and why some stay."""
 
     put_back: int = 0
     passed_over: int = 0

@@ -3,7 +3,7 @@
 The store is held against the end of its own journal and its marker when it is opened
 (mq_adapters/embedded/store/witness.py).
 Here it is held against the trail, which never has a batch that the store does not know, and the trail against the
-copies of digests in the second place. What a target took since is found by its channel.
+copies of digests in the second place. A target's channel finds messages that it took since.
 Accepting begins a new incarnation, and its first record says so (Kind.RESTORED).
 """
 
@@ -46,7 +46,7 @@ def check_trail(data: Path, reach: Reach, *, second_place: str = "") -> None:
 
 
 def elsewhere(data: Path, second_place: str) -> tuple[str, ...]:
-    """What copies of digests show of the trail; one that cannot be read now shows nothing, and is told in the log."""
+    """Findings of the copies of digests. A copy that cannot be read shows nothing, and the log says so."""
     if not second_place:
         return ()
     copies, own = Path(second_place) / DIGEST_FOLDER, data / TRAIL_FOLDER / DIGEST_FOLDER
@@ -72,7 +72,7 @@ def contradictions(data: Path) -> tuple[str, ...]:
 
 
 def verify(data: Path) -> StoreVerification:
-    """What `verify_store` says, and whether the trail has more than the store. A gateway may be running."""
+    """The result of `verify_store`, and whether the trail has more than the store. A gateway may be running."""
     found = verify_store(data)
     _, reach = contradictions_of(data)
     if reach is None:
@@ -84,7 +84,7 @@ def verify(data: Path) -> StoreVerification:
 
 
 def beside_store(data: Path, reach: Reach) -> tuple[str, ...]:
-    """What the trail shows of a store. Raises StoreError where it cannot be read."""
+    """Findings of the trail about a store. Raises StoreError where it cannot be read."""
     return _ahead_of_store(_end_of(data, reach), reach)
 
 
@@ -133,7 +133,7 @@ def accept(data: Path, *, operator: str, findings: tuple[str, ...], is_audited: 
 
 
 def _missing(trail: Path, before: Reach, marked: Reach | None, waiting: int) -> MissingBatches:
-    """What neither the trail has nor the store will bring it."""
+    """Batches that the trail does not have, and the store will not bring."""
     end = end_in(trail, before.incarnation.hex())
     there = max(end.batch, before.batch if end.batch or waiting else 0)
     last = max(before.batch, marked.batch if marked is not None and marked.incarnation == before.incarnation else 0)

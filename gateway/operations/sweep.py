@@ -29,7 +29,7 @@ from mq_adapters.transmission import transmission_message
 #: An attribute as runmqsc shows it; a quote in a value is doubled, and values in quotes may hold parentheses.
 _ATTRIBUTE: Final = re.compile(r"\b([A-Z]+)\((?:'((?:[^']|'')*)'|([^()']*))\)")
 _IDENTIFIER: Final = re.compile(r"[0-9A-Fa-f]{48}")
-#: What begins the answer for each subscription: AMQ8096I, or AMQ8096 in older versions.
+#: The answer for each subscription begins so: AMQ8096I, or AMQ8096 in older versions.
 _HEADING: Final = "AMQ8096"
 #: A unit of work holds MAXUMSGS messages, 10,000 by default: one for each identity and stream.
 _IDENTITIES_AT_ONCE: Final = 100
@@ -78,7 +78,7 @@ def registrations_in(lines: Iterable[str]) -> Iterator[FoundRegistration]:
 def without_session(
     registrations: Iterable[FoundRegistration], queue_name: str, sessions: Iterable[KnownSession]
 ) -> tuple[FoundRegistration, ...]:
-    """Those whose publications come to the gateway's queue for no session."""
+    """The registrations whose publications come to the gateway's queue for no session."""
     known = {session.correl_id.hex() for session in sessions}
     return tuple(each for each in registrations if each.queue == queue_name and each.correl_id not in known)
 

@@ -34,11 +34,11 @@ class Visitors:
         self._now_s = now_s
         #: Until when each must have had an answer.
         self._deadlines: dict[RequestHandler, float] = {}
-        #: Those whose connection is about to be made, which is in the turn after: they have no transport yet.
+        #: Visitors without a transport: their connection is made in the next turn.
         self._new: set[RequestHandler] = set()
 
     def protocol(self) -> RequestHandler:
-        """What a new connection talks to."""
+        """The protocol of a new connection."""
         if len(self._deadlines) >= self._maximum:
             self._forget_gone()
         if len(self._deadlines) >= self._maximum:

@@ -1,4 +1,4 @@
-"""Who would get what is published now, asked without publishing anything.
+"""The subscribers that a publication would reach now. Nothing is published for the answer.
 
 Beside step 7a on the way of a PUBLISH: its answer at MQTT 5.0 may say that nobody subscribes (section 3.4.2.1).
 """
@@ -35,7 +35,7 @@ class SubscriptionAudience:
         self._index = registry.space(spaces.space(queue_name)).index(point)
 
     def of(self, topic: str) -> Iterator[Subscription]:
-        """Those that have not ended, in no promised order."""
+        """The subscriptions that have not ended, in no promised order."""
         (routing_topic,) = self._spaces.routing_topics(self._stream_name, (topic,))
         for found in self._index.match(routing_topic):
             if found.expires_us and found.expires_us <= self._engine.now_us():

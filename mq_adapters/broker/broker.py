@@ -161,7 +161,7 @@ class Broker:
         return bool(self._permissions.refused_topics(self._spaces.space(queue_name), routing_topics))
 
     def audience(self, queue_name: str, header: Dialect) -> SubscriptionAudience:
-        """Who gets what a Publish that names no stream puts on an input queue."""
+        """The subscriptions that match a Publish on an input queue, if it names no stream."""
         return SubscriptionAudience(
             self._engine,
             spaces=self._spaces,
@@ -172,7 +172,7 @@ class Broker:
         )
 
     def administration(self, *, is_audited: bool) -> Administration:
-        """What commands may do; without an audit a new subscription is not sent what is retained."""
+        """The broker as commands use it. Without an audit a new subscription gets no retained publications."""
         return Administration(
             self._engine,
             spaces=self._spaces,

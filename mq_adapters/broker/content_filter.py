@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, Protocol, TypeVar
 
-#: What a literal or a reference can be; None is a value that is not there.
+#: The values of literals and references; None is a value that is not there.
 Value = str | int | float | bool | bytes | None
-#: What a condition can be; None is neither true nor false.
+#: The truth of a condition; None is neither true nor false.
 Truth = bool | None
 
 _Item = TypeVar("_Item")

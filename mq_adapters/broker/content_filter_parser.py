@@ -394,7 +394,7 @@ class _Parser(TokenReader):
 
 
 def _reference(path: tuple[str, ...]) -> Reference | None:
-    """What a path of names refers to; None where that is outside the subset."""
+    """The reference of a path of names; None where it is outside the subset."""
     has_root = path[0] in _ROOTS
     names = path[1:] if has_root else path
     if len(names) < 2:

@@ -44,7 +44,7 @@ def read_tokens(text: str) -> list[Token]:
 
 
 def unquoted(text: str) -> str:
-    """What stands between the quotes, a doubled one for each inside."""
+    """The text between the quotes; a doubled quote stands for one."""
     return text[1:-1].replace(text[0] * 2, text[0])
 
 

@@ -1,4 +1,4 @@
-"""What arrives on SYSTEM.BROKER.CONTROL.QUEUE: every command but Publish and DeletePub.
+"""The handler of SYSTEM.BROKER.CONTROL.QUEUE: every command but Publish and DeletePub.
 
 Publishers need no registration here: RegPub and DeregPub are checked and answered. The commands of subscribers are
 carried out by `subscribers`, and answered by `updates` when they have been sent what is retained.

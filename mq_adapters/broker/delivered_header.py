@@ -43,7 +43,7 @@ _OF_THE_BROKER: Final = "set by the broker alone"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WantedHeader:
-    """What of a subscription, and of the publication's MQMD, decides the header that it gets.
+    """The parts of a subscription and of the publication's MQMD that decide its header.
 
     `stream_name` is None without InclStreamName; `return_address` is the publisher's queue manager and queue for a
     publication with DirectReq that names none itself.

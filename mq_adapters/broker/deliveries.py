@@ -1,4 +1,4 @@
-"""Who gets a publication, and what exactly: made once for each published header, used for every publication with it.
+"""The recipients of a publication and their copies: planned once for each published header.
 
 Step 7a on the way of a PUBLISH. A `Plan` holds the header as it was read and a ready `Copy` for each recipient; only
 the body differs from one publication to the next. A plan is good until the subscriptions of its stream change.
@@ -33,7 +33,7 @@ from mq_adapters.reasons import QueueManagerError
 
 #: Descriptors kept for sharing; about 1 KiB each.
 _KEPT_DESCRIPTORS: Final = 65_536
-#: What plans, their copies and their headers may weigh together in a cache, in units of about 2 KiB.
+#: The most that plans, copies and headers weigh together in a cache, in units of about 2 KiB.
 _KEPT_WEIGHT: Final = 65_536
 #: Bytes of a header that weigh as much as a copy: a plan holds its header in several forms.
 _WEIGHT_BYTES: Final = 256
@@ -54,7 +54,7 @@ PlanKey = tuple[bytes, bytes, int, int, int, int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Copy:
-    """What one recipient gets. `header` replaces the published one; None where it stays byte for byte."""
+    """The copy of one recipient. `header` replaces the published one; None where it stays byte for byte."""
 
     identity: Identity
     queue: Queue
@@ -119,7 +119,7 @@ class Occasion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedAs:
-    """What the MQMD of a publication gives on to its copies; `expiry` is what is left of it."""
+    """The fields that copies take from the publication's MQMD; `expiry` is the rest of its life."""
 
     persistence: int
     priority: int

@@ -91,7 +91,7 @@ class Distributor:
         self._dead_letters.put(unit, kept, queue_name, reason_code, about=message)
 
     def candidates(self, published: CommandHeader, matching: tuple[Subscription, ...]) -> tuple[Subscription, ...]:
-        """Who of those that match may have a publication.
+        """The matching subscriptions that may have a publication.
 
         What an MQRFH client publishes with Local goes, in dialect mq6, to subscriptions with Local alone (WebSphere MQ
         V6 Publish/Subscribe User's Guide, "Publish"); elsewhere Local means this queue manager, which is all there is.
@@ -117,7 +117,7 @@ class Distributor:
         return self.maker.choice(plan, tuple(passed), occasion), is_parsed
 
     def plan_retained(self, message: Message, subscription: Subscription) -> "RetainedPlan":
-        """What a subscription gets of a stored publication; nothing is put yet."""
+        """The copy of a stored publication for a subscription; nothing is put yet."""
         published = received_command(message)
         if isinstance(published, UnreadableCommand):
             return RetainedPlan(message=message, plan=published, is_parsed=True)
@@ -159,7 +159,7 @@ def passes(subscription: Subscription, content: PublicationContent) -> bool:
 
 
 def published_as(descriptor: MessageDescriptor, expiry: int) -> PublishedAs:
-    """What the MQMD of a publication gives on to its copies."""
+    """The fields that copies take from the publication's MQMD."""
     return PublishedAs(persistence=descriptor.persistence, priority=descriptor.priority, expiry=expiry)
 
 

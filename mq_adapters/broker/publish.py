@@ -194,7 +194,7 @@ class InputQueue:
             self._responder.accept(unit, message, plan.published)
 
     def _publisher(self, descriptor: MessageDescriptor, plan: DeliveryPlan) -> Identity:
-        """Who publishes: QMgrName and QName, by default the reply queue."""
+        """The publisher's identity: QMgrName and QName, by default the reply queue."""
         command = plan.command
         return Identity(
             queue_manager_name=command.queue_manager_name or descriptor.reply_to_q_mgr.rstrip() or self._engine.name,

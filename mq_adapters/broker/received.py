@@ -1,4 +1,4 @@
-"""What the broker makes of a message on one of its queues: a command, or the reason why it is none."""
+"""A message on one of the broker's queues, read: a command, or the reason why it is none."""
 
 import re
 from dataclasses import dataclass
@@ -151,7 +151,7 @@ def _unreadable(message: Message, chain: HeaderChain, error: MappingError) -> Un
 
 
 def _verb_of(header: Mqrfh) -> str:
-    """What an MQRFH calls itself, also where its string cannot be taken apart to the end."""
+    """The command of an MQRFH, also where its string cannot be taken apart to the end."""
     try:
         return dict(header.pairs).get("MQPSCommand", "")
     except MappingError:

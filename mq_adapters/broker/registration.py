@@ -1,4 +1,4 @@
-"""What a RegSub makes of a subscription, whether it is there already or not: joint identities, SubName, attributes.
+"""The effect of a RegSub on a subscription, new or not: joint identities, SubName, attributes.
 
 Pure: from the subscription that is there and the command to the one that follows, or a Refusal.
 - JoinExcl: its SubIdentity alone. 3156 where another holds it exclusively, 3155 where others share it.
@@ -44,7 +44,7 @@ def attributes_of(options: RegistrationOption) -> RegistrationOption:
 def registration(
     existing: Subscription | None, wanted: Subscription, command: RegisterSubscriber
 ) -> CheckedRegistration:
-    """What becomes of a subscription; `wanted` is what the command describes, without name and joint identities."""
+    """The subscription that results; `wanted` has what the command describes, without name and joint identities."""
     joined, is_exclusive = _joined(existing, command)
     name = _name(existing, command)
     before = existing.joined if existing is not None else ()
@@ -122,5 +122,5 @@ def _attributes(subscription: Subscription) -> tuple[object, ...]:
 
 
 def _identity_field(command: RegisterSubscriber) -> tuple[tuple[str, str], ...]:
-    """What identifies the cause; empty where the command names no SubIdentity and should."""
+    """The fields that name the cause; empty where the command names no SubIdentity and should."""
     return (("SubIdentity", command.subscription_identity or ""),)

@@ -74,7 +74,7 @@ _FIELD_OF_REASON: Final[dict[int, str]] = {
     Reason.MQRCCF_SUB_NAME_ERROR: "SubName",
     Reason.MQRCCF_SUB_IDENTITY_ERROR: "SubIdentity",
 }
-#: What MQGET says of an MQMD that describes no header that can be read, and what a broker answers to it.
+#: The reason codes of MQGET for an unreadable header, and the broker's answer to each.
 _BROKER_REASONS: Final[dict[int, int]] = {
     Reason.MQRC_SOURCE_CCSID_ERROR: Reason.MQRCCF_CCSID_ERROR,
     Reason.MQRC_SOURCE_INTEGER_ENC_ERROR: Reason.MQRCCF_ENCODING_ERROR,
@@ -161,7 +161,7 @@ class Responder:
     ) -> None:
         """The command was not carried out; the listener hears of it, also where no answer is wanted.
 
-        A bad command for which no answer is wanted ends here. What is not even a header goes to the dead-letter queue.
+        A bad command that wants no answer ends here. A message without a header goes to the dead-letter queue.
         Raises QueueManagerError for what was a dead letter before.
         """
         refuse_again(unit, message, refusal.reason.reason_code)

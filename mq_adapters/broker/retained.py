@@ -26,7 +26,7 @@ from mq_adapters.reasons import StoreError
 _VERSION: Final = 1
 #: Publications kept in memory, bytes.
 CACHED_BYTES: Final = 64 * 1024 * 1024
-#: What a publication costs in memory beside its body, bytes.
+#: Memory of a publication beside its body, bytes.
 _OVERHEAD_BYTES: Final = 600
 #: How many publications one that comes may push out, so that each pays its own way.
 _EVICTIONS: Final = 4
@@ -110,7 +110,7 @@ class RetainedPublications:
         return sum(map(len, self._topics.values()))
 
     def get(self, space: str, point: str, topic: str) -> Retained | None:
-        """What is retained on a routing topic; it may have expired."""
+        """The retained publication of a routing topic; it may have expired."""
         topics = self._topics.get((space, point))
         return None if topics is None else topics.get(topic)
 
@@ -120,7 +120,7 @@ class RetainedPublications:
 
     @property
     def cached_bytes(self) -> int:
-        """What the publications in memory cost, bytes."""
+        """Memory of the publications that are kept there, bytes."""
         return self._cached_bytes
 
     def load(self, states: Iterable[tuple[bytes, bytes]]) -> None:
@@ -145,14 +145,14 @@ class RetainedPublications:
         self._make_room()
 
     def matching(self, space: str, point: str, pattern: str, scheme: Scheme, now_us: int) -> dict[str, Retained]:
-        """What is retained now on the topics that a routing pattern matches."""
+        """The retained publications on the topics that a routing pattern matches now."""
         topics = self._topics.get((space, point))
         if topics is None:
             return {}
         return {topic: kept for topic, kept in topics.matching(pattern, scheme) if not kept.has_expired(now_us)}
 
     def steps(self, space: str, point: str, pattern: str, scheme: Scheme) -> Iterator[tuple[str, Retained] | None]:
-        """What is retained on the topics that a routing pattern matches, in small steps (TopicIndex.steps)."""
+        """The same in small steps (TopicIndex.steps)."""
         topics = self._topics.get((space, point))
         return iter(()) if topics is None else topics.steps(pattern, scheme)
 

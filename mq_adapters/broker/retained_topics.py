@@ -14,7 +14,7 @@ Value = TypeVar("Value")
 
 
 class _TopicLevel(Generic[Value]):
-    """What stands below one level: topics that end here have a value."""
+    """One topic level and those below it. A topic that ends here has a value."""
 
     __slots__ = ("below", "topic", "value")
 

@@ -261,7 +261,7 @@ class SubscriberCommands:
     def _wanted(
         self, message: Message, command: RegisterSubscriber, dialect: Dialect, identity: Identity, stream_name: str
     ) -> Iterable[Subscription]:
-        """What the command describes, for each of its topics."""
+        """The subscriptions that the command describes, one for each of its topics."""
         descriptor = message.descriptor
         return (
             Subscription(
@@ -304,7 +304,7 @@ def _is_for_all(command: DeregisterSubscriber | RequestUpdate) -> bool:
 
 
 def _after_leaving(subscription: Subscription, command: DeregisterSubscriber) -> Subscription | None:
-    """What is left of a subscription, None where it ends; the same object where the SubIdentity has not joined."""
+    """The rest of a subscription, None where it ends; the same object where the SubIdentity has not joined."""
     identity = command.subscription_identity
     if identity is None:
         return None

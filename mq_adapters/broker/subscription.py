@@ -19,7 +19,7 @@ from mq_adapters.reasons import StoreError
 
 _VERSION: Final = 2
 _VERSION_WITHOUT_JOINT_IDENTITIES: Final = 1
-#: What version 1 does not have: the filter, the joint identities, whether one excludes the others, the kind of queue.
+#: Fields that version 1 does not have: filter, joint identities, whether one excludes the others, kind of queue.
 _NOT_IN_VERSION_1: Final = ("", (), False, False)
 
 

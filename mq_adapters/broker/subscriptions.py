@@ -1,4 +1,4 @@
-"""Who subscribes to what: the registry of all subscriptions, and its index by topic.
+"""The registry of all subscriptions, and its index by topic.
 
 A subscription is found by its identity (queue manager, queue, CorrelId where CorrelAsId was set) and its interest
 (topic pattern, subscription point, content filter) in its topic space, or there by its SubName. In memory as in the
@@ -28,7 +28,7 @@ class SpaceSubscriptions:
         self._by_name: dict[str, Subscription] = {}
 
     def index(self, point: str) -> PatternIndex[Subscription]:
-        """Who gets what is published at a subscription point. Its generation changes whenever that may be others."""
+        """The subscriptions at a subscription point, by topic. The generation changes when others may match."""
         found = self._indexes.get(point)
         if found is None:
             found = self._indexes[point] = PatternIndex()
@@ -47,7 +47,7 @@ class SpaceSubscriptions:
         return tuple(sorted(self._by_identity.get(identity, {}).values(), key=_number))
 
     def owners(self, identity: Identity) -> Iterable[Owner]:
-        """Who registered the subscriptions of an identity, and whether with VariableUserId."""
+        """The users that registered the subscriptions of an identity, and whether with VariableUserId."""
         return self._owners.get(identity, ())
 
     def everyone(self) -> Iterable[Subscription]:
@@ -177,7 +177,7 @@ def interested(
 
 
 def recipients(candidates: Iterable[Subscription]) -> tuple[Subscription, ...]:
-    """Who of those that match gets a copy: one for each identity, and one more for each DupsOK."""
+    """The matching subscriptions that get a copy: one for each identity, and one more for each DupsOK."""
     chosen: list[Subscription] = []
     served: set[Identity] = set()
     for found in candidates:

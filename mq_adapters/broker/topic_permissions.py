@@ -28,7 +28,7 @@ Levels = tuple[str, ...]
 
 
 class TopicPermissions:
-    """What the topic objects of a queue manager say at the moment."""
+    """The present PUB and SUB attributes of a queue manager's topic objects."""
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
@@ -78,7 +78,7 @@ class TopicPermissions:
         return next((said[place] for place in places if place in said), True)
 
     def _levels_of(self, space: str) -> Levels:
-        """What stands before the topics of a topic space in the tree."""
+        """The topic string above all topics of a topic space in the tree."""
         if space == DEFAULT_STREAM:
             return ()
         stream = self._objects.find(ObjectType.TOPIC, space)

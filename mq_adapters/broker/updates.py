@@ -1,4 +1,4 @@
-"""What is retained, sent to who asks for it by RegSub or ReqUpdate: a little in each turn of the event loop.
+"""Sends retained publications for RegSub and ReqUpdate: a few in each turn of the event loop.
 
 A subscription may match all that is retained, and each copy costs as much as a publication. So what a command asks for
 beyond a few copies is made ready in several turns, and put in a unit of work when it is some; the answer is in the unit
@@ -42,7 +42,7 @@ _VERSION: Final = 1
 #: A turn: so many copies are made ready, at up to 100 microseconds each, or so many steps in the index are gone.
 _READY_IN_A_TURN: Final = 3
 _STEPS_IN_A_TURN: Final = 200
-#: What is ready is put in one unit of work when it is so many copies, at some 20 microseconds, or bytes of bodies.
+#: One unit of work puts so many copies, at some 20 microseconds each, or bytes of bodies.
 _COPIES_IN_A_UNIT: Final = 15
 _BYTES_IN_A_UNIT: Final = 64 * 1024
 #: A command that brings more copies than that, or takes more steps than a turn, is a large one.
@@ -86,14 +86,14 @@ class _Update:
         #: The command that is to be answered, if one is.
         self.message = message
         self.received = received
-        #: What was kept later (Retained.order) has been sent as it was published.
+        #: Publications that were kept later (Retained.order) were sent when they were published.
         self.bound = bound
         #: Its durable key; b"" while it has none.
         self.key = b""
-        #: What is left to be looked at, and whether that is nothing.
+        #: Topics that are still to be looked at, and whether there are none.
         self.steps: Iterator[_Found | None] = iter(())
         self.has_ended = False
-        #: What is ready to be put, and the bytes of its bodies.
+        #: Copies that are ready to be put, and the bytes of their bodies.
         self.ready: list[tuple[_Found, RetainedPlan]] = []
         self.ready_bytes = 0
         #: Numbers of the publications that were sent.
@@ -147,7 +147,7 @@ class Updates:
         self._distributor = distributor
         self._responder = responder
         self._call_soon = call_soon
-        #: Those that are carried out, the next one first: small and large ones of an identity take turns with others.
+        #: Requests under way, the next one first: small and large ones of an identity take turns with others.
         self._in_turn: dict[tuple[Identity, bool], deque[_Update]] = {}
         #: Large ones that wait, by identity and the numbers of their subscriptions, in the order of arrival.
         self._line: dict[Identity, dict[tuple[int, ...], _Update]] = {}

@@ -12,7 +12,7 @@ from mq_adapters.transmission import is_kept_with_next
 
 #: The longest single wait in a get, in seconds: a channel that shall stop must not be waiting for longer.
 LONGEST_WAIT_S: Final = 1.0
-#: What a unit of work holds beside its messages: the state message, got and put; and one to stay below MAXUMSGS.
+#: Messages of a unit of work beside the batch: the state message, got and put, and one to stay below MAXUMSGS.
 _STATE_OPERATIONS: Final = 3
 #: In the store a message is got, and may be put as a copy or a dead letter, with a note of it.
 _LOCAL_OPERATIONS: Final = 3

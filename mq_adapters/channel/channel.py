@@ -1,4 +1,4 @@
-"""What both kinds of channels do: connect, fence, begin, work until something happens, and try again for ever.
+"""The work of both kinds of channels: connect, fence, begin, work until something happens, and try again for ever.
 
 The store's queue manager is local, the other one remote. Local calls raise QueueManagerError, as the port says; remote
 calls are made in `at_remote`, which makes RemoteTrouble of it: so one glance tells which side refused. A connection is
@@ -240,7 +240,7 @@ class Channel(ABC):
             self._remote.close()
 
     def _back_out_local(self) -> None:
-        """What was taken from the store goes back; a store that has gone has done that itself."""
+        """Gives messages back that were taken from the store. A store that has gone has done that itself."""
         with suppress(QueueManagerError):
             self._local.back_out()
 

@@ -38,7 +38,7 @@ from mq_adapters.message import Message
 
 
 class StartAction(StrEnum):
-    """What a channel does when it begins, or begins again; as an operator reads it."""
+    """The action of a channel that begins, or begins again; as an operator reads it."""
 
     NOTHING_IN_DOUBT = "nothing in doubt"
     DELIVER_THE_REST = "deliver the rest"
@@ -116,7 +116,7 @@ _HINTS: Final = {
 
 
 def compare(local: LocalState, found: Sequence[Message], *, queue_manager: str) -> Start | ChannelRefusal:
-    """What to do at the queue manager of that identifier, whose state queue holds `found`."""
+    """The action at the queue manager of that identifier, whose state queue holds `found`."""
     elsewhere = refusal_elsewhere(local, queue_manager)
     if elsewhere is not None:
         return elsewhere

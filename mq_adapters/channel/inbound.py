@@ -99,7 +99,7 @@ class Inbound(Channel):
             self._record.write(self._local, self._record.state.settling())
 
     def _noted_and_there(self) -> Counter[bytes]:
-        """What of the batch in doubt comes again: nobody else gets from the queue now, and nothing is under way."""
+        """The messages of the batch in doubt that come again: nobody else gets from the queue now."""
         doubtful = self._record.state.doubtful
         noted = Counter(doubtful.messages if doubtful is not None else ())
         there: Counter[bytes] = Counter()
@@ -175,7 +175,7 @@ class Inbound(Channel):
         self._board.counted(dead_letters=len(sorted_batch.put_aside), dropped=len(sorted_batch.dropped))
 
     def _sort(self, taken: Sequence[Message], still_expected: Counter[bytes]) -> _Sorted:
-        """What comes again is dropped before anything else; that takes it out of `still_expected`."""
+        """Drops the messages that come again, before anything else, and takes them out of `still_expected`."""
         batch = _Sorted()
         for message in taken:
             if still_expected[message.msg_id]:
@@ -188,7 +188,7 @@ class Inbound(Channel):
         return batch
 
     def _store(self, messages: Sequence[Message], *, noting: Sequence[bytes]) -> None:
-        """Step 2. What is stored is stored, whatever becomes of the commit there."""
+        """Step 2. The batch stays in the store, whatever becomes of the commit there."""
         self._local.begin()
         accepted = [message for message in messages if self._accepts(_as_stored(message))]
         state = self._record.state
@@ -223,7 +223,7 @@ class Inbound(Channel):
 
 
 def _as_stored(message: Message) -> Message:
-    """What arrived without its wishes: the reports that it asks for were made, or are due, where it arrived.
+    """A message that arrived, without its Report options: reports are made where it arrived.
 
     Here they would be messages of the gateway's own, on whatever queue a stranger names.
     """

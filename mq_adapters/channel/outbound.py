@@ -117,7 +117,7 @@ class Outbound(Channel):
             self._carry([])
 
     def _compared(self) -> Start:
-        """What the state messages on both sides say. Two are read: more is as bad as two."""
+        """Reads the state messages on both sides. It reads two at most: more are as bad as two."""
         self._looked_s = self._clock.monotonic_s()
         with at_remote():
             found = tuple(islice(self._remote.browse(self._settings.remote_state_queue), 2))

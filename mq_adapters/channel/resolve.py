@@ -1,4 +1,4 @@
-"""What an operator says of a channel that cannot find out by itself; `rfhbridge channel resolve`. It must not run.
+"""An operator resolves a batch that the channel cannot resolve itself (`rfhbridge channel resolve`). It must not run.
 
 COMMIT and BACKOUT are of the batch in doubt, as with RESOLVE CHANNEL of IBM MQ: it was delivered, or it was not. RESET
 is of everything before: whatever the state queue on the other side holds is replaced when the channel runs next.
@@ -16,7 +16,7 @@ from mq_adapters.system_queues import CHANNEL_STATE_QUEUE
 
 
 class Resolution(StrEnum):
-    """What the operator says."""
+    """The operator's word on a batch."""
 
     #: The batch in doubt was delivered: its messages are removed from the transmission queue.
     COMMIT = "commit"

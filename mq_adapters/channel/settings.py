@@ -1,4 +1,4 @@
-"""What a channel is told when it is made; where the numbers come from is said beside them."""
+"""The settings of a channel. A comment beside each number says where it comes from."""
 
 from dataclasses import dataclass, field
 

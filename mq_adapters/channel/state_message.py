@@ -60,7 +60,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoteState:
-    """What the other queue manager knows of a channel: its last committed batch.
+    """The last committed batch of a channel, as the other queue manager keeps it.
 
     `last_sequence` is the highest sequence number of the store that was ever delivered. `newest_us` is when the newest
     message that was delivered was put on its queue there, microseconds since 1970, 0 where that is not known.
@@ -86,7 +86,7 @@ class RemoteState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalState:
-    """What the store knows of a channel.
+    """The state of a channel, as the store keeps it.
 
     `earlier` has the incarnations of the store before it went back: a state message there may still be of one of them.
 

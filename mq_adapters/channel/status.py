@@ -1,4 +1,4 @@
-"""What a channel tells of itself: its status, to whoever runs it, and in the log when something changes."""
+"""The status of a channel: its runner can read it, and the log has each change of it."""
 
 import logging
 from dataclasses import dataclass, replace
@@ -33,7 +33,7 @@ class ChannelState(StrEnum):
 class ChannelProblem:
     """Why a channel does not run. `reason_code` is an MQRC_* number, 0 where the channel itself refuses to go on.
 
-    `cause` says what that refusal is about (doubt.RefusalCause), "" for all else.
+    `cause` says what that refusal is about (in_doubt.RefusalCause), "" for all else.
     """
 
     reason_code: int
@@ -66,7 +66,7 @@ class ChannelStatus:
     next_retry_us: int = 0
 
     def as_dict(self, gateway: bytes = b"") -> dict[str, object]:
-        """For a line of JSON. What is in doubt: sequence numbers of the store of that incarnation, or hex digits."""
+        """For a line of JSON. Messages in doubt are sequence numbers of that incarnation, or hex digits."""
         doubtful, problem = self.in_doubt, self.problem
         return {
             "channel": self.channel,
@@ -93,7 +93,7 @@ class ChannelStatus:
 
 
 class ChannelListener(Protocol):
-    """Whoever runs a channel. Called in the channel's thread; must be quick, and must not raise."""
+    """The runner of a channel. The channel's thread calls it; its methods must be quick, and must not raise."""
 
     def status_changed(self, status: ChannelStatus) -> None:
         """Called for each new state, and for each batch."""
@@ -108,7 +108,7 @@ class ChannelListener(Protocol):
         ...
 
     def action_taken(self, channel: str, action: StartAction, *, batch: int, messages: int) -> None:
-        """What became of the batch that was in doubt, when the channel began again.
+        """The batch that was in doubt is settled, because the channel began again.
 
         `messages` were removed from the transmission queue; on the way in so many are dropped when they come again.
         """

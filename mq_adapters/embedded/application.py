@@ -81,7 +81,7 @@ class Application:
         return OperatorsAct(operator=self.operator, command=command, reason=reason)
 
     def commit(self, done: Done) -> None:
-        """Commits the open unit of work; without one there is nothing to do. What cannot be committed is backed out."""
+        """Commits the open unit of work, if there is one. A unit that cannot be committed is backed out."""
         unit, self._unit = self._unit, None
         act, self._act = self._act, None
         if unit is None:
@@ -318,7 +318,7 @@ class Application:
             raise
 
     def _check_held_letters(self, operation: str) -> None:
-        """Who has caused dead letters that find no room gives the broker nothing more until they have gone on."""
+        """An application whose dead letters found no room puts nothing more at the broker until they have gone on."""
         self._has_held_letters = self._engine.dead_letters.depth > 0
         if self._has_held_letters:
             hint = "the dead-letter queue takes nothing, and letters that this application caused wait for it"
@@ -354,7 +354,7 @@ def _tell_apart(unit: UnitOfWork) -> None:
 
 
 def _departure(queue: Queue, message: Message, put_again_as: bytes | None) -> Departure:
-    """What becomes of a message that an application takes; its Format where it is put again."""
+    """The departure of a message that an application takes; its Format where it is put again."""
     if put_again_as is not None and message.descriptor.format == FORMAT_DEAD_LETTER:
         return Departure.REDRIVEN
     if put_again_as == FORMAT_DEAD_LETTER:
@@ -364,7 +364,7 @@ def _departure(queue: Queue, message: Message, put_again_as: bytes | None) -> De
 
 
 def queue_manager_identifier(incarnation: bytes) -> str:
-    """What tells this queue manager from every other (MQCA_Q_MGR_IDENTIFIER), made of its store's 12 bytes."""
+    """The identifier that no other queue manager has (MQCA_Q_MGR_IDENTIFIER), made of its store's 12 bytes."""
     return f"RFHBRIDGE_{incarnation.hex()}"
 
 

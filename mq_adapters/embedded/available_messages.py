@@ -149,7 +149,7 @@ class AvailableMessages:
         return set(returned)
 
     def browse(self, queue: Queue, correl_id: bytes | None, msg_id: bytes | None) -> Iterator[Message]:
-        """Those that match when the iteration comes to them, expired ones too, oldest first."""
+        """The messages that match when the iteration comes to them, expired ones too, oldest first."""
         for sequence in queue.numbers(correl_id) if msg_id is None else self._numbers_of(queue, msg_id):
             message = self._of(queue, sequence)
             if message is not None and message.matches(correl_id, msg_id):

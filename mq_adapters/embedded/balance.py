@@ -43,7 +43,7 @@ FORMER_QUEUES: Final = "(deleted and temporary queues)"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Messages:
-    """What became of messages, persistent ones or others; the names are those of QUEUE_COUNTERS."""
+    """The counters of messages, persistent ones or others; the names are those of QUEUE_COUNTERS."""
 
     begin: int = 0
     put: int = 0
@@ -103,7 +103,7 @@ class QueueBalance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublicationBalance:
-    """What became of publications; the names are those of PUBLICATION_COUNTERS. `copies` are in no sum.
+    """The counters of publications; the names are those of PUBLICATION_COUNTERS. `copies` are in no sum.
 
     `held` wait for PUBREL. `in_hand` were received and wait unanswered, in memory, for room at a target or on the disk.
     """
@@ -166,7 +166,7 @@ class Balance:
 
 
 def running_queues(engine: Engine) -> dict[str, Messages]:
-    """What became of the messages of each queue, persistent and others together, by the index in memory.
+    """The counters of each queue, persistent messages and others together, by the index in memory.
 
     It takes some milliseconds with 10,000 sessions.
     """
@@ -179,7 +179,7 @@ def running_queues(engine: Engine) -> dict[str, Messages]:
 
 
 def running_publications(engine: Engine, held: int) -> PublicationBalance:
-    """What became of publications, with what waits for its commit; `held`: between PUBLISH and PUBREL."""
+    """The counters of publications, with those that wait for their commit; `held`: between PUBLISH and PUBREL."""
     return _publication_balance(engine.counters.running_publications(), held)
 
 

@@ -78,7 +78,7 @@ def _nothing() -> _Pair:
 
 
 class QueueAccount:
-    """What became of the messages of one queue, or of all that are temporary or deleted (`name` "")."""
+    """The counters of one queue's messages, or of all queues that are temporary or deleted (`name` "")."""
 
     __slots__ = ("begin", "counts", "gone", "name", "not_persistent")
 
@@ -136,7 +136,7 @@ class StoredPublications(NamedTuple):
 
 
 class _Tally:
-    """What a group changes."""
+    """The changes of one group."""
 
     __slots__ = ("accounts", "publications")
 
@@ -170,7 +170,7 @@ class Counters:
     """All counters of a queue manager. Not thread-safe: the engine's thread alone calls it."""
 
     def __init__(self) -> None:
-        #: That of temporary queues, and of queues that are deleted.
+        #: The account of temporary queues, and of queues that are deleted.
         self.former = QueueAccount("")
         self.publications = [0] * len(PublicationCounter)
         self.publications_begin = 0
@@ -201,7 +201,7 @@ class Counters:
     # -- the start -----------------------------------------------------------------------------------------------------
 
     def load(self, rows: Iterable[tuple[bytes, bytes]]) -> None:
-        """Takes over what the store has. What was in memory alone has gone, and is counted as that."""
+        """Takes over the store's counters. Messages that were in memory alone are gone, and are counted so."""
         for key, value in rows:
             if key == _PUBLICATIONS:
                 stored = unpack_publications(value)

@@ -1,4 +1,4 @@
-"""What cannot be delivered: whole on the dead-letter queue, and where that takes nothing on SYSTEM.RFHBRIDGE.HELD.
+"""Messages that cannot be delivered: whole on the dead-letter queue; when that is full, on SYSTEM.RFHBRIDGE.HELD.
 
 Nothing persistent ends here. A message becomes a dead letter in the unit of work in which it failed. Where the queue
 that DEADQ names is full, closed or not there, or where whoever caused the letter has filled its share of it, the letter
@@ -42,7 +42,7 @@ _LOOKS_AT_ONCE: Final = 100
 
 
 class ShareFilled(QueueManagerError):
-    """Whoever caused a dead letter has as many on the queue as one may have."""
+    """One client or subscription has as many dead letters on the queue as it may have."""
 
     def __init__(self, queue_name: str) -> None:
         hint = "whoever caused it has filled its share of that queue"
@@ -272,7 +272,7 @@ class DeadLetters:
             self.on_wait()
 
     def _waits_less(self, letter: Message) -> None:
-        """A letter is held no more, whoever took it. Who caused it goes on at the next tick, if it was the last."""
+        """A letter is held no more. If it was the last of its client, the client goes on at the next tick."""
         client = self.client_of(letter.origin)
         if client not in self._waiting:
             return
@@ -316,7 +316,7 @@ class DeadLetters:
         return count < most
 
     def _owner(self, letter: Message) -> bytes | str:
-        """Who caused a letter: the subscription of a copy by its CorrelId, else a client; "" is nobody who is known."""
+        """The cause of a letter: the subscription of a copy by its CorrelId, else a client, else ""."""
         correl_id = letter.descriptor.correl_id
         return correl_id if correl_id != MQCI_NONE else self.client_of(letter.origin)
 
@@ -333,7 +333,7 @@ class DeadLetters:
 
 
 class _Departures:
-    """Told of what leaves the queue of held letters. What comes there is counted when it is put."""
+    """Hears of letters that leave the queue of held letters. Letters that arrive there are counted at the put."""
 
     def __init__(self, left: Callable[[Message], None]) -> None:
         self.left = left
@@ -343,7 +343,7 @@ class _Departures:
 
 
 class _Census:
-    """Who has how many letters on a queue, of those without a CorrelId."""
+    """The number of letters on a queue by client, for letters without a CorrelId."""
 
     def __init__(self, queue: Queue, client_of: Callable[[bytes], str]) -> None:
         self.queue = queue

@@ -347,7 +347,7 @@ class Engine:
         return self._next_sequence - 1
 
     def tick(self) -> None:
-        """What is due: expiry, notes and counters that waited for a group, room for the disk. Call it often."""
+        """Does what is due: expiry, notes and counters that wait for a group, room for the disk. Call it often."""
         self._expiry.tick()
         if self.failed is None:
             self.dead_letters.tick(self.now_us())

@@ -18,7 +18,7 @@ _VERSION: Final = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatewayQueues:
-    """What a gateway says of its queues, by their names, and whether it keeps an audit trail.
+    """The queues of a gateway, by their names, and whether it keeps an audit trail.
 
     `owned` are those whose messages it takes itself, `needed` are others that must be there for it to work.
     """

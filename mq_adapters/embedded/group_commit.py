@@ -129,7 +129,7 @@ class GroupCommit:
         return any(found[0] is queue for unit in self.units() for found in (*unit.puts, *unit.removals))
 
     def units(self) -> Group:
-        """Those that are not yet committed."""
+        """The units that are not yet committed."""
         return [*(self._committing or ()), *self._group]
 
     def is_resting(self) -> bool:
@@ -162,7 +162,7 @@ class GroupCommit:
             self._commit_group(is_slow=is_slow)
 
     def _let_join(self, *, is_slow: bool) -> None:
-        """What is added meanwhile needs no flush of its own. A slow commit is not waited for, so nobody hears of it."""
+        """Commits what is there. Units that are added meanwhile need no flush of their own."""
         self._flush_is_due = True
         asked, self._asked_before = self._asked_before, []
         for callback in asked:

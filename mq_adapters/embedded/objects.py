@@ -1,6 +1,6 @@
 """The objects of a queue manager: queues of every type, topics, namelists and the queue manager's own attributes.
 
-They are durable, except temporary dynamic queues. What a name leads to is resolved once and remembered until an object
+They are durable, except temporary dynamic queues. A name is resolved once, and the result is remembered until an object
 changes, so that a put through an alias costs no more than any other.
 """
 
@@ -60,15 +60,15 @@ class Objects:
     ) -> None:
         self.name = name
         self.queues: dict[str, Queue] = {}
-        #: Who may have a queue in use.
+        #: Applications that may have a queue in use.
         self.users: WeakSet[QueueUser] = WeakSet()
         #: Gives the subscriptions to a command: those of the broker that serves the queues, or of the store.
         self.publish_subscribe: Callable[[], PublishSubscribe] | None = None
         #: Called when an object was defined, altered or deleted.
         self.on_change: Callable[[], None] = lambda: None
-        #: Whoever runs channels, where somebody does.
+        #: The runner of channels, if there is one.
         self.channels: ChannelControl | None = None
-        #: Whoever serves MQTT clients, where somebody does.
+        #: The server of MQTT clients, if there is one.
         self.clients: ClientControl | None = None
         #: Counts the changes of definitions, for whoever remembers what follows from them.
         self.changes = 0
@@ -270,7 +270,7 @@ class Objects:
         self._changed()
 
     def delete_queue(self, queue: Queue) -> None:
-        """Deletes a local queue with the messages on it. Whoever asks has made sure that nobody uses it."""
+        """Deletes a local queue with the messages on it. The caller has made sure that nobody uses it."""
         if queue.is_temporary:
             self._counters.close_temporary(queue, self._message_cache.numbers_not_persistent(queue))
         else:

@@ -1,4 +1,4 @@
-"""What decides whether a queue takes a message, and how it is kept; the engine asks where a glance does not suffice."""
+"""The rules by which a queue takes a message, and keeps it. The engine asks where its own quick check is not enough."""
 
 from typing import Final
 

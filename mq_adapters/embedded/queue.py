@@ -21,7 +21,7 @@ from mq_adapters.reasons import QueueManagerError, ReasonCode
 
 #: A place is (9 - priority) << BAND_BITS, and the sequence number: 89 years at 100,000 messages a second.
 BAND_BITS: Final = 48
-#: What of a place is the sequence number.
+#: The bits of a place that are the sequence number.
 SEQUENCE_MASK: Final = (1 << BAND_BITS) - 1
 _HIGHEST_PRIORITY: Final = 9
 #: The heap of lane heads is made anew when it has twice as many entries as there are lanes, and this many more.
@@ -36,7 +36,7 @@ ServedHandler = Callable[[UnitOfWork, "Queue", Message], None]
 
 
 class Census(Protocol):
-    """Whoever counts what is on a queue: told of each message when it is committed there, and when it is destroyed."""
+    """A counter of the messages on a queue. It hears of each message at its commit, and when it is destroyed."""
 
     def arrived(self, message: Message) -> None: ...
 
@@ -212,7 +212,7 @@ class Queue:
         self.lacks_space = False
         #: The gateway's own: PUT(DISABLED) keeps applications and MQTT publishers away, and not what it puts itself.
         self.is_gateways = False
-        #: What is put here would go on to a queue with PUT(DISABLED): applications' puts are refused with 2051.
+        #: Messages would go on from here to a queue with PUT(DISABLED): applications' puts are refused with 2051.
         self.is_paused = False
         self.depth = 0
         self.waiting_bytes = 0

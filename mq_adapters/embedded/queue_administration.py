@@ -102,7 +102,7 @@ def is_in_use(engine: Engine, queue: Queue) -> bool:
 
 
 def _destroy_all(engine: Engine, queue: Queue, act: OperatorsAct) -> int:
-    """Those that are there now, and no others that come meanwhile."""
+    """The messages that are there now, and none that arrives meanwhile."""
     left, destroyed = queue.depth, 0
     while destroyed < left and (unit := destroying(engine, queue, act)).removals:
         destroyed += len(unit.removals)

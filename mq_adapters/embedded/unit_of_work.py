@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class StateSpace(IntEnum):
-    """Who owns a durable key. Numbers are stored: never reuse one."""
+    """The owners of durable keys. Numbers are stored: never reuse one."""
 
     BROKER_SUBSCRIPTION = 1
     BROKER_RETAINED = 2
@@ -55,7 +55,7 @@ class Departure(IntEnum):
 
 
 class PublicationCounter(IntEnum):
-    """What the balance counts of publications (embedded/counters.py). Numbers are stored: never reuse one."""
+    """The counters of publications in the balance (embedded/counters.py). Numbers are stored: never reuse one."""
 
     RECEIVED = 0
     REPEATS = 1
@@ -96,7 +96,7 @@ class UnitOfWork:
         self.removals: list[Removal] = []
         self.states: list[tuple[int, bytes, bytes | None]] = []
         self.notes: list[Note] = []
-        #: What became of publications in this unit: a number of `Publications` for each of them.
+        #: What became of publications in this unit: a `PublicationCounter` for each of them.
         self.counts: list[int] = []
         #: The notes are committed with this unit even where nothing else in it is durable: a persistent publication
         #: that nobody subscribes to is acknowledged as every other, so its record must stay as well.
@@ -105,7 +105,7 @@ class UnitOfWork:
         self.answered: dict[bytes, Message] = {}
         #: A dead letter of this unit found no room on the dead-letter queue: whoever caused it has to wait.
         self.holds_letters = False
-        #: What was a dead letter, and goes to the broker again: refused once more, it fails the whole unit.
+        #: A former dead letter that goes to the broker again: if it is refused once more, the whole unit fails.
         self.redriven: Message | None = None
         self.on_committed: Callable[[UnitOfWork], None] | None = None
 

@@ -24,7 +24,7 @@ from mq_adapters.ibm_mq.constants import (
 from mq_adapters.ibm_mq.hints import HINTS
 from mq_adapters.reasons import QueueManagerError, ReasonCode
 
-#: What a message may have at most in IBM MQ, in bytes; the channel's and the queue's MAXMSGL may be less.
+#: The longest message of IBM MQ, in bytes; MAXMSGL of the channel or the queue may be less.
 LONGEST_MESSAGE_BYTES: Final = 100 * 1024 * 1024
 #: Lengths of character fields, in bytes (cmqc.h, cmqxc.h).
 _Q_MGR_NAME_BYTES: Final = 48

@@ -45,7 +45,7 @@ Match = tuple[bytes | None, bytes | None]
 
 
 def checked_match(msg_id: bytes | None, correl_id: bytes | None) -> Match:
-    """What a message must have, or None for any; 2026 for an identifier that has not 24 bytes."""
+    """The identifiers to match, or None for any; 2026 for an identifier that has not 24 bytes."""
     return checked_identifier(msg_id), checked_identifier(correl_id)
 
 

@@ -1,4 +1,4 @@
-"""What an operator may do about the refusals of a queue manager across a network."""
+"""Hints for an operator about the refusals of a queue manager across a network."""
 
 from collections.abc import Mapping
 from typing import Final

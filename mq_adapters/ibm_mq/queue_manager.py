@@ -31,7 +31,7 @@ from mq_adapters.reasons import QueueManagerError, ReasonCode
 #: Characters of a dynamic queue's name before its `*`.
 _LONGEST_PREFIX: Final = 32
 
-#: What a queue can be opened for without keeping anybody else from it.
+#: Open options that keep nobody else from a queue.
 Use = Literal["browse", "put", "put_identity"]
 _OPTIONS: Final[dict[Use, int]] = {
     "browse": MQOO_BROWSE,

@@ -9,7 +9,7 @@ from typing import Final, Protocol
 from mq_adapters.embedded.mqsc.display import Shown, matches
 from mq_adapters.mqsc import MqscCommand
 
-#: What DISPLAY CHSTATUS shows; the names are IBM MQ's where it has one.
+#: The attributes that DISPLAY CHSTATUS shows, by IBM MQ's names where it has one.
 CHANNEL_KEYWORDS: Final = (
     "CHSTATUS",
     "CHLTYPE",
@@ -42,7 +42,7 @@ class ChannelCommandRefused(Exception):
 
 
 class ChannelControl(Protocol):
-    """Whoever runs the channels. Its commands are accepted at once and carried out soon after."""
+    """The runner of the channels. It accepts a command at once, and carries it out soon after."""
 
     def names(self) -> Iterable[str]: ...
     def shown(self, name: str) -> Shown:

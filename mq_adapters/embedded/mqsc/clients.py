@@ -14,9 +14,9 @@ from mq_adapters.embedded.mqsc.display import Shown
 from mq_adapters.embedded.operators_act import OperatorsAct
 from mq_adapters.mqsc import MqscCommand, Parameter
 
-#: What stands for every listener.
+#: The channel name that stands for every listener.
 CHANNEL_NAME: Final = "MQTT"
-#: What DISPLAY CHSTATUS shows; the names are IBM MQ's where it has one.
+#: The attributes that DISPLAY CHSTATUS shows, by IBM MQ's names where it has one.
 CLIENT_KEYWORDS: Final = (
     "CHSTATUS",
     "CHLTYPE",
@@ -51,7 +51,7 @@ _OWN_KEYWORDS: Final = ("CHLTYPE", "CLIENTID")
 
 
 class ClientControl(Protocol):
-    """Whoever serves MQTT clients. Its commands are accepted at once, and on the disk soon after."""
+    """The server of MQTT clients. It accepts a command at once, and has it on the disk soon after."""
 
     def clients(self) -> Iterator[str]:
         """The client identifiers of all sessions."""

@@ -1,6 +1,6 @@
 """The command server: carries out MQSC commands on the engine, and answers in the manner of runmqsc.
 
-The message numbers are IBM MQ's, where it has one for the outcome. What we do not have is refused by its name.
+The message numbers are IBM MQ's, where it has one for the outcome. Unknown commands are refused by their names.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -71,7 +71,7 @@ _SUBSCRIPTION_VERBS: Final[Mapping[str, Callable[[Engine, MqscCommand, Operators
     "ALTER": mqsc_subscriptions.alter,
     "DELETE": mqsc_subscriptions.delete,
 }
-#: What keeps messages away, or out: changes of these are told as an operator's act.
+#: Attributes that keep messages off a queue, or on it: a change of one is noted as an operator's act.
 _LIMITS: Final = frozenset(("PUT", "GET", "PUB", "SUB", "MAXDEPTH", "MAXMSGL", "MAXUMSGS", "DEADQ"))
 _REFUSALS: Final[Mapping[int, str]] = {
     ReasonCode.MQRC_OBJECT_ALREADY_EXISTS: "AMQ8150E: The object already exists.",

@@ -1,4 +1,4 @@
-"""What DISPLAY shows: the attributes of objects, generic names, WHERE, and two columns as runmqsc writes them."""
+"""DISPLAY: the attributes of objects, generic names, WHERE, and two columns as runmqsc writes them."""
 
 import operator
 from collections.abc import Callable, Iterator, Mapping
@@ -16,7 +16,7 @@ Shown = dict[str, str]
 _INDENTATION: Final = "   "
 #: Where runmqsc's second column begins.
 _COLUMN_CHARACTERS: Final = 40
-#: What DISPLAY has beside what can be set.
+#: Attributes that DISPLAY shows and nobody can set.
 READ_ONLY: Final[Mapping[ObjectType, tuple[str, ...]]] = {
     ObjectType.QLOCAL: ("TYPE", "CURDEPTH", "DEFTYPE", "OWNER"),
     ObjectType.QALIAS: ("TYPE",),

@@ -67,9 +67,9 @@ _ATTRIBUTES: Final[Mapping[str, Attribute]] = {
     "VARUSER": Choice(words=("ANY", "FIXED")),
     "WSCHEMA": Choice(words=("TOPIC", "CHAR")),
 }
-#: What IBM MQ does not let be altered.
+#: Attributes that IBM MQ does not alter.
 _FIXED: Final = frozenset({"TOPICOBJ", "TOPICSTR", "WSCHEMA", "SELECTOR", "SUBSCOPE", "DESTCLAS", "SUBLEVEL"})
-#: What DISPLAY shows.
+#: The attributes that DISPLAY shows.
 KEYWORDS: Final = ("SUBID", "SUB", *(each for each in _ATTRIBUTES if each != "TOPICOBJ"), "DURABLE", "SELTYPE")
 _SUB_IDENTIFIER: Final = Hexadecimal(length=24)
 
@@ -121,7 +121,7 @@ def define(engine: Engine, command: MqscCommand, user: str) -> str:
 
 
 def _owner(there: list[SubscriptionRow], said: Mapping[str, Value]) -> str:
-    """Who has the subscriptions of that queue and CorrelId: a subscriber's identity belongs to one user."""
+    """The user of the subscriptions of that queue and CorrelId: a subscriber's identity belongs to one user."""
     place = (said.get("DEST"), said.get("DESTCORL", MQCI_NONE.hex()))
     return next((str(row.said["SUBUSER"]) for row in there if (row.said["DEST"], row.said["DESTCORL"]) == place), "")
 
@@ -193,7 +193,7 @@ def _shown(attribute: Attribute, value: Value) -> str:
 
 
 def _said(engine: Engine, found: RegisteredSubscription) -> dict[str, Value]:
-    """What a DEFINE SUB of that subscription would say; of EXPIRY what is left."""
+    """The attributes of a DEFINE SUB that would make this subscription; EXPIRY is the rest of it."""
     identity = found.identity
     prefix = "" if found.stream_name == DEFAULT_STREAM else f"{found.stream_name}/"
     schema = "CHAR" if found.dialect == Dialect.MQRFH else "TOPIC"
@@ -300,7 +300,7 @@ def _alter(engine: Engine, row: SubscriptionRow, changes: Mapping[str, Value]) -
 
 
 def _check(said: Mapping[str, Value], wanted: Mapping[str, Value]) -> None:
-    """What attributes must be together, named all at once."""
+    """Refuses attributes that do not go together, and names all of them at once."""
     complaints: list[str] = []
     properties = _PROPERTIES[str(wanted["WSCHEMA"])]
     if said.get("PSPROP", properties) != properties:

@@ -1,4 +1,4 @@
-"""What the parameters of an MQSC command say, and everything that is wrong with them, named at once."""
+"""The values of an MQSC command's parameters. All faults of a command are named at once."""
 
 from collections.abc import Collection, Mapping
 from typing import Final

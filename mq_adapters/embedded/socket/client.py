@@ -191,7 +191,7 @@ class SocketClient:
                 self._abandoned_browses.append(browse)
 
     def _call(self, verb: Verb, *fields: bytes) -> FrameFields:
-        """One request and its answer. What interrupts it breaks the connection: the answer would meet the next call."""
+        """One request and its answer. An interruption breaks the connection: the answer would meet the next call."""
         if self._socket is None or self._is_broken:
             broken = ReasonCode.MQRC_CONNECTION_BROKEN if self._is_broken else ReasonCode.MQRC_HCONN_ERROR
             raise QueueManagerError(broken, verb.name)

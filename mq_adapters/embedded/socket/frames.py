@@ -74,7 +74,7 @@ from mq_adapters.reasons import QueueManagerError, ReasonCode
 PROTOCOL_VERSION: Final = 1
 #: A frame is at most one message of the largest size, or a page of them, and its fixed fields.
 MAXIMUM_FRAME_BYTES: Final = DEFAULT_MAXIMUM_MESSAGE_BYTES + 4096
-#: What may come before HELLO.
+#: Requests that may come before HELLO.
 MAXIMUM_FIRST_FRAME_BYTES: Final = 4096
 #: A page of a browse or batch is full when it has this many messages or bytes (or one larger message).
 PAGE_MESSAGES: Final = 100
@@ -96,7 +96,7 @@ _LENGTH_BYTES: Final = 4
 
 
 class Verb(IntEnum):
-    """What a request asks for; the numbers are on the wire."""
+    """The requests. Their numbers are on the wire."""
 
     HELLO = 1
     PUT = 2

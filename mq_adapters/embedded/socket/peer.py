@@ -1,4 +1,4 @@
-"""Who an application is: the user of the operating system that it runs as, for MQMD.UserIdentifier where it says none.
+"""The operating system's user of an application, for MQMD.UserIdentifier where the message names none.
 
 The kernel tells it of the other end of a Unix socket (unix(7), SO_PEERCRED), so it is no claim of the application.
 UserIdentifier has 12 characters. A longer name is not cut, which could make it another user's: it becomes UNKNOWN, as

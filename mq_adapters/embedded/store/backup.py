@@ -46,7 +46,7 @@ def back_up(data_dir: Path, target: Path) -> StoreVerification:
 
 
 def _copy(source: Path, target: Path) -> None:
-    """What is in the store at one moment, however much is written meanwhile, in as many pages as that needs."""
+    """Copies the store as it is at one moment, however much is written meanwhile."""
     reader = apsw.Connection(str(source), flags=apsw.SQLITE_OPEN_READWRITE)
     try:
         os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))

@@ -17,7 +17,7 @@ PAGE_BYTES: Final = 4_096
 LONG_PAGES: Final = 16_384
 #: How long a statement waits for the file's locks: this process's other connections have them for a commit.
 _BUSY_TIMEOUT_MS: Final = 10_000
-#: What a commit can copy back without being noticed, in pages.
+#: Pages that a commit can copy back and nobody notices.
 _FEW_PAGES: Final = 100
 #: Each pass copies what was written during the one before, and syncs; where that does not get less, this many are made.
 _MOST_PASSES: Final = 4
@@ -136,8 +136,8 @@ class CheckpointThread(threading.Thread):
 class StoreStatus:
     """How the store is, in plain numbers, for whoever shows it.
 
-    `free_bytes`: what the store's file has inside for the next messages, before it takes more of the disk.
-    `log_bytes`: what waits to be copied into the database, and whether that is too long.
+    `free_bytes`: room inside the store's file for the next messages, before it takes more of the disk.
+    `log_bytes`: bytes that wait to be copied into the database; `log_is_long`: whether they are too many.
 
     `checkpoints_*`: the attempts to copy it that did, that a reader kept from it, and that failed.
     """

@@ -34,7 +34,7 @@ _PAGES_A_CHECKPOINT: Final = 4_096
 #: Pages that moving one may change: its new place, what points to it, and the accounts of both.
 _CHANGED_PAGES: Final = 5
 _FRAME_BYTES: Final = PAGE_BYTES + 24
-#: What is in a store of an earlier version may be so much, where a gateway runs: meanwhile nothing is committed.
+#: A store of an earlier version may hold this much while a gateway runs: nothing is committed meanwhile.
 _WRITTEN_ANEW_BYTES: Final = 64 * 1024 * 1024
 #: Left on the disk by a store that is written anew.
 _MARGIN_BYTES: Final = 8 * 1024 * 1024
@@ -42,7 +42,7 @@ _INCREMENTAL: Final = 2
 
 
 class FreePages:
-    """Those of one database. StoreError where the disk fails: as after a commit that failed, nothing may go on.
+    """The free pages of one database. StoreError where the disk fails: as after a failed commit, nothing may go on.
 
     `lock` is held while a commit is under way, perhaps in a thread.
     """
@@ -61,7 +61,7 @@ class FreePages:
 
     @property
     def free_bytes(self) -> int:
-        """What the file has inside for the next messages, before it takes more of the disk."""
+        """Free bytes inside the file for the next messages, before it takes more of the disk."""
         with _failing("read the store"):
             return self._pages("freelist_count", self._reader) * PAGE_BYTES
 
@@ -116,7 +116,7 @@ class FreePages:
             return Compaction(size_bytes=self._path.stat().st_size, free_bytes=free * PAGE_BYTES, is_done=not free)
 
     def _write_anew(self, *, may_stand_still: bool) -> None:
-        """The whole database once more, with its account. What is in it goes through memory or a file beside it."""
+        """Writes the whole database once more, with its account, through memory or a file beside it."""
         needed = (self._pages("page_count", self._writer) - self._free_pages()) * PAGE_BYTES
         if needed > _WRITTEN_ANEW_BYTES:
             if not may_stand_still:
@@ -165,7 +165,7 @@ class FreePages:
         return min(pages, self._room_bytes() // (_CHANGED_PAGES * _FRAME_BYTES))
 
     def _room_bytes(self) -> int:
-        """What the log may still write: in its file, and on the disk."""
+        """Bytes that the log may still write: in its file, and on the disk."""
         log_bytes = Path(f"{self._path}-wal").stat().st_size
         status = os.statvfs(self._path.parent)
         return max(0, log_bytes - self._checkpoint.pages * _FRAME_BYTES) + status.f_bavail * status.f_frsize

@@ -1,4 +1,4 @@
-"""What went wrong with the store, as one of our errors: what was done, why it failed, what an operator can do."""
+"""Faults of the store as StoreError: the operation, the cause, and a hint for the operator."""
 
 from typing import Final
 
@@ -6,7 +6,7 @@ import apsw
 
 from mq_adapters.reasons import StoreError
 
-#: What an operator can do about damage. The disk that did it will do it again.
+#: The hint about damage. The disk that did it will do it again.
 _DAMAGE_HINT: Final = (
     "look at the disk; see what else is damaged with 'rfhbridge queue verify', then restore a backup, or go on without"
     " the damaged messages: 'rfhbridge queue verify --set-aside'"

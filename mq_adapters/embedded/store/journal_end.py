@@ -61,7 +61,7 @@ class JournalEnd:
 
 @dataclass(frozen=True, slots=True)
 class _Wal:
-    """What the header of a WAL says. `is_sound`: its checksum holds."""
+    """The header of a WAL. `is_sound`: its checksum holds."""
 
     byte_order: str
     page_bytes: int
@@ -121,7 +121,7 @@ def _end_of(file: BinaryIO, in_flight: int) -> JournalEnd:
 
 
 def _behind(frames: Iterator[_Frame], bad: _Frame | None, wal: _Wal, *, commits: int, in_flight: int) -> JournalEnd:
-    """What stands behind the place where reading ends: `bad`, the first frame that is not valid, or the header."""
+    """The bytes behind the place where reading ends: `bad`, the first frame that is not valid, or the header."""
     salts = wal.salts
     marks, is_followed, damaged_at = 0, False, 0 if bad is None else -1
     if bad is not None and _is_of(bad, salts):

@@ -1,4 +1,4 @@
-"""What a store needs beside units of work: looks at its disk, room given back, and what others may know of it."""
+"""Maintenance of a store beside its units of work: looks at its disk, gives room back, and tells its status."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from mq_adapters.reasons import StoreError
 
 
 class StoreMaintenance:
-    """Of one engine's store, for its thread. What fails here stops the queue manager, as a commit that fails does."""
+    """For the thread of one engine. A failure here stops the queue manager, as a failed commit does."""
 
     def __init__(self, store: Store, commits: GroupCommit, *, has_loop: bool) -> None:
         self._store = store
@@ -35,7 +35,7 @@ class StoreMaintenance:
         return self._store.status()
 
     def room_bytes(self) -> int:
-        """What the store has inside for the next messages; below 0: what it will take of the disk for those it has."""
+        """Free bytes inside the file. Below 0: bytes of the disk that present messages still need."""
         if self._commits.has_failed:
             return 0
         try:

@@ -79,7 +79,7 @@ def now_us() -> int:
 
 
 def read_marker(path: Path) -> Reach | None:
-    """What a marker says; None where there is none. Raises UnreadableMarker, OSError."""
+    """The content of a marker; None where there is none. Raises UnreadableMarker, OSError."""
     try:
         data = path.read_bytes()
     except FileNotFoundError:
@@ -108,11 +108,11 @@ class Marker:
             raise
 
     def note(self, reach: Reach) -> None:
-        """What is durable now. It outlives the process, and not every loss of power."""
+        """Writes how far the store is durable. It outlives the process, and not every loss of power."""
         os.pwrite(self._file, _packed(reach), _LATEST_PLACE)
 
     def sync(self, reach: Reach) -> None:
-        """What is durable now; returns when the marker is so too."""
+        """Writes how far the store is durable, and returns when the marker is durable too."""
         os.pwrite(self._file, _packed(reach), _SYNCED_PLACE)
         os.fdatasync(self._file)
 

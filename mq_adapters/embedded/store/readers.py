@@ -1,4 +1,4 @@
-"""Who reads the store beside its owner, and for how long: a backup, a check, a command that looks.
+"""Processes that read the store beside its owner (a backup, a check, a command), and for how long.
 
 Whoever reads sees the store of one moment, and SQLite keeps everything since then in the WAL. A reader that moves is
 left alone. One that stands still, while the WAL is too long, is ended: a command of ours says with `may_be_ended` that
@@ -136,9 +136,9 @@ class StandingReaders:
     def __init__(self, database: Path, lock_file: Path) -> None:
         self._database = database
         self._lock_file = lock_file
-        #: What each had used when it was last seen to move, and when that was.
+        #: The processor time of each reader when it last moved, and when that was.
         self._seen: dict[int, tuple[int, float]] = {}
-        #: Those that were told to end, and when.
+        #: Readers that were told to end, and when.
         self._told: dict[int, float] = {}
         #: Whether the WAL was too long at the last look.
         self._was_long = False

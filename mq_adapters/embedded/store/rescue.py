@@ -51,7 +51,7 @@ class HeldFiles:
         self._changed_ns = -1
 
     def look(self) -> None:
-        """Opens what is new, and lets go of what has been gone for long. What cannot be read is passed over."""
+        """Opens new files, and closes files that have been gone for long. Unreadable files are passed over."""
         with contextlib.suppress(OSError):
             changed_ns = self._folder.stat().st_mtime_ns
             if changed_ns == self._changed_ns and time.time_ns() - changed_ns > _FRESH_NS and not self._missing:
@@ -125,7 +125,7 @@ def save(rescue_folder: Path, files: Sequence[tuple[str, Identity]], held: Seque
 
 
 def rescued_in(rescue_folder: Path) -> list[Path]:
-    """What was rescued into a folder and is still there, finished or not, oldest first."""
+    """The rescued stores that are still in a folder, finished or not, oldest first."""
     try:
         return sorted(path for path in rescue_folder.iterdir() if path.name.startswith(RESCUED_PREFIX))
     except OSError:

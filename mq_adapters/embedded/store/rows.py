@@ -11,7 +11,7 @@ COLUMNS: Final = "sequence, queue, correl_id, msg_id, put_us, expires_us, descri
 MessageRow = tuple[int, int, bytes | None, bytes | None, int, int, bytes, bytes, bytes, int, int]
 
 _DESCRIPTOR_CACHE_ENTRIES: Final = 4_096
-#: What comes of columns whose very types have changed.
+#: Errors of columns whose types have changed.
 _NOT_READABLE: Final = (ValueError, TypeError, IndexError, AttributeError, OverflowError)
 
 
@@ -73,6 +73,6 @@ def rows_of(puts: Iterable[tuple[int, Message]]) -> list[MessageRow]:
 
 
 def _index_of(descriptor: MessageDescriptor) -> _Index:
-    """What the columns beside a descriptor repeat of it: CorrelId, MsgId where the putter chose it, and priority."""
+    """The columns that repeat a descriptor's fields: CorrelId, MsgId where the putter chose it, and priority."""
     chosen = None if descriptor.msg_id == MQMI_NONE else descriptor.msg_id
     return descriptor.correl_id, chosen, descriptor.priority

@@ -189,7 +189,7 @@ class Store:
         return list(self.each_state(space))
 
     def messages(self, sequences: Sequence[int], most_bytes: int) -> Iterator[tuple[int, Message]]:
-        """Those of the messages that are here, each with the number of its queue, oldest first.
+        """The messages of these numbers that are here, each with the number of its queue, oldest first.
 
         Ends after the one with which their bodies have more than `most_bytes`. Raises StoreError, which names message
         and queue, for one that is not as it was put.
@@ -429,7 +429,7 @@ class Store:
         return str(names[0][0]) if names else f"number {identifier}, which is not defined"
 
     def _write_states(self, states: list[StateRow]) -> None:
-        """What each key is at the end: of several changes in one group only the last is written."""
+        """The last value of each key: of several changes in one group only the last is written."""
         latest = {(space, key): value for space, key, value in states}
         deleted = [place for place, value in latest.items() if value is None]
         kept = [

@@ -34,7 +34,7 @@ _ONE_MESSAGE: Final = f"SELECT {COLUMNS} FROM message WHERE sequence = ?"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreVerification:
-    """What a check found. `findings` are sentences, at most MOST_FINDINGS of `count`; a sound store has none."""
+    """The result of a check. `findings` are sentences, at most MOST_FINDINGS of `count`; a sound store has none."""
 
     layout_version: int
     queues: int
@@ -65,7 +65,7 @@ def verify_store(data_dir: Path) -> StoreVerification:
 
 
 def contradictions_of(data_dir: Path) -> tuple[tuple[str, ...], Reach | None]:
-    """What shows that a store went back, and how far it says that it reaches; None where no store is there.
+    """The signs that a store went back, and how far it says that it reaches; None where no store is there.
 
     Changes nothing. StoreError where it is unreadable.
     """
@@ -80,7 +80,7 @@ def contradictions_of(data_dir: Path) -> tuple[tuple[str, ...], Reach | None]:
 
 
 def _witness_of(path: Path) -> Witness:
-    """What lies beside a store. A gateway that runs has looked at the end of its journal, and writes there."""
+    """The files beside a store. A gateway that runs has looked at the end of its journal, and writes there."""
     try:
         with _unowned(path.parent) as is_unowned:
             return Witness(path, looks_at_journal=is_unowned)

@@ -1,4 +1,4 @@
-"""What tells that a store went back: the end of its journal and the marker beside it, held against the store.
+"""The witnesses that a store went back: the end of its journal and the marker beside it, compared with the store.
 
 Both are read before SQLite opens the store, which would overwrite the one, and held against what the store says of
 itself before anything is written to it. Whoever finds a contradiction changes nothing: an operator either restores
@@ -22,7 +22,7 @@ from mq_adapters.embedded.store.reach import Marker, Reach, UnreadableMarker, no
 from mq_adapters.reasons import StoreError
 
 MARKER_NAME: Final = "queue_manager.marker"
-#: What the store itself says of its reach, in `meta`: number of its commits, and the time of the last.
+#: The reach in the store itself, in `meta`: number of its commits, and the time of the last.
 _STORED: Final = Struct(">QQ")
 WRITE_REACH: Final = "UPDATE meta SET value = ? WHERE key = 'reach'"
 _HINT: Final = (
@@ -37,7 +37,7 @@ _log = logging.getLogger(__name__)
 
 
 class StoreWentBack(StoreError):
-    """What was committed once is missing. Nothing was changed. `findings` are sentences."""
+    """Something that was committed is missing. Nothing was changed. `findings` are sentences."""
 
     def __init__(self, operation: str, findings: tuple[str, ...]) -> None:
         super().__init__(operation, "; ".join(findings), _HINT)
@@ -46,7 +46,7 @@ class StoreWentBack(StoreError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredReach:
-    """What a store says of itself; `knows_marker`: its layout is one that has a marker beside it."""
+    """A store's word on itself; `knows_marker`: its layout is one that has a marker beside it."""
 
     reach: Reach
     knows_marker: bool
@@ -61,7 +61,7 @@ class Witness:
         self._marker_path = database.with_name(MARKER_NAME)
         self._marker: Marker | None = None
         self.journal = journal_end(database) if looks_at_journal else JournalEnd()
-        #: What the marker says; None where it is missing or unreadable.
+        #: The content of the marker; None where it is missing or unreadable.
         self.marked: Reach | None = None
         self._unreadable = ""
         try:
@@ -74,7 +74,7 @@ class Witness:
     # -- looking -------------------------------------------------------------------------------------------------------
 
     def of_files(self) -> tuple[str, ...]:
-        """What the files show before they are opened."""
+        """The findings in the files before they are opened."""
         end, name = self.journal, wal_path(self._database).name
         found: list[str] = []
         if end.lost:
@@ -88,7 +88,7 @@ class Witness:
         return tuple(found)
 
     def of_store(self, stored: StoredReach | None) -> tuple[str, ...]:
-        """What the marker shows of a store; None for a file that is no store yet, or a foreign one."""
+        """The marker of a store; None for a file that is no store yet, or a foreign one."""
         if stored is None:
             return ()
         if self.marked is None:
@@ -148,7 +148,7 @@ class Witness:
 
 
 def stored_reach(connection: apsw.Connection) -> StoredReach | None:
-    """What a store of any layout says of itself; None for a file that is no store."""
+    """The word of a store of any layout on itself; None for a file that is no store."""
     version = connection.pragma("user_version")
     if connection.pragma("application_id") != APPLICATION_ID:
         return None
