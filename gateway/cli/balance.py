@@ -23,12 +23,12 @@ _RARE: Final = frozenset(
 def balance(
     data: DataOption = None,
     config: ConfigOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="For a program: JSON, with every counter.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with every counter.")] = False,
 ) -> None:
     """Show what became of every message, and what is missing.
 
-    Beside a running gateway or without one. Exit code 0: it adds up; 1: it does not, or the store went back; 2: there
-    is nothing to judge.
+    The command works beside a running gateway and without one. Exit code 0 it adds up, 1 it does not, or the store went
+    back to an earlier state, 2 there is nothing to judge.
     """
     found = _read(data, config)
     _check_not_gone_back(settings_for(config, data).data)
@@ -49,7 +49,7 @@ def _read(data: DataOption, config: ConfigOption) -> "Balance":
     except (CommandFailed, StoreError) as error:
         raise NotEvaluable(str(error)) from error
     if found is None:
-        raise NotEvaluable(f"the store in {folder} counts nothing yet (start this version's gateway on it once)")
+        raise NotEvaluable(f"the store in {folder} counts nothing yet (start a gateway of this version on it once)")
     return found
 
 
@@ -59,7 +59,9 @@ def _check_not_gone_back(folder: Path) -> None:
 
     found, _ = contradictions_of(folder)
     if found:
-        raise CommandFailed(f"the store went back, and its counters with it: {'; '.join(found)} (see queue verify)")
+        raise CommandFailed(
+            f"the store went back, and its counters with it: {'; '.join(found)} (see 'rfhbridge queue verify')"
+        )
 
 
 # -- for people --------------------------------------------------------------------------------------------------------

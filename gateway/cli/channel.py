@@ -59,9 +59,9 @@ _NOT_FOUND: Final = "AMQ8420I"
 _TYPES: Final = {"SDR": "outbound", "RCVR": "inbound"}
 
 ChannelName = Annotated[
-    str, typer.Argument(metavar="CHANNEL", help="Name of the channel, CENTRAL.OUT.0 for example: see channel list.")
+    str, typer.Argument(metavar="CHANNEL", help="Name of the channel, as `channel list` shows it: CENTRAL.OUT.0.")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="For a program: JSON.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Status = dict[str, Json]
 
 channel = typer.Typer(
@@ -81,7 +81,7 @@ class Action(StrEnum):
 
 @channel.command("list", epilog=epilog("rfhbridge channel list", "rfhbridge channel list --json"))
 def list_channels(data: DataOption = None, config: ConfigOption = None, as_json: AsJson = False) -> None:
-    """List the channels, what waits for each, and their problems."""
+    """List the channels, waiting messages and problems."""
     with connected(folder_with_store(config, data)) as queue_manager:
         found = statuses(queue_manager, _ALL)
     if as_json:
@@ -90,7 +90,7 @@ def list_channels(data: DataOption = None, config: ConfigOption = None, as_json:
     columns = ("channel", "state", "queue_manager", "waiting_messages", "waiting_bytes", "is_in_doubt", "problem")
     headings = ("channel", "state", "queue manager", "waiting", "bytes", "in doubt", "problem")
     if not found:
-        write_line("no channels: no gateway runs here, or its configuration names no target")
+        write_line("there are no channels: no gateway runs here, or its configuration names no target")
         return
     write_table(headings, [[_words(status[column]) for column in columns] for status in found])
 
@@ -112,7 +112,8 @@ def show(name: ChannelName, data: DataOption = None, config: ConfigOption = None
 def start(name: ChannelName, data: DataOption = None, config: ConfigOption = None) -> None:
     """Start a channel.
 
-    One that was stopped, or one that must not go on by itself. It starts at once and at every start of the gateway.
+    The channel was stopped, or has a problem that it cannot end by itself. It starts at once, and at every start of the
+    gateway.
     """
     with connected(folder_with_store(config, data)) as queue_manager:
         _carry_out(queue_manager, f"START CHANNEL({quoted(name)})")
@@ -123,28 +124,30 @@ def start(name: ChannelName, data: DataOption = None, config: ConfigOption = Non
 def stop(name: ChannelName, data: DataOption = None, config: ConfigOption = None) -> None:
     """Stop a channel.
 
-    Messages for it wait. It stays stopped when the gateway is started again.
+    Messages for it wait. It stays stopped after a restart of the gateway.
     """
     with connected(folder_with_store(config, data)) as queue_manager:
         _carry_out(queue_manager, f"STOP CHANNEL({quoted(name)})")
         is_at_rest = _wait_for(lambda: _status(queue_manager, name)["state"] in ("stopped", "failed"))
     if not is_at_rest:
-        raise CommandFailed(f"{name} has not stopped yet: the target does not answer; see 'channel show {name}'")
+        raise CommandFailed(
+            f"{name} has not stopped yet: the target does not answer (see 'rfhbridge channel show {name}')"
+        )
     write_line(f"stopped {name}")
 
 
 @channel.command(epilog=epilog("rfhbridge channel resolve CENTRAL.OUT.0 --action commit"))
 def resolve(
     name: ChannelName,
-    action: Annotated[Action, typer.Option("--action", help="What is so: see below.")],
+    action: Annotated[Action, typer.Option("--action", help="commit, backout or reset, as above.")],
     data: DataOption = None,
     config: ConfigOption = None,
 ) -> None:
-    """Say what became of a batch in doubt.
+    """Decide about a batch in doubt.
 
-    Stop the channel first. commit: it was delivered, and its messages are removed here. backout: it was not, and its
-    messages are delivered again. reset: nothing is in doubt here, and what the state queue over there says does not
-    count.
+    Stop the channel first. commit: the batch was delivered; its messages are removed here. backout: it was not
+    delivered; its messages are delivered again. reset: nothing is in doubt here; the channel forgets what the state
+    queue of the target says.
     """
     with connected(folder_with_store(config, data)) as queue_manager:
         _carry_out(queue_manager, f"RESOLVE CHANNEL({quoted(name)}) ACTION({action.value})")

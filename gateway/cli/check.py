@@ -23,22 +23,23 @@ def check(
     config: ConfigOption = None,
     example: Annotated[bool, typer.Option("--example", help="Print every key with its default, and end.")] = False,
     connect: Annotated[
-        bool, typer.Option("--connect", help="Connect to each target too, and open there what the gateway needs.")
+        bool,
+        typer.Option("--connect", help="Connect to each target too, and open the queues that the gateway needs there."),
     ] = False,
     timeout_s: Annotated[
         int,
-        typer.Option("--timeout", metavar="SECONDS", min=1, max=3600, help="With --connect: the time for each target."),
+        typer.Option("--timeout", metavar="SECONDS", min=1, max=3600, help="Time for each target, with --connect."),
     ] = 30,
-    as_json: Annotated[bool, typer.Option("--json", help="The effective settings as one JSON object.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the effective settings as one JSON object.")] = False,
 ) -> None:
     """Validate configuration and mapping tables.
 
-    The files that the configuration names are read too: users, access list, keys of tokens, certificates of listeners,
-    keys of the trail, passwords of targets. A port that is open to everybody, a target's variable that is not set, a
-    client library of IBM MQ that is not there, a route that can be published to and not subscribed to, what of the
-    store begins with a $ that is reserved, and the like are warnings. An unknown key is an error that names the nearest
-    known one; of several tables or items the second is named with #2. --connect may run beside the gateway: it takes,
-    puts and alters nothing at a target, and holds no queue. Exit code 1 when something is wrong.
+    The command also reads the files that the configuration names: users, access list, keys of tokens, certificates of
+    listeners, keys of the trail, passwords of targets. It warns of a configuration that works and may not be meant: a
+    port that is open to everybody, a client library of IBM MQ that is missing, a route that nobody can subscribe to. An
+    unknown key is an error that names the nearest known key; the second of several tables is named with #2. --connect
+    may run beside the gateway: it takes, puts and alters nothing at a target, and holds no queue. Exit code 1 when
+    something is wrong.
     """
     if example:
         sys.stdout.write(example_toml())

@@ -14,7 +14,7 @@ def configuration_warnings(settings: Settings) -> Iterator[str]:
     """A sentence for each: ports that are open to everybody, passwords in clear, limits that can count nobody."""
     tells_users = settings.access.tells_users or settings.has_certificate_users
     if settings.mqtt.maximum_connections_per_user and not tells_users:
-        yield "mqtt.maximum_connections_per_user counts nobody: nothing tells users apart (see [access])"
+        yield "mqtt.maximum_connections_per_user counts nobody: the gateway knows no users (see [access])"
     if settings.http.enabled and not _is_of_this_machine(settings.http.address):
         yield f"http, {settings.http.listen}: everybody who reaches it may read the metrics and have messages converted"
     for listener in settings.listeners:
@@ -22,7 +22,7 @@ def configuration_warnings(settings: Settings) -> Iterator[str]:
             continue
         where = f"listener {listener.name}, {listener.listen}"
         if _is_open_to_everybody(listener, settings):
-            yield f"{where}: everybody who reaches it may publish and subscribe everything (set access.password_file)"
+            yield f"{where}: everybody who reaches it may publish and subscribe anything (set access.password_file)"
         if settings.access.tells_users and not listener.is_secure and not listener.proxy_protocol:
             yield f"{where}: passwords cross the network in clear (name a tls.certificate)"
 

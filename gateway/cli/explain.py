@@ -24,26 +24,25 @@ def explain(
     client: Annotated[str, typer.Option("--client", metavar="C", help="MQTT client identifier.")] = "sensor",
     user: Annotated[str | None, typer.Option("--user", metavar="U", help="MQTT user of that client.")] = None,
     qos: Annotated[int, typer.Option("--qos", metavar="Q", min=0, max=2, help="QoS of the PUBLISH.")] = 1,
-    retain: Annotated[bool, typer.Option("--retain", help="With the RETAIN flag.")] = False,
+    retain: Annotated[bool, typer.Option("--retain", help="Set the RETAIN flag.")] = False,
     properties: Annotated[
         list[str] | None,
         typer.Option(
             "--property",
             metavar="NAME=VALUE",
-            help="A property of MQTT 5, named as by mosquitto_pub; may come again: content-type=text/plain, "
+            help="Property of MQTT 5, named as mosquitto_pub names it; repeat it for several: content-type=text/plain, "
             "user-property=unit=bar.",
         ),
     ] = None,
     mqsc: Annotated[
-        bool, typer.Option("--mqsc", help="Print the whole set-up of every target as MQSC, for runmqsc, and end.")
+        bool, typer.Option("--mqsc", help="Print the set-up of every target as MQSC, for runmqsc, and end.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Show the way of a topic: route, queues, header bytes, MQSC.
 
-    Nothing is opened and nobody is connected to; a topic is explained from the configuration alone. Without one, one
-    IBM MQ target with the default names is assumed. MsgId and CorrelId are shown as for the first session of a new
-    store.
+    The command reads the configuration alone: it opens no store and connects to nobody. Without a configuration it
+    assumes one IBM MQ target with the default names. MsgId and CorrelId are those of the first session of a new store.
     """
     from gateway.cli.explanation_view import explanation_json, explanation_lines, set_up_text
     from gateway.explain.explanation import with_assumed_target
@@ -54,15 +53,13 @@ def explain(
         settings = with_assumed_target(settings)
     if mqsc:
         if as_json or topic is not None:
-            raise typer.BadParameter("--mqsc prints the set-up of every topic: leave out TOPIC and --json")
+            raise typer.BadParameter("--mqsc prints the set-up for every topic: leave out TOPIC and --json")
         if not settings.target:
-            raise CommandFailed(
-                "the configuration names no target, so no queue manager needs anything (add [[target]])"
-            )
+            raise CommandFailed("the configuration names no target, so there is no set-up to print (add [[target]])")
         typer.echo(set_up_text(settings), nl=False)
         return
     if topic is None:
-        raise typer.BadParameter("name a topic, for example plant/boiler/temperature, or say --mqsc")
+        raise typer.BadParameter("name a topic, for example plant/boiler/temperature, or give --mqsc")
     question = _question(topic, client=client, user=user, qos=qos, retain=retain, properties=properties or [])
     explanation = _explanation(settings, question)
     if as_json:

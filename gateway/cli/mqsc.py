@@ -24,15 +24,16 @@ _DISPLAY: Final = "DIS"
 
 def mqsc(
     file: Annotated[
-        str | None, typer.Argument(metavar="[FILE|-]", help="MQSC commands; without it or with -, standard input.")
+        str | None, typer.Argument(metavar="[FILE|-]", help="File of MQSC commands; - or nothing for standard input.")
     ] = None,
     data: DataOption = None,
     config: ConfigOption = None,
 ) -> None:
     """Carry out MQSC commands.
 
-    DEFINE, ALTER, DELETE, DISPLAY and CLEAR, for queues of every type, topics, subscriptions, namelists and the queue
-    manager. Exit code 1 where a command failed; those behind it are carried out.
+    The commands are DEFINE, ALTER, DELETE, DISPLAY and CLEAR, for queues of every type, topics, subscriptions,
+    namelists and the queue manager. After a command that fails the others are still carried out, and the exit code is
+    1.
     """
     folder = settings_for(config, data).data
     text = None if file in (None, "-") else _read(file)

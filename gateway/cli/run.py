@@ -45,8 +45,8 @@ def run(
 ) -> None:
     """Run the gateway.
 
-    SIGTERM and Ctrl-C drain it and stop it. SIGHUP makes it read the password file, the access list,
-    the keys of tokens and the certificates again.
+    SIGTERM and Ctrl-C make it finish what it has begun, and stop. SIGHUP makes it read the password file, the access
+    list, the keys of tokens and the certificates again.
     """
     invocation = context.find_root().obj
     assert isinstance(invocation, Invocation)

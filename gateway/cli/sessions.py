@@ -25,7 +25,7 @@ _NONE_FOUND: Final = "AMQ8147"
 def client_identifier(text: str) -> str:
     """A name that a session can have: a client that sends an empty one is given another."""
     if not text:
-        raise typer.BadParameter("a client identifier has at least one character: see 'rfhbridge sessions list'")
+        raise typer.BadParameter("a client identifier has at least one character (see 'rfhbridge sessions list')")
     return text
 
 
@@ -37,7 +37,7 @@ Client = Annotated[
         help="Client identifier of the session, pump-7 for example: see sessions list.",
     ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="For a program: JSON.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 sessions = typer.Typer(
     help="Look after the MQTT sessions of a gateway.",
@@ -131,17 +131,21 @@ def sweep(
         typer.Option("--registrations", metavar="FILE|-", help="Output of DISPLAY SUB(*) ALL at a target."),
     ] = None,
     target_name: Annotated[
-        str | None, typer.Option("--target", metavar="TARGET", help="That target; needed where there are several.")
+        str | None,
+        typer.Option(
+            "--target", metavar="TARGET", help="Target that the output is of; needed where there are several."
+        ),
     ] = None,
-    dry: Annotated[bool, typer.Option("--dry-run", help="Only say what would be ended.")] = False,
+    dry: Annotated[bool, typer.Option("--dry-run", help="Only show what would be ended.")] = False,
     as_json: AsJson = False,
     data: DataOption = None,
     config: ConfigOption = None,
 ) -> None:
     """End registrations without a session.
 
-    Those of the embedded broker; with --registrations those of a target, whose broker cannot be asked for them. They
-    are the gateway's own by their queue. A DeregSub for each waits with all else for the target.
+    Without options these are registrations at the embedded broker. The broker of a target cannot be asked for them, so
+    they come with --registrations. Only registrations with a queue of the gateway are its own. A DeregSub for each
+    waits in the transmission queue of the target.
     """
     from gateway.operations.sweep import (
         NoRegistrations,
@@ -155,7 +159,7 @@ def sweep(
     settings = settings_for(config, data)
     check_store(settings.data)
     if registrations is None and target_name is not None:
-        raise typer.BadParameter("say with --registrations what the target has", param_hint="'--target'")
+        raise typer.BadParameter("give the registrations of the target with --registrations", param_hint="'--target'")
     target = None if registrations is None else _target(settings, target_name)
     with connected(settings.data) as queue_manager:
         lines = _own_registrations(queue_manager) if registrations is None else _lines(registrations)

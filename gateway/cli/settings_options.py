@@ -38,7 +38,7 @@ ConfigOption = Annotated[
         "--config",
         parser=configuration_file,
         metavar="FILE",
-        help="Configuration file (TOML). Without one, the defaults hold.",
+        help="Configuration file (TOML). Default: no file, and the default of each key.",
     ),
 ]
 DataOption = Annotated[
@@ -47,7 +47,7 @@ DataOption = Annotated[
         "--data",
         parser=data_folder,
         metavar="DIR",
-        help="Data folder of the gateway. Without it: the configured one, var.",
+        help="Data folder of the gateway. Default: the configured folder, var.",
     ),
 ]
 

@@ -39,7 +39,7 @@ def user_name(text: str) -> str:
 UserName = Annotated[str, typer.Argument(metavar="NAME", callback=user_name, help="User name, as the client sends it.")]
 FileOption = Annotated[
     Path | None,
-    typer.Option("--file", metavar="FILE", readable=False, help="Password file. Without it: the configured one."),
+    typer.Option("--file", metavar="FILE", readable=False, help="Password file. Default: the configured file."),
 ]
 
 user = typer.Typer(
@@ -69,11 +69,11 @@ def add(
 ) -> None:
     """Add a user, or change a user's password.
 
-    The password is asked for on a terminal, else it is the first line of standard input; the file keeps its Argon2id
-    hash.
+    On a terminal the command asks for the password; elsewhere it reads the first line of standard input. The file keeps
+    the Argon2id hash of the password.
     """
     if context.args:  # not repeated: it is a password
-        raise typer.BadParameter("a password is not given on the command line, where others see it", context)
+        raise typer.BadParameter("a password does not belong on the command line, where others see it", context)
     path = _password_file(file, config)
     if path.exists():
         Users.read(path)  # what is wrong in it is said before a password is asked for
@@ -105,7 +105,7 @@ def remove(name: UserName, file: FileOption = None, config: ConfigOption = None)
 def list_users(
     file: FileOption = None,
     config: ConfigOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="For a program: JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List the users and the cost of their hashes.
 
@@ -126,7 +126,7 @@ def _password_file(file: Path | None, config: Path | None) -> Path:
         return file
     configured = Settings.load(config).access.password_file
     if not configured:
-        raise CommandFailed("no password file is named (name one with --file, or with --config a configuration)")
+        raise CommandFailed("no password file is named (name it with --file, or a configuration with --config)")
     return Path(configured)
 
 

@@ -87,19 +87,20 @@ def explain(
         Path | None, typer.Option(PERSONAL_KEY.flag, metavar="FILE", help=PERSONAL_KEY.help)
     ] = None,
     config: ConfigOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object, with the whole records.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object, with the whole records.")] = False,
 ) -> None:
     """Tell one message's life, from packet to client.
 
-    Every record of the message, its copies, its passages over channels and its deliveries, and of the publication and
-    the exchange that it comes from, with the bytes before and after each conversion. Needs no Spark. Exit code 0 told,
-    1 violation: a record was changed, 2 not evaluable: there is no record of it, or no trail, 3 wrong use.
+    The command shows every record of the message, of its copies, its ways over channels and its deliveries, and of the
+    publication and the exchange that it comes from, with the bytes before and after each conversion. It needs no Spark.
+    Exit code 0 shown, 1 violation: a record was changed, 2 not evaluable: there is no record of the message, or no
+    trail, 3 wrong use.
     """
     life = _life(message_id, trail_folders(data, trail, config))
     if not life.records:
         searched = f"{counted(life.lines, 'line')} in {counted(life.segments, 'segment')}"
         raise CommandFailed(
-            f"no record speaks of message {message_id} ({searched}; audit verify says if all are there)"
+            f"no record names message {message_id} ({searched}; 'rfhbridge audit verify' finds missing records)"
         )
     key = _key(personal_key)
     life = replace(life, records=tuple(replace(each, record=_opened(each.record, key)) for each in life.records))
@@ -145,13 +146,13 @@ def _write(life: "Life") -> None:
         record = found.record
         write_line()
         write_line(f"{_moment(record.get('at_us'))}  {_what(record)}")
-        changed = "" if found.is_unchanged else "; CHANGED: the line has not the hash that it bears"
+        changed = "" if found.is_unchanged else "; CHANGED: the line does not match its hash"
         write_line(f"  record {record.get('sequence')}, {found.segment} line {found.line}{changed}")
         for line in _details(record):
             write_line(f"  {line}")
     if life.is_cut:
         write_line()
-        write_line(f"there are more records than {len(life.records)}, which are not shown")
+        write_line(f"only the first {len(life.records)} records are shown")
 
 
 def _moment(at_us: object) -> str:

@@ -29,8 +29,8 @@ key = typer.Typer(
 def show(data: DataOption = None, config: ConfigOption = None) -> None:
     """Print the public key that signs.
 
-    One line of hex: what `audit verify --public-key` wants. Keep it, and that of each rotation, out of the gateway's
-    reach. Exit code 0 printed, 2 there is none, 3 wrong use.
+    It is one line of hex, for `audit verify --public-key`. Keep it, and the key of each rotation, where the gateway
+    cannot write. Exit code 0 printed, 2 there is no key, 3 wrong use.
     """
     from gateway.audit_trail.digests import key_in_force
     from gateway.audit_trail.signing_key import public_key_path
@@ -46,7 +46,9 @@ def show(data: DataOption = None, config: ConfigOption = None) -> None:
         raise CommandFailed(f"{path}: {error}") from None
     in_force = key_in_force(trail)
     if in_force not in (None, public_key):
-        raise CommandFailed(f"{path} is not the key in force, which is {in_force} (start the gateway: it publishes it)")
+        raise CommandFailed(
+            f"{path} is not the key in force, which is {in_force} (start the gateway: it writes the file)"
+        )
     write_line(public_key)
 
 
@@ -54,8 +56,8 @@ def show(data: DataOption = None, config: ConfigOption = None) -> None:
 def rotate(data: DataOption = None, config: ConfigOption = None) -> None:
     """Hand over to a new key.
 
-    The old key signs the hand-over in the trail, by the gateway where one runs; the file of the old key is replaced.
-    The new public key is printed. Exit code 0 done, 2 not done, 3 wrong use.
+    The old key signs the hand-over in the trail; a running gateway does this itself. The file of the old key is
+    replaced. The command prints the new public key. Exit code 0 done, 2 not done, 3 wrong use.
     """
     from gateway.audit_trail.digests import key_in_force
     from gateway.audit_trail.signing_key import make_next_key
@@ -65,12 +67,12 @@ def rotate(data: DataOption = None, config: ConfigOption = None) -> None:
     before = key_in_force(trail)
     if before is None:
         when = "when its first file is closed, after 15 minutes at most, or when the gateway ends"
-        raise CommandFailed(f"nothing in {trail} is signed yet (the gateway signs {when})")
+        raise CommandFailed(f"nothing in {trail} is signed yet (the gateway signs it {when})")
     new = public_key_of(make_next_key(Path(plan.signing_key)))
     _hand_over(trail, plan)
     if key_in_force(trail) != new:
-        raise CommandFailed("another rotation came in between (see which key is in force: rfhbridge audit key show)")
-    typer.echo(f"{before} has handed over; give the new public key to whoever keeps it", err=True)
+        raise CommandFailed("another rotation came first ('rfhbridge audit key show' prints the key in force)")
+    typer.echo(f"{before} has handed over; give the new public key to the person who keeps it", err=True)
     write_line(new)
 
 

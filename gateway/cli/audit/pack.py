@@ -16,22 +16,23 @@ REPORT_FOLDER: Final = "report"
 
 
 def pack(
-    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The archive: its name ends in .zip or .tar.gz.")],
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="New archive; its name ends in .zip or .tar.gz.")],
     data: DataOption = None,
     policy: Annotated[
-        Path | None, typer.Option("--policy", metavar="FILE", help="The audit's policy, to be packed too.")
+        Path | None, typer.Option("--policy", metavar="FILE", help="Policy of the audit, to pack it too.")
     ] = None,
     results: Annotated[
-        Path | None, typer.Option("--results", metavar="DIR", help="What `audit run` wrote. Without it: DATA/report.")
+        Path | None,
+        typer.Option("--results", metavar="DIR", help="Folder that `audit run` wrote. Default: DATA/report."),
     ] = None,
     config: ConfigOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Pack the evidence into one archive.
 
-    Trail, digests, public key, policy, every file of the report, and a README that says how to check them without this
-    program. The same files give the same bytes, whose SHA-256 is printed. `audit verify FILE` takes the archive. Exit
-    code 0 written, 2 it could not be, 3 wrong use.
+    The archive holds trail, digests, public key, policy, every file of the report, and a README that says how to check
+    them without this program. The same files give the same bytes; the command prints their SHA-256. `audit verify FILE`
+    checks the archive. Exit code 0 written, 2 not written, 3 wrong use.
     """
     from gateway.audit_trail.exporter import TRAIL_FOLDER
     from spark_audit.pack import Evidence, PackError, write_pack
@@ -40,7 +41,7 @@ def pack(
     if not folder.is_dir():
         raise CommandFailed(f"there is no data folder {folder} (name the gateway's with --data)")
     if results is not None and not results.is_dir():
-        raise CommandFailed(f"there is no folder {results} (name what `audit run` wrote with --results)")
+        raise CommandFailed(f"there is no folder {results} (name the folder that `audit run` wrote with --results)")
     export_pending(folder)
     evidence = Evidence(
         trail=folder / TRAIL_FOLDER,

@@ -35,10 +35,10 @@ def prove(
     ],
     data: DataOption = None,
     pack: Annotated[
-        Path | None, typer.Option("--pack", metavar="FILE", help="Take the trail of a pack, not that of --data.")
+        Path | None, typer.Option("--pack", metavar="FILE", help="Pack whose trail is taken, not that of --data.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="The proof. Without it: standard output.")
+        Path | None, typer.Option("--out", metavar="FILE", help="File for the proof. Default: standard output.")
     ] = None,
     config: ConfigOption = None,
 ) -> None:

@@ -56,7 +56,7 @@ def audited(command: list[str], environment: dict[str, str], report_folder: Path
     exit_code = exit_code_of(command, environment)
     after_ns = result.stat().st_mtime_ns if result.exists() else 0
     if exit_code in (AuditExitCode.CLEAN, AuditExitCode.VIOLATIONS) and after_ns == before_ns:
-        raise CommandFailed(f"the audit left no new {result} (what it printed says why)")
+        raise CommandFailed(f"the audit wrote no new {result} (its lines above say why)")
     return exit_code
 
 

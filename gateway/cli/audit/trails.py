@@ -55,4 +55,4 @@ def _check_there(folders: tuple[Path, ...], noun: str, what_to_do: str) -> None:
         if not folder.is_dir():
             raise CommandFailed(f"there is no {noun} {folder} ({what_to_do})")
     if len({folder.resolve() for folder in folders}) < len(folders):
-        raise CommandFailed(f"a {noun} is named twice (each one once)")
+        raise CommandFailed(f"a {noun} is named twice (name each once)")

@@ -19,26 +19,27 @@ if TYPE_CHECKING:
 def verify(
     evidence: Annotated[
         Path | None,
-        typer.Argument(metavar="[PACK]", help="A pack, or a folder with a copied trail. Without it: DATA/trail."),
+        typer.Argument(metavar="[PACK]", help="Pack, or folder with a copied trail. Default: DATA/trail."),
     ] = None,
     data: DataOption = None,
     public_key: Annotated[Path | None, typer.Option(PUBLIC_KEY.flag, metavar="FILE", help=PUBLIC_KEY.help)] = None,
     digests: Annotated[Path | None, typer.Option(DIGESTS.flag, metavar="DIR", help=DIGESTS.help)] = None,
     policy: Annotated[
-        Path | None, typer.Option("--policy", metavar="FILE", help="The auditor's policy: restores that it names.")
+        Path | None, typer.Option("--policy", metavar="FILE", help="Policy of the auditor, which may name restores.")
     ] = None,
     proof: Annotated[
-        Path | None, typer.Option("--proof", metavar="FILE", help="Check a proof of `audit prove`, and no trail.")
+        Path | None,
+        typer.Option("--proof", metavar="FILE", help="Check a proof that `audit prove` wrote, not a trail."),
     ] = None,
     config: ConfigOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Check the trail without Spark.
 
-    Every hash, link, number, digest and signature; what is missing; what was touched, with its line and byte. The
-    verdict is `anchored` where --public-key or --digests come from elsewhere, else `consistent, not anchored`, or
-    `restored` where the trail itself says that something is missing and the policy does not name that. Exit code 0 for
-    the first two, 1 violated or restored, 2 not evaluable, 3 wrong use.
+    The command checks every hash, link, number, digest and signature, and names missing records and changed lines. The
+    verdict is `anchored` where --public-key or --digests were kept elsewhere, else `consistent, not anchored`. It is
+    `restored` where the trail itself records a gap that the policy does not name. Exit code 0 anchored or consistent, 1
+    violated or restored, 2 not evaluable, 3 wrong use.
     """
     from spark_audit.verify import Anchor, UnusableAnchor
 

@@ -56,11 +56,11 @@ _US: Final = 1_000_000
 _YEAR_S: Final = 31_536_000.0
 
 QueueName = Annotated[str, typer.Argument(metavar="QUEUE", help="Name of the queue.")]
-AsJson = Annotated[bool, typer.Option("--json", help="For a program: JSON.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 ByForce = Annotated[
-    bool, typer.Option("--force", help="Also where the messages are the gateway's; a terminal is asked without it.")
+    bool, typer.Option("--force", help="Do it on a queue of the gateway too. Default: ask, on a terminal.")
 ]
-AsBytes = Annotated[bool, typer.Option("--raw", help="The bytes of the message alone, headers and body.")]
+AsBytes = Annotated[bool, typer.Option("--raw", help="Write only the bytes of the message, headers and body.")]
 
 queue = typer.Typer(
     help="Use the queues of the queue manager. With a gateway running these commands are its clients.",
@@ -100,7 +100,7 @@ def define(
 ) -> None:
     """Define a local queue.
 
-    One that is there already is error 2100.
+    Error 2100 says that the queue exists already.
     """
     with connected(settings_for(config, data).data) as queue_manager:
         queue_manager.define(name, description=description)
@@ -130,7 +130,7 @@ def browse(
 ) -> None:
     """Show the messages of a queue.
 
-    Oldest first; they stay on the queue.
+    The oldest comes first. All of them stay on the queue.
     """
     _check_form(as_json, as_bytes)
     with connected(folder_with_store(config, data)) as queue_manager:
@@ -150,7 +150,7 @@ def browse(
 def get(
     name: QueueName,
     wait_s: Annotated[
-        float, typer.Option("--wait", metavar="SECONDS", min=0.0, max=_YEAR_S, help="How long to wait for a message.")
+        float, typer.Option("--wait", metavar="SECONDS", min=0.0, max=_YEAR_S, help="Time to wait for a message.")
     ] = 0.0,
     msg_id: MessageIdentifierOption = None,
     correl_id: CorrelationIdentifierOption = None,
@@ -162,8 +162,8 @@ def get(
 ) -> None:
     """Take the oldest message and show it.
 
-    No message that matches is error 2033. The message leaves the queue only after it was written out. From a queue of
-    the gateway's own it is taken by force alone; the audit trail tells of that, and who took a dead letter.
+    Error 2033 says that no message matches. The message leaves the queue only after it was written out. A message of
+    the gateway's own queues is taken only with --force. The audit trail records that, and who took a dead letter.
     """
     _check_form(as_json, as_bytes)
     with connected(folder_with_store(config, data)) as queue_manager:
@@ -204,21 +204,32 @@ def put(
     msg_type: Annotated[
         int | None,
         typer.Option(
-            "--msg-type", parser=message_type, metavar="TYPE", help="datagram, request, reply, report or a number."
+            "--msg-type",
+            parser=message_type,
+            metavar="TYPE",
+            help="MQMD.MsgType: datagram, request, reply, report or a number.",
         ),
     ] = None,
     persistence_number: Annotated[
         int | None,
         typer.Option(
-            "--persistence", parser=persistence, metavar="P", help="persistent, not-persistent, as-queue or 0 to 2."
+            "--persistence",
+            parser=persistence,
+            metavar="P",
+            help="MQMD.Persistence: persistent, not-persistent, as-queue or 0 to 2.",
         ),
     ] = None,
     expiry_tenths: Annotated[
         int | None,
-        typer.Option("--expiry", parser=expiry, metavar="TENTHS", help="Lifetime in tenths of a second, or unlimited."),
+        typer.Option(
+            "--expiry", parser=expiry, metavar="TENTHS", help="MQMD.Expiry: tenths of a second, or unlimited."
+        ),
     ] = None,
     priority: Annotated[
-        int, typer.Option("--priority", metavar="0-9", min=-1, max=9, help="MQMD.Priority; -1, the default, as queue.")
+        int,
+        typer.Option(
+            "--priority", metavar="0-9", min=-1, max=9, help="MQMD.Priority; -1 is the priority of the queue."
+        ),
     ] = MQPRI_PRIORITY_AS_Q_DEF,
     encoding: EncodingOption = MQENC_LITTLE_ENDIAN,
     coded_char_set_id: CodedCharSetIdOption = UTF_8,
@@ -258,8 +269,8 @@ def clear(
 ) -> None:
     """Remove every message of a queue.
 
-    Prints how many there were, and the audit trail tells it. A queue of the gateway's own is cleared by force alone,
-    and no message of a batch in doubt is removed before 'rfhbridge channel resolve'.
+    The command prints how many there were, and the audit trail records it. A queue of the gateway's own is cleared only
+    with --force. A batch in doubt keeps its messages until 'rfhbridge channel resolve'.
     """
     with connected(folder_with_store(config, data)) as queue_manager:
         if _owner(queue_manager, name) is Owner.GATEWAY:
@@ -286,7 +297,7 @@ def _confirm(act: str, *, force: bool) -> None:
         return
     why = "the messages on it are the gateway's, which has acknowledged them"
     if not sys.stdin.isatty():
-        raise CommandFailed(f"not done: {act}: {why} (say --force to do it all the same)")
+        raise CommandFailed(f"not done: {act}: {why} (--force does it all the same)")
     typer.confirm(f"{act}: {why}. Do it all the same?", abort=True)
 
 
@@ -317,7 +328,7 @@ def _message_data(name: str) -> bytes:
 def _check_form(as_json: bool, as_bytes: bool) -> None:
     """A message is shown in one form."""
     if as_json and as_bytes:
-        raise typer.BadParameter("JSON or the bytes alone, not both", param_hint="'--json' and '--raw'")
+        raise typer.BadParameter("name JSON or bytes, not both", param_hint="'--json' and '--raw'")
 
 
 def _message_json(message: Message) -> dict[str, Json]:

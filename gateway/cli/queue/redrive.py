@@ -25,7 +25,7 @@ def point_in_time(text: str) -> int:
     try:
         at = datetime.fromisoformat(text)
     except ValueError:
-        raise typer.BadParameter(f"{text!r} is no time such as 2026-11-20T06:00") from None
+        raise typer.BadParameter(f"{text!r} is no time (write 2026-11-20T06:00, for example)") from None
     return int((at if at.tzinfo is not None else at.replace(tzinfo=UTC)).timestamp() * _US)
 
 
@@ -41,33 +41,42 @@ def topic_filter(text: str) -> str:
 def redrive(
     name: Annotated[str, typer.Option("--queue", metavar="QUEUE", help="Dead-letter queue.")] = DEAD_LETTER_QUEUE,
     reason: Annotated[
-        int | None, typer.Option("--reason", metavar="N", min=1, help="Only those with this MQRC or MQRCCF number.")
+        int | None,
+        typer.Option("--reason", metavar="N", min=1, help="Only dead letters with this reason code (MQRC or MQRCCF)."),
     ] = None,
     client: Annotated[
         str | None,
-        typer.Option("--client", metavar="CLIENT", help="Only those whose header names this MQTT client."),
+        typer.Option("--client", metavar="CLIENT", help="Only dead letters whose header names this MQTT client."),
     ] = None,
     topics: Annotated[
         str | None,
-        typer.Option("--topic", parser=topic_filter, metavar="FILTER", help="Only those with a topic that matches."),
+        typer.Option(
+            "--topic", parser=topic_filter, metavar="FILTER", help="Only dead letters with a topic that matches."
+        ),
     ] = None,
     since_us: Annotated[
         int | None,
-        typer.Option("--since", parser=point_in_time, metavar="TIME", help="Only dead letters from then on, ISO 8601."),
+        typer.Option(
+            "--since",
+            parser=point_in_time,
+            metavar="TIME",
+            help="Only dead letters from this time on (ISO 8601, UTC without a zone).",
+        ),
     ] = None,
     until_us: Annotated[
-        int | None, typer.Option("--until", parser=point_in_time, metavar="TIME", help="Only those before then.")
+        int | None,
+        typer.Option("--until", parser=point_in_time, metavar="TIME", help="Only dead letters before this time."),
     ] = None,
-    dry: Annotated[bool, typer.Option("--dry-run", help="Only say what would go back.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="For a program: JSON.")] = False,
+    dry: Annotated[bool, typer.Option("--dry-run", help="Only show what would go back.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     data: DataOption = None,
     config: ConfigOption = None,
 ) -> None:
     """Put dead letters back where they were going.
 
-    Each goes back once, in a unit of work that the broker has not refused; what it refuses again, or nobody would get,
-    stays and says why. What goes to a target, or to a client, needs a running gateway. Messages for a target name their
-    client; others do not. Exit code 1 where some cannot go back.
+    Each goes back once, in one unit of work. A dead letter stays where it is, with the reason, if the broker refuses it
+    again or nobody would get it. Dead letters for a target or for a client need a running gateway. Only dead letters
+    for a target name a client. Exit code 1 where some cannot go back.
     """
     selection = RedriveSelection(
         reason_code=reason, client=client, topic_filter=topics, since_us=since_us, until_us=until_us

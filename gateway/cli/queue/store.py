@@ -12,7 +12,7 @@ from gateway.cli.settings_options import ConfigOption, DataOption, check_store, 
 from gateway.cli.terminal import write_json, write_line
 from mq_adapters.queue_manager import Compaction, QueueAdministration
 
-AsJson = Annotated[bool, typer.Option("--json", help="For a program: JSON.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def verify(
@@ -20,13 +20,13 @@ def verify(
     config: ConfigOption = None,
     as_json: AsJson = False,
     sets_aside: Annotated[
-        bool, typer.Option("--set-aside", help="First take damaged messages off their queues; stop the gateway before.")
+        bool, typer.Option("--set-aside", help="Take damaged messages off their queues; the gateway must be stopped.")
     ] = False,
 ) -> None:
-    """Check the store: its file, every checksum, every agreement.
+    """Check the store: its file, checksums and agreements.
 
-    A gateway may be running. Exit code 1 where something was found. What is set aside stays in the file, in table
-    damaged.
+    A gateway may be running. Messages that are set aside stay in the file, in table damaged. Exit code 1 where
+    something is wrong.
     """
     from gateway.operations.rollback import verify as verify_store
     from mq_adapters.embedded.store.verification import set_aside
@@ -60,14 +60,14 @@ def verify(
 
 
 def backup(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The file to write; it must not be there yet.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="New file for the copy.")],
     data: DataOption = None,
     config: ConfigOption = None,
 ) -> None:
     """Copy the store to a file while it is in use.
 
-    To restore it, put it as queue_manager.sqlite into an empty data folder, and accept that what came later is missing:
-    rfhbridge queue accept-rollback.
+    To restore the copy, put it into an empty data folder as queue_manager.sqlite. Then accept that later messages are
+    missing: rfhbridge queue accept-rollback.
     """
     from mq_adapters.embedded.store.backup import back_up
 
@@ -82,15 +82,18 @@ def accept_rollback(
     config: ConfigOption = None,
     is_sure: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     is_forced: Annotated[
-        bool, typer.Option("--force", help="Also where nothing in the data folder shows it: all of it went back.")
+        bool,
+        typer.Option(
+            "--force", help="Accept it although nothing in the data folder shows it: the whole folder went back."
+        ),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Go on with a store that went back, without what is missing.
+    """Go on with a store that went back.
 
-    Restore the newest files first, if there are any. What is in the store stays. A new incarnation begins, so that no
-    number and no MsgId of before comes again, and the trail says what was accepted, and by whom. What a target has
-    taken already is not sent again. The gateway must not run.
+    Restore newer files first, if there are any. Everything in the store stays. A new incarnation begins: no number and
+    no MsgId is used a second time, and messages that a target has taken are not sent again. The trail records what was
+    accepted, and by whom. The gateway must be stopped.
     """
     from gateway.operations.rollback import accept, contradictions
     from mq_adapters.embedded.socket.peer import own_user
@@ -100,7 +103,7 @@ def accept_rollback(
     if not found:
         check_store(settings.data)
     if not found and not is_forced:
-        raise CommandFailed("nothing in the data folder shows that it went back; if you know that it did, say --force")
+        raise CommandFailed("nothing in the data folder shows that it went back (--force, if you know that it did)")
     found = found or ("the operator says that the whole data folder went back",)
     _confirm_rollback(found, is_sure=is_sure)
     done = accept(settings.data, operator=own_user(), findings=found, is_audited=settings.audit.enabled)
@@ -129,21 +132,21 @@ def _confirm_rollback(found: tuple[str, ...], *, is_sure: bool) -> None:
     for finding in found:
         write_line(finding)
     if not sys.stdin.isatty():
-        raise CommandFailed("what is missing is given up for good: say --yes")
-    if not typer.confirm("Go on without what is missing, for good?"):
+        raise CommandFailed("not done: missing messages are given up for good (--yes does it)")
+    if not typer.confirm("Give up the missing messages for good?"):
         raise CommandFailed("nothing was changed")
 
 
 def compact(
-    as_json: Annotated[bool, typer.Option("--json", help="For a program: JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     data: DataOption = None,
     config: ConfigOption = None,
 ) -> None:
-    """Give the room that the store has inside back to the disk.
+    """Give free room inside the store back to the disk.
 
-    A gateway may be running: it goes on between the steps. What is moved needs a few megabytes for a moment; error 2056
-    says how many are missing. A store that an earlier version made is written anew the first time, which needs as much
-    room as its messages; past 64 MiB of them the gateway must be stopped (error 2042).
+    A gateway may be running: it works between the steps. The move needs a few megabytes of the disk for a moment; error
+    2056 says how many are missing. The first time, the store of an earlier version is written anew: that needs as much
+    room as its messages, and past 64 MiB of them a stopped gateway (error 2042).
     """
     with connected(folder_with_store(config, data)) as queue_manager:
         before, after = _run(queue_manager)

@@ -43,27 +43,27 @@ def simulate(
     ],
     qos: Annotated[int, typer.Option("--qos", min=0, max=2, metavar="Q", help="QoS, 0 to 2.")],
     seconds: Annotated[
-        float, typer.Option("--seconds", parser=positive_number, metavar="S", help="How long to publish.")
+        float, typer.Option("--seconds", parser=positive_number, metavar="S", help="Seconds to publish for.")
     ],
     host: Annotated[str, typer.Option("--host", help="Host of the gateway.")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", min=1, max=65_535, help="Port of the gateway.")] = 1883,
-    user: Annotated[str | None, typer.Option("--user", metavar="NAME", help="User that they all connect as.")] = None,
+    user: Annotated[str | None, typer.Option("--user", metavar="NAME", help="User name of all clients.")] = None,
     password_file: Annotated[
         Path | None,
-        typer.Option("--password-file", metavar="FILE", readable=False, help="File whose first line is its password."),
+        typer.Option("--password-file", metavar="FILE", readable=False, help="File whose first line is the password."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Publish as sensors, receive, and count.
 
-    Exit code 1 when QoS 1 or 2 lost an acknowledged publication, or QoS 2 delivered one twice. Ctrl-C and SIGTERM end
-    the run early and show what was counted so far.
+    Ctrl-C and SIGTERM end the run early and show the counts so far. Exit code 1 when QoS 1 or 2 lost an acknowledged
+    publication, or QoS 2 delivered one twice.
     """
     from gateway.cli.simulate.sensors import EarlyEnd, Plan
     from gateway.cli.simulate.sensors import simulate as simulate_sensors
 
     if (user is None) != (password_file is None):
-        raise typer.BadParameter("a user and a file with the password, or neither", param_hint="'--user'")
+        raise typer.BadParameter("name a user and a password file, or neither", param_hint="'--user'")
     plan = Plan(
         host=host,
         port=port,

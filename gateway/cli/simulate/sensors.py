@@ -166,7 +166,7 @@ class SimulatedClient:
             self._client.connect(self._plan.host, self._plan.port)
         except OSError as error:
             raise CommandFailed(
-                f"no gateway answers on {self._gateway}: {error.strerror or error} (rfhbridge run starts one)"
+                f"no gateway answers on {self._gateway}: {error.strerror or error} (start one: rfhbridge run)"
             ) from None
         self._may_have_session = True  # also where an interruption comes before the answer
         self._client.loop_start()

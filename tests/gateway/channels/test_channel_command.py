@@ -84,7 +84,7 @@ def test_without_a_gateway_there_are_no_channels(gateway):
     gateway.end()
     exit_code, text, _ = channel(gateway, "list")
     assert exit_code == 0
-    assert text.startswith("no channels: no gateway runs here")
+    assert text.startswith("there are no channels: no gateway runs here")
     exit_code, text, errors = channel(gateway, "show", OUT)
     assert (exit_code, text) == (1, "")
     assert "running gateway" in errors

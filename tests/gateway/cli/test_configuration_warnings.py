@@ -8,7 +8,7 @@ from gateway.config import Settings
 ANYWHERE = {"name": "field", "listen": "0.0.0.0:1883"}
 SECURE = {"certificate": "a.pem", "key": "a.key"}
 CERTIFIED = {**SECURE, "client_authority": "ca.pem", "client_certificate": "required"}
-OPEN = "listener field, 0.0.0.0:1883: everybody who reaches it may publish and subscribe everything"
+OPEN = "listener field, 0.0.0.0:1883: everybody who reaches it may publish and subscribe anything"
 CLEAR = "listener field, 0.0.0.0:1883: passwords cross the network in clear"
 
 
