@@ -39,8 +39,8 @@ def _operation(title: str, operation: dict[str, Any], document: dict[str, Any]) 
         lines += ["", *table(["Parameter", "In", "Values", "Meaning"], rows)]
     if "requestBody" in operation:
         lines += ["", f"Body: {_lowered(operation['requestBody']['description'])}"]
-    rows = [(status, *_answer(status, _resolved(each, document))) for status, each in operation["responses"].items()]
-    return [*lines, "", *table(["Status", "Meaning", "Media types"], rows)]
+    answers = [(status, *_answer(status, _resolved(each, document))) for status, each in operation["responses"].items()]
+    return [*lines, "", *table(["Status", "Meaning", "Media types"], answers)]
 
 
 def _lowered(text: str) -> str:

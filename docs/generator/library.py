@@ -17,7 +17,7 @@ with it, and connect to queues. The names on this page keep their meaning from o
 def lines() -> list[str]:
     """The page, without its title."""
     things = {name: getattr(rfhbridge, name) for name in rfhbridge.__all__}
-    sections = {
+    sections: dict[str, dict[str, Any]] = {
         "Functions": {name: each for name, each in things.items() if inspect.isroutine(each)},
         "Classes": {name: each for name, each in things.items() if inspect.isclass(each) and not _is_error(each)},
         "Errors": {name: each for name, each in things.items() if _is_error(each)},
