@@ -1,8 +1,8 @@
-"""What an operator does to the queue manager, as the audit trail tells it: who, which command, how many messages.
+"""Notes of operators' orders: who gave the order, which command, how many messages.
 
-Each act is noted in the unit of work that carries it out. A message that it destroys has a note of its own beside that,
-as one that expires has. A daemon and a command that owns the store while none runs note the same; what the command
-notes waits on the audit queue for the next exporter.
+An order is noted in the unit of work that carries it out. Each message that it destroys has a note of its own, like a
+message that expires. The daemon notes orders, and so does a command that owns the store while no daemon runs. The notes
+of such a command wait on the audit queue for the next exporter.
 """
 
 from typing import Final

@@ -1,8 +1,8 @@
-"""Each digest as a message on a queue of another queue manager: an anchor that nobody here can change.
+"""Digests as messages on a queue of another queue manager: an anchor that nobody on this machine can change.
 
-The message is the digest's bytes as text (MQSTR, UTF-8), persistent, and goes the way of everything for a target: whole
-behind an MQXQH on its transmission queue. Its MsgId is made from its bytes. A note beside the trail says how far it has
-come; a crash between the commit and that note sends some a second time, with the same MsgIds.
+A message holds the digest's bytes as text (MQSTR, UTF-8) and is persistent. Like every message for a target it waits
+behind an MQXQH on the target's transmission queue. Its MsgId is made from its bytes. A file beside the trail says which
+digests were sent; a crash between the commit and that file sends some a second time, with the same MsgIds.
 """
 
 import hashlib

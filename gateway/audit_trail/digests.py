@@ -1,7 +1,7 @@
-"""The signed digests of one trail, written by whoever writes the trail: each names the one before.
+"""The signed digests of one trail: each names the one before. The writer of the trail writes them too.
 
-What a digest says stands in spark_audit/digest.py. The last one is read when the trail is opened; the others stay where
-they are, for `verify`. Threads of one process may add digests; they get their numbers in the order of the calls.
+spark_audit/digest.py defines a digest. The last one is read when the trail is opened; `verify` reads the others.
+Threads of one process may add digests; they get their numbers in the order of the calls.
 """
 
 import logging
@@ -40,7 +40,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provenance:
-    """Who writes: version of the program, version of the field-mapping table, SHA-256 of the configuration."""
+    """The writer: version of the program, version of the field-mapping table, SHA-256 of the configuration."""
 
     code_version: str = ""
     table_version: str = ""

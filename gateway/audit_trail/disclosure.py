@@ -1,4 +1,4 @@
-"""What a line shows of personal data: all of it, or hashes and ciphertext under a key (spark_audit/personal.py)."""
+"""How personal data stands in a line: in clear, or as hashes and ciphertext under a key (spark_audit/personal.py)."""
 
 from typing import Protocol
 

@@ -101,7 +101,7 @@ class Exporter:
         self._written = 0
         #: Whether the trail has nothing of the gateway yet, and its first batch is still to come.
         self._begins_late = False
-        #: What the trail has of batches that come again; None before one did.
+        #: Batches in the trail that may come again; None before the first one did.
         self._there: dict[int, list[bytes]] | None = None
 
     def step(self) -> int:

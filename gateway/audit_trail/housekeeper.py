@@ -1,7 +1,7 @@
-"""What is done for the trail beside writing it: copies, digests for a target, compressing and removing old segments.
+"""The trail's housekeeping: copies, digests for a target, compressing and removing old segments.
 
-A thread of the exporter's process, so that a second place that hangs never keeps a line from the trail. Each task is
-taken up again after a failure; the log tells once that it fails, and once that it goes on.
+It is a thread of the exporter's process, so a second place that hangs never delays a line of the trail. A task that
+failed is tried again; the log tells once that it fails, and once that it goes on.
 """
 
 import logging

@@ -1,4 +1,4 @@
-"""The newest time in a trail: by it a start measures the wall clock, beside the one that the store has kept."""
+"""The newest time in a trail. A start compares the wall clock with it, and with the time that the store has kept."""
 
 import os
 from pathlib import Path
@@ -11,7 +11,7 @@ from gateway.audit_trail.segment_files import segment_files
 from mq_adapters.reasons import StoreError
 from spark_audit.digest import DIGEST_FOLDER, digest_numbers
 
-#: As much of the open segment's end is read: a record is shorter, unless a header of it is very long.
+#: Bytes read at the end of the open segment: a record is shorter, unless it has a very long header.
 _END_BYTES: Final = 1024 * 1024
 
 

@@ -1,4 +1,4 @@
-"""What a trail record says of a packet, read from the raw header bytes that the note kept.
+"""Fields of a PUBLISH, read from the raw header bytes that the note kept.
 
 A PUBLISH header here is fixed and variable header without the payload (MQTT 3.1.1 section 3.3):
 

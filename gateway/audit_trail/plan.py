@@ -1,7 +1,7 @@
-"""How a trail is to be written: what the configuration says of it, for the exporter's process.
+"""The plan of a trail: how the configuration wants it written, for the exporter's process.
 
-The exporter keeps its plan beside the trail, so that a command that writes what waits while no gateway runs does it in
-the same way: with the same key, and with nothing personal in clear where that is the rule.
+The exporter keeps its plan beside the trail. A command that exports pending notes while no gateway runs writes them by
+the same plan: with the same key, and with personal data keyed where the configuration wants that.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What the trail leaves on the disk for the store, which needs it more: its messages free room when they go."""
+"""Disk space that the trail leaves free for the store. The store needs it more: its messages free room when they go."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -7,7 +7,7 @@ from typing import Final
 
 from gateway.free_space import Mark, disk_free_bytes
 
-#: What a record gets beside its own text: its hash and the one before, two hexadecimal SHA-256 with their names.
+#: Bytes of a record beside its own text: its hash and the hash before, two hexadecimal SHA-256 with their names.
 _SEAL_BYTES: Final = 160
 
 _log = logging.getLogger(__name__)
@@ -20,7 +20,7 @@ class Reserve:
         self._folder = folder
         self._mark = Mark(reserve_bytes)
         self._free_bytes = free_bytes
-        #: What the batch needs that was refused last.
+        #: Bytes that the batch needs that was refused last.
         self._refused_bytes = 0
 
     def allows(self, records: Sequence[str] = ()) -> bool:

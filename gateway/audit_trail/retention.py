@@ -1,4 +1,4 @@
-"""Old segments are compressed, and removed when their time is over and nothing is lost by it.
+"""Old segments are compressed, and removed when their time is over and every digest and copy is safe.
 
 Compressing: `NAME.jsonl.gz.part` is written, synced and read back, renamed to `NAME.jsonl.gz`, and only then is
 `NAME.jsonl` removed. The same lines give the same bytes: no time and no name stands in the gzip header. Where a crash
@@ -36,7 +36,7 @@ _LEVEL: Final = 6
 
 
 class Retention:
-    """What becomes of the closed segments of a trail. Raises OSError, and StoreError for lines that were changed.
+    """Compresses and removes closed segments of a trail. Raises OSError, and StoreError for lines that were changed.
 
     `may_remove` says of a digest's number whether it, and its segment, is safe elsewhere; `is_time_sure` whether the
     clock is in no doubt: until then nothing is compressed or removed because of its age.

@@ -1,7 +1,7 @@
-"""Copies of closed segments and digests in a folder out of the writer's reach: another disk, another machine.
+"""Copies of closed segments and digests in a folder that the writer's fault cannot reach: another disk or machine.
 
-What was copied is what stands there, so nothing is kept of it here. A segment is copied before its digest, in the order
-of the digests; each is written beside its place, read back, synced and renamed.
+The second place itself shows what was copied, so nothing about it is kept here. A segment is copied before its digest,
+in the order of the digests; each is written beside its place, read back, synced and renamed.
 """
 
 import logging
@@ -50,7 +50,7 @@ class SecondPlace:
         return True
 
     def _look(self) -> set[int]:
-        """What stands there. A folder that is missing is not made: what should be mounted there is not."""
+        """The files in the second place. A missing folder is not made: its disk is probably not mounted."""
         there = self._folder / DIGEST_FOLDER
         if not self._folder.is_dir():
             hint = "mount or make it; what is missing there is copied then"

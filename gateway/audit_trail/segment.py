@@ -7,8 +7,8 @@
     digests/NNNNNNNNNNNN.digest        signed digests (digests.py)
 
 A segment is closed at 64 MiB, after 15 minutes (SegmentLimits), when the UTC hour ends, or before records of another
-store, always between two batches. What was cut off as torn had not been committed, so its batch is still on the audit
-queue and is written again. A segment that has its digest and not yet its name gets it at the next start.
+store, always between two batches. Bytes that were cut off as torn had not been committed, so their batch is still on
+the audit queue and is written again. A segment that has its digest and not yet its name gets it at the next start.
 """
 
 import fcntl
@@ -130,7 +130,7 @@ class Trail:
         return TrailEnd(sequence=next((each.last_sequence for each in self._digests_of(gateway)), 0))
 
     def heads_since(self, gateway: str, batch: int) -> dict[int, list[bytes]]:
-        """What the trail has of a gateway's batches from one on: see trail_end.heads_since."""
+        """Batches of a gateway in the trail, from one number on: see trail_end.heads_since."""
         return heads_since(self._lines_backwards(gateway), gateway, batch)
 
     def _lines_backwards(self, gateway: str) -> Iterator[bytes]:
@@ -173,7 +173,7 @@ class Trail:
             _check_name(self._path, self._file)
 
     def tend(self) -> None:
-        """What is due between two batches: the end of a segment whose time is over, and a new key.
+        """Does what is due between two batches: closes a segment whose time is over, and takes a new key.
 
         Raises TrailGone where the folder was removed, moved or hidden.
         """

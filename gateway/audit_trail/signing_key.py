@@ -1,4 +1,4 @@
-"""The key that signs the trail's digests: made at the first start, found again at every other, handed on by itself.
+"""The key that signs the trail's digests: made at the first start, read at every later one, replaced by KEY.next.
 
     KEY        PEM, PKCS8, Ed25519 (RFC 8410), not encrypted, mode 0600
     KEY.pub    with `.pub` for the last suffix: the public key, 64 hex digits and a line feed; for the outside anchor

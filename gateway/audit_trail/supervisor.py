@@ -1,4 +1,4 @@
-"""The daemon's side of the exporter: sees that its keys are there, starts it, again when it dies, and ends it."""
+"""The daemon's side of the exporter: checks its keys, starts it, starts it again when it dies, and ends it."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""SIGTERM as something to wait for."""
+"""SIGTERM as an event that a thread can wait for."""
 
 import os
 import select
@@ -15,7 +15,7 @@ class StopRequest(Protocol):
 
 
 class TerminationSignal:
-    """SIGTERM as something to wait for. SIGINT is ignored: a terminal sends it to the gateway too, which stops us."""
+    """SIGTERM as an event. SIGINT is ignored: a terminal sends it to the gateway too, which stops us."""
 
     def __init__(self, *, asked: bool = False) -> None:
         self._asked = asked
