@@ -65,7 +65,7 @@ def _commits(plant: "Plant", chain: Chain, records: int) -> Iterator[list[Note]]
 
 
 class Facts:
-    """What is the same for all publications of a topic: the fact sheets of its translation and its copies."""
+    """What is the same for all publications of a topic: the header contexts of its translation and its copies."""
 
     def __init__(self, topic: str) -> None:
         self.packet = len(topic).to_bytes(2) + topic.encode()

@@ -255,7 +255,7 @@ class PublishPackets:
             hashlib.sha256(payload).digest(),
             flow.granted_qos,
             published_qos,
-            self._publications.sheet(publication, message),
+            self._publications.context(publication, message),
         )
         if LEVELS[session.level].has_properties:
             note = with_level(note, session.level, packet_header, publication.topics[flow.topic_index])

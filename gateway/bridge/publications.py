@@ -86,8 +86,8 @@ class Publications:
         self._own_name = own_name[:_PUT_APPL_NAME_CHARACTERS]
         self._routes = routes
         self._kept: dict[_Key, Publication] = {}
-        #: Fact sheets for the audit, by publication and CorrelId.
-        self._sheets: dict[tuple[Publication, bytes], Arrival] = {}
+        #: Header contexts for the audit, by publication and CorrelId.
+        self._contexts: dict[tuple[Publication, bytes], Arrival] = {}
 
     def of(self, message: Message) -> Publication | None:
         """The publication in a message; None where no publication can be read."""
@@ -110,18 +110,18 @@ class Publications:
                 self._kept[key] = found
         return found
 
-    def sheet(self, publication: Publication, message: Message) -> Arrival:
-        """The audit's fact sheet of a publication as it came for the subscriber with the message's CorrelId."""
+    def context(self, publication: Publication, message: Message) -> Arrival:
+        """The audit's header context of a publication as it came for the subscriber with the message's CorrelId."""
         correl_id = message.descriptor.correl_id
         key = (publication, correl_id)
-        sheet = self._sheets.get(key)
-        if sheet is None:
-            sheet = _sheet(self._queue_name, correl_id, publication, message)
+        context = self._contexts.get(key)
+        if context is None:
+            context = _context(self._queue_name, correl_id, publication, message)
             if publication.body_offset <= _LONGEST_KEPT_HEADER and not publication.carried.is_of_one_message:
-                if len(self._sheets) >= _ENTRIES:
-                    self._sheets.clear()
-                self._sheets[key] = sheet
-        return sheet
+                if len(self._contexts) >= _ENTRIES:
+                    self._contexts.clear()
+                self._contexts[key] = context
+        return context
 
     def _is_of_target(self, message: Message) -> bool:
         descriptor = message.descriptor
@@ -156,7 +156,7 @@ class Publications:
         )
 
 
-def _sheet(queue_name: str, correl_id: bytes, publication: Publication, message: Message) -> Arrival:
+def _context(queue_name: str, correl_id: bytes, publication: Publication, message: Message) -> Arrival:
     descriptor, destination = message.descriptor, publication.destination
     style = "" if destination.target is None else destination.target.streams
     return Arrival(

@@ -75,11 +75,11 @@ _COUNTED: Final = int(PublicationCounter.PUBLISHED)
 
 
 class PublishTranslation(NamedTuple):
-    """The command for every PUBLISH of one topic, persistence and RETAIN: MQMD, header, and the audit's fact sheet."""
+    """The command for every PUBLISH of one topic, persistence and RETAIN: MQMD, header and header context."""
 
     descriptor: MessageDescriptor
     header: WrittenCommand
-    sheet: Translation
+    context: Translation
 
     def message(self, payload: bytes, origin: bytes, expiry: int = MQEI_UNLIMITED) -> Message:
         """The Publish with its payload. The command travels with it."""
@@ -193,7 +193,7 @@ class ToMq:
         if event.properties is not None:
             expiry, carried = expiry_of(event.properties), self._carried(event.properties)
         try:
-            number, sheet = self._put(unit, session, event.topic, flags, exchange, payload, origin, expiry, carried)
+            number, context = self._put(unit, session, event.topic, flags, exchange, payload, origin, expiry, carried)
         except MappingError as error:
             _note_accepted(
                 unit, (session.client, session.epoch, exchange), header, payload, session.level, event.topic, now_us
@@ -212,7 +212,7 @@ class ToMq:
             len(payload),
             hashlib.sha256(payload).digest(),
             number,
-            sheet,
+            context,
         )
         if not LEVELS[session.level].has_properties:
             unit.notes.append(note)
@@ -268,7 +268,7 @@ class ToMq:
         )
         try:
             expiry, carried = expiry_until(held.expires_us, now_us), self._carried(_properties_of(held))
-            number, sheet = self._put(
+            number, context = self._put(
                 unit, session, held.topic, flags, held.exchange, held.payload, origin, expiry, carried
             )
         except MappingError as error:
@@ -288,7 +288,7 @@ class ToMq:
             len(held.payload),
             hashlib.sha256(held.payload).digest(),
             number,
-            sheet,
+            context,
         )
         unit.notes.append(with_level(note, held.level, held.header, held.topic))
         return held.exchange
@@ -314,12 +314,14 @@ class ToMq:
             if will.retain and not will.payload:
                 self._delete_retained(unit, session, will.topic, exchange, packet, session.level, now_us)
             expiry, carried = expiry_of(will.properties), self._carried(will.properties)
-            number, sheet = self._put(unit, session, will.topic, flags, exchange, will.payload, origin, expiry, carried)
+            number, context = self._put(
+                unit, session, will.topic, flags, exchange, will.payload, origin, expiry, carried
+            )
         except (MappingError, QueueManagerError) as error:
             self._bury_will(unit, session, will, flags, exchange, origin, error, now_us)
             return
         unit.count(PublicationCounter.PUBLISHED)
-        note_request(unit, session, packet, payload, number, sheet, now_us, session.level)
+        note_request(unit, session, packet, payload, number, context, now_us, session.level)
 
     def load(self, sessions: Sessions) -> None:
         """Takes up what every session held for QoS 2 when the gateway stopped."""
@@ -368,7 +370,7 @@ class ToMq:
         if translation is None:
             translation = self._translate(topic, flags, carried)
         message = translation.message(payload, origin, expiry)
-        return self._engine.put(unit, self._stream, message), translation.sheet
+        return self._engine.put(unit, self._stream, message), translation.context
 
     def _translate(self, topic: str, flags: int, carried: CarriedPairs) -> PublishTranslation:
         """The translation for one topic, QoS and RETAIN. Raises MappingError for a topic that MQ cannot carry.
@@ -377,8 +379,8 @@ class ToMq:
         """
         descriptor = self._descriptors[flags > 1]
         header = self._commands.write_publish(topic, retain=bool(flags & 1), properties=carried.pairs)
-        sheet = self._commands.sheet(Publish.verb, topic, self._stream, descriptor, header.data, carried.left_out)
-        translation = PublishTranslation(descriptor, header, sheet)
+        context = self._commands.context(Publish.verb, topic, self._stream, descriptor, header.data, carried.left_out)
+        translation = PublishTranslation(descriptor, header, context)
         if len(header.data) <= _LONGEST_KEPT_HEADER and not carried.pairs:
             cache = self._translations[flags]
             if len(cache) >= _TRANSLATION_ENTRIES:
@@ -400,12 +402,12 @@ class ToMq:
         try:
             route = self._routes.of(topic)
             if route.target is None:
-                number, sheet = self._put_deletion(unit, session, topic)
+                number, context = self._put_deletion(unit, session, topic)
             else:
-                number, sheet = self._put_deletion_at_target(unit, session, route, topic, exchange)
+                number, context = self._put_deletion_at_target(unit, session, route, topic, exchange)
         except MappingError:
             return  # the Publish that follows is refused for the same reason, and says so
-        note_request(unit, session, packet, _NO_PAYLOAD, number, sheet, now_us, level)
+        note_request(unit, session, packet, _NO_PAYLOAD, number, context, now_us, level)
 
     def _put_deletion(self, unit: UnitOfWork, session: ClientSession, topic: str) -> tuple[int, Translation]:
         descriptor = self._descriptors[True]
@@ -415,7 +417,7 @@ class ToMq:
         message = Message(descriptor, header.data, own_origin(session))
         message.written = header
         number = self._engine.put(unit, self._stream, message)
-        return number, self._commands.sheet(DeletePublication.verb, topic, self._stream, descriptor, header.data)
+        return number, self._commands.context(DeletePublication.verb, topic, self._stream, descriptor, header.data)
 
     def _put_deletion_at_target(
         self, unit: UnitOfWork, session: ClientSession, route: Route, topic: str, exchange: int

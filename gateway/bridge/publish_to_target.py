@@ -54,7 +54,7 @@ _ESCAPED_BYTES: Final = 5
 
 
 class ToTarget:
-    """Puts commands for the targets in the caller's unit of work; each `put` returns MsgId number and fact sheet."""
+    """Puts commands for the targets in the unit of work; each `put` returns MsgId number and header context."""
 
     def __init__(self, engine: Engine, targets: Iterable[Target] = ()) -> None:
         self._engine = engine
@@ -224,7 +224,7 @@ class ToTarget:
         outside = self._outside[descriptor.persistence, with_next]
         queue = self._at(destination).transmission_queue(session.client)
         number = self._engine.put(unit, queue, Message(outside, wrapped.body, origin))
-        return number, _sheet(destination, made, topic, topic_filters, dropped)
+        return number, _context(destination, made, topic, topic_filters, dropped)
 
     def _at(self, destination: Destination) -> Target:
         assert destination.target is not None
@@ -236,7 +236,7 @@ class ToTarget:
         )
 
 
-def _sheet(
+def _context(
     destination: Destination, made: TargetMessage, topic: str, topic_filters: tuple[str, ...], dropped: NameValues
 ) -> Translation:
     descriptor = made.descriptor

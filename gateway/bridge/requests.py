@@ -43,7 +43,7 @@ def note_request(
     packet: tuple[int, int, bytes],
     payload: tuple[int, bytes],
     number: int,
-    sheet: Translation,
+    context: Translation,
     now_us: int,
     level: int = 0,
 ) -> None:
@@ -51,7 +51,7 @@ def note_request(
 
     `level`: of a PUBLISH or a will, which from 5 on has properties.
     """
-    note = (NoteKind.REQUESTED, now_us, session.client, session.epoch, *packet, *payload, number, sheet)
+    note = (NoteKind.REQUESTED, now_us, session.client, session.epoch, *packet, *payload, number, context)
     unit.notes.append(with_level(note, level))
 
 
@@ -97,10 +97,10 @@ class OwnCommands:
         )
 
     @staticmethod
-    def sheet(
+    def context(
         verb: str, topic: str, queue: Queue, descriptor: MessageDescriptor, header: bytes, dropped: NameValues = ()
     ) -> Translation:
-        """The fact sheet of a command on a queue of the embedded queue manager."""
+        """The header context of a command on a queue of the embedded queue manager."""
         return Translation(
             command=verb,
             topic=topic,
@@ -155,8 +155,8 @@ class Requests:
         """
         if wanted.destination.target is not None:
             origin = own_origin(subscriber)
-            number, sheet, msg_id = self._to_target.register(unit, subscriber, wanted, origin=origin, anew=new_only)
-            note_request(unit, subscriber, packet, _NO_PAYLOAD, number, sheet, now_us)
+            number, context, msg_id = self._to_target.register(unit, subscriber, wanted, origin=origin, anew=new_only)
+            note_request(unit, subscriber, packet, _NO_PAYLOAD, number, context, now_us)
             return msg_id
         command = RegisterSubscriber(
             topics=wanted.patterns,
@@ -176,8 +176,8 @@ class Requests:
         counts = subscriber.emitted[registered.destination.key]
         for pattern in (pattern for pattern in registered.patterns if counts[pattern] > 1):
             origin = own_origin(subscriber)
-            number, sheet = self._to_target.request_update(unit, subscriber, registered, pattern, origin=origin)
-            note_request(unit, subscriber, packet, _NO_PAYLOAD, number, sheet, now_us)
+            number, context = self._to_target.request_update(unit, subscriber, registered, pattern, origin=origin)
+            note_request(unit, subscriber, packet, _NO_PAYLOAD, number, context, now_us)
 
     def deregister(
         self, unit: UnitOfWork, subscriber: Subscriber, unwanted: Registration, packet: PacketPart, now_us: int
@@ -218,8 +218,8 @@ class Requests:
     def _deregister_at_target(
         self, unit: UnitOfWork, subscriber: Subscriber, unwanted: Registration, packet: PacketPart, now_us: int
     ) -> bytes:
-        number, sheet, msg_id = self._to_target.deregister(unit, subscriber, unwanted, origin=own_origin(subscriber))
-        note_request(unit, subscriber, packet, _NO_PAYLOAD, number, sheet, now_us)
+        number, context, msg_id = self._to_target.deregister(unit, subscriber, unwanted, origin=own_origin(subscriber))
+        note_request(unit, subscriber, packet, _NO_PAYLOAD, number, context, now_us)
         return msg_id
 
     def _request(
@@ -236,6 +236,6 @@ class Requests:
         message = Message(descriptor, header.data, own_origin(subscriber))
         message.written = header
         number = self._engine.put(unit, self._control, message)
-        sheet = self._commands.sheet(command.verb, " ".join(command.topics), self._control, descriptor, header.data)
-        note_request(unit, subscriber, packet, _NO_PAYLOAD, number, sheet, now_us)
+        context = self._commands.context(command.verb, " ".join(command.topics), self._control, descriptor, header.data)
+        note_request(unit, subscriber, packet, _NO_PAYLOAD, number, context, now_us)
         return message.msg_id

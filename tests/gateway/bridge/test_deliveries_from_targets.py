@@ -63,7 +63,7 @@ def arrive(world: World, body: bytes, *, format: bytes = b"MQHRF2  ", persistenc
 
 
 def arrivals(world: World) -> list[tuple[int, Arrival]]:
-    """Published QoS and fact sheet of each delivery."""
+    """Published QoS and header context of each delivery."""
     world.engine.tick()
     world.run()
     return [(note[-2], note[-1]) for note in world.notes if note[0] == NoteKind.DELIVERED]  # type: ignore[misc]
@@ -100,7 +100,7 @@ def test_the_audit_hears_which_exchange_a_publication_says_it_was(
     remote.carry(world)
     session = world.sessions.get("tell")
     assert session is not None
-    told = [(sheet.source_client, sheet.source_exchange) for _, sheet in arrivals(world)]
+    told = [(context.source_client, context.source_exchange) for _, context in arrivals(world)]
     assert told == [("tell", session.incoming_exchange - 1), ("tell", session.incoming_exchange)]
 
 
@@ -167,8 +167,8 @@ def test_the_prefix_of_a_stream_is_not_seen_by_mqtt_clients(
     remote.publish(mqrfh2("a/c") + b"of another stream")
     remote.carry(world)
     assert link.taken() == written("32 08 0003 'a/b' 0001 'A' 32 08 0003 'a/c' 0002 'B'")
-    assert [(sheet.stream, sheet.stream_style) for _, sheet in arrivals(world)] == [("SPORT", style)] * 2
-    assert [sheet.topic for _, sheet in arrivals(world)] == ["a/b", "a/c"]
+    assert [(context.stream, context.stream_style) for _, context in arrivals(world)] == [("SPORT", style)] * 2
+    assert [context.topic for _, context in arrivals(world)] == ["a/b", "a/c"]
 
 
 def test_a_topic_of_the_embedded_broker_that_looks_like_a_prefix_keeps_it(new_world: NewWorld) -> None:
@@ -250,4 +250,4 @@ def test_publications_that_differ_only_in_what_they_carry_are_not_kept_in_memory
     for number in range(1, 8):
         arrive(world, with_folders(PSC, f"<usr><rfhbQos>0</rfhbQos><rfhbSeq>{number}</rfhbSeq></usr>") + b"A")
     assert link.taken() == written("30 06 0003 'a/b' 'A'") * 7
-    assert (publications._kept, publications._sheets) == ({}, {})
+    assert (publications._kept, publications._contexts) == ({}, {})

@@ -381,8 +381,8 @@ def _facts_of(world: World) -> list[Facts]:
     """What the records of the notes say, for each put for a target."""
     found = []
     for note in world.notes:
-        sheet = note[-1]
-        if not isinstance(sheet, Translation) or not sheet.destination:
+        context = note[-1]
+        if not isinstance(context, Translation) or not context.destination:
             continue
         if note[0] == NoteKind.REQUESTED:
             (_, _, client, _, packet_type, _, part, length, *_), exchange = note, -1
@@ -392,9 +392,9 @@ def _facts_of(world: World) -> list[Facts]:
         found.append(
             Facts(
                 conversion="packet_to_header",
-                command=sheet.command,
-                topic=sheet.topic,
-                queue=sheet.queue,
+                command=context.command,
+                topic=context.topic,
+                queue=context.queue,
                 packet_type=packet_type,
                 granted_qos=-1,
                 published_qos=-1,
@@ -405,15 +405,15 @@ def _facts_of(world: World) -> list[Facts]:
                 input_format="MQTT",
                 input_ccsid=-1,
                 input_encoding=-1,
-                output=sheet.header,
-                output_format=sheet.format.decode().rstrip(),
-                output_ccsid=sheet.coded_char_set_id,
-                output_encoding=sheet.encoding,
-                destination=sheet.destination,
-                stream=sheet.stream,
-                stream_style=sheet.stream_style,
-                topic_filters=sheet.topic_filters,
-                user=sheet.user or "",
+                output=context.header,
+                output_format=context.format.decode().rstrip(),
+                output_ccsid=context.coded_char_set_id,
+                output_encoding=context.encoding,
+                destination=context.destination,
+                stream=context.stream,
+                stream_style=context.stream_style,
+                topic_filters=context.topic_filters,
+                user=context.user or "",
                 client=client,
                 exchange=exchange,
             )

@@ -233,15 +233,15 @@ def test_every_header_of_a_deletion_is_what_the_audit_predicts_from_the_packet(
     packet = publish_packet(0x33, topic.encode(), b"")
     world.bridge.receive(world.connect("self"), packet)
     world.run()
-    sheets = {note[-1].command: note[-1] for note in world.notes if isinstance(note[-1], Translation)}
-    assert list(sheets) == ["DeletePub", "Publish"]
-    for command, sheet in sheets.items():
+    contexts = {note[-1].command: note[-1] for note in world.notes if isinstance(note[-1], Translation)}
+    assert list(contexts) == ["DeletePub", "Publish"]
+    for command, context in contexts.items():
         outcome = reperform(
             Facts(
                 conversion="packet_to_header",
                 command=command,
-                topic=sheet.topic,
-                queue=sheet.queue,
+                topic=context.topic,
+                queue=context.queue,
                 packet_type=3,
                 granted_qos=-1,
                 published_qos=-1,
@@ -252,10 +252,10 @@ def test_every_header_of_a_deletion_is_what_the_audit_predicts_from_the_packet(
                 input_format="MQTT",
                 input_ccsid=-1,
                 input_encoding=-1,
-                output=sheet.header,
-                output_format=sheet.format.decode().rstrip(),
-                output_ccsid=sheet.coded_char_set_id,
-                output_encoding=sheet.encoding,
+                output=context.header,
+                output_format=context.format.decode().rstrip(),
+                output_ccsid=context.coded_char_set_id,
+                output_encoding=context.encoding,
             )
         )
         assert (outcome.status, outcome.same_bytes) == (Status.MATCH, True), outcome.detail

@@ -66,11 +66,11 @@ class Service:
         return self.engine.queue(queue).depth
 
     def served(self) -> list[list[object]]:
-        """The notes of the service, each with its fact sheet as its last item."""
+        """The notes of the service, each with its header context as its last item."""
         found = []
         for message in self.messages(AUDIT):
-            _, _, notes, sheets = ormsgpack.unpackb(message.body)
-            found += [[*n[:-1], sheets[n[-1]]] for n in ormsgpack.unpackb(notes) if n[0] == NoteKind.SERVED]
+            _, _, notes, contexts = ormsgpack.unpackb(message.body)
+            found += [[*n[:-1], contexts[n[-1]]] for n in ormsgpack.unpackb(notes) if n[0] == NoteKind.SERVED]
         return found
 
     def dead_letter_notes(self) -> list[list[object]]:
@@ -189,10 +189,10 @@ def test_what_waited_before_the_start_is_moved_in_order_over_several_batches(
 def test_conversion_is_noted_with_its_input_output_and_what_was_dropped(service: Service) -> None:
     taken = service.put("IN", STREAM + BODY)
     (put,) = service.messages("OUT")
-    ((kind, _at, taken_number, put_number, persistent, length, digest, sheet),) = service.served()
+    ((kind, _at, taken_number, put_number, persistent, length, digest, context),) = service.served()
     assert (kind, taken_number, put_number, persistent) == (NoteKind.SERVED, taken.sequence, put.sequence, True)
     assert (length, len(digest)) == (len(BODY), 32)
-    *facts, dropped = sheet
+    *facts, dropped = context
     assert facts == ["service", "OUT", "mqrfh2", "strict", TABLE_VERSION, 1208, 546, MQRFH, STREAM, MQRFH2, STREAM_2]
     ((name, reason),) = dropped
     assert name == "MQPSStreamName"
