@@ -1,4 +1,4 @@
-"""An audit from material to result: runs every control, sums up. Knows nothing of files that it writes or reads."""
+"""An audit from its input to the result: runs every control and sums up. It knows nothing of files."""
 
 import platform
 from collections.abc import Callable, Sequence
@@ -12,11 +12,11 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
+from spark_audit.audit_input import AuditInput
 from spark_audit.controls import reperformance
 from spark_audit.controls.control import Scope as ControlScope
 from spark_audit.controls.control import Severity
 from spark_audit.judgement import Judgement, Progress
-from spark_audit.material import Material
 from spark_audit.period import Period
 from spark_audit.personal import SEALED_PREFIX
 from spark_audit.policy import Policy
@@ -27,51 +27,51 @@ from spark_audit.report import figures
 from spark_audit.report.evidence import with_evidence
 from spark_audit.report.exceptions import write_exceptions
 from spark_audit.result import AuditResult, ControlResult, ConversionCount, Scope, Verdict, counted
-from spark_audit.session import ON_DISK
+from spark_audit.spark_session import ON_DISK
 from spark_audit.verify import LIMITS
 
 STANDARD_POLICY: Final = Policy()
 #: What only re-performance looks at; without it the lines are a third of their size.
 BYTES: Final = ("input", "output")
 SEALED: Final = "the headers are encrypted: name the key with --personal-key"
-Opening = Callable[[DataFrame], DataFrame]
+Decryption = Callable[[DataFrame], DataFrame]
 
 
 def audit(
     spark: SparkSession,
-    material: Material,
+    audit_input: AuditInput,
     progress: Progress,
     *,
     policy: Policy = STANDARD_POLICY,
     report_folder: Path | None = None,
-    opening: Opening | None = None,
+    decryption: Decryption | None = None,
 ) -> AuditResult:
-    """The result for some material. `progress` is told a line for people after each step.
+    """The result for an audit input. `progress` is told a line for people after each step.
 
-    With a folder for the report, every violation is written there as Parquet. `opening` makes records with encrypted
+    With a folder for the report, every violation is written there as Parquet. `decryption` makes records with encrypted
     bytes into records in clear.
     """
-    lines = material.lines.drop(*BYTES).persist(ON_DISK)
-    conversions = material.lines.where("is_record").where(material.period.holds())
-    without = {ControlScope.CONVERSIONS: SEALED} if opening is None and is_sealed(conversions) else {}
-    outcomes = reperformance.reperformed(opening(conversions) if opening else conversions).persist(ON_DISK)
+    lines = audit_input.lines.drop(*BYTES).persist(ON_DISK)
+    conversions = audit_input.lines.where("is_record").where(audit_input.period.holds())
+    without = {ControlScope.CONVERSIONS: SEALED} if decryption is None and is_sealed(conversions) else {}
+    outcomes = reperformance.reperformed(decryption(conversions) if decryption else conversions).persist(ON_DISK)
     try:
         scope = replace(
-            figures.scope(lines, size_bytes=material.size_bytes, torn_files=material.torn),
-            from_us=material.period.from_us,
-            until_us=material.period.until_us,
+            figures.scope(lines, size_bytes=audit_input.size_bytes, torn_files=audit_input.torn),
+            from_us=audit_input.period.from_us,
+            until_us=audit_input.period.until_us,
         )
-        if reason := why_not_evaluable(lines, scope, material.period):
+        if reason := why_not_evaluable(lines, scope, audit_input.period):
             return not_evaluable(reason, scope)
         judgement = Judgement(
             spark=spark,
-            material=material,
+            audit_input=audit_input,
             frames={
                 ControlScope.LINES: lines,
                 ControlScope.RECORDS: lines.where("is_record"),
                 ControlScope.CONVERSIONS: outcomes,
             },
-            scope=_scope_of(policy, material.period),
+            scope=_scope_of(policy, audit_input.period),
             progress=progress,
             without=without,
         )
@@ -79,8 +79,8 @@ def audit(
             for control in policy.controls():
                 judgement.judge(control)
             progress("adding up")
-            records = judgement.frames[ControlScope.RECORDS].where(material.period.holds())
-            result = summed_up(judgement.found, material.lines, outcomes, records, scope)
+            records = judgement.frames[ControlScope.RECORDS].where(audit_input.period.holds())
+            result = summed_up(judgement.found, audit_input.lines, outcomes, records, scope)
             if report_folder is None:
                 return result
             return replace(result, exceptions=write_exceptions(spark, judgement.found, report_folder))

@@ -24,7 +24,7 @@ from mappings.conversion.convert import Mode, convert
 from mappings.errors import MappingError
 from mappings.headers.detection import announcement_of
 from mappings.table import Dialect
-from spark_audit.archive import ArchiveError, archive_files, read_files, read_parquet
+from spark_audit.archive.files import ArchiveError, archive_files, read_files, read_parquet
 
 #: Messages handed to a worker at once: with IBM MQ's default of 4 MiB each, a quarter of a worker's memory.
 MESSAGES_PER_BATCH: Final = 64

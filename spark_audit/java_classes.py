@@ -39,7 +39,7 @@ def make_archive() -> None:
     """Starts Spark, lets it do a little of everything that an audit does, and keeps the classes that it loaded."""
     from pyspark.sql import SparkSession, Window, functions
 
-    from spark_audit.session import start_session
+    from spark_audit.spark_session import start_session
 
     EMPTY_FOLDER.mkdir(parents=True, exist_ok=True)
     unfinished = ARCHIVE.with_suffix(f".{os.getpid()}")

@@ -8,10 +8,10 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from spark_audit.controls import agreement, digests
+from spark_audit.audit_input import AuditInput
+from spark_audit.controls import digests, integrity
 from spark_audit.controls.control import Control, Scope, Severity
 from spark_audit.controls.window_edge import FROM_START
-from spark_audit.material import Material
 from spark_audit.policy_scope import PolicyScope
 from spark_audit.result import ControlResult, ParameterInForce, Violation, counted
 from spark_audit.verify import Verdict
@@ -25,14 +25,14 @@ Progress = Callable[[str], None]
 
 @dataclass(slots=True, kw_only=True)
 class Judgement:
-    """Runs controls over the frames of some material.
+    """Runs controls over the frames of an audit input.
 
     `frames` holds those of lines, records and conversions; `without` says why a kind of frame is not there to be
     judged. `scope` narrows what is told, not what is read; so does `not_told_before`, by the control's identifier.
     """
 
     spark: SparkSession
-    material: Material
+    audit_input: AuditInput
     frames: dict[Scope, DataFrame]
     scope: PolicyScope
     progress: Progress
@@ -55,7 +55,7 @@ class Judgement:
             told = every if control.scope == Scope.VERDICTS else self.scope.within(every, self.frames[Scope.RECORDS])
             told = self.not_told_before(control.identifier, told) if self.not_told_before else told
             self._tell(control, started, told, reason="")
-            if control.identifier in agreement.OF_INTEGRITY:
+            if control.identifier in integrity.OF_INTEGRITY:
                 is_told_whole = self.scope.is_everything
                 self._faults_of_integrity += self.found[-1][0].violations if is_told_whole else every.count()
 
@@ -67,49 +67,49 @@ class Judgement:
     def _why_not_evaluable(self, control: Control) -> str:
         if control.scope in self.without:
             return self.without[control.scope]
-        if control.scope == Scope.DIGESTS and self.material.digests is None:
+        if control.scope == Scope.DIGESTS and self.audit_input.digests is None:
             return "there are no digests beside what was read"
         return self._why_no_agreement() if control.scope == Scope.VERDICTS else ""
 
     def _why_no_agreement(self) -> str:
         """Why the verdicts of Spark and `verify` cannot be compared; "" where they can."""
-        if not self.material.verifications:
-            return f"verify did not check this: {self.material.unverified}"
-        if not self.material.is_whole:
+        if not self.audit_input.verifications:
+            return f"verify did not check this: {self.audit_input.unverified}"
+        if not self.audit_input.is_whole:
             return "Spark read a part of the trail: that of a period"
-        left_out = sorted(set(self._switched_off) & set(agreement.OF_INTEGRITY))
+        left_out = sorted(set(self._switched_off) & set(integrity.OF_INTEGRITY))
         if left_out:
             return f"the policy has switched off {', '.join(left_out)}"
-        unread = [check.reason for check in self.material.verifications if check.verdict is Verdict.NOT_EVALUABLE]
+        unread = [check.reason for check in self.audit_input.verifications if check.verdict is Verdict.NOT_EVALUABLE]
         return f"verify could not judge: {unread[0]}" if unread else ""
 
     def _violations(self, control: Control) -> DataFrame:
         frame = self._frame(control.scope)
-        if not self.material.cut or all(each.name != FROM_START.name for each in control.parameters):
+        if not self.audit_input.cut or all(each.name != FROM_START.name for each in control.parameters):
             return control.find(frame).select(*_COLUMNS)
         later = control.with_values({FROM_START.name: False})
-        if not self.material.has_trails:
+        if not self.audit_input.has_trails:
             return later.find(frame).select(*_COLUMNS)
-        is_cut = sf.col("trail").isin(*self.material.cut)
+        is_cut = sf.col("trail").isin(*self.audit_input.cut)
         whole = control.find(frame.where(~is_cut)).select(*_COLUMNS)
         return whole.unionByName(later.find(frame.where(is_cut)).select(*_COLUMNS))
 
     def _frame(self, scope: Scope) -> DataFrame:
-        material = self.material
-        if scope == Scope.DIGESTS and material.digests is not None and scope not in self.frames:
+        audit_input = self.audit_input
+        if scope == Scope.DIGESTS and audit_input.digests is not None and scope not in self.frames:
             self.frames[scope] = digests.beside_segments(
-                material.digests,
+                audit_input.digests,
                 self.frames[Scope.LINES],
-                due=None if material.more_is_to_come else material.period,
-                copies=material.copies,
-                public_key=material.public_key,
+                due=None if audit_input.more_is_to_come else audit_input.period,
+                copies=audit_input.copies,
+                public_key=audit_input.public_key,
             ).persist()  # some twenty rules look at it, and each would read the digests anew
         if scope == Scope.VERDICTS:
-            return agreement.verdicts(self.spark, [self._verdicts()])
+            return integrity.verdicts(self.spark, [self._verdicts()])
         return self.frames[scope]
 
     def _verdicts(self) -> tuple[str, int, int, str]:
-        checks = self.material.verifications
+        checks = self.audit_input.verifications
         faults = sum(check.problem_count for check in checks)
         worst = max(checks, key=lambda check: check.problem_count)
         name = "trail" if len(checks) == 1 else counted(len(checks), "trail")

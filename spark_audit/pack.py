@@ -1,4 +1,4 @@
-"""The evidence pack: one archive with all that an auditor needs to judge a trail without the gateway that wrote it.
+"""The evidence pack: one file with all that an auditor needs to judge a trail without the gateway that wrote it.
 
     README.md          what this is, and how to check it with a few lines of any language
     public-key.txt     the key that signs now; an anchor only when it is compared with one that came another way
@@ -21,7 +21,7 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from string import Template
-from typing import BinaryIO, Final, Protocol, Self
+from typing import BinaryIO, Final, Self
 
 from spark_audit.digest import DIGEST_FOLDER, MalformedDigest, digest_name, digest_numbers, parse_digest
 from spark_audit.verify.source import DigestFile, SegmentFile, TrailFolder
@@ -55,10 +55,6 @@ class Evidence:
     code_version: str
 
 
-class _Archive(Protocol):
-    def add(self, name: str, file: BinaryIO, size: int) -> None: ...
-
-
 def write_pack(evidence: Evidence, out: Path) -> int:
     """Writes a pack, zip or tar.gz by its name, whole or not at all; returns its number of files.
 
@@ -85,12 +81,12 @@ def write_pack(evidence: Evidence, out: Path) -> int:
 
 def _fill(evidence: Evidence, file: BinaryIO, *, is_zip: bool) -> int:
     count = 0
-    with _ZipArchive(file) if is_zip else _TarArchive(file) as archive:
+    with _ZipWriter(file) if is_zip else _TarWriter(file) as writer:
         for name, content in _members(evidence):
             count += 1
             with ExitStack() as opened:
                 data = io.BytesIO(content) if isinstance(content, bytes) else opened.enter_context(content)
-                archive.add(name, data, _size_of(data))
+                writer.add(name, data, _size_of(data))
     return count
 
 
@@ -148,7 +144,7 @@ def _size_of(file: BinaryIO) -> int:
     return len(file.getbuffer()) if isinstance(file, io.BytesIO) else os.fstat(file.fileno()).st_size
 
 
-class _ZipArchive:
+class _ZipWriter:
     """A zip without a clock. What is compressed already is stored as it is."""
 
     def __init__(self, file: BinaryIO) -> None:
@@ -170,8 +166,8 @@ class _ZipArchive:
             shutil.copyfileobj(_Beginning(name, file, size), target, _COPY_BYTES)
 
 
-class _TarArchive:
-    """A ustar archive in gzip, without a clock and without owners."""
+class _TarWriter:
+    """A ustar file in gzip, without a clock and without owners."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._gzip = gzip.GzipFile(filename="", mode="wb", compresslevel=_COMPRESSION_LEVEL, fileobj=file, mtime=0)

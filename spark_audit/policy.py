@@ -26,7 +26,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, Self
 
-from spark_audit.controls import restored
+from spark_audit.controls import integrity
 from spark_audit.controls.catalogue import CONTROLS
 from spark_audit.controls.control import Control, Parameter, Severity
 from spark_audit.policy_scope import PolicyScope
@@ -95,8 +95,8 @@ class Policy:
         chosen = tuple(self.changed.get(control.identifier, control) for control in CONTROLS)
         if not self.accepted:
             return chosen
-        named = partial(restored.find, accepted=self.accepted)
-        wanted = restored.CONTROL.identifier
+        named = partial(integrity.find_restored, accepted=self.accepted)
+        wanted = integrity.RESTORED.identifier
         return tuple(replace(each, rule=named) if each.identifier == wanted else each for each in chosen)
 
 

@@ -25,22 +25,22 @@ import orjson
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from spark_audit.audit import BYTES, SEALED, Opening, is_sealed, not_evaluable, summed_up, why_not_evaluable
+from spark_audit.audit import BYTES, SEALED, Decryption, is_sealed, not_evaluable, summed_up, why_not_evaluable
+from spark_audit.audit_input import AuditInput
 from spark_audit.controls import reperformance
 from spark_audit.controls.control import Scope as ControlScope
+from spark_audit.ingest.audit_input import STREAM_FILE, input_of_parquet, selected_segments
 from spark_audit.ingest.ingestion import compacted, small_files
 from spark_audit.ingest.manifest import IngestedSegment, Manifest, UnusableManifest, sync_folder
-from spark_audit.ingest.material import STREAM_FILE, parquet_material, selected_segments
 from spark_audit.ingest.warehouse import replace_file
 from spark_audit.judgement import Judgement, Progress
-from spark_audit.material import Material
 from spark_audit.period import EVERYTHING, hour_of
 from spark_audit.policy import Policy
 from spark_audit.read import literal_path
 from spark_audit.report import figures
 from spark_audit.report.files import RESULT_FILE
 from spark_audit.result import AuditResult, ControlResult
-from spark_audit.session import ON_DISK
+from spark_audit.spark_session import ON_DISK
 
 STREAM_VERSION: Final = 1
 FINDINGS_FILE: Final = "findings.jsonl"
@@ -90,7 +90,7 @@ class Stream:
     out: Path
     history_hours: int
     policy: Policy
-    opening: Opening | None
+    decryption: Decryption | None
     progress: Progress
 
     def report(self, spark: SparkSession, manifest: Manifest, reported: Reported) -> tuple[Reported, AuditResult]:
@@ -106,13 +106,13 @@ class Stream:
     def _judged(
         self, spark: SparkSession, manifest: Manifest, fresh: Sequence[IngestedSegment], batches: int
     ) -> tuple[AuditResult, list[tuple[ControlResult, DataFrame]]]:
-        material = self._material(spark, manifest, fresh)
-        lines = material.lines.drop(*BYTES).persist(ON_DISK)
+        audit_input = self._audit_input(spark, manifest, fresh)
+        lines = audit_input.lines.drop(*BYTES).persist(ON_DISK)
         of_batch = sf.substring_index("segment", ".", 1).between(fresh[0].stem, fresh[-1].stem)
         batch = lines.where(of_batch)
-        conversions = material.lines.where(of_batch).where("is_record")
-        without = {ControlScope.CONVERSIONS: SEALED} if self.opening is None and is_sealed(conversions) else {}
-        clear = self.opening(conversions) if self.opening else conversions
+        conversions = audit_input.lines.where(of_batch).where("is_record")
+        without = {ControlScope.CONVERSIONS: SEALED} if self.decryption is None and is_sealed(conversions) else {}
+        clear = self.decryption(conversions) if self.decryption else conversions
         outcomes = reperformance.reperformed(clear).persist(ON_DISK)
         try:
             size_bytes = sum(segment.size_bytes for segment in fresh)
@@ -120,8 +120,8 @@ class Stream:
             if reason := why_not_evaluable(batch, scope, EVERYTHING):
                 return not_evaluable(reason, scope), []
             frames = {ControlScope.LINES: batch, ControlScope.CONVERSIONS: outcomes}
-            of_records = self._judgement(spark, replace(material, lines=batch), frames, batches)
-            of_history = self._judgement(spark, replace(material, lines=lines), frames, batches)
+            of_records = self._judgement(spark, replace(audit_input, lines=batch), frames, batches)
+            of_history = self._judgement(spark, replace(audit_input, lines=lines), frames, batches)
             of_records.without.update(without)
             with closing(of_history):
                 for control in self.policy.controls():
@@ -129,7 +129,7 @@ class Stream:
                     judgement = of_records if is_of_batch else of_history
                     judgement.judge(control)
                     of_records.found, of_history.found = judgement.found, judgement.found
-                result = summed_up(of_history.found, material.lines, outcomes, batch.where("is_record"), scope)
+                result = summed_up(of_history.found, audit_input.lines, outcomes, batch.where("is_record"), scope)
             policy = self.policy
             named = replace(result, policy=policy.name, policy_sha256=policy.sha256, policy_text=policy.text)
             return named, of_history.found
@@ -138,26 +138,26 @@ class Stream:
             lines.unpersist()
 
     def _judgement(
-        self, spark: SparkSession, material: Material, frames: dict[ControlScope, DataFrame], batches: int
+        self, spark: SparkSession, audit_input: AuditInput, frames: dict[ControlScope, DataFrame], batches: int
     ) -> Judgement:
-        """Judges the records among the lines of some material; what so many batches have told is left out."""
+        """Judges the records among the lines of an audit input; leaves out findings of the batches before."""
         return Judgement(
             spark=spark,
-            material=material,
-            frames={**frames, ControlScope.RECORDS: material.lines.where("is_record")},
+            audit_input=audit_input,
+            frames={**frames, ControlScope.RECORDS: audit_input.lines.where("is_record")},
             scope=self.policy.scope,
             progress=self.progress,
             not_told_before=_not_in(self.checkpoint / _REPORTED, batches, spark),
         )
 
-    def _material(self, spark: SparkSession, manifest: Manifest, fresh: Sequence[IngestedSegment]) -> Material:
+    def _audit_input(self, spark: SparkSession, manifest: Manifest, fresh: Sequence[IngestedSegment]) -> AuditInput:
         """The history of the batch's trail, with the batch at its end."""
         trail = fresh[0].trail
         one = replace(manifest, segments=tuple(each for each in manifest.segments if each.trail == trail), _known={})
         earliest_us = min(hour_of(fresh[0].stem), hour_of(fresh[-1].stem) - self.history_hours * _HOUR_US)
         selection = selected_segments(one, lambda names: _since(names, earliest_us), EVERYTHING)
-        material = parquet_material(spark, self.checkpoint, selection)
-        return replace(material, more_is_to_come=True, unverified="it is for whole trails, and this is a batch")
+        audit_input = input_of_parquet(spark, self.checkpoint, selection)
+        return replace(audit_input, more_is_to_come=True, unverified="it is for whole trails, and this is a batch")
 
     def _write(self, batch: int, result: AuditResult, found: Sequence[tuple[ControlResult, DataFrame]]) -> None:
         """The batch's folder, then its findings in the checkpoint. Raises OSError."""

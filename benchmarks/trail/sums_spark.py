@@ -13,11 +13,11 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from spark_audit.controls import chain, hashes, qos1, qos2, sequence
+from spark_audit.controls import incoming_exchanges, integrity
 from spark_audit.read import read_lines, trail_files
 from spark_audit.report.figures import volumes
 from spark_audit.report.latency import latencies
-from spark_audit.session import ON_DISK, start_session
+from spark_audit.spark_session import ON_DISK, start_session
 
 #: What the sums look at: the same that DuckDB keeps, with the place of a line.
 _COLUMNS: Final = (
@@ -49,10 +49,12 @@ def _volumes(records: DataFrame) -> int:
 
 #: Each sum as DuckDB has it; all but the last two count violations.
 STEPS: Final[dict[str, Callable[[DataFrame], int]]] = {
-    "hash": lambda records: hashes.CONTROL.find(records).count(),
-    "chain": lambda records: chain.CONTROL.find(records).count(),
-    "gaps": lambda records: sequence.CONTROL.find(records).count(),
-    "QoS": lambda records: qos1.CONTROL.find(records).count() + qos2.CONTROL.find(records).count(),
+    "hash": lambda records: integrity.HASHES.find(records).count(),
+    "chain": lambda records: integrity.CHAIN.find(records).count(),
+    "gaps": lambda records: integrity.SEQUENCE.find(records).count(),
+    "QoS": lambda records: (
+        incoming_exchanges.AT_LEAST_ONCE.find(records).count() + incoming_exchanges.EXACTLY_ONCE.find(records).count()
+    ),
     "volumes": _volumes,
     "latency": lambda records: sum(row.count for row in latencies(records)),
 }

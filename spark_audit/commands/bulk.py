@@ -15,7 +15,7 @@ from spark_audit.report import check_report_folder, print_summary, write_report
 from spark_audit.result import AuditResult, Subject, counted
 
 if TYPE_CHECKING:
-    from spark_audit.archive_audit import ArchiveToAudit
+    from spark_audit.archive.audit import ArchiveToAudit
 
 _PIPE_COLUMNS: Final = 160
 
@@ -49,8 +49,8 @@ def bulk(options: argparse.Namespace, interruption: Interruption) -> int:
 
 def _result(options: argparse.Namespace, tell: Tell, interruption: Interruption) -> AuditResult:
     """What cannot be read, or is no archive, is `not evaluable`."""
-    from spark_audit.archive import ArchiveError
-    from spark_audit.archive_audit import ArchiveToAudit
+    from spark_audit.archive.audit import ArchiveToAudit
+    from spark_audit.archive.files import ArchiveError
     from spark_audit.audit import not_evaluable
 
     try:
@@ -65,7 +65,7 @@ def _result(options: argparse.Namespace, tell: Tell, interruption: Interruption)
 def _audited(
     options: argparse.Namespace, archive: "ArchiveToAudit", tell: Tell, interruption: Interruption
 ) -> AuditResult:
-    from spark_audit.archive_audit import audit_archive
+    from spark_audit.archive.audit import audit_archive
     from spark_audit.reperform.captured import Wish
 
     wish = Wish(target=options.to, mode=options.mode)

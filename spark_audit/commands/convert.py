@@ -18,9 +18,9 @@ def convert(options: argparse.Namespace, interruption: Interruption) -> int:
     target: Path = options.out
     if not source.is_dir() or target.exists():
         return _failed(f"{target} is there already" if source.is_dir() else f"{source} is no folder", USAGE)
-    from spark_audit.archive import ArchiveError
+    from spark_audit.archive.files import ArchiveError
     from spark_audit.bulk import convert_archive
-    from spark_audit.session import HERE
+    from spark_audit.spark_session import HERE
 
     size_bytes = sum(path.stat().st_size for path in source.rglob("*") if path.is_file())
     try:

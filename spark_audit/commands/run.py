@@ -23,13 +23,13 @@ from spark_audit.verify import Anchor, UnusableAnchor, Verification, verify
 from spark_audit.verify import Verdict as VerifyVerdict
 
 if TYPE_CHECKING:
-    from spark_audit.audit import Opening
-    from spark_audit.material import Material
+    from spark_audit.audit import Decryption
+    from spark_audit.audit_input import AuditInput
     from spark_audit.policy import Policy
     from spark_audit.read import TrailFiles
 
-    #: Bytes of text, what is read in words, and how material is made of it by a session.
-    _Source = tuple[int, str, Callable[..., Material]]
+    #: Bytes of text, a description for people, and how a Spark session makes the audit input of it.
+    _Source = tuple[int, str, Callable[..., AuditInput]]
 
 TRAIL_FOLDER: Final = "trail"
 _PIPE_COLUMNS: Final = 160
@@ -98,7 +98,7 @@ class _Run:
         self.place = place_of(options)
         self.policy = policy_of(options.policy)
         self.anchor = Anchor.read(public_key_file=options.public_key, digests=options.digests)
-        self.opening = opening_of(options.personal_key)
+        self.decryption = decryption_of(options.personal_key)
 
     def result(self) -> AuditResult:
         """The whole result; what keeps Spark from starting or a trail from being read makes it `not evaluable`."""
@@ -141,16 +141,18 @@ class _Run:
 
     def _trails(self, scratch: Path, verifications: tuple[Verification, ...]) -> "_Source":
         """How many bytes of text trails have, what is read, and how. Raises NothingToRead."""
-        from spark_audit.material import material_of
+        from spark_audit.audit_input import input_of_trails
 
         trails = [_files_of(folder, scratch, self.period, with_open=self.place.is_here) for folder in self.folders]
-        make = partial(material_of, trails=trails, period=self.period, anchor=self.anchor, verifications=verifications)
+        make = partial(
+            input_of_trails, trails=trails, period=self.period, anchor=self.anchor, verifications=verifications
+        )
         return sum(files.text_bytes for files in trails), _reading(trails), make
 
     def _parquet(self) -> "_Source":
         """The same for what was ingested. Raises NothingToRead."""
+        from spark_audit.ingest.audit_input import input_of_parquet, selected
         from spark_audit.ingest.manifest import UnusableManifest
-        from spark_audit.ingest.material import parquet_material, selected
         from spark_audit.ingest.warehouse import Damaged
 
         folder: Path = self.options.parquet
@@ -161,9 +163,9 @@ class _Run:
         except OSError as error:
             raise NothingToRead(f"{error.filename or folder} cannot be read: {error.strerror}") from None
         words = f"reading {counted(len(selection.files), 'file')} of Parquet"
-        return selection.text_bytes, words, partial(parquet_material, folder=folder, selection=selection)
+        return selection.text_bytes, words, partial(input_of_parquet, folder=folder, selection=selection)
 
-    def _judged(self, scratch: Path, text_bytes: int, words: str, make: "Callable[..., Material]") -> AuditResult:
+    def _judged(self, scratch: Path, text_bytes: int, words: str, make: "Callable[..., AuditInput]") -> AuditResult:
         """Raises SparkFailed."""
         from spark_audit.audit import audit
 
@@ -176,7 +178,7 @@ class _Run:
                 self.tell,
                 policy=self.policy,
                 report_folder=self.options.out,
-                opening=self.opening,
+                decryption=self.decryption,
             )
 
 
@@ -221,15 +223,15 @@ def policy_of(path: Path | None) -> "Policy":
         raise WrongUse(f"{path} cannot be read: {error.strerror}") from None
 
 
-def opening_of(path: Path | None) -> "Opening | None":
+def decryption_of(path: Path | None) -> "Decryption | None":
     """What opens encrypted headers by the key in a file. Raises WrongUse."""
-    from spark_audit.opening import opening_with
+    from spark_audit.decrypted_headers import decryption_with
 
     if path is None:
         return None
     try:
         PersonalKey.read(path)
-        return opening_with(path.read_bytes())
+        return decryption_with(path.read_bytes())
     except UnusablePersonalKey as error:
         raise WrongUse(f"{path}: {error}") from None
     except OSError as error:

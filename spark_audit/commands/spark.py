@@ -12,7 +12,7 @@ from spark_audit.interruption import Interruption
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from spark_audit.session import SparkPlace
+    from spark_audit.spark_session import SparkPlace
 
 
 class SparkFailed(Exception):
@@ -21,7 +21,7 @@ class SparkFailed(Exception):
 
 def place_of(options: argparse.Namespace) -> "SparkPlace":
     """Where the options want Spark."""
-    from spark_audit.session import SparkPlace
+    from spark_audit.spark_session import SparkPlace
 
     return SparkPlace(master=options.master, remote=options.remote, memory=options.memory)
 
@@ -38,7 +38,7 @@ def spark_session(
     scratch: Path, trail_bytes: int, place: "SparkPlace", interruption: Interruption
 ) -> Iterator["SparkSession"]:
     """A session. Raises SparkFailed, also for what goes wrong while it is used."""
-    from spark_audit.session import start_session
+    from spark_audit.spark_session import start_session
 
     try:
         with interruption.held():

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import orjson
 
-from spark_audit.commands.run import WrongUse, opening_of, policy_of, trail_folders
+from spark_audit.commands.run import WrongUse, decryption_of, policy_of, trail_folders
 from spark_audit.commands.spark import SparkFailed, place_of, scratch_folder, spark_session
 from spark_audit.commands.terminal import (
     DONE,
@@ -92,7 +92,7 @@ class _Streaming:
             out=options.out,
             history_hours=options.history_hours,
             policy=policy_of(options.policy),
-            opening=opening_of(options.personal_key),
+            decryption=decryption_of(options.personal_key),
             progress=lambda _line: None,
         )
         options.out.mkdir(parents=True, exist_ok=True)

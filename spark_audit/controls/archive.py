@@ -1,6 +1,6 @@
-"""What is asked of an archive of captured messages (archive_examination.examined), beside the controls of conversions.
+"""Controls of an archive of captured messages (archive/examination.py), beside the controls of conversions.
 
-Those of its conversions can judge only where the archive has them: HELD_BY_PAIRS.
+The controls HELD_BY_PAIRS judge conversions, and only an archive that has conversions can be judged by them.
 """
 
 from typing import Final
@@ -8,7 +8,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from spark_audit.controls import reperformance, single_rules
+from spark_audit.controls import reperformance
 from spark_audit.controls.control import Control, Scope, Severity, all_of, message_subject, violations
 from spark_audit.reperform.outcome import Status
 
@@ -71,7 +71,7 @@ JUDGED: Final = Control(
 )
 CONVERTIBLE: Final = Control(
     identifier="archive.convertible",
-    title="Each message can be said in the other format",
+    title="Each message can be written in the other format",
     severity=Severity.ERROR,
     source="Message formats (aq19780_): option support table; IBM MQ: Wildcard schemes",
     scope=Scope.CONVERSIONS,
@@ -91,15 +91,15 @@ NAMES: Final = Control(
     identifier="archive.names",
     title="A name stands for one message",
     severity=Severity.WARNING,
-    source="spark_audit/archive.py",
+    source="spark_audit/archive/files.py",
     scope=Scope.CONVERSIONS,
     rule=_twice,
 )
 PAIRED: Final = Control(
     identifier="archive.paired",
-    title="Each message that can be converted was, and nothing else",
+    title="Each message that can be converted was converted, and no other",
     severity=Severity.ERROR,
-    source="spark_audit/archive.py",
+    source="spark_audit/archive/files.py",
     scope=Scope.CONVERSIONS,
     rule=_unpaired,
 )
@@ -126,9 +126,9 @@ HELD_BY_PAIRS: Final = (
     PAIRED,
     reperformance.CONTROL,
     reperformance.UNREADABLE,
-    single_rules.FIELDS,
-    single_rules.SUPPORT,
-    single_rules.REPORT,
+    reperformance.FIELDS,
+    reperformance.SUPPORT,
+    reperformance.REPORT,
     BODY,
     BYTES,
 )

@@ -16,7 +16,6 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from spark_audit.controls.confirmed import outcomes
 from spark_audit.controls.control import (
     EXCHANGE,
     MESSAGE,
@@ -29,6 +28,7 @@ from spark_audit.controls.control import (
     message_subject,
     violations,
 )
+from spark_audit.controls.incoming_exchanges import outcomes
 from spark_audit.controls.window_edge import begun_exchanges, begun_messages
 from spark_audit.record import ConversionKind, Kind
 

@@ -29,7 +29,7 @@ class Scope(StrEnum):
 
     LINES are all lines of the trail, RECORDS those that are records, CONVERSIONS the outcomes of re-performance
     (reperformance.reperformed), DIGESTS the digests beside their segments (digests.beside_segments), VERDICTS what two
-    programs say of the same trail (agreement.verdicts).
+    programs say of the same trail (integrity.verdicts).
     """
 
     LINES = "lines"

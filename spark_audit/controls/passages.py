@@ -68,7 +68,7 @@ def passage_balance(records: DataFrame) -> DataFrame:
 
 CONTROL = Control(
     identifier="passages",
-    title="A message went over a channel once",
+    title="Each message went over a channel once",
     severity=Severity.ERROR,
     source="spark_audit/record/kinds.py: kinds forwarded and received",
     scope=Scope.RECORDS,

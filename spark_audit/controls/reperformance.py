@@ -1,7 +1,7 @@
 """Every conversion is performed again from its raw bytes, by a reading of its own (spark_audit/reperform)."""
 
 import base64
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import Any, Final
 
@@ -12,8 +12,7 @@ from pyspark.sql import functions as sf
 from spark_audit.controls.control import Control, Scope, Severity, message_subject, violations
 from spark_audit.personal import is_sealed
 from spark_audit.reperform.facts import Facts
-from spark_audit.reperform.finding import Finding
-from spark_audit.reperform.outcome import Outcome, Status
+from spark_audit.reperform.outcome import Finding, Outcome, Rule, Status
 from spark_audit.reperform.performance import reperform
 from spark_audit.reperform.rules import broken_rules
 
@@ -191,4 +190,57 @@ UNREADABLE = Control(
     source="Message formats (aq19780_): field table",
     scope=Scope.CONVERSIONS,
     rule=find_unreadable,
+)
+
+
+# A conversion that breaks a single rule mostly differs from its re-performance too. The control of the whole says that
+# it is wrong; these say which rule of the specification it breaks (see reperform/rules.py).
+
+
+def _control(rule: Rule, *, identifier: str, title: str, source: str) -> Control:
+    return Control(
+        identifier=identifier,
+        title=title,
+        severity=Severity.ERROR,
+        source=source,
+        scope=Scope.CONVERSIONS,
+        rule=_broken(rule),
+    )
+
+
+def _broken(rule: Rule) -> Callable[[DataFrame], DataFrame]:
+    """A function from outcomes to the violations of one rule."""
+
+    def find(outcomes: DataFrame) -> DataFrame:
+        told = outcomes.select("gateway", "sequence", "message_id", "conversion", sf.explode("findings").alias("found"))
+        broken = told.where(sf.col("found.rule") == rule.value)
+        detail = sf.concat(sf.col("conversion"), sf.lit(": "), sf.col("found.detail"))
+        return violations(broken, subject=message_subject(), detail=detail)
+
+    return find
+
+
+FIELDS = _control(
+    Rule.FIELDS,
+    identifier="conversion.fields",
+    title="The nine fields pass under their other names, and nothing else",
+    source="Message formats (aq19780_): table of functionally equivalent fields",
+)
+SUPPORT = _control(
+    Rule.SUPPORT,
+    identifier="conversion.support",
+    title="Options stand only where notes 1 to 7 support them",
+    source="Message formats (aq19780_): option support table, notes 1 to 7",
+)
+REPORT = _control(
+    Rule.REPORT,
+    identifier="conversion.report",
+    title="Every field that is left out is reported",
+    source="Message formats (aq19780_): fields that are not copied",
+)
+RETAIN = _control(
+    Rule.RETAIN,
+    identifier="retained.option",
+    title="RETAIN, RetainPub and IsRetainedPub stand for each other",
+    source="Message formats (aq19780_): RetainPub, IsRetainedPub; MQTT 3.1.1 section 3.3.1.3",
 )

@@ -10,7 +10,6 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 
-from spark_audit.controls.confirmed import PUBACK, PUBREC, confirmed_exchanges
 from spark_audit.controls.control import (
     EXCHANGE,
     MESSAGE,
@@ -21,9 +20,11 @@ from spark_audit.controls.control import (
     Severity,
     all_of,
     exchange_subject,
+    gateway_subject,
     message_subject,
     violations,
 )
+from spark_audit.controls.incoming_exchanges import PUBACK, PUBREC, confirmed_exchanges
 from spark_audit.record import Kind
 
 _MICROSECONDS: Final = 1_000_000
@@ -111,5 +112,51 @@ CONTROL = Control(
         _limit("acknowledged_within_s", 60, "from the PUBLISH to the record of its PUBACK or PUBREC"),
         _limit("forwarded_within_s", 3_600, "from the put for a target to its passage over the channel"),
         _limit("delivered_within_s", 60, "from the put for a connected client to its first PUBLISH"),
+    ),
+)
+
+
+#: The gateway looks at its clock once a second: so far from the change its record may stand, with much to spare.
+_TOLD_US = 10 * _MICROSECONDS
+
+
+def find_backward_times(records: DataFrame, *, backwards_s: int) -> DataFrame:
+    """Records that are noted before the one in front of them, by more than a margin.
+
+    Within a commit notes stand in the order in which they were made, and the copies of a publication have the time of
+    its put, so records are a little out of order by themselves. A clock that was set back makes every time of the trail
+    doubtful, unless records of kind clock_jumped tell where the clock settled.
+    """
+    before = sf.lag("at_us").over(Window.partitionBy("gateway").orderBy("sequence"))
+    timed = records.select("gateway", "sequence", "at_us", sf.try_subtract(before, sf.col("at_us")).alias("back_us"))
+    wrong = timed.withColumn("back_s", sf.col("back_us") / _MICROSECONDS).where(sf.col("back_s") > backwards_s)
+    detail = sf.format_string("noted %.1f s before the record in front of it", "back_s")
+    return violations(_untold(wrong, records), subject=gateway_subject(), detail=detail)
+
+
+def _untold(wrong: DataFrame, records: DataFrame) -> DataFrame:
+    """Without those that stand where the gateway tells that its clock has come back to the time on the wall."""
+    jumps = records.where((sf.col("kind") == Kind.CLOCK_JUMPED) & (sf.col("jump_us") < 0))
+    told = jumps.select(sf.col("gateway").alias("told_by"), sf.col("at_us").alias("told_us"))
+    is_told = (sf.col("told_by") == sf.col("gateway")) & sf.col("told_us").between(
+        sf.try_subtract("at_us", sf.lit(_TOLD_US)), sf.try_add("at_us", sf.lit(_TOLD_US))
+    )
+    return wrong.join(told, is_told, "left_anti")
+
+
+CLOCK = Control(
+    identifier="timeliness.clock",
+    title="The clock goes forward",
+    severity=Severity.WARNING,
+    source="spark_audit/record/fields.py: `at_us`",
+    scope=Scope.RECORDS,
+    rule=find_backward_times,
+    parameters=(
+        Parameter(
+            name="backwards_s",
+            value=5,
+            unit="seconds",
+            meaning="a record may be noted so long before the one in front of it",
+        ),
     ),
 )

@@ -9,7 +9,7 @@
     manifest     the manifest as values; replaced as a whole, after the files that it names are safe
     warehouse    the folder: one writer, what a kill left behind, files brought into place
     ingestion    new segments to files, in batches; small files to large ones
-    material     what an audit judges, from Parquet
+    audit_input     what an audit judges, from Parquet
 
 The trail is the evidence; this is made from it and can be made again. A segment is known by its trail and name, and its
 SHA-256 must stay the same, whether it is compressed or not. A trail is called by the first gateway that wrote it.

@@ -2,8 +2,7 @@
 
 from typing import Final, Literal
 
-from spark_audit.reperform.outcome import UnreadableBytes
-from spark_audit.reperform.reason import Reason
+from spark_audit.reperform.outcome import Reason, UnreadableBytes
 
 #: Single-byte and UTF-8 pages by their IBM number. Others are not re-performable.
 _CODECS: Final = {

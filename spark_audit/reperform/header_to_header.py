@@ -1,11 +1,11 @@
-"""A header became another header: the copy for a subscriber, in its format, by the nine mapped names.
+"""A header became another header: the copy for a subscriber, by the nine rows of "Message formats" (aq19780_).
 
 What the broker changes of a publication, whatever the formats: NoReg is gone; IsRetainedPub stands in copies of a
 retained publication and nowhere else; the publisher's RegOpt and Local are its own; QName and QMgrName stay with
 DirectReq alone, and may be added then, from the publisher's MQMD, before the topics; a stream name may be added or
 taken away in MQRFH, SubPoint in MQRFH2, SubUserData in both. All other fields stay. Into the other format only the
 nine rows pass, and every name that does not is named with a reason.
-Source: "Message formats" (aq19780_); WebSphere MQ V6 Publish/Subscribe User's Guide, "Publish".
+Source: Message formats (aq19780_); WebSphere MQ V6 Publish/Subscribe User's Guide, "Publish".
 """
 
 from typing import Final

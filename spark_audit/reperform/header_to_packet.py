@@ -5,7 +5,7 @@ granted; a publication that carries its QoS was published with that. RETAIN: IsR
 broker on copies of retained publications. Remaining length: from topic, packet identifier and length of the payload.
 DUP and packet identifier are the session's own. At level 5 the properties are those that the publication carries, and
 behind its user properties the other properties of an application, as far as they are such; what of these is missing
-must be in the report (delivery_report.py). Expiry, topic alias and subscription identifiers are taken as they are, and
+must be in the report (report.py). Expiry, topic alias and subscription identifiers are taken as they are, and
 so is RETAIN, which a subscription may want as it was published: of these the publication's header says nothing.
 Source: MQTT 3.1.1 sections 3.3 and 3.8.4; MQTT 5.0 sections 3.3.2.3 and 3.8.3.1.
 """

@@ -1,9 +1,25 @@
-"""What re-performing one conversion says."""
+"""What re-performing one conversion says: the outcome of the whole, findings by single rules, IBM's reason codes."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 
-from spark_audit.reperform.reason import Reason
+# Typed from the header files cmqc.h and cmqcfc.h for the audit alone.
+
+
+class Reason(IntEnum):
+    """A reason code under IBM's name."""
+
+    MQRC_SOURCE_CCSID_ERROR = 2111
+    MQRC_SOURCE_INTEGER_ENC_ERROR = 2112
+    MQRC_DLH_ERROR = 2141
+    MQRC_RFH_ERROR = 2334
+    MQRC_RFH_STRING_ERROR = 2335
+    MQRC_RFH_COMMAND_ERROR = 2336
+    MQRC_RFH_PARM_ERROR = 2337
+    MQRC_RFH_PARM_MISSING = 2339
+    MQRC_RFH_FORMAT_ERROR = 2421
+    MQRCCF_TOPIC_ERROR = 3072
 
 
 class Status(StrEnum):
@@ -64,3 +80,25 @@ def first_difference(expected: bytes, actual: bytes) -> int:
         return -1
     shorter = min(len(expected), len(actual))
     return next((offset for offset in range(shorter) if expected[offset] != actual[offset]), shorter)
+
+
+class Rule(StrEnum):
+    """Which rule was broken."""
+
+    FIELDS = "fields"
+    SUPPORT = "support"
+    REPORT = "report"
+    RETAIN = "retain"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """A rule and, in words, how a conversion breaks it."""
+
+    rule: Rule
+    detail: str
+
+
+def findings(rule: Rule, details: Iterable[str]) -> list[Finding]:
+    """One finding for each."""
+    return [Finding(rule=rule, detail=detail) for detail in details]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from spark_audit.reperform.meaning import Meaning
-from spark_audit.reperform.reason import Reason
+from spark_audit.reperform.outcome import Reason
 
 _ONLY_MQRFH_COMMANDS: Final = frozenset({"RegPub", "DeregPub"})
 #: A subscription that depends on these is not to be converted, since it would receive more; a default is none.

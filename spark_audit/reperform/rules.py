@@ -1,23 +1,242 @@
 """Each conversion held against single rules: the nine fields, option support, the report, RETAIN.
 
-Beside performance.py, which compares the whole, this says which rule of the specification a conversion breaks. What
-cannot be read breaks no rule: re-performance says that it cannot be read.
+performance.py compares the whole; this says which rule of the specification a conversion breaks. A header that cannot
+be read breaks no rule: re-performance says that it cannot be read.
 """
 
+from typing import Final
+
 from spark_audit.record import ConversionKind
-from spark_audit.reperform.answer import answer_of
+from spark_audit.reperform.answer import Answer, answer_of
 from spark_audit.reperform.code_page import UnknownCodePage
-from spark_audit.reperform.delivery_report import delivery_report_faults
 from spark_audit.reperform.facts import Facts
-from spark_audit.reperform.finding import Finding, Rule, findings
 from spark_audit.reperform.header import read_chain
-from spark_audit.reperform.left_out import unreported
-from spark_audit.reperform.meaning import meaning_of, read_meaning
-from spark_audit.reperform.nine_fields import field_faults
-from spark_audit.reperform.outcome import UnreadableBytes
-from spark_audit.reperform.publish_report import publish_report_faults
-from spark_audit.reperform.retention import copy_faults, delivery_faults, publish_faults
-from spark_audit.reperform.support import answer_faults, support_faults
+from spark_audit.reperform.meaning import Meaning, meaning_of, read_meaning
+from spark_audit.reperform.mqtt import CONNECT, FIRST_LEVEL_WITH_PROPERTIES, read_publish, read_will
+from spark_audit.reperform.outcome import Finding, Rule, UnreadableBytes, findings
+from spark_audit.reperform.report import delivery_report_faults, publish_report_faults, unreported
+from spark_audit.reperform.table import NEEDING, ONLY_IN_MQRFH, OPTION_ELEMENTS, TO_NAME
+from spark_audit.reperform.target import prefix_of
+
+# The nine rows of "Message formats" (aq19780_), held against a header that became one of the other format. Each value
+# stands under the other name of its row, and no name passes that has no row. The command tells what a broker or the
+# service leaves out or adds on purpose; the report is not needed for that.
+
+#: Rows whose values no one changes on the way; topics of other commands than Publish are patterns, and translated.
+_LITERAL: Final = ("Command", "PubTime", "SeqNum")
+_ADDRESS: Final = ("QName", "QMgrName")
+_ADDED_BY_BROKER: Final = frozenset({"StreamName", "SubPoint", "SubUserData"})
+_EXTENDED: Final = frozenset({"SubName", "SubIdentity", "SubUserData"})
+#: Options that concern the publisher and the broker, and not who receives the copy.
+_NOT_DELIVERED: Final = frozenset({"NoReg", "IsRetainedPub", "Local"})
+#: From RegOpt of a Publish to PubOpt, and back.
+_MOVED_IN_EXTENDED: Final = frozenset({"Local"})
+_PREFIX: Final = "MQPS"
+
+
+def field_faults(source: Meaning, actual: Meaning, *, is_copy: bool, is_extended: bool) -> list[str]:
+    """How a header of the other format breaks the table; `is_copy` is a broker's, else it is the service's."""
+    if source.version == actual.version:
+        return []
+    return [
+        *_changed_values(source, actual, is_copy=is_copy),
+        *_changed_options(source, actual, is_copy=is_copy, is_extended=is_extended),
+        *_names_without_a_row(actual, is_copy=is_copy, is_extended=is_extended),
+    ]
+
+
+def _changed_values(source: Meaning, actual: Meaning, *, is_copy: bool) -> list[str]:
+    compared = [*_LITERAL]
+    if source.command == "Publish":
+        compared.append("Topic")
+    if not is_copy:
+        compared += _ADDRESS
+    elif "DirectReq" in source.options("RegOpt"):
+        compared += [name for name in _ADDRESS if source.values(name)]  # else the broker adds the publisher's
+    return [
+        f"{TO_NAME[name]}, {name}: {list(source.values(name))} became {list(actual.values(name))}"
+        for name in compared
+        if source.values(name) != actual.values(name)
+    ]
+
+
+def _changed_options(source: Meaning, actual: Meaning, *, is_copy: bool, is_extended: bool) -> list[str]:
+    """Option tokens that both formats have, under the same row before and after."""
+    ignored = ONLY_IN_MQRFH | (_MOVED_IN_EXTENDED if is_extended else frozenset(NEEDING))
+    if is_copy:
+        ignored |= _NOT_DELIVERED
+    words: list[str] = []
+    for name in sorted(OPTION_ELEMENTS):
+        if is_copy and name == "RegOpt":
+            continue  # the publisher's own
+        before, after = source.options(name) - ignored, actual.options(name) - ignored
+        words += [f"{name}: option {token} was lost" for token in sorted(before - after)]
+        words += [f"{name}: option {token} was added" for token in sorted(after - before)]
+        if not is_extended:
+            bare = actual.options(name) & frozenset(NEEDING)
+            words += [f"{name}: option {token} was written without its {NEEDING[token]}" for token in sorted(bare)]
+    return words
+
+
+def _names_without_a_row(actual: Meaning, *, is_copy: bool, is_extended: bool) -> list[str]:
+    """Names that are not in the table and stand in the new header, or stand there in the other format's spelling."""
+    allowed = _ADDED_BY_BROKER if is_copy else (_EXTENDED if is_extended else frozenset())
+    prefix = _PREFIX if actual.version == 1 else ""
+    return [
+        f"{name} has no row in the table and was written"
+        for name, _ in actual.unmapped
+        if name not in {f"{prefix}{each}" for each in allowed}
+    ]
+
+
+# The option support table of "Message formats" (aq19780_) and its notes 1 to 7, held against a written header.
+#
+# note 1   RegPub, DeregPub, DirectReq and NoReg are there for migration: MQRFH2 does not have them
+# note 2   the fields of the MQMD are as WebSphere MQ Publish/Subscribe has them: a conversion leaves them alone
+# note 3   a stream is a prefix of the topic: no stream name in MQRFH2, and no InclStreamName
+# note 4   CorrelAsId makes the CorrelId a part of the client's identity: there must be one
+# note 5   Local means the publisher's own broker; a copy that is delivered does not have it
+# note 6   answers: a completion code is one that the format has
+# note 7   Anon is ignored: MQRFH2 does not have it
+
+_NOTE_OF_TOKEN: Final = {"DirectReq": 1, "NoReg": 1, "InclStreamName": 3, "Anon": 7}
+_STREAM_NAMES: Final = frozenset({"StreamName", "MQPSStreamName"})
+_NO_CORREL_ID: Final = "0" * 48
+_COMPLETIONS: Final = frozenset({"ok", "warning", "error"})
+_ANY: Final = frozenset({"Publish", "RegSub", "DeregSub", "ReqUpdate", "RegPub", "DeregPub"})
+_PUBLISHER: Final = frozenset({"Publish", "RegPub"})
+_REGSUB: Final = frozenset({"RegSub"})
+#: The rows of the table: field and option, and the commands that it stands under.
+_SUPPORTED: Final = {
+    ("RegOpt", "CorrelAsId"): _ANY,
+    ("DelOpt", "Local"): frozenset({"DeletePub"}),
+    ("RegOpt", "DeregAll"): frozenset({"DeregPub", "DeregSub"}),
+    ("RegOpt", "Anon"): _PUBLISHER | _REGSUB,
+    ("RegOpt", "Local"): _PUBLISHER | _REGSUB,
+    ("RegOpt", "DirectReq"): _PUBLISHER,
+    ("PubOpt", "NoReg"): frozenset({"Publish"}),
+    ("PubOpt", "RetainPub"): frozenset({"Publish"}),
+    ("PubOpt", "IsRetainedPub"): frozenset({"Publish"}),
+    ("PubOpt", "OtherSubsOnly"): frozenset({"Publish"}),
+    ("RegOpt", "NewPubsOnly"): _REGSUB,
+    ("RegOpt", "PubOnReqOnly"): _REGSUB,
+    ("RegOpt", "InclStreamName"): _REGSUB,
+    ("RegOpt", "InformIfRet"): _REGSUB,
+}
+
+
+def support_faults(facts: Facts, source: Meaning | None, actual: Meaning) -> list[str]:
+    """How a header that was written breaks the table; `source` is the header before, None for a packet."""
+    words = _not_in_mqrfh2(actual) if actual.version == 2 else []
+    words += _out_of_place(source, actual)
+    words += _stream(facts, actual)
+    if source is None:
+        words += _identity(facts, actual)
+    else:
+        words += _descriptor(facts)
+    if facts.conversion == "header_to_header" and "Local" in actual.options("PubOpt") | actual.options("RegOpt"):
+        words.append("note 5: Local was delivered, which is between the publisher and its broker")
+    return words
+
+
+def answer_faults(answer: Answer) -> list[str]:
+    """Note 6, for an answer that was written."""
+    if answer.completion in _COMPLETIONS:
+        return []
+    return [f"note 6: completion {answer.completion!r} is none"]
+
+
+def _not_in_mqrfh2(actual: Meaning) -> list[str]:
+    words = [
+        f"note {_NOTE_OF_TOKEN[token]}: {token} is not in MQRFH2"
+        for name, token in actual.fields
+        if name in OPTION_ELEMENTS and token in _NOTE_OF_TOKEN
+    ]
+    if actual.command in ("RegPub", "DeregPub"):
+        words.append(f"note 1: {actual.command} is not in MQRFH2")
+    return words + [
+        f"note 3: {name} is not in MQRFH2, where a stream is a prefix of the topic"
+        for name, _ in actual.unmapped
+        if name in _STREAM_NAMES
+    ]
+
+
+def _out_of_place(source: Meaning | None, actual: Meaning) -> list[str]:
+    """Options under a command that the table does not list them for; what was there before is the sender's fault."""
+    before = frozenset(source.fields) if source is not None else frozenset[tuple[str, str]]()
+    return [
+        f"{token} of {name} does not go with {actual.command}"
+        for name, token in actual.fields
+        if (name, token) not in before and actual.command not in _SUPPORTED.get((name, token), {actual.command})
+    ]
+
+
+def _stream(facts: Facts, actual: Meaning) -> list[str]:
+    prefix = prefix_of(facts) if facts.conversion == "packet_to_header" and facts.destination else ""
+    if not prefix or actual.version == 1:
+        return []  # in MQRFH a topic may be a pattern, whose prefix is escaped: re-performance asks for it
+    return [
+        f"note 3: topic {topic!r} has not the prefix of stream {facts.stream}"
+        for topic in actual.values("Topic")
+        if not topic.startswith(prefix)
+    ]
+
+
+def _identity(facts: Facts, actual: Meaning) -> list[str]:
+    if "CorrelAsId" not in actual.options("RegOpt") or facts.correlation_id not in ("", _NO_CORREL_ID):
+        return []
+    return ["note 4: CorrelAsId is set, and the message has no CorrelId"]
+
+
+def _descriptor(facts: Facts) -> list[str]:
+    before, after = facts.input_described, facts.output_described
+    if (before.coded_char_set_id, before.encoding) == (after.coded_char_set_id, after.encoding):
+        return []
+    return ["note 2: CodedCharSetId or Encoding of the MQMD was changed"]
+
+
+# RETAIN and the options that stand for it, on each way.
+#
+#     packet to header    RetainPub where the PUBLISH has RETAIN and a payload, and nowhere else
+#     header to header    IsRetainedPub only in copies of what was retained before the subscription
+#     header to packet    RETAIN where the publication has IsRetainedPub, and elsewhere only at level 5, where a
+#                         subscription may ask for it as published
+#
+# Source: Message formats (aq19780_) (RetainPub is the publisher's, IsRetainedPub the broker's); MQTT 3.1.1 section
+# 3.3.1.3.
+
+
+def publish_faults(facts: Facts, actual: Meaning) -> list[str]:
+    """A command that was made from a PUBLISH or a will."""
+    is_retained = "RetainPub" in actual.options("PubOpt")
+    read = read_will(facts.input, facts.protocol_level) if facts.packet_type == CONNECT else None
+    retain = read_publish(facts.input, facts.protocol_level).retain if read is None else read[1]
+    if actual.command != "Publish":
+        return ["RetainPub in a command that publishes nothing"] if is_retained else []
+    if is_retained and not retain:
+        return ["RetainPub, though the packet has no RETAIN"]
+    if is_retained and facts.payload_bytes == 0:
+        return ["RetainPub, though an empty payload deletes what is retained"]
+    if retain and facts.payload_bytes > 0 and not is_retained:
+        return ["the packet has RETAIN and a payload, the command has no RetainPub"]
+    return []
+
+
+def copy_faults(facts: Facts, actual: Meaning) -> list[str]:
+    """A broker's copy for a subscriber."""
+    if "IsRetainedPub" in actual.options("PubOpt") and not facts.is_retained:
+        return ["IsRetainedPub in a copy of what was just published"]
+    return []
+
+
+def delivery_faults(facts: Facts, source: Meaning) -> list[str]:
+    """A PUBLISH for a client."""
+    packet = read_publish(facts.output, facts.protocol_level)
+    is_retained, retain = "IsRetainedPub" in source.options("PubOpt"), packet.retain
+    if is_retained == retain or (retain and facts.protocol_level >= FIRST_LEVEL_WITH_PROPERTIES):
+        return []
+    return [f"RETAIN is {int(retain)}, IsRetainedPub says {int(is_retained)}"]
+
 
 _OF_PUBLISH = ("Publish", "DeletePub")
 

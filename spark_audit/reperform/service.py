@@ -1,4 +1,4 @@
-"""The conversion service gave a message the header that was asked for: nine names, and nothing else.
+"""The conversion service gave a message the other header: by the nine rows of "Message formats", and nothing else.
 
 A message that has such a header already passes unchanged. Topics of Publish are names: escaped in MQRFH, plain in
 MQRFH2. Topics of the other commands are patterns: `a/#` is `a` and `a/*` in the character scheme of MQRFH, and there

@@ -12,8 +12,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from spark_audit.controls import conservation, passages
-from spark_audit.controls.confirmed import PUBACK, PUBCOMP, RANGE_LIMIT
 from spark_audit.controls.control import in_trail
+from spark_audit.controls.incoming_exchanges import PUBACK, PUBCOMP, RANGE_LIMIT
 from spark_audit.record import Kind
 from spark_audit.report.latency import latencies
 from spark_audit.result import (

@@ -12,8 +12,8 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from spark_audit.controls.confirmed import PUBACK, PUBCOMP, confirmed_exchanges
 from spark_audit.controls.control import EXCHANGE
+from spark_audit.controls.incoming_exchanges import PUBACK, PUBCOMP, confirmed_exchanges
 from spark_audit.record import Kind
 from spark_audit.result import Latency
 

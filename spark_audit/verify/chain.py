@@ -106,10 +106,6 @@ class LineChain:
         self.findings.add(finding, segment, what, line=number, offset=offset)
 
 
-def _follows(batch: int, position: Position) -> bool:
-    return position.batch is None or batch in {max(position.batch, 1), position.batch + 1}
-
-
 def _tells_gap(record: dict[str, object], position: Position) -> bool:
     """Whether it is the first of a gateway, and says that the batches up to its own are missing."""
     is_first = position.sequence == 0 and record.get("event") == "trail_begun_late"

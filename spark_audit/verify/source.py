@@ -1,7 +1,7 @@
 """The files of a trail, in the order in which they are checked: each digest, then the segments up to its own.
 
-A source is a folder here and a pack in archive.py. Segments may be open, closed or compressed; what is read of them are
-blocks of whole lines. Whatever a compressed file or an archive does to its reader becomes DamagedSegment.
+A source is a folder here and a pack in packed_trail.py. Segments may be open, closed or compressed, and are read in
+blocks of whole lines. Every fault of a compressed file or of a pack becomes DamagedSegment.
 """
 
 import gzip

@@ -104,7 +104,7 @@ class Restoration:
             )
             if last
         ]
-        return f"{' and '.join(parts)} missing" if parts else "what the store had lost was never told to the trail"
+        return f"{' and '.join(parts)} missing" if parts else "the trail does not know what the store lost"
 
 
 def _told(at_us: int) -> str:

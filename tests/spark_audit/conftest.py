@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from spark_audit.controls.catalogue import CONTROLS
 from spark_audit.policy import Policy
 from spark_audit.read import read_lines, trail_files
-from spark_audit.session import SparkPlace, start_session
+from spark_audit.spark_session import SparkPlace, start_session
 
 GATEWAY = "0102030405060708090a0b0c"
 SEGMENT = "000000000001-20261120T07.jsonl"

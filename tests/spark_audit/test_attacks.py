@@ -12,10 +12,10 @@ from typing import Final
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_audit.controls.agreement import OF_INTEGRITY
+from spark_audit.audit_input import input_of_trails
 from spark_audit.controls.control import Scope
+from spark_audit.controls.integrity import OF_INTEGRITY
 from spark_audit.judgement import Judgement
-from spark_audit.material import material_of
 from spark_audit.policy import Policy
 from spark_audit.policy_scope import PolicyScope
 from spark_audit.read import trail_files
@@ -143,11 +143,11 @@ def _found_by_spark(spark: SparkSession, signed: SignedTrail, scratch: Path, anc
     """Violations of each control of integrity that found any, the agreement with `verify` among them."""
     scratch.mkdir(exist_ok=True)
     checked = verify(signed.folder, anchor)
-    material = material_of(spark, [trail_files(signed.folder, scratch)], anchor=anchor, verifications=(checked,))
-    lines = material.lines.persist()
+    audit_input = input_of_trails(spark, [trail_files(signed.folder, scratch)], anchor=anchor, verifications=(checked,))
+    lines = audit_input.lines.persist()
     frames = {Scope.LINES: lines, Scope.RECORDS: lines.where("is_record")}
     judgement = Judgement(
-        spark=spark, material=material, frames=frames, scope=PolicyScope(), progress=lambda _line: None
+        spark=spark, audit_input=audit_input, frames=frames, scope=PolicyScope(), progress=lambda _line: None
     )
     with closing(judgement):
         for control in Policy().controls():

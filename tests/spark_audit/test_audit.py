@@ -23,8 +23,8 @@ from mq_adapters.embedded.direct import Direct
 from mq_adapters.message import MQPER_PERSISTENT, Message, MessageDescriptor
 from spark_audit.__main__ import main
 from spark_audit.audit import audit
+from spark_audit.audit_input import input_of_trails
 from spark_audit.controls.catalogue import CONTROLS
-from spark_audit.material import material_of
 from spark_audit.policy import Policy
 from spark_audit.read import trail_files
 from spark_audit.report import html, print_summary
@@ -168,8 +168,8 @@ def test_a_clean_trail_ends_with_0_and_leaves_result_and_report(data: Path, host
 
 def _audited(spark: SparkSession, trail, tmp_path: Path, *controls: str) -> AuditResult:
     """The result of some controls, or of all."""
-    material = material_of(spark, [trail_files(trail.write(), tmp_path)])
-    return audit(spark, material, lambda _line: None, policy=policy_of(*controls) if controls else Policy())
+    audit_input = input_of_trails(spark, [trail_files(trail.write(), tmp_path)])
+    return audit(spark, audit_input, lambda _line: None, policy=policy_of(*controls) if controls else Policy())
 
 
 def _put(trail, **changes: object) -> int:

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from mappings.conversion.convert import Mode
 from mappings.table import TABLE_VERSION, Dialect
 from spark_audit.__main__ import main
-from spark_audit.archive import ArchiveError
+from spark_audit.archive.files import ArchiveError
 from spark_audit.bulk import convert_archive, converted
 from tests.headers import mqrfh, mqrfh2
 

@@ -12,7 +12,7 @@ import pytest
 
 from spark_audit import pack
 from spark_audit.audit import audit
-from spark_audit.material import material_of
+from spark_audit.audit_input import input_of_trails
 from spark_audit.pack import Evidence, PackError, write_pack
 from spark_audit.policy import Policy
 from spark_audit.read import trail_files
@@ -162,8 +162,8 @@ def reported(signed, spark, tmp_path: Path) -> Evidence:
     policy = tmp_path / "policy.toml"
     policy.write_text(policy_text_of("integrity.hash"))
     out = tmp_path / "report"
-    material = material_of(spark, [trail_files(signed.folder, tmp_path)])
-    result = audit(spark, material, lambda _line: None, policy=Policy.load(policy), report_folder=out)
+    audit_input = input_of_trails(spark, [trail_files(signed.folder, tmp_path)])
+    result = audit(spark, audit_input, lambda _line: None, policy=Policy.load(policy), report_folder=out)
     write_report(result, out)
     return Evidence(trail=signed.folder, policy=policy, results=out, code_version="0.1.0")
 

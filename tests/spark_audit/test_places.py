@@ -15,7 +15,7 @@ import pyspark
 import pytest
 
 import spark_audit
-from spark_audit.session import SparkPlace
+from spark_audit.spark_session import SparkPlace
 from tests.spark_audit.conftest import policy_text_of
 
 SPARK_HOME = Path(pyspark.__file__).parent

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from spark_audit.audit_input import input_of_trails
 from spark_audit.controls import digests
-from spark_audit.material import material_of
 from spark_audit.read import read_lines, trail_files
 from spark_audit.record import FIELDS
 
@@ -81,9 +81,9 @@ def test_what_is_signed_while_a_trail_is_read_is_not_held_against_it(spark, sign
     signed.records(1), signed.close()
     files = trail_files(signed.folder, tmp_path)
     signed.records(1), signed.close()
-    material = material_of(spark, [files])
-    assert material.digests is not None
-    assert digests.CONTROL.find(digests.beside_segments(material.digests, material.lines)).isEmpty()
+    audit_input = input_of_trails(spark, [files])
+    assert audit_input.digests is not None
+    assert digests.CONTROL.find(digests.beside_segments(audit_input.digests, audit_input.lines)).isEmpty()
 
 
 def test_other_files_are_not_read_and_torn_ones_are_named(trail, tmp_path: Path) -> None:

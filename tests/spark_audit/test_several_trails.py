@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_audit.audit import audit
-from spark_audit.material import material_of
+from spark_audit.audit_input import input_of_trails
 from spark_audit.period import EVERYTHING, Period
 from spark_audit.read import trail_files
 from spark_audit.report import figures
@@ -33,13 +33,13 @@ def _audited(
     spark: SparkSession, scratch: Path, *folders: Path, controls: tuple[str, ...], period: Period = EVERYTHING
 ) -> AuditResult:
     scratch.mkdir(exist_ok=True)
-    material = material_of(
+    audit_input = input_of_trails(
         spark,
         [trail_files(folder, scratch, period=period) for folder in folders],
         period=period,
         verifications=tuple(verify(folder) for folder in folders),
     )
-    return audit(spark, material, lambda _line: None, policy=policy_of(*controls))
+    return audit(spark, audit_input, lambda _line: None, policy=policy_of(*controls))
 
 
 def _violations(result: AuditResult) -> dict[str, list[tuple[str, int]]]:

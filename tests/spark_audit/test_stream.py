@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from spark_audit.ingest.audit_input import selected
 from spark_audit.ingest.ingestion import ingested, new_segments
 from spark_audit.ingest.manifest import Manifest, UnusableManifest
-from spark_audit.ingest.material import selected
 from spark_audit.ingest.segments import Measuring
 from spark_audit.ingest.warehouse import Damaged, writing_to
 from spark_audit.period import EVERYTHING
@@ -55,7 +55,7 @@ class Streaming:
             out=folder / "out",
             history_hours=history_hours,
             policy=OF_SOME_CONTROLS,
-            opening=None,
+            decryption=None,
             progress=lambda _line: None,
         )
 

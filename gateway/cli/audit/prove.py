@@ -70,7 +70,7 @@ def prove(
 
 def _proof(message_id: str, pack: Path | None, data: Path | None, config: Path | None) -> tuple["Proof", int]:
     from gateway.audit_trail.exporter import TRAIL_FOLDER
-    from spark_audit.verify.archive import open_pack
+    from spark_audit.verify.packed_trail import open_pack
     from spark_audit.verify.proof import prove as prove_records
     from spark_audit.verify.source import TrailFolder
 
@@ -83,7 +83,7 @@ def _proof(message_id: str, pack: Path | None, data: Path | None, config: Path |
 
 @contextmanager
 def _failing_in_our_words() -> Iterator[None]:
-    from spark_audit.verify.archive import UnusablePack
+    from spark_audit.verify.packed_trail import UnusablePack
     from spark_audit.verify.proof import ProofError
     from spark_audit.verify.source import DamagedSegment, LineTooLong
 

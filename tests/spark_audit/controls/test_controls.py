@@ -5,22 +5,14 @@ from collections.abc import Callable
 import pytest
 
 from spark_audit.controls import (
-    acknowledged,
-    changes,
-    clock,
-    committed,
     conservation,
-    delivery_qos1,
-    delivery_qos2,
-    operators,
+    deliveries,
+    incoming_exchanges,
+    operations,
     passages,
-    payload,
-    qos1,
-    qos2,
-    reasons,
-    repeats,
     retained,
     timeliness,
+    values,
 )
 from spark_audit.controls.control import Control
 
@@ -320,25 +312,25 @@ def _message(number: int) -> str:
 
 
 CASES: dict[str, tuple[Control, Callable[..., set[int]]]] = {
-    "qos1": (qos1.CONTROL, _qos1),
-    "qos2": (qos2.CONTROL, _qos2),
-    "identifiers used again": (repeats.CONTROL, _identifiers),
-    "committed": (committed.CONTROL, _committed),
-    "delivery, QoS 1": (delivery_qos1.CONTROL.with_values({"overtaken_by_messages": 2}), _delivery_qos1),
-    "delivery, QoS 2": (delivery_qos2.CONTROL, _delivery_qos2),
-    "acknowledged": (acknowledged.CONTROL, _acknowledged),
-    "payload": (payload.CONTROL, _payload),
+    "qos1": (incoming_exchanges.AT_LEAST_ONCE, _qos1),
+    "qos2": (incoming_exchanges.EXACTLY_ONCE, _qos2),
+    "identifiers used again": (incoming_exchanges.IDENTIFIERS, _identifiers),
+    "committed": (incoming_exchanges.COMMITTED, _committed),
+    "delivery, QoS 1": (deliveries.AT_LEAST_ONCE.with_values({"overtaken_by_messages": 2}), _delivery_qos1),
+    "delivery, QoS 2": (deliveries.EXACTLY_ONCE, _delivery_qos2),
+    "acknowledged": (deliveries.ACKNOWLEDGED, _acknowledged),
+    "payload": (deliveries.PAYLOAD, _payload),
     "conservation": (conservation.CONTROL, _conservation),
     "retained": (retained.CONTROL, _retained),
     "passages": (passages.CONTROL, _passages),
     "order of passages": (passages.ORDER, _order),
-    "reasons": (reasons.CONTROL, _reasons),
+    "reasons": (values.REASONS, _reasons),
     "timeliness": (timeliness.CONTROL, _timeliness),
-    "clock": (clock.CONTROL, _clock),
-    "changes": (changes.CONTROL, _changes),
-    "operators' acts": (operators.CONTROL, _acts),
-    "destroyed by operators": (operators.DESTROYED, _destroyed),
-    "table in force": (changes.OTHER_TABLE, _table),
+    "clock": (timeliness.CLOCK, _clock),
+    "changes": (operations.CHANGES, _changes),
+    "operators' acts": (operations.ACTS, _acts),
+    "destroyed by operators": (operations.DESTROYED, _destroyed),
+    "table in force": (operations.OTHER_TABLE, _table),
 }
 
 

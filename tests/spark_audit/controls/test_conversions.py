@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from spark_audit.controls import reperformance, single_rules
+from spark_audit.controls import reperformance
 from spark_audit.controls.catalogue import CONTROLS
 from spark_audit.controls.control import Control, Scope
 
@@ -81,10 +81,10 @@ def test_each_fault_of_a_conversion_is_found_by_the_control_that_names_its_rule(
     unreadable = _put(trail, SERVED, b"RFH ", _mqrfh2(COMMAND, TOPIC))
     records = read(trail.write()).where("is_record")
     outcomes = reperformance.reperformed(records).persist()
-    assert _found(single_rules.FIELDS, outcomes) == {field, support}  # a name that has no row, too
-    assert _found(single_rules.SUPPORT, outcomes) == {support}
-    assert _found(single_rules.REPORT, outcomes) == {report}
-    assert _found(single_rules.RETAIN, outcomes) == {retain}
+    assert _found(reperformance.FIELDS, outcomes) == {field, support}  # a name that has no row, too
+    assert _found(reperformance.SUPPORT, outcomes) == {support}
+    assert _found(reperformance.REPORT, outcomes) == {report}
+    assert _found(reperformance.RETAIN, outcomes) == {retain}
     assert _found(reperformance.CONTROL, outcomes) == {field, support, report, retain}
     assert _found(reperformance.UNREADABLE, outcomes) == {unreadable}
     shown = {row["sequence"]: row for row in outcomes.collect()}

@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from spark_audit.controls import agreement, chain, digests, hashes, lines
+from spark_audit.controls import digests, integrity
 from spark_audit.period import AROUND_US, Period
 from spark_audit.verify import Verdict, verify
 
@@ -126,7 +126,7 @@ def test_each_touch_is_found_by_spark_and_by_verify(spark, whole, read, touch: s
     told = _details(_frame(spark, whole, rows))
     assert any(words in line for line in told) == bool(words), told
     records = rows.where("is_record")
-    is_found = bool(told or _details(records, hashes.CONTROL) or _details(records, chain.CONTROL))
+    is_found = bool(told or _details(records, integrity.HASHES) or _details(records, integrity.CHAIN))
     assert is_found == (verify(whole.folder).verdict is Verdict.VIOLATED)
     assert is_found == (touch not in ("nothing", "cut tail and its digest"))
 
@@ -192,10 +192,10 @@ def test_a_segment_behind_the_last_digest_waits_for_its_own(spark, whole, read) 
 
 def test_two_verdicts_that_differ_are_told_with_the_trails_name(spark) -> None:
     told = [("east", 0, 0, "whole"), ("west", 2, 7, "violated"), ("north", 1, 0, "whole"), ("south", 0, 3, "line 4")]
-    found = agreement.CONTROL.find(agreement.verdicts(spark, told)).collect()
+    found = integrity.AGREEMENT.find(integrity.verdicts(spark, told)).collect()
     assert {row["subject"] for row in found} == {"trail north", "trail south"}
     assert any("verify 3: line 4" in row["detail"] for row in found)
 
 
 def test_the_verdict_of_spark_is_that_of_all_controls_of_integrity() -> None:
-    assert {lines.CONTROL.identifier, digests.CONTROL.identifier} < set(agreement.OF_INTEGRITY)
+    assert {integrity.LINES.identifier, digests.CONTROL.identifier} < set(integrity.OF_INTEGRITY)

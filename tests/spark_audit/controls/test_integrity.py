@@ -4,14 +4,14 @@ from collections.abc import Callable
 
 import pytest
 
-from spark_audit.controls import batches, chain, hashes, lines, restored, sequence, values
+from spark_audit.controls import integrity, values
 from spark_audit.controls.control import Control
 from spark_audit.policy import Policy
 from spark_audit.verify import Verdict, verify
 
 CONTROLS = {
     control.identifier: control
-    for control in (lines.CONTROL, hashes.CONTROL, chain.CONTROL, sequence.CONTROL, batches.CONTROL)
+    for control in (integrity.LINES, integrity.HASHES, integrity.CHAIN, integrity.SEQUENCE, integrity.BATCHES)
 }
 NEXT_SEGMENT = "000000000002-20261120T08.jsonl"
 LARGEST = 2**63 - 1
@@ -86,7 +86,7 @@ def test_a_missing_group_commit_is_found_though_the_sequence_holds(trail, read) 
     trail.add("accepted", batch=1)
     trail.add("accepted", batch=3)
     frame = read(trail.write())
-    assert (_found(batches.CONTROL, frame), _found(sequence.CONTROL, frame)) == ({2}, set())
+    assert (_found(integrity.BATCHES, frame), _found(integrity.SEQUENCE, frame)) == ({2}, set())
 
 
 def test_a_trail_that_says_why_it_begins_late_is_no_gap_and_is_told_until_a_policy_names_it(trail, read) -> None:
@@ -94,14 +94,14 @@ def test_a_trail_that_says_why_it_begins_late_is_no_gap_and_is_told_until_a_poli
     trail.add("accepted", batch=5)
     frame = read(trail.write()).persist()
     assert {name: _found(control, frame) for name, control in CONTROLS.items()} == {name: set() for name in CONTROLS}
-    (told,) = restored.CONTROL.find(frame.where("is_record")).collect()
+    (told,) = integrity.RESTORED.find(frame.where("is_record")).collect()
     verification = verify(trail.folder)
     (restoration,) = verification.restorations
     assert verification.verdict is Verdict.RESTORED
     assert "batches 1 to 4 missing" in told["detail"]
     assert restoration.record in told["detail"]
     policy = Policy.parse(f'[[restore]]\nrecord = "{restoration.record}"\n'.encode())
-    (named,) = [each for each in policy.controls() if each.identifier == restored.CONTROL.identifier]
+    (named,) = [each for each in policy.controls() if each.identifier == integrity.RESTORED.identifier]
     assert named.find(frame.where("is_record")).collect() == []
     assert verify(trail.folder, accepted=policy.accepted).verdict is Verdict.INTACT
     frame.unpersist()
@@ -118,7 +118,7 @@ def test_a_trail_that_says_why_it_begins_late_is_no_gap_and_is_told_until_a_poli
 def test_a_record_that_tells_another_gap_than_there_is_hides_none(trail, read, fields) -> None:
     trail.add("restored", batch=4, **fields)
     frame = read(trail.write())
-    assert _found(batches.CONTROL, frame) == {1}
+    assert _found(integrity.BATCHES, frame) == {1}
     assert verify(trail.folder).verdict is Verdict.VIOLATED
 
 
@@ -130,7 +130,7 @@ def test_a_trail_whose_older_segments_were_removed_is_whole_from_its_first_recor
     later = {name: control.with_values({"from_start": False}) for name, control in CONTROLS.items()}
     found = {name: sequences for name, control in later.items() if (sequences := _found(control, frame))}
     assert found == {"integrity.chain": {6}, "integrity.sequence": {6}, "integrity.batch": {6}}
-    assert _found(sequence.CONTROL, frame) == {3, 6}
+    assert _found(integrity.SEQUENCE, frame) == {3, 6}
 
 
 def test_two_trails_in_one_frame_are_two_chains(trail, read, tmp_path) -> None:
@@ -141,8 +141,8 @@ def test_two_trails_in_one_frame_are_two_chains(trail, read, tmp_path) -> None:
     trail.lines.append(b"text\n")
     second = read(trail.write())
     frame = first.selectExpr("*", "'east' trail").unionByName(second.selectExpr("*", "'west' trail"))
-    assert _found(chain.CONTROL, frame) == set()
-    (line,) = lines.CONTROL.find(frame).collect()
+    assert _found(integrity.CHAIN, frame) == set()
+    (line,) = integrity.LINES.find(frame).collect()
     assert line["subject"].endswith(", line 2")
 
 

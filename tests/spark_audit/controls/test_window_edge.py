@@ -1,6 +1,6 @@
 """What began before the first record, or may go on behind the last, is pending; what lies between is judged."""
 
-from spark_audit.controls import acknowledged, conservation, qos1, qos2
+from spark_audit.controls import conservation, deliveries, incoming_exchanges
 from spark_audit.controls.control import Control
 
 
@@ -29,10 +29,10 @@ def test_exchanges_and_messages_that_began_before_the_window_are_pending(story, 
     for_nothing = story.acknowledged(5)
     unstored = story.confirmed(5, [8, 8])
     records = read(story.trail.write()).persist()
-    assert _found(qos1.CONTROL, records) == {lost}
-    assert _found(qos2.CONTROL, records) == {unstored}
+    assert _found(incoming_exchanges.AT_LEAST_ONCE, records) == {lost}
+    assert _found(incoming_exchanges.EXACTLY_ONCE, records) == {unstored}
     assert _found(conservation.CONTROL, records) == {uncopied}
-    assert _found(acknowledged.CONTROL, records) == {for_nothing}
+    assert _found(deliveries.ACKNOWLEDGED, records) == {for_nothing}
     records.unpersist()
 
 
@@ -43,7 +43,7 @@ def test_a_session_that_was_opened_within_the_window_has_begun_within_it(story, 
     story.confirmed(4, [1, 1], **pending)  # nothing of this session is known: it may be older
     story.session("opened", client="boiler", session_epoch=1)
     lost = story.confirmed(4, [1, 1])
-    assert _found(qos1.CONTROL, read(story.trail.write())) == {lost}
+    assert _found(incoming_exchanges.AT_LEAST_ONCE, read(story.trail.write())) == {lost}
 
 
 def test_what_stands_in_the_last_commit_may_go_on_behind_it(story, read) -> None:

@@ -11,15 +11,15 @@ from pyspark.sql import SparkSession
 
 from spark_audit import read
 from spark_audit.audit import audit
+from spark_audit.audit_input import input_of_trails
 from spark_audit.controls import digests
 from spark_audit.controls.catalogue import CONTROLS
 from spark_audit.ingest import ingestion
+from spark_audit.ingest.audit_input import input_of_parquet, selected
 from spark_audit.ingest.ingestion import ChangedSegment, NotATrail, compacted, copy_digests, new_segments, small_files
 from spark_audit.ingest.manifest import Manifest, UnusableManifest
-from spark_audit.ingest.material import parquet_material, selected
 from spark_audit.ingest.segments import Measuring
 from spark_audit.ingest.warehouse import Damaged, InUse, writing_to
-from spark_audit.material import material_of
 from spark_audit.period import EVERYTHING, Period
 from spark_audit.read import trail_files
 from spark_audit.record import FIELDS
@@ -182,8 +182,8 @@ def test_an_audit_of_parquet_finds_what_an_audit_of_the_trails_finds(spark, trai
     other.write()
     _ingest(spark, tmp_path / "to", folder, other.folder)
     trails = [trail_files(each, tmp_path / "data") for each in (folder, other.folder)]
-    parquet = parquet_material(spark, tmp_path / "to", selected(tmp_path / "to", EVERYTHING))
-    of_trails = audit(spark, material_of(spark, trails), _silent, policy=OF_SOME_CONTROLS)
+    parquet = input_of_parquet(spark, tmp_path / "to", selected(tmp_path / "to", EVERYTHING))
+    of_trails = audit(spark, input_of_trails(spark, trails), _silent, policy=OF_SOME_CONTROLS)
     of_parquet = audit(spark, parquet, _silent, policy=OF_SOME_CONTROLS)
     found = {
         control.identifier: (control.status, [(each.gateway, each.sequence) for each in control.sample])
@@ -200,9 +200,9 @@ def test_an_audit_of_parquet_finds_what_an_audit_of_the_trails_finds(spark, trai
 
 def _of_digests(spark: SparkSession, folder: Path) -> list[str]:
     """What the control of digests finds in what was ingested."""
-    material = parquet_material(spark, folder, selected(folder, EVERYTHING))
-    assert material.digests is not None
-    found = digests.find(digests.beside_segments(material.digests, material.lines), required=False).collect()
+    audit_input = input_of_parquet(spark, folder, selected(folder, EVERYTHING))
+    assert audit_input.digests is not None
+    found = digests.find(digests.beside_segments(audit_input.digests, audit_input.lines), required=False).collect()
     return [f"{row['subject']}: {row['detail']}" for row in found]
 
 
@@ -221,7 +221,7 @@ def test_parquet_of_an_earlier_version_is_read_beside_that_of_this_one(spark, tr
 
 
 def _operators(spark: SparkSession, folder: Path) -> list[tuple[object, ...]]:
-    lines = parquet_material(spark, folder, selected(folder, EVERYTHING)).lines.orderBy("sequence")
+    lines = input_of_parquet(spark, folder, selected(folder, EVERYTHING)).lines.orderBy("sequence")
     return [tuple(row) for row in lines.select("sequence", "operator", "messages").collect()]
 
 
@@ -260,9 +260,9 @@ def test_a_period_reads_only_what_lies_around_it(spark, trail, tmp_path: Path) -
     _ingest(spark, tmp_path / "to", trail.folder)
     noon_us = 1_795_158_000_000_000 + 3 * DAY_US
     selection = selected(tmp_path / "to", Period(from_us=noon_us))
-    material = parquet_material(spark, tmp_path / "to", selection)
-    assert sorted(row["sequence"] for row in material.lines.collect()) == [3, 4, 5]
-    assert (material.is_whole, material.cut) == (False, {GATEWAY})
+    audit_input = input_of_parquet(spark, tmp_path / "to", selection)
+    assert sorted(row["sequence"] for row in audit_input.lines.collect()) == [3, 4, 5]
+    assert (audit_input.is_whole, audit_input.cut) == (False, {GATEWAY})
     with pytest.raises(Damaged, match="nothing of the period"):
         selected(tmp_path / "to", Period(until_us=noon_us - 30 * DAY_US))
 
@@ -360,9 +360,9 @@ def test_a_trail_that_begins_late_is_another_than_the_one_before(spark, trail, t
     assert [new_segments(folder, manifest, Measuring()).segments for folder in (before, late)] == [(), ()]
     (late / FIRST).unlink()
     assert new_segments(late, manifest, Measuring()).segments == (), "its first segment may be removed by retention"
-    material = parquet_material(spark, to, selected(to, EVERYTHING))
+    audit_input = input_of_parquet(spark, to, selected(to, EVERYTHING))
     names = ("integrity.chain", "integrity.sequence", "integrity.batch", "integrity.restored")
-    found = audit(spark, material, _silent, policy=policy_of(*names))
+    found = audit(spark, audit_input, _silent, policy=policy_of(*names))
     told = {control.identifier: control.violations for control in found.controls if control.violations}
     assert told == {"integrity.restored": 1}
 

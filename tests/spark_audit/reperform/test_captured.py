@@ -4,8 +4,7 @@ import random
 
 import pytest
 
-from spark_audit.reperform.announcement import UnknownHeader, announced
-from spark_audit.reperform.captured import Captured, Wish, examine, facts_of
+from spark_audit.reperform.captured import Captured, UnknownHeader, Wish, announced, examine, facts_of
 from spark_audit.reperform.header import Surroundings
 from spark_audit.reperform.outcome import Status, UnreadableBytes
 from spark_audit.reperform.performance import reperform

@@ -1,17 +1,13 @@
 """Conversions performed again: the specification's bytes match, and each wrong byte that changes a meaning is found."""
 
 import ast
-from functools import partial
 from pathlib import Path
 
 import pytest
 
 import spark_audit.reperform
-import tests.headers
 from spark_audit.reperform.outcome import Status
 from spark_audit.reperform.performance import reperform
-
-mqrfh = partial(tests.headers.mqrfh, format=tests.headers.NO_FORMAT)
 
 #: PUBLISH QoS 1 of topic a/b, packet identifier 10, with a payload of 2 bytes; with RETAIN; and without payload.
 PUBLISH = bytes.fromhex("32 09 0003 612f62 000a")
@@ -30,6 +26,20 @@ def mqrfh2(*psc: str, body: bytes = b"        ", folders: tuple[str, ...] = ()) 
         + length.to_bytes(4, "little")
         + bytes.fromhex("22020000 b8040000")
         + body
+        + bytes(4)
+        + data
+    )
+
+
+def mqrfh(string: str) -> bytes:
+    """An MQRFH as the byte layout says, little-endian, in UTF-8."""
+    data = string.encode() + b" " * (-len(string.encode()) % 4)
+    length = 32 + len(data)
+    return (
+        b"RFH \x01\x00\x00\x00"
+        + length.to_bytes(4, "little")
+        + bytes.fromhex("22020000 b8040000")
+        + b" " * 8
         + bytes(4)
         + data
     )
@@ -271,7 +281,7 @@ def test_what_cannot_be_read_is_not_reperformable(facts, changes: dict[str, obje
 
 # -- header to header ----------------------------------------------------------------------------------------------
 
-#: The example of "Message formats" (aq19780_), its topic in English on both sides as the English page has it.
+#: The example of Message formats (aq19780_), its topic in English on both sides as the English page has it.
 SEED_1 = (
     "MQPSCommand Publish MQPSPubOpts RetainPub MQPSStreamName SAMPLE.BROKER.RESULTS.STREAM "
     'MQPSTopic "Sport/Soccer/State/LatestScore/Team1 Team2"'

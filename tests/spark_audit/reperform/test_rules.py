@@ -1,19 +1,30 @@
-"""Single rules of IBM's page and of MQTT: each finds its planted fault, and leaves documented conversions alone."""
+"""Single rules: each finds its planted fault, and leaves documented conversions alone."""
 
-from functools import partial
 from typing import Any
 
 import pytest
 
-import tests.headers
-from spark_audit.reperform.finding import Rule
+from spark_audit.reperform.outcome import Rule
 from spark_audit.reperform.rules import broken_rules
 
-mqrfh = partial(tests.headers.mqrfh, format=tests.headers.NO_FORMAT)
-mqrfh2 = partial(tests.headers.mqrfh2, format=tests.headers.NO_FORMAT)
-
+FOLLOWING = bytes.fromhex("22020000 b8040000")
 PUBLISH_PACKET = bytes.fromhex("32 09 0003 612f62 000a")
 RETAINED_PACKET = bytes.fromhex("33 09 0003 612f62 000a")
+
+
+def mqrfh(string: str) -> bytes:
+    """An MQRFH as the byte layout says, little-endian, in UTF-8."""
+    data = string.encode() + b" " * (-len(string.encode()) % 4)
+    return b"RFH \x01\x00\x00\x00" + (32 + len(data)).to_bytes(4, "little") + FOLLOWING + b" " * 8 + bytes(4) + data
+
+
+def mqrfh2(*folders: str) -> bytes:
+    """An MQRFH2 as the byte layout says, little-endian."""
+    data = (1208).to_bytes(4, "little")
+    for text in folders:
+        padded = text.encode() + b" " * (-len(text.encode()) % 4)
+        data += len(padded).to_bytes(4, "little") + padded
+    return b"RFH \x02\x00\x00\x00" + (32 + len(data)).to_bytes(4, "little") + FOLLOWING + b" " * 8 + bytes(4) + data
 
 
 def psc(text: str) -> bytes:
@@ -28,8 +39,8 @@ SERVED_TO_2 = TO_2 | {"conversion": "service"}
 SERVED_TO_1 = TO_1 | {"conversion": "service"}
 COPIED_TO_2 = TO_2 | {"conversion": "header_to_header"}
 COPIED_TO_1 = TO_1 | {"conversion": "header_to_header"}
-#: The example of "Message formats" (aq19780_): four names, of which the stream's has no row.
-NO_STREAM = {
+#: The example of Message formats (aq19780_): four names, of which the stream's has no row.
+SEED = {
     "input": mqrfh(
         "MQPSCommand Publish MQPSPubOpts RetainPub MQPSStreamName SAMPLE.BROKER.RESULTS.STREAM "
         'MQPSTopic "Sport/Soccer/State/LatestScore/Team1 Team2"'
@@ -52,12 +63,12 @@ DELIVERY = {"conversion": "header_to_packet", "input_format": "MQHRF2", "input_c
 MARKED = psc("<Command>Publish</Command><PubOpt>IsRetainedPub</PubOpt><Topic>a/b</Topic>")
 
 CLEAN: dict[str, dict[str, Any]] = {
-    "the example of IBM's page, served": SERVED_TO_2 | NO_STREAM,
-    "the example of IBM's page, copied": COPIED_TO_2 | NO_STREAM,
+    "the example of Message formats (aq19780_), served": SERVED_TO_2 | SEED,
+    "the example of Message formats (aq19780_), copied": COPIED_TO_2 | SEED,
     "the same way back, nothing to leave out": SERVED_TO_1
     | {
-        "input": NO_STREAM["output"],
-        "output": mqrfh(NO_STREAM["input"][32:].decode().replace(" MQPSStreamName SAMPLE.BROKER.RESULTS.STREAM", "")),
+        "input": SEED["output"],
+        "output": mqrfh(SEED["input"][32:].decode().replace(" MQPSStreamName SAMPLE.BROKER.RESULTS.STREAM", "")),
     },
     "an option that MQRFH2 lacks, named": SERVED_TO_2
     | {
@@ -144,7 +155,7 @@ CLEAN: dict[str, dict[str, Any]] = {
     "a delivery at level 5 with RETAIN as it was published": DELIVERY
     | {"input": psc(PUBLISH), "output": bytes.fromhex("31 07 0003 612f62 00")},
     "what cannot be read": SERVED_TO_2 | {"input": b"RFH ", "output": psc(PUBLISH)},
-    "a code page that is not known": SERVED_TO_2 | NO_STREAM | {"input_ccsid": 99_999},
+    "a code page that is not known": SERVED_TO_2 | SEED | {"input_ccsid": 99_999},
 }
 
 
@@ -156,8 +167,8 @@ def test_a_documented_conversion_breaks_no_rule(facts, case: str) -> None:
 #: Base case, what is changed of it, and the rule that finds it with its words.
 PLANTED: dict[str, tuple[str, dict[str, Any], Rule, str]] = {
     "a topic changed": (
-        "the example of IBM's page, served",
-        {"output": NO_STREAM["output"].replace(b"Team1", b"Team3")},
+        "the example of Message formats (aq19780_), served",
+        {"output": SEED["output"].replace(b"Team1", b"Team3")},
         Rule.FIELDS,
         "MQPSTopic, Topic: ",
     ),
@@ -168,7 +179,7 @@ PLANTED: dict[str, tuple[str, dict[str, Any], Rule, str]] = {
         "MQPSSeqNum, SeqNum: ['7'] became []",
     ),
     "an option lost": (
-        "the example of IBM's page, copied",
+        "the example of Message formats (aq19780_), copied",
         {"output": psc("<Command>Publish</Command><Topic>Sport/Soccer/State/LatestScore/Team1 Team2</Topic>")},
         Rule.FIELDS,
         "PubOpt: option RetainPub was lost",
@@ -180,7 +191,7 @@ PLANTED: dict[str, tuple[str, dict[str, Any], Rule, str]] = {
         "RegOpt: option Pers was added",
     ),
     "a name in the other format's spelling": (
-        "the example of IBM's page, served",
+        "the example of Message formats (aq19780_), served",
         {"output": psc(PUBLISH + "<MQPSSeqNum>7</MQPSSeqNum>")},
         Rule.FIELDS,
         "MQPSSeqNum has no row",
@@ -203,9 +214,14 @@ PLANTED: dict[str, tuple[str, dict[str, Any], Rule, str]] = {
         Rule.SUPPORT,
         "note 1: NoReg is not in MQRFH2",
     ),
-    "note 2": ("the example of IBM's page, served", {"output_ccsid": 819}, Rule.SUPPORT, "note 2: CodedCharSetId"),
+    "note 2": (
+        "the example of Message formats (aq19780_), served",
+        {"output_ccsid": 819},
+        Rule.SUPPORT,
+        "note 2: CodedCharSetId",
+    ),
     "note 3, a stream name": (
-        "the example of IBM's page, served",
+        "the example of Message formats (aq19780_), served",
         {"output": psc("<Command>Publish</Command><StreamName>S</StreamName><Topic>a</Topic>")},
         Rule.SUPPORT,
         "note 3: StreamName is not in MQRFH2",
@@ -243,7 +259,7 @@ PLANTED: dict[str, tuple[str, dict[str, Any], Rule, str]] = {
         "InformIfRet of RegOpt does not go with Publish",
     ),
     "a stream name left out in silence": (
-        "the example of IBM's page, copied",
+        "the example of Message formats (aq19780_), copied",
         {"dropped_fields": ()},
         Rule.REPORT,
         "MQPSStreamName was left out without a word",

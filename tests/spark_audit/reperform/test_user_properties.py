@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from spark_audit.reperform.finding import Rule
-from spark_audit.reperform.outcome import Outcome, Status
+from spark_audit.reperform.outcome import Outcome, Rule, Status
 from spark_audit.reperform.performance import reperform
 from spark_audit.reperform.rules import broken_rules
 from tests.spark_audit.reperform import test_properties

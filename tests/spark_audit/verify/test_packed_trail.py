@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from spark_audit.pack import Evidence, write_pack
-from spark_audit.verify import Anchor, Verdict, Verification, archive, source, verify_pack
+from spark_audit.verify import Anchor, Verdict, Verification, packed_trail, source, verify_pack
 
 SEGMENT = "trail/000000000001-20261120T07.jsonl"
 
@@ -148,12 +148,12 @@ def test_a_bomb_within_a_compressed_segment_takes_bounded_memory(tmp_path, monke
 
 def test_a_directory_that_would_fill_the_memory_is_not_read(tmp_path, monkeypatch) -> None:
     path = _zip_with(tmp_path / "evidence.zip", *((f"results/{number}", b"") for number in range(200)))
-    monkeypatch.setattr(archive, "LARGEST_DIRECTORY_BYTES", 5_000)
+    monkeypatch.setattr(packed_trail, "LARGEST_DIRECTORY_BYTES", 5_000)
     assert "the directory of the zip has more than 5000 bytes" in _check(path).reason
 
 
 def test_a_tar_of_very_many_other_files_is_refused(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(archive, "MOST_OTHER_MEMBERS", 10)
+    monkeypatch.setattr(packed_trail, "MOST_OTHER_MEMBERS", 10)
     members = [(tarfile.TarInfo(f"results/{number}"), b"") for number in range(11)]
     assert "one of more than 10 other files" in _check(_tar_with(tmp_path / "evidence.tar.gz", *members)).reason
 

@@ -1,4 +1,4 @@
-"""What an audit judges: the lines of one or several trails, their digests, and what is known of them without Spark."""
+"""Audit input: the lines of one or several trails, their digests, and what `verify` found without Spark."""
 
 import sys
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ _NO_ANCHOR = Anchor()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Material:
+class AuditInput:
     """Lines and digests as DataFrames; of several trails both have a column `trail` (names are those of `cut`).
 
     `digests` is None where they are not there to be judged. `is_whole`: every segment of every trail is among the
@@ -46,15 +46,15 @@ class Material:
         return "trail" in self.lines.columns
 
 
-def material_of(
+def input_of_trails(
     spark: SparkSession,
     trails: Sequence[TrailFiles],
     *,
     period: Period = EVERYTHING,
     anchor: Anchor = _NO_ANCHOR,
     verifications: tuple[Verification, ...] = (),
-) -> Material:
-    """The material of trails; each has a segment. An anchor is for one trail."""
+) -> AuditInput:
+    """The audit input of trails; each has a segment. An anchor is for one trail."""
     is_removed = {check.segments_removed > 0 for check in verifications}
     several = len(trails) > 1
     cut = {files.name for files in trails if files.is_cut}
@@ -65,7 +65,7 @@ def material_of(
         frame.withColumn("trail", sf.lit(files.name)) if several else frame
         for frame, files in zip(frames, trails, strict=True)
     ]
-    return Material(
+    return AuditInput(
         lines=read_trails(spark, trails) if several else read_lines(spark, trails[0]),
         digests=_together(named),
         copies=digests_in(spark, anchor.folder, max(anchor.numbers)) if anchor.folder else None,

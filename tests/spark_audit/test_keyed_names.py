@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from spark_audit.controls.reperformance import judged
-from spark_audit.opening import in_clear
+from spark_audit.decrypted_headers import in_clear
 from spark_audit.personal import PersonalKey
 from spark_audit.reperform.outcome import Status
 from tests.spark_audit.reperform.test_target import (

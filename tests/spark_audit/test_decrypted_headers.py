@@ -7,8 +7,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_audit.audit import audit
-from spark_audit.material import material_of
-from spark_audit.opening import opening_with
+from spark_audit.audit_input import input_of_trails
+from spark_audit.decrypted_headers import decryption_with
 from spark_audit.personal import PersonalKey
 from spark_audit.read import trail_files
 from spark_audit.report import figures
@@ -54,10 +54,10 @@ def audited(spark: SparkSession, trail, tmp_path: Path, monkeypatch):
     monkeypatch.setattr(figures, "with_figures", lambda result, _records: result)
 
     def run(key: bytes | None) -> AuditResult:
-        material = material_of(spark, [trail_files(trail.write(), tmp_path)])
+        audit_input = input_of_trails(spark, [trail_files(trail.write(), tmp_path)])
         controls = policy_of("integrity.chain", "conversion.reperformance", "conversion.reperformable")
-        opening = opening_with(key) if key else None
-        return audit(spark, material, lambda _line: None, policy=controls, opening=opening)
+        decryption = decryption_with(key) if key else None
+        return audit(spark, audit_input, lambda _line: None, policy=controls, decryption=decryption)
 
     return run
 

@@ -1,8 +1,8 @@
-"""Names of a keyed trail recognised: a hash under the key says of any name whether it is the one.
+"""Keyed names: which name a hash of a keyed trail stands for, found in the header that the record shows.
 
-A header that is opened says client, user and topics in clear. Where the hash of one of them is that in the record, the
-record gets the name, and its conversion can be performed again. A header that carries another client or user than the
-record speaks of keeps the hash, which re-performance then misses in it.
+Nobody can undo a hash, but the key tells of any name whether it has that hash. A decrypted header says client, user and
+topics in clear. A name whose hash stands in the record takes its place there, and the conversion can be performed
+again. Where the header carries another client or user, the record keeps the hash, and re-performance reports it.
 """
 
 import base64
@@ -18,7 +18,7 @@ from spark_audit.reperform.outcome import UnreadableBytes
 from spark_audit.reperform.target import read_carrier, stream_prefix
 from spark_audit.reperform.topics import escaped, topic_filter_of
 
-#: What a record must say for its names to be recognised, beside the names and the bytes.
+#: Fields that are needed to find names, beside the names and the bytes.
 CIRCUMSTANCES: Final = (
     "conversion",
     "command",
@@ -32,12 +32,12 @@ NAMES: Final = ("client", "user", "topic", "topic_filters")
 _CARRIED: Final = {"client": "rfhbClient", "user": "rfhbUser"}
 
 
-class Unrecognised(ValueError):
-    """The header does not hold a name that is needed: nobody can say whether it should."""
+class UnknownName(ValueError):
+    """The header does not hold a name that is needed."""
 
 
-def recognised(record: Mapping[str, Any], key: PersonalKey) -> dict[str, Any]:
-    """The names of an opened record that its header holds, in clear. Raises Unrecognised.
+def names_in_clear(record: Mapping[str, Any], key: PersonalKey) -> dict[str, Any]:
+    """The names of a decrypted record that its header holds, in clear. Raises UnknownName.
 
     A header that cannot be read holds none, and re-performance says what is wrong with it.
     """
@@ -74,7 +74,7 @@ def _carried(record: Mapping[str, Any], carried: Mapping[str, str], key: Persona
         if not _is_hash(record[field]):
             continue
         if name not in carried:
-            raise Unrecognised(f"the header carries no {name}")
+            raise UnknownName(f"the header carries no {name}")
         if key.name(carried[name]) == record[field]:
             clear[field] = carried[name]
     return clear
@@ -109,7 +109,7 @@ def _known(names: Mapping[str, str], told: str) -> str:
     if not _is_hash(told):
         return told
     if told not in names:
-        raise Unrecognised("the header does not say which topic filter it was made from")
+        raise UnknownName("the header does not say which topic filter it was made from")
     return names[told]
 
 

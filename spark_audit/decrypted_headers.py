@@ -1,8 +1,8 @@
-"""Records with encrypted headers in clear, for re-performance by whoever has the key of the personal data.
+"""Decrypted headers: the records of conversions in clear, for re-performance by somebody who has the personal key.
 
-What is encrypted in a field of names (client, topic, user) are hashes. Where re-performance compares such a name with a
-header, it is recognised in it (recognition.py). A header in which it cannot be stays closed: its conversion cannot be
-performed again, and that is told.
+Names (client, topic, user) stand in a record as hashes. Where re-performance compares such a name with a header, the
+name is looked for in the header (keyed_names.py). A record whose header does not hold it stays encrypted: its
+conversion cannot be performed again, and the audit says so.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -12,30 +12,30 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
+from spark_audit.keyed_names import CIRCUMSTANCES, NAMES, UnknownName, names_in_clear
 from spark_audit.personal import SEALED_BYTES, PersonalKey, UnusablePersonalKey, is_sealed, opened_record
-from spark_audit.recognition import CIRCUMSTANCES, NAMES, Unrecognised, recognised
 
 _CHANGED: Final = (*SEALED_BYTES, *NAMES)
 #: MQTT 5, where an alias may stand for a topic in the packet.
 _LEVEL_WITH_ALIASES: Final = 5
 
 
-def opening_with(key: bytes) -> Callable[[DataFrame], DataFrame]:
-    """A function from records to those of conversions, in clear where that key opens them."""
+def decryption_with(key: bytes) -> Callable[[DataFrame], DataFrame]:
+    """A function from records to those of conversions, in clear where that key decrypts them."""
 
-    def open_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def decrypt_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         personal_key = PersonalKey(key)
         for batch in batches:
-            yield _opened(batch, personal_key)
+            yield _decrypted(batch, personal_key)
 
-    def opened(records: DataFrame) -> DataFrame:
+    def decrypted(records: DataFrame) -> DataFrame:
         conversions = records.where(sf.col("conversion").isNotNull())
-        return conversions.mapInArrow(open_batches, conversions.schema)
+        return conversions.mapInArrow(decrypt_batches, conversions.schema)
 
-    return opened
+    return decrypted
 
 
-def _opened(batch: pa.RecordBatch, key: PersonalKey) -> pa.RecordBatch:
+def _decrypted(batch: pa.RecordBatch, key: PersonalKey) -> pa.RecordBatch:
     columns = {name: batch.column(name).to_pylist() for name in (*_CHANGED, *CIRCUMSTANCES, "protocol_level")}
     for row in range(batch.num_rows):
         for name, value in in_clear({name: values[row] for name, values in columns.items()}, key).items():
@@ -48,9 +48,9 @@ def _opened(batch: pa.RecordBatch, key: PersonalKey) -> pa.RecordBatch:
 
 
 def in_clear(record: Mapping[str, Any], key: PersonalKey) -> dict[str, Any]:
-    """What changes of a record that is opened: its bytes, and the names that these are compared with.
+    """The fields of a record that change when it is decrypted: its bytes, and the names that are compared with them.
 
-    Nothing where it is not encrypted, or stays closed.
+    Empty where the record is not encrypted, or cannot be decrypted.
     """
     sealed = {name: record[name] for name in SEALED_BYTES}
     if not any(map(is_sealed, sealed.values())):
@@ -58,7 +58,7 @@ def in_clear(record: Mapping[str, Any], key: PersonalKey) -> dict[str, Any]:
     try:
         clear = opened_record(sealed, key)
         if record["destination"] or (record["protocol_level"] or 0) >= _LEVEL_WITH_ALIASES:
-            clear |= recognised({**record, **clear}, key)
-    except (UnusablePersonalKey, Unrecognised):
+            clear |= names_in_clear({**record, **clear}, key)
+    except (UnusablePersonalKey, UnknownName):
         return {}
     return clear

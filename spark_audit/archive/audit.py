@@ -9,7 +9,8 @@ from typing import Any, Final
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from spark_audit.archive import (
+from spark_audit.archive.examination import examined
+from spark_audit.archive.files import (
     ArchiveError,
     ArchiveFiles,
     archive_files,
@@ -20,13 +21,12 @@ from spark_audit.archive import (
     read_messages,
     without_conversions,
 )
-from spark_audit.archive_examination import examined
 from spark_audit.audit import not_evaluable
+from spark_audit.audit_input import AuditInput
 from spark_audit.controls.archive import HELD_BY_PAIRS, OF_MESSAGES
 from spark_audit.controls.control import Scope as ControlScope
 from spark_audit.controls.control import Severity
 from spark_audit.judgement import Judgement, Progress
-from spark_audit.material import Material
 from spark_audit.policy_scope import PolicyScope
 from spark_audit.reperform.captured import Wish
 from spark_audit.report import figures
@@ -44,7 +44,7 @@ from spark_audit.result import (
     Violation,
     counted,
 )
-from spark_audit.session import ON_DISK
+from spark_audit.spark_session import ON_DISK
 
 LIMITS: Final = (
     "An archive has no chain and no digests: what is in it was judged, not whether something is missing or was changed "
@@ -156,7 +156,7 @@ def _judged(
     for controls, without in ((OF_MESSAGES, ""), (HELD_BY_PAIRS, "" if with_pairs else _NO_PAIRS)):
         judgement = Judgement(
             spark=spark,
-            material=Material(lines=outcomes, digests=None),
+            audit_input=AuditInput(lines=outcomes, digests=None),
             frames=frames,
             scope=PolicyScope(),
             progress=progress,

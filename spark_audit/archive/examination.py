@@ -12,15 +12,12 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from spark_audit.archive import LONGEST_MESSAGE_BYTES
-from spark_audit.reperform.announcement import UnknownHeader
-from spark_audit.reperform.captured import Captured, Examination, Fault, Wish, examine, facts_of
+from spark_audit.archive.files import LONGEST_MESSAGE_BYTES
+from spark_audit.reperform.captured import Captured, Examination, Fault, UnknownHeader, Wish, examine, facts_of
 from spark_audit.reperform.code_page import UnknownCodePage
 from spark_audit.reperform.facts import Facts
-from spark_audit.reperform.finding import Finding, Rule
-from spark_audit.reperform.outcome import Outcome, Status, UnreadableBytes
+from spark_audit.reperform.outcome import Finding, Outcome, Reason, Rule, Status, UnreadableBytes
 from spark_audit.reperform.performance import reperform
-from spark_audit.reperform.reason import Reason
 from spark_audit.reperform.rules import broken_rules
 
 #: Longest header, in bytes, that is kept to be shown.

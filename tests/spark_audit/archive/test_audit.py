@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_audit.archive import ArchiveError, archive_files
-from spark_audit.archive_audit import ArchiveToAudit, audit_archive
+from spark_audit.archive.audit import ArchiveToAudit, audit_archive
+from spark_audit.archive.files import ArchiveError, archive_files
 from spark_audit.bulk import convert_archive
 from spark_audit.reperform.captured import Wish
 from spark_audit.result import AuditResult, Subject, Verdict

@@ -9,10 +9,10 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
+from spark_audit.audit_input import AuditInput, digests_in
 from spark_audit.digest import DIGEST_FOLDER
 from spark_audit.ingest.manifest import DataFile, Manifest
 from spark_audit.ingest.warehouse import Damaged, check_files, read_files
-from spark_audit.material import Material, digests_in
 from spark_audit.period import AROUND_US, Period, hour_of
 
 #: Beside the manifest where a stream keeps its history here.
@@ -80,8 +80,8 @@ def _is_later(first_read: str, first_there: str) -> bool:
     return first_read != first_there or int(first_there[:_SEGMENT_NUMBER]) > 1
 
 
-def parquet_material(spark: SparkSession, folder: Path, selection: Selection) -> Material:
-    """The material of a selection. Raises PySparkException."""
+def input_of_parquet(spark: SparkSession, folder: Path, selection: Selection) -> AuditInput:
+    """The audit input of a selection. Raises PySparkException."""
     trails = sorted(selection.segments)
     lines = read_files(spark, folder, selection.files)
     stem = sf.substring_index("segment", ".", 1)
@@ -89,7 +89,7 @@ def parquet_material(spark: SparkSession, folder: Path, selection: Selection) ->
     for trail, (first, last) in selection.segments.items():
         is_read |= (sf.col("trail") == trail) & stem.between(first, last)
     read = lines if selection.is_whole else lines.where(is_read)
-    return Material(
+    return AuditInput(
         lines=read if len(trails) > 1 else read.drop("trail"),
         digests=_digests(spark, folder, trails),
         period=selection.period,
