@@ -1,4 +1,4 @@
-"""What is wrong with the tables of a configuration together."""
+"""Checks of several tables of a configuration against each other."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -18,7 +18,7 @@ _OWN_OUTPUT: Final = frozenset(_TAKEN) - {CONTROL_QUEUE}
 
 
 def problems_of(settings: "Settings") -> Iterator[str]:
-    """Every problem, as a sentence that names the key."""
+    """Every problem, as a sentence that begins with the key."""
     if settings.rescue is not None and settings.rescue.is_relative_to(settings.data.absolute()):
         yield f"rescue_folder: {settings.rescue_folder!r} lies in the data folder, and would be gone with it"
     yield from listener_problems(settings)
@@ -30,7 +30,7 @@ def problems_of(settings: "Settings") -> Iterator[str]:
 
 
 def _queue_problems(settings: "Settings") -> Iterator[str]:
-    """Queues of the gateway's own that are taken by somebody else, and addresses that are given twice."""
+    """The gateway's own queues under a name that is taken, and addresses that are given twice."""
     own = {
         "publish.stream": settings.publish.stream,
         "subscribe.queue": settings.subscribe.queue,
@@ -52,7 +52,7 @@ def _queue_problems(settings: "Settings") -> Iterator[str]:
 
 
 def _conversion_problems(settings: "Settings") -> Iterator[str]:
-    """What is wrong with the conversions together: sources that are somebody else's, and ways that lead back."""
+    """Conversions from a queue that is taken, to a queue that is reserved, or in a circle."""
     if not settings.conversion:
         return
     streams = (DEFAULT_STREAM, settings.publish.stream, *settings.broker.all_input_queues)
@@ -73,11 +73,11 @@ def _conversion_problems(settings: "Settings") -> Iterator[str]:
             yield f"conversion#{index + 1}.from: {source!r} has a conversion already; one queue, one conversion"
         targets.setdefault(source, target)
         if _leads_back(targets, source):
-            yield f"conversion#{index + 1}: what leaves {source!r} comes back to it; messages would go round for ever"
+            yield f"conversion#{index + 1}: what leaves {source!r} comes back to it, again and again"
 
 
 def _leads_back(targets: Mapping[str, str], source: str) -> bool:
-    """Whether the way that starts at a queue comes to it again."""
+    """Whether messages from a queue come back to it."""
     queue = source
     for _ in targets:
         queue = targets.get(queue, "")
@@ -87,7 +87,7 @@ def _leads_back(targets: Mapping[str, str], source: str) -> bool:
 
 
 def _target_problems(settings: "Settings") -> Iterator[str]:
-    """Targets and routes that do not fit each other."""
+    """Targets and routes that contradict each other."""
     names = [target.name for target in settings.target]
     for index, name in enumerate(names):
         if name in names[:index]:
@@ -103,11 +103,11 @@ def _target_problems(settings: "Settings") -> Iterator[str]:
             known = ", ".join(names) or "none"
             yield f"route#{index + 1}.target: there is no target {route.target!r}; known: {known}"
     if len(names) > 1 and not settings.route:
-        yield "route: with several targets, routes say which topics go where"
+        yield "route: is missing; with several targets, routes say which topics go where"
 
 
 def _route_queue_problems(index: int, route: "RouteSettings", targets: "tuple[TargetSettings, ...]") -> Iterator[str]:
-    """Publications on a queue that the gateway needs for itself: they would come back, or forge a channel's state."""
+    """Routes to a queue that the gateway itself needs: publications would come back, or forge a channel's state."""
     for target in (each for each in targets if each.name == route.target):
         taken = {target.subscriber_queue: "subscriber_queue", target.reply_queue: "reply_queue"}
         taken |= {f"{target.state_queue}.{shard}": "a state queue" for shard in range(target.shards)}
@@ -117,7 +117,7 @@ def _route_queue_problems(index: int, route: "RouteSettings", targets: "tuple[Ta
 
 
 def _audit_problems(settings: "Settings") -> Iterator[str]:
-    """What of the trail goes to places that are not there."""
+    """Digests for an unknown target, and copies of the trail in the folder that they protect."""
     audit = settings.audit
     names = [target.name for target in settings.target]
     if audit.digest_target and audit.digest_target not in names:
@@ -125,11 +125,11 @@ def _audit_problems(settings: "Settings") -> Iterator[str]:
     if bool(audit.digest_target) != bool(audit.digest_queue):
         yield "audit.digest_queue: goes with digest_target; name both, or none"
     if audit.copy_folder and Path(audit.copy_folder).absolute().is_relative_to(settings.data.absolute()):
-        yield f"audit.copy_folder: {audit.copy_folder!r} is in the data folder; a second place is elsewhere"
+        yield f"audit.copy_folder: {audit.copy_folder!r} is in the data folder; name a folder elsewhere"
 
 
 def _access_problems(settings: "Settings") -> Iterator[str]:
-    """Rules for users where nothing tells one from another."""
+    """Rules for users without anything that tells users apart."""
     access = settings.access
     has_users = access.tells_users or settings.has_certificate_users
     if not has_users and (access.anonymous is False or access.bind_client_identifier):

@@ -1,4 +1,4 @@
-"""What is wrong with a configuration file, in sentences for its author."""
+"""Errors in a configuration file, as sentences for its author."""
 
 import difflib
 import re
@@ -7,7 +7,7 @@ from typing import Final
 
 from pydantic_core import ErrorDetails
 
-#: Pydantic's kinds of error whose own words speak of Python instead of TOML.
+#: Words for those kinds of pydantic's errors that speak of Python instead of TOML.
 _IN_TOML_TERMS: Final = {
     "model_type": "must be a table",
     "tuple_type": "must be an array",
@@ -16,7 +16,7 @@ _IN_TOML_TERMS: Final = {
 }
 #: Of the 64 bits of an integer of TOML 1.0 one is its sign.
 _INTEGER_BITS: Final = 63
-#: What `sentence` and the checks of tables together begin with.
+#: The beginning of a sentence, here and in checks.py.
 _KEY: Final = re.compile(r"unknown key '([^']+)'|([\w.#-]+): ")
 
 
@@ -42,7 +42,7 @@ def sentence(problem: ErrorDetails, known_keys: tuple[str, ...]) -> str:
 
 
 def unusable_values(tables: Mapping[str, object]) -> Iterator[str]:
-    """What tomllib reads and nothing can take, by its key: integers past the 64 bits of TOML 1.0, texts with U+0000."""
+    """Values that tomllib reads and nothing can use: integers past the 64 bits of TOML 1.0, texts with U+0000."""
     values: list[tuple[str, object]] = list(tables.items())
     for path, value in values:  # which grows meanwhile: keys with dots may be deeper than calls
         if isinstance(value, dict):
@@ -71,12 +71,12 @@ def path_of(problem: str) -> tuple[str | int, ...]:
 
 
 def _path(location: tuple[str | int, ...]) -> str:
-    """Names between dots; the second of several tables or items has #2 behind it, as whoever reads the file counts."""
+    """Names between dots; the second of several tables or items has #2 behind it, as readers of the file count."""
     return ".".join(part if isinstance(part, str) else f"#{part + 1}" for part in location).replace(".#", "#")
 
 
 def _nearest(path: str, keys: tuple[str, ...]) -> str:
-    """The known key that looks most like an unknown one: by its full path, else by its last name."""
+    """The known key that is most like an unknown one: by its full path, else by its last name."""
     close = difflib.get_close_matches(path, keys, n=1, cutoff=0.6)
     if not close:
         last = path.rpartition(".")[2]

@@ -1,4 +1,4 @@
-"""The configuration file with every key, its default, and what it is."""
+"""The example of a configuration file: every key with its meaning and its default."""
 
 import json
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from gateway.config.values import Table
 
 
 def example_toml() -> str:
-    """A configuration file with every key, its default, and what it is."""
+    """A configuration file that has every key with its meaning and its default."""
     lines = ["# rfhbridge: every key with its default"]
     tables = {name: field for name, field in Settings.model_fields.items() if isinstance(field.default, Table)}
     for name, field in Settings.model_fields.items():
@@ -27,7 +27,7 @@ def example_toml() -> str:
     return "\n".join(lines) + "\n"
 
 
-#: What the example says where a key has no default.
+#: Values of keys that have no default.
 _EXAMPLE_VALUES: Final = {
     "from": "ORDERS.MQRFH",
     "to": "ORDERS.MQRFH2",

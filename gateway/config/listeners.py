@@ -21,7 +21,7 @@ _NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,32}")
 #: Letters, digits and hyphens, at most 63 a label (RFC 1123); a * may stand for the first label (RFC 6125).
 _HOST_NAME: Final = re.compile(r"(\*\.)?[A-Za-z0-9-]{1,63}(\.[A-Za-z0-9-]{1,63})*\.?")
 _PATH: Final = re.compile(r"/[!-~]*")
-#: What a browser sends as Origin: a scheme, a host, its port where it is not the scheme's own (RFC 6454).
+#: The header Origin of a browser: a scheme, a host, and its port unless it is the scheme's own (RFC 6454).
 _ORIGIN: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/\s]+/?|null")
 
 
@@ -202,7 +202,7 @@ class ListenerSettings(Table):
 
 
 def listener_problems(settings: "Settings") -> Iterator[str]:
-    """Listeners of the same name, at the same address, or none at all; repeats that nobody would get."""
+    """Listeners of the same name or at the same address; no listener at all; repeats without clients for them."""
     if not settings.listeners:
         yield "listen: must be an address where there is no [[listener]]"
     names = {DEFAULT_LISTENER} if settings.listen else set()

@@ -1,4 +1,4 @@
-"""Where in a TOML file something stands, by its path: tomllib tells values alone.
+"""The lines of a TOML file by the paths of its values, which tomllib does not tell.
 
 The file is read again line by line: what is wrong stands where its path first exists. So the one grammar of TOML that
 counts is tomllib's own. It is done for files with a problem only.
@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from typing import Final
 
 Path = tuple[str | int, ...]
-#: Of longer files, in lines, no places are told: each line is read with all lines before it.
+#: Files with more lines get no places: each line is read with all lines before it.
 _MOST_LINES: Final = 2_000
 
 
 def lines_of(text: str, paths: list[Path]) -> list[int]:
-    """The line (from 1) of each path, or of what holds it where it is missing itself; 0 where no line is told."""
+    """The line (from 1) of each path; of its table where the path is missing; 0 where no line is known."""
     found: dict[Path, int] = {}
     wanted = {path[:length] for path in paths for length in range(1, len(path) + 1)}
     for line, tables in _beginnings(text):
@@ -24,7 +24,7 @@ def lines_of(text: str, paths: list[Path]) -> list[int]:
 
 
 def _beginnings(text: str) -> Iterator[tuple[int, dict[str, object]]]:
-    """What stands in the file up to each line that ends a statement, with the line where the statement begins."""
+    """The tables up to the end of each statement, with the line where the statement begins."""
     lines = text.split("\n")
     begins = 1
     for number in range(1, len(lines) + 1 if len(lines) <= _MOST_LINES else 1):

@@ -1,7 +1,7 @@
 """The settings of the gateway: one TOML file to frozen values, checked before anything starts.
 
-A key that is not known is an error that names the nearest known one; nothing is read from the environment but what a
-key names.
+An unknown key is an error, which names the nearest known key. From the environment the gateway reads only variables
+that a key names.
 """
 
 import hashlib
@@ -38,9 +38,9 @@ from gateway.config.tables import (
 from gateway.config.targets import RouteSettings, TargetSettings
 from gateway.config.values import ConfigurationError, FolderPath, Table, listed
 
-#: Where tomllib says that something is wrong.
+#: The place in an error of tomllib.
 _PLACE: Final = re.compile(r"at line (\d+)")
-#: A larger file is somebody's mistake, as of the other files that the operator keeps.
+#: A larger file is somebody's mistake.
 _MAXIMUM_CHARACTERS: Final = 16_777_216
 _HINT: Final = "'rfhbridge check --example' prints every key with its default"
 
@@ -129,7 +129,7 @@ class Settings(Table):
 
     @classmethod
     def load(cls, path: Path | None = None, overrides: Mapping[str, object] | None = None) -> Self:
-        """The settings of a TOML file (None: the defaults), with overrides by dotted key; an override of None is none.
+        """The settings of a TOML file (None: the defaults), with overrides by dotted key; None overrides nothing.
 
         Raises ConfigurationError for a file that cannot be read, an unknown key or a wrong value.
         """

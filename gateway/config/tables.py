@@ -231,7 +231,7 @@ class ConversionSettings(Table):
 
 
 class HttpSettings(Table):
-    """Conversion, health and metrics over HTTP. It has no passwords: whoever reaches the port may use it."""
+    """Conversion, health and metrics over HTTP. It has no passwords: everybody who reaches the port may use it."""
 
     enabled: bool = Field(
         default=False, description="whether the gateway serves HTTP: /convert, /health, /metrics and /openapi.json"

@@ -1,4 +1,4 @@
-"""What the values of the configuration file may be: addresses, names, topic filters; and what every table is."""
+"""Types of the values in the configuration file: addresses, names, topic filters; and the base of its tables."""
 
 import re
 from dataclasses import dataclass
@@ -15,10 +15,10 @@ MAXIMUM_REMAINING_LENGTH_BYTES: Final = 268_435_455
 MAXIMUM_PACKET_IDENTIFIERS: Final = 65_535
 #: The length of a text has 16 bits (section 1.5.3).
 MAXIMUM_TEXT_BYTES: Final = 65_535
-#: Hosts that stand for all of IPv4, or of IPv6.
+#: Hosts that mean every IPv4 or every IPv6 address.
 _EVERY_ADDRESS: Final = frozenset({"0.0.0.0", "::"})
 MAXIMUM_PORT: Final = 65_535
-#: A year: what waits longer waits for ever, and no clock of ours overflows.
+#: A year: long enough for every wait, and none of our clocks overflows.
 MAXIMUM_WAIT_S: Final = 31_536_000
 #: IBM MQ, MQ_SUB_POINT_LENGTH.
 MAXIMUM_SUBSCRIPTION_POINT_CHARACTERS: Final = 128
@@ -69,7 +69,7 @@ class Address:
         return cls(host=found["host6"] or found["host"], port=int(found["port"]))
 
     def takes_port_of(self, other: Self) -> bool:
-        """Whether both cannot be open at once: the same, or one of them every address of the other's kind."""
+        """Whether both cannot be open at once: they are the same, or one is every address of the other's kind."""
         is_of_one_kind = (":" in self.host) == (":" in other.host)
         meets = self.host == other.host or (is_of_one_kind and not _EVERY_ADDRESS.isdisjoint((self.host, other.host)))
         return meets and self.port == other.port != 0

@@ -388,7 +388,7 @@ def test_everything_goes_to_the_only_target_where_there_is_no_route(load):
     ("text", "complaint"),
     [
         (TARGET + TARGET, "target#2.name: there is a target 'PLANT' already"),
-        (TARGET + '[[target]]\nname = "HQ"\n', "route: with several targets, routes say which topics go where"),
+        (TARGET + '[[target]]\nname = "HQ"\n', "route: is missing; with several targets, routes say"),
         (TARGET + ROUTE.replace("PLANT", "PLANET"), "route#1.target: there is no target 'PLANET'; known: PLANT"),
         (ROUTE, "route#1.target: there is no target 'PLANT'; known: none"),
         ('[[target]]\nname = "plant"\n', "target#1.name: 'plant' is no name of a target"),
