@@ -197,26 +197,26 @@ class Bridge:
         work: LinkWork | None = None
         now_us = self._engine.now_us()
         for place, event in enumerate(events):
-            if work is None:
-                work = LinkWork(link, session, self._engine.begin())
             if type(event) is PublishReceived:
+                if work is None:
+                    work = LinkWork(link, session, self._engine.begin())
                 if self._full_places.may_be_full and event.qos and (full := self._full_places.of(session, event)):
                     self.paused.pause(link, full, list(events[place:]))
                     break
                 self._intake.publish(work, event, now_us)
-            else:
-                if type(event) in _APART:
-                    self._submit(work)
-                    work = None
-                    if isinstance(event, SubscribeReceived | UnsubscribeReceived | LongRequest):
-                        left = self._ask(link, session, event)
-                        if left is None:
-                            continue
-                        self.paused.pause(link, LINE, [left, *events[place + 1 :]])
-                        break
-                    work = LinkWork(link, session, self._engine.begin())
-                assert not isinstance(event, LongRequest)  # it is one of _APART
-                self._handlers[type(event)](work, event)
+                continue
+            if work is not None and type(event) in _APART:
+                self._submit(work)
+                work = None
+            if isinstance(event, SubscribeReceived | UnsubscribeReceived | LongRequest):
+                left = self._ask(link, session, event)
+                if left is None:
+                    continue
+                self.paused.pause(link, LINE, [left, *events[place + 1 :]])
+                break
+            if work is None:
+                work = LinkWork(link, session, self._engine.begin())
+            self._handlers[type(event)](work, event)
         if work is not None:
             self._submit(work)
 
@@ -347,7 +347,7 @@ class Bridge:
                 self._sys_topics.subscribed(link, session, asked)
             self._to_mqtt.deliver(session)
 
-        self._subscriptions.subscribe(work.session, event, answered, self._engine.now_us())
+        self._subscriptions.subscribe(work.unit, work.session, event, answered, self._engine.now_us())
 
     def _unsubscribe(self, work: LinkWork, event: Event, whole: Whole = as_they_are) -> None:
         assert isinstance(event, UnsubscribeReceived)
@@ -359,7 +359,7 @@ class Bridge:
                 self._answer(link, link.connection.writer.unsuback(packet_identifier, codes))
             self._to_mqtt.deliver(session)
 
-        self._subscriptions.unsubscribe(work.session, event, answered, self._engine.now_us())
+        self._subscriptions.unsubscribe(work.unit, work.session, event, answered, self._engine.now_us())
 
     def _ask(
         self, link: MqttLink, session: ClientSession, asked: SubscribeReceived | UnsubscribeReceived | LongRequest

@@ -82,6 +82,22 @@ class Replies:
             del self._expected[next(iter(self._expected))]
         self._expected[msg_id] = expected
 
+    def take_from(self, unit: UnitOfWork) -> None:
+        """Brings the answers that a unit of work puts to whoever expects them, before the unit is submitted.
+
+        These answers never come onto the queue.
+        """
+        answers = [
+            message
+            for queue, message in unit.puts
+            if queue is self._queue and message.descriptor.correl_id in self._expected
+        ]
+        if not answers:
+            return
+        unit.puts = [put for put in unit.puts if put[1] not in answers]
+        for message in answers:
+            self._expected.pop(message.descriptor.correl_id)(_read(message))
+
     def read(self) -> None:
         """Takes every answer off the queue; also those that came while nobody listened."""
         while (message := self._engine.take(self._queue)) is not None:

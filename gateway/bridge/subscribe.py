@@ -59,6 +59,7 @@ class _Packet:
         "registered",
         "session",
         "subscriptions",
+        "unit",
         "unsubscribed",
         "waiting",
         "wanted",
@@ -74,6 +75,8 @@ class _Packet:
         deadline_us: int,
     ) -> None:
         self.session = session
+        #: The unit of work with the commands of the packet, until that is submitted.
+        self.unit: UnitOfWork | None = None
         self.packet_identifier = packet_identifier
         self.subscriptions = subscriptions
         #: QoS by filter; of a filter that stands there several times the last entry counts.
@@ -142,15 +145,18 @@ class Subscriptions:
         self._refused_lines = LogRate(_log, "subscriptions refused client=%s count=%s")
         #: Packets that wait, by session and in the order of arrival.
         self._under_way: dict[ClientSession, list[_Packet]] = {}
-        #: Those of them that wait for nothing any more, and are to be finished in the next turn of the event loop.
+        #: Sessions whose row is to be written before the next commit, each with the unit of its last packet.
+        self._changed: dict[ClientSession, UnitOfWork] = {}
+        #: Packets that waited for an answer and have it; they are finished in the next turn of the event loop.
         self._decided: list[_Packet] = []
         self._call_soon = call_soon
 
     # -- packets -------------------------------------------------------------------------------------------------------
 
-    def subscribe(self, session: ClientSession, event: SubscribeReceived, answered: Answered, now_us: int) -> None:
-        """Registers each filter; `answered` follows, when SUBACK may leave."""
-        unit = self._engine.begin()
+    def subscribe(
+        self, unit: UnitOfWork, session: ClientSession, event: SubscribeReceived, answered: Answered, now_us: int
+    ) -> None:
+        """Registers each filter, and submits the unit of work; `answered` follows, when SUBACK may leave."""
         packet = _Packet(
             session, event.packet_identifier, event.subscriptions, answered, now_us + self._answer_timeout_us
         )
@@ -166,9 +172,7 @@ class Subscriptions:
             refused = refused or self._register(unit, packet, topic_filter, entry, now_us)
             if refused:
                 packet.failed[topic_filter] = refused
-        if session.generations:  # what is registered at targets stands in the session's row
-            self._sessions.save(unit, session)
-        self._wait(unit, packet)
+        self._submit(unit, packet)
 
     def _note_options(self, packet: _Packet, event: SubscribeReceived) -> dict[str, bytes]:
         """Takes over the wishes for each filter, its last entry counts; returns the filters that want retained copies.
@@ -251,9 +255,10 @@ class Subscriptions:
         known.add(topic_filter)
         return None
 
-    def unsubscribe(self, session: ClientSession, event: UnsubscribeReceived, answered: Answered, now_us: int) -> None:
-        """Deregisters each filter that the session has; `answered` follows, when UNSUBACK may leave."""
-        unit = self._engine.begin()
+    def unsubscribe(
+        self, unit: UnitOfWork, session: ClientSession, event: UnsubscribeReceived, answered: Answered, now_us: int
+    ) -> None:
+        """Deregisters each filter that the session has, and submits the unit; `answered` follows with UNSUBACK."""
         packet = _Packet(session, event.packet_identifier, (), answered, now_us + self._answer_timeout_us)
         for topic_filter, entry in zip(event.topic_filters, event.entries, strict=True):
             existed = self._exists(session, topic_filter)
@@ -265,8 +270,7 @@ class Subscriptions:
                         self._await(packet, msg_id, topic_filter, destination)
                 if isinstance(subscriber, SharedGroup):
                     self._shared.settle(unit, subscriber)
-        self._sessions.save(unit, session)
-        self._wait(unit, packet)
+        self._submit(unit, packet)
 
     def _exists(self, session: ClientSession, topic_filter: str) -> bool:
         """Whether the session has a subscription with that filter, or one under way."""
@@ -328,13 +332,42 @@ class Subscriptions:
         packet.waiting[msg_id] = (topic_filter, destination)
         self._replies.expect(msg_id, lambda response: self._answer(packet, msg_id, response))
 
-    def _wait(self, unit: UnitOfWork, packet: _Packet) -> None:
-        packet.session.pending_answers += 1
-        self._under_way.setdefault(packet.session, []).append(packet)
-        if packet.waiting:
-            self._engine.submit(unit)
-        else:
-            self._engine.submit(unit, lambda _unit: self._finish(packet))
+    def _submit(self, unit: UnitOfWork, packet: _Packet) -> None:
+        """Submits the commands of a packet. What the embedded broker answers at once is decided in the same unit.
+
+        The session's row is written just before the commit, once for all packets that are committed together.
+        """
+        session = packet.session
+        session.pending_answers += 1
+        self._under_way.setdefault(session, []).append(packet)
+        packet.unit = unit
+        self._engine.carry_out(unit)
+        self._replies.take_from(unit)
+        packet.unit = None
+        if not packet.waiting:
+            self._leave(packet)
+            self._decide_all(unit, packet)
+            if not self._changed:
+                self._engine.before_commit(self._save_rows)
+            self._changed[session] = unit
+            self._engine.submit(unit, lambda _unit: self._acknowledge(packet))
+            return
+        # What is registered at targets stands in the row, and so does that a filter is gone.
+        if session.generations or packet.unsubscribed:
+            self._sessions.save(unit, session)
+        self._engine.submit(unit)
+
+    def _save_rows(self) -> None:
+        """Writes the row of each session whose filters have changed into a unit that is about to be committed."""
+        changed, self._changed = self._changed, {}
+        for session, unit in changed.items():
+            self._sessions.save(unit, session)
+
+    @staticmethod
+    def _acknowledge(packet: _Packet) -> None:
+        """After the commit."""
+        packet.session.pending_answers -= 1
+        packet.answered(packet.session, packet.packet_identifier, packet.return_codes)
 
     def _answer(self, packet: _Packet, msg_id: bytes, response: Response | None) -> None:
         topic_filter, destination = packet.waiting.pop(msg_id)
@@ -348,7 +381,7 @@ class Subscriptions:
                 topic_filter,
                 reason_code,
             )
-        if not packet.waiting:
+        if not packet.waiting and packet.unit is None:
             self._finish(packet)
 
     def _finish(self, packet: _Packet) -> None:
@@ -369,12 +402,9 @@ class Subscriptions:
         changed: dict[ClientSession, None] = {}
         for packet in decided:
             self._leave(packet)
-            if packet.mark is not None:
-                packet.mark.last = self._engine.number()
             if self._sessions.get(packet.session.client) is packet.session:
                 changed[packet.session] = None
-                for topic_filter, wanted in packet.registered.items():
-                    self._decide(unit, packet, topic_filter, wanted)
+                self._decide_all(unit, packet)
             else:
                 self._abandon(unit, packet)
         for session in changed:
@@ -382,8 +412,7 @@ class Subscriptions:
 
         def committed(_unit: UnitOfWork) -> None:
             for packet in decided:
-                packet.session.pending_answers -= 1
-                packet.answered(packet.session, packet.packet_identifier, packet.return_codes)
+                self._acknowledge(packet)
 
         self._engine.submit(unit, committed)
 
@@ -392,6 +421,13 @@ class Subscriptions:
         under_way.remove(packet)
         if not under_way:
             del self._under_way[packet.session]
+
+    def _decide_all(self, unit: UnitOfWork, packet: _Packet) -> None:
+        """Grants or takes back each filter of a packet for which every answer has come."""
+        if packet.mark is not None:
+            packet.mark.last = self._engine.number()
+        for topic_filter, wanted in packet.registered.items():
+            self._decide(unit, packet, topic_filter, wanted)
 
     def _decide(self, unit: UnitOfWork, packet: _Packet, topic_filter: str, wanted: tuple[Registration, ...]) -> None:
         """Grants a filter that was registered everywhere; takes back one that was not."""

@@ -301,11 +301,31 @@ class Engine:
         self._check_alive()
         unit.on_committed = on_committed
         if any(queue.handler is not None for queue, _ in unit.puts):
-            self._carry_out(unit)
+            self.carry_out(unit)
         self._commits.add(unit)
 
+    def carry_out(self, unit: UnitOfWork) -> None:
+        """Hands each put on a served queue to its handler, which may put on served queues again.
+
+        `submit` does this too. Whoever does it before sees in the unit what the handlers have put there.
+        """
+        kept: list[tuple[Queue, Message]] = []
+        while unit.puts:
+            puts, unit.puts = unit.puts, []
+            for put in puts:
+                queue, message = put
+                if queue.handler is None:
+                    kept.append(put)
+                else:
+                    unit.notes_are_due = unit.notes_are_due or message.is_persistent
+                    queue.handler(unit, queue, message)
+        unit.puts = kept
+
     def before_commit(self, callback: Callable[[], None]) -> None:
-        """Calls back once, before the units submitted so far are written: what it submits is committed with them."""
+        """Calls back once, before the units submitted so far are written.
+
+        What the callback submits, and what it adds to the states of those units, is committed with them.
+        """
         self._commits.before_commit(callback)
 
     def states(self, space: StateSpace) -> list[tuple[bytes, bytes]]:
@@ -371,20 +391,6 @@ class Engine:
             self._store.close()
 
     # -- inside: submitting -------------------------------------------------------------------------------------------
-
-    def _carry_out(self, unit: UnitOfWork) -> None:
-        """Hands each put on a served queue to its handler, which may put on served queues again."""
-        kept: list[tuple[Queue, Message]] = []
-        while unit.puts:
-            puts, unit.puts = unit.puts, []
-            for put in puts:
-                queue, message = put
-                if queue.handler is None:
-                    kept.append(put)
-                else:
-                    unit.notes_are_due = unit.notes_are_due or message.is_persistent
-                    queue.handler(unit, queue, message)
-        unit.puts = kept
 
     def _audit_messages(self, batch: int, notes: list[Note], unit: UnitOfWork) -> list[tuple[int, Message]]:
         """The notes of a group as persistent messages on the audit queue, put in the group's last unit.

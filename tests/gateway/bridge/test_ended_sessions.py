@@ -65,8 +65,9 @@ def test_a_crash_between_the_end_of_a_session_and_the_draining_of_its_lane_leave
 def test_a_crash_between_the_registration_and_the_session_s_row_leaves_no_registration(
     new_world: NewWorld, tmp_path: Path, dialect: Dialect
 ) -> None:
-    """The broker would copy for ever what nobody takes."""
+    """The broker would copy for ever what nobody takes. It answers late where it sends much that is retained."""
     world = new_world(dialect=dialect)
+    world.receive(world.connect("tell"), *(f"31 06 0003 'r/{number}' 'x'" for number in range(1, 9)))
     link = world.connect("self")
     world.commits_are_held = True
     world.receive(link, SUBSCRIBE_ALL)

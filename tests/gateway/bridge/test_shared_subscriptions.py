@@ -368,9 +368,10 @@ def test_a_group_that_was_not_granted_when_the_gateway_died_is_gone_after_a_rest
     link.taken()
     world.commits_are_held = True
     world.receive(link, JOIN)
-    world.commit()
     assert link.taken() == b""
     copy = world.kill(tmp_path / "killed")
+    world.commit()
+    assert link.taken() == GRANTED
     world = new_world(copy)
     assert world.engine.states(StateSpace.SHARED_SUBSCRIPTION) == []
     assert world.registrations() == 0

@@ -1,11 +1,15 @@
 """SUBSCRIBE and UNSUBSCRIBE: waiting for the broker, counting patterns, and answers that come too late."""
 
+from pathlib import Path
+
 import pytest
 
 from gateway.audit_trail.notes import NoteKind
 from gateway.config.limits import MqttLimits
 from gateway.limits.log_rate import LINES_OF_ONE
 from mappings.commands.command import Dialect
+from mq_adapters.attributes import Definition, ObjectType
+from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.unit_of_work import UnitOfWork
 from mq_adapters.message import MQMT_REPLY, Message, MessageDescriptor
@@ -282,3 +286,72 @@ def test_a_packet_of_many_refused_filters_leaves_few_lines_in_the_log(
     assert len(lines) == LINES_OF_ONE
     assert lines[0].startswith("subscription ")
     assert " client=self " in lines[0]
+
+
+@pytest.fixture
+def submitted(monkeypatch: pytest.MonkeyPatch) -> list[UnitOfWork]:
+    """Every unit of work that is submitted, in order."""
+    units: list[UnitOfWork] = []
+    submit = Engine.submit
+
+    def noted(engine: Engine, unit: UnitOfWork, *arguments: object) -> None:
+        units.append(unit)
+        submit(engine, unit, *arguments)  # type: ignore[arg-type]  # passed on as they came
+
+    monkeypatch.setattr(Engine, "submit", noted)
+    return units
+
+
+@pytest.mark.parametrize(
+    ("packet", "answer"),
+    [
+        ("82 08 0001 0003 'a/+' 01", "90 03 0001 01"),
+        ("82 0E 0001 0003 'a/+' 01 0003 'b/+' 02", "90 04 0001 01 02"),
+        ("A2 07 0001 0003 'c/+'", "B0 02 0001"),
+    ],
+    ids=["SUBSCRIBE", "SUBSCRIBE of two filters", "UNSUBSCRIBE"],
+)
+def test_what_the_broker_here_answers_at_once_is_one_unit_of_work_and_one_commit(
+    new_world: NewWorld, tmp_path: Path, submitted: list[UnitOfWork], packet: str, answer: str
+) -> None:
+    """Before the commit nothing is acknowledged and nothing is there; after it everything is."""
+    world = new_world()
+    link = world.connect("self", flags="00")
+    world.receive(link, "82 08 0001 0003 'c/+' 00")
+    link.taken()
+    world.commits_are_held = True
+    submitted.clear()
+    world.receive(link, packet)
+    assert len(submitted) == world.waiting_commits == 1
+    assert link.sent == b""
+    before, after = world.kill(tmp_path / "before the commit"), tmp_path / "after the commit"
+    world.commit()
+    assert link.taken() == written(answer)
+    assert world.waiting_commits == 0
+    assert len(submitted) == 1
+    world.kill(after)
+    filters = {}
+    for data in (before, after):
+        world = new_world(data)
+        (session,) = world.sessions
+        assert world.registrations() == len(session.subscriptions)
+        filters[data] = set(session.subscriptions)
+    assert filters[before] == {"c/+"}
+    assert filters[after] == {"82 08": {"a/+", "c/+"}, "82 0E": {"a/+", "b/+", "c/+"}, "A2 07": set()}[packet[:5]]
+
+
+def test_a_filter_that_the_broker_here_refuses_is_decided_in_the_same_unit_of_work(
+    new_world: NewWorld, submitted: list[UnitOfWork]
+) -> None:
+    world = new_world()
+    world.engine.objects.define(
+        Definition(object_type=ObjectType.TOPIC, name="CLOSED", said={"TOPICSTR": "shut", "SUB": "DISABLED"})
+    )
+    link = world.connect("self")
+    submitted.clear()
+    world.receive(link, "82 10 0001 0003 'a/+' 01 0005 'shut/' 01")
+    assert link.taken() == written("90 04 0001 01 80")
+    assert len(submitted) == 1
+    assert world.registrations() == 1
+    (session,) = world.sessions
+    assert list(session.subscriptions) == ["a/+"]
