@@ -127,7 +127,7 @@ class ForkedGateway(Gateway):
         self.points: Points | None = None
 
     def _begin(self, command: list[str]) -> ForkedProcess:  # type: ignore[override]
-        return self._server.start(*command[3:], points=self.points, environment=dict(self._environment))
+        return self._server.start(*command, points=self.points, environment=dict(self._environment))
 
     def start(self) -> Self:
         """Raises GatewayGone where it dies before its port is open."""

@@ -47,17 +47,17 @@ class Gateway:
         """Starts the process and does not wait for it."""
         if not self.port:
             self._reserve_port()
-        command = [sys.executable, "-P", "-m", _GATEWAY, "run", "--log-format", "json", "--data", str(self.data)]
-        command += ["--listen", f"127.0.0.1:{self.port}", *self._arguments]
-        self._process = self._begin(command)
+        command = ["run", "--log-format", "json", "--data", str(self.data), "--listen", f"127.0.0.1:{self.port}"]
+        self._process = self._begin([*command, *self._arguments])
         assert self._process.stderr is not None
         self._reader = threading.Thread(target=self._read, args=(self._process.stderr,), daemon=True)
         self._reader.start()
         return self
 
     def _begin(self, command: list[str]) -> subprocess.Popen[str]:
+        """Starts the process; `command` is what stands behind the name of the program."""
         return subprocess.Popen(
-            command,
+            [sys.executable, "-P", "-m", _GATEWAY, *command],
             env=os.environ | {"PYTHONPATH": str(_ROOT)} | self._environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
