@@ -7,20 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from spark_audit import java_classes, session
+from spark_audit import java_classes, spark_session
 from tests.spark_audit.conftest import SPARK_TIMEOUT_S
 
 SUM = """
 import sys
 from pathlib import Path
-from spark_audit import java_classes, session
+from spark_audit import java_classes, spark_session
 
 folder = Path(sys.argv[1])
 java_classes.ARCHIVE = folder / "spark.jsa"
-java_classes.EMPTY_FOLDER = session.EMPTY_FOLDER = folder
+java_classes.EMPTY_FOLDER = spark_session.EMPTY_FOLDER = folder
 assert java_classes.archive_is_there()
 java_classes.java_options.__defaults__ = (f"-XX:SharedArchiveFile={java_classes.ARCHIVE}",)
-spark = session.start_session(folder, trail_bytes=0)
+spark = spark_session.start_session(folder, trail_bytes=0)
 print(spark.range(10).count())
 """
 
@@ -30,7 +30,7 @@ def archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An archive that is there, for a session that nobody starts."""
     monkeypatch.setattr(java_classes, "ARCHIVE", tmp_path / "spark.jsa")
     monkeypatch.setattr(java_classes, "EMPTY_FOLDER", tmp_path)
-    monkeypatch.setattr(session, "EMPTY_FOLDER", tmp_path)
+    monkeypatch.setattr(spark_session, "EMPTY_FOLDER", tmp_path)
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
     (tmp_path / "spark.jsa").write_bytes(b"classes")
     return tmp_path / "spark.jsa"
@@ -47,7 +47,7 @@ def test_an_archive_that_java_cannot_use_is_passed_over_without_a_word(tmp_path:
 
 @pytest.mark.usefixtures("archive")
 def test_java_is_told_of_the_archive_beside_other_options() -> None:
-    small, large = session._java_options(0, ""), session._java_options(10**9, "")
+    small, large = spark_session._java_options(0, ""), spark_session._java_options(10**9, "")
     assert "-XX:SharedArchiveFile=" in small
     assert "-XX:SharedArchiveFile=" in large
     assert "-XX:+UseSerialGC" in small
@@ -59,7 +59,7 @@ def test_an_own_configuration_folder_of_spark_goes_before_the_archive(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path / "conf"))
-    assert "-XX:SharedArchiveFile=" not in session._java_options(0, "")
+    assert "-XX:SharedArchiveFile=" not in spark_session._java_options(0, "")
 
 
 def test_no_archive_is_named_whose_path_java_would_take_apart(archive: Path, monkeypatch: pytest.MonkeyPatch) -> None:

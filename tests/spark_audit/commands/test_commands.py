@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_audit import session
+from spark_audit import spark_session
 from spark_audit.__main__ import main
 from spark_audit.commands import run as run_command
 from spark_audit.report import figures
@@ -29,7 +29,7 @@ def without_spark(monkeypatch) -> None:
     def refuse(*_values: object, **_named: object) -> None:
         raise AssertionError("Spark was started")
 
-    monkeypatch.setattr(session, "start_session", refuse)
+    monkeypatch.setattr(spark_session, "start_session", refuse)
 
 
 @pytest.fixture
@@ -214,7 +214,7 @@ def test_a_segment_that_spark_cannot_read_is_not_evaluable(tmp_path: Path, spark
     data = gzip.compress((trail.folder / SEGMENT).read_bytes(), mtime=0)
     (trail.folder / SEGMENT).unlink()
     (trail.folder / f"{SEGMENT}.gz").write_bytes(data[:-9])
-    monkeypatch.setattr(session, "start_session", lambda *_values, **_named: spark)
+    monkeypatch.setattr(spark_session, "start_session", lambda *_values, **_named: spark)
     monkeypatch.setattr(SparkSession, "stop", lambda _session: None)
     assert main([*_command("run", tmp_path), "--trail", str(trail.folder), "--json"]) == 2
     told = capsys.readouterr()
@@ -238,7 +238,7 @@ def test_a_segment_that_is_compressed_while_spark_starts_is_audited_all_the_same
             segment.unlink()
         return spark
 
-    monkeypatch.setattr(session, "start_session", compressed_meanwhile)
+    monkeypatch.setattr(spark_session, "start_session", compressed_meanwhile)
     monkeypatch.setattr(SparkSession, "stop", lambda _session: None)
     monkeypatch.setattr(figures, "with_figures", lambda result, _records: result)
     command = [*_command("run", tmp_path), "--policy", str(tmp_path / "policy.toml"), "--json"]
@@ -253,7 +253,7 @@ def test_parquet_that_is_compacted_while_spark_starts_is_audited_all_the_same(
 ) -> None:
     (tmp_path / "policy.toml").write_text(policy_text_of("integrity.hash"))
     ingest = ["ingest", "--to", str(tmp_path / "lines"), "--trail", str(trail.folder)]
-    monkeypatch.setattr(session, "start_session", lambda *_values, **_named: spark)
+    monkeypatch.setattr(spark_session, "start_session", lambda *_values, **_named: spark)
     monkeypatch.setattr(SparkSession, "stop", lambda _session: None)
     monkeypatch.setattr(figures, "with_figures", lambda result, _records: result)
     for number in (1, 2):
@@ -263,11 +263,11 @@ def test_parquet_that_is_compacted_while_spark_starts_is_audited_all_the_same(
         assert main(ingest) == 0
 
     def compacted_meanwhile(*_values: object, **_named: object) -> SparkSession:
-        monkeypatch.setattr(session, "start_session", lambda *_values, **_named: spark)
+        monkeypatch.setattr(spark_session, "start_session", lambda *_values, **_named: spark)
         assert main([*ingest, "--compact"]) == 0
         return spark
 
-    monkeypatch.setattr(session, "start_session", compacted_meanwhile)
+    monkeypatch.setattr(spark_session, "start_session", compacted_meanwhile)
     command = [*_command("run", tmp_path), "--policy", str(tmp_path / "policy.toml")]
     assert main([*command, "--parquet", str(tmp_path / "lines")]) == 0
     assert "made one or removed meanwhile: once more" in capsys.readouterr().err
