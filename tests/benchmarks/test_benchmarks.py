@@ -7,10 +7,11 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from benchmarks import attacks, channel, channel_ibm_mq, headers, idle, qos1_offline
+from benchmarks import attacks, channel, channel_ibm_mq, headers, idle, qos1_offline, ways
 from benchmarks.__main__ import BENCHMARKS, main
 from benchmarks.figures import Measure, Row, ratio_notes
 from benchmarks.load.latencies import Latencies, percentiles_ms
@@ -19,6 +20,10 @@ from benchmarks.load.window import WindowPublisher
 from benchmarks.load.wire import BenchmarkError, Ring, publish_ring
 from benchmarks.machine import built_with
 from benchmarks.servers import Gateway, Sink, cpu_s, resident_mib
+from gateway.bridge.requests import OwnCommands
+from gateway.mqtt.wire import encode_text
+from mappings.table import Dialect
+from mq_adapters.command_header import WrittenCommand
 from tests.ibm_mq_stand_in.process import BINDINGS, VARIABLE, Binding, needs_stand_in
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -66,6 +71,34 @@ def test_figures_are_printed_and_written_with_the_machine(tmp_path: Path) -> Non
 )
 def test_a_figure_names_how_its_interpreter_was_built(arguments: str, built: str) -> None:
     assert built_with("GCC 12.2.0", arguments) == built
+
+
+@pytest.mark.parametrize("dialect", Dialect)
+def test_the_gateway_writes_a_new_topic_by_the_call_that_is_measured(
+    dialect: Dialect, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The figure of `headers` is of what a PUBLISH calls, and of a call that it makes once for each new topic."""
+    measured, written = OwnCommands.write_publish, list[str]()
+
+    def noted(commands: OwnCommands, topic: str, **given: Any) -> WrittenCommand:
+        written.append(topic)
+        return measured(commands, topic, **given)
+
+    monkeypatch.setattr(OwnCommands, "write_publish", noted)
+    with ways.closing_world(tmp_path, dialect) as world:
+        link = world.connect("sensor", level=4)
+        for topic in ("plant/1", "plant/2", "plant/1"):
+            body = encode_text(topic) + b"\x00\x01payload"
+            world.carry_out(link, bytes((0x32, len(body))) + body)
+    assert written == ["plant/1", "plant/2"]
+    written.clear()
+    headers.measure(dialect, 0.01)
+    assert len(written) > len(headers.TOPICS)  # each topic once for the headers that are read; the others were measured
+
+
+def test_every_benchmark_stands_in_the_readme() -> None:
+    table = (ROOT / "benchmarks" / "README.md").read_text()
+    assert [name for name in BENCHMARKS if f"| `{name}` |" not in table] == []
 
 
 def test_a_generator_with_a_rate_says_how_late_it_was_itself() -> None:
