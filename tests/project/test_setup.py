@@ -339,3 +339,38 @@ def test_the_lock_file_of_mqtt_js_has_hashes_and_names_no_place(root: Path) -> N
     packages = {name: package for name, package in lock["packages"].items() if name}
     assert all(package["integrity"].startswith("sha512-") for package in packages.values())
     assert not any("resolved" in package for package in packages.values())
+
+
+NPM_NEEDED = "npm is needed to install Mermaid (apt-get install nodejs npm)"
+CHROMIUM_NEEDED = "Chromium is needed (apt-get install chromium)"
+NO_MERMAID = "npm could not install Mermaid (.venv/mermaid/npm.log says why; it needs the network once)"
+
+
+@pytest.mark.parametrize(
+    ("programs", "complaint"),
+    [
+        ({}, NPM_NEEDED),
+        ({"npm": "exit 0"}, CHROMIUM_NEEDED),
+        ({"npm": "exit 1", "chromium": "exit 0"}, NO_MERMAID),
+        ({"npm": "exit 0", "chromium": "exit 0"}, ""),
+    ],
+    ids=["no npm", "no Chromium", "no network", "all there"],
+)
+def test_who_draws_pictures_is_told_what_is_missing(
+    root: Path, clone: Path, programs: dict[str, str], complaint: str
+) -> None:
+    pictures = clone / "docs/pictures"
+    pictures.mkdir(parents=True)
+    for name in ("package.json", "package-lock.json"):
+        shutil.copy(root / "docs/pictures" / name, pictures)
+    path = clone / "bin"
+    path.mkdir()
+    for name in ("sh", "dirname", "cat", "cksum", "cp", "grep", "rm", "mkdir", "mktemp", "id"):
+        (path / name).symlink_to(str(shutil.which(name)))
+    _write_program(path / "apt-get", "exit 1")
+    for name, script in programs.items():
+        _write_program(path / name, script)
+    run = _run(clone, "mermaid.sh", PATH=str(path))
+    assert run.stderr == (f"set-up: {complaint}\n" if complaint else "")
+    assert run.returncode == bool(complaint)
+    assert (clone / ".venv/mermaid/stamp").exists() == (not complaint)
