@@ -2,8 +2,8 @@
 
 A channel is an application of the store. Each of its units of work puts the channel's state, and with it either removes
 messages from a transmission queue or puts messages on the subscriber queue. Here, inside the submission, such a unit
-gets an audit note for each message. What was delivered and asked for a negative notification is kept for a while as it
-was sent: a broker refuses a publication after the put has succeeded, when nobody else has it any more.
+gets an audit note for each message. A message that asks for a negative notification is kept for a while after its
+delivery: a broker may refuse a publication after the put has succeeded, when nobody else has it any more.
 """
 
 import logging

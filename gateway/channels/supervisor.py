@@ -134,7 +134,7 @@ class TargetProcess:
             except asyncio.IncompleteReadError:
                 return
             except asyncio.LimitOverrunError:
-                _log.error("channel process talks nonsense target=%s", self.target.name)
+                _log.error("channel process sent an unknown line target=%s", self.target.name)
                 self._kill()
                 return
             self._heard(line)

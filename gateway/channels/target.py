@@ -1,8 +1,8 @@
-"""A target as the daemon's event loop knows it: where messages for it wait, how full that is, and what it last said.
+"""A target as the daemon's event loop knows it: its transmission queues, how full they are, and its last report.
 
 Everything for a target is put on one of its transmission queues here, and a channel takes it from there to the queue
-manager (gateway/channels/process.py). A client's messages are always on the same one, so they stay in order. What the
-target said of itself survives a restart: an outage of hours must not change what its clients may publish.
+manager (gateway/channels/process.py). A client's messages are always on the same one, so they stay in order. The
+target's last report survives a restart: an outage of hours must not change what its clients may publish.
 """
 
 import logging
@@ -57,7 +57,7 @@ class TargetState:
             return cls(**{**said, "stopped": tuple(said["stopped"])})
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise StoreError(
-                f"read what is known of target {target}", str(error), "use the program that wrote it"
+                f"read the stored state of target {target}", str(error), "use the program that wrote it"
             ) from error
 
 

@@ -1,6 +1,6 @@
-"""Headers in the other format, with what the audit notes of each: the memory of the conversion service.
+"""The converter of the conversion service: headers in the other format, each with its audit note.
 
-Messages with the same header, which are many, are converted once.
+Many messages have the same header: it is converted once and remembered.
 """
 
 from dataclasses import dataclass

@@ -1,14 +1,14 @@
 """The conversion service: messages move from queue to queue, each with its header in the other format.
 
 One unit of work takes a batch off the source queue, puts it on the target queue and notes each conversion, so that no
-crash loses or doubles a message. MsgId, CorrelId, context, persistence and what is left of the expiry stay; only
-Format changes. A message in the wanted format passes unchanged. What cannot be converted goes whole to the dead-letter
-queue and holds up nothing. While the target queue is full the messages stay where they are.
+crash loses or doubles a message. MsgId, CorrelId, context, persistence and what is left of the expiry stay; only Format
+changes. A message in the wanted format passes unchanged. A message that cannot be converted goes whole to the
+dead-letter queue and holds up nothing. While the target queue is full, messages stay where they are.
 
     service = ConversionService(engine, settings.conversion, notes, call_soon=loop.call_soon)
-    service.start()            # moves what waits, and from then on what arrives
-    service.tick()             # several times a second: tries again what a full queue refused
-    service.stop()             # takes nothing more; what is under way commits with the engine
+    service.start()            # moves the messages that wait, and from then on those that arrive
+    service.tick()             # several times a second: tries again after a full queue
+    service.stop()             # takes nothing more; the batch under way commits with the engine
 """
 
 import hashlib

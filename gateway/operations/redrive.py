@@ -1,9 +1,9 @@
-"""Dead letters go back where they were going: each in a unit of work that takes it and puts what is in it, so once.
+"""Dead letters go back to their destinations: one unit of work takes a letter and puts its message, so once.
 
-An MQDLH says where a message was going. One of this queue manager's queues takes it again; what was going to a target
-goes through its transmission queue again, with the MsgId that it had, so that its broker's answers still fit. The port
-alone is used (mq_adapters/queue_manager.py). What goes to a target, or to a queue that the gateway itself reads, needs
-a running gateway: what nobody would get stays, and what its broker refuses again stays, each with the reason.
+An MQDLH names the destination of a message. A queue of this queue manager takes it again. A message for a target goes
+through its transmission queue again, with the MsgId that it had, so that the broker's answers still fit. Only the port
+is used (mq_adapters/queue_manager.py). A message for a target, or for a queue that the gateway itself reads, needs a
+running gateway. A message stays, with the reason, if nobody would get it or its broker refuses it again.
 """
 
 from collections.abc import Callable, Iterator, Mapping

@@ -1,10 +1,9 @@
-"""A store, a trail or a whole data folder that went back: found by what is left elsewhere, and accepted by an operator.
+"""A store, a trail or a whole data folder went back: other files show it, and an operator accepts it.
 
-The store is held against the end of its own journal and its marker when it is opened
-(mq_adapters/embedded/store/witness.py).
-Here it is held against the trail, which never has a batch that the store does not know, and the trail against the
-copies of digests in the second place. A target's channel finds messages that it took since.
-Accepting begins a new incarnation, and its first record says so (Kind.RESTORED).
+When a store is opened, it is compared with the end of its own journal and its marker
+(mq_adapters/embedded/store/witness.py). Here it is compared with the trail, which never has a batch that the store does
+not know, and the trail with the copies of digests in the second place. A target's channel finds messages that it took
+since. Accepting begins a new incarnation, and its first record says so (Kind.RESTORED).
 """
 
 import logging

@@ -1,8 +1,8 @@
-"""Registrations that no session has: found by comparing what a broker has with what the store says, and ended.
+"""Registrations that no session has: the broker's list is compared with the store, and the surplus is ended.
 
-What a broker has is read from the output of DISPLAY SUB, the embedded one's or that of `runmqsc` at a target: the
-commands of queued publish/subscribe cannot list it. A registration is the gateway's own by its queue, and belongs to a
-session by its CorrelId, which no session before or after it ever has. So registrations are to be read before sessions.
+The broker's list is the output of DISPLAY SUB, of the embedded broker or of `runmqsc` at a target, because the commands
+of queued publish/subscribe cannot list registrations. A registration is the gateway's own by its queue. It belongs to a
+session by its CorrelId, which no other session ever has. So registrations are read before sessions.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Content filters: what a subscriber asks of a publication beyond its topic. The language, without any publication.
+"""Content filters: a subscriber's condition on a publication beyond its topic. The language, without any publication.
 
 A filter is a condition in a subset of the expressions of Message Broker (ESQL): comparisons (=, <>, !=, <, <=, >, >=),
 LIKE with ESCAPE, IN, BETWEEN, IS NULL, AND, OR, NOT and brackets, on text, numbers, X'hex', TRUE and FALSE, and on
@@ -7,8 +7,8 @@ LIKE with ESCAPE, IN, BETWEEN, IS NULL, AND, OR, NOT and brackets, on text, numb
     usr.site, Root.MQRFH2.usr.site or site        a property in folder usr, or an MQRFH publisher's own pair
     Body.reading.value or Root.XMLNSC.reading...  the text of the first such element of an XML body
 
-A condition on something that is not there is neither true nor false, and NOT of it neither, as in SQL. What is well
-formed and outside the subset (functions, arithmetic, indexes, other folders) is told apart from what is malformed.
+A condition on something that is not there is neither true nor false, and NOT of it neither, as in SQL. A filter that is
+well formed and outside the subset (functions, arithmetic, indexes, other folders) is told apart from a malformed one.
 Source: IBM MQ documentation, "Content-based message selection" and reason codes 2551, 2554 and 3150.
 """
 

@@ -1,7 +1,7 @@
 """Retained publications: the newest with RetainPub on each topic of each topic space and subscription point, durable.
 
-In memory stand their topics, and as many of the publications as fit into a bound; the others are read from the store
-when they are wanted. What is not committed yet cannot be read there, so it stays in memory.
+All topics are in memory, and as many of the publications as fit into a bound; the others are read from the store when
+they are wanted. A publication that is not committed yet cannot be read there, so it stays in memory.
 
 Stored form (space BROKER_RETAINED): the key is topic space, topic and, where it is not the default, the subscription
 point, joined by NUL; the value is a msgpack list that begins with its version: version, sequence, put time, expiry time

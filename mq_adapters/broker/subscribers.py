@@ -1,9 +1,9 @@
 """RegSub, DeregSub and ReqUpdate.
 
 All checks come before the first change, so that a command is carried out whole or refused whole; only a DeregSub of
-some topics that are registered and some that are not is carried out with a warning. What a RegSub makes of a
-subscription that is there stands in `registration`. Sources: IBM MQ, the pages of the queued publish/subscribe
-commands; WebSphere MQ V6 Publish/Subscribe User's Guide.
+some topics that are registered and some that are not is carried out with a warning. `registration` has the effect of a
+RegSub on a present subscription. Sources: IBM MQ, the pages of the queued publish/subscribe commands; WebSphere MQ V6
+Publish/Subscribe User's Guide.
 """
 
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""After a connection: what the two state messages together say, as one of three actions or a refusal. Pure.
+"""After a connection: one of three actions, or a refusal, follows from the two state messages. Pure.
 
 The store says which batch it settled last and which one is under way (local); the queue manager, behind the fence,
 which one it committed last (remote). Row by row, the first that fits:

@@ -1,18 +1,18 @@
-"""The way out: what waits on a transmission queue of the store goes to the other queue manager, each message once.
+"""The way out: messages go from a transmission queue of the store to the other queue manager, each once.
 
-One batch, in this order; a crash between any two steps leaves what `doubt.compare` can tell apart:
+One batch, in this order; a crash between any two steps leaves a state that `in_doubt.compare` knows:
 
     1. take messages from the transmission queue in a unit of work of the store, which stays open
     2. note in the store which messages are under way (a second connection, a commit of its own)
-    3. put each message on the queue that its MQXQH names; what is refused for good becomes a dead letter in unit 1
+    3. put each message on the queue that its MQXQH names; a message refused for good becomes a dead letter in unit 1
     4. replace the state message there, commit there
     5. note in unit 1 that the batch is settled, commit it
 
-A commit there that fails, unless with 2003, may have taken place: the connection is given up, and behind the next fence
-the state message tells. What is refused for good is refused alone; a batch whose commit is refused (2003) is halved
-until one message is left, which is a dead letter only if the queue manager commits without it and, once more, not with
-it. What would meet every message alike (a missing queue, a missing authority, a full queue) is waited for. A message
-for a state queue, which would forge the state of a channel, is refused here.
+A commit there that fails may have taken place, unless it fails with 2003: the channel gives the connection up, and
+reads the state message behind the next fence. A message that is refused for good is refused alone. A batch whose commit
+is refused (2003) is halved down to one message. It becomes a dead letter only if the rest commits and this message
+fails a second time. The channel waits where every message would be refused alike (a missing queue, a missing authority,
+a full queue). It refuses a message for a state queue, which would forge the state of a channel.
 """
 
 from collections.abc import Callable, Sequence

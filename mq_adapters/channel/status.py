@@ -172,7 +172,7 @@ class StatusBoard:
         self._listener.action_taken(self.status.channel, action, batch=batch, messages=messages)
 
     def queue_manager_changed(self, before: str, now: str) -> None:
-        _log.info("channel_pinned channel=%s before=%r now=%r", self.status.channel, before, now)
+        _log.info("channel pinned channel=%s before=%r now=%r", self.status.channel, before, now)
         self._listener.queue_manager_changed(self.status.channel, before=before, now=now)
 
     def _change(self, **changes: object) -> None:

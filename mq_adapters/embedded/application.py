@@ -321,7 +321,7 @@ class Application:
         """An application whose dead letters found no room puts nothing more at the broker until they have gone on."""
         self._has_held_letters = self._engine.dead_letters.depth > 0
         if self._has_held_letters:
-            hint = "the dead-letter queue takes nothing, and letters that this application caused wait for it"
+            hint = "the dead-letter queue is full, and dead letters of this application wait for room"
             raise QueueManagerError(ReasonCode.MQRC_Q_FULL, operation, hint)
 
     def _check_limit(self, body_bytes: int, operation: str) -> None:

@@ -1,4 +1,4 @@
-"""The balance: whether what came in is what went out, waits, or ended for a reason.
+"""The balance: every message and publication that came in has gone out, waits, or ended for a reason.
 
 Two identities hold at any time, for each queue and in all:
 
@@ -7,11 +7,11 @@ Two identities hold at any time, for each queue and in all:
     publications   begin + received + wills = repeats + published + refused + dropped by rule + given up
                    + gone at a stop + held + in hand
 
-What came and went is counted in the commits (embedded/counters.py). What waits is counted here, and from nothing that
-is kept beside it: from the rows of the messages, or from the index that a running queue manager has of them. So a
-message that vanished shows as a difference. Copies link the two: what is published is put as often as the broker finds
-subscribers. The copies of retained publications that the broker keeps are on no queue and in no sum; the audit's notes
-are messages on a queue like all others.
+Commits count the messages that come and go (embedded/counters.py). Waiting messages are counted here, from their rows
+or from the index of a running queue manager, and from nothing that is kept beside them. So a message that vanished
+shows as a difference. Copies link the two identities: a publication is put as often as the broker finds subscribers.
+The broker's own copies of retained publications are on no queue and in no sum. Audit notes are messages on a queue like
+all others.
 """
 
 from collections import Counter

@@ -11,9 +11,9 @@ A row is state in space BALANCE, a list of numbers packed by ormsgpack, which ma
     key b"p"           [begin, gone at a stop, in hand, [publications]]; it is there as soon as anything is counted
 
 Each inner list has puts first, then departures by their number (`Departure`); that of the publications is by number
-(`Publications`). What waits is no counter: persistent messages are counted from their rows, others from the index of
-them in memory at the moment of the commit, which is kept in the row because that index is gone after a stop. What was
-there when a store of an earlier version began to count is `begin`.
+(`PublicationCounter`). Waiting messages have no counter. Persistent ones are counted from their rows. The others are
+counted from the index in memory at the moment of the commit, and the row keeps that number, because the index is gone
+after a stop. `begin` has the messages that were there when a store of an earlier version began to count.
 """
 
 from collections import Counter as Counts

@@ -1,13 +1,13 @@
 """Messages that cannot be delivered: whole on the dead-letter queue; when that is full, on SYSTEM.RFHBRIDGE.HELD.
 
-Nothing persistent ends here. A message becomes a dead letter in the unit of work in which it failed. Where the queue
-that DEADQ names is full, closed or not there, or where whoever caused the letter has filled its share of it, the letter
-is held: the queue of held letters takes everything, and only who caused it waits (`waits`). About every second what is
-held goes on to the dead-letter queue, oldest first, as far as that takes it. What is not persistent, and was promised
-to nobody, is dropped then, and the listener is told so.
+Nothing persistent ends here. A message becomes a dead letter in the unit of work in which it failed. The letter is held
+where the queue that DEADQ names is full, closed or not there, or where its client or subscription has filled its share
+of that queue. The queue of held letters takes everything, and only the cause of a letter waits (`waits`). About every
+second held letters go on to the dead-letter queue, oldest first. A letter that is not persistent, and was promised to
+nobody, is dropped then, and the listener hears of it.
 
-The number of letters on a lane of the dead-letter queue, or of those without a CorrelId by whom they came from, is what
-one has filled of it. Source of the MQDLH: IBM MQ, "MQDLH - Dead-letter header".
+A share is counted in letters: those on one lane of the dead-letter queue, or those of one client without a CorrelId.
+Source of the MQDLH: IBM MQ, "MQDLH - Dead-letter header".
 """
 
 import logging
@@ -45,7 +45,7 @@ class ShareFilled(QueueManagerError):
     """One client or subscription has as many dead letters on the queue as it may have."""
 
     def __init__(self, queue_name: str) -> None:
-        hint = "whoever caused it has filled its share of that queue"
+        hint = "its client or subscription has filled its share of that queue"
         super().__init__(ReasonCode.MQRC_Q_FULL, f"put on {queue_name}", hint)
 
 

@@ -2,8 +2,8 @@
 
 Units of work complete in the order in which they were submitted. All that were submitted during one turn of the event
 loop are one group: one SQLite transaction, one fsync. While a slow commit runs in a thread the next group gathers.
-A group without anything durable completes at once; its audit notes join the next group or `tick`. What follows from a
-group may be committed with it (`before_commit`), and its messages be taken in it, unless a thread commits it
+A group without anything durable completes at once; its audit notes join the next group or `tick`. Further units may be
+committed with a group (`before_commit`), and its messages may be taken in it, unless a thread commits it
 (`Queue.join`). A failed write stops the queue manager; it never goes on in memory.
 
     unit = engine.begin()

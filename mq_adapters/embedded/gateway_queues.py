@@ -41,7 +41,7 @@ class GatewayQueues:
             )
         except (ValueError, TypeError, KeyError) as error:
             hint = "use the program that wrote it"
-            raise StoreError("read which queues are the gateway's", str(error), hint) from error
+            raise StoreError("read the list of the gateway's queues", str(error), hint) from error
 
     def save(self, unit: UnitOfWork) -> None:
         """Its stored form, in a unit of work."""

@@ -1,7 +1,7 @@
 """An operator's act: who ordered what. It is told in the unit of work that carries it out.
 
-Whoever keeps the audit is told of each (Engine.on_operated). What destroys or moves messages, limits a queue or ends a
-session is one; what applications do with their own messages is none.
+The keeper of the audit hears of each (Engine.on_operated). An act destroys or moves messages, limits a queue or ends a
+session. Applications' work with their own messages is none.
 """
 
 from collections import Counter

@@ -1,9 +1,9 @@
-"""Dead letters that an application puts back: nothing of them is destroyed by that.
+"""An application puts dead letters back, and nothing of them is destroyed by that.
 
-Whoever takes a dead letter and puts a message with its MsgId in the same unit of work puts it back. Before the unit is
-carried out it is looked at here; where the message would be refused, or be for nobody, the whole unit fails, and the
-letter stays where it was. The broker's refusal fails it too (UnitOfWork.redriven): it comes before anything has been
-done for that message, but not before what was done for others, so one unit puts one message back to the broker.
+A unit of work puts a letter back if it takes the letter and puts a message with its MsgId. The check comes before the
+unit is carried out: if the message would be refused, or nobody would get it, the whole unit fails, and the letter stays
+where it was. The broker's refusal fails the unit too (UnitOfWork.redriven). It comes before any work for that message,
+but not before work for others, so one unit puts one message back to the broker.
 """
 
 from collections.abc import Iterator
@@ -56,8 +56,8 @@ def _check(engine: "Engine", queue: Queue, message: Message) -> None:
     if engine.owner(queue) is not Owner.GATEWAY:
         return
     if engine.takes_back is None:
-        operation = f"put a dead letter back on {queue.name}, where only a running gateway knows what becomes of it"
+        operation = f"put a dead letter back on {queue.name}, which needs a running gateway"
         raise QueueManagerError(ReasonCode.MQRC_Q_MGR_NOT_AVAILABLE, operation)
     if not engine.takes_back(queue, message):
-        operation = f"put a dead letter back on {queue.name}: no session that is there would get it"
+        operation = f"put a dead letter back on {queue.name}: no present session would get it"
         raise QueueManagerError(ReasonCode.MQRC_NO_SUBSCRIPTION, operation)

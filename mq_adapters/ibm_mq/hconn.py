@@ -94,7 +94,7 @@ class HConn:
                 self._queue_manager.backout()
         except (self.library.MQMIError, self.library.PYIFError) as error:
             if not self._is_lost:
-                _log.warning("connection_left_open reason=%r", str(error))
+                _log.warning("connection left open reason=%r", str(error))
                 return
         for handle in (*self._kept.values(), *self._held.values()):
             self._close_quietly(handle)

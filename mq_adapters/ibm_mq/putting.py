@@ -69,7 +69,7 @@ class Putter:
                     raise
             wanted = Context(wanted - 1)
             self.granted[queue_name] = wanted
-            _log.warning("context_not_granted queue=%s granted=%s", queue_name, wanted.name.lower())
+            _log.warning("context not granted queue=%s granted=%s", queue_name, wanted.name.lower())
 
     def _put(self, queue_name: str, message: Message, context: Context, *, in_unit: bool) -> bytes:
         library, operation = self._hconn.library, f"put on {queue_name}"
@@ -86,7 +86,7 @@ class Putter:
                 lambda handle: self._hconn.call(operation, handle.put, message.body, mqmd, pmo),
             )
         except MqiWarning as warning:  # it was put; a MsgId that the queue manager made is not told then
-            _log.warning("put_with_warning queue=%s reason=%d", queue_name, warning.reason_code)
+            _log.warning("put succeeded with a warning queue=%s reason=%d", queue_name, warning.reason_code)
         msg_id: bytes = mqmd.MsgId
         return msg_id
 

@@ -51,7 +51,7 @@ class IbmMq:
     Beside the port's contract: a queue that was got from stays open for input until it is held exclusively or the
     connection is closed. A cursor takes the first message that has both identifiers of the one it stands on. Depth
     counts what open units of work have put, and not what they have got. Context of a message is kept as far as the
-    settings allow and the queue manager grants (`context_not_granted` in the log where it is less).
+    settings allow and the queue manager grants (`context not granted` in the log where it is less).
     """
 
     def __init__(self, settings: ConnectionSettings) -> None:

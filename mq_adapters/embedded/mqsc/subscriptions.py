@@ -2,10 +2,10 @@
 
 A subscription has the attributes that queued publish/subscribe can keep. PSPROP says in which header publications come,
 and goes with the wildcard scheme: RFH2 with WSCHEMA(TOPIC), COMPAT (MQRFH) with WSCHEMA(CHAR). TOPICOBJ names a topic
-object, whose topic string comes first, or for WSCHEMA(CHAR) a stream. SUBUSER is by default who has the subscriptions
-of that queue and DESTCORL already, else who gives the command; another is refused as a RegSub would be (3078). What an
-application registered goes by its SubName, else by its identity `QMgr:Queue[:CorrelId]`, and always by its SUBID.
-Source: IBM MQ, "DEFINE SUB", "ALTER SUB", "DISPLAY SUB", "CLEAR TOPICSTR".
+object, whose topic string comes first, or for WSCHEMA(CHAR) a stream. SUBUSER is by default the user of the present
+subscriptions of that queue and DESTCORL, else the user that gives the command; another is refused as a RegSub would be
+(3078). A subscription that an application registered goes by its SubName, else by its identity `QMgr:Queue[:CorrelId]`,
+and always by its SUBID. Source: IBM MQ, "DEFINE SUB", "ALTER SUB", "DISPLAY SUB", "CLEAR TOPICSTR".
 """
 
 from collections.abc import Mapping

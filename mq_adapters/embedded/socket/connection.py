@@ -190,7 +190,7 @@ class SocketConnection(asyncio.Protocol):
 
     def _refuse_frame(self, verb: int, number: int, error: FrameError) -> None:
         """The peer broke the layout: say so, and close."""
-        _log.warning("socket_frame_refused reason=%r", str(error))
+        _log.warning("socket frame refused reason=%r", str(error))
         self._answer(verb, number, frames.text_field(str(error)), reason_code=ReasonCode.MQRC_UNEXPECTED_ERROR)
         self.close()
 

@@ -1,9 +1,9 @@
 """The files of a store, and whether their names still mean them.
 
-Who removes the data folder, renames it or mounts something over it takes nothing away from who has its files open:
-writes go on, into files that nobody finds again. So each commit asks, before it is acknowledged, whether the names of
-database, WAL and marker still mean the files that were opened: the same inode on the same device, three stat calls,
-some four microseconds. What no commit writes, the lock and a folder beside the store, is looked at once a second.
+Somebody may remove the data folder, rename it or mount something over it. Open files stay open then, and writes go on
+into files that nobody finds again. So each commit checks, before it is acknowledged, that the names of database, WAL
+and marker still mean the open files: the same inode on the same device, three stat calls, some four microseconds. The
+lock and a folder beside the store, which no commit writes, are checked once a second.
 """
 
 import fcntl

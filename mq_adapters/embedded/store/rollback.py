@@ -1,10 +1,9 @@
 """The operator accepts that a store went back: a new incarnation begins, whose numbers never meet those that are lost.
 
-What is in the store stays, with the MsgIds that it had: they are written into the messages, for the store makes MsgIds
-of its incarnation from now on. So no MsgId, and no batch of audit notes, of before can come again; sequence numbers,
-which session numbers are taken from too, go on behind all that may have been given away. What names this queue manager
-to others and must outlive all this (a session's CorrelId at a target) is made of the first incarnation,
-`Store.identity`.
+The messages in the store stay, with the MsgIds that they had: these are written into them, because the store makes
+MsgIds of its present incarnation from now on. So no earlier MsgId, and no earlier batch of audit notes, can come again.
+Sequence numbers, and session numbers with them, go on behind all that may have been given away. A name that others know
+and that must outlive all this (a session's CorrelId at a target) is made of the first incarnation, `Store.identity`.
 
 All of it is one transaction. A crash behind it and before the new marker is one more contradiction, to be accepted.
 """
@@ -191,6 +190,6 @@ def _keep_journal(database: Path) -> str:
         finally:
             os.close(opened)
     except OSError as error:
-        hint = "make room: what is lost stands there alone"
+        hint = "make room on the disk: no other file has the lost commits"
         raise StoreError(f"keep {wal_path(database)}", str(error), hint) from error
     return copy.name

@@ -1,11 +1,10 @@
 """The witnesses that a store went back: the end of its journal and the marker beside it, compared with the store.
 
-Both are read before SQLite opens the store, which would overwrite the one, and held against what the store says of
-itself before anything is written to it. Whoever finds a contradiction changes nothing: an operator either restores
-what is missing, or accepts the loss (rollback.py). Another store keeps the same marker, and tells the end of
-its own journal.
+Both are read before SQLite opens the store, because opening overwrites the journal. They are compared with the store's
+own word before anything is written to it. A contradiction changes nothing: an operator either restores the missing
+files, or accepts the loss (rollback.py). Another store keeps the same marker, and tells the end of its own journal.
 
-What nothing in the data folder can show: a whole folder that went back, with marker and trail.
+Nothing in the data folder can show that the whole folder went back, with marker and trail.
 """
 
 import logging

@@ -41,7 +41,7 @@ def test_a_message_that_was_put_with_a_warning_is_put_once(queue_manager, monkey
     monkeypatch.setattr(library.Queue, "put", put_with_warning)
     chosen = MessageDescriptor(msg_id=b"m" * 24)
     assert queue_manager.put("ORDERS", Message(chosen, b"one")) == b"m" * 24
-    assert "put_with_warning queue=ORDERS reason=2104" in caplog.text
+    assert "put succeeded with a warning queue=ORDERS reason=2104" in caplog.text
     assert [message.body for message in queue_manager.browse("ORDERS")] == [b"one"]
 
 
