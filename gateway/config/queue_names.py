@@ -1,6 +1,12 @@
-"""Names of the queues that belong to a target, here and there, and the shard in which a client's messages wait."""
+"""Names of the gateway's queues, here and at a target, and the shard in which a client's messages wait."""
 
 import zlib
+from typing import Final
+
+#: The queue on which the gateway gets its publications, here and at a target.
+SUBSCRIBER_QUEUE: Final = "RFHBRIDGE.SUBSCRIBER"
+#: The queue on which a broker answers the gateway, here and at a target.
+REPLY_QUEUE: Final = "RFHBRIDGE.REPLY"
 
 
 def shard_of(client: str, shards: int) -> int:

@@ -5,6 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from gateway.config.limits import MqttLimits
+from gateway.config.queue_names import REPLY_QUEUE, SUBSCRIBER_QUEUE
 from gateway.config.tokens import TokenSettings
 from gateway.config.values import (
     Address,
@@ -74,9 +75,9 @@ class SubscribeSettings(Table):
     """From MQ to MQTT."""
 
     queue: MqName = Field(
-        default="RFHBRIDGE.SUBSCRIBER", description="queue on which publications wait for the gateway's sessions"
+        default=SUBSCRIBER_QUEUE, description="queue on which publications wait for the gateway's sessions"
     )
-    reply_queue: MqName = Field(default="RFHBRIDGE.REPLY", description="queue on which the broker answers the gateway")
+    reply_queue: MqName = Field(default=REPLY_QUEUE, description="queue on which the broker answers the gateway")
     answer_timeout_s: Seconds = Field(
         default=10.0, description="seconds that a SUBACK waits for the broker's answer before it refuses"
     )

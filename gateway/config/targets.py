@@ -11,8 +11,9 @@ from typing import Annotated, Final, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
+from gateway.config.queue_names import REPLY_QUEUE, SUBSCRIBER_QUEUE
 from gateway.config.values import MqName, Seconds, Table, TopicFilters, listed
-from mq_adapters.system_queues import DEFAULT_STREAM
+from mq_adapters.system_queues import CONTROL_QUEUE, DEFAULT_STREAM
 
 #: A channel's batch with the state message that is got and put stays below MAXUMSGS, whose default is 10,000.
 MAXIMUM_BATCH_MESSAGES: Final = 9_998
@@ -90,17 +91,15 @@ class TargetSettings(Table):
         ' "queue_manager", by a prefix of the topic as that product has it',
     )
     control_queue: MqName = Field(
-        default="SYSTEM.BROKER.CONTROL.QUEUE", description="queue there on which the broker takes its commands"
+        default=CONTROL_QUEUE, description="queue there on which the broker takes its commands"
     )
     state_queue: MqName = Field(
         default="RFHBRIDGE.STATE", description="state queues there: this name, a dot and the number of the shard"
     )
     subscriber_queue: MqName = Field(
-        default="RFHBRIDGE.SUBSCRIBER", description="queue there on which its broker puts publications for the gateway"
+        default=SUBSCRIBER_QUEUE, description="queue there on which its broker puts publications for the gateway"
     )
-    reply_queue: MqName = Field(
-        default="RFHBRIDGE.REPLY", description="queue there on which its broker answers the gateway"
-    )
+    reply_queue: MqName = Field(default=REPLY_QUEUE, description="queue there on which its broker answers the gateway")
     shards: int = Field(
         default=1, ge=1, le=MAXIMUM_SHARDS, description="channels in parallel; a client's messages stay in one"
     )

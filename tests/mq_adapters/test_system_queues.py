@@ -1,5 +1,6 @@
 """The table of system queues: a store has those that it says, and whoever may not open one is refused."""
 
+import ast
 from pathlib import Path
 
 import pytest
@@ -30,3 +31,16 @@ def test_an_application_may_put_on_each_queue_but_those_that_the_gateway_alone_p
         with pytest.raises(QueueManagerError) as refused:
             queue_manager.put(row.name, message)
     assert (row.name, refused.value.reason_code) == (AUDIT_QUEUE, ReasonCode.MQRC_PUT_INHIBITED)
+
+
+def test_no_other_module_spells_the_name_of_a_system_queue() -> None:
+    root = Path(__file__).parents[2]
+    spelled = {
+        (path.relative_to(root).as_posix(), node.value)
+        for room in ("gateway", "mappings", "mq_adapters")
+        for path in (root / room).rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Constant) and node.value in SYSTEM_QUEUES
+    }
+    assert {name for _, name in spelled} == set(SYSTEM_QUEUES)
+    assert {path for path, _ in spelled} == {"mq_adapters/system_queues.py", "mappings/topics/streams.py"}
