@@ -181,5 +181,5 @@ def test_without_a_gateway_what_is_for_the_gateway_stays(tmp_path: Path) -> None
         work = Redrive(queue_manager, DEAD, ways={}, now_us=lambda: 0)
         outcome = work.run(RedriveSelection(), dry=False, advance=lambda: None)
         assert (outcome.put_back, outcome.refused) == (0, 2)
-        assert "only a running gateway" in reasons(outcome)
+        assert "needs a running gateway" in reasons(outcome)
         assert queue_manager.depth(DEAD) == 2
