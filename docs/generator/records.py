@@ -16,6 +16,8 @@ The trail is the folder `trail` of the data folder. Its segments are files of li
 ![Lines hang together by their hashes, digests by theirs; a digest has the Merkle root of a
 segment](../pictures/the-trails-chain.svg)
 """.strip()
+#: The upper bound of a number that has none of its own: 64 bits with a sign.
+LARGEST: Final = 2**63 - 1
 #: Fields that records of every kind have.
 EVERYWHERE: Final = [each.name for each in FIELDS if all(each.name in names for names in RECORD_FIELDS.values())]
 
@@ -73,7 +75,8 @@ def _listed(names: Iterable[str]) -> str:
 def _field(field: Field) -> tuple[str, ...]:
     values = " or ".join(map(code, field.values))
     if field.bounds:
-        values = f"{field.bounds[0]:,} to {field.bounds[1]:,}"
+        least, most = field.bounds
+        values = f"{least:,} or more" if most == LARGEST else f"{least:,} to {most:,}"
     if field.digits:
         values = f"{field.digits} digits"
     meaning = sentence(field.meaning)
