@@ -1,11 +1,16 @@
 """The grammar of NameValueString, case by case."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mappings.errors import NameValueError
-from mappings.headers.name_value import format_name_value_string, name_positions, parse_name_value_string
+from mappings.headers.name_value import (
+    format_name_value_string,
+    name_positions,
+    parse_name_value_string,
+    unambiguous_items,
+)
 
 VALID = [
     ("", ()),
@@ -108,3 +113,18 @@ def test_a_million_items_take_linear_time(text: str) -> None:
     except NameValueError:
         count = 0
     assert count in (0, 250_000, 500_000)
+
+
+@given(st.text(alphabet='ab "\0\t', max_size=16))
+@example('a "b c" d "e"')
+@example('a ""')
+@example('a """"')
+@example('"a" "b"')
+@example('"a""b" c')
+def test_items_found_by_cutting_are_those_of_the_grammar(text: str) -> None:
+    items = unambiguous_items(text)
+    if items is not None and len(items) % 2 == 0:
+        assert parse_name_value_string(text) == tuple(zip(items[::2], items[1::2], strict=True))
+        relaxed = text.replace(" ", "  ")
+        expected = [item.replace(" ", "  ") for item in items]
+        assert unambiguous_items(relaxed) == expected
