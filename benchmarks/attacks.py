@@ -14,7 +14,6 @@ from benchmarks.load.wire import BenchmarkError
 from benchmarks.servers import Gateway, resident_mib
 
 NAME: Final = "attacks"
-NO_ATTACK: Final = "no attack"
 #: Twenty well-behaved clients, a thousand messages a second together.
 _CONNECTIONS: Final = 20
 _RATE: Final = 1_000

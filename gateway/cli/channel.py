@@ -10,7 +10,7 @@ import typer
 from gateway.cli.application import CommandFailed
 from gateway.cli.connection import connected
 from gateway.cli.examples import epilog
-from gateway.cli.settings_options import ConfigOption, DataOption, folder_with_store
+from gateway.cli.settings_options import ConfigOption, DataOption, JsonOption, folder_with_store
 from gateway.cli.terminal import Json, write_json, write_line, write_table
 from mq_adapters.mqsc import MqscAnswer, quoted, read_command
 from mq_adapters.queue_manager import QueueAdministration
@@ -61,7 +61,6 @@ _TYPES: Final = {"SDR": "outbound", "RCVR": "inbound"}
 ChannelName = Annotated[
     str, typer.Argument(metavar="CHANNEL", help="Name of the channel, as `channel list` shows it: CENTRAL.OUT.0.")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Status = dict[str, Json]
 
 channel = typer.Typer(
@@ -80,7 +79,7 @@ class Action(StrEnum):
 
 
 @channel.command("list", epilog=epilog("rfhbridge channel list", "rfhbridge channel list --json"))
-def list_channels(data: DataOption = None, config: ConfigOption = None, as_json: AsJson = False) -> None:
+def list_channels(data: DataOption = None, config: ConfigOption = None, as_json: JsonOption = False) -> None:
     """List the channels, waiting messages and problems."""
     with connected(folder_with_store(config, data)) as queue_manager:
         found = statuses(queue_manager, _ALL)
@@ -96,7 +95,7 @@ def list_channels(data: DataOption = None, config: ConfigOption = None, as_json:
 
 
 @channel.command(epilog=epilog("rfhbridge channel show CENTRAL.OUT.0", "rfhbridge channel show CENTRAL.OUT.0 --json"))
-def show(name: ChannelName, data: DataOption = None, config: ConfigOption = None, as_json: AsJson = False) -> None:
+def show(name: ChannelName, data: DataOption = None, config: ConfigOption = None, as_json: JsonOption = False) -> None:
     """Show one channel, and what to do about its problem."""
     with connected(folder_with_store(config, data)) as queue_manager:
         status = _status(queue_manager, name)

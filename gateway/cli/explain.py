@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gateway.cli.application import CommandFailed
-from gateway.cli.settings_options import ConfigOption
+from gateway.cli.settings_options import ConfigOption, JsonOption
 from gateway.cli.terminal import write_json, write_line
 from gateway.config import Settings
 from mappings.errors import MappingError
@@ -37,7 +37,7 @@ def explain(
     mqsc: Annotated[
         bool, typer.Option("--mqsc", help="Print the set-up of every target as MQSC, for runmqsc, and end.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Show the way of a topic: route, queues, header bytes, MQSC.
 

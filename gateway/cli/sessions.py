@@ -10,7 +10,14 @@ from gateway.cli.connection import connected
 from gateway.cli.examples import epilog
 from gateway.cli.files import read_input
 from gateway.cli.session_status import carry_out, lines_of, session_status
-from gateway.cli.settings_options import ConfigOption, DataOption, check_store, folder_with_store, settings_for
+from gateway.cli.settings_options import (
+    ConfigOption,
+    DataOption,
+    JsonOption,
+    check_store,
+    folder_with_store,
+    settings_for,
+)
 from gateway.cli.terminal import Json, counted, write_json, write_line, write_table
 from gateway.config import Settings, TargetSettings
 from gateway.mqtt.levels import LEVELS
@@ -37,8 +44,6 @@ Client = Annotated[
         help="Client identifier of the session, pump-7 for example: see sessions list.",
     ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-
 sessions = typer.Typer(
     help="Look after the MQTT sessions of a gateway.",
     epilog=epilog("rfhbridge sessions list", "rfhbridge sessions show pump-7"),
@@ -47,7 +52,7 @@ sessions = typer.Typer(
 
 
 @sessions.command("list", epilog=epilog("rfhbridge sessions list", "rfhbridge sessions list --json"))
-def list_sessions(data: DataOption = None, config: ConfigOption = None, as_json: AsJson = False) -> None:
+def list_sessions(data: DataOption = None, config: ConfigOption = None, as_json: JsonOption = False) -> None:
     """List the sessions, and what each has at targets."""
     from gateway.operations.sweep import sessions_of
 
@@ -85,7 +90,7 @@ def list_sessions(data: DataOption = None, config: ConfigOption = None, as_json:
 
 
 @sessions.command(epilog=epilog("rfhbridge sessions show pump-7", "rfhbridge sessions show pump-7 --json"))
-def show(client: Client, data: DataOption = None, config: ConfigOption = None, as_json: AsJson = False) -> None:
+def show(client: Client, data: DataOption = None, config: ConfigOption = None, as_json: JsonOption = False) -> None:
     """Show a session of a running gateway.
 
     Its connection, subscriptions and will, what waits for it, and what is on its way to and from it.
@@ -100,7 +105,9 @@ def show(client: Client, data: DataOption = None, config: ConfigOption = None, a
 
 
 @sessions.command(epilog=epilog("rfhbridge sessions disconnect pump-7", "rfhbridge sessions disconnect pump-7 --json"))
-def disconnect(client: Client, data: DataOption = None, config: ConfigOption = None, as_json: AsJson = False) -> None:
+def disconnect(
+    client: Client, data: DataOption = None, config: ConfigOption = None, as_json: JsonOption = False
+) -> None:
     """End a client's connection; its session stays.
 
     MQTT 5 is told reason code 98 hex (administrative action). The client's will is published, as it says. Nothing keeps
@@ -110,7 +117,7 @@ def disconnect(client: Client, data: DataOption = None, config: ConfigOption = N
 
 
 @sessions.command(epilog=epilog("rfhbridge sessions expire pump-7", "rfhbridge sessions expire pump-7 --json"))
-def expire(client: Client, data: DataOption = None, config: ConfigOption = None, as_json: AsJson = False) -> None:
+def expire(client: Client, data: DataOption = None, config: ConfigOption = None, as_json: JsonOption = False) -> None:
     """End a session, and its connection.
 
     Its subscriptions are deregistered wherever they are, its will is published, and what waits for it or is on its way
@@ -137,7 +144,7 @@ def sweep(
         ),
     ] = None,
     dry: Annotated[bool, typer.Option("--dry-run", help="Only show what would be ended.")] = False,
-    as_json: AsJson = False,
+    as_json: JsonOption = False,
     data: DataOption = None,
     config: ConfigOption = None,
 ) -> None:

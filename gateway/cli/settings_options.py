@@ -41,6 +41,7 @@ ConfigOption = Annotated[
         help="Configuration file (TOML). Default: no file, and the default of each key.",
     ),
 ]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 DataOption = Annotated[
     Path | None,
     typer.Option(

@@ -18,7 +18,7 @@ from gateway.cli.application import CommandFailed
 from gateway.cli.examples import epilog
 from gateway.cli.files import write_whole
 from gateway.cli.password import ask_password, read_password
-from gateway.cli.settings_options import ConfigOption
+from gateway.cli.settings_options import ConfigOption, JsonOption
 from gateway.cli.terminal import write_json, write_line, write_table
 from gateway.config import Settings
 
@@ -105,7 +105,7 @@ def remove(name: UserName, file: FileOption = None, config: ConfigOption = None)
 def list_users(
     file: FileOption = None,
     config: ConfigOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """List the users and the cost of their hashes.
 

@@ -8,7 +8,7 @@ import typer
 
 from gateway.cli.application import CommandFailed, version
 from gateway.cli.audit.pending_notes import export_pending
-from gateway.cli.settings_options import ConfigOption, DataOption, settings_for
+from gateway.cli.settings_options import ConfigOption, DataOption, JsonOption, settings_for
 from gateway.cli.terminal import counted, write_json, write_line
 
 #: Where `audit run` writes under the data folder.
@@ -26,7 +26,7 @@ def pack(
         typer.Option("--results", metavar="DIR", help="Folder that `audit run` wrote. Default: DATA/report."),
     ] = None,
     config: ConfigOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Pack the evidence into one archive.
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from gateway.cli.application import CommandFailed
-from gateway.cli.settings_options import ConfigOption, DataOption, settings_for
+from gateway.cli.settings_options import ConfigOption, DataOption, JsonOption, settings_for
 from gateway.cli.terminal import Json, counted, write_json, write_line
 from spark_audit.options import DIGESTS, PUBLIC_KEY
 
@@ -32,7 +32,7 @@ def verify(
         typer.Option("--proof", metavar="FILE", help="Check a proof that `audit prove` wrote, not a trail."),
     ] = None,
     config: ConfigOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Check the trail without Spark.
 

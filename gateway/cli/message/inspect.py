@@ -9,6 +9,7 @@ from gateway.cli.files import STANDARD_STREAM, read_input
 from gateway.cli.message.descriptor_options import CodedCharSetIdOption, EncodingOption, FormatOption
 from gateway.cli.message.inspection import inspect_message, unreadable_message
 from gateway.cli.message.view import inspection_json, inspection_lines
+from gateway.cli.settings_options import JsonOption
 from gateway.cli.terminal import write_json, write_line
 from mappings.errors import MappingError
 from mappings.headers.detection import announcement_of
@@ -21,7 +22,7 @@ def inspect(
     format: FormatOption = None,
     coded_char_set_id: CodedCharSetIdOption = None,
     encoding: EncodingOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Show what the bytes of a message are.
 

@@ -31,7 +31,7 @@ from gateway.cli.message.inspection import inspect_message
 from gateway.cli.message.view import inspection_json, inspection_lines
 from gateway.cli.queue.redrive import redrive
 from gateway.cli.queue.store import accept_rollback, backup, compact, verify
-from gateway.cli.settings_options import ConfigOption, DataOption, folder_with_store, settings_for
+from gateway.cli.settings_options import ConfigOption, DataOption, JsonOption, folder_with_store, settings_for
 from gateway.cli.terminal import Json, write_json, write_json_array, write_line, write_table
 from mappings.headers.detection import Announcement
 from mq_adapters.attributes import ObjectType
@@ -56,7 +56,6 @@ _US: Final = 1_000_000
 _YEAR_S: Final = 31_536_000.0
 
 QueueName = Annotated[str, typer.Argument(metavar="QUEUE", help="Name of the queue.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 ByForce = Annotated[
     bool, typer.Option("--force", help="Do it on a queue of the gateway too. Default: ask, on a terminal.")
 ]
@@ -70,7 +69,7 @@ queue = typer.Typer(
 
 
 @queue.command("list", epilog=epilog("rfhbridge queue list", "rfhbridge queue list --json"))
-def list_queues(data: DataOption = None, config: ConfigOption = None, as_json: AsJson = False) -> None:
+def list_queues(data: DataOption = None, config: ConfigOption = None, as_json: JsonOption = False) -> None:
     """List the queues: depth, oldest message, description."""
     with connected(folder_with_store(config, data)) as queue_manager:
         statuses = queue_manager.queues()
@@ -108,7 +107,7 @@ def define(
 
 
 @queue.command(epilog=epilog("rfhbridge queue depth ORDERS"))
-def depth(name: QueueName, data: DataOption = None, config: ConfigOption = None, as_json: AsJson = False) -> None:
+def depth(name: QueueName, data: DataOption = None, config: ConfigOption = None, as_json: JsonOption = False) -> None:
     """Print how many messages a queue holds."""
     with connected(folder_with_store(config, data)) as queue_manager:
         messages = queue_manager.depth(name)
@@ -123,7 +122,7 @@ def browse(
     name: QueueName,
     msg_id: MessageIdentifierOption = None,
     correl_id: CorrelationIdentifierOption = None,
-    as_json: AsJson = False,
+    as_json: JsonOption = False,
     as_bytes: AsBytes = False,
     data: DataOption = None,
     config: ConfigOption = None,
@@ -154,7 +153,7 @@ def get(
     ] = 0.0,
     msg_id: MessageIdentifierOption = None,
     correl_id: CorrelationIdentifierOption = None,
-    as_json: AsJson = False,
+    as_json: JsonOption = False,
     as_bytes: AsBytes = False,
     force: ByForce = False,
     data: DataOption = None,
@@ -233,7 +232,7 @@ def put(
     ] = MQPRI_PRIORITY_AS_Q_DEF,
     encoding: EncodingOption = MQENC_LITTLE_ENDIAN,
     coded_char_set_id: CodedCharSetIdOption = UTF_8,
-    as_json: AsJson = False,
+    as_json: JsonOption = False,
     data: DataOption = None,
     config: ConfigOption = None,
 ) -> None:
@@ -265,7 +264,7 @@ def clear(
     force: ByForce = False,
     data: DataOption = None,
     config: ConfigOption = None,
-    as_json: AsJson = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Remove every message of a queue.
 

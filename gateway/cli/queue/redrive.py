@@ -10,7 +10,7 @@ import typer
 from gateway.cli.application import ExitCode
 from gateway.cli.channel import statuses
 from gateway.cli.connection import connected
-from gateway.cli.settings_options import ConfigOption, DataOption, folder_with_store
+from gateway.cli.settings_options import ConfigOption, DataOption, JsonOption, folder_with_store
 from gateway.cli.terminal import Json, counted, write_json, write_line
 from gateway.operations.redrive import MAXIMUM_NAMED, Redrive, RedriveOutcome, RedriveSelection
 from mappings.topics.topics import TopicError, check_mqtt_topic_filter
@@ -68,7 +68,7 @@ def redrive(
         typer.Option("--until", parser=point_in_time, metavar="TIME", help="Only dead letters before this time."),
     ] = None,
     dry: Annotated[bool, typer.Option("--dry-run", help="Only show what would go back.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: JsonOption = False,
     data: DataOption = None,
     config: ConfigOption = None,
 ) -> None:

@@ -8,17 +8,22 @@ import typer
 
 from gateway.cli.application import CommandFailed, ExitCode
 from gateway.cli.connection import connected, tell_act
-from gateway.cli.settings_options import ConfigOption, DataOption, check_store, folder_with_store, settings_for
+from gateway.cli.settings_options import (
+    ConfigOption,
+    DataOption,
+    JsonOption,
+    check_store,
+    folder_with_store,
+    settings_for,
+)
 from gateway.cli.terminal import write_json, write_line
 from mq_adapters.queue_manager import Compaction, QueueAdministration
-
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def verify(
     data: DataOption = None,
     config: ConfigOption = None,
-    as_json: AsJson = False,
+    as_json: JsonOption = False,
     sets_aside: Annotated[
         bool, typer.Option("--set-aside", help="Take damaged messages off their queues; the gateway must be stopped.")
     ] = False,
@@ -87,7 +92,7 @@ def accept_rollback(
             "--force", help="Accept it although nothing in the data folder shows it: the whole folder went back."
         ),
     ] = False,
-    as_json: AsJson = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Go on with a store that went back.
 
@@ -138,7 +143,7 @@ def _confirm_rollback(found: tuple[str, ...], *, is_sure: bool) -> None:
 
 
 def compact(
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: JsonOption = False,
     data: DataOption = None,
     config: ConfigOption = None,
 ) -> None:

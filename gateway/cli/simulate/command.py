@@ -14,6 +14,7 @@ import typer
 
 from gateway.cli.application import ExitCode
 from gateway.cli.password import read_password
+from gateway.cli.settings_options import JsonOption
 from gateway.cli.terminal import write_json, write_line
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def simulate(
         Path | None,
         typer.Option("--password-file", metavar="FILE", readable=False, help="File whose first line is the password."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Publish as sensors, receive, and count.
 
