@@ -74,12 +74,14 @@ def built(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "pages"
 
 
+@pytest.mark.timeout(600)  # pages build in 16 s of CPU time, on a machine with much other work in minutes
 def test_pages_build_without_a_warning_and_the_entrance_leads_to_them(built: Path) -> None:
     (led,) = re.findall(r'url=([^"]+)"', (built / "index.html").read_text())
     assert "Tutorials" in (built / led).read_text()
     assert "maximum_in_flight" in (built / "docs/reference/configuration.html").read_text()
 
 
+@pytest.mark.timeout(600)
 def test_pages_load_nothing_from_another_host(built: Path) -> None:
     files = [file for file in built.rglob("*") if file.is_file()]
     assert {".html", ".css", ".js"} <= {file.suffix for file in files}
