@@ -1,12 +1,15 @@
 """The page of the audit record and the digest, from the tables of the trail."""
 
+import hashlib
 import inspect
+import json
+import textwrap
 from collections.abc import Iterable
 from typing import Final
 
 from docs.generator.markdown import block, code, sentence, table
 from spark_audit import digest
-from spark_audit.record import FIELDS, KINDS, Field, RecordKind, line
+from spark_audit.record import FIELDS, KINDS, Field, Kind, RecordKind, line
 from spark_audit.record.notes import RECORD_FIELDS
 
 INTRODUCTION: Final = """
@@ -31,6 +34,10 @@ def lines() -> list[str]:
         "",
         *_docstring(line),
         "",
+        "A line; for reading it is broken here, with blanks behind the commas:",
+        "",
+        *block("text", _example()),
+        "",
         "## Kinds",
         "",
         f"The field `kind` says what a record tells. Every record has {_listed(EVERYWHERE)}.",
@@ -48,6 +55,39 @@ def lines() -> list[str]:
         "",
         *_docstring(digest),
     ]
+
+
+#: A PUBLISH that was accepted; the other fields of the line follow from these.
+EXAMPLE: Final = {
+    "version": line.RECORD_VERSION,
+    "sequence": 2,
+    "batch": 2,
+    "gateway": "0102030405060708090a0b0c",
+    "kind": Kind.ACCEPTED.value,
+    "at_us": 1_793_620_800_000_000,
+    "direction": "in",
+    "client": "pump-7",
+    "session_epoch": 1,
+    "exchange": 1,
+    "packet_type": 3,
+    "packet_identifier": 1,
+    "qos": 1,
+    "topic": "plant/pump-7/bar",
+    "payload_bytes": 3,
+    "payload_sha256": hashlib.sha256(b"4.2").hexdigest(),
+    "prev": hashlib.sha256(b"the line before").hexdigest(),
+}
+
+
+def _example() -> list[str]:
+    """A line as the gateway writes it, cut behind commas; its hash is that of its bytes."""
+    assert set(EXAMPLE) <= set(RECORD_FIELDS[Kind.ACCEPTED])
+    assert [each.name for each in FIELDS if each.name in EXAMPLE] == list(EXAMPLE)
+    body = json.dumps(EXAMPLE, separators=(",", ":"))
+    sealed = f'{body[:-1]},"hash":"{hashlib.sha256(body.encode()).hexdigest()}"}}'
+    carried, computed = line.line_hashes(sealed.encode()) or ("", "none")
+    assert carried == computed
+    return textwrap.wrap(sealed.replace(",", ", "), 100)
 
 
 def _docstring(module: object) -> list[str]:
