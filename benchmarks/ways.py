@@ -14,7 +14,7 @@ import tempfile
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Final
@@ -179,10 +179,7 @@ def run(seconds: float) -> Report:
 
 def measure(dialect: Dialect, seconds: float) -> Iterator[Row]:
     """Every way, in a store of its own."""
-    with (
-        tempfile.TemporaryDirectory(prefix="rfhbench") as folder,
-        closing_world(Path(folder), dialect) as world,
-    ):
+    with opened_world(dialect) as world:
         for way in ways(world):
             counted = count(world, way)
             yield Row(
@@ -192,13 +189,13 @@ def measure(dialect: Dialect, seconds: float) -> Iterator[Row]:
             )
 
 
-class closing_world(closing):  # type: ignore[type-arg]  # noqa: N801  # reads as `closing` does
-    def __init__(self, folder: Path, dialect: Dialect) -> None:
-        self.world = World(folder, dialect)
-        super().__init__(self.world.engine)
-
-    def __enter__(self) -> World:
-        return self.world
+@contextmanager
+def opened_world(dialect: Dialect) -> Iterator[World]:
+    """A gateway on a store that is there for as long as the gateway."""
+    with tempfile.TemporaryDirectory(prefix="rfhbench") as folder:
+        world = World(Path(folder), dialect)
+        with closing(world.engine):
+            yield world
 
 
 def ways(world: World) -> Iterator[Way]:

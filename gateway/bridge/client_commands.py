@@ -1,6 +1,6 @@
 """The MQTT clients as their operator sees them: DISPLAY CHSTATUS, STOP and PURGE CHANNEL with CHLTYPE(MQTT).
 
-The gateway's side of mq_adapters/embedded/mqsc/clients.py, and of `rfhbridge sessions show|disconnect|expire`.
+The commands are read by mq_adapters/embedded/mqsc/clients.py, also for `rfhbridge sessions show|disconnect|expire`.
 """
 
 import logging

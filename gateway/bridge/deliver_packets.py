@@ -1,15 +1,13 @@
-"""The header of a PUBLISH to a client of level 5; a part of step 8 on the way of a PUBLISH.
+"""A publication as PUBLISH packets to one client, each with its flow and its audit note; a part of step 8.
 
-It has the properties that the publication carries, the identifiers of the subscriptions that brought it, RETAIN as
-published where one of them asks for that, and what is left of the message's expiry. RETAIN of what a gateway published
-is known from the private origin; what comes from a target or an application says RetainPub in its header, or carries
-that it deletes what is retained.
+The packets may leave when the unit of work is committed. A packet that is larger than the client takes is not made: the
+message counts as delivered, and the audit is told (MQTT-3.1.2-25).
+
+For a client of MQTT 5 the header has the properties that the publication carries, the identifiers of the subscriptions
+that brought it, the rest of its expiry, and RETAIN as published where a subscription asks for that. The private origin
+says whether a gateway published with RETAIN. A publication of a target or an application says RetainPub in its header,
+or carries that it deletes what is retained.
 Source: MQTT 5.0 sections 3.3.2.3 and 3.8.3.1.
-
-A publication as PUBLISH packets to one client, each with its flow and its audit note; a part of step 8.
-
-What is made here may leave when the unit of work is committed. A packet that is larger than the client takes is not
-made: the message counts as delivered, and the audit hears of it (MQTT-3.1.2-25).
 """
 
 import hashlib

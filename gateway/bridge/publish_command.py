@@ -1,15 +1,17 @@
-"""Packet to command to queue: steps 3 to 5 on the way of a PUBLISH.
+"""A PUBLISH becomes a Publish command on the stream queue: steps 3 to 5 on its way.
 
-A PUBLISH becomes a Publish command on the stream queue, its payload untouched behind the header. The header depends on
-the topic, QoS above 0 and RETAIN only, so it is written once and kept; a message costs a lookup, a join and a put.
+The payload stands untouched behind the header. The header depends on the topic, on RETAIN and on whether QoS is above
+0. It is written once for a topic and kept; after that a message costs a look-up, a join and a put. A header with
+properties of MQTT 5.0 is written for each message. The command itself travels with the message, so the broker does not
+read it.
 
     QoS 0      Publish, not persistent
     QoS 1      Publish, persistent; the caller sends PUBACK when the unit is committed
-    QoS 2      stored as state of the session; PUBREL makes it a Publish, once (MQTT 3.1.1 section 4.3.3)
+    QoS 2      stored as state of the session; PUBREL makes it a Publish, once
     RETAIN     PubOpt RetainPub; with an empty payload DeletePub, then a Publish without RetainPub
 
 Every Publish asks for negative notification (MQRO_NAN) to the reply queue: nothing acknowledged is refused in silence.
-A topic whose route has a target goes to that target's transmission queue instead (to_target.py), by the same rules.
+By the same rules a topic whose route has a target goes to that target's transmission queue (publish_to_target.py).
 """
 
 import hashlib

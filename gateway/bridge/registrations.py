@@ -1,12 +1,12 @@
-"""What is registered where: each session's patterns, counted by destination, and the commands that change them.
+"""What is registered where: the patterns of each session, counted by destination, and the commands that change them.
 
-Several topic filters may stand behind one pattern (MQRFH has coarser wildcards), so patterns are counted, and DeregSub
-goes out for the last one. Everything for one client is on one queue to its target, so a DeregSub behind a RegSub undoes
-it, answered or not.
+Several topic filters may share one pattern, because MQRFH has coarser wildcards. So patterns are counted, and DeregSub
+goes out with the last one. Everything for one client is on one queue to its target, so a DeregSub undoes the RegSub in
+front of it, answered or not.
 
-What a session has at targets stands in its row, with the generation of the queue manager that it was said to: another
-queue manager knows nothing of it, and is told everything anew, by and by. At the start the rows are compared with what
-subscriptions and routes say now, so neither a crash nor another configuration leaves a difference.
+The row of a session says what it has at targets, and at which generation of the queue manager. Another queue manager
+knows nothing of it, so the gateway registers everything there anew, some sessions at a time. At the start the gateway
+compares the rows with subscriptions and routes, so neither a crash nor another configuration leaves a difference.
 """
 
 import logging

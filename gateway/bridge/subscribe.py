@@ -1,12 +1,17 @@
-"""SUBSCRIBE and UNSUBSCRIBE: each filter registered at every destination that it concerns, and the answers to both.
+"""SUBSCRIBE and UNSUBSCRIBE: each filter is registered where it concerns somebody, and both packets are answered.
 
-One RegSub for each topic filter and destination, so that each gets its own answer; SUBACK waits for all of them. A
-filter that one destination refuses, or does not answer in time, is refused, and taken back where it was registered. A
-target that is away may be answered for (`subscribe_in_outage`): then the filter is granted, and registered when the
-target is back. UNSUBACK waits for the embedded broker alone, and says nothing that an answer could change.
+There is one RegSub for each filter and destination. SUBACK waits for all of their answers. Where one destination
+refuses a filter, or does not answer in time, the gateway refuses the filter and takes it back where it was registered.
+Where a target is away, `subscribe_in_outage` may let the gateway grant the filter; the target is told when it is back.
+UNSUBACK waits for the embedded broker alone.
 
-At level 5 a filter `$share/GROUP/FILTER` is registered for its group (shared_subscriptions.py). Before level 5 it is a
-filter like any other: MQTT 3.1.1 knows no shared subscriptions, and its topics may begin with `$share/`.
+The embedded broker answers before the unit of work is submitted, so its answers are taken out of that unit, and the
+filters are decided in it: one SUBSCRIBE is one unit of work and one commit. An answer that comes later is decided in a
+unit of its own. No answer leaves before its commit.
+
+A client of MQTT 5 shares a subscription by a filter `$share/GROUP/FILTER`, which is registered for its group
+(shared_deliveries.py). For earlier clients it is a filter like any other, because MQTT 3.1.1 knows no shared
+subscriptions.
 """
 
 import logging

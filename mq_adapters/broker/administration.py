@@ -1,7 +1,7 @@
-"""Subscriptions and retained publications by an administrator's command, and not by an application's message.
+"""Subscriptions and retained publications, changed by an administrator's command instead of a message.
 
-A subscription is checked by the rules of RegSub (`subscribers`), so that both ways make the same. Without a gateway
-nobody keeps audit records: then a new subscription is not sent what is retained.
+The rules of RegSub (`subscribers`) check a subscription, so both ways make the same one. Without a gateway nobody keeps
+audit records; then a new subscription is not sent what is retained.
 """
 
 from collections.abc import Iterable

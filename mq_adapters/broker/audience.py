@@ -1,6 +1,6 @@
-"""The subscribers that a publication would reach now. Nothing is published for the answer.
+"""Who would get a publication, asked without publishing it.
 
-Beside step 7a on the way of a PUBLISH: its answer at MQTT 5.0 may say that nobody subscribes (section 3.4.2.1).
+Beside step 7a on the way of a PUBLISH: the PUBACK of MQTT 5.0 may say that nobody subscribes (section 3.4.2.1).
 """
 
 from collections.abc import Iterator

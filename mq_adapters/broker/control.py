@@ -1,7 +1,7 @@
-"""The handler of SYSTEM.BROKER.CONTROL.QUEUE: every command but Publish and DeletePub.
+"""The control queue, SYSTEM.BROKER.CONTROL.QUEUE: every command but Publish and DeletePub.
 
-Publishers need no registration here: RegPub and DeregPub are checked and answered. The commands of subscribers are
-carried out by `subscribers`, and answered by `updates` when they have been sent what is retained.
+Publishers need no registration here: RegPub and DeregPub are checked and answered. `subscribers` carries out the
+commands of subscribers, and `updates` answers them when it has sent what is retained.
 """
 
 from mappings.commands.command import (

@@ -1,4 +1,4 @@
-"""Messages that the broker cannot deliver or read become dead letters, unless their Report field says otherwise.
+"""Messages that the broker cannot deliver or read: dead letters, unless their Report field says otherwise.
 
 Source: WebSphere MQ V6 Publish/Subscribe User's Guide (a message that is no command goes to the dead-letter queue, or
 is discarded with an exception report, as its Report field says).

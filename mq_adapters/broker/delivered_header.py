@@ -1,11 +1,11 @@
 """The header of a publication as a subscriber gets it.
 
-Not passed on: the publisher's RegOpts, QName and QMgrName (with DirectReq the two names stay, or come from the MQMD),
-NoReg, a folder pscr, a SubPoint or SubUserData of the publisher's own, and the stream name unless the subscription has
-InclStreamName. IsRetainedPub stands only in a stored copy for a subscription with InformIfRet. The subscription's point
-and user data are added. Everything else stays as it was published, also other headers and folders; a header in which
-nothing changes stays byte for byte. The other format is reached by the field-mapping table (mappings.conversion,
-strict).
+The broker does not pass on: RegOpts, QName and QMgrName of the publisher (with DirectReq the two names stay, or come
+from the MQMD), NoReg, a folder pscr, a SubPoint or SubUserData of the publisher's own, and the stream name unless the
+subscription has InclStreamName. IsRetainedPub stands only in a stored copy for a subscription with InformIfRet. The
+broker adds the subscription's point and user data. Everything else stays as it was published, also other headers and
+folders. A header in which nothing changes is delivered as the same bytes. The field-mapping table leads to the other
+format (mappings.conversion, strict).
 Sources: WebSphere MQ V6 Publish/Subscribe User's Guide, "Publish"; IBM MQ, "MQRFH2 publish/subscribe".
 """
 

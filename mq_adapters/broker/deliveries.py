@@ -1,7 +1,7 @@
-"""The recipients of a publication and their copies: planned once for each published header.
+"""Who gets a publication, and with which header: decided once for each published header.
 
-Step 7a on the way of a PUBLISH. A `Plan` holds the header as it was read and a ready `Copy` for each recipient; only
-the body differs from one publication to the next. A plan is good until the subscriptions of its stream change.
+Step 7a on the way of a PUBLISH. A `Plan` holds the published header and a ready `Copy` for each recipient; publications
+with the same header differ in the body alone. A plan holds until the subscriptions of its stream change.
 """
 
 import hashlib

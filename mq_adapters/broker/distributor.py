@@ -1,7 +1,7 @@
-"""Puts copies on subscriber queues, in the unit of work of the publication or of the command that wants them.
+"""Puts copies on subscriber queues, in the unit of work of the publication or of the command that asks for them.
 
-Step 7a on the way of a PUBLISH, the end of it: who gets a copy has been decided in a plan, or is decided here, where
-content filters have a say.
+The end of step 7a on the way of a PUBLISH. A plan says who gets a copy; where content filters have a say, it is decided
+here.
 """
 
 from collections.abc import Callable

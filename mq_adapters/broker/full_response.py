@@ -1,4 +1,4 @@
-"""FullResp: what a subscription has, as an answer tells it.
+"""FullResp: an answer with every attribute of a subscription.
 
 Source: IBM MQ, "Register Subscriber message", option FullResp; the names that IBM's JMS client reads.
 """

@@ -1,4 +1,4 @@
-"""A message on one of the broker's queues, read: a command, or the reason why it is none."""
+"""A message on a queue of the broker: its command, or the reason why it has none."""
 
 import re
 from dataclasses import dataclass

@@ -1,10 +1,10 @@
-"""The effect of a RegSub on a subscription, new or not: joint identities, SubName, attributes.
+"""What a RegSub does to a subscription, new or existing: joint identities, SubName, attributes.
 
-Pure: from the subscription that is there and the command to the one that follows, or a Refusal.
+Pure: from the existing subscription and the command to the one that follows, or a Refusal.
 - JoinExcl: its SubIdentity alone. 3156 where another holds it exclusively, 3155 where others share it.
 - JoinShared: its SubIdentity with others. 3156 where another holds it exclusively; 3157, a warning, where it shares.
-- A SubIdentity that has not joined and does not join: 3154; so is none at all where others have joined, save with
-  NoAlter.
+- A SubIdentity that has not joined and does not join: 3154. No SubIdentity where others have joined: 3154 too, except
+  with NoAlter.
 - Attributes that others share cannot be altered: 3155. NoAlter leaves them as they are.
 - SubName: 3152 where it belongs to another subscription, or this one has another; AddName gives it to one without.
 Sources: IBM MQ, "Register Subscriber message" and its reason codes; Message Broker V6, the same page (aq06990_).

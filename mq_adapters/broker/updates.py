@@ -1,16 +1,15 @@
-"""Sends retained publications for RegSub and ReqUpdate: a few in each turn of the event loop.
+"""Sends what is retained to whoever asks by RegSub or ReqUpdate, a little in each turn of the event loop.
 
-A subscription may match all that is retained, and each copy costs as much as a publication. So what a command asks for
-beyond a few copies is made ready in several turns, and put in a unit of work when it is some; the answer is in the unit
-of the last ones. The subscription holds from the first unit on: what is retained on a topic and was not sent yet goes
-out in front of the first publication there, so nobody gets an older one behind a newer one, and what has taken its
-place since has been sent as it was published. Small commands take turns as they come, and a few of the large ones, one
-of each identity, while the others wait in line.
+A subscription may match everything that is retained, and each copy costs as much as a publication. So beyond a few
+copies the broker prepares them over several turns, and puts some of them in each unit of work; the answer is in the
+unit of the last ones. The subscription holds from the first unit on. A retained publication that was not sent yet goes
+out in front of the first new publication on its topic, so nobody gets an older one behind a newer one. Small commands
+take turns as they come. A few of the large ones take turns too, one of each identity, and the others wait in line.
 
 Stored form of a command that is not answered yet (space BROKER_UPDATE): the key is a number, 8 bytes, big-endian; the
 value is a msgpack list: version, numbers of the subscriptions, whether it is ReqUpdate, psc fields and warnings
 [reason code, fields] of the answer, and nil or sequence, put time, expiry time, packed descriptor, private origin and
-body of the command. After a restart it begins anew: who has no answer yet may get a copy a second time.
+body of the command. After a restart the command begins anew, so a subscriber without an answer may get a copy twice.
 """
 
 from collections import deque

@@ -75,7 +75,7 @@ def test_a_figure_names_how_its_interpreter_was_built(arguments: str, built: str
 
 @pytest.mark.parametrize("dialect", Dialect)
 def test_the_gateway_writes_a_new_topic_by_the_call_that_is_measured(
-    dialect: Dialect, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    dialect: Dialect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The figure of `headers` is of what a PUBLISH calls, and of a call that it makes once for each new topic."""
     measured, written = OwnCommands.write_publish, list[str]()
@@ -85,7 +85,7 @@ def test_the_gateway_writes_a_new_topic_by_the_call_that_is_measured(
         return measured(commands, topic, **given)
 
     monkeypatch.setattr(OwnCommands, "write_publish", noted)
-    with ways.closing_world(tmp_path, dialect) as world:
+    with ways.opened_world(dialect) as world:
         link = world.connect("sensor", level=4)
         for topic in ("plant/1", "plant/2", "plant/1"):
             body = encode_text(topic) + b"\x00\x01payload"
