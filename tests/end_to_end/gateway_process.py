@@ -56,9 +56,10 @@ class Gateway:
 
     def _begin(self, command: list[str]) -> subprocess.Popen[str]:
         """Starts the process; `command` is what stands behind the name of the program."""
+        folders = filter(None, (self._environment.get("PYTHONPATH"), str(_ROOT)))
         return subprocess.Popen(
             [sys.executable, "-P", "-m", _GATEWAY, *command],
-            env=os.environ | {"PYTHONPATH": str(_ROOT)} | self._environment,
+            env=os.environ | self._environment | {"PYTHONPATH": os.pathsep.join(folders)},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
