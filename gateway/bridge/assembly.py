@@ -1,4 +1,4 @@
-"""Builds the bridge of its rooms."""
+"""Builds the bridge from its parts."""
 
 import importlib.metadata
 from collections.abc import Callable, Collection, Iterable
@@ -62,12 +62,13 @@ def build_bridge(
     published: Collection[str] = (),
     call_soon: Callable[[Callable[[], None]], object],
 ) -> Bridge:
-    """The bridge of a gateway; `Bridge.load` then takes up what the store has. `targets` are those of the routes.
+    """The bridge of a gateway. Call `Bridge.load` next: it loads the sessions from the store.
 
-    `subscriptions_to`: who is subscribed to a topic at the embedded broker; None where that is not known.
-    `is_at_work`: whether that broker has taken the command with a MsgId and will answer it. `sys_topics_interval_s`:
-    how often the gateway tells of itself, 0 for never. `published` names the queues that
-    applications publish on.
+    `targets`: the targets of the routes.
+    `subscriptions_to`: the subscriptions to a topic at the embedded broker; None: they are not known.
+    `is_at_work`: whether that broker has taken the command with a MsgId and will answer it later.
+    `sys_topics_interval_s`: seconds between two publications below $SYS; 0: never.
+    `published`: names of the queues on which applications publish.
     """
 
     groups = SharedGroups(engine, sessions)
@@ -76,7 +77,7 @@ def build_bridge(
         if (group := groups.of_correl_id(correl_id)) is not None:
             return any(member.link is not None for member in group.members)
         session = sessions.of_correl_id(correl_id)
-        return session is None or session.link is not None  # what nobody waits for is discarded elsewhere
+        return session is None or session.link is not None  # ToMqtt.discard_unknown clears this lane
 
     def in_flight_bytes(correl_id: bytes) -> int:
         group, session = groups.of_correl_id(correl_id), sessions.of_correl_id(correl_id)

@@ -1,8 +1,8 @@
-"""The bridge between MQTT links and the queue manager: each event to its room, each answer behind its commit.
+"""The bridge between MQTT links and the queue manager. It hands each event to its room, and each answer to the link.
 
-The events of one call of `receive` are carried out in one unit of work. After its commit one joined write has every
-answer, in the order of the packets. Units complete in the order of their submission, so PUBACK, PUBREC and PUBCOMP
-leave in packet order.
+The events of one call of `receive` are carried out in one unit of work. After the commit one write sends all answers,
+in the order of the packets. Units complete in the order of their submission, so PUBACK, PUBREC and PUBCOMP leave in
+packet order.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -53,11 +53,9 @@ from mq_adapters.embedded.unit_of_work import PublicationCounter
 _PUBREL: Final = b"\x62\x02"
 #: Turns of one link that may wait for their commit before its reading pauses.
 _MAXIMUM_OUTSTANDING: Final = 4
-#: How often publications for sessions that have ended, and registrations that are due, are looked for, microseconds.
+#: Time between two searches for publications to ended sessions and for registrations that are due, microseconds.
 _SWEEP_US: Final = 60_000_000
-#: MQTT 3.1 has no SUBACK code for failure.
-
-#: Events that are carried out in a unit of their own: what came before them is submitted first.
+#: Events that are carried out in a unit of their own. Earlier work is submitted first.
 _APART: Final = frozenset({SubscribeReceived, UnsubscribeReceived, LongRequest, DisconnectReceived, Violated})
 
 
@@ -155,7 +153,7 @@ class Bridge:
     # -- from the listener ---------------------------------------------------------------------------------------------
 
     def load(self) -> None:
-        """Takes up every session of the store; connections that died with the gateway end now, wills included."""
+        """Loads every session from the store. Connections that broke when the gateway stopped end now, with wills."""
         self._engine.dead_letters.load()
         self.sessions.load()
         self._groups.load()
@@ -170,7 +168,7 @@ class Bridge:
         self._replies.read()
 
     def receive(self, link: MqttLink, data: bytes) -> None:
-        """Bytes of a link. What they ask for is submitted when this returns, and answered after its commit."""
+        """Takes bytes from a link. Their work is submitted when this returns, and is answered after its commit."""
         session = link.session
         if self._engine.failed is not None or (session is None and self.is_stopping):
             self._turn_away(link, data)
@@ -186,7 +184,7 @@ class Bridge:
         self._carry_out(link, session, events)
 
     def _turn_away(self, link: MqttLink, data: bytes) -> None:
-        """The gateway stops. A CONNECT is read, so that it is answered in the words of its level."""
+        """Refuses a connection because the gateway stops. It reads CONNECT first, to answer at its MQTT level."""
         if link.session is None:
             link.connection.receive_data(data)
         reason = "the gateway stops" if self._engine.failed is None else "the store has failed"
@@ -221,11 +219,11 @@ class Bridge:
             self._submit(work)
 
     def commit_now(self) -> None:
-        """What was asked for in this turn of the event loop is committed and answered before anything long begins."""
+        """Commits and answers the work of this turn of the event loop, before long work begins."""
         self._engine.commit_now()
 
     def disk_space_changed(self, is_short: bool) -> None:
-        """The disk has come below its mark, or is above it again: then everyone goes on."""
+        """The free space has fallen below its mark, or is above it again. In the second case all clients go on."""
         self._quotas.disk_is_short = is_short
         self._full_places.disk_space_changed(is_short)
 
@@ -245,12 +243,12 @@ class Bridge:
             self._to_mqtt.deliver(link.session)
 
     def repeat(self, link: MqttLink, after_us: int) -> None:
-        """At MQTT 3.1: what the client has left unanswered for so long is sent again."""
+        """At MQTT 3.1: sends packets again that the client has not answered for `after_us`."""
         if link.session is not None and not LEVELS[link.session.level].suback_can_refuse:
             self._to_mqtt.repeat_due(link.session, self._engine.now_us(), after_us)
 
     def tick(self) -> None:
-        """Several times a second: late answers, what nobody waits for, and the audit's notes of acknowledgements."""
+        """Several times a second: handles late answers, publications for ended sessions, and notes for the audit."""
         now_us = self._engine.now_us()
         self._full_places.look()
         self._subscriptions.tick(now_us)
@@ -272,28 +270,28 @@ class Bridge:
 
     @property
     def subscriptions(self) -> Iterator[tuple[str, str]]:
-        """Client identifier and topic filter of each; of shared ones the group's whole name and what it shares."""
+        """Client identifier and topic filter of each subscription; for a group its whole name and its filter."""
         for session in self.sessions:
             yield from ((session.client, topic_filter) for topic_filter in session.subscriptions)
         yield from ((group.client, group.topic_filter) for group in self._groups)
 
     @property
     def held_back_publishers(self) -> int:
-        """Connections that wait for room at a target, on the disk, or on the dead-letter queue for what they caused."""
+        """Connections that wait for room at a target, on the disk, or on the dead-letter queue for their messages."""
         return len(self.paused)
 
     # -- from access.operator_files -----------------------------------------------------------------------------------
 
     def users_changed(self, users: frozenset[str]) -> None:
-        """Closes the connections of users who must show their password again, or are no users any more."""
+        """Closes the connections of users who have a new password or were removed."""
         self.presences.users_changed(users)
 
     def keys_gone(self, fingerprints: frozenset[str]) -> None:
-        """Closes the connections whose tokens are signed with keys that the operator has taken away."""
+        """Closes the connections whose tokens were signed with a key that the operator has removed."""
         self.presences.keys_gone(fingerprints)
 
     def access_changed(self) -> None:
-        """Other rules hold."""
+        """The access list has changed."""
         self._outdated.begin()
 
     # -- the beginning of a session ------------------------------------------------------------------------------------
@@ -302,7 +300,7 @@ class Bridge:
         return not self.is_stopping and self._engine.failed is None
 
     def _opened(self, link: MqttLink, session: ClientSession, connack: bytes) -> None:
-        """The session is on the disk: CONNACK, then what is unfinished, then what waits."""
+        """The session is on the disk: sends CONNACK, then repeats unfinished flows, then delivers waiting messages."""
         link.resume_reading()
         self._answer(link, connack)
         self.endings.listen(session)
@@ -395,7 +393,7 @@ class Bridge:
         assert isinstance(event, DisconnectReceived)
         session, link = work.session, work.link
         if not link.is_open:
-            return  # refused for a packet before it: this is no clean end, and the will is due
+            return  # the connection was closed for an earlier packet: this end is not clean, so the will is due
         session.take_leave(event)
         link.session = None
         self.endings.disconnected(session, self._engine.now_us(), lambda: link.close(""))
@@ -417,7 +415,7 @@ class Bridge:
         self._engine.submit(unit, lambda _unit: self._committed(work))
 
     def _committed(self, work: LinkWork) -> None:
-        """The fsync has returned: only now may the acknowledgements leave."""
+        """The unit of work is on the disk, so the acknowledgements may leave now."""
         session, link = work.session, work.link
         link.outstanding -= 1
         if link.outstanding == _MAXIMUM_OUTSTANDING - 1:
@@ -426,7 +424,7 @@ class Bridge:
             finish(packet_identifier)
         if work.unit.answered:
             self._replies.refused.update(work.unit.answered)
-        if link.is_open:  # the session's link, or one that the client's DISCONNECT closes after this
+        if link.is_open:  # the session's link, or a link that the client's DISCONNECT closes right after this
             if work.acknowledgements:
                 link.send(b"".join(work.acknowledgements))
                 self.traffic.answers += len(work.acknowledgements)

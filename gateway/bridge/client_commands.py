@@ -26,7 +26,7 @@ from mq_adapters.mqsc import quoted
 _log = logging.getLogger(__name__)
 
 _US: Final = 1_000_000
-#: Of a session's subscriptions so many characters are shown: 2,000 of them may have 130 MB.
+#: Characters that are shown of a session's subscriptions: 2,000 subscriptions may have 130 MB.
 _LONGEST_LIST_CHARACTERS: Final = 100_000
 _NOT_THERE: Final = Presence(0, 0, "", "", "")
 
@@ -58,7 +58,7 @@ class ClientCommands:
         return self._sessions.get(client) is not None
 
     def disconnect(self, client: str, act: OperatorsAct) -> bool:
-        """The will is due when the loss of the connection is noticed, and the session stays."""
+        """Closes the connection. Its will is due when the bridge notices the loss; the session stays."""
         session = self._sessions.get(client)
         link = _link_of(session)
         if link is None or not link.is_open:
@@ -68,7 +68,7 @@ class ClientCommands:
         return True
 
     def expire(self, client: str, act: OperatorsAct) -> None:
-        """As if the session's time were over."""
+        """Ends the session as if its expiry time were over."""
         session = self._sessions.get(client)
         if session is None:
             return
@@ -109,7 +109,7 @@ class ClientCommands:
         }
 
     def _waiting_bytes(self, session: ClientSession) -> int:
-        """Bytes of what waits in the session's lane; the queue counts what is on its way to the client too."""
+        """Bytes that wait in the session's lane. The lane's own count includes bytes on their way to the client."""
         measured = (self._queue.lane_bytes or {}).get(session.correl_id, 0)
         return max(0, measured - bytes_in_flight(session, session.correl_id))
 
@@ -119,7 +119,7 @@ def _link_of(session: ClientSession | None) -> Link | None:
 
 
 def _subscriptions(session: ClientSession) -> Iterator[str]:
-    """Each subscription: what it asks for, between commas, a blank and the topic filter."""
+    """For each subscription its options, joined by commas, then a blank and the topic filter."""
     for topic_filter, qos in session.subscriptions.items():
         wishes = session.wishes.get(topic_filter)
         yield f"{_options(qos, *(wishes or ()))} {topic_filter}"
@@ -136,7 +136,7 @@ def _options(qos: int, no_local: bool = False, retain_as_published: bool = False
 
 
 def listed(items: Iterator[str]) -> str:
-    """Values between commas, as many as there is room for."""
+    """The values joined by commas, as many as fit into the limit."""
     shown: list[str] = []
     left = _LONGEST_LIST_CHARACTERS
     for item in items:
@@ -149,7 +149,7 @@ def listed(items: Iterator[str]) -> str:
 
 
 def _shown_will(will: Will | None) -> Shown:
-    """A will without its payload, which is nobody's business here."""
+    """A will without its payload, which an operator is not shown."""
     properties = will.properties if will is not None else None
     return {
         "WILL": "NO" if will is None else "YES",
@@ -162,5 +162,5 @@ def _shown_will(will: Will | None) -> Shown:
 
 
 def _time(at_us: int) -> str:
-    """UTC to the second; nothing for never."""
+    """The time in UTC to the second; "" for never."""
     return datetime.fromtimestamp(at_us // _US, UTC).isoformat() if at_us else ""

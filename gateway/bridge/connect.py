@@ -1,4 +1,4 @@
-"""CONNECT: login, the client's session from before, and CONNACK after the commit of the session's row.
+"""CONNECT: login, the client's existing session, and CONNACK after the commit of the session's row.
 
 The session is on the disk before CONNACK leaves, so a client that has CONNACK finds it again after a crash.
 Source: MQTT 3.1.1 sections 3.1 and 3.2; MQTT 5.0 sections 3.1, 3.2 and 4.1.
@@ -31,12 +31,12 @@ _REFUSAL_CODES: Final = {
     Refusal.BUSY: ReasonCode.SERVER_BUSY,
 }
 _OF_ANOTHER_USER: Final = Refused(refusal=Refusal.NOT_ALLOWED, reason="the session is another user's")
-#: Before MQTT 5 there is no return code for it.
+#: Earlier levels of MQTT have no return code for a refused will.
 _WILL_NOT_TAKEN: Final = ReasonCode.IMPLEMENTATION_SPECIFIC_ERROR
 
 
 class Openings:
-    """Begins sessions, and takes them up again."""
+    """Begins sessions and resumes them."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class Openings:
         goes_on: Callable[[], bool],
         opened: Callable[[MqttLink, ClientSession, bytes], None],
     ) -> None:
-        """`goes_on`: False once the gateway stops. `opened` is called with the CONNACK when it may leave."""
+        """`goes_on` returns False once the gateway stops. `opened` is called with CONNACK, which may leave then."""
         self._engine = engine
         self._sessions = sessions
         self._login = login
@@ -67,7 +67,7 @@ class Openings:
         self._opened = opened
 
     def receive(self, link: MqttLink, events: Sequence[Event]) -> None:
-        """Takes what a connection without a session sends: CONNECT, or an error that ends it."""
+        """Takes the events of a connection without a session: CONNECT, or an error that ends the connection."""
         for event in events:
             if isinstance(event, ConnectReceived):
                 if (reached := self._quotas.admission.connect_received(link)) is not None:
@@ -83,7 +83,7 @@ class Openings:
                 link.close(str(event.error), event.error.reason_code, event.error.reason)
 
     def _log_in(self, link: MqttLink, event: ConnectReceived) -> None:
-        """Decides whether the client may connect. Until then nothing more is read."""
+        """Decides whether the client may connect. The link is not read until then."""
         link.pause_reading()
 
         def decided(decision: Decision) -> None:
@@ -147,7 +147,7 @@ class Openings:
     def _take_over(
         self, unit: UnitOfWork, session: ClientSession, clean_session: bool, now_us: int
     ) -> ClientSession | None:
-        """Closes the old link of the client's session. Returns the session, or None where it ends."""
+        """Closes the old link of the client's session. Returns the session, or None if it ends."""
         old = session.link or session.pending_link
         if old is not None:
             self._paused.end(old, session)

@@ -1,6 +1,6 @@
-"""Counts: packets between clients and the bridge, for the metrics, and messages that were not carried on, by reason.
+"""Counts packets between clients and the bridge for the metrics, and counts dropped or refused messages by reason.
 
-The log tells of the latter every ten seconds at most, and never with a line for each message.
+The log reports new counts by reason at most every ten seconds. It has no line for each message.
 """
 
 import logging
@@ -11,12 +11,12 @@ from spark_audit.record import EVENTS, Kind
 
 _log = logging.getLogger(__name__)
 
-#: How often the log tells what was counted since, microseconds.
+#: The shortest time between two reports in the log, microseconds.
 _INTERVAL_US: Final = 10_000_000
 
 
 class Counts:
-    """Messages that were not carried on, by reason."""
+    """Messages that the bridge dropped or refused, by reason."""
 
     def __init__(self) -> None:
         self.totals: Counter[str] = Counter()
@@ -46,12 +46,12 @@ class Traffic:
 
     def __init__(self) -> None:
         self.packets_received = 0
-        #: Packets sent that are no PUBLISH.
+        #: Packets sent, without PUBLISH.
         self.answers = 0
-        #: PUBLISH packets that were received and not refused, and that were sent, repeats among them, by QoS.
+        #: By QoS: PUBLISH packets received and not refused (`published`), and sent (`delivered`), with repeats.
         self.published = [0, 0, 0]
         self.delivered = [0, 0, 0]
-        #: PUBLISH packets of QoS 2 whose identifier was held, by what they were (spark_audit.record.EVENTS).
+        #: PUBLISH packets of QoS 2 whose identifier was held already, by event (spark_audit.record.EVENTS).
         self.repeated = dict.fromkeys(EVENTS[Kind.REPEATED], 0)
 
     @property

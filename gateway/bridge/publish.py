@@ -1,25 +1,23 @@
-"""Whether anybody subscribes to what a client publishes: reason code 10 of PUBACK (MQTT 5.0 section 3.4.2.1).
+"""PUBLISH and PUBREL from a client: the checks, and the acknowledgement that leaves after the commit.
 
-Beside step 3 on the way of a PUBLISH. What the embedded broker registers for the gateway's own clients may match more
-than their topic filters (mappings.topics), so these have the last word; any other subscription is an MQ application's.
-A filter that matches counts, whatever No Local or a content filter makes of the message: 10 is said only where it is
-certain. What goes to a target is matched there, later, and never gets it.
+Step 3 on the way of a PUBLISH. At level 5 the gateway refuses a PUBLISH with a reason code. MQTT 3.1.1 has no negative
+acknowledgement, and no refusal may be silent. So at earlier levels the gateway closes the connection.
 
-PUBLISH and PUBREL of a client: what may be taken, and what is acknowledged after the commit.
+QoS 2 (MQTT 3.1.1 section 4.3.3): packets are carried out in their order, so the held messages of the session decide:
 
-Step 3 on the way of a PUBLISH. A PUBLISH that may not be or cannot be taken is refused by reason code at level 5.
-Before it the connection is closed: MQTT 3.1.1 has no negative acknowledgement, and nothing may be refused in silence.
+    PUBLISH, none is held   a new message: it is stored and held, then PUBREC leaves
+    PUBLISH, one is held    a repeat: PUBREC leaves again. If it is a different message, the client used the identifier
+                            too early. That message is lost; log, metrics and trail say so
+    PUBREL, one is held     the message is put and is no longer held, then PUBCOMP leaves. A later PUBLISH is a new
+                            message even before the commit, because no sender repeats a PUBLISH after its PUBREL
+    PUBREL, none is held    PUBCOMP leaves. If the PUBREL is a repeat, the PUBCOMP of the first one leaves before it
 
-QoS 2 (MQTT 3.1.1 section 4.3.3). Packets are carried out in their order, so what the session holds decides:
+Each PUBLISH of QoS 1 is a message, whatever its identifier.
 
-    PUBLISH, nothing held   a new message: it is stored and held, then PUBREC leaves
-    PUBLISH, one is held    a repeat: PUBREC leaves again. Another message under that identifier came too early. It is
-                            lost by its client's fault, and log, metrics and trail say so
-    PUBREL, one is held     it is put and no longer held, then PUBCOMP leaves. From here on a PUBLISH is a new message,
-                            committed or not, for no sender repeats a PUBLISH behind its PUBREL
-    PUBREL, nothing held    PUBCOMP leaves, behind that of the first where it is a repeat
-
-Identifiers of QoS 1 are not looked at: each PUBLISH of QoS 1 is a message.
+PUBACK may say that nobody subscribes (reason code 10, MQTT 5.0 section 3.4.2.1). The gateway says so only where it is
+certain. The broker's patterns for the gateway's clients may match more than their topic filters (mappings.topics), so
+the filters decide. Any other subscription belongs to an MQ application. A matching filter counts even if No Local or a
+content filter would stop the message. A target matches topics later, so its messages never get reason code 10.
 """
 
 import logging
@@ -57,7 +55,7 @@ SubscriptionsTo = Callable[[str], Iterable[Subscription]]
 
 
 class Audience(Protocol):
-    """Who listens."""
+    """Knows whether anybody subscribes."""
 
     def is_known_empty(self, topic: str) -> bool:
         """Whether it is certain that nobody subscribes to a topic at this moment."""
@@ -65,7 +63,7 @@ class Audience(Protocol):
 
 
 class EmbeddedAudience:
-    """Who gets what is published at the embedded broker."""
+    """The subscribers of the embedded broker."""
 
     def __init__(
         self,
@@ -88,7 +86,7 @@ class EmbeddedAudience:
         return not any(self._wants(subscription, topic) for subscription in self._subscriptions_to(topic))
 
     def _wants(self, subscription: Subscription, topic: str) -> bool:
-        """Whether a subscription that the broker found matches by the client's own filters; an application's does."""
+        """Whether the client's own filters match too. A subscription of an MQ application always counts."""
         identity = subscription.identity
         if identity.queue_name != self._subscriber_queue or identity.correl_id is None:
             return True
@@ -124,7 +122,7 @@ class Intake:
         pauses: Pauses,
         audience: Audience | None = None,
     ) -> None:
-        """`audience`: who listens at the embedded broker; None: nobody knows."""
+        """`audience` knows the subscribers of the embedded broker; None: they are not known."""
         self._pauses = pauses
         self._engine = engine
         self._to_mq = to_mq
@@ -136,23 +134,24 @@ class Intake:
         self._fine_topics = quotas.fine_topics
         self._has_targets = to_mq.has_targets
         self._maximum_payload_bytes = to_mq.maximum_payload_bytes
-        #: QoS 0 is dropped, and counted alone: a note of each would fill the disk.
+        #: Meanwhile QoS 0 is dropped and only counted: an audit note for each message would fill the disk.
         self.disk_is_short = False
         self._dropped_for_space = 0
         self._refused_lines = LogRate(_log, "publishes refused client=%s count=%s")
         self._reuse_lines = LogRate(_log, "packet identifiers reused too early client=%s count=%s")
 
     def disk_has_room(self, unit: UnitOfWork, now_us: int) -> None:
-        """The audit hears how many were dropped meanwhile."""
+        """The disk has room again. Notes for the audit how many PUBLISHes of QoS 0 were dropped meanwhile."""
         self.disk_is_short = False
         dropped, self._dropped_for_space = self._dropped_for_space, 0
         if dropped:
             self._to_mq.note_dropped(unit, f"{dropped} PUBLISH of QoS 0 in all: {_DISK_IS_SHORT}", now_us)
 
     def publish(self, work: LinkWork, event: PublishReceived, now_us: int) -> None:
-        """Where the client may not publish there, the connection is closed and the PUBLISH leaves no trace.
+        """Takes a PUBLISH, or refuses it.
 
-        What came behind it in the same read is carried out all the same.
+        A refusal that closes the connection leaves no trace of the PUBLISH. Packets behind it in the same read are
+        still carried out.
         """
         session = work.session
         if event.qos == _EXACTLY_ONCE and is_repeat(session, event):
@@ -189,7 +188,7 @@ class Intake:
             self._acknowledge(work, event)
 
     def _is_dropped(self, work: LinkWork, event: PublishReceived, now_us: int) -> bool:
-        """Whether a PUBLISH of QoS 0 finds no room, and so ends here."""
+        """Drops a PUBLISH of QoS 0 that finds no room, and returns whether it did."""
         if self.disk_is_short:
             self._dropped_for_space += 1
             work.unit.count(PublicationCounter.DROPPED)
@@ -203,7 +202,7 @@ class Intake:
         return True
 
     def _acknowledge(self, work: LinkWork, event: PublishReceived) -> None:
-        """PUBACK, for after the commit; level 5 hears in it that nobody subscribes, where that is known."""
+        """Prepares PUBACK for after the commit. At level 5 it says that nobody subscribes, if that is certain."""
         session, packet_identifier = work.session, event.packet_identifier
         puback = _PUBACK + packet_identifier.to_bytes(2, "big")
         audience = self._audience if LEVELS[session.level].has_reason_codes else None
@@ -214,7 +213,7 @@ class Intake:
         work.confirm(PacketType.PUBACK, session.incoming_exchange)
 
     def _over_limit(self, work: LinkWork, event: PublishReceived, reached: LimitReached, now_us: int) -> None:
-        """A topic that is too long is refused at every QoS; where there is no room, QoS 0 is dropped as elsewhere."""
+        """Refuses a topic that is too long at every QoS. When a quota is reached, QoS 0 is dropped, not refused."""
         if event.qos or reached.reason_code is not ReasonCode.QUOTA_EXCEEDED:
             self._refuse_publish(work, event, reached.text, reached.reason_code, reached.told)
         else:
@@ -232,7 +231,7 @@ class Intake:
         work.confirm(PacketType.PUBREC, session.incoming_exchange)
 
     def _not_put(self, work: LinkWork, event: PublishReceived, error: QueueManagerError, now_us: int) -> None:
-        """The queue here does not take it; nothing that was acknowledged is lost by that."""
+        """The gateway's own queue refused the message, which was not acknowledged yet."""
         if event.qos:
             self._refuse_publish(work, event, str(error), refused_publication(error.reason_code))
         else:
@@ -246,7 +245,7 @@ class Intake:
     def _refuse_publish(
         self, work: LinkWork, event: PublishReceived, reason: str, reason_code: ReasonCode, told: str | None = None
     ) -> None:
-        """The reason is for the log; `told` is said to the client, None: what the reason code means."""
+        """`reason` goes to the log, `told` to the client; None: the client is told the meaning of the reason code."""
         work.unit.count(PublicationCounter.REFUSED)
         connection = work.link.connection
         if not event.qos or not LEVELS[connection.level].has_reason_codes:
@@ -264,7 +263,7 @@ class Intake:
             work.answered += 1
 
     def _repeat(self, work: LinkWork, event: PublishReceived, now_us: int) -> None:
-        """PUBREC, whatever the PUBLISH says (MQTT-4.3.3-2, at level 5 -10); nothing once the link is closed."""
+        """Answers PUBREC, whatever the PUBLISH contains (MQTT-4.3.3-2, at level 5 -10), unless the link is closed."""
         if not work.link.is_open:
             work.unit.count(PublicationCounter.GIVEN_UP)
             return
@@ -275,7 +274,7 @@ class Intake:
         self._to_mq.note_repeat(work.unit, session, event, what, now_us)
         work.acknowledgements.append(_PUBREC + packet_identifier.to_bytes(2, "big"))
         if what is _REUSED:
-            work.unit.notes_are_due = True  # PUBREC says that it is taken, and the note is all that stays of it
+            work.unit.notes_are_due = True  # PUBREC acknowledges the message, and only this note remains of it
             self._counts.add("QoS 2, packet identifier reused too early")
             line = "packet identifier reused too early client=%s packet_identifier=%s topic=%s"
             self._reuse_lines.tell(session.client, session.client, line, session.client, packet_identifier, event.topic)
@@ -287,7 +286,7 @@ class Intake:
         if packet_identifier in session.held:
             try:
                 exchange = self._to_mq.release(work.unit, session, packet_identifier, self._engine.now_us())
-            except QueueManagerError as error:  # it is held as before, and the client sends PUBREL again
+            except QueueManagerError as error:  # the message stays held, and the client sends PUBREL again
                 work.link.close(str(error))
                 return
             work.confirm(PacketType.PUBCOMP, exchange)
@@ -300,12 +299,12 @@ class Intake:
 
 
 def is_repeat(session: ClientSession, event: PublishReceived) -> bool:
-    """Whether a PUBLISH of QoS 2 has the identifier of one whose PUBREL has not come: then it becomes nothing."""
+    """Whether a message with the identifier of this QoS 2 PUBLISH is held. Then the PUBLISH makes no new message."""
     return event.qos == _EXACTLY_ONCE and event.packet_identifier in session.held
 
 
 def _is_same_message(held: HeldPublish, event: PublishReceived) -> bool:
-    """Whether a PUBLISH says what the one that is held said: topic, RETAIN, payload, and properties of the message."""
+    """Whether a PUBLISH equals the held one in topic, RETAIN, payload and message properties."""
     is_same = (held.topic, held.retain, held.payload) == (event.topic, event.retain, event.payload)
     if not is_same or (not LEVELS[held.level].has_properties and event.properties is None):
         return is_same
@@ -314,15 +313,15 @@ def _is_same_message(held: HeldPublish, event: PublishReceived) -> bool:
 
 
 def _of_message(properties: PublishProperties | None) -> PublishProperties:
-    """Without an alias, which is the connection's, and the expiry, of which a repeat may say what is left."""
+    """The properties without topic alias (it belongs to the connection) and expiry (a repeat may give the rest)."""
     return (properties or PublishProperties())._replace(topic_alias=None, message_expiry_s=None)
 
 
 def _pubcomp_of_unknown(connection: Connection, packet_identifier: int) -> bytes:
-    """PUBCOMP for an identifier that is not held: at level 5 it says so (92).
+    """PUBCOMP for an identifier that is not held. At level 5 its reason code is 92, except in a resumed session.
 
-    In a session from before it was released, and only the answer was lost: then 92 would tell a client that its message
-    has failed (MQTT 5.0 table 3-7: no error during recovery).
+    In a resumed session the message was released, and only the PUBCOMP was lost. There 92 would tell the client that
+    its message failed (MQTT 5.0 table 3-7: no error during recovery).
     """
     is_recovery = connection.is_resumed or not LEVELS[connection.level].has_reason_codes
     reason_code = ReasonCode.SUCCESS if is_recovery else ReasonCode.PACKET_IDENTIFIER_NOT_FOUND
