@@ -1,15 +1,16 @@
 """Publication to packet: step 8 on the way of a PUBLISH.
 
 Publications for the gateway's subscriptions arrive on one subscriber queue, each session's in the lane of its CorrelId.
-They wait there until the client is connected and its window is open. Then one unit of work says what happens, and
-after its commit the packets leave. It joins the commit of the publication, or of the answer that opened the window:
+They wait there until the client is connected and its window is open. Then one unit of work records the delivery, and
+the packets leave after its commit. The unit joins the commit of the publication, or of the answer that opened the
+window:
 
     QoS 0   the message is destroyed, then PUBLISH leaves: at most once
     QoS 1   the packet identifier is noted, PUBLISH leaves; PUBACK destroys the message
     QoS 2   the packet identifier is noted, PUBLISH leaves; PUBREC destroys the message and notes the release,
             PUBREL leaves; PUBCOMP forgets the identifier
 
-What is on its way at QoS 1 and 2 is a flow (flows.py).
+A message on its way at QoS 1 or 2 is a flow (outgoing_messages.py).
 """
 
 from collections.abc import Callable, Iterable
@@ -35,14 +36,14 @@ from mq_adapters.reasons import ReasonCode
 _BATCH_MESSAGES: Final = 200
 #: Bytes of messages after which a unit of work takes no further one.
 _BATCH_BYTES: Final = 1024 * 1024
-#: Messages destroyed in one unit of work when a session ends, at some 3 microseconds each; their bytes are read too.
+#: Messages destroyed in one unit of work when a session ends: some 3 microseconds each, and their bytes are read.
 _DRAIN_MESSAGES: Final = 1_000
 _PUBACK: Final = int(PacketType.PUBACK)
 _PUBREC: Final = int(PacketType.PUBREC)
 _PUBCOMP: Final = int(PacketType.PUBCOMP)
 _UNKNOWN: Final = "publications for sessions that have ended"
 _SESSION_ENDED: Final = "the session ended"
-#: Topics of one publication that are looked at; the index of a topic is stored in one byte.
+#: Topics of one publication that are compared with filters; the index of a topic is stored in one byte.
 MAXIMUM_TOPICS: Final = 256
 
 
@@ -67,17 +68,17 @@ class ToMqtt:
         self._packets = packets
         self._counts = counts
         self._call_soon = call_soon
-        #: Sessions whose answers, in the group that gathers, have opened their windows.
+        #: Sessions whose windows were opened by answers in the group of units that is gathering.
         self._widened: dict[ClientSession, None] = {}
-        #: While the disk has no more than its reserve, nothing is delivered; what is under way goes on.
+        #: True while only the reserve of the disk is left: nothing new is delivered, but flows under way go on.
         self.is_paused = False
-        #: Told when a session may take more than before.
+        #: Called when a session may take more than before.
         self.on_room: list[Callable[[ClientSession], None]] = []
-        #: Whether a CorrelId is not a session's, and publications wait for it all the same.
+        #: Each tells whether publications wait for a CorrelId that belongs to no session.
         self.other_lanes: list[Callable[[bytes], bool]] = []
 
     def pause(self, is_paused: bool) -> None:
-        """The disk has no more than its reserve, or has more again: then every session goes on."""
+        """Stops deliveries while only the reserve of the disk is left, and starts them again for every session."""
         self.is_paused = is_paused
         if not is_paused:
             for session in tuple(self._sessions):
@@ -86,7 +87,7 @@ class ToMqtt:
     # -- from the queue to the client ----------------------------------------------------------------------------------
 
     def deliver(self, session: ClientSession) -> None:
-        """Sends what waits, as far as the window and the link allow. Call when any of the three may have changed."""
+        """Sends waiting messages as far as window and link allow. Call it when one of the three may have changed."""
         self._deliver_own(session)
         if session.shared:
             for told in self.on_room:
@@ -113,7 +114,7 @@ class ToMqtt:
             self._engine.submit(unit, lambda _unit: self._sent(session, link, out))
 
     def _sent(self, session: ClientSession, link: Link, out: list[bytes]) -> None:
-        """The unit is committed: the packets may leave. On another link than then, the reconnect has repeated them."""
+        """The unit is committed, so the packets may leave. If the link is new, the reconnect has repeated them."""
         if session.link is link:
             if out:
                 link.send(b"".join(out))
@@ -131,7 +132,7 @@ class ToMqtt:
         return self._packets.add(unit, session, message, publication, wanted, out)
 
     def read(self, unit: UnitOfWork, message: Message) -> Publication | None:
-        """The publication in a message; None for what is none, or too long for a packet: it is a dead letter now."""
+        """The publication in a message; None after another message, or one too long, was made a dead letter."""
         publication = self._publications.of(message)
         if publication is None or not publication.fits(message):
             self._dead_letter(unit, message)
@@ -143,13 +144,13 @@ class ToMqtt:
         self._repeat(session, session.mqtt.unfinished())
 
     def repeat_overdue(self, session: ClientSession) -> None:
-        """Flows that the client's receive maximum had no room for when it came back; after each that is finished."""
+        """Repeats flows that did not fit the client's receive maximum when it came back. Call it after a flow ends."""
         overdue = session.mqtt.overdue()
         if overdue and session.link is not None:
             self._repeat(session, overdue)
 
     def repeat_due(self, session: ClientSession, now_us: int, after_us: int) -> None:
-        """What the client has left unanswered for `after_us` on this connection."""
+        """Repeats the packets that the client has not answered for `after_us` on this connection."""
         if session.link is not None and session.link.can_send:
             self._repeat(session, session.mqtt.repeats_due(now_us, after_us))
 
@@ -164,7 +165,7 @@ class ToMqtt:
     # -- what the client answers ---------------------------------------------------------------------------------------
 
     def _widen(self, session: ClientSession) -> None:
-        """The last answer of a flow has come: what takes its place in the window is committed together with it."""
+        """A flow has its last answer. The message that takes its place in the window joins the answer's commit."""
         if session in self._widened:
             return
         if not self._widened:
@@ -185,7 +186,7 @@ class ToMqtt:
         self._widen(session)
 
     def refused(self, unit: UnitOfWork, session: ClientSession, event: DeliveryRefused, now_us: int) -> None:
-        """PUBACK or PUBREC that refuses: the client is not sent it again; after the commit call `finished`."""
+        """PUBACK or PUBREC refuses the message: it is not sent again; after the commit call `finished`."""
         flow = flow_of(event.token)
         close_flow(unit, self._queue, flow)
         forget_flow(unit, session, event.packet_identifier)
@@ -193,7 +194,7 @@ class ToMqtt:
         self._widen(session)
 
     def received(self, unit: UnitOfWork, session: ClientSession, event: DeliveryReceived, now_us: int) -> None:
-        """PUBREC: the message is destroyed and the release noted; after the commit call `release`, PUBREL may leave."""
+        """PUBREC: the message is destroyed and the release noted. After the commit call `release`; PUBREL may leave."""
         flow = flow_of(event.token)
         close_flow(unit, self._queue, flow)
         flow.order = self._engine.number()
@@ -214,7 +215,7 @@ class ToMqtt:
     # -- start and end of a session ------------------------------------------------------------------------------------
 
     def listen(self, session: ClientSession) -> Callable[[], None]:
-        """Wakes `deliver` when publications arrive for a session; returns what undoes it."""
+        """Calls `deliver` when publications arrive for a session. Call the result to stop that."""
 
         def arrived() -> None:
             self.deliver(session)
@@ -228,7 +229,7 @@ class ToMqtt:
         return stop
 
     def load(self) -> None:
-        """Takes up the flows of every session after a restart of the gateway, in the order of sending."""
+        """Loads the flows of every session after a restart of the gateway, in the order of sending."""
         by_epoch = self._sessions.by_epoch()
         stored = ((key, StoredFlow.unpack(row)) for key, row in self._engine.states(StateSpace.SESSION_OUTGOING))
         shared: dict[tuple[int, int], InFlight] = {}
@@ -241,7 +242,7 @@ class ToMqtt:
             if in_flight is None and state is OutgoingState.AWAIT_PUBACK:
                 self._forget_flow(key)
                 continue
-            if in_flight is None:  # the client may hold it: only PUBREL can free the identifier on both sides
+            if in_flight is None:  # the client may hold the message: only PUBREL frees the identifier on both sides
                 state = OutgoingState.AWAIT_PUBCOMP
             flow = Flow(in_flight, row.number, row.exchange, row.granted_qos, row.topic_index)
             flow.order = row.order
@@ -249,7 +250,7 @@ class ToMqtt:
         self.discard_unknown()
 
     def discard_unknown(self) -> None:
-        """Destroys what no session waits for: from a target, publications arrive after the session has ended there."""
+        """Destroys publications without a session. A target may send them after the session has ended."""
         for correl_id in tuple(self._queue.lanes):
             is_known = self._sessions.of_correl_id(correl_id) is not None or self._is_other_lane(correl_id)
             if not is_known:
@@ -257,7 +258,7 @@ class ToMqtt:
                 self._drain_behind(correl_id, ("", 0))
 
     def _forget_flow(self, key: bytes) -> None:
-        """The message of a QoS 1 flow is gone (expired, or taken off the queue while the gateway was away)."""
+        """Forgets a flow of QoS 1 without a message: it expired, or left the queue while the gateway was away."""
         unit = self._engine.begin()
         unit.delete_state(StateSpace.SESSION_OUTGOING, key)
         self._engine.submit(unit)
@@ -280,9 +281,9 @@ class ToMqtt:
         return len(self._queue.lanes.get(session.correl_id, ()))
 
     def discard(self, unit: UnitOfWork, session: ClientSession) -> None:
-        """A session ends: what is in flight is destroyed with it, and what waits in its lane little by little after.
+        """A session ends. Messages in flight are destroyed with it, and waiting messages little by little afterwards.
 
-        What it shared with others goes to another one, except at QoS 2 (MQTT-4.8.2-5).
+        A message in flight from a group goes to another member, except at QoS 2 (MQTT-4.8.2-5).
         """
         for outgoing in session.mqtt.outgoing.values():
             flow = flow_of(outgoing.token)
@@ -304,16 +305,16 @@ class ToMqtt:
             self._engine.give_back([(self._queue, message)])
 
     def drain_behind(self, correl_id: bytes, owner: tuple[str, int]) -> None:
-        """Destroys what waits in the lane of a subscriber that has ended; `owner`: its name and epoch."""
+        """Destroys the messages in the lane of a subscriber that has ended; `owner`: its name and epoch."""
         self._call_soon(lambda: self._drain_behind(correl_id, owner))
 
     def _drain_behind(self, correl_id: bytes, owner: tuple[str, int]) -> None:
-        """Drains a lane when all that was submitted before has arrived in it, the session's own will for example."""
+        """Drains a lane after all earlier units of work have arrived in it, for example with the session's own will."""
         if self._engine.failed is None:
             self._engine.submit(self._engine.begin(), lambda _unit: self._drain(correl_id, owner))
 
     def _drain(self, correl_id: bytes, owner: tuple[str, int]) -> None:
-        """Destroys a batch of what waits for an ended session, and comes back for more."""
+        """Destroys a batch of the messages for an ended session, and comes back for more."""
         if self._engine.failed is not None:
             return
         unit = self._engine.begin()
@@ -328,7 +329,7 @@ class ToMqtt:
             self._engine.submit(unit, lambda _unit: self._drain(correl_id, owner))
 
     def takes_back(self, queue: Queue, message: Message) -> bool:
-        """Whether somebody would be sent a dead letter that is put back on a queue of the gateway."""
+        """Whether anybody would receive a dead letter that is put back on a queue of the gateway."""
         if queue is not self._queue:
             return True
         correl_id = message.descriptor.correl_id
@@ -348,13 +349,13 @@ class ToMqtt:
         reason: str,
         departure: Departure = Departure.DROPPED,
     ) -> None:
-        """Destroys a message that nobody is sent; `owner`: client and epoch of whom it was for."""
+        """Destroys a message that is sent to nobody; `owner`: client and epoch of the session that it was for."""
         unit.remove(self._queue, message, departure)
         now_us = self._engine.now_us()
         unit.notes.append((NoteKind.DROPPED, now_us, *owner, 0, self._queue.name, message.sequence, reason))
 
     def _dead_letter(self, unit: UnitOfWork, message: Message) -> None:
-        """What is no publication does not hold up the rest."""
+        """Makes a dead letter of a message that no packet can carry. The messages behind it go on."""
         reason_code = ReasonCode.MQRC_RFH_ERROR
         departure = self._engine.dead_letters.put(unit, message, queue_name=self._queue.name, reason_code=reason_code)
         unit.remove(self._queue, message, departure)
@@ -372,7 +373,7 @@ def _wanted(session: ClientSession, message: Message, publication: Publication) 
 
 
 def _granted_of(session: ClientSession, message: Message, publication: Publication) -> Callable[[str], int | None]:
-    """`ClientSession.granted_qos` of a session some of whose subscriptions have options."""
+    """Like `ClientSession.granted_qos`, for a session with options on its subscriptions."""
     published_itself = is_own(session, message, publication)
 
     def granted_qos(topic: str) -> int | None:
@@ -383,7 +384,7 @@ def _granted_of(session: ClientSession, message: Message, publication: Publicati
 
 
 def why_unwanted(publication: Publication) -> str:
-    """Why nobody is sent what came for a subscription."""
+    """The reason why a publication that came for a subscription is sent to nobody."""
     if not publication.topics:
         return "the topic is no topic name of MQTT"
     return "no subscription of the session matches the topic"

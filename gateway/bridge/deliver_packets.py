@@ -1,12 +1,12 @@
 """A publication as PUBLISH packets to one client, each with its flow and its audit note; a part of step 8.
 
-The packets may leave when the unit of work is committed. A packet that is larger than the client takes is not made: the
-message counts as delivered, and the audit is told (MQTT-3.1.2-25).
+The packets may leave when the unit of work is committed. If a packet would be larger than the client takes, it is not
+made: the message counts as delivered, and the audit is told (MQTT-3.1.2-25).
 
-For a client of MQTT 5 the header has the properties that the publication carries, the identifiers of the subscriptions
-that brought it, the rest of its expiry, and RETAIN as published where a subscription asks for that. The private origin
-says whether a gateway published with RETAIN. A publication of a target or an application says RetainPub in its header,
-or carries that it deletes what is retained.
+For a client of MQTT 5 the header has the properties of the publication, the identifiers of the matching subscriptions,
+the rest of the expiry, and RETAIN as published if a subscription asks for that. If this gateway published the message,
+the private origin says whether RETAIN was set. If a target or an application did, the header says RetainPub, or carries
+the deletion of a retained message.
 Source: MQTT 5.0 sections 3.3.2.3 and 3.8.3.1.
 """
 
@@ -29,13 +29,13 @@ from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.unit_of_work import Departure, Note, UnitOfWork
 from mq_adapters.message import Message
 
-#: Far more than a PUBLISH has that does not stand in the header of its publication.
+#: More than a PUBLISH can have beside the header of its publication.
 _SLACK_BYTES: Final = 1_024
 _NO_PROPERTIES: Final = PublishProperties()
 
 
 def is_own(session: ClientSession, message: Message, publication: Publication) -> bool:
-    """Whether the session's own client published it: as the gateway knows, or as it carries from a target."""
+    """Whether the session's own client published it, by the private origin or by the name that a target returned."""
     client, _, exchange = exchange_of(message.origin)
     return (client if exchange else publication.carried.client) == session.client
 
@@ -51,7 +51,7 @@ def header_with_properties(
     packet_identifier: int,
     now_us: int,
 ) -> bytes | None:
-    """The header of a PUBLISH, which must be sent; None where the packet is larger than the client takes."""
+    """The header of a PUBLISH; the caller must send it. None where the packet is larger than the client takes."""
     retain, properties = _given(session, publication, message, topic, now_us)
     assert session.link is not None
     return session.link.connection.writer.publish_header(
@@ -68,7 +68,7 @@ def header_with_properties(
 def is_small_enough(
     session: ClientSession, publication: Publication, message: Message, topic: str, *, now_us: int
 ) -> bool:
-    """Whether the client takes a PUBLISH that is not made yet, so that no alias is given for it."""
+    """Whether the client takes a PUBLISH of this size. Asked before the packet is made, so no alias is used up."""
     assert session.link is not None
     writer = session.link.connection.writer
     if writer.takes(len(message.body) + _SLACK_BYTES):
@@ -77,7 +77,7 @@ def is_small_enough(
 
 
 def packet_bytes(session: ClientSession, publication: Publication, message: Message, topic: str, *, now_us: int) -> int:
-    """How long a PUBLISH of QoS 1 or 2 is without an alias."""
+    """The length of a PUBLISH of QoS 1 or 2 without an alias."""
     _, properties = _given(session, publication, message, topic, now_us)
     payload_bytes = len(message.body) - publication.body_offset
     encoded = property_codec.PUBLISH.encode(properties)
@@ -88,7 +88,7 @@ def packet_bytes(session: ClientSession, publication: Publication, message: Mess
 def _given(
     session: ClientSession, publication: Publication, message: Message, topic: str, now_us: int
 ) -> tuple[bool, PublishProperties]:
-    """RETAIN and the properties, by the subscriptions that brought it."""
+    """RETAIN and the properties of a PUBLISH, as the matching subscriptions ask."""
     retain = publication.is_retained
     identifiers: tuple[int, ...] = ()
     if message.descriptor.correl_id != session.correl_id:
@@ -110,14 +110,14 @@ def _had_retain(message: Message, publication: Publication) -> bool:
     return publication.retains or (publication.carried.deletes and is_empty)
 
 
-#: Packs faster than the member of NoteKind; so in other rooms where every message passes.
+#: An int packs faster than the member of NoteKind. Other modules on the way of each message do the same.
 _DELIVERED: Final = int(NoteKind.DELIVERED)
 _TOO_LARGE: Final = "larger than the client takes"
 _UNFIT: Final = "properties in a header that are none of MQTT, delivered without them"
 
 
 class PublishPackets:
-    """Makes the packets of what comes off the subscriber queue."""
+    """Makes packets of the publications that come off the subscriber queue."""
 
     def __init__(
         self, engine: Engine, queue: Queue, *, publications: Publications, counts: Counts, traffic: Traffic
@@ -137,9 +137,9 @@ class PublishPackets:
         wanted: list[tuple[int, int]],
         out: list[bytes],
     ) -> bool:
-        """Adds a PUBLISH to `out` for each wanted topic: its index, and the QoS granted to it.
+        """Adds a PUBLISH to `out` for each wanted topic (its index, and the QoS granted to it).
 
-        False when the message must wait for a wider window: then it has been given back.
+        Returns False if the message must wait for a wider window. Then it is back on the queue.
         """
         if publication.carried.has_unfit_properties:
             self._counts.add(_UNFIT)
@@ -172,14 +172,14 @@ class PublishPackets:
         return True
 
     def fits(self, session: ClientSession, message: Message, publication: Publication) -> bool:
-        """Whether each PUBLISH of a publication to a connected client is as small as the client wants it."""
+        """Whether each PUBLISH of a publication is small enough for a connected client."""
         if not LEVELS[session.level].has_properties:
             return True
         longest = max(publication.topics, key=len, default="")
         return is_small_enough(session, publication, message, longest, now_us=self._engine.now_us())
 
     def again(self, unit: UnitOfWork, session: ClientSession, outgoing: Outgoing) -> bytes:
-        """What repeats an unfinished flow: PUBLISH with DUP, or PUBREL; b"" for what the client takes no more."""
+        """The packet that repeats an unfinished flow: PUBLISH with DUP, or PUBREL; b"" if it is too large now."""
         flow = flow_of(outgoing.token)
         in_flight = flow.in_flight
         if outgoing.state is OutgoingState.AWAIT_PUBCOMP or in_flight is None:
@@ -215,7 +215,7 @@ class PublishPackets:
         published_qos: int,
         duplicate: bool = False,
     ) -> bytes | None:
-        """One PUBLISH, with its audit note in the unit; None where it is larger than the client takes."""
+        """One PUBLISH; its audit note goes into the unit. None where it is larger than the client takes."""
         payload = message.body[publication.body_offset :]
         now_us = self._engine.now_us()
         packet_header: bytes | None
@@ -262,7 +262,7 @@ class PublishPackets:
         return packet_header + payload
 
     def _give_up(self, unit: UnitOfWork, session: ClientSession, message: Message, packet_identifier: int) -> None:
-        """What is larger than the client takes counts as delivered (MQTT-3.1.2-25); the identifier is free again."""
+        """Counts a message that is too large for the client as delivered (MQTT-3.1.2-25), and frees its identifier."""
         self._counts.add(_TOO_LARGE)
         owner = (session.client, session.epoch)
         unit.notes.append(

@@ -1,13 +1,13 @@
 """The end of a connection and of a session: the will, and how long the session stays.
 
-A network that is cut ends thousands of connections in one turn of the event loop. So ended connections wait in line: a
-few are carried out in a unit of work, the next ones after its commit. The line does not delay a client that is back
-sooner (`settled`). Until its end is carried out, the session's row says that it is connected; a restart then ends the
+When a network is cut, thousands of connections end in one turn of the event loop. So ended connections wait in line: a
+few are carried out in a unit of work, the next ones after its commit. A client that comes back sooner does not wait for
+the line (`settled`). Until its end is carried out, the session's row says that it is connected; a restart then ends the
 connection.
 
-A session ends with its connection (expiry 0, a clean session before level 5), never, or so many seconds after its
-connection. That time and the delay of a will stand in the session's row, so a restart of the gateway changes neither.
-`DueTimes` has them in memory. Source: MQTT 3.1.1 section 3.1.2.4; MQTT 5.0 sections 3.1.2.11.2, 3.1.3.2.2 and 4.1.
+A session ends with its connection (expiry 0, a clean session before level 5), some seconds after it, or never. The
+session's row has this time and the delay of the will, so both outlast a restart of the gateway. `DueTimes` has them in
+memory. Source: MQTT 3.1.1 section 3.1.2.4; MQTT 5.0 sections 3.1.2.11.2, 3.1.3.2.2 and 4.1.
 """
 
 import logging
@@ -36,7 +36,7 @@ _STALE_ENTRIES: Final = 64
 
 
 class DueTimes:
-    """A heap of one due time for each session, microseconds since 1970. Outdated entries stay until they surface."""
+    """A heap of one due time for each session, microseconds since 1970. Outdated entries are removed at the top."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[int, int, ClientSession]] = []
@@ -60,7 +60,7 @@ class DueTimes:
         self._moments.pop(session, None)
 
     def take(self, now_us: int) -> ClientSession | None:
-        """Removes and returns the session that has been due for longest; None: none is due."""
+        """Removes and returns the session that has been due for longest; None if none is due."""
         while self._heap and self._heap[0][0] <= now_us:
             entry = heappop(self._heap)
             if self._counts(entry):
@@ -77,7 +77,7 @@ _log = logging.getLogger(__name__)
 _SECOND_US: Final = 1_000_000
 #: Ends of connections, sessions and groups in one unit of work, at up to 0.2 ms each.
 _AT_ONCE: Final = 5
-#: So many topic filters of an ending session cost as much.
+#: Topic filters of an ending session that cost as much as one end.
 _FILTERS_OF_ONE: Final = 30
 
 
@@ -113,20 +113,20 @@ class Endings:
         self._shared = shared
         self._replies = replies
         self._stop_listening: dict[ClientSession, Callable[[], None]] = {}
-        #: The line: sessions whose connection has ended; groups without members, with the packet that ended the last.
+        #: The line: sessions whose connection has ended; and groups without members, with the packet that emptied them.
         self._parting: OrderedDict[ClientSession, _Parting] = OrderedDict()
         self._left: deque[tuple[SharedGroup, int]] = deque()
-        #: Sessions without a connection, by the time when their will or their end is due.
+        #: Sessions without a connection, with the time when their will or their end is due.
         self._due = DueTimes()
         self._is_at_work = False
         self._look_us = 0
 
     def listen(self, session: ClientSession) -> None:
-        """Messages for the session are delivered to its link, until `detach`."""
+        """Starts to deliver messages for the session to its link, until `detach`."""
         self._stop_listening[session] = self._to_mqtt.listen(session)
 
     def restore(self, session: ClientSession) -> None:
-        """Takes up a session of the store. Its connection, if it had one, ended with the gateway, and ends now."""
+        """Loads a session of the store. If it was connected when the gateway stopped, its connection ends now."""
         if session.connected or session.expiry_s == 0:
             self._part_now(session, _Parting("lost", self._engine.now_us()))
         else:
@@ -141,7 +141,7 @@ class Endings:
         self._stand_in_line(session, _Parting("disconnected", now_us, after))
 
     def settled(self, session: ClientSession | None) -> ClientSession | None:
-        """Carries out the end of a session's last connection at once. Returns the session; None where it has ended."""
+        """Carries out the end of a session's last connection at once. Returns the session; None if it has ended."""
         if session is None or session not in self._parting:
             return session
         self._part_now(session, self._parting.pop(session))
@@ -150,7 +150,7 @@ class Endings:
     def take_over(
         self, unit: UnitOfWork, session: ClientSession, clean_start: bool, now_us: int
     ) -> ClientSession | None:
-        """Gives an existing session to a new connection. Returns the session; None where it ends now.
+        """Gives an existing session to a new connection. Returns the session; None if it ends now.
 
         Its will is due if its connection or the session itself ends now. A delayed will is not due if the session goes
         on (MQTT-3.1.3-9).
@@ -171,13 +171,13 @@ class Endings:
         return session
 
     def expire(self, session: ClientSession, act: OperatorsAct, now_us: int) -> None:
-        """An operator ends the session, whose link is closed: its will is due, and nothing of the session stays."""
+        """An operator ends a session whose link is closed. Its will is due, and nothing of the session stays."""
         if self.settled(session) is None:
             tell_alone(self._engine, act)
             return
         unit = self._engine.begin()
         self.detach(session)
-        self._leave_will(unit, session, now_us)  # its session ends (MQTT-3.1.2-8)
+        self._leave_will(unit, session, now_us)  # it is due, because the session ends (MQTT-3.1.2-8)
         waiting = self._to_mqtt.waiting(session)
         self._end(unit, session, PacketType.DISCONNECT, now_us)
         tell(self._engine, unit, act, messages=len(unit.removals) + waiting)
@@ -200,7 +200,7 @@ class Endings:
 
     @staticmethod
     def note(unit: UnitOfWork, session: ClientSession, event: str, now_us: int) -> None:
-        """The audit's note of a change of the session."""
+        """Notes a change of the session for the audit."""
         _log.debug("session changed client=%s change=%s level=%s", session.client, event, session.level)
         ends_with_connection = session.expiry_s == 0
         unit.notes.append(
@@ -222,7 +222,7 @@ class Endings:
     def _work(self) -> None:
         """Carries out some of the waiting ends in a unit of work, and the next ones after its commit.
 
-        The event loop logs an error in one of them. Those behind it go on with the next end that comes.
+        The event loop logs an error in one of them. The others go on when the next connection ends.
         """
         unit, now_us = self._engine.begin(), self._engine.now_us()
         left, afters = _AT_ONCE, list[Callable[[], None]]()
@@ -245,7 +245,7 @@ class Endings:
         self._engine.submit(unit, committed)
 
     def _end_one(self, unit: UnitOfWork, now_us: int, afters: list[Callable[[], None]]) -> int:
-        """Carries out the end that has waited longest, connections first. Returns its cost; 0: nothing waits."""
+        """Carries out the end that has waited longest, connections first. Returns its cost; 0 if none waits."""
         if self._parting:
             session, parting = self._parting.popitem(last=False)
             self._part(unit, session, parting, now_us)
@@ -289,7 +289,7 @@ class Endings:
         self.note(unit, session, parting.change, now_us)
 
     def _fall_due(self, unit: UnitOfWork, session: ClientSession, now_us: int) -> None:
-        self._leave_will(unit, session, now_us)  # that of a session that ends is due too (MQTT-3.1.2-8)
+        self._leave_will(unit, session, now_us)  # it is due, because the session ends (MQTT-3.1.2-8)
         session.will_due_us = 0
         if session.expires_us and session.expires_us <= now_us:
             self._end(unit, session, PacketType.DISCONNECT, now_us)
@@ -313,7 +313,7 @@ class Endings:
             session.will = None
 
     def _end(self, unit: UnitOfWork, session: ClientSession, packet_type: int, now_us: int) -> None:
-        """DeregSub with DeregAll: nothing of the session stays. Groups that lose their last member end after it."""
+        """Ends a session with DeregSub and DeregAll; nothing of it stays. Groups without members end after it."""
         self._due.discard(session)
         self._registrations.end(unit, session, packet_type, now_us)
         self._left.extend((group, packet_type) for group in self._shared.end_session(unit, session))

@@ -2,7 +2,7 @@
 
 A filter costs as much as some ten publications: it becomes a command, which the broker answers. A client that asks for
 thousands of filters, or many clients that subscribe together, would delay all others. So `FilterPacing` allows a few
-filters a turn, and a client past that waits in line (paused_publishers.py). `LongRequest` cuts a packet of many filters
+filters a turn; a client with more waits in line (paused_publishers.py). `LongRequest` cuts a packet of many filters
 into parts; its SUBACK leaves when the last part is decided.
 
 One packet may name a quarter of a million filters. To find repeated filters, or to cut all parts, takes as long as to
@@ -17,9 +17,9 @@ from gateway.bridge.sessions import ClientSession
 from gateway.bridge.subscribe import FAILURE
 from gateway.mqtt.events import Event, SubscribeReceived, UnsubscribeReceived, entries_memory_bytes
 
-#: Filters in one turn; our choice: they take half a millisecond with the broker.
+#: Filters in one turn. This number is our choice: two filters take half a millisecond with the broker.
 FILTERS_AT_ONCE: Final = 2
-#: The same after so many turns without a PUBLISH: then a fleet that subscribes again delays nobody.
+#: Filters in one turn after some turns without a PUBLISH: then a fleet that subscribes again delays nobody.
 _FILTERS_AMONG_THEMSELVES: Final = 10
 _TURNS_OF_SILENCE: Final = 20
 #: The line's name among the places (full_places.py).
@@ -27,7 +27,7 @@ LINE: Final = "line"
 
 
 class FilterPacing:
-    """The filters that this turn may still carry out. In the turn after the next, clients that wait in line go on."""
+    """Counts the filters that this turn may still carry out. Clients in line go on in the turn after the next."""
 
     def __init__(
         self,
@@ -38,7 +38,8 @@ class FilterPacing:
     ) -> None:
         """`commit_now` commits what other clients have sent, so that it is answered first.
 
-        `next_goes_on` lets the first client in line go on; False where none waits. `published` counts PUBLISHes.
+        `next_goes_on` lets the first client in line go on, and returns False if none waits. `published` counts
+        PUBLISHes.
         """
         self._call_soon = call_soon
         self._commit_now = commit_now
@@ -51,7 +52,7 @@ class FilterPacing:
         self._is_due = False
 
     def take(self, filters: int) -> bool:
-        """Whether so many filters, at most FILTERS_AT_ONCE, may be carried out now; False: they wait in line."""
+        """Whether this many filters (at most FILTERS_AT_ONCE) may be carried out now. If not, they wait in line."""
         may = self._left > 0
         if may:
             self._left -= filters
@@ -61,7 +62,7 @@ class FilterPacing:
         return may
 
     def _rest(self) -> None:
-        """Leaves every other turn to all other clients; it takes no time where they have sent nothing."""
+        """Leaves every other turn to all other clients. If they have sent nothing, that turn takes no time."""
         self._call_soon(self._renew)
 
     def _renew(self) -> None:
@@ -83,7 +84,7 @@ LOOKED_AT_ONCE: Final = 500
 
 Request = SubscribeReceived | UnsubscribeReceived
 Whole = Callable[[bytes], bytes | None]
-"""Takes the return codes of a part, and gives those of the whole request; None while some are missing."""
+"""Takes the return codes of a part. Returns the codes of the whole request, or None while some are missing."""
 
 
 def as_they_are(codes: bytes) -> bytes:
@@ -92,29 +93,29 @@ def as_they_are(codes: bytes) -> bytes:
 
 
 class Part(NamedTuple):
-    """Some filters of a request; `whole` must be called once, with their codes."""
+    """Some filters of a request. The caller must call `whole` once, with their codes."""
 
     event: Request
     whole: Whole
 
 
 class LongRequest:
-    """A request of many filters. Until all of them are decided, its session is sent nothing."""
+    """A request of many filters. Its session is sent nothing until all filters are decided."""
 
     def __init__(self, event: Request) -> None:
         self._event = event
         #: The most memory that it takes, with the notes on its filters.
         self.memory_bytes = entries_memory_bytes(len(event.entries), sum(map(len, event.entries)))
         self._session: ClientSession | None = None
-        #: The codes of its entries so far.
+        #: The codes of the entries that are decided.
         self._codes = bytearray() if isinstance(event, SubscribeReceived) else bytearray(len(event.entries))
-        #: For each filter the place of the entry that counts. For each repeated filter all its places, and the place of
-        #: the entry that decides whether retained messages are sent.
+        #: For each filter the place of the entry that counts. For each repeated filter also all its places, and the
+        #: place of the entry that decides whether retained messages are sent.
         self._last: dict[str, int] = {}
         self._places: dict[str, list[int]] = {}
         self._decisive: dict[str, int] = {}
         self._rest: Iterator[int] = iter(range(len(self._codes)))
-        #: Entries that are in no part yet, and entries that are not decided.
+        #: How many entries are in no part yet, and how many are not decided.
         self._uncut = self._undecided = len(self._codes)
 
     @property
@@ -135,13 +136,13 @@ class LongRequest:
         return Part(self._cut(places), lambda codes: self._add(places, codes))
 
     def end(self) -> None:
-        """All filters are decided, or the rest is given up."""
+        """Ends the request: all filters are decided, or the rest is given up."""
         if self._session is not None:
             self._session.pending_answers -= 1
             self._session = None
 
     def _look_at_some(self, event: SubscribeReceived) -> None:
-        """Of repeated filters only the last entry is carried out: all of them would bring retained messages again."""
+        """Compares some filters. Only the last entry of a repeated filter counts, so retained messages come once."""
         first = len(self._codes)
         for place, (topic_filter, qos) in enumerate(event.subscriptions[first : first + LOOKED_AT_ONCE], start=first):
             self._codes.append(qos)
@@ -153,9 +154,9 @@ class LongRequest:
             self._rest = iter(self._last.values())
 
     def _note_repeated(self, event: SubscribeReceived, topic_filter: str, place: int) -> None:
-        """Retained messages are sent where any entry asks for them always, or the first does, as for many SUBSCRIBEs.
+        """Chooses the entry that decides on retained messages: one that asks for them always, or else the first.
 
-        Source: MQTT-3.8.4-5.
+        Many SUBSCRIBEs with one filter each would have the same effect (MQTT-3.8.4-5).
         """
         self._places.setdefault(topic_filter, [self._last[topic_filter]]).append(place)
         decisive = self._decisive.setdefault(topic_filter, self._last[topic_filter])
@@ -178,7 +179,7 @@ class LongRequest:
         return event._replace(subscriptions=subscriptions, entries=entries, options=options)
 
     def _add(self, places: tuple[int, ...], codes: bytes) -> bytes | None:
-        """A refused filter has its code at each of its places, a granted one at each the QoS that was asked there."""
+        """Writes the codes: a refused filter has one code at all its places, a granted one the QoS asked at each."""
         for place, code in zip(places, codes, strict=True):
             if not isinstance(self._event, SubscribeReceived):
                 self._codes[place] = code

@@ -1,7 +1,7 @@
-"""Full places: a PUBLISH of QoS 1 or 2 has to wait for one, and its publisher is paused (paused_publishers.py).
+"""Full places: a PUBLISH of QoS 1 or 2 waits until its place has room; its publisher is paused (paused_publishers.py).
 
-A place is the disk, a target by its name, a queue that an operator has closed (pauses.py), or, for a client whose dead
-letters wait to be put there, the dead-letter queue.
+A place is the disk, a target (by its name), or a queue that an operator has closed (pauses.py). It is the dead-letter
+queue for a client whose dead letters wait to be put there.
 """
 
 from functools import partial
@@ -15,14 +15,14 @@ from gateway.bridge.sessions import ClientSession
 from gateway.mqtt.events import PublishReceived
 from mq_adapters.embedded.engine import Engine
 
-#: The disk's name among the places; targets' names have no small letters.
+#: The name of the disk as a place; names of targets have no small letters.
 _DISK: Final = "disk"
-#: The dead-letter queue's.
+#: The name of the dead-letter queue as a place.
 _LETTERS: Final = "letters"
 
 
 class FullPlaces:
-    """Finds the place that is full, and lets its publishers go on when it has room."""
+    """Finds the full place of a PUBLISH, and lets its publishers go on when it has room."""
 
     def __init__(
         self, engine: Engine, *, intake: Intake, to_mq: ToMq, pauses: Pauses, paused: PausedPublishers
@@ -40,7 +40,7 @@ class FullPlaces:
         self.may_be_full = to_mq.has_targets
 
     def of(self, session: ClientSession, event: PublishReceived) -> str:
-        """The full place that a PUBLISH has to wait for; "": it need not wait."""
+        """The full place for which a PUBLISH must wait; "" if it need not wait."""
         if self._intake.disk_is_short:
             return _DISK
         if is_repeat(session, event):
@@ -53,7 +53,7 @@ class FullPlaces:
         return self._pauses.place(event.topic, session.client) if self._pauses else ""
 
     def look(self) -> None:
-        """Publishers go on whose queue the operator has opened again."""
+        """Lets publishers go on when an operator has opened their queue again."""
         if self._pauses.are_known:
             return
         opened = self._pauses.look()
@@ -78,6 +78,6 @@ class FullPlaces:
         self.may_be_full = self._to_mq.has_targets or is_short or bool(self._pauses)
 
     def _letters_went_on(self) -> None:
-        """A client has no more dead letters that wait for their queue."""
+        """All dead letters of a client are on the dead-letter queue now."""
         self._look_for_room()
         self._paused.go_on(_LETTERS)
