@@ -1,7 +1,7 @@
-"""Links: a connection as the bridge sees it, the work that one read of it asks for, and who is connected until when.
+"""Links: a connection as the bridge sees it, the work of one read, and how long each client may stay connected.
 
-A token lets its client in until it expires (access.tokens). Then the connection ends, and its session stays. Level 5 is
-told reason code A0 hex, Maximum connect time (MQTT 5.0 section 3.14.2.1); an earlier level is closed.
+A token lets its client in until it expires (access.tokens). Then the gateway closes the connection, and the session
+stays. At level 5 DISCONNECT says reason code A0 hex, Maximum connect time (MQTT 5.0 section 3.14.2.1).
 """
 
 from collections.abc import Callable
@@ -25,7 +25,7 @@ class EntranceRules(Protocol):
 
     @property
     def allows_anonymous(self) -> bool | None:
-        """Whether clients without a user may connect; None: as [access] says."""
+        """Whether clients without a user may connect; None: the setting in [access] decides."""
         ...
 
 
@@ -37,7 +37,7 @@ class MqttLink(Link, Protocol):
     outstanding: int
     is_open: bool
 
-    #: The address of the client, HOST:PORT; behind a load balancer the one in the PROXY header.
+    #: The address of the client, HOST:PORT. Behind a load balancer the PROXY header gives it.
     peer: str
     #: The user of the client certificate, where the listener takes users from certificates; "": none.
     certificate_user: str
@@ -48,7 +48,7 @@ class MqttLink(Link, Protocol):
         ...
 
     def pause_reading(self) -> None:
-        """Until commits under way are done."""
+        """Stops reading until the commits under way are done."""
         ...
 
     def resume_reading(self) -> None: ...
@@ -56,7 +56,7 @@ class MqttLink(Link, Protocol):
     def pause_publisher(self, waiting_bytes: int = 0) -> None:
         """Reads no more until a place has room (full_places.py). Meanwhile the keep-alive time does not count.
 
-        `waiting_bytes`: memory of a request that waits; it counts as that of an incomplete packet.
+        `waiting_bytes`: memory of a waiting request, which counts like the memory of an incomplete packet.
         """
         ...
 
@@ -74,11 +74,11 @@ class LinkWork:
         self.unit = unit
         #: Packets for the link, in order.
         self.acknowledgements: list[bytes] = []
-        #: How many PUBACKs and PUBCOMPs are among them (Connection.answered).
+        #: How many of these packets are PUBACK or PUBCOMP (Connection.answered).
         self.answered = 0
-        #: Those among them that the session's next link needs if this one is gone: PUBREL.
+        #: The PUBRELs among these packets: the session's next link needs them if this one is gone.
         self.carried_on: list[bytes] = []
-        #: Calls for packet identifiers of the session, after the commit.
+        #: Functions to call with packet identifiers of the session, after the commit.
         self.finished: list[tuple[Callable[[int], object], int]] = []
         #: Ranges of exchanges that are acknowledged, by packet type.
         self.confirmed: dict[int, Ranges] = {}
@@ -103,7 +103,7 @@ class Confirmations:
         return bool(self._ranges)
 
     def add(self, work: LinkWork) -> None:
-        """The acknowledgements of a read have left."""
+        """Adds the acknowledgements of a read, which have left."""
         for packet_type, ranges in work.confirmed.items():
             known = self._ranges.setdefault((work.session, packet_type), [])
             if known and known[-1][1] == ranges[0][0] - 1:
@@ -113,21 +113,21 @@ class Confirmations:
                 known += ranges
 
     def note(self, unit: UnitOfWork, now_us: int) -> None:
-        """Puts the notes of all of them into a unit, and forgets them."""
+        """Puts the notes of all acknowledgements into a unit, and forgets them."""
         for (session, packet_type), ranges in self._ranges.items():
             unit.notes.append((NoteKind.CONFIRMED, now_us, session.client, session.epoch, packet_type, ranges))
         self._ranges = {}
 
 
-#: How often expired tokens are looked for, microseconds.
+#: Time between two searches for expired tokens, microseconds.
 _LOOK_US: Final = 1_000_000
 
 
 class Presence(NamedTuple):
-    """Since when and until when a client is connected, in microseconds since 1970; `until_us` 0: for ever.
+    """The times from which and until which a client is connected, microseconds since 1970; `until_us` 0: for ever.
 
-    `fingerprint`: of the key of the client's token; "": it has none. `password_user`: the user whose password let the
-    client in; None: something else did.
+    `fingerprint`: of the key that signed the client's token; "": the client has no token. `password_user`: the user
+    whose password let the client in; None: the client came in without a password.
     """
 
     since_us: int
@@ -139,18 +139,18 @@ class Presence(NamedTuple):
 
 
 class Presences:
-    """The links that are let in, from the decision of the login to the loss of the connection."""
+    """The links that were let in, from the login to the loss of the connection."""
 
     def __init__(self) -> None:
         self._by_link: dict[Link, Presence] = {}
         self._looked_us = 0
 
     def __len__(self) -> int:
-        """The number of links that are let in."""
+        """The number of these links."""
         return len(self._by_link)
 
     def begin(self, link: MqttLink, admitted: Admitted, now_us: int) -> None:
-        """A link is let in."""
+        """Adds a link that is let in."""
         by_password = not (admitted.fingerprint or link.certificate_user)
         self._by_link[link] = Presence(
             now_us,
@@ -162,7 +162,7 @@ class Presences:
         )
 
     def end(self, link: MqttLink) -> None:
-        """A link is gone. It need not have been let in."""
+        """Removes a link, which may never have been let in."""
         self._by_link.pop(link, None)
 
     def of(self, link: Link) -> Presence | None:
@@ -181,7 +181,7 @@ class Presences:
         )
 
     def users_changed(self, users: frozenset[str]) -> None:
-        """Closes connections whose user has another password now, or is gone."""
+        """Closes the connections of users who have a new password or were removed."""
         self._close(
             lambda presence: presence.password_user in users,
             "the user's line in the password file has changed or gone",
@@ -189,7 +189,7 @@ class Presences:
         )
 
     def keys_gone(self, fingerprints: frozenset[str]) -> None:
-        """Closes connections that have a token of one of these keys."""
+        """Closes the connections whose token was signed with one of these keys."""
         self._close(
             lambda presence: presence.fingerprint in fingerprints,
             "the key of its token is no longer in the file",

@@ -1,12 +1,13 @@
-"""What MQ refuses, in the words of MQTT: one table by IBM's reason codes, for subscriptions and for publications.
+"""Refusals by MQ as MQTT reports them: one table by IBM's reason codes, for subscriptions and for publications.
 
     level 5    SUBACK, PUBACK and PUBREC say the reason code of the table
-    level 4    SUBACK says 80 hex; what may not be put here closes the connection, and what the broker refuses after it
-               was put is acknowledged and goes to the dead-letter queue, whole and with its reason
-    level 3    the same, and a refused SUBSCRIBE closes the connection: MQTT 3.1 has no code for it
+    level 4    SUBACK says 80 hex. If a queue here refuses a message, the gateway closes the connection. If the broker
+               refuses it after the put, the message is acknowledged and becomes a dead letter, whole, with the reason
+    level 3    as level 4, but a refused SUBSCRIBE closes the connection: MQTT 3.1 has no code for it
 
-A target's broker answers after PUBACK, and sometimes after SUBACK: then the dead-letter queue and the audit have it at
-every level. Source: MQTT 5.0 tables 3-4, 3-5 and 3-8; IBM MQ, "API completion and reason codes", "PCF reason codes".
+A target's broker answers after PUBACK, and sometimes after SUBACK. Its refusal then goes to the dead-letter queue and
+the audit at every level. Source: MQTT 5.0 tables 3-4, 3-5 and 3-8; IBM MQ, "API completion and reason codes", "PCF
+reason codes".
 """
 
 from collections.abc import Mapping
@@ -20,7 +21,7 @@ from mq_adapters.reasons import ReasonCode as Mqrc
 
 
 class Answer(NamedTuple):
-    """The reason code of a SUBACK, and that of a PUBACK or PUBREC."""
+    """Two reason codes: of a SUBACK, and of a PUBACK or PUBREC."""
 
     subscription: ReasonCode
     publication: ReasonCode
@@ -29,7 +30,7 @@ class Answer(NamedTuple):
 _NOT_AUTHORIZED: Final = Answer(ReasonCode.NOT_AUTHORIZED, ReasonCode.NOT_AUTHORIZED)
 _NO_TOPIC: Final = Answer(ReasonCode.TOPIC_FILTER_INVALID, ReasonCode.TOPIC_NAME_INVALID)
 _NO_ROOM: Final = Answer(ReasonCode.QUOTA_EXCEEDED, ReasonCode.QUOTA_EXCEEDED)
-#: Nothing that the client could do differently: a queue that is missing or closed, a command that is not understood.
+#: For reasons that the client cannot change: a queue is missing or closed, or a command is not understood.
 _OTHERWISE: Final = Answer(ReasonCode.IMPLEMENTATION_SPECIFIC_ERROR, ReasonCode.IMPLEMENTATION_SPECIFIC_ERROR)
 
 ANSWERS: Final[Mapping[int, Answer]] = {
@@ -53,17 +54,17 @@ ANSWERS: Final[Mapping[int, Answer]] = {
 
 
 def refused_subscription(reason_code: int) -> ReasonCode:
-    """What SUBACK says of a RegSub that was refused; 0: without a reason."""
+    """The reason code in SUBACK for a refused RegSub; `reason_code` 0: the refusal has no reason."""
     return ANSWERS.get(reason_code, _OTHERWISE).subscription
 
 
 def refused_publication(reason_code: int) -> ReasonCode:
-    """What PUBACK and PUBREC say of a Publish that was refused."""
+    """The reason code in PUBACK and PUBREC for a refused Publish."""
     return ANSWERS.get(reason_code, _OTHERWISE).publication
 
 
 class ClosedTopics(Protocol):
-    """Topics that are closed to everybody by topic objects; false where there is none of them."""
+    """Topics that topic objects close to everybody; false if no topic is closed."""
 
     def __len__(self) -> int: ...
 
@@ -71,7 +72,7 @@ class ClosedTopics(Protocol):
 
 
 class BrokerClosedTopics:
-    """What the topic objects of the embedded queue manager close to what the gateway publishes."""
+    """The topics on which topic objects of the embedded queue manager stop the gateway's publications."""
 
     def __init__(self, broker: Broker, stream: str, header: Dialect) -> None:
         self._broker = broker
@@ -79,7 +80,7 @@ class BrokerClosedTopics:
         self._header = header
 
     def __len__(self) -> int:
-        """How many topic objects close something."""
+        """How many topic objects close topics."""
         return self._broker.closing_topic_objects
 
     def __contains__(self, topic: object, /) -> bool:

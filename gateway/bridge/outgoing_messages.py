@@ -1,8 +1,8 @@
-"""Flows: what of a message is on its way to a client at QoS 1 or 2, and how that survives a restart.
+"""Flows: messages on their way to a client at QoS 1 or 2, and the rows by which they survive a restart.
 
-A flow is a row of state (space SESSION_OUTGOING, key: epoch and packet identifier), see `_ROW`; so a restart repeats
-PUBLISH or PUBREL with the same identifier. A publication with several topics is one flow for each topic that the
-session wants; the message is destroyed with the last of them.
+Each flow has a row of state (space SESSION_OUTGOING, key: epoch and packet identifier), see `_ROW`. So the gateway
+repeats PUBLISH or PUBREL with the same identifier after a restart. A publication with several topics is one flow for
+each topic that the session wants; the message is destroyed with the last of these flows.
 """
 
 import struct
@@ -23,7 +23,7 @@ _SPACE: Final = StateSpace.SESSION_OUTGOING
 
 
 class InFlight:
-    """A message that is on its way to a client, and how many flows still need its bytes."""
+    """A message on its way to a client, and the number of flows that still need its bytes."""
 
     __slots__ = ("message", "open_flows")
 
@@ -33,7 +33,7 @@ class InFlight:
 
 
 class Flow:
-    """Token of an outgoing flow. `in_flight` is None once PUBREC has come: PUBREL is all that may repeat."""
+    """Token of an outgoing flow. `in_flight` is None once PUBREC has come: from then on only PUBREL is repeated."""
 
     __slots__ = ("exchange", "granted_qos", "in_flight", "number", "order", "topic_index")
 
@@ -52,7 +52,7 @@ class Flow:
 
 
 class StoredFlow(NamedTuple):
-    """A flow as its row says it."""
+    """A flow as it stands in its row."""
 
     number: int
     exchange: int
@@ -78,12 +78,12 @@ def start_flow(unit: UnitOfWork, session: ClientSession, flow: Flow, qos: int) -
 
 
 def forget_flow(unit: UnitOfWork, session: ClientSession, packet_identifier: int) -> None:
-    """The row of a flow goes."""
+    """Deletes the row of a flow."""
     unit.delete_state(_SPACE, flow_key(session, packet_identifier))
 
 
 def close_flow(unit: UnitOfWork, queue: Queue, flow: Flow, departure: Departure = Departure.TAKEN) -> None:
-    """A flow needs its message's bytes no more; the last one destroys the message, which came off `queue`."""
+    """A flow no longer needs its message's bytes. The last flow destroys the message, which came off `queue`."""
     in_flight, flow.in_flight = flow.in_flight, None
     if in_flight is not None:
         in_flight.open_flows -= 1
@@ -92,7 +92,7 @@ def close_flow(unit: UnitOfWork, queue: Queue, flow: Flow, departure: Departure 
 
 
 def bytes_in_flight(session: ClientSession, correl_id: bytes) -> int:
-    """Bytes of what is on its way to a client and came from the lane of that CorrelId, its own or a group's."""
+    """Bytes on their way to a client from the lane of that CorrelId: the session's own lane, or a group's."""
     flows = (flow_of(outgoing.token) for outgoing in session.mqtt.outgoing.values())
     bodies = {
         flow.in_flight: len(flow.in_flight.message.body)  # once, however many of its topics are under way
@@ -111,7 +111,7 @@ def flow_of(token: object) -> Flow:
 def note_answer(
     unit: UnitOfWork, session: ClientSession, flow: Flow, packet_type: int, packet_identifier: int, now_us: int
 ) -> None:
-    """The audit's note of a client's answer to a delivery."""
+    """Notes a client's answer to a delivery for the audit."""
     unit.notes.append(
         (
             _ACKNOWLEDGED,

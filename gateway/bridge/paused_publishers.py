@@ -21,14 +21,14 @@ from gateway.mqtt.events import (
     ReleaseReceived,
 )
 
-#: Events of a paused link that are carried out when it has ended: they change flows of its session.
+#: Events of a paused link that count even after it has ended, because they change flows of its session.
 _STILL_COUNTS: Final = (DeliveryAcknowledged, DeliveryReceived, DeliveryCompleted, DeliveryRefused, ReleaseReceived)
 
 CarryOut = Callable[[MqttLink, ClientSession, list[Asked]], None]
 
 
 class PausedPublishers:
-    """Links that wait for a place, and the events that they had sent. A closed link stays until `end`."""
+    """Links that wait for a place, with the events that they have sent. A closed link stays until `end`."""
 
     def __init__(self, carry_out: CarryOut, gave_up: Callable[[int], None]) -> None:
         """`gave_up` is called with the number of PUBLISHes that stay unanswered when a link ends."""
@@ -36,7 +36,7 @@ class PausedPublishers:
         self._gave_up = gave_up
         #: Place and events of each link, in the order in which they were paused.
         self._links: dict[Link, tuple[MqttLink, str, list[Asked]]] = {}
-        #: How many PUBLISHes are among the events of each, and in all.
+        #: How many PUBLISHes are among the events of each link, and of all links together.
         self._publishes: dict[Link, int] = {}
         self.publishes = 0
 
@@ -52,7 +52,7 @@ class PausedPublishers:
         self._publishes[link] = number
 
     def keep(self, link: MqttLink, events: Sequence[Asked]) -> bool:
-        """Further events of a paused link wait behind the others; False for a link that is not paused."""
+        """Keeps further events of a paused link behind the others. Returns False if the link is not paused."""
         paused = self._links.get(link)
         if paused is None:
             return False
@@ -63,7 +63,7 @@ class PausedPublishers:
         return True
 
     def go_on(self, place: str) -> None:
-        """The place has room: all of its links go on until it is full again."""
+        """The place has room. Its links go on, one after the other, until it is full again."""
         waiting = [(link, events) for link, name, events in self._links.values() if name == place and link.is_open]
         for link, _ in waiting:
             self._forget(link)
@@ -71,7 +71,7 @@ class PausedPublishers:
             self._resume(link, events)
 
     def first_goes_on(self, place: str) -> bool:
-        """The link that has waited longest for the place goes on, alone; False where none waits."""
+        """Lets only the link go on that has waited longest for the place. Returns False if none waits."""
         for link, name, events in self._links.values():
             if name == place and link.is_open:
                 self._forget(link)
@@ -103,7 +103,7 @@ class PausedPublishers:
         return self._links.pop(link, None)
 
     def _give_up(self, events: Sequence[Asked]) -> None:
-        """Long requests are not carried out to their end, and PUBLISHes stay unanswered."""
+        """Gives up events: long requests end early, and PUBLISHes stay unanswered."""
         self._gave_up(publishes_in(events))
         for event in events:
             if isinstance(event, LongRequest):

@@ -1,8 +1,8 @@
 """PUT(DISABLED) on a queue of the gateway: an operator pauses the publishers whose messages would come to that queue.
 
 As at a full target, publishers of QoS 1 and 2 are paused until PUT(ENABLED), and QoS 0 is dropped. Acknowledged
-messages go on, and so do wills, subscriptions and the ends of sessions. If the subscribers' queue is closed, nobody
-publishes here: the broker finds the subscribers only after a message is on the stream.
+messages go on, and so do wills, subscriptions and the ends of sessions. If the subscribers' queue is closed, all
+publications here are paused: the broker finds the subscribers only after a message is on the stream.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -13,7 +13,7 @@ from gateway.config.routes import Routes
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.queue import Queue
 
-#: Stands in front of a queue's name among the full places: names of targets have no small letters.
+#: Prefix of a queue's name as a full place. Names of targets have no small letters, so the two differ.
 _PLACE: Final = "queue "
 
 
@@ -50,7 +50,7 @@ class Pauses:
         return self._changes == self._engine.objects.changes
 
     def look(self) -> Sequence[str]:
-        """Takes up what an operator has changed. Returns the places that are open again."""
+        """Reads which queues operators have closed or opened. Returns the places that are open again."""
         self._changes = self._engine.objects.changes
         closed = frozenset(queue.name for queue in self._watched() if queue.is_put_inhibited)
         opened, self.queues = self.queues - closed, closed
@@ -60,7 +60,7 @@ class Pauses:
         return [f"{_PLACE}{name}" for name in sorted(opened)]
 
     def place(self, topic: str, client: str) -> str:
-        """The closed queue that a PUBLISH of a client would come to, as a full place; "": none is closed."""
+        """The full place of a closed queue that a client's PUBLISH would reach; "" if none is closed."""
         target = self._routes.of(topic).target
         if target is not None:
             found = self._targets[target.name].paused_queue(client)

@@ -1,8 +1,9 @@
-"""Publications as they come off the subscriber queue: their topics, QoS, and where the payload begins.
+"""Publications as they come off the subscriber queue: their topics, their QoS, and the place where the payload begins.
 
-The embedded broker's are alike for every message of a topic, so they are read once and kept. A target's may carry what
-they were as a PUBLISH (carrier.py), differ from message to message, and have the prefix of a stream, which MQTT clients
-do not see. Whose a publication is says its MQMD: a broker writes its queue manager's name into PutApplName.
+The embedded broker writes the same header for each message of a topic, so such a header is read once and kept. A header
+from a target may carry properties of its PUBLISH (usr_folder.py) and differ from message to message. Its topics may
+have the prefix of a stream, which MQTT clients do not see. The MQMD tells from which broker a publication comes: each
+broker writes its queue manager's name into PutApplName.
 """
 
 from typing import Final
@@ -26,15 +27,16 @@ _PUT_APPL_NAME_CHARACTERS: Final = 28
 _PACKET_IDENTIFIER_BYTES: Final = 2
 
 
-#: Header, and by its MQMD: format, CodedCharSetId, Encoding, and whether its topics have the prefix of a stream.
+#: Header, and from its MQMD: format, CodedCharSetId, Encoding, and whether its topics have the prefix of a stream.
 _Key = tuple[bytes, bytes, int, int, bool]
 
 
 class Publication:
     """A publication's header chain, read once for all messages that carry the same bytes.
 
-    `topics` are those that MQTT can name, without the prefix of `destination`; `carried` is from outside. `retains`:
-    it was published to be retained; `is_retained`: it is a retained copy. `topic_fields`: as they stand in a PUBLISH.
+    `topics`: the topics that MQTT can name, without the prefix of `destination`; `topic_fields`: the same, encoded for
+    a PUBLISH. `carried` comes from outside. `retains`: the message was published to be retained. `is_retained`: this
+    is a retained copy.
     """
 
     __slots__ = (
@@ -67,7 +69,7 @@ class Publication:
         self.destination = destination
 
     def qos(self, message: Message) -> int:
-        """The QoS with which a message was published: as the gateway knows, as it carries, or by its persistence."""
+        """The QoS with which a message was published: from its private origin, its header, or its persistence."""
         if self.carried.qos is None or len(message.origin) >= ORIGIN.size:
             return published_qos(message)
         return self.carried.qos
@@ -78,10 +80,10 @@ class Publication:
 
 
 class Publications:
-    """Reads publications, and keeps what is alike."""
+    """Reads publications, and keeps the headers that repeat."""
 
     def __init__(self, *, own_name: str, queue_name: str, routes: Routes) -> None:
-        """`own_name`: of the embedded queue manager, whose topics have no prefix; `queue_name`: where they arrive."""
+        """`own_name`: the embedded queue manager, whose topics have no prefix; `queue_name`: the subscriber queue."""
         self._queue_name = queue_name
         self._own_name = own_name[:_PUT_APPL_NAME_CHARACTERS]
         self._routes = routes
@@ -90,7 +92,7 @@ class Publications:
         self._contexts: dict[tuple[Publication, bytes], Arrival] = {}
 
     def of(self, message: Message) -> Publication | None:
-        """The publication in a message; None where no publication can be read."""
+        """The publication in a message; None if none can be read."""
         descriptor, body = message.descriptor, message.body
         order = "little" if descriptor.encoding & 2 else "big"
         length = int.from_bytes(body[8:12], order)  # type: ignore[arg-type]  # "little" or "big"
@@ -178,7 +180,7 @@ def _context(queue_name: str, correl_id: bytes, publication: Publication, messag
 
 
 def _is_topic_name(topic: str) -> bool:
-    """In MQ `+` and `#` may stand in a topic; MQTT has no such topic name, so nobody can be sent it."""
+    """Whether MQTT can name a topic. An MQ topic may contain `+` or `#`, which no topic name of MQTT has."""
     try:
         check_mqtt_topic_name(topic)
     except TopicError:

@@ -11,7 +11,7 @@ read it.
     RETAIN     PubOpt RetainPub; with an empty payload DeletePub, then a Publish without RetainPub
 
 Every Publish asks for negative notification (MQRO_NAN) to the reply queue: nothing acknowledged is refused in silence.
-By the same rules a topic whose route has a target goes to that target's transmission queue (publish_to_target.py).
+A topic whose route has a target follows the same rules on that target's transmission queue (publish_to_target.py).
 """
 
 import hashlib
@@ -70,7 +70,7 @@ _LONGEST_KEPT_HEADER: Final = 1_024
 #: A topic has at most 65,535 bytes; each may become five (an ampersand's escape) in the header.
 LONGEST_HEADER_BYTES: Final = 393_216
 _NO_PAYLOAD: Final = (0, b"")
-#: MsgId number, reason code and text of what expired between PUBLISH and PUBREL.
+#: MsgId number, reason code and text for a message that expired between PUBLISH and PUBREL.
 _EXPIRED: Final = (0, int(ReasonCode.MQRC_EXPIRY_ERROR), "it expired before its PUBREL")
 _PUBLISHED: Final = int(NoteKind.PUBLISHED)
 _COUNTED: Final = int(PublicationCounter.PUBLISHED)
@@ -84,7 +84,7 @@ class PublishTranslation(NamedTuple):
     context: Translation
 
     def message(self, payload: bytes, origin: bytes, expiry: int = MQEI_UNLIMITED) -> Message:
-        """The Publish with its payload. The command travels with it."""
+        """The Publish with its payload. The typed command travels with it."""
         descriptor = self.descriptor if expiry == MQEI_UNLIMITED else self.descriptor.replace(expiry=expiry)
         message = Message(descriptor, self.header.data + payload, origin)
         message.written = self.header
@@ -115,7 +115,7 @@ class ToMq:
         self._stream = engine.queue(stream)
         #: By whether the message is persistent.
         self._descriptors = tuple(commands.descriptor(persistent=persistent) for persistent in (False, True))
-        #: By QoS and RETAIN as they stand in the low bits of a PUBLISH's first byte; the oldest goes for another.
+        #: By QoS and RETAIN, the low bits of a PUBLISH's first byte. A new translation replaces the oldest.
         self._translations = tuple(OrderedDict[str, PublishTranslation]() for _ in range(8))
 
     @property
@@ -128,18 +128,18 @@ class ToMq:
 
     @property
     def maximum_payload_bytes(self) -> int:
-        """The longest payload that the stream queue takes with any header in front."""
+        """The longest payload that the stream queue takes, whatever header stands in front."""
         return self._stream.maximum_message_bytes - LONGEST_HEADER_BYTES
 
     # -- what may be taken ---------------------------------------------------------------------------------------------
 
     def problem(self, session: ClientSession, event: PublishReceived) -> str:
-        """Why a PUBLISH cannot be taken at all, for the log; empty where it can."""
+        """Why the gateway cannot take a PUBLISH, for the log; "" if it can."""
         carried_bytes = 0 if event.properties is None else longest_carried_bytes(event.header)
         return self._problem(event.topic, len(event.payload), carried_bytes, session.client, session.user)
 
     def problem_of_will(self, will: Will, client: str, user: str | None) -> str:
-        """The same of a will, which nobody could be told of any more when it is due."""
+        """Why the gateway cannot take a will. Asked at CONNECT: when the will is due, the client is gone."""
         properties = b"" if will.properties is None else property_codec.WILL.encode(will.properties)
         return self._problem(will.topic, len(will.payload), longest_carried_bytes(properties), client, user)
 
@@ -157,11 +157,11 @@ class ToMq:
         return ""
 
     def is_closed(self, topic: str) -> bool:
-        """Whether the broker here would refuse what is published on a topic; what a target's would is not known."""
+        """Whether the broker here would refuse publications on a topic. Nothing is known about a target's broker."""
         return len(self._closed) > 0 and self._routes.of(topic).target is None and topic in self._closed
 
     def full_target(self, topic: str) -> Target | None:
-        """The target of a topic's route, if as much waits for it as may."""
+        """The target of a topic's route if its queue is full."""
         settings = self._routes.of(topic).target
         if settings is None:
             return None
@@ -169,13 +169,13 @@ class ToMq:
         return target if target.is_full else None
 
     def drop(self, unit: UnitOfWork, session: ClientSession, event: PublishReceived, reason: str, now_us: int) -> None:
-        """A PUBLISH of QoS 0 that cannot be kept: the audit hears of it."""
+        """Drops a PUBLISH of QoS 0, and notes it for the audit."""
         session.incoming_exchange = exchange = session.incoming_exchange + 1
         queue_name = self._routes.of(event.topic).queue or self._stream.name
         unit.notes.append((NoteKind.DROPPED, now_us, session.client, session.epoch, exchange, queue_name, 0, reason))
 
     def note_dropped(self, unit: UnitOfWork, reason: str, now_us: int) -> None:
-        """What was dropped of many clients, told once."""
+        """Notes once for the audit how much was dropped from many clients."""
         unit.notes.append((NoteKind.DROPPED, now_us, "", 0, 0, self._stream.name, 0, reason))
 
     # -- publications --------------------------------------------------------------------------------------------------
@@ -222,7 +222,7 @@ class ToMq:
             unit.notes.append(with_level(note, session.level, header, event.topic))
 
     def hold(self, unit: UnitOfWork, session: ClientSession, event: PublishReceived, now_us: int) -> None:
-        """A PUBLISH of QoS 2 is stored, and available to nobody yet; then PUBREC may leave."""
+        """Stores a PUBLISH of QoS 2. Nobody gets it before PUBREL; PUBREC may leave after the commit."""
         session.incoming_exchange = exchange = session.incoming_exchange + 1
         due_us = expires_us(expiry_of(event.properties), now_us)
         held = HeldPublish(exchange, event.topic, event.retain, event.header, event.payload, due_us, session.level)
@@ -235,7 +235,7 @@ class ToMq:
     def note_repeat(
         self, unit: UnitOfWork, session: ClientSession, event: PublishReceived, what: str, now_us: int
     ) -> None:
-        """The audit hears of a PUBLISH whose identifier is held: it belongs to that exchange, and becomes nothing.
+        """Notes a PUBLISH whose identifier is held for the audit. It belongs to that exchange and makes no message.
 
         `what`: one of spark_audit.record.EVENTS.
         """
@@ -246,15 +246,15 @@ class ToMq:
         unit.notes.append(with_level(note, session.level, event.header, event.topic))
 
     def release(self, unit: UnitOfWork, session: ClientSession, packet_identifier: int, now_us: int) -> int:
-        """PUBREL: what was held becomes a Publish and is held no more; then PUBCOMP may leave. Returns the exchange.
+        """PUBREL: the held message becomes a Publish; PUBCOMP may leave after the commit. Returns the exchange.
 
-        What has expired since is put nowhere, and what it should have replaced is not retained any more. Raises
-        QueueManagerError where the queue does not take it: then it is held as before.
+        A message that has expired since is not put, but the retained message that it should have replaced is deleted.
+        Raises QueueManagerError if the queue does not take the message. Then the message stays held.
         """
         held = session.held[packet_identifier]
         flags = held.header[0] & 7
         has_expired = 0 < held.expires_us <= now_us
-        if held.retain and (has_expired or not held.payload):  # it replaces what is retained (MQTT-3.3.1-5)
+        if held.retain and (has_expired or not held.payload):  # it replaces the retained message (MQTT-3.3.1-5)
             packet = (int(PacketType.PUBLISH), packet_identifier, held.header)
             self._delete_retained(unit, session, held.topic, held.exchange, packet, held.level, now_us)
             flags &= 6
@@ -302,7 +302,7 @@ class ToMq:
         unit.delete_state(StateSpace.SESSION_INCOMING, flow_key(session, packet_identifier))
 
     def publish_will(self, unit: UnitOfWork, session: ClientSession, will: Will, now_us: int) -> None:
-        """The will of a connection that ended without DISCONNECT becomes a Publish."""
+        """Puts the will of a connection that ended without DISCONNECT as a Publish."""
         retain = will.retain and bool(will.payload)
         flags = will.qos << 1 | retain
         part = encode_text(will.topic) + bytes((will.qos << 1 | will.retain,))
@@ -326,7 +326,7 @@ class ToMq:
         note_request(unit, session, packet, payload, number, context, now_us, session.level)
 
     def load(self, sessions: Sessions) -> None:
-        """Takes up what every session held for QoS 2 when the gateway stopped."""
+        """Loads the messages of QoS 2 that the sessions held when the gateway stopped."""
         by_epoch = sessions.by_epoch()
         for key, value in self._engine.states(StateSpace.SESSION_INCOMING):
             session = by_epoch.get(int.from_bytes(key[:8], "big"))
@@ -354,7 +354,7 @@ class ToMq:
         expiry: int,
         carried: CarriedPairs,
     ) -> tuple[int, Translation]:
-        """A Publish where its route says. MappingError: MQ cannot carry the topic."""
+        """Puts a Publish on the queue of its route. Raises MappingError for a topic that MQ cannot carry."""
         if self.has_targets and (route := self._routes.of(topic)).target is not None:
             return self._to_target.publish(
                 unit,
@@ -377,7 +377,7 @@ class ToMq:
     def _translate(self, topic: str, flags: int, carried: CarriedPairs) -> PublishTranslation:
         """The translation for one topic, QoS and RETAIN. Raises MappingError for a topic that MQ cannot carry.
 
-        It is kept unless it carries properties, which are those of one message.
+        It is kept unless it carries properties, because those belong to one message.
         """
         descriptor = self._descriptors[flags > 1]
         header = self._commands.write_publish(topic, retain=bool(flags & 1), properties=carried.pairs)
@@ -400,7 +400,7 @@ class ToMq:
         level: int,
         now_us: int,
     ) -> None:
-        """DeletePub, in front of the empty Publish and in the same unit of work where there is one."""
+        """Puts DeletePub. An empty Publish, if there is one, follows in the same unit of work."""
         try:
             route = self._routes.of(topic)
             if route.target is None:
@@ -425,7 +425,7 @@ class ToMq:
         self, unit: UnitOfWork, session: ClientSession, route: Route, topic: str, exchange: int
     ) -> tuple[int, Translation]:
         assert route.target is not None
-        user_identifier(route.target, session.user)  # who may not publish may not delete either
+        user_identifier(route.target, session.user)  # a user who may not publish may not delete either
         origin = own_origin(session)
         return self._to_target.delete_retained(unit, session, route, topic=topic, exchange=exchange, origin=origin)
 
@@ -440,9 +440,9 @@ class ToMq:
         error: MappingError | QueueManagerError,
         now_us: int,
     ) -> None:
-        """A will that its queue does not take becomes a dead letter as the Publish that it is, which can go back.
+        """Makes a dead letter of a will that its queue does not take. It is a Publish, so it can be put back later.
 
-        One that MQ cannot say, or that deletes what is retained, which takes two commands, stays a packet.
+        Two kinds of will stay packets: MQ cannot express the will, or it needs two commands to delete a retained one.
         """
         carried = self._carried(will.properties)
         if isinstance(error, MappingError) or (will.retain and not will.payload):
@@ -467,7 +467,7 @@ class ToMq:
         error: MappingError | QueueManagerError,
         now_us: int,
     ) -> None:
-        """What cannot be carried or put becomes a dead letter, whole, with the reason."""
+        """Makes a dead letter of a message that cannot be carried or put: the whole packet, with the reason."""
         identity = (session.client, session.epoch, exchange)
         unit.notes.append((NoteKind.REFUSED, now_us, *identity, Publish.verb, 0, error.reason_code, str(error)))
         unit.count(PublicationCounter.REFUSED)
@@ -483,7 +483,7 @@ class ToMq:
 
 
 def _properties_of(held: HeldPublish) -> PublishProperties | None:
-    """The properties of a PUBLISH, which stand in its header."""
+    """The properties in the header of a held PUBLISH."""
     return properties_of_header(held.header) if LEVELS[held.level].has_properties else None
 
 
