@@ -1,8 +1,9 @@
 """Command to transmission queue: step 5 on the way of a PUBLISH whose route has a target.
 
-What goes to a target is put on the transmission queue of the client's shard, whole behind an MQXQH that names the queue
-there; a channel takes it from there. Everything of one client is on one queue, commands and publications, so it arrives
-in the order in which the client sent it. A DeletePub says that its empty Publish must go in the same unit of work.
+A message for a target is put on the transmission queue of the client's shard. It stands whole behind an MQXQH that
+names the queue at the target, and a channel takes it from there. All commands and publications of one client are on one
+queue, so they arrive in the order in which the client sent them. A DeletePub says that its empty Publish must go in the
+same unit of work.
 """
 
 from collections.abc import Iterable, Iterator
@@ -48,7 +49,7 @@ from mq_adapters.transmission import FORMAT_TRANSMISSION, kept_with_next, transm
 _PUT_APPL_NAME_CHARACTERS: Final = 28
 #: MQXQH and the MQMD in it, in bytes.
 _TRANSMISSION_HEADER_BYTES: Final = 428
-#: What stands in a header beside topic, client and user, in bytes; and what one byte of those may become in it.
+#: Bytes of a header beside topic, client and user; and the most bytes that one byte of these three becomes in it.
 _HEADER_BYTES: Final = 1_024
 _ESCAPED_BYTES: Final = 5
 
@@ -59,8 +60,8 @@ class ToTarget:
     def __init__(self, engine: Engine, targets: Iterable[Target] = ()) -> None:
         self._engine = engine
         self._targets = {target.name: target for target in targets}
-        #: The MQMD outside, by persistence and whether the next message goes with it. It says nothing of a single
-        #: message, so it is shared; it lacks the CorrelId that it may have, which would make a lane of each message.
+        #: The outer MQMD, by persistence and whether the next message goes with it. It is the same for many messages,
+        #: so it is shared. It has no CorrelId, which would make a lane of each message.
         self._outside: dict[tuple[int, bool], MessageDescriptor] = {}
         for persistence in (MQPER_NOT_PERSISTENT, MQPER_PERSISTENT):
             alone = MessageDescriptor(
@@ -82,7 +83,7 @@ class ToTarget:
     # -- publications --------------------------------------------------------------------------------------------------
 
     def maximum_payload_bytes(self, route: Route, topic: str, client: str, user: str | None) -> int:
-        """The longest payload that fits, with its header in front, on the queue there and on the transmission queue."""
+        """The longest payload that fits, with its header, on the queue there and on the transmission queue."""
         assert route.target is not None
         target = self.of(route.target)
         texts = len(topic.encode()) + len(route.destination.prefix) + len(client.encode()) + len((user or "").encode())
@@ -104,7 +105,7 @@ class ToTarget:
         carried: CarriedPairs = NOTHING_CARRIED,
         expiry: int = MQEI_UNLIMITED,
     ) -> tuple[int, Translation]:
-        """A Publish; `flags` are QoS and RETAIN as they stand in a PUBLISH. Raises MappingError for what cannot be."""
+        """Puts a Publish; `flags` are QoS and RETAIN as in a PUBLISH. Raises MappingError if MQ cannot express it."""
         made = self.publication(
             session,
             route,
@@ -130,7 +131,7 @@ class ToTarget:
         expiry: int = MQEI_UNLIMITED,
         deletes: bool = False,
     ) -> TargetMessage:
-        """The Publish without its payload, put nowhere."""
+        """The Publish without its payload; it is not put."""
         return publication(
             route,
             topic=topic,
@@ -148,7 +149,7 @@ class ToTarget:
     def delete_retained(
         self, unit: UnitOfWork, session: ClientSession, route: Route, *, topic: str, exchange: int, origin: bytes
     ) -> tuple[int, Translation]:
-        """The DeletePub in front of the empty Publish of the same exchange, which follows unless it has expired."""
+        """Puts the DeletePub in front of an empty Publish. The Publish follows unless it has expired."""
         msg_id = self._identifier(session, DeletePublication.verb, exchange)
         made = deletion(route, topic=topic, msg_id=msg_id)
         return self._put(unit, session, route.destination, made, origin, topic=topic, with_next=True)
@@ -158,7 +159,7 @@ class ToTarget:
     def register(
         self, unit: UnitOfWork, session: Subscriber, wanted: Registration, *, origin: bytes, anew: bool
     ) -> tuple[int, Translation, bytes]:
-        """A RegSub; the third item is its MsgId, which the answer carries as CorrelId."""
+        """Puts a RegSub; the third item is its MsgId, which the answer carries as CorrelId."""
         destination = wanted.destination
         msg_id = self._identifier(session, RegisterSubscriber.verb, self._engine.number())
         made = registration(
@@ -173,7 +174,7 @@ class ToTarget:
     def deregister(
         self, unit: UnitOfWork, session: Subscriber, unwanted: Registration, *, origin: bytes
     ) -> tuple[int, Translation, bytes]:
-        """A DeregSub for some patterns, or with DeregAll where there are none; only a refusal is answered."""
+        """Puts a DeregSub for some patterns, or with DeregAll if there are none; only a refusal is answered."""
         destination = unwanted.destination
         msg_id = self._identifier(session, DeregisterSubscriber.verb, self._engine.number())
         made = deregistration(
@@ -187,7 +188,7 @@ class ToTarget:
     def request_update(
         self, unit: UnitOfWork, session: Subscriber, registered: Registration, pattern: str, *, origin: bytes
     ) -> tuple[int, Translation]:
-        """A ReqUpdate for one pattern of what is registered; only a refusal is answered."""
+        """Puts a ReqUpdate for one registered pattern; only a refusal is answered."""
         destination = registered.destination
         made = update_request(
             destination,

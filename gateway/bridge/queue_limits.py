@@ -1,11 +1,10 @@
 """The limits of each session's queue: on the number of waiting messages, on their bytes, and on their age.
 
-A message past a limit was acknowledged to its publisher. So it goes to the dead-letter queue, whole, the audit hears of
+A message past a limit was acknowledged to its publisher. So it goes to the dead-letter queue, whole, the audit notes
 it, and `rfhbridge queue redrive` brings it back. Over a size limit the newest message is removed, so order is kept.
 Over the age limit, which holds while the session is not connected, the oldest is removed. A message of QoS 0 was not
-acknowledged: it is dropped, and the audit hears of that too. Publishers are never slowed down by one
-absent subscriber. When the dead-letter queue is full, messages stay where they are, and the disk's mark pauses
-publishers.
+acknowledged: it is dropped, and the audit notes that too. Publishers are never slowed down by one absent subscriber.
+When the dead-letter queue is full, messages stay where they are, and the disk's mark pauses publishers.
 
 Limits are checked some time after a commit, so a session may be past one for a moment.
 """
@@ -30,11 +29,11 @@ from mq_adapters.reports import MQFB_EXPIRATION
 
 _log = logging.getLogger(__name__)
 
-#: Lanes that one tick looks at; ticks are a tenth of a second apart, so 10,000 lanes take a second.
+#: Lanes that one tick checks; ticks are a tenth of a second apart, so 10,000 lanes take a second.
 _LANES_AT_ONCE: Final = 1_000
 #: Messages that one tick reads to see their age: each may be a read of the disk.
 _READS_AT_ONCE: Final = 20
-#: Messages and bytes that are taken off a lane before the first is moved, so that they keep their order.
+#: The most messages and bytes that are taken off a lane before the first is moved, so that they keep their order.
 _EXCESS_MESSAGES: Final = 2_000
 _EXCESS_BYTES: Final = 16 * 1024 * 1024
 #: Messages that one turn of the event loop takes, at some 5 microseconds each where they are in memory; messages and
@@ -43,7 +42,7 @@ _TAKEN_AT_ONCE: Final = 40
 _MOVED_AT_ONCE: Final = 20
 _BYTES_AT_ONCE: Final = 256 * 1024
 _SECOND_US: Final = 1_000_000
-#: How long nothing is tried after the dead-letter queue refused a message.
+#: The pause after the dead-letter queue refused a message, microseconds.
 _REST_US: Final = 10 * _SECOND_US
 #: MQDLH.Reason of a message that a limit sends to the dead-letter queue.
 _REASONS: Final = {
@@ -54,7 +53,7 @@ _REASONS: Final = {
 
 
 class _Excess:
-    """Messages that are taken off a lane past its limit, oldest first. `is_whole`: no more are taken for now."""
+    """Messages that were taken off a lane past its limit, oldest first. `is_whole`: no more are taken for now."""
 
     __slots__ = ("correl_id", "is_whole", "limit", "messages", "size")
 
@@ -81,8 +80,8 @@ class QueueLimits:
     ) -> None:
         """`is_connected`: whether the session of a CorrelId is connected.
 
-        `in_flight_bytes`: bytes from its lane that are on their way to the client. They no longer wait, but the lane
-        counts them until they are acknowledged.
+        `in_flight_bytes`: bytes on their way from that session's lane to the client. They no longer wait, but the lane
+        counts them until the client acknowledges them.
         """
         queue.measure_lanes()
         self._engine = engine
@@ -93,19 +92,19 @@ class QueueLimits:
         self._refusals = refusals
         self._is_connected = is_connected
         self._in_flight_bytes = in_flight_bytes
-        #: Lanes that this round has not looked at yet.
+        #: Lanes that this round has not checked yet.
         self._round: list[bytes] = []
-        #: Messages past limits, by CorrelId of the lane, and the order in which lanes are worked on.
+        #: Messages past limits, by CorrelId of the lane; and the order in which the lanes take their turns.
         self._excesses: dict[bytes, _Excess] = {}
         self._next: deque[_Excess] = deque()
-        #: For each lane its oldest message, by number, and when it was put.
+        #: For each lane the number of its oldest message, and the time of its put.
         self._oldest: dict[bytes, tuple[int, int]] = {}
         self._rests_until_us = 0
-        #: Lanes that have caused `maximum_dead_letters`, and until when nothing of them is tried.
+        #: Lanes that have caused `maximum_dead_letters`, and the end of each one's pause.
         self._full_lanes: dict[bytes, int] = {}
 
     def tick(self, now_us: int) -> None:
-        """Looks at some of the lanes; several times a second."""
+        """Checks some of the lanes; several times a second."""
         has_limits = self._maximum_messages or self._maximum_bytes or self._maximum_age_us
         if not has_limits or self._is_resting(now_us):
             return
@@ -130,9 +129,9 @@ class QueueLimits:
     # -- inside --------------------------------------------------------------------------------------------------------
 
     def _exceeded(self, correl_id: bytes, taken_bytes: int | None = None) -> Limit | None:
-        """The limit that a lane is past.
+        """The limit that a lane has passed.
 
-        `taken_bytes`: bytes that the lane counts, and that are no longer on it; None: those in flight.
+        `taken_bytes`: bytes that the lane still counts although they have left it; None: the bytes in flight.
         """
         lane = self._queue.lanes.get(correl_id)
         if lane is None:
@@ -151,7 +150,7 @@ class QueueLimits:
         return _is_before(now_us, self._rests_until_us)
 
     def _too_old(self, correl_id: bytes, now_us: int) -> tuple[Limit | None, bool]:
-        """Whether the oldest message of a lane has waited too long, and whether that took a read."""
+        """The age limit if the oldest message of a lane has passed it; and whether the check read a message."""
         number = self._queue.upcoming(correl_id, 1)[0]
         known, put_us = self._oldest.get(correl_id, (0, 0))
         has_read = known != number
@@ -173,7 +172,7 @@ class QueueLimits:
             self._carry_on()
 
     def _carry_on(self) -> None:
-        """A little for the next lane, in a unit of work; after its commit, for the lane behind it."""
+        """Does a little work for the next lane in one unit of work. The lane behind it follows after the commit."""
         if not self._next or self._engine.failed is not None:
             return
         excess = self._next.popleft()
@@ -189,7 +188,7 @@ class QueueLimits:
         self._engine.submit(unit, lambda _unit: self._carry_on())
 
     def _take_some(self, excess: _Excess) -> None:
-        """Takes more off the lane: the newest past a number or bytes, the oldest past an age."""
+        """Takes more messages off the lane: the newest over a size limit, the oldest over the age limit."""
         in_flight_bytes = self._in_flight_bytes(excess.correl_id)
         for _ in range(_TAKEN_AT_ONCE):
             message = None
@@ -222,7 +221,7 @@ class QueueLimits:
         return message
 
     def _move_some(self, unit: UnitOfWork, excess: _Excess) -> None:
-        """Moves messages to the dead-letter queue, or all of them back where that queue is full."""
+        """Moves messages to the dead-letter queue. If that queue is full, all of them go back to the lane."""
         now_us = self._engine.now_us()
         size = 0
         while excess.messages and len(unit.removals) < _MOVED_AT_ONCE and size < _BYTES_AT_ONCE:
@@ -247,7 +246,7 @@ class QueueLimits:
             self._refusals.add(excess.limit, count=len(unit.removals))
 
     def _part_with(self, unit: UnitOfWork, message: Message, limit: Limit, now_us: int) -> None:
-        """Raises QueueManagerError where the dead-letter queue refuses a message."""
+        """Makes a message a dead letter, or drops it. QueueManagerError if the dead-letter queue refuses it."""
         if message.is_persistent:
             self._engine.dead_letters.put_or_refuse(
                 unit, message, queue_name=self._queue.name, reason_code=_REASONS[limit]
@@ -261,5 +260,5 @@ class QueueLimits:
 
 
 def _is_before(now_us: int, until_us: int) -> bool:
-    """Whether a rest still lasts; a clock may be set back."""
+    """Whether a pause still lasts. A clock that was set back does not make it longer."""
     return until_us - _REST_US <= now_us < until_us

@@ -1,12 +1,13 @@
-"""What is registered where: the patterns of each session, counted by destination, and the commands that change them.
+"""Registrations: the patterns of each session, counted by destination, and the commands that change them.
 
 Several topic filters may share one pattern, because MQRFH has coarser wildcards. So patterns are counted, and DeregSub
-goes out with the last one. Everything for one client is on one queue to its target, so a DeregSub undoes the RegSub in
-front of it, answered or not.
+goes out when the last filter of a pattern goes. All commands of one client are on one queue to its target, so a
+DeregSub undoes the RegSub in front of it, even if the RegSub has no answer yet.
 
-The row of a session says what it has at targets, and at which generation of the queue manager. Another queue manager
-knows nothing of it, so the gateway registers everything there anew, some sessions at a time. At the start the gateway
-compares the rows with subscriptions and routes, so neither a crash nor another configuration leaves a difference.
+The row of a session lists its registrations at targets, and the generation of each target's queue manager. A new queue
+manager has none of them, so the gateway registers everything there again, some sessions at a time. At the start the
+gateway compares the rows with subscriptions and routes, and corrects differences that a crash or another configuration
+has left.
 """
 
 import logging
@@ -37,17 +38,17 @@ _log = logging.getLogger(__name__)
 
 _GENERATION_KEY: Final = b"registrations:"
 _GENERATION_VERSION: Final = 1
-#: Sessions that are told to another queue manager in one unit of work.
+#: Sessions that one unit of work registers at a new queue manager.
 _SESSIONS_AT_ONCE: Final = 10
-#: Patterns of one RegSub that no SUBSCRIBE asked for.
+#: The most patterns in one RegSub that no SUBSCRIBE asked for.
 _PATTERNS_AT_ONCE: Final = 50
-#: What no packet asked for: the packet that usually does, without its bytes.
+#: Stands for the packet where none asked for a command: a SUBSCRIBE without bytes.
 _NO_SUBSCRIBE: Final = (int(PacketType.SUBSCRIBE), 0, b"")
 _NO_UNSUBSCRIBE: Final = (int(PacketType.UNSUBSCRIBE), 0, b"")
 
 
 class _Generation:
-    """Which queue manager of a target registrations are said to: a number, and its identifier once it is known."""
+    """The queue manager of a target that gets the registrations: a number, and its identifier once it is known."""
 
     __slots__ = ("identifier", "number")
 
@@ -57,7 +58,7 @@ class _Generation:
 
 
 class Registrations:
-    """Registers and deregisters sessions at every destination, and knows what they should have there."""
+    """Registers and deregisters sessions at every destination, and counts their patterns there."""
 
     def __init__(
         self,
@@ -79,7 +80,7 @@ class Registrations:
         self._call_soon = call_soon
         self._destinations = {each.key: each for each in routes.destinations}
         self._generations = {name: self._known_generation(target) for name, target in self._targets.items()}
-        #: Sessions whose row and whose destinations have to be made equal.
+        #: Sessions whose rows and registrations differ and must be made equal.
         self._due: deque[Subscriber] = deque()
         self._is_renewing = False
         self._inexpressible = LogRate(_log, "topic filters not expressible client=%s count=%s")
@@ -87,7 +88,7 @@ class Registrations:
             target.on_new_queue_manager.append(self._on_new_queue_manager(target))
 
     def of(self, topic_filter: str) -> tuple[Registration, ...]:
-        """What a filter means at each destination; nothing where one of them cannot express it."""
+        """The registration of a filter at each destination; empty if one of them cannot express the filter."""
         try:
             return self._routes.registrations(topic_filter)
         except MappingError as error:
@@ -110,10 +111,10 @@ class Registrations:
         *,
         new_only: bool = False,
     ) -> list[tuple[bytes, Destination]]:
-        """RegSub at each destination; MsgId and destination of each. Counts as one subscription until `let_go`.
+        """Puts a RegSub for each destination; returns their MsgIds and destinations. It counts until `let_go`.
 
-        `new_only`: nothing that is retained is asked for. Raises MappingError for a filter that cannot be said,
-        QueueManagerError where a queue here takes no command; then nothing is registered.
+        `new_only`: the RegSub does not ask for retained messages. Raises MappingError for a filter that MQ cannot
+        express, and QueueManagerError if a queue here refuses the command. Then nothing is registered.
         """
         asked: list[tuple[bytes, Destination]] = []
         self._hold(subscriber, wanted)
@@ -131,7 +132,7 @@ class Registrations:
         return asked
 
     def let_go(self, subscriber: Subscriber, wanted: Iterable[Registration]) -> list[Registration]:
-        """Takes one count off each pattern; what nobody of the session needs any more, to be deregistered."""
+        """Takes one count off each pattern. Returns the patterns without a count, which the caller deregisters."""
         unneeded = []
         for each in wanted:
             counts = subscriber.emitted.get(each.destination.key, {})
@@ -150,7 +151,7 @@ class Registrations:
         packet: PacketPart,
         now_us: int,
     ) -> list[tuple[bytes, Destination]]:
-        """DeregSub at each destination; MsgId and destination of each that a queue here has taken."""
+        """Puts a DeregSub for each destination; returns MsgId and destination of each that a queue here has taken."""
         told: list[tuple[bytes, Destination]] = []
         for each in unneeded:
             with _staying_registered(subscriber, each.destination):
@@ -158,13 +159,13 @@ class Registrations:
         return told
 
     def undo(self, unit: UnitOfWork, subscriber: Subscriber, unneeded: Iterable[Registration]) -> None:
-        """DeregSub for what no UNSUBSCRIBE asked for."""
+        """Puts a DeregSub that no UNSUBSCRIBE asked for."""
         for msg_id, destination in self.deregister(unit, subscriber, unneeded, _NO_UNSUBSCRIBE, self._engine.now_us()):
             if destination.target is None:
                 self._replies.expect(msg_id, lambda _response: None)
 
     def end(self, unit: UnitOfWork, subscriber: Subscriber, packet_type: int, now_us: int) -> None:
-        """The session or group ends: DeregSub with DeregAll wherever it may be registered."""
+        """The session or group ends: puts a DeregSub with DeregAll for each place where it may be registered."""
         if subscriber.may_be_registered:
             with _staying_registered(subscriber, EMBEDDED):
                 self._requests.deregister_all(unit, subscriber, packet_type, now_us, EMBEDDED)
@@ -182,9 +183,9 @@ class Registrations:
     # -- at the start, and for another queue manager -------------------------------------------------------------------
 
     def restore(self, subscriber: Subscriber, topic_filters: Iterable[str]) -> None:
-        """Counts what stands behind the filters of a subscriber that was loaded; `reconcile` does the rest.
+        """Counts the patterns of a loaded subscriber's filters; `reconcile` does the rest.
 
-        A filter stands there as often as it counts.
+        `topic_filters` has a filter as often as it counts.
         """
         stored = subscriber.stored_registrations or {}
         for topic_filter in topic_filters:
@@ -200,16 +201,18 @@ class Registrations:
             subscriber.stored_registrations = None
 
     def reconcile(self) -> None:
-        """Registers and deregisters what rows and subscriptions differ in: after every session was restored, and by and
-        by what a queue here did not take then."""
+        """Registers and deregisters where rows and subscriptions differ. Call it after every session was restored.
+
+        A command that a queue here refuses then is tried again later.
+        """
         if self._due:
             _log.info("registrations due sessions=%s", len(self._due))
             self._renew()
 
     def end_surplus(self) -> None:
-        """Deregisters at the embedded broker what no subscription stands behind, after every session was restored.
+        """Ends registrations at the embedded broker without a subscription. Call it after every session was restored.
 
-        A crash between RegSub and the row of the session leaves it so: that was not granted.
+        A crash between RegSub and the row of the session leaves such a registration. It was not granted yet.
         """
         attached = self._engine.objects.publish_subscribe
         known = {subscriber.correl_id: subscriber for subscriber in self._subscribers}
@@ -232,7 +235,7 @@ class Registrations:
             generation = self._generations[target.name]
             if generation.identifier == target.queue_manager_identifier:
                 return
-            is_first = not generation.identifier  # what waits for the target goes to this one
+            is_first = not generation.identifier  # it gets the registrations that wait for the target
             generation.identifier = target.queue_manager_identifier
             generation.number += not is_first
             packed = ormsgpack.packb([_GENERATION_VERSION, generation.number, generation.identifier])
@@ -250,7 +253,7 @@ class Registrations:
             self._call_soon(self._renew_some)
 
     def _renew_some(self) -> None:
-        """Some sessions in one unit of work; the next ones after its commit."""
+        """Renews some sessions in one unit of work; the next ones follow after its commit."""
         self._is_renewing = False
         if not self._due or self._engine.failed is not None:
             return
@@ -264,7 +267,7 @@ class Registrations:
         self._engine.submit(unit, lambda _unit: self._renew())
 
     def _is_renewed(self, unit: UnitOfWork, subscriber: Subscriber) -> bool:
-        """Renews a session; False where a queue here takes no command: what was put of it does no harm twice."""
+        """Renews a session. False if a queue here refuses a command; the next try may repeat those that were put."""
         before = dict(subscriber.generations), subscriber.stored_registrations
         try:
             self._renew_session(unit, subscriber)
@@ -277,7 +280,7 @@ class Registrations:
         return True
 
     def _renew_session(self, unit: UnitOfWork, subscriber: Subscriber) -> None:
-        """Says what is missing, takes back what is too much, and writes both into the session's row."""
+        """Registers missing patterns, deregisters surplus ones, and writes both into the session's row."""
         now_us = self._engine.now_us()
         stored, subscriber.stored_registrations = subscriber.stored_registrations, None
         for key in {**subscriber.emitted, **subscriber.generations}:
@@ -313,7 +316,7 @@ class Registrations:
             self._requests.deregister(unit, subscriber, surplus, _NO_UNSUBSCRIBE, now_us)
 
     def late_refusal(self, subscriber: Subscriber, topic_filter: str) -> Callable[[Response | None], None]:
-        """What becomes of the answer to a registration that was granted already: a refusal can only be told."""
+        """Takes the answer to a registration that was granted already. It can only report a refusal."""
 
         def answered(response: Response | None) -> None:
             if response is not None and response.completion is not Completion.FAILED:
@@ -345,7 +348,7 @@ class Registrations:
                 subscriber.generations.setdefault(each.destination.key, current)
 
     def _is_behind(self, subscriber: Subscriber) -> bool:
-        """Whether the session is registered at another queue manager than its target's, or at no target."""
+        """Whether a registration is at an earlier queue manager of its target, or at a target not configured now."""
         for key, generation in subscriber.generations.items():
             destination = self._destination(key)
             if destination is None or destination.target is None:
@@ -355,7 +358,7 @@ class Registrations:
         return False
 
     def _destination(self, key: str) -> Destination | None:
-        """The destination of that key, also one that no route has any more; None where its target is not configured."""
+        """The destination of that key, even if no route uses it now; None if its target is not configured."""
         found = self._destinations.get(key)
         if found is None and key:
             name, stream = key.split(" ", 1)
@@ -374,9 +377,9 @@ class Registrations:
 
 @contextmanager
 def _staying_registered(subscriber: Subscriber, destination: Destination) -> Iterator[None]:
-    """Where a queue here takes no DeregSub, or the header in use by now cannot say it, the session ends all the same.
+    """Lets a session end without its DeregSub: a queue here refused it, or the present header cannot express it.
 
-    Its publications are discarded.
+    Later publications for the session are discarded.
     """
     try:
         yield
@@ -386,7 +389,7 @@ def _staying_registered(subscriber: Subscriber, destination: Destination) -> Ite
 
 
 def _count_down(counts: dict[str, int], pattern: str) -> bool:
-    """Whether this was the last subscription behind a pattern."""
+    """Takes one count off a pattern, and returns whether it was the last."""
     counts[pattern] = counts.get(pattern, 1) - 1
     if counts[pattern] > 0:
         return False

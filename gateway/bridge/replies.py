@@ -1,13 +1,13 @@
-"""What brokers answer: the reply queue, where the embedded broker's and every target's answers arrive.
+"""Answers of brokers: the reply queue, where the answers of the embedded broker and of every target arrive.
 
-An answer carries the MsgId of its command as CorrelId. Who waits for one says so with `expect`. What nobody waits for,
-and is no success, speaks of a publication or a command that a broker refused after it had been acknowledged: it goes to
-the dead-letter queue, whole and with the reason.
+An answer carries the MsgId of its command as CorrelId. A caller that waits for one says so with `expect`. An answer
+that nobody expects and that is no success is a notice: a broker refused a message after its acknowledgement. The
+refused message goes to the dead-letter queue, whole and with the reason. It is found so:
 
-    embedded broker   the publication comes with the commit that it was refused in (`refused`)
-    target            a copy of what was delivered lies on the target's sent queue for a while (channel_audit.py);
-                      a notice may be faster than that copy, so it waits for it
-    neither           the notice itself is kept; one about QoS 0 is not persistent, and only counted
+    embedded broker   the refused publication comes with the commit of the refusal (`refused`)
+    target            a copy of each delivered message lies on the target's sent queue for a while (channel_audit.py).
+                      A notice may arrive before that copy; then it waits for the copy
+    not found         the notice itself is kept; a notice about QoS 0 is not persistent, and is only counted
 
 Source: IBM MQ, "Broker Response message"; "MQRO_NAN".
 """
@@ -33,23 +33,23 @@ from mq_adapters.reasons import ReasonCode
 
 _log = logging.getLogger(__name__)
 
-#: Reason codes that are as good as success: nothing registered (3073), nothing retained (3077).
+#: Reason codes that count as success: nothing registered (3073), nothing retained (3077).
 _HARMLESS: Final = frozenset({3073, 3077})
-#: Notices that wait for the copy of what they speak of; the oldest is given up for another.
+#: The most notices that wait for a copy of their message. Then a new one replaces the oldest.
 _WAITING_NOTICES: Final = 10_000
-#: Answers that are waited for, about 500 bytes each: a target may stay away, or never answer. Nobody waits any more for
-#: the oldest then; where that is a refusal, it is kept as a dead letter like every notice.
+#: The most expected answers, about 500 bytes each: a target may stay away, or never answer. Then a new one replaces the
+#: oldest. If the oldest is refused later, the refusal becomes a dead letter like every notice.
 _EXPECTED_ANSWERS: Final = 100_000
-#: How often a waiting notice looks for its copy, microseconds.
+#: Time between two searches for the copies of waiting notices, microseconds.
 _RETRY_US: Final = 250_000
 _REFUSED_AT_QOS_0: Final = "a target's broker refused a publication of QoS 0"
 
-#: Told of an answer; None for one that cannot be read.
+#: Takes an answer; None if it cannot be read.
 Expected = Callable[[Response | None], None]
 
 
 class Replies:
-    """Reads the reply queue, and brings each answer to who waits for it."""
+    """Reads the reply queue, and hands each answer to its `expected`."""
 
     def __init__(
         self,
@@ -68,25 +68,22 @@ class Replies:
         self._routes = routes
         self._targets = tuple(targets)
         self._expected: dict[bytes, Expected] = {}
-        #: Notices without a copy so far, by MsgId of what they speak of, and when the wait ends.
+        #: Notices that wait for a copy, by MsgId of the refused message, each with the end of its wait.
         self._waiting: dict[bytes, tuple[Message, int]] = {}
         self._retry_us = 0
-        #: What the embedded broker refused, until the notification about it has been read.
+        #: Messages that the embedded broker refused, until the notice about each has been read.
         self.refused: dict[bytes, Message] = {}
         self._lines = LogRate(_log, "messages refused client=%s count=%s")
         reply_queue.listen(None, self.read)
 
     def expect(self, msg_id: bytes, expected: Expected) -> None:
-        """`expected` is called once with the answer to a command, in place of who was to be called before."""
+        """Calls `expected` once with the answer to a command. It replaces an earlier `expected` for that command."""
         if len(self._expected) >= _EXPECTED_ANSWERS and msg_id not in self._expected:
             del self._expected[next(iter(self._expected))]
         self._expected[msg_id] = expected
 
     def take_from(self, unit: UnitOfWork) -> None:
-        """Brings the answers that a unit of work puts to whoever expects them, before the unit is submitted.
-
-        These answers never come onto the queue.
-        """
+        """Hands over the expected answers in a unit of work before it is submitted. They never come onto the queue."""
         answers = [
             message
             for queue, message in unit.puts
@@ -99,12 +96,12 @@ class Replies:
             self._expected.pop(message.descriptor.correl_id)(_read(message))
 
     def read(self) -> None:
-        """Takes every answer off the queue; also those that came while nobody listened."""
+        """Takes every answer off the queue, even those that came before anybody listened."""
         while (message := self._engine.take(self._queue)) is not None:
             self._answer(message)
 
     def tick(self, now_us: int) -> None:
-        """Several times a second: notices whose copy has come, or that have waited long enough."""
+        """Several times a second: handles notices whose copy has come, or that have waited long enough."""
         self._lines.tick()
         if not self._waiting or self._retry_us - _RETRY_US <= now_us < self._retry_us:  # a clock may be set back
             return
@@ -138,7 +135,7 @@ class Replies:
         self._engine.submit(unit)
 
     def _negative_notification(self, message: Message, msg_id: bytes) -> None:
-        """A broker refused what had been put: what that was is looked for among what targets were sent."""
+        """A broker refused a message after the put. Looks for it among the copies of messages sent to targets."""
         found = self._delivered_copy(msg_id)
         if found is None and not message.is_persistent and self._targets and not message.origin:
             self._counts.add(_REFUSED_AT_QOS_0)
@@ -150,7 +147,7 @@ class Replies:
             self._keep(message, found)
 
     def _wait_for_copy(self, message: Message, msg_id: bytes) -> None:
-        """The channel's commit at the target may be known to its broker sooner than to us."""
+        """Keeps a notice until the copy comes: the target's broker may see the channel's commit before we do."""
         if len(self._waiting) >= _WAITING_NOTICES:
             oldest = next(iter(self._waiting))
             self._keep(self._waiting.pop(oldest)[0], None)
@@ -168,12 +165,12 @@ class Replies:
         return None
 
     def _keep_publication(self, notice: Message, refused: Message) -> None:
-        """What the embedded broker refused; its only copy is the one that came with the commit."""
+        """Makes a dead letter of a message that the embedded broker refused. Its only copy came with the commit."""
         unit = self._engine.begin()
         self._bury(unit, notice, refused, self._stream_name)
 
     def _keep(self, notice: Message, found: tuple[Target, Message] | None) -> None:
-        """Nothing that was acknowledged is refused in silence: what was refused, or at least the notice, is kept."""
+        """Keeps the refused message, or else the notice, so that no acknowledged message is refused in silence."""
         unit = self._engine.begin()
         if found is None:
             self._bury(unit, notice, notice, self._queue.name)
@@ -185,7 +182,7 @@ class Replies:
     def _bury(
         self, unit: UnitOfWork, notice: Message, message: Message, queue_name: str, queue_manager_name: str = ""
     ) -> None:
-        """Puts a message on the dead-letter queue with the notice's reason, and is done with the notice."""
+        """Puts a message on the dead-letter queue with the notice's reason, and removes the notice."""
         reason_code = _reason_code(_read(notice))
         exchange = exchange_of(message.origin)
         event = "message refused client=%s exchange=%s reason_code=%s"
@@ -197,7 +194,7 @@ class Replies:
         self._engine.submit(unit)
 
     def _queue_there(self, target: Target, copy: Message) -> str:
-        """The queue at the target that a message was put on: its route's, or the broker's for its commands."""
+        """The queue at the target that a message was for: the queue of its route, or the broker's command queue."""
         try:
             command = read_command(_chain(copy))
         except MappingError:
@@ -214,7 +211,7 @@ def _reason_code(response: Response | None) -> int:
 
 
 def _read(message: Message) -> Response | None:
-    """The answer in a message: as the embedded broker's message brings it, or as it is read; None where it is none."""
+    """The answer in a message: it came with the embedded broker's message, or is read now. None if it is no answer."""
     written = message.header_as_written()
     if isinstance(written, WrittenResponse):
         return written.response

@@ -5,7 +5,7 @@ with the message (`Message.written`), so the broker does not read what was writt
 
 A RegSub is a request: its answer has the command's MsgId as CorrelId. A DeregSub to the embedded broker is a request
 too, because that broker answers at once. A target may be away for hours, and nothing depends on its answer to a
-DeregSub, so a target answers only where it refuses.
+DeregSub. So a target answers a DeregSub only if it refuses.
 """
 
 from typing import Final
@@ -47,9 +47,9 @@ def note_request(
     now_us: int,
     level: int = 0,
 ) -> None:
-    """The audit's note of a command; `packet` is packet type, packet identifier and what of it asked for this.
+    """Notes a command for the audit; `packet` is packet type, packet identifier, and the part that asked for this.
 
-    `level`: of a PUBLISH or a will, which from 5 on has properties.
+    `level`: the MQTT level of a PUBLISH or a will, which has properties from level 5 on.
     """
     note = (NoteKind.REQUESTED, now_us, session.client, session.epoch, *packet, *payload, number, context)
     unit.notes.append(with_level(note, level))
@@ -64,7 +64,7 @@ class OwnCommands:
         self.subscriber_queue = subscriber_queue
         self._reply_queue = reply_queue
         self._format = FORMAT_MQRFH2 if dialect is Dialect.MQRFH2 else FORMAT_MQRFH
-        #: By RETAIN: what writes the header of a Publish, and its options.
+        #: By RETAIN: the template that writes the header of a Publish, and its options.
         self._publish = tuple(_publish_template(dialect, retain=retain) for retain in (False, True))
 
     def write(self, command: Command) -> WrittenCommand:
@@ -72,7 +72,7 @@ class OwnCommands:
         return WrittenCommand(command, self.dialect, write_command(command, self.dialect))
 
     def write_publish(self, topic: str, *, retain: bool, properties: NameValues = ()) -> WrittenCommand:
-        """The header of a Publish; `properties` are those of MQTT 5.0 that it carries."""
+        """The header of a Publish; `properties` are the properties of MQTT 5.0 that it carries."""
         template, options = self._publish[retain]
         if self.dialect is Dialect.MQRFH:
             command = Publish(topics=(topic,), publication_options=options, data=properties)
@@ -126,7 +126,7 @@ _NO_PAYLOAD: Final = (0, b"")
 _SUBSCRIBER: Final = RegistrationOption.CORREL_ID_AS_IDENTITY | RegistrationOption.INFORM_IF_RETAINED
 _WITHOUT_RETAINED: Final = _SUBSCRIBER | RegistrationOption.NEW_PUBLICATIONS_ONLY
 
-#: Packet type, packet identifier, and what of the packet asked for a command.
+#: Packet type, packet identifier, and the part of the packet that asked for a command.
 PacketPart = tuple[int, int, bytes]
 
 
@@ -149,9 +149,9 @@ class Requests:
         *,
         new_only: bool = False,
     ) -> bytes:
-        """RegSub at one destination; returns the MsgId that the answer carries as CorrelId.
+        """Puts a RegSub for one destination; returns the MsgId that the answer carries as CorrelId.
 
-        `new_only`: nothing that is retained is due, because no SUBSCRIBE asked, or not for that.
+        `new_only`: no retained messages are due: there was no SUBSCRIBE, or it did not ask for them.
         """
         if wanted.destination.target is not None:
             origin = own_origin(subscriber)
@@ -169,7 +169,10 @@ class Requests:
     def request_updates(
         self, unit: UnitOfWork, subscriber: Subscriber, registered: Registration, packet: PacketPart, now_us: int
     ) -> None:
-        """ReqUpdate at a target for each pattern that its broker had already, where only that brings retained ones."""
+        """Puts a ReqUpdate for each pattern that the target's broker had already, if a RegSub brings nothing retained.
+
+        The setting `retained_again` of the target says so.
+        """
         target = registered.destination.target
         if target is None or target.retained_again != "request_update" or not subscriber.takes_retained:
             return
@@ -182,7 +185,7 @@ class Requests:
     def deregister(
         self, unit: UnitOfWork, subscriber: Subscriber, unwanted: Registration, packet: PacketPart, now_us: int
     ) -> bytes:
-        """DeregSub for patterns that were registered; returns its MsgId."""
+        """Puts a DeregSub for registered patterns; returns its MsgId."""
         if unwanted.destination.target is not None:
             return self._deregister_at_target(unit, subscriber, unwanted, packet, now_us)
         command = DeregisterSubscriber(
@@ -201,7 +204,7 @@ class Requests:
         now_us: int,
         destination: Destination = EMBEDDED,
     ) -> None:
-        """DeregSub with DeregAll at the end of a session or group; only a refusal is answered."""
+        """Puts a DeregSub with DeregAll at the end of a session or group; only a refusal is answered."""
         packet = (packet_type, 0, b"")
         if destination.target is not None:
             everything = Registration(destination=destination, topic_filters=(), patterns=())
