@@ -1,17 +1,17 @@
 """The limits that the bridge checks before it takes something from a client: one `Quotas` asks all of them.
 
-A refusal is counted here. Whoever asked answers it: level 5 is told the reason code, an earlier level what MQTT 3.1.1
+A refusal is counted here. The caller answers it: level 5 is told the reason code, an earlier level what MQTT 3.1.1
 allows. Two limits need more than a comparison:
 
-Retained messages (`RetainedPlaces`). A PUBLISH of QoS 2 is taken long before its PUBREL, a will at CONNECT, and one
-read may bring many PUBLISHes before the first of them is retained. Each has its place in `maximum_retained_messages`
-from that moment on, so nobody passes the limit by sending many at once, or wills from many clients.
+Retained messages (`RetainedPlaces`). The gateway accepts some messages long before they are retained: a PUBLISH of
+QoS 2 before its PUBREL, a will at CONNECT, and many PUBLISHes in one read. Each of them takes a place in
+`maximum_retained_messages` as soon as it is accepted. So many messages at once cannot pass the limit.
 
 Memory for QoS 2 messages between PUBLISH and PUBREL, and for wills (`HeldBytes`). PUBREC has acknowledged the message
-and CONNACK the will, so neither is ever given up; past the limit no more is taken. A client that holds nothing may
-still hold one small message and one small will: clients that fill the memory do not keep others from QoS 2. That ends
-at twice the limit, because sessions outlive their connections: a client under ever new identifiers would otherwise hold
-a small message in each of `maximum_sessions`.
+and CONNACK the will, so the gateway never gives them up. Past the limit it accepts no more. A client that holds nothing
+may still hold one small message and one small will, until twice the limit is reached. So clients that fill the memory
+do not keep others from QoS 2. The second bound is needed because sessions outlive their connections: one client with
+ever new identifiers could hold a small message in each of `maximum_sessions`.
 """
 
 from collections.abc import Callable, Collection, Iterator
@@ -30,12 +30,12 @@ from mappings.commands.command import Dialect
 from mappings.topics.topics import TopicError
 from mq_adapters.broker.broker import Broker
 
-#: Topics that are remembered until the next look at the ones that are retained by now, at some 60 bytes each.
+#: The most topics to remember, at some 60 bytes each. Then those that are retained by now are forgotten.
 _REMEMBERED: Final = 10_000
 
 
 class RetainedStore(Protocol):
-    """The retained messages here: their number, and whether a PUBLISH on a topic would replace one."""
+    """The number of retained messages here, and whether a PUBLISH on a topic would replace one."""
 
     def __len__(self) -> int: ...
 
@@ -48,23 +48,23 @@ class RetainedPlaces:
     def __init__(
         self, maximum: int, retained: RetainedStore, sessions: Sessions, *, is_for_target: Callable[[str], bool]
     ) -> None:
-        """`maximum` 0: no limit. `is_for_target`: whether a topic is published at a target, and retained there."""
+        """`maximum` 0: no limit. `is_for_target`: whether a topic is published, and retained, at a target."""
         self._maximum = maximum
         self._retained = retained
         self._sessions = sessions
         self._is_for_target = is_for_target
-        #: Hashes of the topics on which sessions will retain a message; unknown after a start.
+        #: Hashes of the topics on which sessions will retain a message; not known yet after a start.
         self._promised: set[int] = set()
         self._is_known = False
-        #: Topics that got a place since the last tick, and hashes of those from before, back to the last look.
+        #: Topics that got a place since the last tick; and hashes of earlier ones, back to the last `_look`.
         self._lately: set[str] = set()
         self._before: set[int] = set()
-        #: The number of retained messages when `_lately` was last looked through.
+        #: The number of retained messages at the last `_look`.
         self._retained_then = 0
         self._may_look = True
 
     def tick(self) -> None:
-        """Messages that got a place before are retained by now, or stand in a session."""
+        """By now each message with a place is retained, or stands in a session."""
         self._may_look = True
         self._before.update(map(hash, self._lately))
         self._lately.clear()
@@ -72,7 +72,7 @@ class RetainedPlaces:
             self._look()
 
     def takes(self, topic: str) -> bool:
-        """Whether a message may be retained on a topic; then it has its place."""
+        """Whether a message may be retained on a topic. If so, it has its place now."""
         if not self._maximum or self._is_for_target(topic) or topic in self._lately:
             return True
         if not self._is_known or self._is_full:
@@ -92,7 +92,7 @@ class RetainedPlaces:
         return len(self._retained) + given >= self._maximum
 
     def _look(self) -> None:
-        """Forgets places whose messages are retained. Asks the sessions once a tick: there may be many."""
+        """Forgets places whose messages are retained. Asks the sessions at most once a tick: there may be many."""
         if self._may_look:
             self._may_look, self._is_known = False, True
             wanted = (topic for topic in self._of_sessions() if not self._is_for_target(topic))
@@ -124,16 +124,16 @@ class HeldBytes:
     def __init__(self, maximum_bytes: int, sessions: Sessions) -> None:
         self._maximum_bytes = maximum_bytes
         self._sessions = sessions
-        #: The sum of the last count, and all that was taken since: never less than what is held.
+        #: The last count plus all that was taken since: never less than the bytes that sessions hold.
         self._at_most_bytes = maximum_bytes
         self._may_sum = True
 
     def tick(self) -> None:
-        """Allows another count; it goes over all sessions, which may be many."""
+        """Allows another count. A count goes over all sessions, which may be many."""
         self._may_sum = True
 
     def takes(self, size_bytes: int, *, is_first: bool) -> bool:
-        """Whether a session may hold so many more bytes; then they count. `is_first`: it holds nothing of the kind."""
+        """Whether a session may hold this many more bytes; then they count. `is_first`: it holds none of this kind."""
         size = size_bytes + OVERHEAD_BYTES
         if self._at_most_bytes + size > self._maximum_bytes and self._may_sum:
             self._may_sum = False
@@ -160,7 +160,7 @@ _LITTLE: Final = 4_096
 
 
 class BrokerRetained:
-    """The retained publications of the broker, as the gateway publishes them."""
+    """The broker's retained publications on the gateway's stream."""
 
     def __init__(self, broker: Broker, stream: str, header: Dialect) -> None:
         self._broker = broker
@@ -175,13 +175,13 @@ class BrokerRetained:
 
 
 class Ticking(Protocol):
-    """Something that looks after itself several times a second."""
+    """A part of the bridge with work to do several times a second."""
 
     def tick(self, now_us: int) -> None: ...
 
 
 class Quotas:
-    """The limits on sessions and on their messages. The bridge asks it, and ticks `admission` and `queues` by it."""
+    """The limits on sessions and on their messages. Its `tick` also ticks `admission` and `queues`."""
 
     def __init__(
         self,
@@ -193,7 +193,7 @@ class Quotas:
         retained: RetainedStore,
         routes: Routes,
     ) -> None:
-        """`routes`: which topics are published, and retained, at a target; which topics MQ can carry."""
+        """`routes` say which topics are published, and retained, at a target, and which topics MQ can carry."""
         self._limits = limits
         self._sessions = sessions
         self.admission = admission
@@ -204,11 +204,11 @@ class Quotas:
         )
         self._held_bytes = HeldBytes(limits.maximum_held_bytes_in_all, sessions)
         self._topics = TopicLimits(limits)
-        #: The disk has less free space than its mark: publishers are paused, and whatever else fills it is refused.
-        #: Otherwise a client that may not publish could fill it, and a full disk stops the gateway.
+        #: The disk has less free space than its mark. Publishers are paused, and other requests that fill the disk are
+        #: refused: a client that may not publish could fill the disk otherwise, and a full disk stops the gateway.
         self.disk_is_short = False
         self._routes = routes
-        #: Topics that no limit touches: a PUBLISH without RETAIN on one of them needs no check.
+        #: Topics within all limits: a PUBLISH without RETAIN on one of them needs no check.
         self.fine_topics = FineTopics()
 
     def tick(self, now_us: int) -> None:
@@ -220,11 +220,11 @@ class Quotas:
         self._held_bytes.tick()
 
     def of_publish(self, event: PublishReceived) -> LimitReached | None:
-        """Why a PUBLISH is not taken; `of_hold` checks the memory at QoS 2."""
+        """The limit that a PUBLISH would pass. At QoS 2 `of_hold` checks the memory too."""
         return self._counted(self._of_name(event.topic) or self._of_retained(event))
 
     def of_hold(self, session: ClientSession, event: PublishReceived) -> LimitReached | None:
-        """Why a PUBLISH of QoS 2 cannot wait for its PUBREL."""
+        """The limit because of which a PUBLISH of QoS 2 cannot wait for its PUBREL."""
         packet_bytes = len(event.header) + len(event.payload)
         size = session.held_bytes + packet_bytes + OVERHEAD_BYTES * (len(session.held) + 1)
         if session.held and size > self._limits.maximum_held_bytes:
@@ -234,7 +234,7 @@ class Quotas:
         return self._counted(reached(Limit.HELD_BYTES_IN_ALL))
 
     def _of_will(self, will: Will) -> LimitReached | None:
-        """Why a will is not taken: it stays in memory as long as its session."""
+        """The limit that a will would pass. A will stays in memory as long as its session."""
         if self.disk_is_short and will.kept_bytes > _LITTLE:
             text = f"the disk is short of space, and a will has more than {_LITTLE} bytes"
             return reached(Limit.HELD_BYTES_IN_ALL, text=text)
@@ -243,7 +243,7 @@ class Quotas:
         return reached(Limit.HELD_BYTES_IN_ALL)
 
     def of_filter(self, topic_filter: str, asked: str, known: Collection[str]) -> LimitReached | None:
-        """Why a session may not subscribe to one more filter. `known`: its other filters, granted or asked for.
+        """The limit that one more filter of a session would pass. `known`: its other filters, granted or asked for.
 
         `asked`: the part of the filter that topics match; without `$share/GROUP/` for a shared subscription.
         """
@@ -258,7 +258,7 @@ class Quotas:
         return self._counted(self._topics.of_filter(topic_filter, asked))
 
     def of_filter_that_mq_cannot_carry(self) -> LimitReached:
-        """A topic filter that no header of MQ can carry to one of its destinations."""
+        """The refusal of a topic filter that no header of MQ can carry to one of its destinations."""
         found = _not_carried("no MQ header can hold the topic filter", ReasonCode.TOPIC_FILTER_INVALID)
         self._refusals.count(found)
         return found
@@ -266,9 +266,10 @@ class Quotas:
     def of_connect(
         self, link: object, event: ConnectReceived, user: str | None, existing: ClientSession | None, expiry_s: int
     ) -> LimitReached | None:
-        """Why a CONNECT is not accepted, because of its session, its will, or its user's connections.
+        """The limit that a CONNECT would pass with its session, its will, or its user's connections.
 
-        `existing`: the session that the client has already. `expiry_s`: how long the session outlives the connection.
+        `existing`: the session that the client has already. `expiry_s`: seconds for which the session outlives the
+        connection.
         """
         will = event.will
         found = self._of_session(existing, expiry_s)
@@ -280,14 +281,14 @@ class Quotas:
         return self.admission.authenticated(link, user, instead_of=replaced)
 
     def violated(self, error: PeerError) -> None:
-        """Counts a packet past a limit that CONNACK announced, or that is fixed."""
+        """Counts a packet past a fixed limit, or past a limit that CONNACK announced."""
         if isinstance(error, LimitExceeded) and (limit := _LIMITS_OF_CONNECTION.get(error.reason_code)):
             self._refusals.add(limit, error.reason_code)
 
     # -- inside --------------------------------------------------------------------------------------------------------
 
     def _of_session(self, existing: ClientSession | None, expiry_s: int) -> LimitReached | None:
-        """A session that ends with its connection needs no limit: the number of connections has one."""
+        """The limit on sessions. A session that ends with its connection only counts as a connection."""
         is_kept_already = existing is not None and existing.expiry_s
         others = len(self._sessions) - (existing is not None)
         if not expiry_s or is_kept_already:

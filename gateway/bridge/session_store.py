@@ -7,12 +7,12 @@ A session's row (StateSpace.SESSION, key: client identifier) is written in the u
              expiry in seconds, when it expires, when its will is due,
              {topic filter: [no local, retain as published, subscription identifier or 0]}]
 
-Both times are microseconds since 1970, 0: none is running. A will is topic, payload, QoS, RETAIN and nil or the list of
-its properties (`gateway.mqtt.properties.WillProperties`). A row of version 1 has no user, one before version 3 nothing
-registered at targets, and one before version 4 nothing of MQTT 5: a clean session ends with its connection
-(expiry 0), any other never (FFFFFFFF hex). From `connected` and the will a restarted gateway knows which connections
-ended with it. The CorrelId of a session's subscriptions is a tag and a hash of store, client and epoch, so messages on
-their way to an ended session never reach the client's next one.
+Both times are microseconds since 1970; 0: no time is running. A will is topic, payload, QoS, RETAIN, and nil or the
+list of its properties (`gateway.mqtt.properties.WillProperties`). A row of version 1 has no user. A row before version
+3 has no registrations at targets. A row before version 4 has no fields of MQTT 5: a clean session ends with its
+connection (expiry 0), any other never (FFFFFFFF hex). `connected` tells a restarted gateway which connections ended
+when it stopped. The CorrelId of a session's subscriptions is a tag and a hash of store, client and epoch, so messages
+on their way to an ended session never reach the client's next one.
 """
 
 import hashlib
@@ -27,23 +27,23 @@ from gateway.mqtt.properties import NEVER_EXPIRES_S, WillProperties
 from mq_adapters.reasons import StoreError
 
 _VERSION: Final = 4
-#: What rows of earlier versions lack in front of expiry and times: registrations at targets, before that the user too.
+#: Fields that rows of earlier versions lack in front of expiry and times, by version.
 _MISSING_FIELDS: Final[dict[int, list[Any]]] = {3: [], 2: [{}], 1: [None, {}]}
-#: Where in a row behind its version the clean session, the will and the wishes stand.
+#: Places of clean session, will and wishes in a row, counted behind its version.
 _CLEAN_SESSION_FIELD: Final = 2
 _WILL_FIELD: Final = 4
 _WISHES_FIELD: Final = 11
-#: Topic, payload, QoS and RETAIN of a will; behind them stand its properties, or nothing in an old row.
+#: Topic, payload, QoS and RETAIN of a will. Behind them stand its properties, except in an old row.
 _WILL_FIELDS: Final = 4
 _HELD_VERSION: Final = 3
 _CORREL_ID_TAG: Final = b"RFHS"
 
-#: By destination at a target: generation of its queue manager, and the patterns registered there.
+#: By destination at a target: the generation of its queue manager, and the patterns registered there.
 StoredRegistrations = dict[str, tuple[int, list[str]]]
 
 
 class SessionRow(NamedTuple):
-    """A session as its row says it; `wishes`: no local, retain as published and subscription identifier."""
+    """A session as it stands in its row; `wishes`: no local, retain as published and subscription identifier."""
 
     epoch: int
     level: int
@@ -66,7 +66,7 @@ class SessionRow(NamedTuple):
 
     @classmethod
     def unpack(cls, row: bytes) -> "SessionRow":
-        """Reads every version. StoreError for one that a later program has written."""
+        """Reads a row of any version up to ours. StoreError for a row that a later program has written."""
         version, fields = read_row("a session", row, _VERSION)
         if version < _VERSION:
             fields += [*_MISSING_FIELDS[version], 0 if fields[_CLEAN_SESSION_FIELD] else NEVER_EXPIRES_S, 0, 0, {}]
@@ -77,7 +77,7 @@ class SessionRow(NamedTuple):
 class HeldPublish(NamedTuple):
     """A QoS 2 PUBLISH between PUBREC and PUBREL; state of the session in SESSION_INCOMING.
 
-    `expires_us`: microseconds since 1970, 0 for never. `level`: of the header, which from 5 on has properties.
+    `expires_us`: microseconds since 1970, 0 for never. `level`: the MQTT level of the header; 5 has properties.
     """
 
     exchange: int
@@ -98,14 +98,14 @@ class HeldPublish(NamedTuple):
 
     @classmethod
     def unpack(cls, packed: bytes) -> "HeldPublish":
-        """Reads every version: before 3 there was no level, and before 2 no expiry. StoreError as for a session."""
+        """Reads any version up to ours: before 3 it had no level, before 2 no expiry. StoreError as for a session."""
         _, fields = read_row("a PUBLISH of QoS 2 that is held", packed, _HELD_VERSION)
         return cls(*fields)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownSession:
-    """A session or a group as its row says; `patterns`: by destination (`TARGET STREAM`), what is due there."""
+    """A session or group as it stands in its row; `patterns`: those to register, by destination (`TARGET STREAM`)."""
 
     client: str
     correl_id: bytes
@@ -130,7 +130,7 @@ def read_row(what: str, packed: bytes, newest: int) -> tuple[int, list[Any]]:
 
 
 def stored_registrations(rows: Iterable[tuple[bytes, bytes]], identity: bytes) -> Iterator[KnownSession]:
-    """What is to be registered at targets, by the rows of StateSpace.SESSION; `identity` is the store's."""
+    """The registrations of sessions at targets, from the rows of StateSpace.SESSION; `identity` is the store's."""
     for key, row in rows:
         client, session = key.decode(), SessionRow.unpack(row)
         yield KnownSession(

@@ -1,25 +1,20 @@
-"""What waits aside of a group's lane: messages that are too large for all members but some without room just now.
+"""Shared subscriptions of level 5: joining and leaving a group, and the delivery of its publications.
 
-So the others go on with what they can take. A message aside is off its lane, and its body is not kept in memory; it
-goes to the first member with room that takes a packet of its size, before what is still in the lane, and back to its
-old place in the lane when the group ends or the gateway does. A part of step 8 on the way of a PUBLISH.
+A part of step 8 on the way of a PUBLISH. Each publication goes to one member of the group. Publications wait in the
+lane of the group's CorrelId until a member can take one: it is connected, its window is open, and it reads fast enough.
+A member that was sent a message goes to the end of the queue. So the members take turns, and a slow one gets less.
 
-Publications of a group to one of its members each: a part of step 8 on the way of a PUBLISH.
+A message may be too large for the members that have room, but not for another connected member. Then it waits aside
+for that member (`SetAside`), and the rest of the lane goes on. A message aside is off its lane, and its body is not in
+memory. It goes to the first member with room for its size, before the messages of the lane. When the group or the
+gateway ends, it goes back to its old place in the lane.
 
-They wait in the lane of the group's CorrelId until a member can take one: it is connected, its window is open and it
-reads what it is sent. Who was sent something goes to the end of the queue, so members that can take one are served in
-turn, and a slow one gets less. While nobody is connected everything waits. What is too large for all that can take
-one, and not for another, waits aside for that one (set_aside.py), and the rest goes on.
+A message sent to a member belongs to that member until its session ends (MQTT-4.8.2-4). Then a message of QoS 1 without
+PUBACK goes back to its old place in the lane, for another member. A message of QoS 2 on its way goes to nobody else
+(MQTT-4.8.2-5), and neither does a message that a client refused (MQTT-4.8.2-6).
 
-What was sent to a member is its own until its session ends (MQTT-4.8.2-4): then what it did not acknowledge at QoS 1
-goes back to the lane, at its old place, and what was on its way at QoS 2 goes to nobody else (MQTT-4.8.2-5), like all
-that a client refuses (MQTT-4.8.2-6).
-
-Shared subscriptions of level 5: joining and leaving a group, and what becomes of a group that nobody needs.
-
-Each SUBSCRIBE registers the group's filter for the group; a broker that has it already learns nothing new, and its
-answer decides the SUBACK as for every other filter. The last who leaves takes the registration along. What waits for a
-group then is destroyed; what was on its way to a member at QoS 1 when its session ends goes to another one.
+Each SUBSCRIBE registers the filter for the group, even if the broker has it already, and the broker's answer decides
+the SUBACK. When the last member leaves, the registration ends and the waiting messages are destroyed.
 Source: MQTT 5.0 section 4.8.2.
 """
 
@@ -44,16 +39,16 @@ from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.unit_of_work import UnitOfWork
 from mq_adapters.message import Message
 
-#: Messages of all groups together, at some 500 bytes each; further ones hold up their group.
+#: The most messages aside, of all groups together, at some 500 bytes each. A further one holds up its group.
 _MOST_MESSAGES: Final = 20_000
-#: Of these the oldest of a group that are looked at when a member has room.
+#: The oldest messages aside of a group that are checked when a member has room.
 _LOOKED_AT: Final = 100
-#: A subscription identifier, which is not every member's: the property and four bytes.
+#: Bytes of a subscription identifier, which only some members have: the property and four bytes.
 _OWN_BYTES: Final = 5
 
 
 class _Aside(NamedTuple):
-    """A message that was taken off its lane, without its body; `least_bytes`: of the packet that it becomes."""
+    """A message that was taken off its lane, without its body; `least_bytes`: the least size of its packet."""
 
     message: Message
     least_bytes: int
@@ -72,7 +67,7 @@ class SetAside:
         return group in self._waiting
 
     def add(self, group: SharedGroup, message: Message, packet_bytes: int) -> bool:
-        """Takes a message that was taken off the group's lane; False where there are too many already."""
+        """Sets a message aside that was taken off the group's lane. False if there are too many already."""
         if self._messages >= _MOST_MESSAGES:
             return False
         bodiless = Message(message.descriptor, b"")
@@ -86,7 +81,7 @@ class SetAside:
         return True
 
     def taken_up(self, group: SharedGroup, ready: Iterable[ClientSession]) -> Iterator[Message]:
-        """Messages for those who have room, and such as nobody takes who is there: each is the caller's again."""
+        """Gives the caller messages that fit a member with room, and messages that fit no connected member."""
         waiting = self._waiting.get(group)
         if waiting is None:
             return
@@ -101,7 +96,7 @@ class SetAside:
                 yield message
 
     def give_back(self, group: SharedGroup) -> None:
-        """All of a group go back to their places in its lane."""
+        """Puts all messages of a group back to their places in its lane."""
         waiting = self._waiting.pop(group, ())
         self._messages -= len(waiting)
         self._engine.give_back([(self._queue, aside.message) for aside in waiting], wake=False)
@@ -115,7 +110,7 @@ class SetAside:
 
 
 def _longest_packet(members: Iterable[ClientSession]) -> int:
-    """The longest packet that one of those takes who are connected."""
+    """The longest packet that any of the connected members takes."""
     links = (each.link for each in members)
     return max((link.connection.writer.maximum_bytes for link in links if link is not None), default=0)
 
@@ -127,7 +122,7 @@ _BATCH_BYTES: Final = 1024 * 1024
 
 
 class _Parcel:
-    """What one unit of work brings a member."""
+    """The packets that one unit of work sends to a member."""
 
     __slots__ = ("link", "packets", "size_bytes")
 
@@ -149,14 +144,14 @@ class SharedDeliveries:
         self._to_mqtt = to_mqtt
         self._packets = packets
         self._aside = SetAside(engine, queue)
-        #: Groups for which something waited when members were last looked for. For any other, what comes is handed out
-        #: in turn when it has come, and not to whoever happens to have room in that moment.
+        #: Groups for which messages were still waiting after the last search for members. In any other group, members
+        #: take turns when a message comes: a member that gets room does not start a delivery.
         self._short_of_room: set[SharedGroup] = set()
         to_mqtt.on_room.append(self._has_room)
         to_mqtt.other_lanes.append(lambda correl_id: groups.of_correl_id(correl_id) is not None)
 
     def listen(self, group: SharedGroup) -> Callable[[], None]:
-        """Wakes `deliver` when publications arrive for a group; returns what undoes it."""
+        """Calls `deliver` when publications arrive for a group. Call the result to stop that."""
 
         def arrived() -> None:
             self.deliver(group)
@@ -166,9 +161,9 @@ class SharedDeliveries:
         return lambda: self._queue.unlisten(group.correl_id, arrived)
 
     def deliver(self, group: SharedGroup, member: ClientSession | None = None) -> None:
-        """Hands out what waits, as far as there are members that can take it.
+        """Hands out waiting messages to members that can take them.
 
-        `member`: the only one that may take more than before, so that many members cost an acknowledgement nothing.
+        `member`: the only member that may take more than before. Then an acknowledgement does not check all members.
         """
         if not self._has_any(group):
             self._short_of_room.discard(group)
@@ -195,17 +190,17 @@ class SharedDeliveries:
             self._engine.submit(unit, lambda _unit: self._sent(group, parcels))
 
     def _has_any(self, group: SharedGroup) -> bool:
-        """Whether something waits for it, in its lane or aside."""
+        """Whether messages wait for a group, in its lane or aside."""
         return group.correl_id in self._queue.lanes or self._aside.has_any(group)
 
     def discard(self, group: SharedGroup) -> None:
-        """The group has ended: what waits for it is destroyed little by little."""
+        """The group has ended: its waiting messages are destroyed little by little."""
         self._short_of_room.discard(group)
         self._aside.give_back(group)
         self._to_mqtt.drain_behind(group.correl_id, (group.client, group.epoch))
 
     def _waiting(self, group: SharedGroup, ready: deque[ClientSession]) -> Iterator[Message]:
-        """What is aside for those that have room, then what is in the lane."""
+        """The messages aside that fit members with room, then the messages in the lane."""
         if ready:
             yield from self._aside.taken_up(group, ready)
         while (message := self._engine.take(self._queue, group.correl_id)) is not None:
@@ -219,7 +214,7 @@ class SharedDeliveries:
                 self.deliver(group, session)
 
     def _sent(self, group: SharedGroup, parcels: dict[ClientSession, _Parcel]) -> None:
-        """The unit is committed: the packets may leave. On another link than then, the reconnect has repeated them."""
+        """The unit is committed, so the packets may leave. If a link is new, the reconnect has repeated them."""
         for session, parcel in parcels.items():
             if parcel.packets and session.link is parcel.link:
                 parcel.link.send(b"".join(parcel.packets))
@@ -233,7 +228,7 @@ class SharedDeliveries:
         ready: deque[ClientSession],
         parcels: dict[ClientSession, _Parcel],
     ) -> None:
-        """One message to the next member, or to the one behind it that takes packets of its size."""
+        """Gives one message to the next member that takes packets of its size."""
         publication = self._to_mqtt.read(unit, message)
         if publication is None:
             return
@@ -266,7 +261,7 @@ class SharedDeliveries:
     def _waits_for_another(
         self, group: SharedGroup, member: ClientSession, message: Message, publication: Publication
     ) -> bool:
-        """Whether a message is too large for a member, and for one that is there and has no room just now it is not."""
+        """Whether a message is too large for a member, but fits another connected member, which has no room now."""
         if self._packets.fits(member, message, publication):
             return False
         there = (each for each in group.members if each.link is not None and _may(each, group))
@@ -278,12 +273,12 @@ class SharedDeliveries:
 
 
 def _may(member: ClientSession, group: SharedGroup) -> bool:
-    """Whether the access list still allows a member what the group shares."""
+    """Whether the access list still allows a member the filter of the group."""
     return member.rights.may_subscribe(group.topic_filter)
 
 
 def _is_ready(member: ClientSession, parcel: _Parcel | None = None) -> bool:
-    """Whether it can take a message now; `parcel`: what this unit of work brings it already."""
+    """Whether a member can take a message now; `parcel`: the packets that this unit of work sends to it already."""
     link = member.link
     return (
         link is not None
@@ -320,7 +315,7 @@ class AllSubscribers:
 
 
 class SharedSubscriptions:
-    """Who shares what: changed by SUBSCRIBE, UNSUBSCRIBE and the end of a session."""
+    """The members of all groups. SUBSCRIBE, UNSUBSCRIBE and the end of a session change them."""
 
     def __init__(
         self, engine: Engine, groups: SharedGroups, registrations: Registrations, deliveries: SharedDeliveries
@@ -332,7 +327,7 @@ class SharedSubscriptions:
         self._stop_listening: dict[SharedGroup, Callable[[], None]] = {}
 
     def load(self) -> None:
-        """Takes up every group of the store. One without members was not granted when the gateway died: it ends."""
+        """Loads every group from the store. A group without members was not granted before the restart, so it ends."""
         for group in self._groups:
             self._registrations.restore(group, [group.topic_filter] * len(group.members))
             self._stop_listening[group] = self._deliveries.listen(group)
@@ -342,7 +337,7 @@ class SharedSubscriptions:
                 self._engine.submit(unit)
 
     def group(self, topic_filter: str) -> SharedGroup:
-        """The group of a filter `$share/GROUP/FILTER`; a new one where there is none."""
+        """The group of a filter `$share/GROUP/FILTER`; a new group if there is none."""
         group = self._groups.get(topic_filter)
         if group is None:
             group = self._groups.create(topic_filter)
@@ -350,7 +345,7 @@ class SharedSubscriptions:
         return group
 
     def save(self, unit: UnitOfWork, group: SharedGroup) -> None:
-        """What is registered for a group is in its row."""
+        """Writes the registrations of a group into its row."""
         self._groups.save(unit, group)
 
     def group_of(self, session: ClientSession, topic_filter: str) -> SharedGroup | None:
@@ -367,26 +362,26 @@ class SharedSubscriptions:
         wishes: Wishes,
         wanted: Iterable[Registration],
     ) -> None:
-        """The session is a member; it counts once, however often it asked."""
+        """Makes the session a member. It counts once, however often it asked."""
         if session in group.members:
             self._registrations.let_go(group, wanted)
         self._groups.join(unit, group, session, SharedSubscription(group.client, qos, wishes))
         self._groups.save(unit, group)
 
     def leave(self, unit: UnitOfWork, session: ClientSession, group: SharedGroup) -> list[Registration]:
-        """A member gives its part up; what nobody of the group needs any more. Then call `settle`."""
+        """Removes a member. Returns the registrations that the group no longer needs. Call `settle` next."""
         self._groups.leave(unit, group, session)
         return self._registrations.let_go(group, self._registrations.of(group.topic_filter))
 
     def settle(self, unit: UnitOfWork, group: SharedGroup) -> None:
-        """A group that nobody holds any more, and that is deregistered, is forgotten."""
+        """Forgets a group that nobody holds any more and that is deregistered."""
         if not group.is_held and self._groups.get(group.client) is group:
             self._forget(unit, group)
 
     def end_session(self, unit: UnitOfWork, session: ClientSession) -> list[SharedGroup]:
-        """A session ends: it leaves every group. Those that nobody holds any more, for `end_unheld`.
+        """A session ends and leaves every group. Returns the groups that nobody holds any more, for `end_unheld`.
 
-        Until that is called the row of such a group has no members, and a restart ends it.
+        Until then the row of such a group has no members, and a restart ends the group.
         """
         groups = [self._groups.get(shared.topic_filter) for shared in session.shared.values()]
         left = [group for group in groups if group is not None]

@@ -1,8 +1,8 @@
-"""Groups that share a subscription: who is a member of which, and how that survives a restart.
+"""Groups that share a subscription: their members, and the rows by which they survive a restart.
 
 A shared subscription is a topic filter `$share/GROUP/FILTER` of level 5: each publication goes to one of its members.
-Groups with another filter are other groups, whatever their name. To a broker a group is one subscriber, with a CorrelId
-of its own; it lives as long as the session of a member, or a SUBSCRIBE that waits for its answer. Its rows of state
+The same name with another filter is another group. To a broker a group is one subscriber with its own CorrelId. A group
+lives as long as the session of any member, or a SUBSCRIBE that waits for its answer. The keys of its rows of state
 (space SHARED_SUBSCRIPTION) begin with the epoch of the group, 8 bytes, big-endian:
 
     epoch            msgpack [version, topic filter, {destination at a target: [generation, [patterns]]}]
@@ -30,7 +30,7 @@ _EPOCH_BYTES: Final = 8
 class SharedGroup:
     """A group and the filter that it shares (gateway.bridge.subscriber.Subscriber).
 
-    `members` stand in the order in which they are served: who was sent something goes to the end.
+    `members` stand in the order in which they are served: a member that was sent a message goes to the end.
     """
 
     __slots__ = (
@@ -51,7 +51,7 @@ class SharedGroup:
         share = share_of(name)
         if share is None:
             raise ValueError(f"{name!r} is no filter of a shared subscription")
-        #: The whole of `$share/GROUP/FILTER`, which no client has as its identifier and this epoch.
+        #: The whole of `$share/GROUP/FILTER`. No client has both this identifier and this epoch.
         self.client = name
         self.topic_filter = share.topic_filter
         self.epoch = epoch
@@ -62,16 +62,16 @@ class SharedGroup:
         self.generations: dict[str, int] = {}
         self.stored_registrations: StoredRegistrations | None = None
         self.may_be_registered = True
-        #: Retained messages are not for shared subscriptions (MQTT-3.3.1-6 speaks of the others).
+        #: A shared subscription gets no retained messages (MQTT-3.3.1-6 is about other subscriptions).
         self.takes_retained = False
 
     @property
     def is_held(self) -> bool:
-        """Whether a member stands behind it, or a SUBSCRIBE that waits for its answer."""
+        """Whether the group has a member, or a SUBSCRIBE for it waits for its answer."""
         return any(self.emitted.values())
 
     def was_served(self, member: ClientSession) -> None:
-        """The other members come first now."""
+        """Moves a member behind the others."""
         self.members[member] = self.members.pop(member)
 
     def pack(self) -> bytes:
@@ -109,13 +109,13 @@ class SharedGroups:
     def join(
         self, unit: UnitOfWork, group: SharedGroup, session: ClientSession, subscription: SharedSubscription
     ) -> None:
-        """The session is a member from now on, or is one on other terms."""
+        """Makes the session a member, or changes the terms of its membership."""
         group.members[session] = session.shared[group.correl_id] = subscription
         row = [_VERSION, session.epoch, subscription.qos, *subscription.wishes]
         unit.set_state(StateSpace.SHARED_SUBSCRIPTION, _key(group, session), ormsgpack.packb(row))
 
     def leave(self, unit: UnitOfWork, group: SharedGroup, session: ClientSession) -> None:
-        """The session is no member any more."""
+        """Removes the session from the members."""
         group.members.pop(session, None)
         session.shared.pop(group.correl_id, None)
         unit.delete_state(StateSpace.SHARED_SUBSCRIPTION, _key(group, session))
@@ -128,7 +128,7 @@ class SharedGroups:
             del self._by_filter[group.client]
 
     def load(self) -> None:
-        """Every group as it was last committed; sessions must be loaded already."""
+        """Loads every group as it was last committed. Load the sessions first."""
         rows = self._engine.states(StateSpace.SHARED_SUBSCRIPTION)
         groups: dict[bytes, SharedGroup] = {}
         for key, row in rows:
@@ -153,7 +153,7 @@ class SharedGroups:
 
 
 def stored_groups(rows: Iterable[tuple[bytes, bytes]], identity: bytes) -> Iterator[KnownSession]:
-    """What is to be registered at targets for groups, by the rows of StateSpace.SHARED_SUBSCRIPTION."""
+    """The registrations of groups at targets, from the rows of StateSpace.SHARED_SUBSCRIPTION."""
     for key, row in rows:
         if len(key) == _EPOCH_BYTES:
             name, registered = _fields(row)
