@@ -1,4 +1,4 @@
-"""The sessions of clients in memory; session_store.py has their rows, by which they survive a restart.
+"""The sessions of clients in memory. By their rows (session_store.py) they survive a restart.
 
 Source: MQTT 3.1.1 section 3.1.2.4; MQTT 5.0 section 3.1.2.11.2; IBM MQ, identity of a subscriber.
 """
@@ -22,16 +22,16 @@ from mq_adapters.embedded.unit_of_work import PublicationCounter, StateSpace, Un
 _FLOW_KEY: Final = struct.Struct(">QH")
 #: Entries of a session's topic cache before it is emptied.
 _GRANTED_CACHE_ENTRIES: Final = 1_000
-#: Longer topics, in characters, are matched anew each time: they would fill the memory.
+#: Topics longer than this (characters) are not cached: they would fill the memory.
 _LONGEST_KEPT_TOPIC: Final = 1_024
-#: SUBSCRIBEs that are remembered for the retained copies that they brought; older copies are all wanted.
+#: The most SUBSCRIBEs that a session remembers, to tell which retained copies are for it. Older copies all are.
 _RETAINED_MARKS: Final = 1_000
-#: Above every number of a message.
+#: Larger than the number of any message.
 _NO_END: Final = 2**64
 
 
 class Wishes(NamedTuple):
-    """The options of a subscription of level 5 beside its QoS; `identifier` 0: none."""
+    """The options of a level 5 subscription beside its QoS; `identifier` 0: none."""
 
     no_local: bool = False
     retain_as_published: bool = False
@@ -39,21 +39,21 @@ class Wishes(NamedTuple):
 
 
 class RetainedMark:
-    """A SUBSCRIBE: the numbers between which retained copies came for it, and its filters that want any."""
+    """A SUBSCRIBE: its first and last number of retained copies, and its filters that want retained messages."""
 
     __slots__ = ("filters", "first", "last", "looks_back")
 
     def __init__(self, first: int, filters: frozenset[str], looks_back: int) -> None:
         self.first = first
-        #: How many marks before it reach to the oldest that was not answered when it came.
+        #: How many earlier marks to check: back to the oldest without an answer when this one came.
         self.looks_back = looks_back
-        #: Until it is answered it has none.
+        #: It gets its last number when it is answered.
         self.last = _NO_END
         self.filters = filters
 
 
 class Entitlement(NamedTuple):
-    """What all subscriptions that match a topic grant together; identifiers may repeat (MQTT 5.0 section 3.3.4)."""
+    """The rights of all matching subscriptions together; identifiers may repeat (MQTT 5.0 section 3.3.4)."""
 
     qos: int
     retain_as_published: bool
@@ -61,7 +61,7 @@ class Entitlement(NamedTuple):
 
 
 class SharedSubscription(NamedTuple):
-    """A session's part in a group that shares a subscription; `topic_filter` is the whole `$share/GROUP/FILTER`."""
+    """A session's membership in a shared subscription; `topic_filter` is the whole `$share/GROUP/FILTER`."""
 
     topic_filter: str
     qos: int
@@ -76,7 +76,7 @@ class Link(Protocol):
 
     @property
     def is_open(self) -> bool:
-        """False once it is closed; it is lost some time later."""
+        """False once the link is closed; `Bridge.lost` follows some time later."""
         ...
 
     @property
@@ -94,7 +94,7 @@ class Link(Protocol):
     ) -> None:
         """Ends the connection. Level 5 is told the code first, unless the client has sent DISCONNECT.
 
-        `reason` is for the log; the client is `told` in words, None: the words of the code.
+        `reason` goes to the log, `told` to the client; None: the client is told the meaning of the code.
         """
         ...
 
@@ -139,7 +139,7 @@ class ClientSession:
         self, mqtt: Session, *, epoch: int, level: int, correl_id: bytes, first_exchange: int, rights: Rights
     ) -> None:
         self.mqtt = mqtt
-        #: The user that the gateway has authenticated; None: nobody in particular.
+        #: The user that the gateway has authenticated; None: an anonymous client.
         self.user: str | None = None
         self.rights = rights
         self.epoch = epoch
@@ -147,34 +147,34 @@ class ClientSession:
         self.correl_id = correl_id
         self.connected = False
         self.will = None
-        #: How long the session outlives its connection; NEVER_EXPIRES_S: for ever.
+        #: Seconds for which the session outlives its connection; NEVER_EXPIRES_S: for ever.
         self.expiry_s = 0 if mqtt.clean_session else NEVER_EXPIRES_S
-        #: While it is not connected: when it ends, and when its will is due; 0: no such time is running.
+        #: Without a connection: the times of its end and of its will, microseconds since 1970; 0: no time is running.
         self.expires_us = 0
         self.will_due_us = 0
         self.link: Link | None = None
-        #: A link whose CONNECT waits for its commit.
+        #: The link whose CONNECT waits for its commit.
         self.pending_link: Link | None = None
         self.subscriptions: dict[str, int] = {}
         #: QoS 2 PUBLISHes between PUBREC and PUBREL, by packet identifier.
         self.held: dict[int, HeldPublish] = {}
-        #: Length of these packets together.
+        #: The length of these packets together.
         self.held_bytes = 0
-        #: How many PUBRELs of each packet identifier wait for their commit; none is left when a client is connected.
+        #: How many PUBRELs of each packet identifier wait for their commit; empty when a client has just connected.
         self.releases_under_way: dict[int, int] = {}
-        #: By destination (routes.Destination.key): how many subscriptions stand behind each pattern registered there.
+        #: By destination (routes.Destination.key): the number of subscriptions for each pattern registered there.
         self.emitted: dict[str, dict[str, int]] = {}
-        #: By destination at a target: to which of its queue managers, one after the other, the session is known.
+        #: By destination at a target: the generation of the queue manager that knows the session.
         self.generations: dict[str, int] = {}
-        #: The row's registrations, until it has been seen that they are what subscriptions and routes say now.
+        #: The registrations in the row, until they have been compared with the subscriptions and routes.
         self.stored_registrations: StoredRegistrations | None = None
-        #: Options of subscriptions of level 5 beside their QoS, by topic filter; only those that have any.
+        #: Options of level 5 subscriptions beside their QoS, by topic filter; without subscriptions that have none.
         self.wishes: dict[str, Wishes] = {}
         #: Its shared subscriptions, by CorrelId of the group (shared_groups.py).
         self.shared: dict[bytes, SharedSubscription] = {}
         #: The SUBSCRIBEs of this run, oldest first.
         self.retained_marks: deque[RetainedMark] = deque(maxlen=_RETAINED_MARKS)
-        #: SUBSCRIBE and UNSUBSCRIBE packets that wait for the broker; deliveries wait behind them.
+        #: How many SUBSCRIBE and UNSUBSCRIBE packets wait for the broker; deliveries wait behind them.
         self.pending_answers = 0
         #: Whether the broker may know this session: a crash between RegSub and the session's row leaves no other trace.
         self.may_be_registered = False
@@ -189,7 +189,7 @@ class ClientSession:
 
     @property
     def takes_retained(self) -> bool:
-        """Its registrations ask for retained messages."""
+        """Whether its registrations ask for retained messages."""
         return True
 
     @property
@@ -204,12 +204,12 @@ class ClientSession:
 
     @property
     def will_delay_s(self) -> int:
-        """How long the will of a lost connection waits for the client to come back."""
+        """Seconds for which the will of a lost connection waits for the client to come back."""
         properties = self.will.properties if self.will is not None else None
         return properties.will_delay_s if properties is not None else 0
 
     def release_begins(self, packet_identifier: int) -> None:
-        """A PUBREL is carried out. Its identifier may be used again from now on, before the commit."""
+        """A PUBREL is carried out. The client may use its identifier again from now on, even before the commit."""
         self.releases_under_way[packet_identifier] = self.releases_under_way.get(packet_identifier, 0) + 1
 
     def release_ends(self, packet_identifier: int) -> None:
@@ -219,21 +219,21 @@ class ClientSession:
             self.releases_under_way[packet_identifier] = left
 
     def expire_after(self, expiry_s: int) -> None:
-        """The session outlives its connection by so many seconds."""
+        """Sets the seconds for which the session outlives its connection."""
         self.expiry_s = expiry_s
         self.mqtt.clean_session = expiry_s == 0
 
     def take_leave(self, event: DisconnectReceived) -> None:
-        """The client's DISCONNECT takes its will back, unless it asks for it, and may change the session's expiry."""
+        """DISCONNECT removes the will, unless it asks for the will. It may also change the session's expiry."""
         if event.reason_code == ReasonCode.SUCCESS:
             self.will = None
         if event.properties is not None and event.properties.session_expiry_s is not None:
             self.expire_after(event.properties.session_expiry_s)
 
     def granted_qos(self, topic: str) -> int | None:
-        """The highest QoS granted to a subscription that matches the topic; None where none does.
+        """The highest QoS granted to a subscription that matches the topic; None if none matches.
 
-        A subscription that was granted, and that the access list has come to refuse, brings nothing.
+        A granted subscription does not count if the access list refuses it now.
         """
         try:
             return self._granted[topic]
@@ -246,7 +246,7 @@ class ClientSession:
             return granted
 
     def mark_retained(self, first: int, filters: frozenset[str]) -> RetainedMark:
-        """A SUBSCRIBE begins: from that number on retained copies may be for it."""
+        """A SUBSCRIBE begins: retained copies from number `first` on may be for it."""
         is_open = (place for place, mark in enumerate(self.retained_marks) if mark.last == _NO_END)
         oldest = next(is_open, len(self.retained_marks))
         mark = RetainedMark(first, filters, len(self.retained_marks) - oldest)
@@ -254,9 +254,9 @@ class ClientSession:
         return mark
 
     def wants_retained(self, topic: str, number: int) -> bool:
-        """Whether a retained copy is due: after a SUBSCRIBE only for that packet's own filters.
+        """Whether a retained copy is due. After a SUBSCRIBE it is due only for the filters of that packet.
 
-        One that came while an earlier packet was not answered may be for that one.
+        A copy that came while an earlier SUBSCRIBE had no answer may be for that one.
         """
         left: int | None = None
         for mark in reversed(self.retained_marks):
@@ -271,7 +271,7 @@ class ClientSession:
         return left is None
 
     def entitlement(self, topic: str, *, is_own: bool) -> Entitlement | None:
-        """What matching subscriptions give; `is_own`: the client itself published, so no local takes no part."""
+        """The rights of the matching subscriptions; `is_own`: the client published it, so No Local has effect."""
         key = topic, is_own
         if key in self._entitlements:
             return self._entitlements[key]
@@ -291,14 +291,14 @@ class ClientSession:
         return entitlement
 
     def _matching(self, topic: str) -> list[tuple[str, int]]:
-        """Filter and QoS of the subscriptions that match a topic, and that the access list still allows."""
+        """Filter and QoS of each subscription that matches a topic and that the access list still allows."""
         if not self.rights.may_receive(topic):
             return []
         matching = [each for each in self.subscriptions.items() if matches(each[0], topic, Scheme.MQTT)]
         return [each for each in matching if self.rights.may_subscribe(each[0])]
 
     def grant(self, topic_filter: str, qos: int, wishes: Wishes = _NO_WISHES) -> None:
-        """A subscription is made, or made anew with another QoS and other wishes."""
+        """Adds a subscription, or replaces its QoS and wishes."""
         self.subscriptions[topic_filter] = qos
         self.wishes.pop(topic_filter, None)
         if wishes != _NO_WISHES:
@@ -315,13 +315,13 @@ class ClientSession:
         self._entitlements.clear()
 
     def belong_to(self, user: str | None, rights: Rights) -> None:
-        """The session is this user's from now on."""
+        """Gives the session to a user."""
         self.user = user
         self.rights = rights
         self._forget_grants()
 
     def forget_access(self) -> None:
-        """The access list has changed: forgets what was decided by the old rules."""
+        """The access list has changed: forgets decisions by the old rules."""
         self.rights.forget()
         self._forget_grants()
 
@@ -371,13 +371,13 @@ class Sessions:
         return self._by_correl_id.get(correl_id)
 
     def unused_client(self) -> str:
-        """A client identifier for a client that sent none, which no session has."""
+        """A new client identifier for a client that sent none."""
         while (client := f"rfhbridge-{self._engine.number():x}") in self._by_client:
             continue
         return client
 
     def create(self, client: str, *, level: int, clean_session: bool) -> ClientSession:
-        """A new session, which is nobody's; `save` makes it durable."""
+        """A new session without a user; `save` makes it durable."""
         return self._add(client, self._engine.number(), level=level, clean_session=clean_session)
 
     def may_leave(self, will: Will, user: str | None, client: str) -> bool:
@@ -385,7 +385,7 @@ class Sessions:
         return self._access.rights_of(user, client).may_publish(will.topic)
 
     def give(self, session: ClientSession, user: str | None) -> None:
-        """Makes a session this user's; `save` makes it durable."""
+        """Gives a session to a user; `save` makes the change durable."""
         if user != session.user:
             session.belong_to(user, self._access.rights_of(user, session.client))
 
@@ -393,7 +393,7 @@ class Sessions:
         unit.set_state(StateSpace.SESSION, session.client.encode(), session.row().pack())
 
     def end(self, unit: UnitOfWork, session: ClientSession) -> None:
-        """Forgets a session and its flows of QoS 1 and 2, both ways."""
+        """Forgets a session and its flows of QoS 1 and 2 in both directions."""
         unit.delete_state(StateSpace.SESSION, session.client.encode())
         if session.held:
             unit.count(PublicationCounter.DROPPED, len(session.held))
@@ -406,7 +406,7 @@ class Sessions:
             del self._by_client[session.client]
 
     def load(self) -> None:
-        """Every session as it was last committed."""
+        """Loads every session as it was last committed."""
         for key, value in self._engine.states(StateSpace.SESSION):
             row = SessionRow.unpack(value)
             session = self._add(key.decode(), row.epoch, level=row.level, clean_session=row.clean_session)

@@ -1,8 +1,8 @@
 """User Properties of MQTT 5.0 as single properties of a message, which MQ and JMS applications select by.
 
 A part of step 3 on the way of a PUBLISH, where `[mqtt] user_properties` is "each". They stand behind the JSON array in
-rfhbUserProps, which alone keeps their order and repeated names. What cannot be a property of JMS and of a folder alike
-stands in the JSON alone, and the audit is told.
+rfhbUserProps, because only that keeps their order and repeated names. A User Property stands in the JSON alone if JMS
+or a folder cannot name it, and the audit is told.
 Source: JMS 1.1 section 3.5.1, property names; 3.8.1.1, identifiers; XML 1.0, production Name; IBM MQ, "Property names".
 """
 
@@ -19,7 +19,7 @@ _XML_START: Final = (
     "\u3001-\ud7ff\uf900-\ufdcf\ufdf0-\ufffd"
 )
 _XML_NAME: Final = re.compile(f"[{_XML_START}][{_XML_START}0-9\u00b7\u0300-\u036f\u203f-\u2040]*")
-#: Names that begin so, in any case, are the gateway's, JMS's or IBM MQ's.
+#: Prefixes, in any case, of names that belong to the gateway, to JMS or to IBM MQ.
 _RESERVED_PREFIXES: Final = ("rfhb", "jms", "mq")
 #: Words of selectors (JMS 1.1 section 3.8.1.1), in any case.
 _SELECTOR_WORDS: Final = frozenset(
@@ -29,7 +29,7 @@ _NOT_SUPPORTED: Final = re.compile("[\U00010000-\U0010ffff]")
 
 
 def single_properties(user_properties: UserProperties) -> tuple[NameValues, NameValues]:
-    """Those that can be single properties, in their order; and the names of the others, each once, with the reason."""
+    """The possible single properties, in their order; and the names of all others, each once, with the reason."""
     counts = Counter(name for name, _ in user_properties)
     found: list[tuple[str, str]] = []
     left_out: dict[str, str] = {}
@@ -45,7 +45,7 @@ def single_properties(user_properties: UserProperties) -> tuple[NameValues, Name
 
 
 def _reason(name: str, value: str, count: int) -> str:
-    """Why a user property is no single property; empty where it is one."""
+    """Why a user property cannot be a single property; "" if it can."""
     if count > 1:
         return "the name stands there more than once"
     if not (name.isidentifier() and _XML_NAME.fullmatch(name)):

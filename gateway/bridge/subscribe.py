@@ -1,8 +1,8 @@
-"""SUBSCRIBE and UNSUBSCRIBE: each filter is registered where it concerns somebody, and both packets are answered.
+"""SUBSCRIBE and UNSUBSCRIBE: each filter is registered at its destinations, and both packets are answered.
 
-There is one RegSub for each filter and destination. SUBACK waits for all of their answers. Where one destination
-refuses a filter, or does not answer in time, the gateway refuses the filter and takes it back where it was registered.
-Where a target is away, `subscribe_in_outage` may let the gateway grant the filter; the target is told when it is back.
+There is one RegSub for each filter and destination. SUBACK waits for all of their answers. If one destination refuses a
+filter, or does not answer in time, the gateway refuses the filter and deregisters it everywhere. If a target is away,
+`subscribe_in_outage` may let the gateway grant the filter; the target gets the RegSub when it is back.
 UNSUBACK waits for the embedded broker alone.
 
 The embedded broker answers before the unit of work is submitted, so its answers are taken out of that unit, and the
@@ -51,7 +51,7 @@ Answered = Callable[[ClientSession, int, bytes], None]
 
 
 class _Packet:
-    """A SUBSCRIBE or UNSUBSCRIBE that waits for answers: its filters, and what became of them so far."""
+    """A SUBSCRIBE or UNSUBSCRIBE that waits for answers, with the state of each of its filters."""
 
     __slots__ = (
         "answered",
@@ -80,32 +80,32 @@ class _Packet:
         deadline_us: int,
     ) -> None:
         self.session = session
-        #: The unit of work with the commands of the packet, until that is submitted.
+        #: The unit of work with the commands of the packet, until it is submitted.
         self.unit: UnitOfWork | None = None
         self.packet_identifier = packet_identifier
         self.subscriptions = subscriptions
-        #: QoS by filter; of a filter that stands there several times the last entry counts.
+        #: QoS by filter. For a filter with several entries the last one counts.
         self.wanted = dict(subscriptions)
         self.answered = answered
         self.deadline_us = deadline_us
-        #: Filter and destination by MsgId of the command that is under way for them.
+        #: Filter and destination of each command under way, by its MsgId.
         self.waiting: dict[bytes, tuple[str, Destination]] = {}
-        #: What counts as registered for each filter, until it is granted or taken back.
+        #: The registrations of each filter, until it is granted or given up.
         self.registered: dict[str, tuple[Registration, ...]] = {}
         #: The groups of shared subscriptions, by the filter that names them.
         self.groups: dict[str, SharedGroup] = {}
-        #: Filters that were refused, each with its reason code, and where.
+        #: The reason code of each filter that was refused.
         self.failed: dict[str, ReasonCode] = {}
         #: Reason code of each filter of an UNSUBSCRIBE.
         self.unsubscribed: list[ReasonCode] = []
-        #: What level 5 asks for beside the QoS, by filter.
+        #: Options of level 5 beside the QoS, by filter.
         self.wishes: dict[str, Wishes] = {}
         self.refused_at: set[tuple[str, Destination]] = set()
-        #: What says of a SUBSCRIBE which retained copies are for it.
+        #: Tells which retained copies are for this SUBSCRIBE.
         self.mark: RetainedMark | None = None
 
     def subscriber(self, topic_filter: str) -> Subscriber:
-        """For whom a filter is registered."""
+        """The session or group for which a filter is registered."""
         return self.groups.get(topic_filter, self.session)
 
     def wants_nothing_retained(self, topic_filter: str) -> bool:
@@ -113,7 +113,7 @@ class _Packet:
 
     @property
     def return_codes(self) -> bytes:
-        """One for each entry: the granted QoS, or failure, of which level 5 is told the reason."""
+        """One code for each entry: the granted QoS, or failure; level 5 is told the reason of a failure."""
         if self.unsubscribed:
             return bytes(self.unsubscribed)
         codes = self.failed if LEVELS[self.session.level].has_reason_codes else dict.fromkeys(self.failed, FAILURE)
@@ -121,7 +121,7 @@ class _Packet:
 
 
 class Subscriptions:
-    """Answers SUBSCRIBE and UNSUBSCRIBE when all that they ask for is decided."""
+    """Answers SUBSCRIBE and UNSUBSCRIBE when all their filters are decided."""
 
     def __init__(
         self,
@@ -136,8 +136,8 @@ class Subscriptions:
         quotas: Quotas,
         call_soon: Callable[[Callable[[], None]], object],
     ) -> None:
-        """`is_at_work`: whether the embedded broker will answer the command with a MsgId, as soon as it has sent all
-        that is retained."""
+        """`is_at_work`: whether the embedded broker still sends retained messages for the command with a MsgId, and
+        answers it after that."""
         self._engine = engine
         self._sessions = sessions
         self._registrations = registrations
@@ -148,11 +148,11 @@ class Subscriptions:
         self._is_at_work = is_at_work
         self._ticked_us = 0
         self._refused_lines = LogRate(_log, "subscriptions refused client=%s count=%s")
-        #: Packets that wait, by session and in the order of arrival.
+        #: Packets that wait, by session, in the order of arrival.
         self._under_way: dict[ClientSession, list[_Packet]] = {}
-        #: Sessions whose row is to be written before the next commit, each with the unit of its last packet.
+        #: Sessions whose row must be written before the next commit, each with the unit of its last packet.
         self._changed: dict[ClientSession, UnitOfWork] = {}
-        #: Packets that waited for an answer and have it; they are finished in the next turn of the event loop.
+        #: Packets that have got their last answer; they are finished in the next turn of the event loop.
         self._decided: list[_Packet] = []
         self._call_soon = call_soon
 
@@ -180,11 +180,10 @@ class Subscriptions:
         self._submit(unit, packet)
 
     def _note_options(self, packet: _Packet, event: SubscribeReceived) -> dict[str, bytes]:
-        """Takes over the wishes for each filter, its last entry counts; returns the filters that want retained copies.
+        """Notes the options of each filter (the last entry counts). Returns the filters that want retained messages.
 
-        Retain handling: 0 always, 1 only for a subscription that is new, 2 never (MQTT 5.0 section 3.8.3.1). Of a
-        filter with several entries each may want them, as each of several SUBSCRIBEs might (MQTT-3.8.4-5); returned
-        with the entry that does.
+        Retain handling: 0 always, 1 only for a new subscription, 2 never (MQTT 5.0 section 3.8.3.1). If a filter has
+        several entries, any of them may want retained messages (MQTT-3.8.4-5); the first that does is returned.
         """
         identifier = (event.properties.subscription_identifier or 0) if event.properties is not None else 0
         wanting: dict[str, bytes] = {}
@@ -199,7 +198,7 @@ class Subscriptions:
     def _register(
         self, unit: UnitOfWork, packet: _Packet, topic_filter: str, entry: bytes, now_us: int
     ) -> ReasonCode | None:
-        """RegSub at every destination of a filter; why not, where it cannot be said, or there is no room for it."""
+        """Puts a RegSub for every destination of a filter. Returns a reason if MQ cannot express it or has no room."""
         session = packet.session
         share = _share(session, topic_filter)
         wanted = self._registrations.of(topic_filter if share is None else share.topic_filter)
@@ -233,7 +232,7 @@ class Subscriptions:
         return None
 
     def _full_target(self, wanted: tuple[Registration, ...]) -> Target | None:
-        """The first target for which as much waits as may: clients that ask again and again do not add to that."""
+        """The first target with a full queue. Clients that ask again and again do not fill it further."""
         targets = (self._registrations.target_of(each.destination) for each in wanted)
         return next((target for target in targets if target is not None and target.is_full), None)
 
@@ -246,7 +245,7 @@ class Subscriptions:
     def _refused(
         self, unit: UnitOfWork, session: ClientSession, topic_filter: str, known: set[str], now_us: int
     ) -> ReasonCode | None:
-        """Why a filter may not go to a broker; None where it may, and then it counts as known."""
+        """Why a filter may not go to a broker; None if it may. Then it counts as known."""
         share = _share(session, topic_filter)
         asked = topic_filter if share is None else share.topic_filter
         others = () if topic_filter in known else known
@@ -286,7 +285,7 @@ class Subscriptions:
     def _give_up(
         self, unit: UnitOfWork, session: ClientSession, topic_filter: str
     ) -> list[tuple[Subscriber, list[Registration]]]:
-        """Takes a filter back, granted or still under way; for whom it was, and what they do not need any more."""
+        """Gives up a filter, granted or under way. Returns its subscribers, with the registrations to end."""
         given_up: list[tuple[Subscriber, list[Registration]]] = []
         if topic_filter in session.subscriptions:
             session.revoke(topic_filter)
@@ -304,7 +303,7 @@ class Subscriptions:
     def tick(self, now_us: int) -> None:
         """Gives up packets that waited too long for an answer. A clock that is set back makes none wait longer.
 
-        What no broker was asked for waits for its commit alone, however long that takes.
+        A packet without a command to a broker waits only for its commit, however long that takes.
         """
         self._refused_lines.tick()
         set_back_us, self._ticked_us = max(0, self._ticked_us - now_us), now_us
@@ -338,7 +337,7 @@ class Subscriptions:
         self._replies.expect(msg_id, lambda response: self._answer(packet, msg_id, response))
 
     def _submit(self, unit: UnitOfWork, packet: _Packet) -> None:
-        """Submits the commands of a packet. What the embedded broker answers at once is decided in the same unit.
+        """Submits the commands of a packet. Filters that the embedded broker answers at once are decided in that unit.
 
         The session's row is written just before the commit, once for all packets that are committed together.
         """
@@ -357,7 +356,7 @@ class Subscriptions:
             self._changed[session] = unit
             self._engine.submit(unit, lambda _unit: self._acknowledge(packet))
             return
-        # What is registered at targets stands in the row, and so does that a filter is gone.
+        # The row has the registrations at targets, and it must lose the filters of an UNSUBSCRIBE.
         if session.generations or packet.unsubscribed:
             self._sessions.save(unit, session)
         self._engine.submit(unit)
@@ -370,7 +369,7 @@ class Subscriptions:
 
     @staticmethod
     def _acknowledge(packet: _Packet) -> None:
-        """After the commit."""
+        """Answers a packet after its commit."""
         packet.session.pending_answers -= 1
         packet.answered(packet.session, packet.packet_identifier, packet.return_codes)
 
@@ -390,16 +389,16 @@ class Subscriptions:
             self._finish(packet)
 
     def _finish(self, packet: _Packet) -> None:
-        """All is decided. What is decided in one turn of the event loop is finished together.
+        """All filters of a packet are decided. Packets of one turn of the event loop are finished together.
 
-        A session's row has all its filters, so it is written once for many parts of a request (long_requests.py).
+        A session's row has all its filters, so it is written once for many parts of a request (filter_pacing.py).
         """
         if not self._decided:
             self._call_soon(self._finish_decided)
         self._decided.append(packet)
 
     def _finish_decided(self) -> None:
-        """The rows of the sessions are written, and after that the packets are answered."""
+        """Writes the rows of the sessions, and answers the packets after the commit."""
         decided, self._decided = self._decided, []
         if self._engine.failed is not None:
             return
@@ -428,14 +427,14 @@ class Subscriptions:
             del self._under_way[packet.session]
 
     def _decide_all(self, unit: UnitOfWork, packet: _Packet) -> None:
-        """Grants or takes back each filter of a packet for which every answer has come."""
+        """Grants or gives up each filter of a packet that has all its answers."""
         if packet.mark is not None:
             packet.mark.last = self._engine.number()
         for topic_filter, wanted in packet.registered.items():
             self._decide(unit, packet, topic_filter, wanted)
 
     def _decide(self, unit: UnitOfWork, packet: _Packet, topic_filter: str, wanted: tuple[Registration, ...]) -> None:
-        """Grants a filter that was registered everywhere; takes back one that was not."""
+        """Grants a filter that was registered everywhere; gives up any other."""
         session, subscriber = packet.session, packet.subscriber(topic_filter)
         if topic_filter in packet.failed:
             unneeded = self._registrations.let_go(subscriber, wanted)
@@ -452,20 +451,20 @@ class Subscriptions:
             session.grant(topic_filter, packet.wanted[topic_filter], packet.wishes[topic_filter])
 
     def _abandon(self, unit: UnitOfWork, packet: _Packet) -> None:
-        """The session has ended meanwhile, and its registrations with it; those of groups stand behind others too."""
+        """The session and its registrations have ended meanwhile. Gives up only its shared filters."""
         for topic_filter, group in packet.groups.items():
             unneeded = self._registrations.let_go(group, packet.registered.get(topic_filter, ()))
             self._registrations.undo(unit, group, unneeded)
             self._shared.settle(unit, group)
 
     def _settle(self, unit: UnitOfWork, packet: _Packet, topic_filter: str) -> None:
-        """A filter was refused: where it was the first of its group, there is no group."""
+        """A filter was refused. If it was the first of its group, the group ends."""
         group = packet.groups.get(topic_filter)
         if group is not None:
             self._shared.settle(unit, group)
 
     def _tell(self, session: ClientSession, event: str, *values: object) -> None:
-        """A line about a refused filter; of one client few."""
+        """Logs a refused filter; the number of lines for one client is limited."""
         self._refused_lines.tell(session.client, session.client, event, session.client, *values)
 
     @staticmethod
@@ -476,9 +475,9 @@ class Subscriptions:
 
 
 def _share(session: ClientSession, topic_filter: str) -> Share | None:
-    """The parts of a filter that is one of a shared subscription to this session."""
+    """The parts of a filter that is a shared subscription at the session's level; None for any other filter."""
     return share_of(topic_filter) if LEVELS[session.level].has_shared_subscriptions else None
 
 
 def _ignore(_response: Response | None) -> None:
-    """The answer to what was taken back meanwhile."""
+    """Ignores the answer to a command that was given up meanwhile."""

@@ -9,10 +9,10 @@ from mq_adapters.embedded.unit_of_work import UnitOfWork
 
 
 class Subscriber(Protocol):
-    """Whom registrations are for. What is registered is counted here; its publications come with its CorrelId.
+    """The owner of registrations, which it counts. Its publications carry its CorrelId.
 
-    `client` and `epoch` name it in notes, commands and logs. `takes_retained`: what is retained is asked for when it
-    is registered. `emitted`, `generations` and `stored_registrations` are as in `gateway.bridge.sessions`.
+    `client` and `epoch` name it in notes, commands and logs. `takes_retained`: its registrations ask for retained
+    messages. `emitted`, `generations` and `stored_registrations` are as in `gateway.bridge.sessions`.
     """
 
     epoch: int
@@ -36,14 +36,14 @@ class Subscribers(Protocol):
     def __iter__(self) -> Iterator[Subscriber]: ...
 
     def knows(self, subscriber: Subscriber) -> bool:
-        """Whether it has not ended."""
+        """Whether the subscriber still exists."""
         ...
 
     def save(self, unit: UnitOfWork, subscriber: Subscriber) -> None:
-        """Writes its row, with what is registered for it."""
+        """Writes its row, with its registrations."""
         ...
 
 
 def own_origin(subscriber: Subscriber) -> bytes:
-    """The private origin of a command that is no publication."""
+    """The private origin of a subscriber's command (not of a publication)."""
     return ORIGIN.pack(subscriber.epoch, 0, 0, 1) + subscriber.origin_suffix

@@ -9,10 +9,10 @@
     publish/messages/received, sent    PUBLISHes among them
     retained messages/count        retained messages
 
-A client that subscribes is sent them as retained messages, before or after its SUBACK, and the changed ones every
+A client that subscribes gets the values as retained messages, before or after its SUBACK, and the changed values every
 `sys_topics_interval_s`. They are sent at QoS 0 and are not stored. No MQ application gets them, the audit does not
-re-perform them, and a client that reads too slowly misses some. Shared subscriptions bring none. Rights on them are
-decided in access/dollar_topics.py.
+re-perform them, and a client that reads too slowly misses some. A shared subscription gets none. The module
+access/dollar_topics.py decides rights on these topics.
 """
 
 from collections import deque
@@ -27,16 +27,16 @@ from gateway.mqtt.properties import PublishProperties
 from mappings.topics.topics import Scheme, matches
 
 _SECOND_US: Final = 1_000_000
-#: The beginning of their filters.
+#: The beginning of filters for these topics.
 _BEGINNING: Final = "$SYS/"
-#: Clients that are sent them in one turn of the event loop, at some 100 microseconds each.
+#: Clients that get values in one turn of the event loop, at some 100 microseconds each.
 _AT_ONCE: Final = 20
 
 Values = Mapping[str, bytes]
 
 
 class SysTopics:
-    """Sends them to subscribers; one for the gateway. With the interval 0 it does nothing."""
+    """Sends the values to subscribers; one for the gateway. With the interval 0 it does nothing."""
 
     def __init__(
         self,
@@ -68,12 +68,12 @@ class SysTopics:
         self._news: Values = {}
 
     def opened(self, session: ClientSession) -> None:
-        """A session is connected. Subscriptions that it has from before bring changes from now on."""
+        """A session is connected. From now on its existing subscriptions get changed values."""
         if self._interval_us and any(topic_filter.startswith(_BEGINNING) for topic_filter in session.subscriptions):
             self._listening[session] = None
 
     def asked(self, session: ClientSession, event: SubscribeReceived) -> tuple[str, ...]:
-        """The filters of a SUBSCRIBE that ask for these as retained messages. After its answer call `subscribed`."""
+        """The filters of a SUBSCRIBE that ask for these retained messages. After its answer call `subscribed`."""
         if not self._interval_us:
             return ()
         options = event.options or (SubscriptionOptions(),) * len(event.subscriptions)
@@ -81,7 +81,7 @@ class SysTopics:
         return tuple(each for each, asked in filters if each.startswith(_BEGINNING) and _wants(session, each, asked))
 
     def subscribed(self, link: Link, session: ClientSession, asked: Iterable[str]) -> None:
-        """The SUBSCRIBE is answered: sends the values of those filters of `asked` that were granted."""
+        """The SUBSCRIBE is answered: sends the values for each filter in `asked` that was granted."""
         granted = [each for each in asked if each in session.subscriptions]
         if granted:
             self._listening[session] = None
@@ -154,7 +154,7 @@ class SysTopics:
 
 
 def _wants(session: ClientSession, topic_filter: str, asked: SubscriptionOptions) -> bool:
-    """Retain handling: 0 always, 1 only for a subscription that is new, 2 never (MQTT 5.0 section 3.8.3.1)."""
+    """Whether a filter asks for retained messages: 0 always, 1 only a new one, 2 never (MQTT 5.0 section 3.8.3.1)."""
     return asked.retain_handling == 0 or (asked.retain_handling == 1 and topic_filter not in session.subscriptions)
 
 

@@ -1,16 +1,16 @@
-"""Commands for a target, complete: the MQMD, and the header bytes that stand in front of the payload.
+"""Complete commands for a target: the MQMD, and the header bytes in front of the payload.
 
-Steps 3 and 4 on the way of a PUBLISH that leaves the gateway. Everything here is a function of the route and of what
-the client sent: no store, no clock, so `rfhbridge explain` shows the very bytes. Targets differ in their settings:
+Steps 3 and 4 on the way of a PUBLISH that leaves the gateway. Everything here depends only on the route and the
+client's packet, not on store or clock. So `rfhbridge explain` shows the same bytes. Targets differ in their settings:
 
     header       MQRFH or MQRFH2
-    streams      "queue": the publication queue is the stream, and MQRFH says its name where it is not the default one;
+    streams      "queue": the publication queue is the stream, and MQRFH names it unless it is the default one;
                  otherwise the stream is a prefix of each topic
-    identity     the MQTT user as UserIdentifier of a Publish, or in the carrier (carrier.py)
+    identity     the MQTT user as UserIdentifier of a Publish, or in folder usr (usr_folder.py)
 
-RegSub, DeregSub and DeletePub never expire, and go under the gateway's own user. ReplyToQMgr is left to the queue
-manager that the message is put on, which fills in its own name. Source: IBM MQ, "Queued publish/subscribe command
-messages", "MQMD - Message descriptor".
+RegSub, DeregSub and DeletePub never expire, and go under the gateway's own user. ReplyToQMgr is empty: the queue
+manager that takes the message fills in its own name. Source: IBM MQ, "Queued publish/subscribe command messages",
+"MQMD - Message descriptor".
 """
 
 import hashlib
@@ -49,17 +49,18 @@ from mq_adapters.message import (
 from mq_adapters.reasons import ReasonCode
 
 APPLICATION_NAME: Final = "rfhbridge"
-#: What MQMD.UserIdentifier can say without being cut or confused: 12 characters, and no blanks, which would be padding.
+#: Users that fit MQMD.UserIdentifier: at most 12 characters without blanks, because blanks are its padding.
 _USER_IDENTIFIER: Final = re.compile(r"[!-~]{1,12}")
 _FORMATS: Final = {Dialect.MQRFH: FORMAT_MQRFH, Dialect.MQRFH2: FORMAT_MQRFH2}
 _DIGEST_BYTES: Final = 20
 _SUBSCRIBER: Final = RegistrationOption.CORREL_ID_AS_IDENTITY | RegistrationOption.INFORM_IF_RETAINED
-#: A registration that is repeated brings nothing retained: no SUBSCRIBE asked for it (MQTT 3.1.1 section 3.8.4).
+#: Options of a repeated registration. It brings no retained messages, because no SUBSCRIBE asked for them (MQTT 3.1.1
+#: section 3.8.4).
 _ANEW: Final = _SUBSCRIBER | RegistrationOption.NEW_PUBLICATIONS_ONLY
 
 
 class UserNotExpressible(MappingError):
-    """An MQTT user has no UserIdentifier at a target that asks for one: the operator's configuration must name it."""
+    """An MQTT user has no UserIdentifier at a target that needs one. The operator must add it to the configuration."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,9 +92,9 @@ def publication(
     properties: NameValues = (),
     expiry: int = MQEI_UNLIMITED,
 ) -> TargetMessage:
-    """The Publish for a PUBLISH. RETAIN without a payload is not `retain` but `deletes`, see `deletion`.
+    """The Publish for a PUBLISH. If RETAIN comes without a payload, `deletes` is set, not `retain`: see `deletion`.
 
-    `sequence` is the session's own number of the exchange, `properties` what is carried of those of MQTT 5.0. Raises
+    `sequence`: the session's own number of the exchange. `properties`: the carried properties of MQTT 5.0. Raises
     MappingError for a topic that MQ cannot carry, and UserNotExpressible.
     """
     target, destination = _target_of(route), route.destination
@@ -127,7 +128,7 @@ def publication(
 
 
 def deletion(route: Route, *, topic: str, msg_id: bytes) -> TargetMessage:
-    """The DeletePub in front of the empty Publish that deletes what is retained for a topic."""
+    """The DeletePub that deletes a topic's retained message; the empty Publish follows it."""
     target, destination = _target_of(route), route.destination
     dialect = Dialect(target.header)
     name = destination.prefix + topic
@@ -147,7 +148,7 @@ def registration(
 ) -> TargetMessage:
     """The RegSub for some patterns; its answer carries `msg_id` as CorrelId.
 
-    `anew`: no SUBSCRIBE asked for it, so nothing retained is due.
+    `anew`: no SUBSCRIBE asked for it, so no retained messages are due.
     """
     target = _target_at(destination)
     command = RegisterSubscriber(
@@ -168,7 +169,7 @@ def deregistration(
     correl_id: bytes,
     msg_id: bytes,
 ) -> TargetMessage:
-    """The DeregSub for some patterns, or with DeregAll where there are none; only a refusal is answered."""
+    """The DeregSub for some patterns, or with DeregAll if there are none; only a refusal is answered."""
     target = _target_at(destination)
     everything = RegistrationOption(0) if patterns else RegistrationOption.DEREGISTER_ALL
     command = DeregisterSubscriber(
@@ -183,7 +184,7 @@ def deregistration(
 
 
 def update_request(destination: Destination, *, pattern: str, correl_id: bytes, msg_id: bytes) -> TargetMessage:
-    """The ReqUpdate for a pattern that is registered, to get what is retained again; only a refusal is answered."""
+    """The ReqUpdate that asks for a registered pattern's retained messages again; only a refusal is answered."""
     target = _target_at(destination)
     command = RequestUpdate(
         topics=(pattern,),
@@ -197,9 +198,9 @@ def update_request(destination: Destination, *, pattern: str, correl_id: bytes, 
 
 
 def user_identifier(target: TargetSettings, user: str | None) -> str:
-    """MQMD.UserIdentifier of a Publish for an MQTT user; "" where the gateway's own user stands.
+    """MQMD.UserIdentifier of a Publish for an MQTT user; "" stands for the gateway's own user.
 
-    A name is never cut: one that does not fit and is not among the target's `users` raises UserNotExpressible.
+    A name is never cut. Raises UserNotExpressible if the name does not fit and is not among the target's `users`.
     """
     if user is None or not target.set_identity:
         return ""
@@ -214,9 +215,9 @@ def user_identifier(target: TargetSettings, user: str | None) -> str:
 
 
 def own_message_identifier(incarnation: bytes, *, epoch: int, client: str, verb: str, sequence: int) -> bytes:
-    """MsgId of what a gateway sends to a target: a tag, and a hash of gateway, session, command and its own sequence.
+    """MsgId of a message to a target: a tag, and a hash of gateway, session, command and its own sequence.
 
-    `incarnation` names the gateway's store. Packet identifiers are not in it, for they are used again.
+    `incarnation` names the gateway's store. The hash has no packet identifier, because clients use those again.
     """
     parts = (incarnation, epoch.to_bytes(8, "big"), client.encode(), verb.encode(), sequence.to_bytes(8, "big"))
     framed = b"".join(len(part).to_bytes(4, "big") + part for part in parts)
@@ -244,7 +245,7 @@ def _descriptor(
     user_identifier: str = "",
     expiry: int = MQEI_UNLIMITED,
 ) -> MessageDescriptor:
-    """The MQMD of a command. Its priority is always 0: another would let a message overtake those before it."""
+    """The MQMD of a command. Its priority is always 0: with another one a message could overtake earlier ones."""
     return MessageDescriptor(
         format=_FORMATS[Dialect(target.header)],
         msg_type=msg_type,
@@ -260,9 +261,9 @@ def _descriptor(
 
 
 def _queue_manager_name(target: TargetSettings) -> str | None:
-    """QMgrName of a registration: as configured; else whichever queue manager takes it fills in its own name.
+    """QMgrName of a registration, if configured. Otherwise the queue manager that takes it fills in its own name.
 
-    Never the name of the last one that answered: what waits for a target may be taken by another.
+    It is never the last queue manager that answered, because another one may take the waiting messages.
     """
     name = target.queue_manager
     return name if name and not name.startswith("*") else None

@@ -1,8 +1,8 @@
-"""Folder usr: what a publication carries of its PUBLISH through MQ, and what is read from it on the way back.
+"""Folder usr: the properties that a publication carries from its PUBLISH through MQ and back.
 
 A broker makes a new message for each subscriber, with a new MsgId, the subscriber's CorrelId and the subscriber's user.
-So the gateway writes what must survive into the header, at step 3 on the way of a PUBLISH: into folder `usr` of an
-MQRFH2, which queue managers keep, or as pairs of its own into an MQRFH. At step 8 it reads them from the header.
+So the gateway writes properties that must survive into the header, at step 3 on the way of a PUBLISH: into folder `usr`
+of an MQRFH2, which queue managers keep, or as its own pairs into an MQRFH. At step 8 it reads them from the header.
 
     name               type      what it holds
     rfhbQos            i4        QoS of the PUBLISH, 0 to 2
@@ -54,9 +54,9 @@ from mappings.headers.mqrfh2 import Element, Folder, Mqrfh2, elements_text
 from mappings.headers.name_value import NameValues
 from mq_adapters.message import MQEI_UNLIMITED, Message
 
-#: The folder of an MQRFH2 in which all this travels.
+#: The folder of an MQRFH2 in which these properties travel.
 FOLDER: Final = "usr"
-#: All names of the gateway begin so.
+#: The prefix of all names of the gateway.
 OWN_PREFIX: Final = "rfhb"
 QOS: Final = "rfhbQos"
 CLIENT: Final = "rfhbClient"
@@ -69,7 +69,7 @@ RESPONSE_TOPIC: Final = "rfhbRespTopic"
 CORRELATION_DATA: Final = "rfhbCorrel"
 USER_PROPERTIES: Final = "rfhbUserProps"
 _HEX: Final = "Hex"
-#: Types of those that are no strings (IBM MQ, "MQRFH2 folders", attribute dt).
+#: Types of the properties that are not strings (IBM MQ, "MQRFH2 folders", attribute dt).
 _TYPES: Final = {
     QOS: "i4",
     SEQUENCE: "i8",
@@ -80,12 +80,12 @@ _TYPES: Final = {
     RESPONSE_TOPIC + _HEX: "bin.hex",
 }
 
-#: How user properties are carried: as one JSON array, or as that and each as a property of its own.
+#: The form of user properties: one JSON array, or that array and also each one as its own property.
 UserPropertyStyle = Literal["one_json", "each"]
 
 
 class CarriedPairs(NamedTuple):
-    """Names and texts that a header carries, in their order; and names of user properties that "each" cannot name."""
+    """Names and texts that a header carries, in order; and the user properties that cannot be single properties."""
 
     pairs: NameValues = ()
     left_out: NameValues = ()
@@ -96,17 +96,17 @@ NOTHING_CARRIED: Final = CarriedPairs()
 
 # -- writing -----------------------------------------------------------------------------------------------------------
 
-#: What a folder of an MQRFH2 cannot hold (XML 1.0, production Char).
+#: Characters that a folder of an MQRFH2 cannot hold (XML 1.0, production Char).
 _NOT_XML: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 _NOT_SUPPORTED: Final = re.compile("[\U00010000-\U0010ffff]")
-#: An ampersand becomes five bytes in a folder; a user property may stand there twice, its name in two tags.
+#: Bytes in a folder for one byte: an ampersand becomes five, and a user property may stand there twice.
 _GROWTH: Final = 10
-#: Names, tags and types of all five, generously.
+#: At least the bytes of names, tags and types of all five properties.
 _NAMES_BYTES: Final = 512
 
 
 def exchange_pairs(*, qos: int, client: str, sequence: int, deletes: bool, user: str | None) -> NameValues:
-    """What a header for a target says of the exchange, in the order of its names; properties stand behind."""
+    """The pairs for a target that describe the exchange, in the order of the names above; properties follow them."""
     texts = [(QOS, str(qos))]
     if not _NOT_XML.search(client):
         texts.append((CLIENT, client))
@@ -121,7 +121,7 @@ def exchange_pairs(*, qos: int, client: str, sequence: int, deletes: bool, user:
 def carried_pairs_of(
     properties: PublishProperties | WillProperties | None, style: UserPropertyStyle = "one_json"
 ) -> CarriedPairs:
-    """The pairs for the properties of a PUBLISH or will; `style` is what the configuration says of user properties."""
+    """The pairs for the properties of a PUBLISH or will; `style` is the configured form of user properties."""
     if properties is None:
         return NOTHING_CARRIED
     pairs = _pairs(properties)
@@ -186,7 +186,7 @@ _MOST_READ_TAGS: Final = 2_500
 _COMMAND_FOLDER: Final = "psc"
 _COMMAND_PREFIX: Final = "MQPS"
 _SAID: Final = frozenset({"Command", "Topic", "PubOpt", "PubOpts", "StreamName"})
-#: What the gateway takes from a header for itself.
+#: Names in a header that only the gateway uses.
 _TAKEN: Final = frozenset({QOS, CLIENT, SEQUENCE, DELETES, USER})
 _NO_PLACE: Final = "MQTT has no place for it"
 _BEFORE_LEVEL_5: Final = "MQTT has no properties before version 5"
@@ -194,11 +194,11 @@ _BEFORE_LEVEL_5: Final = "MQTT has no properties before version 5"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Carried:
-    """What a publication says of the PUBLISH that it was; `qos` is None where it says nothing.
+    """The properties that a publication carries from its PUBLISH; `qos` is None if it carries no QoS.
 
-    `client` and `sequence` are "" and 0 where they are missing or wrong. They come from outside and are for information
+    `client` and `sequence` are "" and 0 if they are missing or wrong. They come from outside and are for information
     only. `deletes` means that the PUBLISH had RETAIN and no payload. `left_out` has the names that a PUBLISH of level 5
-    cannot say, with the reason; `left_out_before_5` is the same for earlier levels, which have no properties.
+    cannot carry, with the reason; `left_out_before_5` is the same for earlier levels, which have no properties.
     """
 
     qos: int | None = None
@@ -211,12 +211,12 @@ class Carried:
 
     @property
     def has_unfit_properties(self) -> bool:
-        """Whether a property is left out because MQTT cannot carry it; other folders and commands have none."""
+        """Whether a property is left out because MQTT cannot carry it. Other folders and commands do not count."""
         return any(reason is not _NO_PLACE for _, reason in self.left_out)
 
     @property
     def is_of_one_message(self) -> bool:
-        """Whether the header is hardly ever that of a second message."""
+        """Whether a second message with the same header is unlikely."""
         properties = self.properties
         if self.sequence or properties is None:
             return self.sequence > 0
@@ -224,7 +224,7 @@ class Carried:
 
 
 def read_carried(chain: HeaderChain) -> Carried:
-    """What the headers of a publication carry, in whichever of them it stands."""
+    """The carried properties from all headers of a publication."""
     elements, placeless = _contents(chain)
     texts: dict[str, str] = {}
     for element in elements:
@@ -250,7 +250,7 @@ def read_carried(chain: HeaderChain) -> Carried:
 
 
 def read_properties(texts: Mapping[str, str]) -> tuple[PublishProperties | None, NameValues]:
-    """The properties in these texts, None where there is none; and the names of wrong ones, with the reason."""
+    """The properties in these texts, or None if there are none; and the names of wrong ones, with the reason."""
     found: dict[str, Any] = {}
     left_out: list[tuple[str, str]] = []
     for field, name, read in _READERS:
@@ -265,14 +265,14 @@ def read_properties(texts: Mapping[str, str]) -> tuple[PublishProperties | None,
 
 
 def properties_of_header(header: bytes) -> PublishProperties | None:
-    """The properties in the header of a PUBLISH of level 5, which has been read before."""
+    """The properties in the header of a PUBLISH of level 5, which the gateway has read successfully before."""
     _, start = decode_remaining_length(header, 1)
     position = start + 2 + int.from_bytes(header[start : start + 2], "big") + (2 if header[0] & 6 else 0)
     return property_codec.PUBLISH.read(Fields(header, position, len(header)))
 
 
 def _contents(chain: HeaderChain) -> tuple[list[Element], NameValues]:
-    """The properties in the headers of a chain, whoever wrote them; and all else there that a PUBLISH cannot say."""
+    """All properties in the headers of a chain; and all other contents, which a PUBLISH cannot carry."""
     elements: list[Element] = []
     placeless: list[tuple[str, str]] = []
     for header in chain.headers:
@@ -290,7 +290,7 @@ def _contents(chain: HeaderChain) -> tuple[list[Element], NameValues]:
 
 
 def _read_folder(folder: Folder, elements: list[Element], placeless: list[tuple[str, str]]) -> str:
-    """Adds what a folder holds to one of the lists. Returns why the folder is not read; "" where it is."""
+    """Adds the contents of a folder to one of the lists. Returns why the folder is not read; "" if it is."""
     if folder.name not in (FOLDER, _COMMAND_FOLDER):
         return _NO_PLACE
     if len(folder.raw) > _LONGEST_READ_FOLDER or folder.raw.count(b"<") > _MOST_READ_TAGS:
@@ -314,7 +314,7 @@ _HEXADECIMAL: Final = re.compile("(?:[0-9A-Fa-f]{2})*")
 
 
 class _Unreadable(ValueError):
-    """A text is not the property that its name promises."""
+    """A text is not a valid value of the property with its name."""
 
 
 def plain_text(text: str) -> str:
@@ -351,7 +351,7 @@ def _read_hex_topic(text: str) -> str:
 
 
 def _read_user_properties(text: str) -> UserProperties:
-    """User properties from their JSON. Raises ValueError where it is none, or is no such array."""
+    """User properties from their JSON. Raises ValueError for other text or another array."""
     if len(text) > _LONGEST_JSON:
         raise _Unreadable("the JSON is too long")
     rows = orjson.loads(text)
@@ -367,7 +367,7 @@ def _user_property(row: object) -> tuple[str, str]:
     return plain_text(name), plain_text(value)
 
 
-#: Field of `PublishProperties`, name, and what reads its text; of two for a field the later one counts.
+#: Field of `PublishProperties`, name, and reader of its text. Of two names for one field the later one counts.
 _READERS: Final = (
     ("payload_format_indicator", PAYLOAD_FORMAT, _read_indicator),
     ("content_type", CONTENT_TYPE, plain_text),
@@ -392,9 +392,9 @@ _OVERHEAD_BYTES: Final = 5
 def with_application_properties(
     carried: UserProperties, elements: Iterable[Element]
 ) -> tuple[UserProperties, NameValues]:
-    """The user properties that the gateway carries, then those of the application; and who is left out, and why.
+    """The user properties that the gateway carries, then those of the application; and the ones left out, and why.
 
-    A name that the gateway carries is the gateway's: the application can only have repeated it.
+    If both have a name, only the gateway's property counts: the application can only have repeated it.
     """
     found = list(carried)
     names, pairs = frozenset(name for name, _ in carried), frozenset(carried)
@@ -421,7 +421,7 @@ def _value(element: Element) -> str:
 
 
 def _reason(element: Element, value: str) -> str:
-    """Why an element cannot be a user property; "" where it can."""
+    """Why an element cannot be a user property; "" if it can."""
     if element.name.startswith(OWN_PREFIX):
         return "the name is the gateway's"
     if element.children:
@@ -450,7 +450,7 @@ _LONGEST_TENTHS: Final = 2**31 - 1
 
 
 def expiry_of(properties: PublishProperties | WillProperties | None) -> int:
-    """MQMD.Expiry of a PUBLISH or will with these properties; 0 s becomes a tenth, the shortest expiry of MQ."""
+    """MQMD.Expiry of a PUBLISH or will with these properties; 0 s becomes a tenth of a second, the shortest of MQ."""
     if properties is None or properties.message_expiry_s is None:
         return MQEI_UNLIMITED
     tenths = properties.message_expiry_s * _TENTHS
@@ -458,7 +458,7 @@ def expiry_of(properties: PublishProperties | WillProperties | None) -> int:
 
 
 def expires_us(expiry: int, now_us: int) -> int:
-    """When a message expires that has this MQMD.Expiry now, in microseconds since 1970; 0 is never."""
+    """The time when a message with this MQMD.Expiry expires, in microseconds since 1970; 0 is never."""
     return 0 if expiry == MQEI_UNLIMITED else now_us + expiry * _TENTH_US
 
 

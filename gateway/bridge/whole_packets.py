@@ -1,9 +1,9 @@
-"""A PUBLISH that no header of MQ can say, kept whole: the packet itself is the body of a dead letter.
+"""A PUBLISH that no header of MQ can express is kept whole: the packet itself is the body of a dead letter.
 
 MQMD.Format is RFHBMQTn, where n is the protocol level of MQTT: 3, 4 or 5. The body is fixed header, topic name, packet
 identifier at QoS 1 and 2, properties at level 5, and the payload (MQTT 3.1.1 section 3.3, 5.0 section 3.3). A topic
-alias is replaced by its name. A will is the PUBLISH that it would have become; its packet identifier, which no client
-chose, is 1.
+alias is replaced by its name. A will is kept as the PUBLISH that it would have become. No client chose a packet
+identifier for it, so that is 1.
 """
 
 from typing import Final
@@ -21,7 +21,7 @@ _QOS: Final = 0x06
 
 
 def whole_publish(header: bytes, topic: str, payload: bytes) -> bytes:
-    """The packet of a PUBLISH by its header as it came, with its topic also where that was an alias."""
+    """The packet of a PUBLISH, from its header as it came. The topic replaces an alias."""
     if topic_bytes(header):
         return header + payload
     qos, retain, duplicate = first_byte_fields(header[0])
@@ -33,7 +33,7 @@ def whole_publish(header: bytes, topic: str, payload: bytes) -> bytes:
         retain=retain,
         duplicate=duplicate,
         packet_identifier=packet_identifier(header) if qos else 0,
-        level=5,  # the first that has aliases
+        level=5,  # the first level with aliases
         properties=None if told is None else told._replace(topic_alias=None),
     )
 
@@ -62,7 +62,7 @@ def whole_will(will: Will, level: int) -> bytes:
 
 
 def packet_message(packet: bytes, level: int, origin: bytes) -> Message:
-    """The message that holds a PUBLISH packet; persistent but for QoS 0."""
+    """The message that holds a PUBLISH packet; it is persistent unless QoS is 0."""
     persistence = MQPER_PERSISTENT if packet[0] & _QOS else MQPER_NOT_PERSISTENT
     descriptor = MessageDescriptor(
         format=FORMAT_PREFIX + str(level).encode(), persistence=persistence, put_appl_name=APPLICATION_NAME
