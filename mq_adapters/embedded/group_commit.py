@@ -162,13 +162,23 @@ class GroupCommit:
             self._commit_group(is_slow=is_slow)
 
     def _let_join(self, *, is_slow: bool) -> None:
-        """Commits what is there. Units that are added meanwhile need no flush of their own."""
+        """Lets everybody add to the group who asked for it. Units that are added meanwhile need no flush of their own.
+
+        The group is committed and acknowledged even where one call fails. So the others are made all the same: what
+        they add may be what is acknowledged. The first error is raised after them.
+        """
         self._flush_is_due = True
         asked, self._asked_before = self._asked_before, []
+        errors: list[Exception] = []
         for callback in asked:
-            callback()
+            try:
+                callback()
+            except Exception as error:
+                errors.append(error)
         if not is_slow:
             self._announce(self._group)
+        if errors:
+            raise errors[0]
 
     def _commit_group(self, *, is_slow: bool) -> None:
         group, self._group = self._group, []

@@ -9,7 +9,7 @@ import pytest
 from mq_adapters.embedded import engine as engine_module
 from mq_adapters.embedded import group_commit
 from mq_adapters.embedded.engine import Engine
-from mq_adapters.embedded.unit_of_work import Note, UnitOfWork
+from mq_adapters.embedded.unit_of_work import Note, StateSpace, UnitOfWork
 from mq_adapters.message import Message, MessageDescriptor
 
 AUDIT_QUEUE = "SYSTEM.RFHBRIDGE.AUDIT"
@@ -219,4 +219,21 @@ def test_a_call_before_a_commit_that_fails_keeps_nobody_from_it(data_folder, loo
     _submit(engine, on_committed=lambda _unit: done.append("second"))
     loop.run()
     assert done == ["first", "second"]
+    engine.close()
+
+
+def test_a_call_before_a_commit_that_fails_keeps_no_other_call_from_it(data_folder, loop):
+    """What another call adds may be what is acknowledged after this very commit."""
+    engine = Engine.open(data_folder, call_soon=loop.soon.append)
+    unit = engine.begin()
+
+    def fail() -> None:
+        raise RuntimeError("a defect")
+
+    engine.before_commit(fail)
+    engine.before_commit(lambda: unit.set_state(StateSpace.SESSION, b"client", b"row"))
+    engine.submit(unit)
+    with pytest.raises(RuntimeError, match="a defect"):
+        loop.run()
+    assert engine.state(StateSpace.SESSION, b"client") == b"row"
     engine.close()
