@@ -28,6 +28,8 @@ _VERSION: Final = 1
 CACHED_BYTES: Final = 64 * 1024 * 1024
 #: Memory of a publication beside its body, bytes.
 _OVERHEAD_BYTES: Final = 600
+#: The same of a command that came with it (`Message.written`), beside the bytes of its header.
+_COMMAND_BYTES: Final = 300
 #: How many publications one that comes may push out, so that each pays its own way.
 _EVICTIONS: Final = 4
 
@@ -230,7 +232,9 @@ class RetainedPublications:
 
 
 def _cost(publication: RetainedPublication) -> int:
-    return _OVERHEAD_BYTES + len(publication.message.body)
+    message = publication.message
+    command_bytes = 0 if message.written is None else _COMMAND_BYTES + len(message.written.data)
+    return _OVERHEAD_BYTES + len(message.body) + command_bytes
 
 
 def _key(space: str, point: str, topic: str) -> bytes:

@@ -8,7 +8,7 @@ from mappings.topics.topics import Scheme, TopicError, matches
 from mq_adapters.broker.retained import RetainedPublication, RetainedPublications
 from mq_adapters.broker.retained_topics import TopicIndex
 from mq_adapters.embedded.unit_of_work import StateSpace, UnitOfWork
-from mq_adapters.message import Message, MessageDescriptor
+from mq_adapters.message import KnownHeader, Message, MessageDescriptor
 from mq_adapters.reasons import StoreError
 
 _LEVELS = st.sampled_from(["", "a", "b", "ab", "+", "#", "*", "%"])
@@ -120,6 +120,19 @@ def test_what_is_not_committed_stays_in_memory(retained, store):
         keep(retained, unit, [number])
         store.commit(unit)
     assert retained.cached_bytes <= 10_000
+
+
+def test_a_command_that_came_with_a_publication_counts_as_memory(retained):
+    """The publication keeps it alive, and its header is bytes beside the body."""
+    keep(retained, UnitOfWork(), [1])
+    without = retained.cached_bytes
+    kept = publication(1)
+    header = kept.message.written = KnownHeader(bytes(200), format=b"MQHRF2  ", coded_char_set_id=1208, encoding=546)
+    unit = UnitOfWork()
+    retained.keep(unit, "S", "", ("t/1",), kept)
+    assert retained.cached_bytes - without > len(header.data)
+    retained.delete(unit, "S", "", "t/1")
+    assert retained.cached_bytes == 0
 
 
 def test_start_reads_topics_and_keeps_no_publication(retained, store):
