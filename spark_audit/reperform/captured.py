@@ -1,6 +1,14 @@
-"""A captured message: what of it can be read, whether it has a place in the other format, and what it would lose there.
+"""Examines a captured message: its headers, whether the other format can hold it, and the losses of a conversion.
 
-Beside it, where the archive has it, the message that a conversion made of it: performed again and compared.
+If the archive also has the converted message, the conversion is performed again and compared.
+
+A message may come without its MQMD. Then the first bytes tell the format and encoding of the first header:
+
+    bytes 0 to 3    StrucId: "RFH " or "DLH ", in ASCII or in EBCDIC, whose pages agree in these letters
+    bytes 4 to 7    Version, in the byte order of the header
+
+A header in EBCDIC has the page of its own CodedCharSetId if that names an EBCDIC page, else page 500. (The field
+describes the data behind the header.) Source: IBM MQ, "MQRFH", "MQRFH2", "MQDLH".
 """
 
 from collections.abc import Iterator
@@ -18,22 +26,14 @@ from spark_audit.reperform.refusal import refusals
 from spark_audit.reperform.service import EXTENDED_NAMES, VERSIONS, has_header_of, left_out_options
 from spark_audit.reperform.table import NEEDING, ONLY_IN_MQRFH, OPTION_ELEMENTS, TO_NAME
 
-# What stands before the first header of a message that came without its MQMD, found from its first bytes.
-#
-#     bytes 0 to 3    StrucId: "RFH " or "DLH ", in ASCII or in EBCDIC, whose pages agree in these letters
-#     bytes 4 to 7    Version, in the byte order of the header
-#
-# In EBCDIC the header's own CodedCharSetId, which describes what follows, is taken for the header too where it names an
-# EBCDIC page, else 500. Source: IBM MQ, "MQRFH", "MQRFH2", "MQDLH".
-
 _UTF_8: Final = 1208
 _EBCDIC_PAGES: Final = frozenset({37, 273, 500, 1140})
 _EBCDIC_INTERNATIONAL: Final = 500
 _BYTE_ORDERS: Final[tuple[tuple[Literal["big", "little"], int], ...]] = (("big", 273), ("little", 546))
 _FORMATS: Final = {("RFH ", 1): MQRFH, ("RFH ", 2): MQRFH2, ("DLH ", 1): MQDLH}
-#: Where a structure names the page of what follows it.
+#: Offset of the field in which a structure names the code page of the data behind it.
 _CODED_CHAR_SET_ID: Final = {"RFH ": 16, "DLH ": 112}
-#: Headers that may stand in front and that this reading does not walk over.
+#: Headers that may stand in front, and that this module cannot skip.
 _OTHERS: Final = ("CIH ", "IIH ", "DH  ", "MDE ", "RMH ", "WIH ")
 _STRUC_IDS: Final = {
     name.encode(codec): (name, codec == "cp500")
@@ -44,15 +44,15 @@ _DETECTABLE_BYTES: Final = 8
 
 
 class UnknownHeader(Exception):
-    """A header that this reading does not walk over stands in front, so that it cannot judge the message."""
+    """A header that this module cannot skip stands in front, so the message cannot be judged."""
 
 
 def announced(
     data: bytes, *, format: str | None = None, coded_char_set_id: int | None = None, encoding: int | None = None
 ) -> Surroundings:
-    """What announces the first header; what is known goes before what is found.
+    """Format, code page and encoding of the first header. Known values go before values found in the bytes.
 
-    Raises UnreadableBytes where nothing is found and not everything is known, UnknownHeader where it is of no use.
+    Raises UnreadableBytes if values are missing in both, and UnknownHeader for a header that this module cannot skip.
     """
     check_known(format or "")
     if format is not None and coded_char_set_id is not None and encoding is not None:
@@ -66,7 +66,7 @@ def announced(
 
 
 def check_known(format: str) -> None:
-    """Raises UnknownHeader where a Format announces a header that this reading does not walk over."""
+    """Raises UnknownHeader if a Format announces a header that this module cannot skip."""
     if format in ("MQCICS", "MQIMS") or (format.startswith("MQH") and format not in (MQRFH, MQRFH2)):
         raise UnknownHeader(f"Format {format} announces a header that the audit does not walk over")
 
@@ -102,7 +102,7 @@ Pairs = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Captured:
-    """Message data from its first header on, with what is known of its MQMD (None: found in the bytes)."""
+    """Message data from its first header on, with the known fields of its MQMD (None: find it in the bytes)."""
 
     data: bytes
     format: str | None = None
@@ -112,7 +112,7 @@ class Captured:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """What is asked of a conversion: `target` is mqrfh or mqrfh2, "" for the format that a message has not."""
+    """The conversion to examine: `target` is mqrfh or mqrfh2; "": the format that the message does not have."""
 
     target: str = ""
     mode: str = "strict"
@@ -120,7 +120,7 @@ class Wish:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """Why a message cannot be read or converted, with the reason code of IBM MQ, and at which byte (-1: nowhere)."""
+    """Why a message cannot be read or converted: IBM MQ's reason code, and the byte at fault (-1: none)."""
 
     reason: Reason
     what: str
@@ -133,10 +133,10 @@ class Fault:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examination:
-    """What a message is: `command` is "" for one without, `target` the format that it was held against.
+    """The result for a message: its `command` ("" if it has none), and the `target` format that was examined.
 
-    `fault`: it cannot be read; `refusal`: it has no place in the target; `unjudged` says why this reading cannot tell;
-    `losses` are names (fields, options, folders) that the target does not take, with the reason.
+    `fault`: why the message cannot be read. `refusal`: why the target cannot hold it. `unjudged`: why this module
+    cannot tell. `losses`: names (fields, options, folders) that the target does not take, with the reason.
     """
 
     format: str = ""
@@ -150,7 +150,7 @@ class Examination:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Read:
-    """A message taken apart: headers, what the last says of the body, and where the body begins."""
+    """A message taken apart: its headers, the last header's description of the body, and where the body begins."""
 
     described: Surroundings
     headers: tuple[Header, ...]
@@ -161,7 +161,7 @@ class _Read:
 
 
 def examine(message: Captured, wish: Wish) -> Examination:
-    """What a message is, and what a conversion would make of it."""
+    """Examines a message and the conversion that is asked for."""
     try:
         read = _read(message)
     except UnreadableBytes as error:
@@ -184,11 +184,11 @@ def examine(message: Captured, wish: Wish) -> Examination:
 
 
 def facts_of(message: Captured, made: Captured, wish: Wish, reported: Pairs | None) -> tuple[Facts, bool]:
-    """The conversion of one message to another as facts to be performed again, and whether the body stayed the same.
+    """The facts with which a conversion is performed again, and whether the body stayed the same.
 
-    The MQMD keeps CodedCharSetId and Encoding (Message formats (aq19780_), note 2), so `made` has them of `message`
-    where it does not say them. Without a report, everything that is gone counts as reported. Raises what `announced`
-    raises.
+    A conversion keeps CodedCharSetId and Encoding of the MQMD (Message formats (aq19780_), note 2), so `made` takes
+    them from `message` if it has none. Without a report, every missing name counts as reported. Raises the errors of
+    `announced`.
     """
     described = announced(
         message.data, format=message.format, coded_char_set_id=message.coded_char_set_id, encoding=message.encoding
@@ -239,7 +239,7 @@ def _read(message: Captured) -> _Read:
 
 
 def _command_of(headers: tuple[Header, ...], body: Surroundings) -> Meaning | None:
-    """The command in a chain; None for a chain with other folders or names alone, as those of JMS."""
+    """The command in a chain; None for a chain without one, such as a chain of JMS."""
     says_command = any(
         any(folder.name == "psc" for folder in header.folders) or any(name == "MQPSCommand" for name, _ in header.pairs)
         for header in headers
@@ -283,7 +283,7 @@ def _losses(source: Meaning, version: int, mode: str) -> Iterator[tuple[str, str
 
 
 def _described_like(made: Captured, before: Surroundings, wish: Wish) -> Surroundings:
-    """What describes the first header of a message that was made from one so described."""
+    """The description of the first header of `made`, which was converted from a message described by `before`."""
     format = made.format
     if format is None:
         try:
@@ -298,7 +298,7 @@ def _described_like(made: Captured, before: Surroundings, wish: Wish) -> Surroun
 
 
 def _split(data: bytes, described: Surroundings) -> tuple[bytes, bytes | None]:
-    """Headers and body; what cannot be read counts as headers, so that re-performance says so, and has no body."""
+    """Headers and body. Unreadable data counts as headers without a body; re-performance then reports it."""
     try:
         _headers, _body, offset = read_headers(data, described)
     except (UnreadableBytes, UnknownCodePage):
@@ -307,7 +307,7 @@ def _split(data: bytes, described: Surroundings) -> tuple[bytes, bytes | None]:
 
 
 def _gone(message: Captured, made: Captured, made_described: Surroundings) -> Pairs:
-    """Names of a message that the one made of it has not: what a report would have to name."""
+    """Names in a message that the converted message does not have. A report must name each of them."""
     try:
         before = _read(message)
         headers, body, _offset = read_headers(made.data, made_described)

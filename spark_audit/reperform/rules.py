@@ -1,7 +1,30 @@
-"""Each conversion held against single rules: the nine fields, option support, the report, RETAIN.
+"""The single rules of the specification that a conversion breaks: fields, option support, the report, RETAIN.
 
-performance.py compares the whole; this says which rule of the specification a conversion breaks. A header that cannot
-be read breaks no rule: re-performance says that it cannot be read.
+performance.py compares the whole conversion; this module names the broken rules. It finds no broken rule in a header
+that cannot be read, because performance.py reports that.
+
+Fields. The nine rows of "Message formats" (aq19780_), checked in a header that was converted to the other format. Each
+value stands under the other name of its row, and a name without a row is a fault. The command shows which fields a
+broker or the service leaves out or adds on purpose, so the report is not needed.
+
+Option support. The table of "Message formats" (aq19780_), with its notes 1 to 7, checked in a written header:
+
+    note 1   RegPub, DeregPub, DirectReq and NoReg exist for migration: MQRFH2 does not have them
+    note 2   the fields of the MQMD are as in WebSphere MQ Publish/Subscribe: a conversion leaves them alone
+    note 3   a stream is a prefix of the topic: MQRFH2 has no stream name and no InclStreamName
+    note 4   CorrelAsId makes the CorrelId a part of the client's identity, so there must be one
+    note 5   Local means the publisher's own broker: a delivered copy does not have it
+    note 6   an answer has only completion codes of its format
+    note 7   Anon is ignored: MQRFH2 does not have it
+
+RETAIN and the options that stand for it. RetainPub is the publisher's option, IsRetainedPub the broker's:
+
+    packet to header    RetainPub if the PUBLISH has RETAIN and a payload, and only then
+    header to header    IsRetainedPub only in copies of messages that were retained before the subscription
+    header to packet    RETAIN if the publication has IsRetainedPub. Without it RETAIN is possible only at level 5,
+                        where a subscription may ask for RETAIN as published
+
+Sources: Message formats (aq19780_); MQTT 3.1.1 section 3.3.1.3.
 """
 
 from typing import Final
@@ -18,16 +41,13 @@ from spark_audit.reperform.report import delivery_report_faults, publish_report_
 from spark_audit.reperform.table import NEEDING, ONLY_IN_MQRFH, OPTION_ELEMENTS, TO_NAME
 from spark_audit.reperform.target import prefix_of
 
-# The nine rows of "Message formats" (aq19780_), held against a header that became one of the other format. Each value
-# stands under the other name of its row, and no name passes that has no row. The command tells what a broker or the
-# service leaves out or adds on purpose; the report is not needed for that.
-
-#: Rows whose values no one changes on the way; topics of other commands than Publish are patterns, and translated.
+#: Rows whose values nobody changes on the way. Topics are not among them: except in Publish they are patterns, which
+#: are translated.
 _LITERAL: Final = ("Command", "PubTime", "SeqNum")
 _ADDRESS: Final = ("QName", "QMgrName")
 _ADDED_BY_BROKER: Final = frozenset({"StreamName", "SubPoint", "SubUserData"})
 _EXTENDED: Final = frozenset({"SubName", "SubIdentity", "SubUserData"})
-#: Options that concern the publisher and the broker, and not who receives the copy.
+#: Options for the publisher and the broker, which a delivered copy does not have.
 _NOT_DELIVERED: Final = frozenset({"NoReg", "IsRetainedPub", "Local"})
 #: From RegOpt of a Publish to PubOpt, and back.
 _MOVED_IN_EXTENDED: Final = frozenset({"Local"})
@@ -35,7 +55,7 @@ _PREFIX: Final = "MQPS"
 
 
 def field_faults(source: Meaning, actual: Meaning, *, is_copy: bool, is_extended: bool) -> list[str]:
-    """How a header of the other format breaks the table; `is_copy` is a broker's, else it is the service's."""
+    """How a converted header breaks the rows of the table; `is_copy`: a broker made it; else the service did."""
     if source.version == actual.version:
         return []
     return [
@@ -52,7 +72,7 @@ def _changed_values(source: Meaning, actual: Meaning, *, is_copy: bool) -> list[
     if not is_copy:
         compared += _ADDRESS
     elif "DirectReq" in source.options("RegOpt"):
-        compared += [name for name in _ADDRESS if source.values(name)]  # else the broker adds the publisher's
+        compared += [name for name in _ADDRESS if source.values(name)]  # the broker adds a missing address
     return [
         f"{TO_NAME[name]}, {name}: {list(source.values(name))} became {list(actual.values(name))}"
         for name in compared
@@ -61,7 +81,7 @@ def _changed_values(source: Meaning, actual: Meaning, *, is_copy: bool) -> list[
 
 
 def _changed_options(source: Meaning, actual: Meaning, *, is_copy: bool, is_extended: bool) -> list[str]:
-    """Option tokens that both formats have, under the same row before and after."""
+    """Changes of option tokens that both formats have: each stands in the same row before and after."""
     ignored = ONLY_IN_MQRFH | (_MOVED_IN_EXTENDED if is_extended else frozenset(NEEDING))
     if is_copy:
         ignored |= _NOT_DELIVERED
@@ -79,7 +99,7 @@ def _changed_options(source: Meaning, actual: Meaning, *, is_copy: bool, is_exte
 
 
 def _names_without_a_row(actual: Meaning, *, is_copy: bool, is_extended: bool) -> list[str]:
-    """Names that are not in the table and stand in the new header, or stand there in the other format's spelling."""
+    """Names in the new header that the table does not have, or that have the spelling of the other format."""
     allowed = _ADDED_BY_BROKER if is_copy else (_EXTENDED if is_extended else frozenset())
     prefix = _PREFIX if actual.version == 1 else ""
     return [
@@ -89,16 +109,6 @@ def _names_without_a_row(actual: Meaning, *, is_copy: bool, is_extended: bool) -
     ]
 
 
-# The option support table of "Message formats" (aq19780_) and its notes 1 to 7, held against a written header.
-#
-# note 1   RegPub, DeregPub, DirectReq and NoReg are there for migration: MQRFH2 does not have them
-# note 2   the fields of the MQMD are as WebSphere MQ Publish/Subscribe has them: a conversion leaves them alone
-# note 3   a stream is a prefix of the topic: no stream name in MQRFH2, and no InclStreamName
-# note 4   CorrelAsId makes the CorrelId a part of the client's identity: there must be one
-# note 5   Local means the publisher's own broker; a copy that is delivered does not have it
-# note 6   answers: a completion code is one that the format has
-# note 7   Anon is ignored: MQRFH2 does not have it
-
 _NOTE_OF_TOKEN: Final = {"DirectReq": 1, "NoReg": 1, "InclStreamName": 3, "Anon": 7}
 _STREAM_NAMES: Final = frozenset({"StreamName", "MQPSStreamName"})
 _NO_CORREL_ID: Final = "0" * 48
@@ -106,7 +116,7 @@ _COMPLETIONS: Final = frozenset({"ok", "warning", "error"})
 _ANY: Final = frozenset({"Publish", "RegSub", "DeregSub", "ReqUpdate", "RegPub", "DeregPub"})
 _PUBLISHER: Final = frozenset({"Publish", "RegPub"})
 _REGSUB: Final = frozenset({"RegSub"})
-#: The rows of the table: field and option, and the commands that it stands under.
+#: The rows of the option support table: field and option, and the commands that support it.
 _SUPPORTED: Final = {
     ("RegOpt", "CorrelAsId"): _ANY,
     ("DelOpt", "Local"): frozenset({"DeletePub"}),
@@ -126,7 +136,7 @@ _SUPPORTED: Final = {
 
 
 def support_faults(facts: Facts, source: Meaning | None, actual: Meaning) -> list[str]:
-    """How a header that was written breaks the table; `source` is the header before, None for a packet."""
+    """How a written header breaks the option support table; `source` is the header before; None: it was a packet."""
     words = _not_in_mqrfh2(actual) if actual.version == 2 else []
     words += _out_of_place(source, actual)
     words += _stream(facts, actual)
@@ -140,7 +150,7 @@ def support_faults(facts: Facts, source: Meaning | None, actual: Meaning) -> lis
 
 
 def answer_faults(answer: Answer) -> list[str]:
-    """Note 6, for an answer that was written."""
+    """How a written answer breaks note 6."""
     if answer.completion in _COMPLETIONS:
         return []
     return [f"note 6: completion {answer.completion!r} is none"]
@@ -162,7 +172,7 @@ def _not_in_mqrfh2(actual: Meaning) -> list[str]:
 
 
 def _out_of_place(source: Meaning | None, actual: Meaning) -> list[str]:
-    """Options under a command that the table does not list them for; what was there before is the sender's fault."""
+    """Options under a command that does not support them. An option of the source is the sender's fault."""
     before = frozenset(source.fields) if source is not None else frozenset[tuple[str, str]]()
     return [
         f"{token} of {name} does not go with {actual.command}"
@@ -195,19 +205,8 @@ def _descriptor(facts: Facts) -> list[str]:
     return ["note 2: CodedCharSetId or Encoding of the MQMD was changed"]
 
 
-# RETAIN and the options that stand for it, on each way.
-#
-#     packet to header    RetainPub where the PUBLISH has RETAIN and a payload, and nowhere else
-#     header to header    IsRetainedPub only in copies of what was retained before the subscription
-#     header to packet    RETAIN where the publication has IsRetainedPub, and elsewhere only at level 5, where a
-#                         subscription may ask for it as published
-#
-# Source: Message formats (aq19780_) (RetainPub is the publisher's, IsRetainedPub the broker's); MQTT 3.1.1 section
-# 3.3.1.3.
-
-
 def publish_faults(facts: Facts, actual: Meaning) -> list[str]:
-    """A command that was made from a PUBLISH or a will."""
+    """Faults of RETAIN in a command that was made from a PUBLISH or a will."""
     is_retained = "RetainPub" in actual.options("PubOpt")
     read = read_will(facts.input, facts.protocol_level) if facts.packet_type == CONNECT else None
     retain = read_publish(facts.input, facts.protocol_level).retain if read is None else read[1]
@@ -223,14 +222,14 @@ def publish_faults(facts: Facts, actual: Meaning) -> list[str]:
 
 
 def copy_faults(facts: Facts, actual: Meaning) -> list[str]:
-    """A broker's copy for a subscriber."""
+    """Faults of RETAIN in a broker's copy for a subscriber."""
     if "IsRetainedPub" in actual.options("PubOpt") and not facts.is_retained:
         return ["IsRetainedPub in a copy of what was just published"]
     return []
 
 
 def delivery_faults(facts: Facts, source: Meaning) -> list[str]:
-    """A PUBLISH for a client."""
+    """Faults of RETAIN in a PUBLISH for a client."""
     packet = read_publish(facts.output, facts.protocol_level)
     is_retained, retain = "IsRetainedPub" in source.options("PubOpt"), packet.retain
     if is_retained == retain or (retain and facts.protocol_level >= FIRST_LEVEL_WITH_PROPERTIES):
@@ -273,7 +272,7 @@ def _of_header(facts: Facts) -> list[Finding]:
     if answer is not None:
         return findings(Rule.SUPPORT, answer_faults(answer))
     if facts.input == facts.output:
-        return []  # a message that passes as it is: what is wrong in it is its sender's
+        return []  # the message was passed on unchanged: its faults are its sender's
     actual, source = meaning_of(made, body), read_meaning(facts.input, facts.input_described)
     reported = frozenset(name for name, _ in facts.dropped_fields)
     is_extended = facts.mode == "extended"
