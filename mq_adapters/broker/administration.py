@@ -1,7 +1,7 @@
 """Subscriptions and retained publications, changed by an administrator's command instead of a message.
 
 The rules of RegSub (`subscribers`) check a subscription, so both ways make the same one. Without a gateway nobody keeps
-audit records; then a new subscription is not sent what is retained.
+audit records, so a new subscription gets no retained publications.
 """
 
 from collections.abc import Iterable
@@ -56,7 +56,7 @@ class Administration:
         return [found for found in self._registry.everyone() if not 0 < found.expires_us <= now_us]
 
     def define(self, unit: UnitOfWork, message: Message, command: RegisterSubscriber, dialect: Dialect) -> None:
-        """Adds a subscription and sends it what is retained."""
+        """Adds a subscription and sends it the retained publications."""
         if self._is_audited:
             self._updates.begin(unit, self._register(unit, message, command, dialect), None, None)
         else:
@@ -70,13 +70,13 @@ class Administration:
         command: RegisterSubscriber,
         dialect: Dialect,
     ) -> None:
-        """Puts a subscription in the place of another; where it cannot be, the other stays."""
+        """Replaces a subscription. If the new one is refused, the old one stays."""
         existing = self._numbered(number)
         self._registry.remove(unit, existing)
         try:
             made = self._register_without_retained(unit, message, command, dialect)
         except SubscriptionRefused:
-            self._registry.put(UnitOfWork(), existing)  # in memory it had ended; in the store it has not
+            self._registry.put(UnitOfWork(), existing)  # it had ended in memory only, not in the store
             raise
         kept = replace(made, number=existing.number, joined=existing.joined, is_exclusive=existing.is_exclusive)
         self._registry.put(unit, kept)
@@ -86,7 +86,7 @@ class Administration:
         self._registry.remove(unit, self._numbered(number))
 
     def clear_retained(self, unit: UnitOfWork, topic_string: str) -> None:
-        """Forgets what is retained on the topics; a first level that is a stream of its own names its topic space."""
+        """Deletes what is retained on topics. If the first level is the name of a stream, it names the topic space."""
         first, _, rest = topic_string.partition("/")
         own_space = first if first != DEFAULT_STREAM and rest and self._spaces.space(first) == first else ""
         places = [(DEFAULT_STREAM, topic_string), *([(own_space, rest)] if own_space else [])]
@@ -109,7 +109,7 @@ class Administration:
     def _register_without_retained(
         self, unit: UnitOfWork, message: Message, command: RegisterSubscriber, dialect: Dialect
     ) -> Subscription:
-        """NewPubsOnly keeps the retained publications back, and is then taken off again unless it was asked for."""
+        """Registers with NewPubsOnly, so no retained publications are sent. Then removes it if nobody asked for it."""
         options = command.registration_options
         before = set(self._registry.everyone())
         quiet = replace(command, registration_options=options | RegistrationOption.NEW_PUBLICATIONS_ONLY)

@@ -1,4 +1,4 @@
-"""Who would get a publication, asked without publishing it.
+"""Finds the subscribers of a publication without publishing it.
 
 Beside step 7a on the way of a PUBLISH: the PUBACK of MQTT 5.0 may say that nobody subscribes (section 3.4.2.1).
 """
@@ -13,10 +13,10 @@ from mq_adapters.embedded.engine import Engine
 
 
 class SubscriptionAudience:
-    """The subscriptions that match what a Publish that names no stream puts on one input queue.
+    """The subscriptions that match a Publish on one input queue, if the Publish names no stream.
 
-    A content filter does not count: it looks at more than the topic. The index of subscriptions remembers the matches
-    of a topic until a subscription changes, so asking again costs one look-up.
+    Content filters are ignored, because they need more than the topic. The index of subscriptions remembers the matches
+    of a topic until a subscription changes, so a second call costs one look-up.
     """
 
     def __init__(

@@ -1,9 +1,9 @@
 """The broker: serves the control queue and the input queues of an embedded queue manager.
 
 Step 7a on the way of a PUBLISH, where no remote queue manager takes it. Its handlers run inside the putter's unit of
-work, so that a publication, its copies, the answer, changes of subscriptions and the audit notes are committed
-together. Nothing is stored on a served queue. Whatever a message contains ends in a copy, an answer, a dead letter, or
-in silence where the rules of queued publish/subscribe ask for that; StoreError is the only error that leaves a handler.
+work, so a publication, its copies, the answer, changes of subscriptions and the audit notes are committed together.
+Nothing is stored on a served queue. Each message, whatever it contains, ends in copies, an answer, or a dead letter. It
+is ignored only where the rules of queued publish/subscribe say so. The only error that leaves a handler is StoreError.
 """
 
 from collections.abc import Iterator, Mapping
@@ -41,8 +41,8 @@ STREAM_NAMELIST: Final = "SYSTEM.QPUBSUB.QUEUE.NAMELIST"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerRules:
-    """Which broker this is. `input_queues` take publications, each a stream in dialect `mq6`; the default stream does
-    always. `subscription_points` are the points, by input queue, at which its publications are published."""
+    """The settings of a broker. `input_queues` take publications, as the default stream always does; in dialect `mq6`
+    each is a stream. `subscription_points`: by input queue, the point at which its publications are published."""
 
     dialect: BrokerDialect = BrokerDialect.MQ6
     input_queues: tuple[str, ...] = ()
@@ -57,9 +57,9 @@ class BrokerRules:
 class Broker:
     """The queued publish/subscribe engine of one queue manager.
 
-    Make it, call `attach` once, and call `tend` every few seconds. The default stream is always served; other input
-    queues of its rules are defined where they are missing, and raise QueueManagerError 2152 where they cannot be one.
-    The queues of namelist SYSTEM.QPUBSUB.QUEUE.NAMELIST are input queues too, from when they are there.
+    Make it, call `attach` once, and call `tend` every few seconds. It always serves the default stream. It defines
+    missing input queues of its rules, and raises QueueManagerError 2152 for a queue that cannot be one. It also serves
+    the queues of namelist SYSTEM.QPUBSUB.QUEUE.NAMELIST as soon as they exist.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class Broker:
         rules: BrokerRules | None = None,
         call_soon: CallSoon | None = None,
     ) -> None:
-        """`call_soon`, of an event loop, lets others go on while much that is retained is sent."""
+        """`call_soon`: of an event loop. It lets other work go on while many retained publications are sent."""
         self._engine = engine
         self._rules = rules or BrokerRules(input_queues=streams)
         self._input_queues: set[str] = set(self._rules.all_input_queues)
@@ -108,7 +108,7 @@ class Broker:
         self._retained.load(self._engine.each_state(StateSpace.BROKER_RETAINED))
 
     def attach(self) -> None:
-        """Loads what the store has, then takes over the queues and what waits on them, and commands about both."""
+        """Loads the store, then takes over the queues with their waiting messages, and the commands about them."""
         self.load()
         self._end_what_was_temporary()
         self._updates.load()
@@ -121,7 +121,7 @@ class Broker:
         self.tend()
 
     def tend(self) -> None:
-        """Ends the subscriptions and forgets the retained publications whose life is over; serves new streams."""
+        """Ends expired subscriptions, deletes expired retained publications, and serves new streams."""
         unit = self._engine.begin()
         now_us = self._engine.now_us()
         self._registry.remove_expired(unit, now_us)
@@ -138,12 +138,12 @@ class Broker:
         return len(self._retained)
 
     def retained_topics(self, queue_name: str, pattern: str) -> Iterator[str]:
-        """The topics that a character pattern matches, with a publication that came on an input queue."""
+        """The topics that a character pattern matches and on which a publication from an input queue is retained."""
         space, point = self._spaces.space(queue_name), self._rules.subscription_points.get(queue_name, "")
         yield from self._retained.matching(space, point, pattern, Scheme.CHARACTER, self._engine.now_us())
 
     def retains(self, queue_name: str, topic: str, header: Dialect) -> bool:
-        """Whether what a Publish that names no stream puts on an input queue takes the place of a retained one."""
+        """Whether a Publish on an input queue would replace a retained publication, if it names no stream."""
         stream_name = self._spaces.stream_of_publication(None, queue_name, header)
         (routing_topic,) = self._spaces.routing_topics(stream_name, (topic,))
         point = self._rules.subscription_points.get(queue_name, "")
@@ -155,7 +155,7 @@ class Broker:
         return self._permissions.closing_objects
 
     def is_closed(self, queue_name: str, topic: str, header: Dialect) -> bool:
-        """Whether what a Publish that names no stream puts on an input queue is refused by topic objects (3081)."""
+        """Whether topic objects would refuse a Publish on an input queue (3081), if it names no stream."""
         stream_name = self._spaces.stream_of_publication(None, queue_name, header)
         routing_topics = self._spaces.routing_topics(stream_name, (topic,))
         return bool(self._permissions.refused_topics(self._spaces.space(queue_name), routing_topics))
@@ -172,7 +172,7 @@ class Broker:
         )
 
     def administration(self, *, is_audited: bool) -> Administration:
-        """The broker as commands use it. Without an audit a new subscription gets no retained publications."""
+        """The broker's side of administrators' commands. Without an audit a new subscription gets nothing retained."""
         return Administration(
             self._engine,
             spaces=self._spaces,
@@ -185,15 +185,15 @@ class Broker:
         )
 
     def is_unanswered(self, msg_id: bytes) -> bool:
-        """Whether the broker is still at work on the command with that MsgId: it sends what is retained."""
+        """Whether the broker is still sending retained publications for the command with that MsgId."""
         return self._updates.is_unanswered(msg_id)
 
     def stop(self) -> None:
-        """Call before the engine is closed: what is still to be sent of what is retained waits for the next start."""
+        """Call this before the engine is closed. Retained publications not sent yet wait for the next start."""
         self._updates.stop()
 
     def _end_what_was_temporary(self) -> None:
-        """Temporary queues do not survive a restart, nor do the subscriptions on them."""
+        """Ends subscriptions on temporary queues, which do not survive a restart."""
         unit = self._engine.begin()
         for name in tuple(self._registry.temporary_queues):
             self._registry.remove_of_queue(unit, name)
@@ -201,7 +201,7 @@ class Broker:
             self._engine.submit(unit)
 
     def _serve_new_streams(self) -> None:
-        """Takes over the queues that the namelist has gained. One that is taken off it is served until the restart."""
+        """Takes over queues that are new in the namelist. A queue removed from it is served until the restart."""
         for name in _named_streams(self._engine):
             if name not in self._input_queues and name not in _NOT_AN_INPUT_QUEUE and self._has_queue(name):
                 self._input_queues.add(name)
@@ -240,10 +240,9 @@ class Broker:
 
 
 def unattended_administration(engine: Engine) -> Administration:
-    """For a command that owns the store itself: nothing is served, and what it changes is there for the next broker.
+    """For a command that owns the store itself. No queue is served; the next broker finds the changes in the store.
 
-    Which streams and what dialect the gateway's configuration says is not known here: streams are those of the
-    namelist.
+    The gateway's configuration is not known here, so the streams are those of the namelist.
     """
     known = engine.objects.queues.keys() - _NOT_AN_INPUT_QUEUE
     streams = tuple(name for name in _named_streams(engine) if name in known)

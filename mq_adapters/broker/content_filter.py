@@ -1,4 +1,4 @@
-"""Content filters: a subscriber's condition on a publication beyond its topic. The language, without any publication.
+"""The language of content filters: a subscriber's conditions on the contents of publications.
 
 A filter is a condition in a subset of the expressions of Message Broker (ESQL): comparisons (=, <>, !=, <, <=, >, >=),
 LIKE with ESCAPE, IN, BETWEEN, IS NULL, AND, OR, NOT and brackets, on text, numbers, X'hex', TRUE and FALSE, and on
@@ -7,8 +7,8 @@ LIKE with ESCAPE, IN, BETWEEN, IS NULL, AND, OR, NOT and brackets, on text, numb
     usr.site, Root.MQRFH2.usr.site or site        a property in folder usr, or an MQRFH publisher's own pair
     Body.reading.value or Root.XMLNSC.reading...  the text of the first such element of an XML body
 
-A condition on something that is not there is neither true nor false, and NOT of it neither, as in SQL. A filter that is
-well formed and outside the subset (functions, arithmetic, indexes, other folders) is told apart from a malformed one.
+As in SQL, a condition on a missing value is neither true nor false, and so is its NOT. A well-formed filter outside the
+subset (functions, arithmetic, indexes, other folders) gets another error than a malformed one.
 Source: IBM MQ documentation, "Content-based message selection" and reason codes 2551, 2554 and 3150.
 """
 
@@ -18,16 +18,16 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, Protocol, TypeVar
 
-#: The values of literals and references; None is a value that is not there.
+#: The values of literals and references; None is a missing value.
 Value = str | int | float | bool | bytes | None
 #: The truth of a condition; None is neither true nor false.
 Truth = bool | None
 
 _Item = TypeVar("_Item")
 
-#: Longer texts are not compared by LIKE: text and pattern (10,240 characters) together decide how long it takes.
+#: LIKE does not compare longer texts: the time depends on the lengths of text and pattern (10,240 characters).
 MAXIMUM_LIKE_CHARACTERS: Final = 8_192
-#: A number as text, short enough to be converted in no time.
+#: A number as text, short enough to be converted quickly.
 _NUMBER: Final = re.compile(r" *([+-]?(?:[0-9]{1,40}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})(?:[eE][+-]?[0-9]{1,3})?) *")
 
 
@@ -69,7 +69,7 @@ class Content(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A value that stands in the filter itself."""
+    """A value in the filter itself."""
 
     value: str | int | float | bool | bytes
 
@@ -121,7 +121,7 @@ class IsNull:
 
 @dataclass(frozen=True, slots=True)
 class IsTrue:
-    """A reference that stands for itself: a boolean property."""
+    """A reference as a condition: it names a boolean property."""
 
     operand: Operand
 
@@ -160,7 +160,7 @@ Condition = Comparison | Like | In | IsNull | IsTrue | Not | And | Or
 
 
 def accepts(condition: Condition, content: Content) -> bool:
-    """Whether a publication passes: the condition is true. ContentError where that cannot be told."""
+    """Whether the condition is true for a publication. ContentError if the broker cannot tell."""
     return condition.truth(content) is True
 
 
@@ -169,7 +169,7 @@ def value_of(operand: Operand, content: Content) -> Value:
 
 
 def compared(operator: str, left: Value, right: Value) -> Truth:
-    """A comparison; text beside a number counts as the number that it is. None for values that cannot be compared."""
+    """The result of a comparison. A text is compared with a number as a number. None if that is not possible."""
     if isinstance(left, str) and _is_number(right):
         left = _number_of(left)
     elif isinstance(right, str) and _is_number(left):
@@ -186,7 +186,7 @@ def compared(operator: str, left: Value, right: Value) -> Truth:
 def like_expression(pattern: str, escape: str | None) -> re.Pattern[str]:
     """The regular expression of a LIKE pattern; it does not backtrack over earlier `%` (atomic groups).
 
-    FilterError for an escape before anything but `%`, `_` and itself.
+    FilterError if the escape stands before any character other than `%`, `_` and itself.
     """
     pieces = [""]
     characters = iter(pattern)
@@ -208,7 +208,7 @@ def like_expression(pattern: str, escape: str | None) -> re.Pattern[str]:
 
 
 def _any(truth_of: Callable[[_Item], Truth], items: tuple[_Item, ...]) -> Truth:
-    """True where one is true, else None where one is neither, else False; stops at the first that is true."""
+    """True if one item is true; else None if one is neither true nor false; else False. Stops at the first true one."""
     found: Truth = False
     for item in items:
         truth = truth_of(item)

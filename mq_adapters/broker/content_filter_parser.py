@@ -1,8 +1,8 @@
 """Reads the text of a content filter: tokens, then a descent by precedence (OR, AND, NOT, a predicate, an operand).
 
-Every construct of the larger language but a query (EXISTS, SELECT, THE) is read through to its end, so that a filter is
-refused as malformed only where it is, and as unavailable where it is in order but outside the subset of
-`content_filter`. Source: Message Broker V6, "ESQL functions: reference information", "Complex ESQL functions".
+The parser reads all constructs of the larger language to their end, except queries (EXISTS, SELECT, THE). So it can
+tell a malformed filter from one that is well formed but outside the subset of `content_filter`. Source: Message Broker
+V6, "ESQL functions: reference information", "Complex ESQL functions".
 """
 
 from functools import lru_cache
@@ -30,7 +30,7 @@ from mq_adapters.broker.content_filter import (
 from mq_adapters.broker.content_filter_tokens import END, Token, TokenReader, read_tokens, unquoted
 from mq_adapters.mqmd import ATTRIBUTES
 
-#: Brackets and NOT inside each other; deeper filters are not evaluated.
+#: The most brackets and NOTs inside each other; deeper filters are not evaluated.
 MAXIMUM_DEPTH: Final = 50
 #: Conditions kept for the filters that are in use.
 _KEPT_FILTERS: Final = 4_096
@@ -42,13 +42,13 @@ _RESERVED: Final = frozenset({"AND", "OR", "NOT", "LIKE", "ESCAPE", "IN", "BETWE
 #: Words that begin a query, which is not read to its end, and those that begin a constant before a text in quotes.
 _QUERIES: Final = ("EXISTS", "SELECT", "THE")
 _MOMENTS: Final = ("DATE", "GMTTIME", "GMTTIMESTAMP", "INTERVAL", "TIME", "TIMESTAMP")
-#: Values that stand for themselves, without brackets.
+#: Names of values that are written without brackets.
 _REGISTERS: Final = (
     *("CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "CURRENT_GMTDATE", "CURRENT_GMTTIME"),
     *("CURRENT_GMTTIMESTAMP", "LOCAL_TIMEZONE"),
 )
 _STATES: Final = ("TRUE", "FALSE", "UNKNOWN", "INF", "INFINITY", "NAN", "NUM", "NUMBER")
-#: Functions with words between their values: those of which one must follow, then those that may.
+#: Functions with words between their values: first the words of which one must follow, then optional words.
 _WORDED_FUNCTIONS: Final = {
     "SUBSTRING": ((("FROM", "BEFORE", "AFTER"),), ("FOR",)),
     "POSITION": ((("IN",),), ("FROM", "REPEAT")),
@@ -65,7 +65,7 @@ _PROPERTIES: Final = ("usr",)
 def parse_filter(text: str) -> Condition:
     """The condition that a filter states.
 
-    Raises FilterError where it is malformed, UnavailableFilterError where it is well formed and outside the subset.
+    Raises FilterError if it is malformed, UnavailableFilterError if it is well formed but outside the subset.
     """
     parser = _Parser(read_tokens(text))
     condition = parser.whole()
@@ -89,7 +89,7 @@ class _Parser(TokenReader):
         return condition
 
     def _set_aside(self, construct: str) -> Literal:
-        """Notes something that is well formed and cannot be evaluated; a value stands in its place."""
+        """Notes a construct that is well formed but cannot be evaluated. Returns a value in its place."""
         self.unavailable = self.unavailable or f"{construct} is not evaluated here"
         return Literal(True)
 
@@ -144,7 +144,7 @@ class _Parser(TokenReader):
         return Not(found) if is_negated else found
 
     def _range(self, left: Condition | Operand) -> Condition | None:
-        """LIKE, IN or BETWEEN behind their left side; None where there is none of them."""
+        """LIKE, IN or BETWEEN behind its left side; None if there is none of the three."""
         if self._took_word("LIKE"):
             return self._like(self._operand(left))
         if self._took_word("IN"):
@@ -353,7 +353,7 @@ class _Parser(TokenReader):
     # -- references ----------------------------------------------------------------------------------------------------
 
     def _path(self) -> tuple[tuple[str, ...], bool]:
-        """The names of a reference, and whether it has nothing but names: no index, type, name space or `*`."""
+        """The names of a reference, and whether it has only names: no index, type, name space or `*`."""
         names = [self._path_name()]
         is_plain = self._is_simple_step()
         while self._took_operator("."):
@@ -379,7 +379,7 @@ class _Parser(TokenReader):
         return token.text if token.kind == "name" else unquoted(token.text)
 
     def _is_simple_step(self) -> bool:
-        """Reads a name space and an index behind a name; whether there are none."""
+        """Reads a name space and an index behind a name. Returns whether there was neither."""
         is_simple = True
         if self._took_operator(":"):
             self._path_name()
@@ -394,7 +394,7 @@ class _Parser(TokenReader):
 
 
 def _reference(path: tuple[str, ...]) -> Reference | None:
-    """The reference of a path of names; None where it is outside the subset."""
+    """The reference of a path of names; None if it is outside the subset."""
     has_root = path[0] in _ROOTS
     names = path[1:] if has_root else path
     if len(names) < 2:

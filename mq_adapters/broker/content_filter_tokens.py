@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 from mq_adapters.broker.content_filter import FilterError
 
-#: The kind of the token behind the last.
+#: The kind of the token that marks the end.
 END: Final = "end"
 
 _TOKEN: Final = re.compile(
@@ -21,7 +21,7 @@ _TOKEN: Final = re.compile(
 
 
 class Token(NamedTuple):
-    """A piece of the text: its kind (a group of the expression above), and where it begins."""
+    """A piece of the text, its kind (a group of the expression above), and its position."""
 
     kind: str
     text: str
@@ -29,7 +29,7 @@ class Token(NamedTuple):
 
 
 def read_tokens(text: str) -> list[Token]:
-    """The tokens of a filter, END behind them; FilterError for a character that no token has."""
+    """The tokens of a filter, with END behind them. FilterError for a character that belongs to no token."""
     found: list[Token] = []
     place = 0
     while place < len(text):
@@ -49,7 +49,7 @@ def unquoted(text: str) -> str:
 
 
 class TokenReader:
-    """Goes through tokens one by one; a parser of them is a class of this kind. Words are those of any case."""
+    """Goes through tokens one by one; parsers are subclasses. Words are compared without regard to case."""
 
     def __init__(self, tokens: list[Token]) -> None:
         self._tokens = tokens

@@ -1,7 +1,7 @@
 """The control queue, SYSTEM.BROKER.CONTROL.QUEUE: every command but Publish and DeletePub.
 
 Publishers need no registration here: RegPub and DeregPub are checked and answered. `subscribers` carries out the
-commands of subscribers, and `updates` answers them when it has sent what is retained.
+commands of subscribers. `updates` answers them when it has sent the retained publications.
 """
 
 from mappings.commands.command import (
@@ -43,7 +43,7 @@ class ControlQueue:
         self._dead_letters = dead_letters
 
     def receive(self, unit: UnitOfWork, queue: Queue, message: Message) -> None:
-        """Takes a message off the control queue; see embedded.queue.ServedHandler."""
+        """Takes a message off the control queue; see mq_adapters.embedded.queue.ServedHandler."""
         if message.descriptor.format not in DIALECT_OF_FORMAT:
             self._dead_letters.put_or_discard(unit, message, queue.name, ReasonCode.MQRC_FORMAT_ERROR)
             return
@@ -56,7 +56,7 @@ class ControlQueue:
             self._responder.refuse(unit, message, received, refusal, queue.name)
 
     def _carry_out(self, unit: UnitOfWork, queue: Queue, message: Message, received: CommandHeader) -> None:
-        """A command whose answer could not be put is not carried out; it goes to the dead-letter queue."""
+        """Carries out a command. If its answer cannot be put, the command becomes a dead letter instead."""
         descriptor = message.descriptor
         if descriptor.msg_type not in (MQMT_DATAGRAM, MQMT_REQUEST):
             raise CommandRefusal(Reason.MQRC_MSG_TYPE_ERROR)
@@ -68,7 +68,7 @@ class ControlQueue:
         self._updates.begin(unit, self._act(unit, message, received), message, received)
 
     def _act(self, unit: UnitOfWork, message: Message, received: CommandHeader) -> Done:
-        """Carries the command out, for the subscriptions that are alive."""
+        """Carries out a command on the subscriptions that have not expired."""
         self._subscribers.end_expired(unit)
         command = received.command
         if isinstance(command, RegisterSubscriber):

@@ -23,13 +23,13 @@ class BrokerDeadLetters:
     def put(
         self, unit: UnitOfWork, message: Message, queue_name: str, reason_code: int, about: Message | None = None
     ) -> Departure:
-        """Makes a dead letter of a message that could not be put on `queue_name`; see the engine's DeadLetters."""
+        """Makes a dead letter of a message that could not be put on `queue_name`; see DeadLetters of the engine."""
         return self._engine.dead_letters.put(unit, message, queue_name=queue_name, reason_code=reason_code, about=about)
 
     def put_or_discard(self, unit: UnitOfWork, message: Message, queue_name: str, reason_code: int) -> Departure:
-        """The same, except that MQRO_DISCARD_MSG discards; an exception report goes out where one was asked for.
+        """Like `put`, but MQRO_DISCARD_MSG discards the message. Puts an exception report if the message asks for one.
 
-        Raises QueueManagerError for what was a dead letter before.
+        Raises QueueManagerError for a message that was a dead letter before.
         """
         refuse_again(unit, message, reason_code)
         report = message.descriptor.report
@@ -42,9 +42,9 @@ class BrokerDeadLetters:
 
 
 def refuse_again(unit: UnitOfWork, message: Message, reason_code: int) -> None:
-    """A dead letter that was put back, and is refused once more, stays one: its whole unit of work fails.
+    """Refuses a message that was a dead letter and was put back. It stays a dead letter: its unit of work fails.
 
-    Raises QueueManagerError with the reason, before anything has been done for the message.
+    Raises QueueManagerError with the reason, before anything has been done for such a message.
     """
     if unit.redriven is message:
         raise QueueManagerError(int(reason_code), "put a dead letter back: the broker refuses the message again")

@@ -1,11 +1,11 @@
 """The header of a publication as a subscriber gets it.
 
-The broker does not pass on: RegOpts, QName and QMgrName of the publisher (with DirectReq the two names stay, or come
-from the MQMD), NoReg, a folder pscr, a SubPoint or SubUserData of the publisher's own, and the stream name unless the
+The broker leaves out RegOpts, QName and QMgrName of the publisher (with DirectReq the two names stay, or come from the
+MQMD), NoReg, a folder pscr, and the publisher's own SubPoint or SubUserData. It leaves out the stream name unless the
 subscription has InclStreamName. IsRetainedPub stands only in a stored copy for a subscription with InformIfRet. The
-broker adds the subscription's point and user data. Everything else stays as it was published, also other headers and
-folders. A header in which nothing changes is delivered as the same bytes. The field-mapping table leads to the other
-format (mappings.conversion, strict).
+broker adds the subscription's point and user data. Everything else stays as published, even other headers and folders.
+A header without changes is delivered as the same bytes. For a subscriber with the other format the field-mapping table
+converts the header (mappings.conversion, strict).
 Sources: WebSphere MQ V6 Publish/Subscribe User's Guide, "Publish"; IBM MQ, "MQRFH2 publish/subscribe".
 """
 
@@ -59,7 +59,7 @@ class WantedHeader:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DeliveredHeader:
-    """A header chain in front of a body, with the MQMD fields that describe it, and what was left out and why."""
+    """A header chain in front of a body, the MQMD fields that describe it, and the fields left out, with reasons."""
 
     format: bytes
     coded_char_set_id: int
@@ -69,7 +69,7 @@ class DeliveredHeader:
 
 
 def delivered_header(published: CommandHeader, wanted: WantedHeader) -> DeliveredHeader:
-    """The header of a publication for a subscription. Raises MappingError where its format cannot say it."""
+    """The header of a publication for a subscription. Raises MappingError if its format cannot express it."""
     if isinstance(published, WrittenCommand):
         if _stays(published, wanted):
             return _delivered(published, published.data, published.format, ())
@@ -111,7 +111,7 @@ def _delivered(published: CommandHeader, data: bytes, format: bytes, dropped: Na
 
 
 def _stays(published: WrittenCommand, wanted: WantedHeader) -> bool:
-    """Whether a header that was written here is delivered as it is: nothing in it is left out, nothing is added."""
+    """Whether a header that was written here is delivered unchanged."""
     command = published.command
     assert isinstance(command, Publish)
     return (
@@ -131,7 +131,7 @@ def _stays(published: WrittenCommand, wanted: WantedHeader) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ParameterNames:
-    """The parameters that delivery touches, as the two formats call them."""
+    """The names of the parameters that a delivery changes, in one format."""
 
     command: str
     publication_option: str
@@ -184,7 +184,7 @@ class _Edit:
         self._kept = [kept for name, value in published.fields for kept in self._field(name, value)]
 
     def fields(self) -> NameValues:
-        """The fields that are delivered, IsRetainedPub and the publisher's address among them where they are wished."""
+        """The delivered fields, with IsRetainedPub and the publisher's address if the subscription wants them."""
         fields, names = tuple(self._kept), self._names
         if self._wanted.marks_retained:
             option = names.publication_option
@@ -228,7 +228,7 @@ class _Edit:
 
 
 def _without_responses(published: CommandHeader) -> CommandHeader:
-    """The publication without folders pscr, which mean nothing in it and would make a response of a converted one."""
+    """The publication without folders pscr. They mean nothing in it; a conversion would take it for a response."""
     data, chain = published.data, published.chain
     for index, header in enumerate(published.chain.headers):
         if isinstance(header, Mqrfh2) and header.folder(_RESPONSE_FOLDER) is not None:
@@ -294,7 +294,7 @@ def _chain(data: bytes, format: bytes, published: CommandHeader) -> HeaderChain:
 
 
 def _with_additions(fields: NameValues, wanted: WantedHeader) -> NameValues:
-    """The fields with what the subscription adds: its point and user data at the end, its stream before the topics."""
+    """The fields plus those of the subscription: point and user data at the end, the stream before the topics."""
     names = _NAMES[wanted.dialect]
     at_end = tuple(
         (name, value)
@@ -308,7 +308,7 @@ def _with_additions(fields: NameValues, wanted: WantedHeader) -> NameValues:
 
 
 def _converted_with_additions(data: bytes, format: bytes, published: CommandHeader, wanted: WantedHeader) -> bytes:
-    """A header chain in the other format, with what the subscription adds."""
+    """A header chain in the other format, with the additions of the subscription."""
     chain = _chain(data, format, published)
     index, header = next(
         (place, found) for place, found in enumerate(chain.headers) if _has_command(found, wanted.dialect)

@@ -1,7 +1,7 @@
-"""Who gets a publication, and with which header: decided once for each published header.
+"""Decides the recipients of a publication, and the header of each copy, once for each published header.
 
-Step 7a on the way of a PUBLISH. A `Plan` holds the published header and a ready `Copy` for each recipient; publications
-with the same header differ in the body alone. A plan holds until the subscriptions of its stream change.
+Step 7a on the way of a PUBLISH. A `DeliveryPlan` holds the published header and a ready `Copy` for each recipient.
+Publications with the same header differ only in the body. A plan is valid until the subscriptions of its stream change.
 """
 
 import hashlib
@@ -33,7 +33,7 @@ from mq_adapters.reasons import QueueManagerError
 
 #: Descriptors kept for sharing; about 1 KiB each.
 _KEPT_DESCRIPTORS: Final = 65_536
-#: The most that plans, copies and headers weigh together in a cache, in units of about 2 KiB.
+#: The most weight of all plans, copies and headers in a cache, in units of about 2 KiB.
 _KEPT_WEIGHT: Final = 65_536
 #: Bytes of a header that weigh as much as a copy: a plan holds its header in several forms.
 _WEIGHT_BYTES: Final = 256
@@ -46,7 +46,7 @@ _PERSISTENCE_OF_OPTION: Final = (
     (RegistrationOption.PERSISTENT_AS_Q, MQPER_PERSISTENCE_AS_Q_DEF),
 )
 
-#: Choices of recipients that one header may have in a cache, where content filters decide; more begin again.
+#: The most choices of recipients that a cache keeps for one header with content filters. Then it starts anew.
 KEPT_CHOICES: Final = 64
 
 PlanKey = tuple[bytes, bytes, int, int, int, int, int]
@@ -54,7 +54,7 @@ PlanKey = tuple[bytes, bytes, int, int, int, int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Copy:
-    """The copy of one recipient. `header` replaces the published one; None where it stays byte for byte."""
+    """The copy of one recipient. `header` replaces the published header; None: the published bytes stay."""
 
     identity: Identity
     queue: Queue
@@ -65,9 +65,9 @@ class Copy:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Failure:
-    """A recipient that cannot be served: its queue is gone, or its format cannot say the header.
+    """A recipient that cannot be served: its queue is gone, or its format cannot express the header.
 
-    `descriptor` and `header` are those of the copy that it should have had; None where there can be none.
+    `descriptor` and `header` are those of the copy that it should have had; None if no copy is possible.
     """
 
     queue_name: str
@@ -80,13 +80,14 @@ class Failure:
 class DeliveryPlan:
     """A publication's header, its recipients and their copies.
 
-    Good while the index's generation is `generation` (it moves on where a change of subscriptions turns out to leave
-    the candidates as they are), while the objects are those of `object_changes`, and while the time, microseconds since
-    1970, is below `valid_until_us` (0: for ever), when the first of the subscriptions ends. `is_correlated`,
-    `excludes_publisher` and `retains` are the publication's CorrelAsId, OtherSubsOnly and RetainPub. `candidates` are
-    the subscriptions that its topics match; `refused_topics` are those on which nobody may publish, and are not among
-    `routing_topics`. Where some candidates have a content filter (`is_filtered`) the plan has no copies: `choices` has
-    a plan for each set of recipients.
+    It is valid while three conditions hold. The index has `generation` (the plan is renewed if a change leaves its
+    candidates the same). The objects are those of `object_changes`. The time is before `valid_until_us` (microseconds
+    since 1970; 0: for ever), when the first of the subscriptions ends.
+
+    `is_correlated`, `excludes_publisher` and `retains` are the publication's CorrelAsId, OtherSubsOnly and RetainPub.
+    `candidates` are the subscriptions that match its topics. `refused_topics` are topics on which nobody may publish;
+    `routing_topics` does not have them. If some candidates have a content filter (`is_filtered`), the plan has no
+    copies, and `choices` has a plan for each set of recipients.
     """
 
     published: CommandHeader
@@ -108,8 +109,8 @@ class DeliveryPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Occasion:
-    """What decides copies beside the header: the MQMD as copies have it, the subscription point, and whether they are
-    of a stored publication; `return_address` as in delivered_header.Wish."""
+    """The inputs for copies beside the header: MQMD fields, subscription point, and whether the publication was stored.
+    `return_address` is as in `WantedHeader`."""
 
     published_as: "PublishedAs"
     point: str = ""
@@ -127,7 +128,7 @@ class PublishedAs:
 
 
 class DeliveryMaker:
-    """Makes the deliveries of publications, and shares what they have in common."""
+    """Makes the plans of publications, and shares their common parts."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -144,7 +145,7 @@ class DeliveryMaker:
         generation: int = 0,
         object_changes: int = 0,
     ) -> DeliveryPlan:
-        """The plan for those whose topics match; without copies where content filters have a say."""
+        """The plan for the matching subscriptions. It has no copies if some have content filters."""
         command = published.command
         assert isinstance(command, Publish)
         options = command.publication_options
@@ -170,7 +171,7 @@ class DeliveryMaker:
         )
 
     def choice(self, plan: DeliveryPlan, passed: tuple[Subscription, ...], occasion: Occasion) -> DeliveryPlan:
-        """The plan for those of the candidates whose filter lets a publication pass."""
+        """The plan for the candidates whose filters let a publication pass."""
         found = plan.choices.get(passed)
         if found is None:
             copies, failures = self.copies(plan.published, recipients(passed), occasion)
@@ -184,7 +185,7 @@ class DeliveryMaker:
     def copies(
         self, published: CommandHeader, chosen: tuple[Subscription, ...], occasion: Occasion
     ) -> tuple[tuple[Copy, ...], tuple[Failure, ...]]:
-        """A copy for each recipient, or why there is none."""
+        """For each recipient a copy, or the reason why there is none."""
         copies: list[Copy] = []
         failures: list[Failure] = []
         headers: dict[WantedHeader, DeliveredHeader | MappingError] = {}
@@ -206,7 +207,7 @@ class DeliveryMaker:
         header: DeliveredHeader | MappingError,
         occasion: Occasion,
     ) -> Copy | Failure | None:
-        """None where a temporary queue is no more, with which the subscription ends."""
+        """The copy for one subscription. None if its temporary queue is gone, because the subscription ends with it."""
         queue_name = subscription.identity.queue_name
         if isinstance(header, MappingError):
             return Failure(queue_name=queue_name, reason_code=header.reason_code)
@@ -255,16 +256,16 @@ class DeliveryMaker:
 
 
 class PlanCache:
-    """Plans by published header and MQMD, bounded by their weight: the plan that was made first goes for another."""
+    """Plans by published header and MQMD, bounded by their weight. A new plan replaces the oldest ones."""
 
     def __init__(self) -> None:
         self._plans: OrderedDict[PlanKey, DeliveryPlan] = OrderedDict()
         self._weight = 0
-        #: Looks a plan up; None where there is none.
+        #: Looks up a plan; None if there is none.
         self.get = self._plans.get
 
     def put(self, key: PlanKey, plan: DeliveryPlan) -> None:
-        """Keeps a plan in the place of an earlier one."""
+        """Keeps a plan, and replaces an earlier one with the same key."""
         earlier = self._plans.pop(key, None)
         self._weight += _weight(key, plan) - (0 if earlier is None else _weight(key, earlier))
         self._plans[key] = plan
@@ -273,7 +274,7 @@ class PlanCache:
 
 
 def _weight(key: PlanKey, plan: DeliveryPlan) -> int:
-    """Its copies and the length of its header, which it holds in several forms, count."""
+    """The weight of a plan: its copies, and the length of its header, which it holds in several forms."""
     return 1 + len(plan.copies) + len(key[0]) // _WEIGHT_BYTES
 
 
@@ -319,7 +320,7 @@ def _delivery(
 
 
 def _persistence(subscription: Subscription, published: int) -> int:
-    """As published, unless the subscription says otherwise."""
+    """The persistence of copies: as published, unless the subscription says otherwise."""
     return next((wanted for option, wanted in _PERSISTENCE_OF_OPTION if option in subscription.options), published)
 
 

@@ -1,7 +1,7 @@
 """Puts copies on subscriber queues, in the unit of work of the publication or of the command that asks for them.
 
-The end of step 7a on the way of a PUBLISH. A plan says who gets a copy; where content filters have a say, it is decided
-here.
+The end of step 7a on the way of a PUBLISH. A plan names the recipients. If some candidates have content filters, this
+module decides which of them get a copy.
 """
 
 from collections.abc import Callable
@@ -29,7 +29,7 @@ from mq_adapters.embedded.unit_of_work import PublicationCounter, UnitOfWork
 from mq_adapters.message import Message, MessageDescriptor
 from mq_adapters.reasons import QueueManagerError
 
-#: Counts faster than the member of Publications.
+#: An int counts faster than the member of PublicationCounter.
 _COPY: Final = int(PublicationCounter.COPIES)
 
 
@@ -44,13 +44,13 @@ class Distributor:
         self._dead_letters = dead_letters
         self._is_mq6 = spaces.dialect is BrokerDialect.MQ6
         self.maker = DeliveryMaker(engine)
-        #: Puts in front of a publication what somebody should have had before it; None where nobody should.
+        #: Called before a publication is distributed, to put older ones that must arrive first; None: nothing to call.
         self.before: Callable[[UnitOfWork, DeliveryPlan], None] | None = None
 
     def distribute(
         self, unit: UnitOfWork, message: Message, plan: DeliveryPlan, without: Identity | None = None
     ) -> None:
-        """Carries a plan out for one publication; `without` is a publisher who wants no copy of its own."""
+        """Carries out a plan for one publication; `without` is a publisher that wants no copy of its own."""
         if self.before is not None:
             self.before(unit, plan)
         put, copied = self._engine.put, self._listener.copied
@@ -83,9 +83,9 @@ class Distributor:
             self._bury(unit, message, lost, failure.queue_name, failure.reason_code)
 
     def _bury(self, unit: UnitOfWork, message: Message, copy: Message, queue_name: str, reason_code: int) -> None:
-        """The dead letter is what the subscriber should have had, so that it can go back there as it is.
+        """Makes a dead letter of the subscriber's copy, so that it can go back to the subscriber unchanged.
 
-        A copy that no queue takes stays the publication that it was made of.
+        If no queue can take the copy, the publication itself becomes the dead letter.
         """
         kept = copy if len(copy.body) <= DEFAULT_MAXIMUM_MESSAGE_BYTES else message
         self._dead_letters.put(unit, kept, queue_name, reason_code, about=message)
@@ -93,8 +93,8 @@ class Distributor:
     def candidates(self, published: CommandHeader, matching: tuple[Subscription, ...]) -> tuple[Subscription, ...]:
         """The matching subscriptions that may have a publication.
 
-        What an MQRFH client publishes with Local goes, in dialect mq6, to subscriptions with Local alone (WebSphere MQ
-        V6 Publish/Subscribe User's Guide, "Publish"); elsewhere Local means this queue manager, which is all there is.
+        In dialect mq6 an MQRFH publication with Local goes only to subscriptions with Local (WebSphere MQ V6
+        Publish/Subscribe User's Guide, "Publish"). Elsewhere Local means this queue manager, and there is no other.
         """
         command = published.command
         assert isinstance(command, Publish)
@@ -104,7 +104,7 @@ class Distributor:
         return tuple(found for found in matching if local in found.options)
 
     def filtered(self, message: Message, plan: DeliveryPlan, occasion: Occasion) -> tuple[DeliveryPlan, bool]:
-        """The plan for those whose content filter a publication passes; and whether it could be parsed for all."""
+        """The plan for candidates whose filter lets a publication pass, and whether all filters could be checked."""
         content = PublicationContent(message, plan.published)
         passed: list[Subscription] = []
         is_parsed = True
@@ -134,7 +134,7 @@ class Distributor:
         return RetainedPlan(message=message, plan=plan, is_parsed=is_parsed)
 
     def send_retained(self, unit: UnitOfWork, planned: "RetainedPlan", subscription: Subscription) -> bool:
-        """Puts a copy of a stored publication; whether the subscriber was due one."""
+        """Puts a copy of a stored publication. Returns whether the subscriber was due one."""
         message, plan = planned.message, planned.plan
         if isinstance(plan, UnreadableCommand):
             self._dead_letters.put(unit, message, subscription.identity.queue_name, plan.error.reason_code)
@@ -145,7 +145,7 @@ class Distributor:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RetainedPlan:
-    """A stored publication and what one subscription gets of it; `is_parsed`: its content filter could tell."""
+    """A stored publication and its copy for one subscription; `is_parsed`: the content filter could be checked."""
 
     message: Message
     plan: DeliveryPlan | UnreadableCommand
@@ -153,7 +153,7 @@ class RetainedPlan:
 
 
 def passes(subscription: Subscription, content: PublicationContent) -> bool:
-    """Whether a subscription's content filter lets a publication pass. ContentError where that cannot be told."""
+    """Whether a subscription's content filter lets a publication pass. ContentError if the broker cannot tell."""
     text = subscription.interest.filter
     return not text or accepts(parse_filter(text), content)
 
@@ -166,9 +166,9 @@ def published_as(descriptor: MessageDescriptor, expiry: int) -> PublishedAs:
 def return_address(
     descriptor: MessageDescriptor, published: CommandHeader, queue_manager_name: str
 ) -> tuple[str, str] | None:
-    """Where a publisher with DirectReq takes requests, when its header does not say so: its reply queue; else None.
+    """The reply queue of a publisher with DirectReq whose header names no queue for requests; else None.
 
-    3076 where there is none.
+    3076 if there is no reply queue.
     """
     command = published.command
     assert isinstance(command, Publish)
