@@ -363,6 +363,8 @@ class Bridge:
         self, link: MqttLink, session: ClientSession, asked: SubscribeReceived | UnsubscribeReceived | LongRequest
     ) -> Asked | None:
         """Carries out as many filters of a request as it may now. Returns the rest of the request, if any."""
+        if self.sessions.get(session.client) is not session:
+            return None  # it has ended: nobody hears an answer, and a registration would outlive it
         if not isinstance(asked, LongRequest):
             if len(asked.entries) <= FILTERS_AT_ONCE:
                 if not self._filter_pacing.take(len(asked.entries)):

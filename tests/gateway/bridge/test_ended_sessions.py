@@ -93,3 +93,21 @@ def test_an_empty_retained_publish_deletes_the_retained_publication_of_that_topi
     assert watcher.taken() == written("90 03 0001 01 31 06 0003 'a/1' 'x'")
     assert world.depth("SYSTEM.DEAD.LETTER.QUEUE") == 0
     assert len(world.engine.states(StateSpace.BROKER_RETAINED)) == 1
+
+
+@pytest.mark.parametrize("late", [SUBSCRIBE_ALL, "A2 05 0001 0001 '#'"], ids=["SUBSCRIBE", "UNSUBSCRIBE"])
+def test_a_request_on_a_connection_whose_session_has_ended_leaves_no_row_and_no_registration(
+    new_world: NewWorld, late: str
+) -> None:
+    """A new clean session has ended the one before, and bytes of the old connection come after that."""
+    world = new_world()
+    old = world.connect("self", flags="00")
+    new = world.connect("self")
+    rows = world.engine.states(StateSpace.SESSION)
+    assert len(rows) == 1
+    world.receive(old, late)
+    assert old.sent == b""
+    assert world.registrations() == 0
+    assert world.engine.states(StateSpace.SESSION) == rows
+    world.lose(new)
+    assert world.engine.states(StateSpace.SESSION) == []
