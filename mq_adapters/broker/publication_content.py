@@ -1,8 +1,8 @@
 """A publication as a content filter sees it: MQMD fields, properties, and the elements of an XML body.
 
-The body is parsed only for a filter that asks for it, once for all filters, and within bounds: no document type (so no
-entities), a limit of bytes and of depth. Properties are those of folder usr, and the pairs of an MQRFH publisher whose
-names do not begin with MQ.
+The body is parsed only if a filter asks for it, and once for all filters. There are bounds: no document type (so no
+entities), and a limit on bytes and on depth. Properties are those of folder usr, and the pairs of an MQRFH publisher
+whose names do not begin with MQ.
 Source: IBM MQ documentation, "NameValueData", the types of a property.
 """
 
@@ -20,7 +20,7 @@ from mq_adapters.message import Message
 
 #: Longer bodies are not parsed for a filter.
 MAXIMUM_BODY_BYTES: Final = 262_144
-#: Elements inside each other; with the limit of bytes this bounds the memory of the paths, to about 20 MiB.
+#: The most elements inside each other. With the limit on bytes this bounds the memory of the paths to about 20 MiB.
 MAXIMUM_DEPTH: Final = 32
 #: Digits of a property that is a number: those of an i8 with its sign, or of an r8.
 _MAXIMUM_NUMBER_CHARACTERS: Final = 40
@@ -29,7 +29,7 @@ Path = tuple[str, ...]
 
 
 class PublicationContent:
-    """The values of one publication; see content_filter.Content."""
+    """The values of one publication, as content_filter.Content asks for them."""
 
     def __init__(self, message: Message, published: CommandHeader) -> None:
         self._message = message
@@ -38,7 +38,7 @@ class PublicationContent:
         self._elements: dict[Path, str] | None = None
 
     def value(self, reference: Reference) -> Value:
-        """The value of a reference, None where it is not there. ContentError where the body cannot be parsed."""
+        """The value of a reference; None if it is missing. ContentError if the body cannot be parsed."""
         if reference.source is ReferenceSource.MQMD:
             return self._field(reference.path[0])
         if reference.source is ReferenceSource.PROPERTY:
@@ -82,7 +82,7 @@ def _properties(published: CommandHeader) -> dict[str, Value]:
 
 
 def _property(element: Element) -> Value:
-    """A property by its type; None for null, and for text that is not of its type."""
+    """The value of a property by its type; None for null, and for text that does not fit the type."""
     attributes = dict(element.attributes)
     if attributes.get("xsi:nil") in ("true", "1"):
         return None
@@ -106,7 +106,7 @@ _TYPES: Final[dict[str, Callable[[str], Value]]] = {
 
 
 def _elements(body: str) -> dict[Path, str]:
-    """The text of each element by the names on the way to it; of several with one path the first counts."""
+    """The text of each element, by the names on its path. If several have the same path, the first counts."""
     reader = _ElementReader()
     parser = expat.ParserCreate("utf-8")
     parser.buffer_text = True

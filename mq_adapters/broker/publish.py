@@ -64,7 +64,7 @@ class InputQueue:
         self._plans = PlanCache()
 
     def receive(self, unit: UnitOfWork, queue: Queue, message: Message) -> None:
-        """Takes a message off the queue; see embedded.queue.ServedHandler."""
+        """Takes a message off the queue; see mq_adapters.embedded.queue.ServedHandler."""
         key = self._key(message)
         plan = self._plans.get(key)
         if plan is None or (self._is_stale(plan) and not self._is_renewed(plan)):
@@ -85,9 +85,9 @@ class InputQueue:
             self._responder.refuse(unit, message, plan.published, refusal, queue.name)
 
     def _key(self, message: Message) -> PlanKey:
-        """Equal keys have equal plans. Bytes 8 to 11 of an MQRFH or MQRFH2 are its StrucLength.
+        """The key of a publication's plan; equal keys have equal plans. Bytes 8 to 11 of a header are its StrucLength.
 
-        Only chains of one header are kept under a key, so a length that is none finds nothing.
+        Only chains of one header are kept under a key, so a wrong length finds no plan.
         """
         descriptor, body = message.descriptor, message.body
         if descriptor.encoding & _INTEGER_NIBBLE == _INTEGER_REVERSED:
@@ -110,7 +110,7 @@ class InputQueue:
         return 0 < plan.valid_until_us <= self._engine.now_us()
 
     def _is_renewed(self, plan: DeliveryPlan) -> bool:
-        """Whether a stale plan is good again, because its candidates are still the same, and all objects are."""
+        """Renews a stale plan if its candidates and all objects are still the same. Returns whether it did."""
         if plan.object_changes != self._objects.changes:
             return False
         candidates = self._candidates(plan.published, plan.routing_topics)
@@ -125,7 +125,7 @@ class InputQueue:
     def _read(
         self, unit: UnitOfWork, message: Message, received: CommandHeader | UnreadableCommand, key: PlanKey
     ) -> DeliveryPlan | None:
-        """The plan of a publication with a header not seen before; None for another command, which is carried out."""
+        """The plan of a publication with a new header. Any other command is carried out, and the result is None."""
         if isinstance(received, UnreadableCommand):
             raise refusal_of(received)
         command = received.command
@@ -140,7 +140,7 @@ class InputQueue:
         return self._plan(message, received, stream_name, key)
 
     def _plan(self, message: Message, published: CommandHeader, stream_name: str, key: PlanKey) -> DeliveryPlan:
-        """The plan for the topics on which anybody may publish; 3081 where there are none."""
+        """The plan for the topics on which publishing is allowed; 3081 if there are none."""
         named = published.command.topics
         routing_topics = self._spaces.routing_topics(stream_name, named)
         closed = self._permissions.refused_topics(self._space, routing_topics)
@@ -205,13 +205,13 @@ class InputQueue:
     def _delete(
         self, unit: UnitOfWork, command: DeletePublication, dialect: Dialect, stream_name: str
     ) -> tuple[str, ...]:
-        """Forgets retained publications; nothing there to forget is no failure.
+        """Deletes retained publications. It is not a failure if there are none.
 
-        Returns the patterns that were refused, or that match topics on which nobody may publish, whose publications
-        stay; 3081 where all were refused.
+        Returns the refused patterns, and the patterns with topics on which nobody may publish. Publications on those
+        topics stay. 3081 if all patterns were refused.
 
-        In MQRFH, Local means those that were published Local, and nothing means the others; in MQRFH2 it means all at
-        this queue manager, and nothing means all at all queue managers, which here is the same.
+        In MQRFH a DeletePub with Local deletes the publications with Local, and one without it deletes the others. In
+        MQRFH2 both delete all publications here: Local means this queue manager, and there is no other.
         """
         scheme, space = SCHEME_OF[dialect], self._space
         patterns = {topic: self._spaces.routing_pattern(stream_name, topic, dialect) for topic in command.topics}
@@ -233,7 +233,7 @@ class InputQueue:
         return tuple(refused)
 
     def _meant(self, command: DeletePublication, dialect: Dialect, pattern: str) -> list[str]:
-        """The topics with a publication that a pattern of a DeletePub means."""
+        """The topics with a publication to which a pattern of a DeletePub refers."""
         is_local = DeleteOption.LOCAL in command.delete_options
         now_us = self._engine.now_us()
         found = self._retained.matching(self._space, self._point, pattern, SCHEME_OF[dialect], now_us)

@@ -1,4 +1,4 @@
-"""A message on a queue of the broker: its command, or the reason why it has none."""
+"""Reads a message on a queue of the broker: its command, or the reason why it has none."""
 
 import re
 from dataclasses import dataclass
@@ -71,7 +71,7 @@ class ReadCommand(CommandHeader):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class UnreadableCommand:
-    """A message that wants to be a command and is none. `verb` is what it calls itself, as far as that can be read."""
+    """A message in the format of a command that cannot be read as one. `verb`: the command that it names, if any."""
 
     error: MappingError
     dialect: Dialect
@@ -82,7 +82,7 @@ class UnreadableCommand:
 def received_command(message: Message) -> CommandHeader | UnreadableCommand:
     """The command of a message whose MQMD.Format is one of DIALECT_OF_FORMAT.
 
-    What this process has written comes with its command; what comes from outside is read.
+    A message that this process wrote comes with its command. A message from outside is read.
     """
     written = message.header_as_written()
     return written if isinstance(written, CommandHeader) else read_command_header(message)
@@ -151,7 +151,7 @@ def _unreadable(message: Message, chain: HeaderChain, error: MappingError) -> Un
 
 
 def _verb_of(header: Mqrfh) -> str:
-    """The command of an MQRFH, also where its string cannot be taken apart to the end."""
+    """The command of an MQRFH, even if its string cannot be parsed to the end."""
     try:
         return dict(header.pairs).get("MQPSCommand", "")
     except MappingError:

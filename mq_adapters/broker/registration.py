@@ -1,4 +1,4 @@
-"""What a RegSub does to a subscription, new or existing: joint identities, SubName, attributes.
+"""The effect of a RegSub on a subscription, new or existing: joint identities, SubName, attributes.
 
 Pure: from the existing subscription and the command to the one that follows, or a Refusal.
 - JoinExcl: its SubIdentity alone. 3156 where another holds it exclusively, 3155 where others share it.
@@ -20,17 +20,17 @@ from mq_adapters.broker.responses import CommandRefusal
 from mq_adapters.broker.subscription import Subscription
 
 _JOIN: Final = RegistrationOption.JOIN_SHARED | RegistrationOption.JOIN_EXCLUSIVE
-#: Options that say what a command does, and are no attribute of the subscription.
+#: Options of the command alone, which are not attributes of the subscription.
 _OF_THE_COMMAND: Final = (
     _JOIN | RegistrationOption.ADD_NAME | RegistrationOption.NO_ALTERATION | RegistrationOption.FULL_RESPONSE
 )
-#: SubNames that begin so are reserved (WebSphere MQ V6 Publish/Subscribe User's Guide).
+#: The prefix of reserved SubNames (WebSphere MQ V6 Publish/Subscribe User's Guide).
 _RESERVED_NAMES: Final = "MQ"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedRegistration:
-    """The subscription as it is to be, the same object where nothing changes; `has_joined_before` is a warning."""
+    """The resulting subscription (the same object if nothing changes); `has_joined_before` is a warning."""
 
     subscription: Subscription
     has_joined_before: bool
@@ -44,7 +44,7 @@ def attributes_of(options: RegistrationOption) -> RegistrationOption:
 def registration(
     existing: Subscription | None, wanted: Subscription, command: RegisterSubscriber
 ) -> CheckedRegistration:
-    """The subscription that results; `wanted` has what the command describes, without name and joint identities."""
+    """The resulting subscription; `wanted` is the subscription in the command, without name and joint identities."""
     joined, is_exclusive = _joined(existing, command)
     name = _name(existing, command)
     before = existing.joined if existing is not None else ()
@@ -71,13 +71,13 @@ def is_locked_for(subscription: Subscription, identity: str | None) -> bool:
 
 
 def _joined(existing: Subscription | None, command: RegisterSubscriber) -> tuple[tuple[str, ...], bool]:
-    """The joint identities after the command, and whether the one of them excludes others."""
+    """The joint identities after the command, and whether the only one of them excludes others."""
     joined = existing.joined if existing is not None else ()
     is_exclusive = existing is not None and existing.is_exclusive
     options, identity = command.registration_options, command.subscription_identity
     others = tuple(held for held in joined if held != identity)
     if options & _JOIN:
-        assert identity is not None  # a command that joins without SubIdentity is refused by its reader
+        assert identity is not None  # the reader refuses a command that joins without SubIdentity
         if is_exclusive and others:
             raise CommandRefusal(Reason.MQRCCF_SUBSCRIPTION_LOCKED, *_identity_field(command))
         if RegistrationOption.JOIN_SHARED in options:
@@ -111,7 +111,7 @@ def check_name(name: str) -> None:
 
 
 def _is_kept(existing: Subscription, wanted: Subscription, command: RegisterSubscriber) -> bool:
-    """Whether the attributes stay: with NoAlter, and where others share them and they are as they were."""
+    """Whether the attributes stay: NoAlter is set, or others share them and the command does not change them."""
     if RegistrationOption.NO_ALTERATION in command.registration_options:
         return True
     return bool(existing.joined) and _attributes(existing) == _attributes(wanted)
@@ -122,5 +122,5 @@ def _attributes(subscription: Subscription) -> tuple[object, ...]:
 
 
 def _identity_field(command: RegisterSubscriber) -> tuple[tuple[str, str], ...]:
-    """The fields that name the cause; empty where the command names no SubIdentity and should."""
+    """The fields that name the cause; empty if the command lacks a SubIdentity that it needs."""
     return (("SubIdentity", command.subscription_identity or ""),)

@@ -1,4 +1,4 @@
-"""The broker's answers: whether one is wanted, where it goes, and what stands in it.
+"""The broker's answers: whether a command wants one, its reply queue, and its contents.
 
 MQMD of an answer: MsgType REPLY, Report 0; Persistence, Priority, Expiry and identity of the command; CorrelId is the
 command's MsgId unless MQRO_PASS_CORREL_ID says otherwise. Character set and Encoding are those of the command.
@@ -44,12 +44,13 @@ MQRC_UNKNOWN_REMOTE_Q_MGR: Final = 2087
 
 #: MQMD.PutApplName has 28 characters.
 PUT_APPL_NAME_CHARACTERS: Final = 28
-#: A value at fault is repeated up to the length of the longest that is valid, a topic (MQ_TOPIC_STR_LENGTH).
+#: Characters of a wrong value that an answer repeats: the length of the longest valid value, a topic
+#: (MQ_TOPIC_STR_LENGTH).
 _OFFENDING_CHARACTERS: Final = 10_240
 #: One unit of MQMD.Expiry, a tenth of a second, in microseconds.
 _EXPIRY_UNIT_US: Final = 100_000
 
-#: Kept answers to commands that were carried out, by verb and by what describes their bytes.
+#: The most answers to keep for commands that were carried out, by verb and description of their bytes.
 _KEPT_SUCCESSES: Final = 256
 
 _WANTED_REPORT: Final = {
@@ -58,7 +59,7 @@ _WANTED_REPORT: Final = {
     Completion.FAILED: MQRO_NAN,
 }
 
-#: The field of an answer that holds what a MappingError names as its parameter.
+#: The field of an answer for the parameter of a MappingError, by reason code.
 _FIELD_OF_REASON: Final[dict[int, str]] = {
     Reason.MQRC_RFH_PARM_ERROR: "ParmId",
     Reason.MQRC_RFH_DUPLICATE_PARM: "ParmId",
@@ -84,7 +85,7 @@ About = CommandHeader | UnreadableCommand
 
 
 class CommandRefusal(Exception):
-    """The broker does not carry out a command: the fault of the application that sent it.
+    """The broker refuses a command. This is the fault of the application that sent it.
 
     `fields` identify the cause under psc names (Topic, QName ...), as an answer gives them.
     """
@@ -112,12 +113,12 @@ def refusal_of(unreadable: UnreadableCommand) -> CommandRefusal:
 
 
 def is_wanted(descriptor: MessageDescriptor, completion: Completion) -> bool:
-    """A REQUEST is always answered, anything else as its Report says."""
+    """Whether an answer is wanted: a REQUEST always wants one, any other message as its Report says."""
     return descriptor.msg_type == MQMT_REQUEST or bool(descriptor.report & _WANTED_REPORT[completion])
 
 
 def remaining_expiry(message: Message, now_us: int) -> int:
-    """MQMD.Expiry of what is made of a message now: its own, less the time for which it was held; at least 1."""
+    """MQMD.Expiry of a message made from another: the other's Expiry less the time since its put; at least 1."""
     if not message.expires_us:
         return MQEI_UNLIMITED
     return max(1, -((now_us - message.expires_us) // _EXPIRY_UNIT_US))
@@ -132,7 +133,7 @@ class Responder:
         self._dead_letters = dead_letters
 
     def obstacle(self, descriptor: MessageDescriptor) -> int:
-        """The reason code why an answer could not be put on the reply queue, or 0: tried in a unit that ends here."""
+        """The reason code if an answer could not be put on the reply queue, else 0. Tried in a unit of its own."""
         try:
             trial = Message(MessageDescriptor(persistence=descriptor.persistence), b"")
             self._engine.put(self._engine.begin(), self._reply_queue(descriptor), trial)
@@ -141,7 +142,7 @@ class Responder:
         return 0
 
     def accept(self, unit: UnitOfWork, message: Message, about: CommandHeader, fields: NameValues = ()) -> None:
-        """The command was carried out."""
+        """Answers that the command was carried out."""
         self._answer(unit, message, about, Response(completion=Completion.OK, verb=about.verb, fields=fields))
 
     def warn(
@@ -152,17 +153,17 @@ class Responder:
         reasons: tuple[ResponseReason, ...],
         fields: NameValues = (),
     ) -> None:
-        """The command was carried out in part, or found something done already."""
+        """Answers that the command was carried out in part, or that a part of it was done already."""
         response = Response(completion=Completion.WARNING, reasons=reasons, verb=about.verb, fields=fields)
         self._answer(unit, message, about, response)
 
     def refuse(
         self, unit: UnitOfWork, message: Message, about: About, refusal: CommandRefusal, queue_name: str
     ) -> None:
-        """The command was not carried out; the listener hears of it, also where no answer is wanted.
+        """Answers that the command was refused. The listener is told even if no answer is wanted.
 
         A bad command that wants no answer ends here. A message without a header goes to the dead-letter queue.
-        Raises QueueManagerError for what was a dead letter before.
+        Raises QueueManagerError for a message that was a dead letter before.
         """
         refuse_again(unit, message, refusal.reason.reason_code)
         self._listener.refused(unit, message, about.verb, refusal.reason.reason_code)
@@ -192,7 +193,7 @@ class Responder:
         return self._engine.queue(name)
 
     def _message(self, message: Message, about: About, response: Response) -> Message:
-        """The answer to a message. Its values travel with it where it is a plain success."""
+        """The answer to a message. The values of a plain success travel with it."""
         asked = message.descriptor
         header = _written(asked, about, response)
         descriptor = MessageDescriptor(
@@ -217,7 +218,7 @@ class Responder:
 
 
 def _written(asked: MessageDescriptor, about: About, response: Response) -> KnownHeader:
-    """The header of an answer in the character set and encoding of the command, or else in UTF-8, without details."""
+    """The header of an answer in the command's character set and encoding. If that fails: in UTF-8, without details."""
     coded_char_set_id, encoding = asked.coded_char_set_id, asked.encoding
     if response.completion is Completion.OK and not response.fields:
         with suppress(MappingError):
@@ -255,6 +256,6 @@ def _plain_success(dialect: Dialect, verb: str, coded_char_set_id: int, encoding
 
 
 def _without_details(response: Response) -> Response:
-    """An answer of numbers only, for one whose values cannot be said in the format or code page of the command."""
+    """An answer with numbers only. The format or code page of the command cannot express the other values."""
     reasons = tuple(ResponseReason(reason_code=reason.reason_code) for reason in response.reasons)
     return Response(completion=response.completion, reasons=reasons, verb=response.verb)

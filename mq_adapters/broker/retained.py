@@ -1,7 +1,7 @@
 """Retained publications: the newest with RetainPub on each topic of each topic space and subscription point, durable.
 
-All topics are in memory, and as many of the publications as fit into a bound; the others are read from the store when
-they are wanted. A publication that is not committed yet cannot be read there, so it stays in memory.
+All topics are in memory, and as many publications as fit into a bound. The others are read from the store when they are
+needed. A publication that is not committed yet cannot be read there, so it stays in memory.
 
 Stored form (space BROKER_RETAINED): the key is topic space, topic and, where it is not the default, the subscription
 point, joined by NUL; the value is a msgpack list that begins with its version: version, sequence, put time, expiry time
@@ -30,7 +30,7 @@ CACHED_BYTES: Final = 64 * 1024 * 1024
 _OVERHEAD_BYTES: Final = 600
 #: The same of a command that came with it (`Message.written`), beside the bytes of its header.
 _COMMAND_BYTES: Final = 300
-#: How many publications one that comes may push out, so that each pays its own way.
+#: The most publications that a new one may remove from memory, so that each carries its own cost.
 _EVICTIONS: Final = 4
 
 
@@ -76,9 +76,9 @@ def unpack_retained(packed: bytes, identifier_prefix: bytes) -> RetainedPublicat
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Retained:
-    """That there is a publication on a topic: its number, its end, and where it is stored.
+    """An entry for the publication on a topic: its number, its end, and its place in the store.
 
-    `order`: how many had been kept in this run when it was, itself included.
+    `order`: how many publications had been kept in this run, with this one.
     """
 
     key: bytes
@@ -108,7 +108,7 @@ class RetainedPublications:
         self.kept = 0
 
     def __len__(self) -> int:
-        """How many there are, those included that have expired and are not yet forgotten."""
+        """The number of retained publications, with expired ones that are not deleted yet."""
         return sum(map(len, self._topics.values()))
 
     def get(self, space: str, point: str, topic: str) -> Retained | None:
@@ -117,16 +117,16 @@ class RetainedPublications:
         return None if topics is None else topics.get(topic)
 
     def holds(self, space: str, point: str, topic: str) -> bool:
-        """Whether there is one on a routing topic."""
+        """Whether a publication is retained on a routing topic."""
         return self.get(space, point, topic) is not None
 
     @property
     def cached_bytes(self) -> int:
-        """Memory of the publications that are kept there, bytes."""
+        """Bytes of the publications that are in memory."""
         return self._cached_bytes
 
     def load(self, states: Iterable[tuple[bytes, bytes]]) -> None:
-        """Takes over what the store has, without keeping the publications."""
+        """Loads the entries from the store, without keeping the publications in memory."""
         for key, packed in states:
             publication = unpack_retained(packed, self._identifier_prefix)
             space, _, rest = key.decode().partition("\0")
@@ -136,7 +136,7 @@ class RetainedPublications:
     def keep(
         self, unit: UnitOfWork, space: str, point: str, topics: Iterable[str], publication: RetainedPublication
     ) -> None:
-        """Keeps a publication on each of its routing topics, in the place of the one before."""
+        """Retains a publication on each of its routing topics, in place of the one before."""
         packed = publication.pack()
         self.kept += 1
         for topic in topics:
@@ -154,7 +154,7 @@ class RetainedPublications:
         return {topic: kept for topic, kept in topics.matching(pattern, scheme) if not kept.has_expired(now_us)}
 
     def steps(self, space: str, point: str, pattern: str, scheme: Scheme) -> Iterator[tuple[str, Retained] | None]:
-        """The same in small steps (TopicIndex.steps)."""
+        """Like `matching`, in small steps (TopicIndex.steps)."""
         topics = self._topics.get((space, point))
         return iter(()) if topics is None else topics.steps(pattern, scheme)
 
@@ -176,14 +176,14 @@ class RetainedPublications:
         return found
 
     def delete(self, unit: UnitOfWork, space: str, point: str, topic: str) -> None:
-        """Forgets the publication on a routing topic, which is there."""
+        """Deletes the publication on a routing topic. There must be one."""
         self._topics[space, point].remove(topic)
         key = _key(space, point, topic)
         self._let_go(key)
         unit.delete_state(StateSpace.BROKER_RETAINED, key)
 
     def remove_expired(self, unit: UnitOfWork, now_us: int) -> None:
-        """Forgets the publications whose life is over."""
+        """Deletes expired publications."""
         while self._expiring and self._expiring[0][0] <= now_us:
             _, sequence, place, topic = heapq.heappop(self._expiring)
             kept = self._topics[place].get(topic)
@@ -219,7 +219,7 @@ class RetainedPublications:
             self._cached_bytes -= _cost(publication)
 
     def _make_room(self) -> None:
-        """Lets the publications go that were not wanted for longest, if the store has them already."""
+        """Removes the least recently used publications from memory, if the store has them already."""
         for _ in range(_EVICTIONS):
             if self._cached_bytes <= self._maximum_bytes:
                 return

@@ -1,7 +1,6 @@
-"""An index of topic names by level, for finding those that match a pattern: patterns are many in subscriptions.py,
-names are many here.
+"""An index of topic names by level. It finds the names that match a pattern; subscriptions.py has the reverse index.
 
-A look-up goes only where the pattern leads: 100,000 topics cost nothing to a pattern whose literal levels name few.
+A look-up visits only the levels that the pattern names, so a pattern that names few of 100,000 topics is cheap.
 """
 
 from collections.abc import Iterator
@@ -41,7 +40,7 @@ class TopicIndex(Generic[Value]):
         return level.value if level is not None else None
 
     def put(self, topic: str, value: Value) -> None:
-        """Gives a topic a value, in the place of an earlier one."""
+        """Sets or replaces the value of a topic."""
         level = self._root
         for name in topic.split("/"):
             if level.below is None:
@@ -54,7 +53,7 @@ class TopicIndex(Generic[Value]):
         level.topic, level.value = topic, value
 
     def remove(self, topic: str) -> None:
-        """Forgets a topic that is there."""
+        """Removes a topic. It must be there."""
         names = topic.split("/")
         way = [self._root]
         for name in names:
@@ -73,9 +72,9 @@ class TopicIndex(Generic[Value]):
         return (found for found in self.steps(pattern, scheme) if found is not None)
 
     def steps(self, pattern: str, scheme: Scheme) -> Iterator[tuple[str, Value] | None]:
-        """The same in small steps, some of which find nothing. The index may change between two of them.
+        """Like `matching`, in small steps; None: a step found nothing. The index may change between two steps.
 
-        What is added then may be found or not.
+        A topic that is added then may be found or not.
         """
         if scheme is Scheme.CHARACTER:
             return self._character_steps(pattern)
@@ -104,7 +103,7 @@ class TopicIndex(Generic[Value]):
             waiting.append(_following(level, pattern[at], at))
 
     def _character_steps(self, pattern: str) -> Iterator[tuple[str, Value] | None]:
-        """All below the last whole level before the first wildcard, each compared with the pattern."""
+        """Compares all topics below the last whole level before the first wildcard with the pattern."""
         prefix, is_exact = literal_prefix(pattern)
         if is_exact:
             value = self.get(prefix)
@@ -116,7 +115,7 @@ class TopicIndex(Generic[Value]):
 
 
 def _following(level: "_TopicLevel[Value]", wanted: str, at: int) -> "Iterator[tuple[_TopicLevel[Value], int]]":
-    """Where a pattern leads from a level, and to which place in it."""
+    """The next levels to which a pattern leads from a level, each with its place in the pattern."""
     below = level.below or {}
     if wanted == "#":
         return chain(((level, at + 1),), zip(tuple(below.values()), repeat(at)))

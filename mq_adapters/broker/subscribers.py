@@ -1,8 +1,8 @@
 """RegSub, DeregSub and ReqUpdate.
 
-All checks come before the first change, so that a command is carried out whole or refused whole; only a DeregSub of
-some topics that are registered and some that are not is carried out with a warning. `registration` has the effect of a
-RegSub on a present subscription. Sources: IBM MQ, the pages of the queued publish/subscribe commands; WebSphere MQ V6
+All checks come before the first change, so a command is carried out whole or refused whole. The exception is a DeregSub
+of which only some topics are registered: it is carried out with a warning. `registration` decides the effect of a
+RegSub on an existing subscription. Sources: IBM MQ, the pages of the queued publish/subscribe commands; WebSphere MQ V6
 Publish/Subscribe User's Guide.
 """
 
@@ -39,7 +39,7 @@ from mq_adapters.reasons import QueueManagerError, ReasonCode
 from mq_adapters.system_queues import is_put_by_gateway_alone
 
 _PERSISTENCE_TOKENS: Final = frozenset({"NonPers", "Pers", "PersAsPub", "PersAsQueue"})
-#: With one of these a RegSub is not followed by the publications that are retained.
+#: With one of these options a RegSub brings no retained publications.
 _WITHOUT_RETAINED: Final = RegistrationOption.NEW_PUBLICATIONS_ONLY | RegistrationOption.PUBLISH_ON_REQUEST_ONLY
 
 SubscriberCommand = RegisterSubscriber | DeregisterSubscriber | RequestUpdate
@@ -48,9 +48,9 @@ PublisherCommand = RegisterPublisher | DeregisterPublisher
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
-    """A command was carried out, but for what is retained: what a full response says, and the warnings.
+    """A command that was carried out, except for retained publications: fields of the full response, and warnings.
 
-    `to_update` are the subscriptions, of one identity, that are to be sent that; `is_requested`: by a ReqUpdate.
+    `to_update`: the subscriptions, of one identity, that get retained publications; `is_requested`: by a ReqUpdate.
     """
 
     fields: NameValues = ()
@@ -78,11 +78,11 @@ class SubscriberCommands:
         self._permissions = TopicPermissions(engine.objects)
 
     def end_expired(self, unit: UnitOfWork) -> None:
-        """Ends the subscriptions whose life is over, so that nobody acts on one."""
+        """Ends expired subscriptions, so that no command acts on one."""
         self._registry.remove_expired(unit, self._engine.now_us())
 
     def check_publisher(self, message: Message, command: PublisherCommand) -> None:
-        """RegPub and DeregPub: 3082, 3080 or 3076 for what no publisher can be. Nothing is registered."""
+        """RegPub and DeregPub: 3082, 3080 or 3076 for an impossible publisher. Nothing is registered."""
         self._spaces.stream_of_command(command.stream_name)
         _check_correl_id(message.descriptor, command)
         if not (command.queue_name or message.descriptor.reply_to_q.rstrip()):
@@ -119,7 +119,7 @@ class SubscriberCommands:
         )
 
     def deregister(self, unit: UnitOfWork, message: Message, command: DeregisterSubscriber, dialect: Dialect) -> Done:
-        """DeregSub: ends subscriptions, or takes a SubIdentity off them; 3073, a warning where some are there."""
+        """DeregSub: ends subscriptions, or takes a SubIdentity off them; 3073, as a warning if some were there."""
         _check_filter(command)
         found, missing = self._found(message, command, dialect)
         _check_owners(map(_owner, found), message.descriptor, command, Reason.MQRCCF_WRONG_USER)
@@ -138,7 +138,7 @@ class SubscriberCommands:
         return Done(fields=full_response(found, command), warnings=warnings)
 
     def request_update(self, message: Message, command: RequestUpdate, dialect: Dialect) -> Done:
-        """ReqUpdate: which subscription is to be sent what is retained; 3073 where there is none."""
+        """ReqUpdate: finds the subscription that gets retained publications; 3073 if there is none."""
         _check_filter(command)
         found, _ = self._found(message, command, dialect)
         named = command.subscription_name is not None
@@ -169,7 +169,7 @@ class SubscriberCommands:
         )
 
     def _checked_queue(self, identity: Identity) -> Queue:
-        """The subscriber's queue. 3076 where it is not defined, and for those on which copies would go in a circle."""
+        """The subscriber's queue. 3076 if it is not defined, or if copies on it would come back to the broker."""
         name = identity.queue_name
         try:
             queue = self._engine.queue(name)
@@ -185,10 +185,10 @@ class SubscriberCommands:
     def _found(
         self, message: Message, command: DeregisterSubscriber | RequestUpdate, dialect: Dialect
     ) -> tuple[list[Subscription], list[str]]:
-        """The subscriptions that a command means, and the topics that have none; 3073 where there are none at all.
+        """The subscriptions to which a command refers, and the topics that have none; 3073 if it refers to none.
 
-        SubName, where it is given, says which: before all else, and the user alone is compared. 3153 where the
-        subscription that the rest of the command means has no name.
+        A SubName decides before all other fields; then only the user is compared. 3153 if the other fields refer to a
+        subscription without a name.
         """
         stream_name = self._spaces.stream_of_command(command.stream_name)
         space = self._registry.space(self._spaces.space(stream_name))
@@ -226,7 +226,7 @@ class SubscriberCommands:
         dialect: Dialect,
         stream_name: str,
     ) -> list[Subscription]:
-        """With DeregAll: those that have the topics, the point or the filter that the command names, if it does."""
+        """With DeregAll: subscriptions with the topics, point and filter of the command, as far as it names them."""
         patterns = {self._spaces.routing_pattern(stream_name, topic, dialect) for topic in command.topics}
         return [
             found
@@ -244,7 +244,7 @@ class SubscriberCommands:
         )
 
     def _check_permission(self, stream_name: str, topics: Iterable[str], dialect: Dialect) -> None:
-        """3081 for topics to which nobody may subscribe."""
+        """Raises 3081 for topics to which nobody may subscribe."""
         space = self._spaces.space(stream_name)
         refused = [
             topic
@@ -297,14 +297,14 @@ class SubscriberCommands:
 
 
 def _is_for_all(command: DeregisterSubscriber | RequestUpdate) -> bool:
-    """DeregAll, which is ignored beside a topic, a subscription point and a filter together."""
+    """Whether DeregAll is set and counts. It is ignored if topic, subscription point and filter are all given."""
     named = (command.topics, command.subscription_point, command.filter)
     is_asked = RegistrationOption.DEREGISTER_ALL in command.registration_options
     return is_asked and not all(named)
 
 
 def _after_leaving(subscription: Subscription, command: DeregisterSubscriber) -> Subscription | None:
-    """The rest of a subscription, None where it ends; the same object where the SubIdentity has not joined."""
+    """The rest of a subscription; None: it ends. It is the same object if the SubIdentity has not joined."""
     identity = command.subscription_identity
     if identity is None:
         return None
@@ -343,7 +343,7 @@ def _check_persistence(command: RegisterSubscriber) -> None:
 
 
 def _check_filter(command: SubscriberCommand) -> None:
-    """3150 for a malformed content filter, 2551 for one that cannot be evaluated here."""
+    """Raises 3150 for a malformed content filter, and 2551 for one that cannot be evaluated here."""
     if command.filter is None:
         return
     try:

@@ -2,8 +2,8 @@
 
 Stored form (space BROKER_SUBSCRIPTION): the key is stream, identity, subscription point, topic and, where there is a
 content filter, that, joined by NUL; the value is a msgpack list that begins with its version. Version 2 has the filter,
-the joint identities and the kind of queue at its end; version 1 ends before them and is still read. To change it: raise
-`_VERSION` and keep reading the ones before.
+the joint identities and the kind of queue at its end; version 1 ends before them and is still read. To change the form,
+raise `_VERSION` and keep reading the earlier versions.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from mq_adapters.reasons import StoreError
 
 _VERSION: Final = 2
 _VERSION_WITHOUT_JOINT_IDENTITIES: Final = 1
-#: Fields that version 1 does not have: filter, joint identities, whether one excludes the others, kind of queue.
+#: Fields that version 1 lacks: filter, joint identities, whether one excludes the others, kind of queue.
 _NOT_IN_VERSION_1: Final = ("", (), False, False)
 
 
@@ -38,7 +38,7 @@ class Identity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interest:
-    """Which of a subscriber's subscriptions: its routing pattern, subscription point and content filter."""
+    """The part that tells a subscriber's subscriptions apart: routing pattern, subscription point, content filter."""
 
     pattern: str
     point: str = ""
@@ -81,12 +81,12 @@ class Subscription:
 
     @property
     def has_stream_of_its_own(self) -> bool:
-        """Whether its stream is a topic space; where it is a prefix no stream name is delivered."""
+        """Whether its stream is a topic space. If the stream is a prefix, no stream name is delivered."""
         return self.space == self.stream_name
 
     @property
     def is_indexed(self) -> bool:
-        """Whether publications reach it as they are made: not with PubOnReqOnly."""
+        """Whether new publications reach it. With PubOnReqOnly they do not."""
         return not self.options & RegistrationOption.PUBLISH_ON_REQUEST_ONLY
 
     @property

@@ -1,8 +1,8 @@
 """The registry of all subscriptions, and its index by topic.
 
 A subscription is found by its identity (queue manager, queue, CorrelId where CorrelAsId was set) and its interest
-(topic pattern, subscription point, content filter) in its topic space, or there by its SubName. In memory as in the
-store: each change goes into a unit of work.
+(topic pattern, subscription point, content filter) in its topic space, or there by its SubName. Memory and store agree,
+because each change goes into a unit of work.
 """
 
 import heapq
@@ -28,7 +28,7 @@ class SpaceSubscriptions:
         self._by_name: dict[str, Subscription] = {}
 
     def index(self, point: str) -> PatternIndex[Subscription]:
-        """The subscriptions at a subscription point, by topic. The generation changes when others may match."""
+        """The subscriptions at a subscription point, by topic. Its generation changes when other ones may match."""
         found = self._indexes.get(point)
         if found is None:
             found = self._indexes[point] = PatternIndex()
@@ -55,7 +55,7 @@ class SpaceSubscriptions:
         return (found for interests in self._by_identity.values() for found in interests.values())
 
     def add(self, subscription: Subscription) -> None:
-        """Adds one that is not there yet."""
+        """Adds a subscription. It must not be there yet."""
         self._by_identity.setdefault(subscription.identity, {})[subscription.interest] = subscription
         owners = self._owners.setdefault(subscription.identity, {})
         owner = _owner(subscription)
@@ -67,7 +67,7 @@ class SpaceSubscriptions:
             self.index(interest.point).add(interest.pattern, subscription.scheme, subscription)
 
     def remove(self, subscription: Subscription) -> None:
-        """Removes one that is there."""
+        """Removes a subscription. It must be there."""
         interests = self._by_identity[subscription.identity]
         del interests[subscription.interest]
         if not interests:
@@ -100,7 +100,7 @@ class SubscriptionRegistry:
         self.temporary_queues: set[str] = set()
 
     def space(self, name: str) -> SpaceSubscriptions:
-        """The subscriptions of a topic space, made empty where there were none."""
+        """The subscriptions of a topic space; a new empty one if there are none."""
         found = self._spaces.get(name)
         if found is None:
             found = self._spaces[name] = SpaceSubscriptions()
@@ -116,16 +116,16 @@ class SubscriptionRegistry:
         return self._last_number
 
     def load(self, states: Iterable[tuple[bytes, bytes]], spaces: TopicSpaces) -> None:
-        """Takes over what the store has."""
+        """Loads the subscriptions from the store."""
         for _, packed in states:
             subscription = unpack_subscription(packed, spaces)
             self._last_number = max(self._last_number, subscription.number)
             earlier = self.space(subscription.space).find(subscription.identity, subscription.interest)
-            if earlier is None:  # two from the other dialect may be one in this: the first holds
+            if earlier is None:  # two subscriptions of the other dialect may be one in this dialect: the first counts
                 self._remember(subscription)
 
     def put(self, unit: UnitOfWork, subscription: Subscription) -> None:
-        """Adds a subscription, in the place of the one with the same identity and interest."""
+        """Adds a subscription, or replaces the one with the same identity and interest."""
         space = self.space(subscription.space)
         earlier = space.find(subscription.identity, subscription.interest)
         if earlier is not None:
@@ -141,7 +141,7 @@ class SubscriptionRegistry:
         unit.delete_state(StateSpace.BROKER_SUBSCRIPTION, subscription.key)
 
     def remove_expired(self, unit: UnitOfWork, now_us: int) -> None:
-        """Ends the subscriptions whose life is over."""
+        """Ends expired subscriptions."""
         while self._expiring and self._expiring[0][0] <= now_us:
             _, _, subscription = heapq.heappop(self._expiring)
             space = self.space(subscription.space)
@@ -149,7 +149,7 @@ class SubscriptionRegistry:
                 self.remove(unit, subscription)
 
     def remove_of_queue(self, unit: UnitOfWork, queue_name: str) -> None:
-        """Ends every subscription whose publications go to a queue, which is no more."""
+        """Ends every subscription whose publications go to a queue that was deleted."""
         for subscription in [found for found in self.everyone() if found.identity.queue_name == queue_name]:
             self.remove(unit, subscription)
         self.temporary_queues.discard(queue_name)
@@ -165,7 +165,7 @@ class SubscriptionRegistry:
 def interested(
     index: PatternIndex[Subscription], routing_topics: Iterable[str], spaces: TopicSpaces, now_us: int
 ) -> tuple[Subscription, ...]:
-    """Every subscription that publications on these topics match now, those with DupsOK first, then by age."""
+    """Every subscription that matches publications on these topics now, those with DupsOK first, then by age."""
     matching = {
         found
         for topic in routing_topics

@@ -1,10 +1,10 @@
-"""PUB and SUB of topic objects: on which topics anybody may publish, and subscribe.
+"""PUB and SUB of topic objects: the topics on which publishing and subscribing are allowed.
 
-A topic object says it for its TOPICSTR and for all below, down to the next object that says otherwise; ASPARENT says
-nothing, and SYSTEM.BASE.TOPIC says it for the root. The topics of a stream that is a topic space of its own stand below
-the TOPICSTR of the topic object with the stream's name, or else below that name. A pattern stands at the levels in
-front of its first wildcard: a subscription from above keeps getting what is published below, and those that are there
-stay, as on IBM MQ. The refusal is 3081, with MQPSErrorId 2051 or 2503, by which MQPUT and MQSUB refuse it.
+A topic object decides for its TOPICSTR and all topics below, down to the next object that decides otherwise. ASPARENT
+decides nothing, and SYSTEM.BASE.TOPIC decides for the root. If a stream is a topic space, its topics stand below the
+TOPICSTR of the topic object with the stream's name, or else below that name. For a pattern only the levels in front of
+its first wildcard count. So, as on IBM MQ, a subscription above a closed topic still gets publications below it, and
+existing subscriptions stay. The refusal is 3081, with MQPSErrorId 2051 or 2503, the codes of MQPUT and MQSUB.
 Source: IBM MQ documentation, "DEFINE TOPIC", PUB and SUB; "Streams and topics".
 """
 
@@ -61,7 +61,7 @@ class TopicPermissions:
     # -- inside --------------------------------------------------------------------------------------------------------
 
     def _read(self, keyword: str) -> dict[Levels, bool]:
-        """Where PUB or SUB is said, and whether it is ENABLED; read again where objects have changed."""
+        """The levels where PUB or SUB is set, and whether it is ENABLED; read again if objects have changed."""
         if self._read_at != self._objects.changes:
             topics = self._objects.all((ObjectType.TOPIC,))
             self._said = {keyword: _said(topics, keyword) for keyword in ("PUB", "SUB")}
@@ -101,7 +101,7 @@ def _refusal(error_id: int, topics: Iterable[str]) -> CommandRefusal:
 
 
 def _said(topics: Iterable[Definition], keyword: str) -> dict[Levels, bool]:
-    """Of two objects with one topic string, the first by name counts."""
+    """The levels where a keyword is set. Of two objects with one topic string the first by name counts."""
     said: dict[Levels, bool] = {}
     for topic in topics:
         topic_string, value = topic.text("TOPICSTR"), topic.text(keyword)

@@ -1,10 +1,10 @@
 """Streams as topic spaces, in the two dialects of brokers.
 
 `mq6` (WebSphere MQ V6): a stream is a queue, and a topic space of its own. A publication that names another stream than
-the queue it was put on is refused (3075), as is a subscription to a stream that is not served (3082).
-`wmb` (Message Broker V6): there is one topic space. Publications are taken from any input queue; what is published or
-subscribed on a stream other than the default has the prefix `$SYS/STREAM/<stream>/` before its topic, in the routing
-key alone: headers are never changed. MQRFH2 clients, who cannot name a stream, use the prefixed topic. With implicit
+the queue it was put on is refused (3075). A subscription to a stream that is not served is refused too (3082).
+`wmb` (Message Broker V6): there is one topic space. Publications are taken from any input queue. On a stream other than
+the default, topics have the prefix `$SYS/STREAM/<stream>/`, but only in the routing key: headers are never changed.
+MQRFH2 clients cannot name a stream, so they use the prefixed topic. With implicit
 stream naming an MQRFH publication that names no stream is on the stream of its queue's name. Patterns of MQRFH must not
 hold `+` or `#`, those of MQRFH2 have `#` at their beginning or end only (3072), and InclStreamName has no effect.
 Sources: WebSphere MQ V6 Publish/Subscribe User's Guide, "Streams"; Message Broker V6, "Streams" (aq19790_), "Wildcard
@@ -30,7 +30,7 @@ _PREFIX_ROOT: Final = "$SYS/STREAM/"
 
 
 class BrokerDialect(StrEnum):
-    """Which product's rules for streams."""
+    """The product whose rules for streams apply."""
 
     MQ6 = "mq6"
     WMB = "wmb"
@@ -38,9 +38,9 @@ class BrokerDialect(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicSpaces:
-    """The rules of one dialect. A topic space goes by the name of its stream; `wmb` has the default stream's alone.
+    """The rules of one dialect. A topic space has the name of its stream; `wmb` has only that of the default stream.
 
-    `stream_names` are the streams that are served at the moment, which only `mq6` asks for.
+    `stream_names` are the streams that are served now; only `mq6` needs them.
     """
 
     dialect: BrokerDialect = BrokerDialect.MQ6
@@ -69,13 +69,13 @@ class TopicSpaces:
         return stream_name if self.dialect is BrokerDialect.MQ6 else DEFAULT_STREAM
 
     def routing_topics(self, stream_name: str, topics: tuple[str, ...]) -> tuple[str, ...]:
-        """Topic names of a publication as they are matched."""
+        """The topic names of a publication in the form in which they are matched."""
         if self.dialect is BrokerDialect.MQ6 or stream_name == DEFAULT_STREAM:
             return topics
         return tuple(_PREFIXES.topic_name(StreamTopic(stream_name=stream_name, topic=topic)) for topic in topics)
 
     def routing_pattern(self, stream_name: str, pattern: str, header: Dialect) -> str:
-        """The pattern of a subscription or of a DeletePub as it is matched."""
+        """The pattern of a subscription or DeletePub in the form in which it is matched."""
         if self.dialect is BrokerDialect.MQ6 or stream_name == DEFAULT_STREAM:
             return pattern
         return _PREFIXES.pattern(StreamTopic(stream_name=stream_name, topic=pattern), SCHEME_OF[header])
@@ -90,7 +90,7 @@ class TopicSpaces:
                 raise CommandRefusal(Reason.MQRCCF_TOPIC_ERROR, ("Topic", pattern))
 
     def spans_streams(self, routing_pattern: str, routing_topic: str) -> bool:
-        """Whether a pattern would reach, by a wildcard, a topic of another stream than its own: it must not."""
+        """Whether a pattern would reach a topic of another stream by a wildcard, which is not allowed."""
         if self.dialect is BrokerDialect.MQ6 or not routing_topic.startswith(_PREFIX_ROOT):
             return False
         return not routing_pattern.startswith(_PREFIX_ROOT)

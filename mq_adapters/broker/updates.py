@@ -1,10 +1,10 @@
-"""Sends what is retained to whoever asks by RegSub or ReqUpdate, a little in each turn of the event loop.
+"""Sends retained publications after a RegSub or ReqUpdate, a little in each turn of the event loop.
 
-A subscription may match everything that is retained, and each copy costs as much as a publication. So beyond a few
-copies the broker prepares them over several turns, and puts some of them in each unit of work; the answer is in the
-unit of the last ones. The subscription holds from the first unit on. A retained publication that was not sent yet goes
-out in front of the first new publication on its topic, so nobody gets an older one behind a newer one. Small commands
-take turns as they come. A few of the large ones take turns too, one of each identity, and the others wait in line.
+A subscription may match all retained publications, and each copy costs as much as a publication. So the broker prepares
+more than a few copies over several turns, and puts some of them in each unit of work; the answer is in the last unit.
+The subscription is valid from the first unit on. A retained publication that was not sent yet goes out in front of the
+first new publication on its topic, so nobody gets an older one behind a newer one. Small commands take turns as they
+come. A few of the large ones take turns too, one of each identity, and the others wait in line.
 
 Stored form of a command that is not answered yet (space BROKER_UPDATE): the key is a number, 8 bytes, big-endian; the
 value is a msgpack list: version, numbers of the subscriptions, whether it is ReqUpdate, psc fields and warnings
@@ -38,10 +38,10 @@ from mq_adapters.reasons import StoreError
 from mq_adapters.system_queues import CONTROL_QUEUE
 
 _VERSION: Final = 1
-#: A turn: so many copies are made ready, at up to 100 microseconds each, or so many steps in the index are gone.
+#: The most copies that one turn makes ready, at up to 100 microseconds each; and its most steps in the index.
 _READY_IN_A_TURN: Final = 3
 _STEPS_IN_A_TURN: Final = 200
-#: One unit of work puts so many copies, at some 20 microseconds each, or bytes of bodies.
+#: The most copies that one unit of work puts, at some 20 microseconds each; and its most bytes of bodies.
 _COPIES_IN_A_UNIT: Final = 15
 _BYTES_IN_A_UNIT: Final = 64 * 1024
 #: A command that brings more copies than that, or takes more steps than a turn, is a large one.
@@ -62,7 +62,7 @@ class _Found(NamedTuple):
 
 
 class _Update:
-    """A command that asks for what is retained, and how far it has come."""
+    """A command that asks for retained publications, and its progress."""
 
     __slots__ = (
         "bound",
@@ -82,14 +82,14 @@ class _Update:
 
     def __init__(self, done: Done, message: Message | None, received: CommandHeader | None, bound: int) -> None:
         self.done = done
-        #: The command that is to be answered, if one is.
+        #: The command to answer, if there is one.
         self.message = message
         self.received = received
         #: Publications that were kept later (Retained.order) were sent when they were published.
         self.bound = bound
         #: Its durable key; b"" while it has none.
         self.key = b""
-        #: Topics that are still to be looked at, and whether there are none.
+        #: The steps through topics that are not checked yet, and whether all are checked.
         self.steps: Iterator[_Found | None] = iter(())
         self.has_ended = False
         #: Copies that are ready to be put, and the bytes of their bodies.
@@ -99,7 +99,7 @@ class _Update:
         self.sent: set[int] = set()
         self.copies = 0
         self.is_parsed = True
-        #: It has been answered: nothing is left, or another one for the same subscriptions brings what is.
+        #: The command has been answered: nothing is left to send, or a later one for the same subscriptions sends it.
         self.is_over = False
 
     @property
@@ -112,7 +112,7 @@ class _Update:
 
     @property
     def is_due(self) -> bool:
-        """Whether what is ready is to be put."""
+        """Whether the ready copies should be put now."""
         return self.has_ended or len(self.ready) >= _COPIES_IN_A_UNIT or self.ready_bytes >= _BYTES_IN_A_UNIT
 
     def pack(self) -> bytes:
@@ -162,7 +162,7 @@ class Updates:
         self._is_stopping = False
 
     def begin(self, unit: UnitOfWork, done: Done, message: Message | None, received: CommandHeader | None) -> None:
-        """Sends what is retained to the subscriptions that a command names, and answers it where there is one."""
+        """Sends retained publications to the subscriptions of a command, and answers the command if there is one."""
         update = _Update(done, message, received, self._retained.kept)
         if self._call_soon is None:
             update.steps = self._steps(update)
@@ -204,24 +204,24 @@ class Updates:
         self._want_turn()
 
     def stop(self) -> None:
-        """The queue manager is about to end: what is not sent yet waits for its next start."""
+        """The queue manager is about to end. Publications that are not sent yet wait for its next start."""
         self._is_stopping = True
 
     def is_unanswered(self, msg_id: bytes) -> bool:
-        """Whether the command with that MsgId has been taken, and is not answered because there is more to be sent."""
+        """Whether the command with that MsgId has no answer yet because there is more to send."""
         return msg_id in self._unanswered
 
     # -- inside: turns -------------------------------------------------------------------------------------------------
 
     def _carry_out(self, unit: UnitOfWork, update: _Update) -> None:
-        """All of a command at once."""
+        """Carries out all of a command at once."""
         while not update.has_ended:
             self._make_ready(update)
             self._put(unit, update)
         self._answer(unit, update)
 
     def _stand_in_line(self, unit: UnitOfWork, update: _Update) -> None:
-        """At the end of the line, in the place of an earlier one for the same subscriptions."""
+        """Puts a command at the end of the line. It replaces an earlier one for the same subscriptions."""
         identity = update.identity
         if identity not in self._line:
             self._line[identity] = {}
@@ -232,7 +232,7 @@ class Updates:
         waiting[update.numbers] = update
 
     def _replace(self, unit: UnitOfWork, earlier: _Update | None) -> None:
-        """One that came later for the same subscriptions brings all that an earlier one has not: that is answered."""
+        """Answers an earlier command, because a later one for the same subscriptions sends the rest."""
         if earlier is not None:
             self._forget(earlier)
             self._answer(unit, earlier)
@@ -243,7 +243,7 @@ class Updates:
             self._call_soon(self._turn)
 
     def _turn(self) -> None:
-        """A little for the command whose turn it is; after a unit of work the next turn waits for its commit."""
+        """Does a little for the command whose turn it is. After a unit of work the next turn waits for the commit."""
         self._is_called = False
         may_go_on = self._engine.failed is None and not self._is_stopping
         update = self._next_in_turn() if may_go_on else None
@@ -284,7 +284,7 @@ class Updates:
         return None
 
     def _first_of(self, identity: Identity) -> _Update:
-        """The first large one of an identity comes out of the line."""
+        """Takes the first large command of an identity out of the line."""
         waiting = self._line[identity]
         update = waiting.pop(next(iter(waiting)))
         if not waiting:
@@ -332,7 +332,7 @@ class Updates:
                 yield _Found(subscription, *step) if step is not None and is_found else None
 
     def _make_ready(self, update: _Update) -> None:
-        """The next publications, as many as a turn may take."""
+        """Makes copies of the next publications ready, as many as a turn may take."""
         made = 0
         for place, found in enumerate(update.steps, 1):
             if found is not None and self._is_due_to(update, found):
@@ -345,14 +345,14 @@ class Updates:
         update.has_ended = True
 
     def _put(self, unit: UnitOfWork, update: _Update) -> None:
-        """Puts what is ready and still retained, the oldest first, on the queue of who is still subscribed."""
+        """Puts the ready copies, oldest first, of publications still retained for subscriptions still there."""
         ready, update.ready, update.ready_bytes = update.ready, [], 0
         for found, planned in sorted(ready, key=lambda each: _age(each[0])):
             if self._is_due_to(update, found):
                 self._send(unit, update, found, planned)
 
     def _is_due_to(self, update: _Update, found: _Found) -> bool:
-        """Whether it is still retained, was there when the command came, and has not been sent for it."""
+        """Whether a publication is still retained, was there before the command, and was not sent for it yet."""
         subscription, topic, kept = found
         is_new = kept.order > update.bound or kept.sequence in update.sent
         if is_new or kept.has_expired(self._engine.now_us()):
@@ -372,7 +372,7 @@ class Updates:
         update.is_parsed = update.is_parsed and planned.is_parsed
 
     def _hurry(self, unit: UnitOfWork, plan: DeliveryPlan) -> None:
-        """In front of a publication: what is retained on its topics, for subscriptions that have not got it yet."""
+        """Before a publication: sends what is retained on its topics to subscriptions that do not have it yet."""
         for subscription in plan.candidates if plan.routing_topics else ():
             for update in self._of_number.get(subscription.number, ()):
                 for topic in plan.routing_topics:
@@ -383,7 +383,7 @@ class Updates:
     # -- inside: answers -----------------------------------------------------------------------------------------------
 
     def _answer(self, unit: UnitOfWork, update: _Update) -> None:
-        """Everything is sent: 3077 for a ReqUpdate that brought nothing, and a warning where filters could not tell."""
+        """Answers when all is sent: 3077 if a ReqUpdate brought nothing, and a warning if a filter could not tell."""
         if update.key:
             unit.delete_state(StateSpace.BROKER_UPDATE, update.key)
         done, message, received = update.done, update.message, update.received
