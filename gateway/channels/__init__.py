@@ -1,1 +1,1 @@
-"""Targets: what the gateway knows of IBM MQ queue managers, and the processes whose channels reach them."""
+"""Targets: the gateway's knowledge of IBM MQ queue managers, and the processes whose channels reach them."""

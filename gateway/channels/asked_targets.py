@@ -1,8 +1,8 @@
 """Targets show whether a store went back: their state queues are read before the gateway takes anything.
 
-A state queue says how far the gateway had come when it last delivered there, so it also shows what nothing in the data
-folder can: that all of it went back. A target is given a short time (`ask_at_start_s`); one that does not answer is
-asked by its channel, later and for certain, which then stops alone (mq_adapters/channel/in_doubt.py).
+A state queue holds the gateway's progress at its last delivery there. So it shows if the whole data folder went back,
+which no file in that folder can show. A target has a short time to answer (`ask_at_start_s`). If it does not, its
+channel always asks later, and then only that channel stops (mq_adapters/channel/in_doubt.py).
 """
 
 import asyncio
@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 
 async def check_targets(engine: Engine, settings: Settings, *, command: tuple[str, ...], stop: asyncio.Event) -> None:
-    """Holds a store that is open against the targets that answer in time; changes nothing here or there.
+    """Compares an open store with the targets that answer in time; changes nothing here or there.
 
     Raises StoreWentBack, StoreError. `command` starts a channel process; `stop` ends the asking.
     """
@@ -71,7 +71,7 @@ def _questions(engine: Engine, settings: Settings, target: TargetSettings) -> Pr
 
 
 async def _ask(questions: ProcessSettings, command: tuple[str, ...]) -> list[bytes]:
-    """The lines of a process that asks; those that came in time."""
+    """The lines of a process that asks, as far as they came in time."""
     lines: list[bytes] = []
     name = questions.target.name
     try:
@@ -108,7 +108,7 @@ async def _read(process: asyncio.subprocess.Process, lines: list[bytes]) -> None
 
 
 def _local_states(engine: Engine) -> dict[str, LocalState]:
-    """By channel. One that cannot be read is for its channel to tell."""
+    """The states in the store, by channel. If one cannot be read, its channel reports that."""
     states: dict[str, LocalState] = {}
     if CHANNEL_STATE_QUEUE in engine.objects.queues:
         for message in engine.browse(engine.queue(CHANNEL_STATE_QUEUE)):

@@ -1,7 +1,7 @@
-"""A channel process that only asks: tells the daemon what the state queues of a target hold, before anything runs.
+"""A channel process that only asks: it reports the contents of a target's state queues before anything runs.
 
-It browses them without a fence, and changes nothing: who still has one open may commit the batch that the store has in
-doubt, and no other.
+It browses them without a fence, and changes nothing. Another process that still has a state queue open can only commit
+the batch that the store has in doubt.
 """
 
 import logging
@@ -19,7 +19,7 @@ from gateway.config.queue_names import state_queue_name
 from mq_adapters.channel.state_message import MAXIMUM_STATE_BYTES
 from mq_adapters.reasons import QueueManagerError
 
-#: More than one message is as bad as two.
+#: Messages to browse: a state queue has one, and any number above one is the same error.
 _MESSAGES: Final = 2
 
 _log = logging.getLogger(__name__)

@@ -1,4 +1,4 @@
-"""Everything of the daemon that has to do with targets, in one place: what it builds, starts, looks after and ends."""
+"""The daemon's work for targets, in one place: it builds, starts, checks and ends their channels."""
 
 import os
 from collections.abc import Iterator
@@ -62,11 +62,11 @@ class Channels:
         self._subscriber_queue.lacks_space = is_short
 
     async def end(self, *, kill: bool = False) -> None:
-        """Ends the channels, and returns when what they did is in the store; at once where the store has failed."""
+        """Ends the channels. Returns when all their work is in the store, or at once if the store has failed."""
         await self._supervisor.end(kill=kill)
 
     def queue_names(self) -> Iterator[str]:
-        """The queues of the channels: those for each shard, in use or wanted, what was sent, and what they know."""
+        """The queues of the channels: for each shard in use or wanted, for sent copies, and for state."""
         yield CHANNEL_STATE_QUEUE
         for target in self.targets.values():
             yield target.sent_queue.name
@@ -74,7 +74,7 @@ class Channels:
                 yield transmission_queue_name(target.name, shard)
 
     def keeps(self, queue: Queue) -> bool:
-        """Whether a queue holds copies of what was delivered: that one of them expires is as it should be."""
+        """Whether a queue holds copies of delivered messages, which are meant to expire."""
         return queue in self._sent_queues
 
     def _settings_of(self, target: Target) -> ProcessSettings:

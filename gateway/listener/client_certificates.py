@@ -37,8 +37,8 @@ class Shown:
 def read_shown(certificate: bytes, kind: str) -> Shown:
     """Reads a certificate (DER) that OpenSSL has accepted; the user by `user_from_certificate`, "" where it names none.
 
-    The subject is written as RFC 4514 says. A subject with several common names has no one user. What OpenSSL takes and
-    cannot be read here stands for nobody, and has no end.
+    The subject is written as RFC 4514 says. A subject with several common names has no single user. A certificate that
+    OpenSSL accepts but that cannot be read here names nobody, and has no end.
     """
     try:
         read = x509.load_der_x509_certificate(certificate)
@@ -61,7 +61,7 @@ class Authorities:
         self._certificates = certificates
 
     def lacks_one_of(self, before: "Authorities") -> bool:
-        """Whether one of `before` has gone, or was made anew."""
+        """Whether one of `before` was removed or renewed."""
         return not set(before._certificates) <= set(self._certificates)
 
     def trust(self, certificate: bytes, now: datetime) -> bool:
@@ -100,7 +100,7 @@ class CertifiedLink(Protocol):
 
     @property
     def shown_certificate(self) -> bytes | None:
-        """In DER."""
+        """The client's certificate, in DER."""
         ...
 
     def close(self, reason: str, reason_code: ReasonCode = ReasonCode.UNSPECIFIED_ERROR) -> None: ...
@@ -111,7 +111,8 @@ async def close_untrusted(
 ) -> None:
     """Closes connections whose certificates the authorities no longer sign.
 
-    Once more after `wait_s`, when connections that were being made are there. Signatures are checked in a thread.
+    Checks again after `wait_s`, when connections that were being opened are complete. Signatures are checked in a
+    thread.
     """
     for pause_s in (0.0, wait_s):
         await asyncio.sleep(pause_s)

@@ -35,11 +35,11 @@ _log = logging.getLogger(__name__)
 BACKLOG: Final = 1_024
 #: Connections that are accepted in one go.
 _ACCEPTED_AT_ONCE: Final = 64
-#: How long nothing is accepted when the system has no more files or memory, in seconds.
+#: The pause in accepting connections when the system has no more files or memory, in seconds.
 _REST_S: Final = 1.0
 _EXHAUSTED: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
-#: What some of OpenSSL's errors mean: the client speaks something else, or asks for a host that cannot be read.
+#: The meaning of some of OpenSSL's errors: the client speaks another protocol, or names a host that cannot be read.
 _MEANINGS: Final = {
     "wrong version number": ": the client sent no TLS, as to a port without it",
     "http request": ": the client sent no TLS",
@@ -195,14 +195,14 @@ class HandshakePort:
 
     @staticmethod
     def _refuse(connected: socket.socket) -> None:
-        """Ends a connection, even while something reads from it."""
+        """Ends a connection, even while a task reads from it."""
         with contextlib.suppress(OSError):
             connected.shutdown(socket.SHUT_RDWR)
         connected.close()
 
 
 def _hear_of_the_end(handing_over: "asyncio.Task[None]") -> None:
-    """Takes an error for which nothing waits any more: asyncio would write its traceback."""
+    """Fetches an error for which nobody waits any more, or asyncio would log its traceback."""
     if not handing_over.cancelled():
         handing_over.exception()
 
@@ -225,7 +225,7 @@ def _address(address: tuple[str, int]) -> Address:
 
 
 def _reason(error: Exception) -> str:
-    """What went wrong, in a few words."""
+    """The reason of a failure, in a few words."""
     if isinstance(error, TimeoutError):
         return "it took too long"
     if isinstance(error, ssl.SSLCertVerificationError):

@@ -56,12 +56,12 @@ class NetworkLink(ABC):
         """`proxied`: the client's address in the PROXY header."""
         self._listener = listener
         self._proxied = proxied
-        #: The client's address, for the log, and the same without its port; "" where it has none.
+        #: The client's address, for the log; and the same without its port, "" if it has none.
         self.peer = "unknown"
         self.address = ""
         #: The user of the client's certificate, where the listener takes users from certificates; "": none.
         self.certificate_user = ""
-        #: When the client's certificate ends, seconds since 1970.
+        #: The end of the client's certificate, seconds since 1970.
         self.certificate_ends_s = math.inf
         self._paused_writing = False
         #: The bridge has paused reading: until commits under way are done; or until a place has room (full_places.py).
@@ -82,11 +82,11 @@ class NetworkLink(ABC):
         #: Whether it counts among the connections of its listener.
         self.is_admitted = False
         self.received_bytes = self.sent_bytes = 0
-        #: Bytes that the client has taken, and when last (limits/slow_clients.py).
+        #: Bytes that the client has taken, and the time of the last ones (limits/slow_clients.py).
         self.taken_bytes = 0
         self.accepted_s = self.taken_s = time.monotonic()
         self.silence = Silence(self.accepted_s)
-        #: Whether its listener looks at its silence more often than once a second.
+        #: Whether its listener checks its silence more often than once a second.
         self.is_soon_due = False
         self.closed_s = math.inf
 
@@ -159,7 +159,7 @@ class NetworkLink(ABC):
 
     def _writing_paused(self) -> None:
         self._paused_writing = True
-        self._stop_reading()  # a client that does not take answers may ask nothing more
+        self._stop_reading()  # a client that does not take answers may send no more requests
 
     def _writing_resumed(self) -> None:
         self._paused_writing = False
@@ -177,8 +177,8 @@ class NetworkLink(ABC):
     ) -> None:
         """Closes the connection after the bytes that were sent. `reason` is for the log; "": the client asked for it.
 
-        The client is told the reason code, where its level has a packet for it, and `told` in words; None: the words of
-        the reason code.
+        If its level has a packet for that, the client is told the reason code, and `told` in words; None: the meaning
+        of the reason code.
         """
         if not self.is_open:
             return
@@ -214,7 +214,7 @@ class NetworkLink(ABC):
 
     @property
     def silence_ends_s(self) -> float:
-        """When its silence is too long, by the monotonic clock; never while the gateway does not read it."""
+        """The time when its silence is too long, by the monotonic clock; never while the gateway does not read it."""
         if self._waits_for_commit or self._is_paused:
             return math.inf
         return self.connection.keep_alive_deadline(self.silence.since_s)

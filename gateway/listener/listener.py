@@ -1,4 +1,4 @@
-"""A listening address and its links: opened, looked at once a second, closed."""
+"""A listening address and its links: opens them, checks them once a second, and closes them."""
 
 import asyncio
 import time
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 #: How long a closed connection may take to send what was written, seconds; then it is cut off.
 _LINGER_S: Final = 2.0
-#: So many of the connections that one look closes for lack of a CONNECT are named in the log.
+#: The most connections without a CONNECT that the log names each time such connections are closed.
 _NAMED_AT_ONCE: Final = 10
 _MICROSECONDS: Final = 1_000_000
-#: Links whose silence is too long sooner than this, in seconds, are looked at more often than once a second.
+#: Links whose silence will be too long within this time, in seconds, are checked more often than once a second.
 _SOON_S: Final = 2.0
-#: The reason by whether CONNECT has come: if so, the gateway was late, and may have time later.
+#: The reason, by whether CONNECT has come. If it has, the gateway was late, and may have time later.
 _WHAT_WAS_LATE: Final = {
     False: ("no CONNECT was received in time", ReasonCode.UNSPECIFIED_ERROR),
     True: ("login took too long", ReasonCode.SERVER_BUSY),
@@ -63,7 +63,7 @@ class Listener:
         self._examination: asyncio.Task[None] | None = None
         self._admission = bridge.admission
         self._links: set[NetworkLink] = set()
-        #: Links whose silence is too long soon, by the time when it is, as last seen.
+        #: Links whose silence will be too long soon, by that time as last seen.
         self._soon_due: list[tuple[float, int, NetworkLink]] = []
         self._tie_breaker = count()
         self._admitted = 0
@@ -106,7 +106,7 @@ class Listener:
 
     @property
     def has_silence_to_end(self) -> bool:
-        """Whether `end_silence` has something to look at."""
+        """Whether `end_silence` has any connection to check."""
         return bool(self._soon_due) and self._soon_due[0][0] < time.monotonic()
 
     def __len__(self) -> int:
@@ -120,7 +120,7 @@ class Listener:
         return self._admission.before_handshake(address) is None
 
     def admit(self, link: NetworkLink) -> bool:
-        """Looks after a connection until `forget`. False: it is refused, and waits to be told so."""
+        """Keeps a connection until `forget`. False: it is refused, and is told so at its CONNECT."""
         self._links.add(link)
         is_full = 0 < self.rules.maximum_connections <= self._admitted
         is_counted = self.certificates is not None
@@ -140,14 +140,14 @@ class Listener:
         self.past_connections += 1
 
     def count_refusal(self, limit: Limit) -> None:
-        """A connection was ended before its CONNECT."""
+        """Counts a connection that was ended before its CONNECT."""
         self._admission.refusals.add(limit)
 
     def tick(self) -> Iterator[bool]:
         """Once a second: closes connections that are silent past their keep-alive, or that never sent CONNECT.
 
-        A closed one whose peer does not take what was written for it would never end: it is cut off. There is a step
-        for each connection, True where it was closed: they come and go meanwhile.
+        A closed connection would never end if its peer does not take the last bytes, so it is cut off. There is one
+        step for each connection, True if it was closed. Connections may come and go between steps.
         """
         now_s, date_s = time.monotonic(), time.time()
         if self._upgrades is not None:
@@ -202,7 +202,7 @@ class Listener:
         link.close(reason if is_named else "", reason_code)
 
     def _examine(self, authorities: Authorities) -> None:
-        """An authority of clients' certificates is no longer trusted."""
+        """Checks the links after an authority of clients' certificates was removed."""
         if self._examination is not None:
             self._examination.cancel()
         on_their_way_s = 2 * self.rules.connect_timeout_s  # a handshake, and a request for a WebSocket

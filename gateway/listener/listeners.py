@@ -1,4 +1,4 @@
-"""All listeners of the gateway: opened together, looked at in one tick, stopped in one go."""
+"""All listeners of the gateway: opens them together, checks their connections in one tick, and stops them together."""
 
 import asyncio
 import errno
@@ -23,10 +23,10 @@ from gateway.listener.tls import Certificates
 
 _log = logging.getLogger(__name__)
 
-#: How long connections may take to send what was written when the gateway stops, and how often that is checked.
+#: The time that connections have to send written bytes when the gateway stops, and between two checks, seconds.
 _STOP_S: Final = 0.2
 _LOOK_S: Final = 0.02
-#: Connections that are looked at in one turn of the event loop, at up to a microsecond each; a closing counts as many.
+#: Steps in one turn of the event loop, at up to a microsecond each; and the steps that closing a connection counts as.
 _LOOKED_AT_ONCE: Final = 500
 _LOOKS_OF_A_CLOSING: Final = 50
 #: Hints for an address that cannot be opened, by the system's number; an unknown host name has no number.

@@ -4,9 +4,9 @@
 the queue it was put on is refused (3075). A subscription to a stream that is not served is refused too (3082).
 `wmb` (Message Broker V6): there is one topic space. Publications are taken from any input queue. On a stream other than
 the default, topics have the prefix `$SYS/STREAM/<stream>/`, but only in the routing key: headers are never changed.
-MQRFH2 clients cannot name a stream, so they use the prefixed topic. With implicit
-stream naming an MQRFH publication that names no stream is on the stream of its queue's name. Patterns of MQRFH must not
-hold `+` or `#`, those of MQRFH2 have `#` at their beginning or end only (3072), and InclStreamName has no effect.
+MQRFH2 clients cannot name a stream, so they use the prefixed topic. With implicit stream naming an MQRFH publication
+without a stream name is on the stream of its queue's name. Patterns of MQRFH must not have `+` or `#`. Patterns of
+MQRFH2 have `#` only at their beginning or end (3072). InclStreamName has no effect.
 Sources: WebSphere MQ V6 Publish/Subscribe User's Guide, "Streams"; Message Broker V6, "Streams" (aq19790_), "Wildcard
 characters", "Message formats" (aq19780_), note 3.
 """
