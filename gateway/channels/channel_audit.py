@@ -40,7 +40,7 @@ class ChannelAudit:
         self._state_queue = engine.ensure(CHANNEL_STATE_QUEUE, SYSTEM_QUEUES[CHANNEL_STATE_QUEUE].description)
 
     def note(self, unit: UnitOfWork) -> None:
-        """Adds what the audit is to know to a unit of work of a channel, or of one that puts dead letters back."""
+        """Adds audit notes to a unit of work of a channel, or of an application that puts dead letters back."""
         state = self._state_of(unit)
         if state is None:
             self._redriven(unit)
@@ -102,12 +102,12 @@ class ChannelAudit:
         unit.notes.append((NoteKind.FORWARDED, now_us, message.sequence, sent.message.msg_id, passage))
 
     def _keep(self, unit: UnitOfWork, target: Target, message: Message, sent: Transmission) -> None:
-        """A copy of what was sent, for as long as its broker may refuse it."""
+        """Keeps a copy of a sent message for as long as its broker may refuse it."""
         tenths = max(1, int(target.settings.grace_s * _TENTHS_PER_SECOND))
         copy = Message(sent.message.descriptor.replace(expiry=tenths), sent.message.body, message.origin)
         try:
             self._engine.put(unit, target.sent_queue, copy)
-        except QueueManagerError as error:  # a refusal that comes later is told without the message
+        except QueueManagerError as error:  # a later refusal will be reported without the message
             _log.warning("sent message not kept target=%s reason=%s", target.name, str(error))
 
     def _note_dead_letter(self, unit: UnitOfWork, queue: Queue, message: Message, letter: Message) -> None:

@@ -23,8 +23,8 @@ class Runnable(Protocol):
 class ChannelThread:
     """Runs a channel. Its methods are for another thread; none of them waits.
 
-    `on_store_lost` is called, in the channel's thread, when the channel ended because the store has gone, or by a
-    defect: then the whole process has to end, and the gateway, if there still is one, starts another.
+    `on_store_lost` is called in the channel's thread when the channel ended because the store is gone, or by a defect.
+    Then the whole process must end, and the gateway, if it still runs, starts another.
     """
 
     def __init__(self, channel: Runnable, *, is_stopped: bool, on_store_lost: Callable[[], None]) -> None:
@@ -36,7 +36,7 @@ class ChannelThread:
         self._is_started_again = False
         self._has_ended = False
         self._stop = threading.Event()
-        # A call of IBM's library may hang for ever: that must not keep the process from ending.
+        # A call of IBM's library may hang for ever. A daemon thread does not keep the process from ending.
         self._thread = threading.Thread(target=self._run, name=channel.name, daemon=True)
 
     def begin(self) -> None:

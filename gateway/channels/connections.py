@@ -15,7 +15,7 @@ from mq_adapters.reasons import QueueManagerError, ReasonCode
 
 #: PutApplName of what a channel puts here.
 _APPLICATION_NAME: Final = "rfhbridge channel"
-#: A password file is no place for more.
+#: The most bytes that are read from a password file.
 _LONGEST_PASSWORD_BYTES: Final = 1024
 
 ConnectRemote = Callable[[TargetSettings], QueueManager]
@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 
 
 def connect_ibm_mq(target: TargetSettings) -> QueueManager:
-    """A connection to the target's queue manager. QueueManagerError says why there is none."""
+    """A connection to the target's queue manager. Raises QueueManagerError with the reason if it fails."""
     from mq_adapters.ibm_mq import ConnectionSettings, IbmMq  # where IBM's libraries are missing, this says so
 
     return IbmMq(

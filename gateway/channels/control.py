@@ -18,7 +18,7 @@ from mq_adapters.mqsc import quoted
 
 #: States in which a batch in doubt may be resolved.
 _AT_REST: Final = ("stopped", "failed")
-#: A batch in doubt may have 10,000 messages: of the ranges of their numbers, so many characters are shown.
+#: Characters that are shown of the ranges of message numbers in doubt: a batch may have 10,000 messages.
 _LONGEST_LIST_CHARACTERS: Final = 1_000
 _US: Final = 1_000_000
 
@@ -112,5 +112,5 @@ def _ranges(messages: list[int | str]) -> str:
 
 
 def _time(at_us: int) -> str:
-    """UTC to the second; nothing for never."""
+    """The time in UTC to the second; "" for never."""
     return datetime.fromtimestamp(at_us // _US, UTC).isoformat() if at_us else ""

@@ -2,8 +2,9 @@
 
 It is a process of its own so that a crash or a hang in IBM's library never touches a sensor. It reaches the store as
 any application does, over the socket, and the target's queue manager through mq_adapters.ibm_mq: one channel, one
-thread, one connection there. The settings are the first line on standard input (protocol.py); it ends when that is
-closed, when the daemon is gone, or at SIGTERM, and then nothing is in doubt, unless a call over there hangs.
+thread, one connection there. The settings are the first line on standard input (protocol.py). The process ends when its
+input is closed, when the daemon is gone, or at SIGTERM. Then no batch is in doubt, unless a call to the queue manager
+hangs.
 """
 
 import logging
@@ -42,7 +43,7 @@ from mq_adapters.reasons import QueueManagerError
 
 #: How long a process that is told to end waits for its channels, seconds.
 END_WAIT_S: Final = 4.0
-#: How often counts are told, and the daemon is looked for, seconds.
+#: Time between two reports of counts, and between two checks that the daemon lives, seconds.
 _TURN_S: Final = 1.0
 _READ_BYTES: Final = 65_536
 
@@ -82,7 +83,7 @@ class Process:
             thread.begin()
 
     def obey(self, line: bytes) -> None:
-        """Carries out one order. A line that is none is a defect of the daemon's, and is logged."""
+        """Carries out one order. Any other line is a defect of the daemon, and is logged."""
         try:
             said = object_of(line)
             order, thread = Order(said["order"]), self._threads[said["channel"]]
@@ -98,7 +99,7 @@ class Process:
             self._resolve(thread, resolution)
 
     def end(self) -> bool:
-        """Ends every channel; False where one did not end in time, because a call hangs."""
+        """Ends every channel. False if one did not end in time because a call hangs."""
         for thread in self._threads.values():
             thread.end()
         deadline_s = time.monotonic() + END_WAIT_S
@@ -187,7 +188,7 @@ class Lines:
         os.set_blocking(wake_writer, False)
         signal.set_wakeup_fd(wake_writer)
         signal.signal(signal.SIGTERM, self._on_signal)
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to the gateway too, which ends us
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal also sends it to the gateway, and the gateway ends us
 
     def wait(self, seconds: float) -> list[bytes] | None:
         """The lines that came within that time; None when there will be no more, or the end was asked for."""
@@ -262,7 +263,7 @@ def _serve(process: Process, reports: Reports, lines: Lines, orders: list[bytes]
 
 
 def _writer() -> Callable[[bytes], None]:
-    """Writes to standard output. When nobody reads it any more, the process is about to end by itself."""
+    """Writes to standard output. If nobody reads it any more, the process is about to end, so errors are ignored."""
     output = sys.stdout.fileno()
 
     def write(line: bytes) -> None:

@@ -15,7 +15,7 @@ import orjson
 from gateway import log
 from gateway.config import TargetSettings
 
-#: A line is shorter: 10,000 messages in doubt, each with a MsgId in hex, are half of it.
+#: The longest line: 10,000 messages in doubt, each with a MsgId in hex, take half of it.
 LONGEST_LINE_BYTES: Final = 1024 * 1024
 
 
@@ -92,7 +92,7 @@ def line_of(**fields: object) -> bytes:
 
 
 def object_of(line: bytes) -> dict[str, Any]:
-    """The JSON object of a line. ValueError for a line that is none."""
+    """The JSON object of a line. ValueError for any other line."""
     said = orjson.loads(line)
     if not isinstance(said, dict):
         raise ValueError("a line is not a JSON object")

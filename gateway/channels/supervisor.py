@@ -1,7 +1,7 @@
-"""The daemon's side of the channel processes: starts one for each target, and again when it dies; hears their reports.
+"""The daemon's side of the channel processes: starts one for each target, restarts it, and reads its reports.
 
-What a process reports is kept for the operator (control.py), and what the queue manager says of itself goes to the
-target. Orders reach a process as lines; what must survive its end, such as a stopped channel, is in the target's state.
+Reports are kept for the operator (control.py); the queue manager's own data go to the target. Orders reach a process as
+lines. The target's state keeps all that must survive the process, such as a stopped channel.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from mq_adapters.reasons import QueueManagerError, StoreError
 END_WAIT_S: Final = 5.0
 _RESTART_S: Final = 5.0
 _RUNNING: Final = "running"
-#: How a channel process is started: -P, for the folder that it works in is no place for programs.
+#: The command of a channel process; -P: it imports nothing from its working folder.
 COMMAND: Final = (sys.executable, "-P", "-m", "gateway.channels")
 
 _log = logging.getLogger(__name__)

@@ -83,7 +83,8 @@ class Target:
         self.name = settings.name
         #: Whether every channel of the target has its connection.
         self.is_connected = False
-        #: Whether it has taken more than the store knows of: the store went back, and a channel waits for an operator.
+        #: Whether the target has taken more than the store knows: the store went back, and a channel waits for an
+        #: operator.
         self.is_store_behind = False
         self.on_room: list[Callable[[], None]] = []
         self.on_new_queue_manager: list[Callable[[UnitOfWork], None]] = []
@@ -111,7 +112,7 @@ class Target:
 
     @property
     def shards(self) -> int:
-        """Shards in use: another number in the configuration counts from when nothing waits any more."""
+        """Shards in use. A new number in the configuration counts as soon as no message waits."""
         return self._state.shards
 
     @property
@@ -126,7 +127,7 @@ class Target:
 
     @property
     def is_full(self) -> bool:
-        """Whether publishers are to be held back: from `hold_bytes` on, until `on_room` says otherwise."""
+        """Whether publishers must be held back: from `hold_bytes` on, until `on_room` is called."""
         if not self._is_full and self.waiting_bytes >= self.settings.hold_bytes:
             self._is_full = True
             _log.warning("target full target=%s waiting_bytes=%s", self.name, self.waiting_bytes)
@@ -197,7 +198,7 @@ class Target:
     # -- inside --------------------------------------------------------------------------------------------------------
 
     def _settle_shards(self) -> None:
-        """A changed number of shards counts when nothing waits: a client's messages would overtake each other."""
+        """Takes over a new number of shards when no message waits, so that a client's messages stay in order."""
         queues, wanted = self._transmission_queues, self.settings.shards
         if self.shards == wanted or any(queue.depth or self._engine.is_committing_on(queue) for queue in queues):
             return

@@ -32,7 +32,7 @@ _SLOW: Final = "is its address right, and does a firewall drop what is sent ther
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trouble:
-    """Something that the gateway will fail at; `reason_code` is 0 where no call of the MQI has answered."""
+    """A step at which the gateway will fail; `reason_code` is 0 if no call of the MQI has answered."""
 
     operation: str
     reason_code: int
@@ -110,7 +110,7 @@ def _tried(settings: Settings, target: TargetSettings, timeout_s: float) -> Tria
 
 
 def _read(target: str, output: bytes, why_not_ended: str, hint: str) -> Trial:
-    """The trial from its lines; one without an end has this trouble too."""
+    """The trial from its lines. A trial without an end has that as one more trouble."""
     trial, operation = Trial(target=target), f"try target {target}"
     for said in _said(output):
         match said.pop("said", ""):

@@ -47,7 +47,7 @@ class Pair:
 
 
 def read_pair(certificate: Path, key: Path) -> Pair:
-    """Reads both. Raises ConfigurationError for a file that cannot be read, is no PEM, or does not fit the other."""
+    """Reads both files. ConfigurationError if one cannot be read, is not PEM, or does not fit the other."""
     chain = read_certificates(certificate)
     try:
         certified = _public_bytes(chain[0].public_key())

@@ -19,14 +19,14 @@ from gateway.mqtt.reason_codes import ReasonCode
 if TYPE_CHECKING:
     from gateway.listener.listener import Listener
 
-#: How long a client may go on sending after it was told why its connection ends, seconds; then it is cut off.
+#: The time for which a client may still send after it was told why its connection ends, seconds. Then it is cut off.
 _FAREWELL_S: Final = 0.5
 #: Lengths of slices, bytes: 16 KiB hold a window of a hundred usual messages, and 1 KiB 512 PINGREQs. The first slice
 #: of a connection is short, because its cost is not known yet.
 _LONGEST_PIECE_BYTES: Final = 16_384
 _FIRST_PIECE_BYTES: Final = 2_048
 _SHORTEST_PIECE_BYTES: Final = 1_024
-#: So long after a long read a client's short reads wait in line too, seconds.
+#: The time after a long read for which a client's short reads wait in line too, seconds.
 _WHILE_S: Final = 1.0
 
 
@@ -190,7 +190,7 @@ class TcpLink(NetworkLink, asyncio.Protocol):
 
     @staticmethod
     def _close_after_last_words(transport: asyncio.Transport) -> None:
-        """Reads on for a moment: unread bytes would reset the connection, and our last packet with it."""
+        """Keeps reading for a moment: unread bytes would reset the connection, and our last packet would be lost."""
         if not transport.can_write_eof():
             transport.close()
             return
