@@ -36,7 +36,7 @@ asyncio.run(main())
 CLIENT = """
 import sys, time
 from pathlib import Path
-from mq_adapters.embedded.socket.client import Client
+from mq_adapters.embedded.socket.client import SocketClient
 from mq_adapters.message import Message, MessageDescriptor
 from mq_adapters.reasons import QueueManagerError
 folder, role = Path(sys.argv[1]), sys.argv[2]
@@ -59,7 +59,7 @@ def move(connection):
 work = move if role.startswith("move") else put
 while True:
     try:
-        with Client(folder) as connection:
+        with SocketClient(folder) as connection:
             while True:
                 print(*(body.decode() for body in work(connection)), flush=True)
     except QueueManagerError:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from mq_adapters.broker.broker import unattended_administration
 from mq_adapters.embedded.application import Application
 from mq_adapters.embedded.mqsc.command_server import CommandServer
 from mq_adapters.message import Message, MessageDescriptor
@@ -73,6 +74,7 @@ def test_a_value_that_could_be_misread_is_shown_in_quotes(value, shown):
 @pytest.fixture
 def said(engine):
     """Carries out a command and gives its lines; `!` before a command that must fail."""
+    engine.objects.publish_subscribe = lambda: unattended_administration(engine)
     server = CommandServer(engine)
 
     def say(command):

@@ -103,7 +103,7 @@ def test_links_in_the_archive_are_not_followed(rfhbridge, archive, tmp_path, vec
 def test_pipe_in_the_archive_does_not_make_the_command_wait(rfhbridge, archive, tmp_path):
     os.mkfifo(archive / "pipe")
     assert rfhbridge("convert", "--to", "mqrfh2", archive, "--out", tmp_path / "out").exit_code == 1
-    assert "no plain file" in report_of(tmp_path / "out" / "report.jsonl")["pipe"]["error"]["hint"]
+    assert "not a plain file" in report_of(tmp_path / "out" / "report.jsonl")["pipe"]["error"]["hint"]
 
 
 def test_links_in_the_new_folder_lead_nothing_out_of_it(rfhbridge, archive, tmp_path):
