@@ -152,6 +152,8 @@ class Subscriptions:
         self._under_way: dict[ClientSession, list[_Packet]] = {}
         #: Sessions whose row must be written before the next commit, each with the unit of its last packet.
         self._changed: dict[ClientSession, UnitOfWork] = {}
+        #: Sessions whose row an error of ours kept from being written: nobody is told that their filters are kept.
+        self._unsaved: set[ClientSession] = set()
         #: Packets that have got their last answer; they are finished in the next turn of the event loop.
         self._decided: list[_Packet] = []
         self._call_soon = call_soon
@@ -364,13 +366,16 @@ class Subscriptions:
     def _save_rows(self) -> None:
         """Writes the row of each session whose filters have changed into a unit that is about to be committed."""
         changed, self._changed = self._changed, {}
+        self._unsaved.update(changed)
         for session, unit in changed.items():
             self._sessions.save(unit, session)
+            self._unsaved.remove(session)
 
-    @staticmethod
-    def _acknowledge(packet: _Packet) -> None:
-        """Answers a packet after its commit."""
+    def _acknowledge(self, packet: _Packet) -> None:
+        """Answers a packet after its commit. Without the session's row in that commit there is no answer."""
         packet.session.pending_answers -= 1
+        if packet.session in self._unsaved:
+            return
         packet.answered(packet.session, packet.packet_identifier, packet.return_codes)
 
     def _answer(self, packet: _Packet, msg_id: bytes, response: Response | None) -> None:
@@ -413,6 +418,7 @@ class Subscriptions:
                 self._abandon(unit, packet)
         for session in changed:
             self._sessions.save(unit, session)
+            self._unsaved.discard(session)
 
         def committed(_unit: UnitOfWork) -> None:
             for packet in decided:

@@ -355,3 +355,26 @@ def test_a_filter_that_the_broker_here_refuses_is_decided_in_the_same_unit_of_wo
     assert world.registrations() == 1
     (session,) = world.sessions
     assert list(session.subscriptions) == ["a/+"]
+
+
+def test_a_subscribe_whose_session_row_could_not_be_written_has_no_suback(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link = world.connect("self", flags="00")
+    save = world.sessions.save
+    broken = [True]
+
+    def failing(*arguments: object) -> None:
+        if broken.pop():
+            raise OverflowError("no such row")
+        save(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(world.sessions, "save", failing)
+    with pytest.raises(OverflowError):
+        world.receive(link, "82 08 0007 0003 'a/+' 01")
+    world.run()
+    assert link.taken() == b""
+    broken.append(False)
+    world.receive(link, "82 08 0008 0003 'b/+' 01")
+    world.run()
+    assert link.taken() == written("90 03 0008 01")
