@@ -22,7 +22,7 @@ from gateway.audit_trail.notes import NoteKind, Translation, with_level
 from gateway.audit_trail.origin import ORIGIN, RETAIN
 from gateway.bridge.mq_refusals import ClosedTopics
 from gateway.bridge.publish_to_target import ToTarget
-from gateway.bridge.requests import OwnCommands, note_request
+from gateway.bridge.requests import NO_PAYLOAD, OwnCommands, note_request
 from gateway.bridge.session_store import HeldPublish
 from gateway.bridge.sessions import ClientSession, Sessions, flow_key
 from gateway.bridge.subscriber import own_origin
@@ -69,7 +69,6 @@ _TRANSLATION_ENTRIES: Final = 10_000
 _LONGEST_KEPT_HEADER: Final = 1_024
 #: A topic has at most 65,535 bytes; each may become five (an ampersand's escape) in the header.
 LONGEST_HEADER_BYTES: Final = 393_216
-_NO_PAYLOAD: Final = (0, b"")
 #: MsgId number, reason code and text for a message that expired between PUBLISH and PUBREL.
 _EXPIRED: Final = (0, int(ReasonCode.MQRC_EXPIRY_ERROR), "it expired before its PUBREL")
 _PUBLISHED: Final = int(NoteKind.PUBLISHED)
@@ -409,7 +408,7 @@ class ToMq:
                 number, context = self._put_deletion_at_target(unit, session, route, topic, exchange)
         except MappingError:
             return  # the Publish that follows is refused for the same reason, and says so
-        note_request(unit, session, packet, _NO_PAYLOAD, number, context, now_us, level)
+        note_request(unit, session, packet, NO_PAYLOAD, number, context, now_us, level)
 
     def _put_deletion(self, unit: UnitOfWork, session: ClientSession, topic: str) -> tuple[int, Translation]:
         descriptor = self._descriptors[True]

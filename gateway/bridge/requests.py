@@ -19,9 +19,8 @@ from gateway.config.routes import EMBEDDED, Destination, Registration
 from mappings.commands.command import Command, DeregisterSubscriber, Dialect, Publish, RegisterSubscriber, write_command
 from mappings.commands.options import NO_PUBLICATION_OPTIONS, PublicationOption, RegistrationOption
 from mappings.conversion.publication_template import PublicationTemplate
-from mappings.headers.chain import FORMAT_MQRFH, FORMAT_MQRFH2
 from mappings.headers.name_value import NameValues
-from mq_adapters.command_header import WrittenCommand
+from mq_adapters.command_header import FORMAT_OF_DIALECT, WrittenCommand
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.unit_of_work import UnitOfWork
@@ -55,6 +54,15 @@ def note_request(
     unit.notes.append(with_level(note, level))
 
 
+#: Length and hash of the payload of a command that has none.
+NO_PAYLOAD: Final = (0, b"")
+_SUBSCRIBER: Final = RegistrationOption.CORREL_ID_AS_IDENTITY | RegistrationOption.INFORM_IF_RETAINED
+_WITHOUT_RETAINED: Final = _SUBSCRIBER | RegistrationOption.NEW_PUBLICATIONS_ONLY
+
+#: Packet type, packet identifier, and the part of the packet that asked for a command.
+PacketPart = tuple[int, int, bytes]
+
+
 class OwnCommands:
     """Writes commands in the gateway's own dialect."""
 
@@ -63,7 +71,7 @@ class OwnCommands:
         self.queue_manager_name = queue_manager_name
         self.subscriber_queue = subscriber_queue
         self._reply_queue = reply_queue
-        self._format = FORMAT_MQRFH2 if dialect is Dialect.MQRFH2 else FORMAT_MQRFH
+        self._format = FORMAT_OF_DIALECT[dialect]
         #: By RETAIN: the template that writes the header of a Publish, and its options.
         self._publish = tuple(_publish_template(dialect, retain=retain) for retain in (False, True))
 
@@ -122,14 +130,6 @@ def _publish_template(dialect: Dialect, *, retain: bool) -> tuple[PublicationTem
     return PublicationTemplate(Publish(topics=("topic",), publication_options=options), dialect), options
 
 
-_NO_PAYLOAD: Final = (0, b"")
-_SUBSCRIBER: Final = RegistrationOption.CORREL_ID_AS_IDENTITY | RegistrationOption.INFORM_IF_RETAINED
-_WITHOUT_RETAINED: Final = _SUBSCRIBER | RegistrationOption.NEW_PUBLICATIONS_ONLY
-
-#: Packet type, packet identifier, and the part of the packet that asked for a command.
-PacketPart = tuple[int, int, bytes]
-
-
 class Requests:
     """Writes the commands of subscribers and puts them, in the caller's unit of work."""
 
@@ -156,7 +156,7 @@ class Requests:
         if wanted.destination.target is not None:
             origin = own_origin(subscriber)
             number, context, msg_id = self._to_target.register(unit, subscriber, wanted, origin=origin, anew=new_only)
-            note_request(unit, subscriber, packet, _NO_PAYLOAD, number, context, now_us)
+            note_request(unit, subscriber, packet, NO_PAYLOAD, number, context, now_us)
             return msg_id
         command = RegisterSubscriber(
             topics=wanted.patterns,
@@ -180,7 +180,7 @@ class Requests:
         for pattern in (pattern for pattern in registered.patterns if counts[pattern] > 1):
             origin = own_origin(subscriber)
             number, context = self._to_target.request_update(unit, subscriber, registered, pattern, origin=origin)
-            note_request(unit, subscriber, packet, _NO_PAYLOAD, number, context, now_us)
+            note_request(unit, subscriber, packet, NO_PAYLOAD, number, context, now_us)
 
     def deregister(
         self, unit: UnitOfWork, subscriber: Subscriber, unwanted: Registration, packet: PacketPart, now_us: int
@@ -222,7 +222,7 @@ class Requests:
         self, unit: UnitOfWork, subscriber: Subscriber, unwanted: Registration, packet: PacketPart, now_us: int
     ) -> bytes:
         number, context, msg_id = self._to_target.deregister(unit, subscriber, unwanted, origin=own_origin(subscriber))
-        note_request(unit, subscriber, packet, _NO_PAYLOAD, number, context, now_us)
+        note_request(unit, subscriber, packet, NO_PAYLOAD, number, context, now_us)
         return msg_id
 
     def _request(
@@ -240,5 +240,5 @@ class Requests:
         message.written = header
         number = self._engine.put(unit, self._control, message)
         context = self._commands.context(command.verb, " ".join(command.topics), self._control, descriptor, header.data)
-        note_request(unit, subscriber, packet, _NO_PAYLOAD, number, context, now_us)
+        note_request(unit, subscriber, packet, NO_PAYLOAD, number, context, now_us)
         return message.msg_id
