@@ -51,7 +51,7 @@ from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.unit_of_work import PublicationCounter
 
 _PUBREL: Final = b"\x62\x02"
-#: Turns of one link that may wait for their commit before its reading pauses.
+#: Units of work of one link that may wait for their commit before its reading pauses.
 _MAXIMUM_OUTSTANDING: Final = 4
 #: Time between two searches for publications to ended sessions and for registrations that are due, microseconds.
 _SWEEP_US: Final = 60_000_000

@@ -274,5 +274,5 @@ def _target_of(route: Route) -> TargetSettings:
 
 
 def _target_at(destination: Destination) -> TargetSettings:
-    assert destination.target is not None, "the embedded broker's commands are written in to_mq.py"
+    assert destination.target is not None, "requests.py writes the embedded broker's commands"
     return destination.target

@@ -7,7 +7,7 @@ alone, and the gateway needs authority there for its own topics only.
 
 Here it is decided too, before anything is acknowledged, whether MQ can say a topic: as it stands in its header, behind
 the prefix of its stream and in MQRFH with escapes for `%`, `*` and `?`, it has at most 10,240 characters, and an MQRFH2
-holds those of XML 1.0 alone. The properties of MQTT 5 can always be said (carried_properties.py).
+holds those of XML 1.0 alone. The properties of MQTT 5 can always be said (usr_folder.py).
 Sources: MQTT 3.1.1 section 4.7; IBM MQ, "Streams and topics", and MQ_TOPIC_STR_LENGTH.
 """
 

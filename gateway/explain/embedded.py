@@ -1,4 +1,4 @@
-"""The commands for the embedded broker, as bridge/to_mq.py writes them, without an engine to put them on."""
+"""The commands for the embedded broker, as bridge/requests.py writes them, without an engine to put them on."""
 
 from collections.abc import Iterator
 

@@ -1,6 +1,6 @@
 """The effect of a RegSub on a subscription, new or existing: joint identities, SubName, attributes.
 
-Pure: from the existing subscription and the command to the one that follows, or a Refusal.
+Pure: from the existing subscription and the command to the one that follows, or a CommandRefusal.
 - JoinExcl: its SubIdentity alone. 3156 where another holds it exclusively, 3155 where others share it.
 - JoinShared: its SubIdentity with others. 3156 where another holds it exclusively; 3157, a warning, where it shares.
 - A SubIdentity that has not joined and does not join: 3154. No SubIdentity where others have joined: 3154 too, except

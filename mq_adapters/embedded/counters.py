@@ -61,7 +61,7 @@ PUBLICATION_COUNTERS: Final = (
     Counter("published", "put as a publication, here or for a target", "ToMq"),
     Counter("refused", "answered with a refusal, or ended the connection", "Intake, ToMq"),
     Counter("dropped_by_rule", "without room, expired or ended before PUBREL, its identifier taken", "Intake, ToMq"),
-    Counter("given_up", "unanswered when the connection ended; the client sends them again", "HeldBack"),
+    Counter("given_up", "unanswered when the connection ended; the client sends them again", "PausedPublishers"),
     Counter("copies", "copies that the broker put for subscribers; in no sum", "Distributor"),
     Counter("gone_at_a_stop", "unanswered when the gateway stopped; the client sends them again", "Counters.load"),
 )

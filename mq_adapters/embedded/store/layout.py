@@ -23,7 +23,7 @@ To change the layout:
 2. Raise USER_VERSION; change `_SCHEMA`, the list above, and the statements in store.py and verification.py.
 3. Add a step to `_UPGRADES` that brings the previous version here. It may call nothing that a later change could alter
    in meaning: a stored form that changes with the layout is read by a function that is kept for the step.
-4. In tests/mq_adapters/test_store.py open the kept file. Compare its tables with those of a new file.
+4. In tests/mq_adapters/embedded/store/test_store.py open the kept file. Compare its tables with those of a new file.
 5. Say in CHANGELOG.md what an upgrade does, and what it needs: time, and room on the disk.
 
 All steps of an upgrade are one transaction: after a crash the file is as it was. A newer file is refused, never guessed
