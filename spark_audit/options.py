@@ -23,6 +23,7 @@ class Kind(Enum):
     TEXT = "TEXT"
     MOMENT = "TIME"  # ISO 8601
     COUNT = "N"  # a whole number from 1
+    SIZE = "SIZE"  # of memory as Java takes it: 512m, 2g
     FLAG = ""  # no value
 
 
@@ -77,9 +78,8 @@ _SPARK: Final = (
     Option("remote", Kind.TEXT, "Spark Connect: sc://host:15002 (needs pyspark[connect]).", metavar="URL"),
     Option(
         "memory",
-        Kind.TEXT,
+        Kind.SIZE,
         "Memory of Spark's driver; on this machine, of all of Spark.",
-        metavar="SIZE",
         default=MEMORY,
     ),
 )

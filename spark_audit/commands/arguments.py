@@ -1,6 +1,7 @@
 """The options of every command on the command line: those of the table (options.py), and the rules between them."""
 
 import argparse
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, NoReturn
@@ -57,6 +58,12 @@ def _add(parser: argparse.ArgumentParser, option: Option) -> None:
     )
 
 
+def _size(text: str) -> str:
+    if not re.fullmatch("[1-9][0-9]*[kmgtKMGT]", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size of memory such as 512m or 2g")
+    return text
+
+
 def _moment(text: str) -> str:
     """A time as it is written here, whichever way it was given; no time stays none."""
     try:
@@ -80,6 +87,7 @@ _TYPES: Final[dict[Kind, Callable[[str], object]]] = {
     Kind.TEXT: str,
     Kind.MOMENT: _moment,
     Kind.COUNT: _count,
+    Kind.SIZE: _size,
 }
 
 

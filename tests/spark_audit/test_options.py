@@ -14,6 +14,7 @@ VALUES = {
     Kind.TEXT: "text",
     Kind.MOMENT: "2026-11-20T07:00:00Z",
     Kind.COUNT: 7,
+    Kind.SIZE: "512m",
     Kind.FLAG: True,
 }
 #: Each excludes another option of its command.
@@ -40,7 +41,7 @@ def test_what_is_not_given_has_the_default_of_the_table(command: str) -> None:
     trails = {"data": [Path("var")]} if any(option.name == "data" for option in COMMANDS[command].options) else {}
     read = vars(parsed([command, *words_of(command, required | trails)], ""))
     for option in COMMANDS[command].options:
-        if option.key not in required | trails and option.kind in (Kind.TEXT, Kind.COUNT):
+        if option.key not in required | trails and option.kind in (Kind.TEXT, Kind.COUNT, Kind.SIZE):
             assert read[option.key] == option.default, option.name
 
 
@@ -62,3 +63,11 @@ def test_a_time_is_repeated_in_one_form(capsys: pytest.CaptureFixture[str]) -> N
     with pytest.raises(SystemExit) as ended:
         parsed([*told, "--from", "2026-11-20T07:00:00Z"], "")
     assert (ended.value.code, capsys.readouterr().err.count("--until is not later")) == (3, 1)
+
+
+@pytest.mark.parametrize("size", ["nonsense", "2", "0g", "-1g", "2 g", "2gb", "1.5g"])
+def test_a_size_that_java_would_not_take_is_wrong_use(capsys: pytest.CaptureFixture[str], size: str) -> None:
+    with pytest.raises(SystemExit) as ended:
+        parsed(["run", "--data", "var", "--out", "report", f"--memory={size}"], "")
+    assert ended.value.code == 3
+    assert "is not a size of memory such as 512m or 2g" in capsys.readouterr().err
