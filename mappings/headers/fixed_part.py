@@ -35,7 +35,9 @@ def read_fixed_part(data: bytes, offset: int, *, version: int, coded_char_set_id
     """Read and check the fixed part; HeaderError (MQRC_RFH_ERROR) when bytes, version or length are wrong."""
     layout = _layout(coded_char_set_id, encoding)
     if len(data) - offset < FIXED_PART_BYTES:
-        raise structure_error(f"an MQRFH needs 32 bytes and {max(len(data) - offset, 0)} are left", offset)
+        raise structure_error(
+            f"the fixed part of a header needs 32 bytes and {max(len(data) - offset, 0)} are left", offset
+        )
     struc_id, found_version, struc_length, next_encoding, next_ccsid, format, flags = layout.unpack_from(data, offset)
     if struc_id != (_STRUC_ID_EBCDIC if is_ebcdic(coded_char_set_id) else STRUC_ID):
         raise structure_error(f"StrucId is {struc_id!r}, not 'RFH ' in code page {coded_char_set_id}", offset)
