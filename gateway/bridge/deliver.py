@@ -368,7 +368,7 @@ def _wanted(session: ClientSession, message: Message, publication: Publication) 
         (index, granted)
         for index, topic in enumerate(publication.topics[:MAXIMUM_TOPICS])
         if (granted := granted_qos(topic)) is not None
-        and (not publication.is_retained or session.wants_retained(topic, message.sequence))
+        and (not publication.is_retained or session.retained_marks.want(topic, message.sequence))
     ]
 
 

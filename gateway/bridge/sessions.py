@@ -4,11 +4,12 @@ Source: MQTT 3.1.1 section 3.1.2.4; MQTT 5.0 section 3.1.2.11.2; IBM MQ, identit
 """
 
 import struct
-from collections import deque
+import sys
 from collections.abc import Iterator
 from typing import Final, NamedTuple, Protocol
 
 from gateway.access.rights import Access, Rights
+from gateway.bridge.retained_marks import RetainedMarks
 from gateway.bridge.session_store import HeldPublish, SessionRow, StoredRegistrations, session_correl_id
 from gateway.mqtt.connection import Connection
 from gateway.mqtt.events import DisconnectReceived, Will
@@ -24,10 +25,6 @@ _FLOW_KEY: Final = struct.Struct(">QH")
 _GRANTED_CACHE_ENTRIES: Final = 1_000
 #: Topics longer than this (characters) are not cached: they would fill the memory.
 _LONGEST_KEPT_TOPIC: Final = 1_024
-#: The most SUBSCRIBEs that a session remembers, to tell which retained copies are for it. Older copies all are.
-_RETAINED_MARKS: Final = 1_000
-#: Larger than the number of any message.
-_NO_END: Final = 2**64
 
 
 class Wishes(NamedTuple):
@@ -36,20 +33,6 @@ class Wishes(NamedTuple):
     no_local: bool = False
     retain_as_published: bool = False
     identifier: int = 0
-
-
-class RetainedMark:
-    """A SUBSCRIBE: its first and last number of retained copies, and its filters that want retained messages."""
-
-    __slots__ = ("filters", "first", "last", "looks_back")
-
-    def __init__(self, first: int, filters: frozenset[str], looks_back: int) -> None:
-        self.first = first
-        #: How many earlier marks to check: back to the oldest without an answer when this one came.
-        self.looks_back = looks_back
-        #: It gets its last number when it is answered.
-        self.last = _NO_END
-        self.filters = filters
 
 
 class Entitlement(NamedTuple):
@@ -172,8 +155,8 @@ class ClientSession:
         self.wishes: dict[str, Wishes] = {}
         #: Its shared subscriptions, by CorrelId of the group (shared_groups.py).
         self.shared: dict[bytes, SharedSubscription] = {}
-        #: The SUBSCRIBEs of this run, oldest first.
-        self.retained_marks: deque[RetainedMark] = deque(maxlen=_RETAINED_MARKS)
+        #: The latest SUBSCRIBEs of this run.
+        self.retained_marks = RetainedMarks()
         #: How many SUBSCRIBE and UNSUBSCRIBE packets wait for the broker; deliveries wait behind them.
         self.pending_answers = 0
         #: Whether the broker may know this session: a crash between RegSub and the session's row leaves no other trace.
@@ -244,31 +227,6 @@ class ClientSession:
                     self._granted.clear()
                 self._granted[topic] = granted
             return granted
-
-    def mark_retained(self, first: int, filters: frozenset[str]) -> RetainedMark:
-        """A SUBSCRIBE begins: retained copies from number `first` on may be for it."""
-        is_open = (place for place, mark in enumerate(self.retained_marks) if mark.last == _NO_END)
-        oldest = next(is_open, len(self.retained_marks))
-        mark = RetainedMark(first, filters, len(self.retained_marks) - oldest)
-        self.retained_marks.append(mark)
-        return mark
-
-    def wants_retained(self, topic: str, number: int) -> bool:
-        """Whether a retained copy is due. After a SUBSCRIBE it is due only for the filters of that packet.
-
-        A copy that came while an earlier SUBSCRIBE had no answer may be for that one.
-        """
-        left: int | None = None
-        for mark in reversed(self.retained_marks):
-            if left is None and mark.first > number:
-                continue
-            is_latest = left is None
-            left = mark.looks_back if left is None else left - 1
-            if (is_latest or number <= mark.last) and any(matches(each, topic, Scheme.MQTT) for each in mark.filters):
-                return True
-            if not left:
-                return False
-        return left is None
 
     def entitlement(self, topic: str, *, is_own: bool) -> Entitlement | None:
         """The rights of the matching subscriptions; `is_own`: the client published it, so No Local has effect."""
@@ -406,7 +364,7 @@ class Sessions:
             del self._by_client[session.client]
 
     def load(self) -> None:
-        """Loads every session as it was last committed."""
+        """Loads every session as it was last committed. Its filters are the broker's topics, each once in memory."""
         for key, value in self._engine.states(StateSpace.SESSION):
             row = SessionRow.unpack(value)
             session = self._add(key.decode(), row.epoch, level=row.level, clean_session=row.clean_session)
@@ -414,8 +372,8 @@ class Sessions:
             session.may_be_registered = True
             session.will = row.will
             session.expiry_s, session.expires_us, session.will_due_us = row.expiry_s, row.expires_us, row.will_due_us
-            session.wishes.update((topic_filter, Wishes._make(each)) for topic_filter, each in row.wishes.items())
-            session.subscriptions.update(row.subscriptions)
+            session.wishes.update((sys.intern(each), Wishes._make(wishes)) for each, wishes in row.wishes.items())
+            session.subscriptions.update((sys.intern(each), qos) for each, qos in row.subscriptions.items())
             session.stored_registrations = row.registered
             self.give(session, row.user)
 

@@ -22,8 +22,9 @@ from gateway.audit_trail.notes import NoteKind
 from gateway.bridge.mq_refusals import refused_subscription
 from gateway.bridge.registrations import Registrations
 from gateway.bridge.replies import Replies
+from gateway.bridge.retained_marks import RetainedMark
 from gateway.bridge.session_limits import Quotas
-from gateway.bridge.sessions import ClientSession, RetainedMark, Sessions, Wishes
+from gateway.bridge.sessions import ClientSession, Sessions, Wishes
 from gateway.bridge.shared_deliveries import SharedSubscriptions
 from gateway.bridge.shared_groups import SharedGroup
 from gateway.bridge.subscriber import Subscriber
@@ -169,7 +170,7 @@ class Subscriptions:
         )
         session.may_be_registered = True
         wanting_retained = self._note_options(packet, event)
-        packet.mark = session.mark_retained(self._engine.number(), frozenset(wanting_retained))
+        packet.mark = session.retained_marks.begin(self._engine.number(), frozenset(wanting_retained))
         entries = {
             topic_filter: entry for (topic_filter, _), entry in zip(event.subscriptions, event.entries, strict=True)
         } | wanting_retained

@@ -1,13 +1,19 @@
 """A subscription: one registered topic of one subscriber, and its durable form.
 
 Stored form (space BROKER_SUBSCRIPTION): the key is stream, identity, subscription point, topic and, where there is a
-content filter, that, joined by NUL; the value is a msgpack list that begins with its version. Version 2 has the filter,
-the joint identities and the kind of queue at its end; version 1 ends before them and is still read. To change the form,
-raise `_VERSION` and keep reading the earlier versions.
+content filter, that, joined by NUL. The value is a msgpack list that begins with its version. Version 3 has nothing
+that the key has, so a long topic stands in the store once. Version 2 repeats the key's names; version 1 does too, and
+ends before the filter, the joint identities and the kind of queue. Both are still read. To change the form, raise
+`_VERSION` and keep reading the earlier versions.
+
+Topics and identities are shared in memory: thousands of subscriptions may have one identity, and the session of an MQTT
+client has the same topic.
 """
 
+import sys
 from dataclasses import dataclass
-from typing import Final
+from functools import lru_cache
+from typing import Any, Final
 
 import ormsgpack
 
@@ -17,8 +23,11 @@ from mappings.topics.topics import Scheme
 from mq_adapters.broker.topic_spaces import SCHEME_OF, TopicSpaces
 from mq_adapters.reasons import StoreError
 
-_VERSION: Final = 2
+_VERSION: Final = 3
+_VERSION_WITH_NAMES_IN_THE_VALUE: Final = 2
 _VERSION_WITHOUT_JOINT_IDENTITIES: Final = 1
+#: Identities that are remembered while the rows are read: those of one subscriber come one after another.
+_REMEMBERED_IDENTITIES: Final = 16
 #: Fields that version 1 lacks: filter, joint identities, whether one excludes the others, kind of queue.
 _NOT_IN_VERSION_1: Final = ("", (), False, False)
 
@@ -97,27 +106,19 @@ class Subscription:
         return "\0".join([*names, interest.filter] if interest.filter else names).encode()
 
     def pack(self) -> bytes:
-        """The durable value."""
-        identity = self.identity
+        """The durable value. The key has the rest."""
         return ormsgpack.packb(
             [
                 _VERSION,
                 self.number,
-                identity.queue_manager_name,
-                identity.queue_name,
-                identity.correl_id,
-                self.stream_name,
-                self.topic,
                 self.dialect.value,
                 int(self.options),
-                self.interest.point,
                 self.name,
                 self.user_data,
                 self.user_identifier,
                 self.accounting_token,
                 self.appl_identity_data,
                 self.expires_us,
-                self.interest.filter,
                 list(self.joined),
                 self.is_exclusive,
                 self.is_on_temporary_queue,
@@ -125,38 +126,68 @@ class Subscription:
         )
 
 
-def unpack_subscription(packed: bytes, spaces: TopicSpaces) -> Subscription:
-    """A subscription from its durable value; StoreError for another version or for damage."""
+def unpack_subscription(key: bytes, packed: bytes, spaces: TopicSpaces) -> Subscription:
+    """A subscription from its durable key and value; StoreError for another version or for damage."""
     try:
-        version, number, queue_manager_name, queue_name, correl_id, *fields = ormsgpack.unpackb(packed)
-        if version == _VERSION_WITHOUT_JOINT_IDENTITIES:
-            fields += _NOT_IN_VERSION_1
-        elif version != _VERSION:
-            raise ValueError(f"stored version {version}, this program reads {_VERSION}")
-        stream_name, topic, name_of_dialect, options, point, name, user_data, *rest = fields
-        user_identifier, accounting_token, appl_identity_data, expires_us, content_filter, *rest = rest
-        joined, is_exclusive, is_on_temporary_queue = rest
-        dialect = Dialect(name_of_dialect)
-        return Subscription(
-            number=number,
-            identity=Identity(queue_manager_name=queue_manager_name, queue_name=queue_name, correl_id=correl_id),
-            stream_name=stream_name,
-            topic=topic,
-            space=spaces.space(stream_name),
-            interest=Interest(
-                pattern=spaces.routing_pattern(stream_name, topic, dialect), point=point, filter=content_filter
-            ),
-            dialect=dialect,
-            options=RegistrationOption(options),
-            name=name,
-            user_data=user_data,
-            joined=tuple(joined),
-            is_exclusive=is_exclusive,
-            user_identifier=user_identifier,
-            accounting_token=accounting_token,
-            appl_identity_data=appl_identity_data,
-            expires_us=expires_us,
-            is_on_temporary_queue=is_on_temporary_queue,
-        )
+        version, number, *fields = ormsgpack.unpackb(packed)
+        if version == _VERSION:
+            stream_name, identity, point, topic, *rest = key.decode().split("\0", 4)
+            names = (stream_name, _identity(identity), point, topic, rest[0] if rest else "")
+        else:
+            names, fields = _names_of_earlier_version(version, fields)
+        return _made(number, names, fields, spaces)
     except (ValueError, TypeError) as error:
         raise StoreError("read a subscription", str(error), "use the program that wrote it, or a backup") from error
+
+
+#: Stream, identity, subscription point, topic and content filter.
+_Names = tuple[str, Identity, str, str, str]
+
+
+def _made(number: int, names: _Names, fields: list[Any], spaces: TopicSpaces) -> Subscription:
+    stream_name, identity, point, topic, content_filter = names
+    name_of_dialect, options, name, user_data, user_identifier, accounting_token, *rest = fields
+    appl_identity_data, expires_us, joined, is_exclusive, is_on_temporary_queue = rest
+    dialect, topic = Dialect(name_of_dialect), sys.intern(topic)
+    return Subscription(
+        number=number,
+        identity=identity,
+        stream_name=sys.intern(stream_name),
+        topic=topic,
+        space=spaces.space(stream_name),
+        interest=Interest(
+            pattern=spaces.routing_pattern(stream_name, topic, dialect), point=point, filter=content_filter
+        ),
+        dialect=dialect,
+        options=RegistrationOption(options),
+        name=name,
+        user_data=user_data,
+        joined=tuple(joined),
+        is_exclusive=is_exclusive,
+        user_identifier=user_identifier,
+        accounting_token=accounting_token,
+        appl_identity_data=appl_identity_data,
+        expires_us=expires_us,
+        is_on_temporary_queue=is_on_temporary_queue,
+    )
+
+
+def _names_of_earlier_version(version: int, fields: list[Any]) -> tuple[_Names, list[Any]]:
+    """The names in a value of version 1 or 2, and its other fields in the order of version 3. ValueError for others."""
+    if version == _VERSION_WITHOUT_JOINT_IDENTITIES:
+        fields = [*fields, *_NOT_IN_VERSION_1]
+    elif version != _VERSION_WITH_NAMES_IN_THE_VALUE:
+        raise ValueError(f"stored version {version}, this program reads {_VERSION}")
+    queue_manager_name, queue_name, correl_id, stream_name, topic, dialect, options, point, *rest = fields
+    *described, content_filter, joined, is_exclusive, is_on_temporary_queue = rest
+    identity = Identity(queue_manager_name=queue_manager_name, queue_name=queue_name, correl_id=correl_id)
+    fields = [dialect, options, *described, joined, is_exclusive, is_on_temporary_queue]
+    return (stream_name, identity, point, topic, content_filter), fields
+
+
+@lru_cache(maxsize=_REMEMBERED_IDENTITIES)
+def _identity(text: str) -> Identity:
+    """The identity that `Identity.__str__` has written; names of MQ have no colon. ValueError for other text."""
+    queue_manager_name, queue_name, *rest = text.split(":")
+    correl_id = bytes.fromhex(rest[0]) if rest else None
+    return Identity(queue_manager_name=queue_manager_name, queue_name=queue_name, correl_id=correl_id)

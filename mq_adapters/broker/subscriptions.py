@@ -117,8 +117,8 @@ class SubscriptionRegistry:
 
     def load(self, states: Iterable[tuple[bytes, bytes]], spaces: TopicSpaces) -> None:
         """Loads the subscriptions from the store."""
-        for _, packed in states:
-            subscription = unpack_subscription(packed, spaces)
+        for key, packed in states:
+            subscription = unpack_subscription(key, packed, spaces)
             self._last_number = max(self._last_number, subscription.number)
             earlier = self.space(subscription.space).find(subscription.identity, subscription.interest)
             if earlier is None:  # two subscriptions of the other dialect may be one in this dialect: the first counts

@@ -196,18 +196,3 @@ def test_unsuback_says_which_subscriptions_there_were(world: World) -> None:
     link = subscribed(world, "00")
     world.receive(link, "A2 0D 0002 00 0003 'a/b' 0003 'a/c'")
     assert link.taken() == written("B0 05 0002 00 00 11")
-
-
-def test_a_retained_copy_belongs_to_the_latest_packet_or_to_one_that_was_not_answered_yet(world: World) -> None:
-    session = world.sessions.create("self", level=5, clean_session=False)
-    assert session.wants_retained("a", 1)
-    first, second, third = (session.mark_retained(place * 10, frozenset(each)) for place, each in enumerate("abc", 1))
-    assert [session.wants_retained("a", number) for number in (5, 15, 25, 35)] == [True] * 4
-    first.last = 22
-    assert [session.wants_retained("a", number) for number in (15, 22, 23, 35)] == [True, True, False, False]
-    assert [session.wants_retained("b", number) for number in (15, 25, 35)] == [False, True, True]
-    second.last = third.last = 36
-    fourth = session.mark_retained(40, frozenset("d"))
-    assert [session.wants_retained(topic, 45) for topic in "abcd"] == [False, False, False, True]
-    assert [session.wants_retained(topic, 36) for topic in "abcd"] == [False, True, True, False]
-    assert fourth.looks_back == 0

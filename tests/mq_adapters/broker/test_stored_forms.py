@@ -1,4 +1,6 @@
-"""What the broker keeps in the store: subscriptions of versions 1 and 2, retained publications of version 1."""
+"""What the broker keeps in the store: subscriptions of versions 1 to 3, retained publications of version 1."""
+
+from dataclasses import asdict
 
 import ormsgpack
 import pytest
@@ -18,6 +20,10 @@ def keep(station, space, key, value):
     station.engine.submit(unit)
 
 
+def subscriptions(station):
+    return station.engine.objects.publish_subscribe().subscriptions()
+
+
 def test_subscription_and_retained_publication_of_version_1_are_read(station):
     key = f"{DEFAULT}\0QM1:NEW\0\0a/#".encode()
     keep(station, StateSpace.BROKER_SUBSCRIPTION, key, SUBSCRIPTION)
@@ -32,22 +38,44 @@ def test_subscription_and_retained_publication_of_version_1_are_read(station):
     assert station.bodies("NEW") == [station.mqrfh2(marked, body=b"x")]
 
 
-def test_subscription_is_written_as_version_2(station):
-    psc = (
-        "<psc><Command>RegSub</Command><QName>NEW</QName><Topic>a/#</Topic><SubPoint>p</SubPoint><Filter>x=1</Filter>"
-        "<RegOpt>JoinExcl</RegOpt><SubIdentity>one</SubIdentity><SubUserData>u</SubUserData><SubName>n</SubName></psc>"
-    )
-    station.control(psc, user_identifier="ann")
+REG_SUB = (
+    "<psc><Command>RegSub</Command><QName>NEW</QName><Topic>a/#</Topic><SubPoint>p</SubPoint><Filter>x=1</Filter>"
+    "<RegOpt>JoinExcl</RegOpt><SubIdentity>one</SubIdentity><SubUserData>u</SubUserData><SubName>n</SubName></psc>"
+)
+
+
+def test_subscription_is_written_as_version_3_and_repeats_nothing_of_its_key(station):
+    station.control(REG_SUB, user_identifier="ann")
     ((key, value),) = station.engine.states(StateSpace.BROKER_SUBSCRIPTION)
     assert key == f"{DEFAULT}\0QM1:NEW\0p\0a/#\0x=1".encode()
-    expected = [2, 1, "QM1", "NEW", None, DEFAULT, "a/#", "mqrfh2", 0, "p", "n", "u", "ann", b"", "", 0]
-    assert ormsgpack.unpackb(value) == [*expected, "x=1", ["one"], True, False]
+    assert ormsgpack.unpackb(value) == [3, 1, "mqrfh2", 0, "n", "u", "ann", b"", "", 0, ["one"], True, False]
+
+
+def test_subscription_of_version_2_is_the_same_as_one_of_version_3(station):
+    station.control(REG_SUB, user_identifier="ann")
+    station.restart()
+    (of_version_3,) = subscriptions(station)
+    key = f"{DEFAULT}\0QM1:NEW\0p\0a/#\0x=1".encode()
+    fields = [2, 1, "QM1", "NEW", None, DEFAULT, "a/#", "mqrfh2", 0, "p", "n", "u", "ann", b"", "", 0]
+    keep(station, StateSpace.BROKER_SUBSCRIPTION, key, [*fields, "x=1", ["one"], True, False])
+    station.restart()
+    (of_version_2,) = subscriptions(station)
+    assert asdict(of_version_2) == asdict(of_version_3)
+
+
+def test_subscriptions_of_one_subscriber_share_its_identity_in_memory(station):
+    for topic in ("a", "b"):
+        station.control(f"<psc><Command>RegSub</Command><QName>NEW</QName><Topic>{topic}</Topic></psc>")
+    station.restart()
+    first, second = subscriptions(station)
+    assert first.identity is second.identity
 
 
 @pytest.mark.parametrize(
     ("space", "value"),
     [
         (StateSpace.BROKER_SUBSCRIPTION, [2, *SUBSCRIPTION[1:]]),
+        (StateSpace.BROKER_SUBSCRIPTION, [4, *SUBSCRIPTION[1:], "", [], False, False]),
         (StateSpace.BROKER_SUBSCRIPTION, [3, *SUBSCRIPTION[1:], "", [], False, False]),
         (StateSpace.BROKER_SUBSCRIPTION, [1, 2]),
         (StateSpace.BROKER_SUBSCRIPTION, "no list"),
