@@ -73,7 +73,6 @@ class OptionRow:
     number: int
     formats: frozenset[Dialect]
     commands: frozenset[str]
-    support: str
     notes: tuple[int, ...]
     needs: str | None
 
@@ -167,7 +166,6 @@ def _option_row(row: Row) -> OptionRow:
         number=number,
         formats=frozenset(Dialect(name) for name in _texts(row, "formats")),
         commands=_commands(row),
-        support=_text(row, "support"),
         notes=tuple(int(note) for note in notes),
         needs=_optional_text(row, "needs"),
     )

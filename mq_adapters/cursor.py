@@ -11,7 +11,7 @@ Handle = TypeVar("Handle")
 
 
 class Cursor(Generic[Handle]):
-    """Browse first, next, and under the cursor, as MQGMO has them; also an iterator over what is left."""
+    """Browse first, next, and get under the cursor, as MQGMO has them; also an iterator over what is left."""
 
     def __init__(
         self,
@@ -23,7 +23,7 @@ class Cursor(Generic[Handle]):
         self._start = start
         self._take = take
         self._messages = start()
-        self._under: tuple[Handle, Message] | None = None
+        self._under: Handle | None = None
 
     def __iter__(self) -> Iterator[Message]:
         return self
@@ -31,8 +31,8 @@ class Cursor(Generic[Handle]):
     def __next__(self) -> Message:
         """Browse next."""
         self._under = None
-        self._under = next(self._messages)
-        return self._under[1]
+        self._under, message = next(self._messages)
+        return message
 
     def first(self) -> Message:
         """Browse first: begins anew; 2033 where the queue has no message that matches."""
@@ -42,17 +42,9 @@ class Cursor(Generic[Handle]):
         except StopIteration:
             raise QueueManagerError(ReasonCode.MQRC_NO_MSG_AVAILABLE, f"browse {self._queue_name}") from None
 
-    def under_cursor(self) -> Message:
-        """The message that was browsed last, once more; 2034 before the first and after the last."""
-        return self._found()[1]
-
     def take(self) -> Message:
         """Takes the message under the cursor; 2034 where there is none, or another program took it."""
-        handle, _ = self._found()
-        self._under = None
-        return self._take(handle)
-
-    def _found(self) -> tuple[Handle, Message]:
         if self._under is None:
             raise QueueManagerError(ReasonCode.MQRC_NO_MSG_UNDER_CURSOR, f"get from {self._queue_name}")
-        return self._under
+        handle, self._under = self._under, None
+        return self._take(handle)

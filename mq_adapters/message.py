@@ -77,17 +77,6 @@ class MessageDescriptor:
         kept = {name: getattr(self, name) for name in _STORED_FIELDS}
         return MessageDescriptor(**{**kept, **changes})
 
-    def with_identity_of(self, other: "MessageDescriptor") -> "MessageDescriptor":
-        """A copy with another message's identity context, as MQPMO_PASS_IDENTITY_CONTEXT."""
-        return self.replace(**{name: getattr(other, name) for name in _IDENTITY_CONTEXT})
-
-    def with_context_of(self, other: "MessageDescriptor") -> "MessageDescriptor":
-        """A copy with another message's identity and origin context, as MQPMO_PASS_ALL_CONTEXT.
-
-        PutDate and PutTime are not in it: they are those of the put.
-        """
-        return self.replace(**{name: getattr(other, name) for name in (*_IDENTITY_CONTEXT, *_ORIGIN_CONTEXT)})
-
     def pack(self) -> bytes:
         """The stored form: a version byte, then the fields that differ from their defaults as a msgpack map."""
         if not self._packed:
@@ -100,9 +89,6 @@ class MessageDescriptor:
         return self._packed[0]
 
 
-#: IBM MQ, "Message context".
-_IDENTITY_CONTEXT: Final = ("user_identifier", "accounting_token", "appl_identity_data")
-_ORIGIN_CONTEXT: Final = ("put_appl_type", "put_appl_name", "appl_origin_data")
 _DESCRIPTOR_VERSION: Final = b"\x01"
 _STORED_FIELDS: Final = tuple(each.name for each in fields(MessageDescriptor) if each.init)
 _STORED_DEFAULTS: Final = tuple(getattr(MessageDescriptor(), name) for name in _STORED_FIELDS)

@@ -15,7 +15,13 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from benchmarks.load.wire import ANSWER_WAIT_S, receive_exactly
+from benchmarks.load.wire import (
+    ANSWER_WAIT_S,
+    connect_packet,
+    receive_exactly,
+    subscribe_packet,
+    unsubscribe_packet,
+)
 from gateway.mqtt import packets
 
 _LOWEST_PRIORITY: Final = 19
@@ -31,7 +37,7 @@ _USER_PROPERTY: Final = b"\x26\x00\x04name\x00\x05value"
 
 def _connected(port: int, client: str) -> socket.socket:
     opened = socket.create_connection(("127.0.0.1", port), timeout=ANSWER_WAIT_S)
-    opened.sendall(packets.connect(client))
+    opened.sendall(connect_packet(client))
     opened.recv(4)
     return opened
 
@@ -66,7 +72,7 @@ def half_packets(port: int, _tls_port: int) -> Iterator[None]:
 
 def slow_connect(port: int, _tls_port: int) -> Iterator[None]:
     """A thousand connections that send their CONNECT byte by byte, and come again when they are closed."""
-    connect = packets.connect("slow" * 10)
+    connect = connect_packet("slow" * 10)
     slow: list[tuple[socket.socket, Iterator[int]]] = []
     while True:
         while len(slow) < _SLOW_CONNECTS:
@@ -87,8 +93,8 @@ def subscription_storm(port: int, _tls_port: int) -> Iterator[None]:
     filters = [(f"storm/{number}/+", 0) for number in range(200)]
     answers_bytes = len(packets.suback(1, bytes(len(filters)))) + len(packets.unsuback(2))
     attacker = _connected(port, "storm")
-    subscribe = packets.subscribe(1, filters)
-    unsubscribe = packets.unsubscribe(2, [topic_filter for topic_filter, _ in filters])
+    subscribe = subscribe_packet(1, filters)
+    unsubscribe = unsubscribe_packet(2, [topic_filter for topic_filter, _ in filters])
     while True:
         attacker.sendall(subscribe + unsubscribe)
         receive_exactly(attacker, answers_bytes)
@@ -99,7 +105,7 @@ def wildcard_bomb(port: int, _tls_port: int) -> Iterator[None]:
     """256 filters of wildcards that match the same topic, and a hundred messages a second there."""
     bomb = _connected(port, "bomb")
     filters = [("/".join(levels), 0) for levels in itertools.product("a+", repeat=8)]
-    bomb.sendall(packets.subscribe(1, filters))
+    bomb.sendall(subscribe_packet(1, filters))
     writer = _connected(port, "lights-it")
     while True:
         writer.sendall(packets.publish("/".join("a" * 8), b"x", qos=0, packet_identifier=0))
@@ -179,7 +185,7 @@ def noise(port: int, _tls_port: int) -> Iterator[None]:
     """Connections that send what is no MQTT."""
     while True:
         with socket.create_connection(("127.0.0.1", port), timeout=ANSWER_WAIT_S) as attacker:
-            attacker.sendall(packets.connect("noise") + os.urandom(200))
+            attacker.sendall(connect_packet("noise") + os.urandom(200))
             with contextlib.suppress(ConnectionError):
                 while attacker.recv(_READ_BYTES):
                     pass

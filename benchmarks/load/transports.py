@@ -6,8 +6,7 @@ import socket
 import ssl
 from typing import Final
 
-from benchmarks.load.wire import ANSWER_WAIT_S, BenchmarkError, connect, receive_exactly
-from gateway.mqtt import packets
+from benchmarks.load.wire import ANSWER_WAIT_S, BenchmarkError, connect, connect_packet, receive_exactly
 
 _ACCEPTED: Final = b"\x20\x02\x00\x00"
 #: RFC 6455 section 5.2: a final binary frame, the gateway's with 4 bytes; ours is masked, with zeros.
@@ -23,7 +22,7 @@ def over_tcp(port: int, client: str) -> socket.socket:
 
 def over_tls(port: int, client: str) -> socket.socket:
     connected = _TLS.wrap_socket(_opened(port))
-    connected.sendall(packets.connect(client))
+    connected.sendall(connect_packet(client))
     _expect(connected, _ACCEPTED)
     return connected
 
@@ -45,7 +44,7 @@ def _upgraded(connected: socket.socket, client: str) -> socket.socket:
     answer = b""
     while not answer.endswith(_END_OF_HEADERS):
         answer += receive_exactly(connected, 1)
-    packet = packets.connect(client)
+    packet = connect_packet(client)
     connected.sendall(bytes((_ACCEPTED_FRAME[0], _MASKED | len(packet))) + bytes(4) + packet)
     _expect(connected, _ACCEPTED_FRAME)
     return connected

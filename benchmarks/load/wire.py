@@ -4,6 +4,7 @@ import socket
 from typing import Final
 
 from gateway.mqtt import packets
+from gateway.mqtt.wire import encode_remaining_length, encode_text
 
 _CONNACK_ACCEPTED: Final = b"\x20\x02\x00\x00"
 _CONNACK_BYTES: Final = 4
@@ -19,7 +20,7 @@ def connect(port: int, client_identifier: str, *, clean_session: bool = True) ->
     """A connected MQTT 3.1.1 client on 127.0.0.1. BenchmarkError unless it is accepted as a new session."""
     client = socket.create_connection(("127.0.0.1", port), timeout=ANSWER_WAIT_S)
     client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    client.sendall(packets.connect(client_identifier, clean_session=clean_session))
+    client.sendall(connect_packet(client_identifier, clean_session=clean_session))
     answer = receive_exactly(client, _CONNACK_BYTES)
     if answer != _CONNACK_ACCEPTED:
         raise BenchmarkError(f"CONNECT of {client_identifier!r} was answered with {answer.hex()}")
@@ -28,7 +29,7 @@ def connect(port: int, client_identifier: str, *, clean_session: bool = True) ->
 
 def subscribe(client: socket.socket, topic_filter: str, qos: int) -> None:
     """One subscription, granted as asked for."""
-    client.sendall(packets.subscribe(1, [(topic_filter, qos)]))
+    client.sendall(subscribe_packet(1, [(topic_filter, qos)]))
     wanted = packets.suback(1, bytes((qos,)))
     answer = receive_exactly(client, len(wanted))
     if answer != wanted:
@@ -37,10 +38,30 @@ def subscribe(client: socket.socket, topic_filter: str, qos: int) -> None:
 
 def disconnect(client: socket.socket) -> None:
     """DISCONNECT, and wait until the server has closed the connection too."""
-    client.sendall(packets.DISCONNECT)
+    client.sendall(b"\xe0\x00")
     while client.recv(4_096):
         pass
     client.close()
+
+
+def connect_packet(client_identifier: str, *, clean_session: bool = True) -> bytes:
+    """CONNECT of MQTT 3.1.1, without keep-alive."""
+    return _packet(0x10, b"\x00\x04MQTT\x04" + bytes((clean_session << 1, 0, 0)) + encode_text(client_identifier))
+
+
+def subscribe_packet(packet_identifier: int, subscriptions: list[tuple[str, int]]) -> bytes:
+    """SUBSCRIBE of MQTT 3.1.1."""
+    filters = b"".join(encode_text(topic_filter) + bytes((qos,)) for topic_filter, qos in subscriptions)
+    return _packet(0x82, packet_identifier.to_bytes(2, "big") + filters)
+
+
+def unsubscribe_packet(packet_identifier: int, topic_filters: list[str]) -> bytes:
+    """UNSUBSCRIBE of MQTT 3.1.1."""
+    return _packet(0xA2, packet_identifier.to_bytes(2, "big") + b"".join(map(encode_text, topic_filters)))
+
+
+def _packet(first_byte: int, body: bytes) -> bytes:
+    return bytes((first_byte,)) + encode_remaining_length(len(body)) + body
 
 
 def receive_exactly(client: socket.socket, size: int) -> bytes:

@@ -20,7 +20,7 @@ from mappings.commands.command import Dialect
 from mappings.commands.rules import check_topic_text
 from mappings.errors import ConversionError
 from mappings.reasons import Reason
-from mappings.topics.streams import StreamPrefixes, StreamStyle, StreamTopic
+from mappings.topics.streams import StreamStyle, StreamTopic
 from mappings.topics.topics import Scheme, character_patterns, escape_topic, matches
 from mq_adapters.system_queues import DEFAULT_STREAM
 
@@ -75,10 +75,10 @@ class Destination:
         return tuple(self._prefixed(pattern, Scheme.CHARACTER) for pattern in character_patterns(topic_filter))
 
     def _prefixed(self, pattern: str, scheme: Scheme) -> str:
-        prefixes = None if self.target is None else stream_prefixes(self.target)
-        if prefixes is None:
+        style = None if self.target is None else _stream_style(self.target)
+        if style is None:
             return pattern
-        return prefixes.pattern(StreamTopic(stream_name=self.stream, topic=pattern), scheme)
+        return style.pattern(StreamTopic(stream_name=self.stream, topic=pattern), scheme)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,22 +212,22 @@ def route_of(route: RouteSettings, target: TargetSettings) -> Route:
     Where a stream is its queue, that is the queue of its publications; where it is a prefix of the topic, they go to
     the queue of the default stream, which adds none of its own.
     """
-    prefixes = stream_prefixes(target)
-    is_named = prefixes is None and route.stream != DEFAULT_STREAM
+    style = _stream_style(target)
+    is_named = style is None and route.stream != DEFAULT_STREAM
     destination = Destination(
         key=f"{target.name} {route.stream}",
         target=target,
         stream=route.stream,
         stream_name=route.stream if is_named else None,
-        prefix="" if prefixes is None else prefixes.prefix(route.stream),
+        prefix="" if style is None else style.prefix(route.stream),
     )
-    queue = route.queue or (route.stream if prefixes is None else DEFAULT_STREAM)
+    queue = route.queue or (route.stream if style is None else DEFAULT_STREAM)
     return Route(topics=route.topics, queue=queue, destination=destination)
 
 
-def stream_prefixes(target: TargetSettings) -> StreamPrefixes | None:
+def _stream_style(target: TargetSettings) -> StreamStyle | None:
     """How a target's streams stand in front of its topics; None where a stream is a queue."""
-    return None if target.streams == _STREAM_IS_QUEUE else StreamPrefixes(style=StreamStyle(target.streams))
+    return None if target.streams == _STREAM_IS_QUEUE else StreamStyle(target.streams)
 
 
 def overlap(first: str, second: str) -> str | None:

@@ -9,7 +9,7 @@ from collections.abc import Container
 from enum import IntEnum
 
 from gateway.mqtt.connect import read_connect, read_level
-from gateway.mqtt.disconnect import read_auth, read_disconnect
+from gateway.mqtt.disconnect import check_auth, read_disconnect
 from gateway.mqtt.errors import LimitExceeded, MalformedPacket, ProtocolViolation, UsageError
 from gateway.mqtt.events import ConnectReceived, ConnectRefused, DisconnectReceived, Event, PingReceived
 from gateway.mqtt.framing import PartialPacket
@@ -24,7 +24,6 @@ from gateway.mqtt.properties import (
 from gateway.mqtt.reason_codes import (
     CONNACK_CODES,
     CONNECT_RETURN_CODES,
-    DISCONNECT_CODES_OF_CLIENT,
     DISCONNECT_CODES_OF_SERVER,
     ReasonCode,
 )
@@ -231,7 +230,7 @@ class Connection(PacketReceiver):
 
     def _decode(self, data: bytes, position: int, events: list[Event]) -> int:
         if self.session is not None and self._level is not None:
-            return self._decode_open(data, position, events, self.session, self._level, self._level.received)
+            return self._decode_open(data, position, events, self.session, self._level)
         if self._phase is Phase.AWAIT_ATTACH or position == len(data):
             return position
         first_byte = data[position]
@@ -290,7 +289,7 @@ class Connection(PacketReceiver):
         if packet_type is PacketType.DISCONNECT:
             return self._read_disconnect(fields)
         if packet_type is PacketType.AUTH:
-            read_auth(fields)
+            check_auth(fields)
             raise ProtocolViolation("AUTH was sent, and no authentication is under way (MQTT-4.12.0-7)")
         return self._read_answer(packet_type, fields)
 
@@ -335,7 +334,7 @@ class Connection(PacketReceiver):
         return self._maximum_packet_bytes < MAXIMUM_REMAINING_LENGTH
 
     def _read_disconnect(self, fields: Fields) -> DisconnectReceived:
-        event = read_disconnect(fields, DISCONNECT_CODES_OF_CLIENT)
+        event = read_disconnect(fields)
         expiry_s = event.properties.session_expiry_s if event.properties is not None else None
         if expiry_s and not self._session_may_expire_later:
             raise ProtocolViolation("DISCONNECT keeps a session that CONNECT let end with it (section 3.14.2.2.2)")

@@ -13,8 +13,6 @@ from gateway.mqtt.errors import PeerError
 from gateway.mqtt.levels import LEVELS
 from gateway.mqtt.properties import (
     NEVER_EXPIRES_S,
-    AuthProperties,
-    ConnackProperties,
     ConnectProperties,
     DisconnectProperties,
     Explanation,
@@ -201,7 +199,7 @@ class PingReceived(NamedTuple):
 class DisconnectReceived(NamedTuple):
     """DISCONNECT: close; whatever follows is not decoded. With reason code 0, discard the will (MQTT-3.14.4-3).
 
-    With any other reason code, which only level 5 has, the will is due. A client gets this event from a server too.
+    With any other reason code, which only level 5 has, the will is due.
     """
 
     reason_code: int = 0
@@ -217,41 +215,6 @@ class Violated(NamedTuple):
     error: PeerError
 
 
-class ConnectAnswered(NamedTuple):
-    """CONNACK, as a client gets it; `return_code` is 0 when the connection is accepted (table 3.1)."""
-
-    session_present: bool
-    return_code: int
-    properties: ConnackProperties | None = None
-
-
-class SubscribeAnswered(NamedTuple):
-    """SUBACK, as a client gets it: one byte for each subscription, the granted QoS or 80 hex or more."""
-
-    packet_identifier: int
-    return_codes: bytes
-    properties: Explanation | None = None
-
-
-class UnsubscribeAnswered(NamedTuple):
-    """UNSUBACK, as a client gets it; at level 5 with a reason code for each topic filter."""
-
-    packet_identifier: int
-    reason_codes: bytes = b""
-    properties: Explanation | None = None
-
-
-class AuthReceived(NamedTuple):
-    """AUTH, as a client gets it; a server without authentication methods takes none (MQTT 5.0 section 4.12)."""
-
-    reason_code: int
-    properties: AuthProperties | None
-
-
-class PingAnswered(NamedTuple):
-    """PINGRESP, as a client gets it."""
-
-
 Event = (
     PublishReceived
     | ReleaseReceived
@@ -265,10 +228,5 @@ Event = (
     | DisconnectReceived
     | ConnectReceived
     | ConnectRefused
-    | ConnectAnswered
-    | SubscribeAnswered
-    | UnsubscribeAnswered
-    | PingAnswered
-    | AuthReceived
     | Violated
 )

@@ -17,12 +17,11 @@ _EXACTLY_ONCE = 2
 class PublishReader:
     """Reads the rest of the variable header of a PUBLISH, within the receive and alias maximum that we announced."""
 
-    __slots__ = ("_aliases", "_is_of_server", "_receive_maximum", "_unanswered", "_unreleased")
+    __slots__ = ("_aliases", "_receive_maximum", "_unanswered", "_unreleased")
 
-    def __init__(self, *, receive_maximum: int, topic_alias_maximum: int, is_of_server: bool = False) -> None:
+    def __init__(self, *, receive_maximum: int, topic_alias_maximum: int) -> None:
         self._receive_maximum = receive_maximum
         self._aliases = IncomingAliases(topic_alias_maximum)
-        self._is_of_server = is_of_server
         #: PUBLISHes of QoS 1 and 2 of this connection that wait for their last answer.
         self._unanswered = 0
         #: Identifiers of those of QoS 2 that have had no PUBREL: a repeat takes no further place.
@@ -82,7 +81,7 @@ class PublishReader:
             )
 
     def _check(self, properties: PublishProperties) -> None:
-        if properties.subscription_identifiers and not self._is_of_server:
+        if properties.subscription_identifiers:
             raise ProtocolViolation("PUBLISH of a client has a subscription identifier (MQTT-3.3.4-6)")
         check_response_topic(properties.response_topic)
 

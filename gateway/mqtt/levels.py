@@ -50,7 +50,6 @@ _LONGEST = {
     PacketType.CONNECT: LONGEST_CONNECT_BYTES,
     PacketType.PUBLISH: MAXIMUM_REMAINING_LENGTH,
     PacketType.SUBSCRIBE: LONGEST_SUBSCRIBE_BYTES,
-    PacketType.SUBACK: LONGEST_SUBSCRIBE_BYTES,
     PacketType.UNSUBSCRIBE: LONGEST_SUBSCRIBE_BYTES,
     PacketType.PINGREQ: 0,
     PacketType.PINGRESP: 0,
@@ -82,7 +81,6 @@ _RECEIVED_AT_ALL = "30 31 32 33 34 35 3A 3B 3C 3D 40 50 62 70 82 A2 C0 E0"
 _RECEIVED_IN_3_1 = "38 39 63 6A 6B 83 8A 8B A3 AA AB" + "".join(
     f"{packet_type}{flags:X}" for packet_type in "457CE" for flags in range(16)
 )
-_RECEIVED_BY_CLIENT = "20 30 31 32 33 34 35 3A 3B 3C 3D 40 50 62 70 90 B0 D0"
 
 
 def _received(first_bytes: str) -> bytes:
@@ -105,7 +103,6 @@ class Level:
     version: str
     protocol_name: bytes
     received: bytes
-    received_by_client: bytes
     longest: tuple[int, ...] = LONGEST
     #: Properties in nearly every packet, and a Will Delay, Session Expiry, Topic Aliases and packet sizes with them.
     has_properties: bool = False
@@ -142,7 +139,6 @@ MQTT_3_1 = Level(
     version="3.1",
     protocol_name=b"MQIsdp",
     received=_received(_RECEIVED_AT_ALL + _RECEIVED_IN_3_1),
-    received_by_client=_received(_RECEIVED_BY_CLIENT + "38 39 6A"),
     has_session_present=False,
     suback_can_refuse=False,
     repeated_pubrel_has_dup=True,
@@ -158,14 +154,12 @@ MQTT_3_1_1 = Level(
     version="3.1.1",
     protocol_name=b"MQTT",
     received=_received(_RECEIVED_AT_ALL),
-    received_by_client=_received(_RECEIVED_BY_CLIENT),
 )
 MQTT_5_0 = Level(
     number=5,
     version="5",
     protocol_name=b"MQTT",
     received=_received(_RECEIVED_AT_ALL + "F0"),
-    received_by_client=_received(_RECEIVED_BY_CLIENT + "E0 F0"),
     longest=LONGEST_WITH_PROPERTIES,
     has_properties=True,
     has_reason_codes=True,
@@ -178,8 +172,8 @@ LEVELS = {level.number: level for level in (MQTT_3_1, MQTT_3_1_1, MQTT_5_0)}
 BEFORE_MQTT_5 = frozenset(number for number, level in LEVELS.items() if not level.has_properties)
 
 
-def explain_first_byte(first_byte: int, level: Level, received: bytes) -> PeerError:
-    """Why a first byte that `received` (of this side, from `level`) does not have cannot be accepted."""
+def explain_first_byte(first_byte: int, level: Level) -> PeerError:
+    """Why a server cannot accept a first byte that `level.received` does not have."""
     number = first_byte >> 4
     if number == 0 or (number == PacketType.AUTH and not level.has_properties):
         return ProtocolViolation(f"the packet type {number} is reserved")
@@ -188,7 +182,7 @@ def explain_first_byte(first_byte: int, level: Level, received: bytes) -> PeerEr
         return ProtocolViolation("CONNECT was sent on a connection that has one (MQTT-3.1.0-2)")
     if packet_type is PacketType.AUTH:
         return ProtocolViolation("AUTH was sent, with flags, and no authentication is under way (MQTT-4.12.0-7)")
-    if number not in received and (not first_byte & 15 or packet_type in _WRONG_BEFORE_FLAGS):
+    if number not in level.received and (not first_byte & 15 or packet_type in _WRONG_BEFORE_FLAGS):
         return ProtocolViolation(f"{packet_type.name} was sent in the wrong direction (table 2.1)")
     if packet_type is not PacketType.PUBLISH:
         return MalformedPacket(f"{packet_type.name} has the flags {first_byte & 15:04b} (MQTT-2.2.2-2)")

@@ -1,40 +1,26 @@
-"""The encoders of the fifteen packet types (MQTT 3.1.1 and 5.0, chapter 3); `level` says in which form.
+"""The encoders of the packets that a server sends (MQTT 3.1.1 and 5.0, chapter 3); `level` says in which form.
 
 Fixed header: type in bits 7-4 of byte 1, flags in bits 3-0 (PUBLISH: DUP 8, QoS 6, RETAIN 1), then the remaining
 length. Reason codes and properties, which level 5 has more, are left out where the standard allows it: the short form
 of an answer is the same at every level. Every encoder raises UsageError for what MQTT cannot express.
 """
 
-from collections.abc import Iterable
-from itertools import chain, repeat
-
 from gateway.mqtt import property_codec
 from gateway.mqtt.errors import UsageError
-from gateway.mqtt.events import SubscriptionOptions, Will
 from gateway.mqtt.levels import LEVELS
 from gateway.mqtt.properties import (
-    AuthProperties,
     ConnackProperties,
-    ConnectProperties,
     DisconnectProperties,
     Explanation,
     PublishProperties,
-    SubscribeProperties,
-    UnsubscribeProperties,
 )
 from gateway.mqtt.wire import (
-    MAXIMUM_FIELD_BYTES,
     MAXIMUM_PACKET_IDENTIFIER,
-    encode_binary,
     encode_remaining_length,
     encode_text,
 )
 
-PINGREQ = b"\xc0\x00"
 PINGRESP = b"\xd0\x00"
-DISCONNECT = b"\xe0\x00"
-
-_WITHOUT_OPTIONS = SubscriptionOptions()
 
 
 def _identifier(packet_identifier: int) -> bytes:
@@ -50,48 +36,6 @@ def _check_qos(qos: int) -> None:
 
 def _packet(first_byte: int, body: bytes) -> bytes:
     return bytes((first_byte,)) + encode_remaining_length(len(body)) + body
-
-
-def connect(
-    client_identifier: str,
-    *,
-    level: int = 4,
-    clean_session: bool = True,
-    keep_alive_s: int = 0,
-    will: Will | None = None,
-    user_name: str | None = None,
-    password: bytes | None = None,
-    properties: ConnectProperties | None = None,
-) -> bytes:
-    """CONNECT of a client (section 3.1). `keep_alive_s` 0..65,535, 0 is none.
-
-    Before level 5 a password needs a user name. `clean_session` is Clean Start at level 5.
-    """
-    if password is not None and user_name is None and LEVELS[level].password_needs_user_name:
-        raise UsageError("a password needs a user name")
-    if not 0 <= keep_alive_s <= MAXIMUM_FIELD_BYTES:
-        raise UsageError(f"a keep alive of {keep_alive_s} s cannot be encoded, it must be 0..65,535")
-    flags = clean_session << 1 | (user_name is not None) << 7 | (password is not None) << 6
-    fields = [encode_text(client_identifier)]
-    if will is not None:
-        flags |= 4 | will.qos << 3 | will.retain << 5
-        fields.append(_will(will, level))
-    if user_name is not None:
-        fields.append(encode_text(user_name))
-    if password is not None:
-        fields.append(encode_binary(password))
-    variable_header = (
-        encode_binary(LEVELS[level].protocol_name) + bytes((level, flags)) + keep_alive_s.to_bytes(2, "big")
-    )
-    if LEVELS[level].has_properties:
-        variable_header += property_codec.CONNECT.encode(properties)
-    return _packet(0x10, variable_header + b"".join(fields))
-
-
-def _will(will: Will, level: int) -> bytes:
-    _check_qos(will.qos)
-    properties = property_codec.WILL.encode(will.properties) if LEVELS[level].has_properties else b""
-    return properties + encode_text(will.topic) + encode_binary(will.payload)
 
 
 def connack(
@@ -215,44 +159,12 @@ def pubcomp(packet_identifier: int, reason_code: int = 0, explanation: Explanati
     return _answer(0x70, packet_identifier, reason_code, explanation)
 
 
-def subscribe(
-    packet_identifier: int,
-    subscriptions: Iterable[tuple[str, int]],
-    *,
-    level: int = 4,
-    options: Iterable[SubscriptionOptions] = (),
-    properties: SubscribeProperties | None = None,
-) -> bytes:
-    """SUBSCRIBE of a client: topic filters with the requested QoS (section 3.8); `options` in the same order."""
-    body = _identifier(packet_identifier)
-    if LEVELS[level].has_properties:
-        body += property_codec.SUBSCRIBE.encode(properties)
-    for (topic_filter, qos), asked in zip(subscriptions, chain(options, repeat(_WITHOUT_OPTIONS)), strict=False):
-        flags = asked.no_local << 2 | asked.retain_as_published << 3 | asked.retain_handling << 4
-        body += encode_text(topic_filter) + bytes((qos | flags,))
-    return _packet(0x82, body)
-
-
 def suback(
     packet_identifier: int, return_codes: bytes, *, level: int = 4, explanation: Explanation | None = None
 ) -> bytes:
     """SUBACK (section 3.9): for each subscription the granted QoS, or 80 hex for failure (not in MQTT 3.1)."""
     properties = property_codec.ANSWER.encode(explanation) if LEVELS[level].has_properties else b""
     return _packet(0x90, _identifier(packet_identifier) + properties + return_codes)
-
-
-def unsubscribe(
-    packet_identifier: int,
-    topic_filters: Iterable[str],
-    *,
-    level: int = 4,
-    properties: UnsubscribeProperties | None = None,
-) -> bytes:
-    """UNSUBSCRIBE of a client (section 3.10)."""
-    body = _identifier(packet_identifier)
-    if LEVELS[level].has_properties:
-        body += property_codec.UNSUBSCRIBE.encode(properties)
-    return _packet(0xA2, body + b"".join(map(encode_text, topic_filters)))
 
 
 def unsuback(
@@ -265,15 +177,9 @@ def unsuback(
 
 
 def disconnect(reason_code: int, properties: DisconnectProperties | None = None) -> bytes:
-    """DISCONNECT of level 5 (section 3.14); without reason it is `DISCONNECT`, as before level 5."""
+    """DISCONNECT of level 5 (section 3.14); without reason it has two bytes."""
     encoded = None if properties is None else property_codec.DISCONNECT.encode(properties)
     return _short_or_long(0xE0, reason_code, encoded)
-
-
-def auth(reason_code: int, properties: AuthProperties | None = None) -> bytes:
-    """AUTH (MQTT 5.0 section 3.15)."""
-    encoded = None if properties is None else property_codec.AUTH.encode(properties)
-    return _short_or_long(0xF0, reason_code, encoded)
 
 
 def _short_or_long(first_byte: int, reason_code: int, properties: bytes | None) -> bytes:

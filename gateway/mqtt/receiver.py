@@ -1,4 +1,4 @@
-"""What both sides of a connection have in common: cut bytes into packets, and decode the packets that both receive.
+"""Cuts the bytes of a connection into packets, and decodes the packets of an open session.
 
 The speed of the gateway hangs on two loops, `_decode_publishes` and `_decode_answers`: each takes a run of its packets
 with int indices over `bytes`, slices and no views, and without a call for each packet. Everything rarer goes through
@@ -120,25 +120,22 @@ class PacketReceiver(ABC):
             raise MalformedPacket(reason)
         raise LimitExceeded(reason, ReasonCode.PACKET_TOO_LARGE)
 
-    def _decode_open(
-        self, data: bytes, position: int, events: list[Event], session: Session, level: Level, received: bytes
-    ) -> int:
-        """`_decode` on a connection with a session; `received`: for each first byte its packet type, 0 is illegal."""
-        size = len(data)
+    def _decode_open(self, data: bytes, position: int, events: list[Event], session: Session, level: Level) -> int:
+        """`_decode` on a connection with a session."""
+        size, received = len(data), level.received
         while position < size and not self.is_closed:
             start = position
             packet_type = received[data[start]]
             if packet_type == _PUBLISH:
                 position = _decode_publishes(data, start, events, level, self._longest_bytes, self._publishes)
             elif _PUBLISH < packet_type <= _LAST_ANSWER:
-                must_fit = level.answers_must_fit
-                position = _decode_answers(data, start, events, session, received, must_fit, self._publishes)
+                position = _decode_answers(data, start, events, session, level, self._publishes)
                 if position == start:
                     position = self._decode_one(data, start, events)
             elif packet_type:
                 position = self._decode_one(data, start, events)
             else:
-                raise explain_first_byte(data[start], level, received)
+                raise explain_first_byte(data[start], level)
             if position == start:
                 break
         return position
@@ -183,8 +180,7 @@ def _decode_publishes(
     reader: PublishReader | None,
 ) -> int:
     """Decode a run of PUBLISH packets; returns where the first other or unfinished packet begins."""
-    size, append, topic_names = len(data), events.append, level.topic_names
-    received = level.received  # of PUBLISH both sides may receive the same
+    size, append, topic_names, received = len(data), events.append, level.topic_names, level.received
     while size - position > 1 and received[first_byte := data[position]] == _PUBLISH:
         length = data[position + 1]
         body = position + 2
@@ -235,12 +231,11 @@ def _decode_answers(
     position: int,
     events: list[Event],
     session: Session,
-    received: bytes,
-    must_fit: bool,
+    level: Level,
     reader: PublishReader | None,
 ) -> int:
     """Decode a run of PUBACK, PUBREC, PUBREL and PUBCOMP of four bytes; returns where the first of any other begins."""
-    size, append, note_answer = len(data), events.append, session.note_answer
+    size, append, note_answer, received = len(data), events.append, session.note_answer, level.received
     while size - position > 3 and _PUBLISH < (packet_type := received[data[position]]) <= _LAST_ANSWER:
         packet_identifier = data[position + 2] << 8 | data[position + 3]
         if data[position + 1] != 2 or not packet_identifier:
@@ -251,7 +246,7 @@ def _decode_answers(
                 reader.released(packet_identifier)
         elif (event := note_answer(packet_type, packet_identifier)) is not None:
             append(event)
-        elif must_fit:
+        elif level.answers_must_fit:
             session.check_order(packet_type, packet_identifier)
         position += 4
     return position

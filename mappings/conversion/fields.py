@@ -33,8 +33,14 @@ from mappings.table import (
     OptionRow,
     Standing,
 )
-from mappings.topics.pattern_translation import Fit, TranslatedPattern, translate_pattern
-from mappings.topics.topics import Scheme, character_patterns, escape_topic, topic_filter_for, unescape_topic
+from mappings.topics.topics import (
+    character_patterns,
+    escape_topic,
+    topic_filter_for,
+    unescape_topic,
+    why_character_patterns_are_wider,
+    why_topic_filter_is_wider,
+)
 
 DEFAULT_SUBSCRIPTION_POINTS = frozenset({"", "SYSTEM.BROKER.DEFAULT.SUBPOINT"})
 
@@ -176,22 +182,21 @@ class FieldConversion:
         fresh = [pattern for pattern in patterns if pattern not in self._topics]
         self._topics.update(fresh)
         outcome = Outcome.RENAMED if patterns == (value,) else Outcome.EXPANDED
-        translation = self._translation(value)
-        wider = f"wider: {translation.reason}" if translation.fit is Fit.SUPERSET else ""
-        self._keep(row, name, value, fresh, outcome, reason=wider)
+        wider = self._why_wider(value)
+        self._keep(row, name, value, fresh, outcome, reason=wider and f"wider: {wider}")
 
-    def _translation(self, pattern: str) -> TranslatedPattern:
-        schemes = (Scheme.TOPIC, Scheme.CHARACTER)
-        return translate_pattern(pattern, *(schemes if self._target is Dialect.MQRFH else reversed(schemes)))
+    def _why_wider(self, pattern: str) -> str:
+        to_character = self._target is Dialect.MQRFH
+        return why_character_patterns_are_wider(pattern) if to_character else why_topic_filter_is_wider(pattern)
 
     def _deletes_no_more(self, value: str) -> bool:
         """Whether a pattern is the same in the other scheme: nobody can check again what was deleted."""
-        translation = self._translation(value)
-        if translation.fit is Fit.EXACT:
+        if not self._why_wider(value):
             return True
-        to_character = self._target is Dialect.MQRFH
-        topic = translation.patterns[0].removesuffix("/#") if translation.patterns else ""
-        return not to_character and value == f"{escape_topic(topic)}/*" and topic in self._topics
+        if self._target is Dialect.MQRFH:
+            return False
+        topic = topic_filter_for(value).removesuffix("/#")
+        return value == f"{escape_topic(topic)}/*" and topic in self._topics
 
     def _keep(
         self, row: FieldRow, name: str, value: str, values: Iterable[str], outcome: Outcome, *, reason: str = ""

@@ -30,11 +30,14 @@ __all__ = [
     "topic_error",
     "topic_filter_for",
     "unescape_topic",
+    "why_character_patterns_are_wider",
+    "why_topic_filter_is_wider",
 ]
 
 MAXIMUM_MQTT_BYTES = 65_535  # MQTT 3.1.1 section 1.5.3, the length of a UTF-8 string has two bytes
 
 _ESCAPED = re.compile(r"%([*?%])|([^*?%]+)", re.DOTALL)
+_WILDCARDS = frozenset({"+", "#"})
 _TO_ESCAPE = re.compile(r"[*?%]")
 
 
@@ -89,6 +92,13 @@ def character_patterns(topic_filter: str) -> tuple[str, ...]:
     return (parent, f"{parent}/*") if parent else ("/*",)
 
 
+def why_character_patterns_are_wider(topic_filter: str) -> str:
+    """Why `character_patterns` match more than the filter does; empty where they match the same topics."""
+    levels = topic_filter.removesuffix("/#").split("/")
+    is_exact = topic_filter == "#" or _WILDCARDS.isdisjoint(levels)
+    return "" if is_exact else "* matches / too, and + does not"
+
+
 def topic_filter_for(character_pattern: str) -> str:
     """A filter of the topic scheme that matches at least what the character pattern matches.
 
@@ -104,6 +114,12 @@ def topic_filter_for(character_pattern: str) -> str:
         return prefix
     parent, slash, _ = prefix.rpartition("/")
     return f"{parent}/#" if slash else "#"
+
+
+def why_topic_filter_is_wider(character_pattern: str) -> str:
+    """Why `topic_filter_for` matches more than the pattern does; empty where it matches the same topics."""
+    is_exact = character_pattern == "*" or literal_prefix(character_pattern)[1]
+    return "" if is_exact else "* and ? match / too, so the filter is cut back to the last / in front of them"
 
 
 def _check_mqtt_text(text: str) -> None:

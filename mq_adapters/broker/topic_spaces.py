@@ -18,14 +18,14 @@ from typing import Final
 
 from mappings.reasons import Reason
 from mappings.table import Dialect
-from mappings.topics.streams import DEFAULT_STREAM, StreamPrefixes, StreamStyle, StreamTopic, implicit_stream_name
+from mappings.topics.streams import DEFAULT_STREAM, StreamStyle, StreamTopic, implicit_stream_name
 from mappings.topics.topics import Scheme
 from mq_adapters.broker.responses import CommandRefusal
 
 #: Patterns of MQRFH use `*` and `?`, those of MQRFH2 `+` and `#` (IBM MQ, "Wildcard schemes").
 SCHEME_OF: Final = {Dialect.MQRFH: Scheme.CHARACTER, Dialect.MQRFH2: Scheme.TOPIC}
 
-_PREFIXES: Final = StreamPrefixes(style=StreamStyle.MESSAGE_BROKER)
+_PREFIXES: Final = StreamStyle.MESSAGE_BROKER
 _PREFIX_ROOT: Final = "$SYS/STREAM/"
 
 

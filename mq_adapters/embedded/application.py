@@ -57,10 +57,6 @@ class Application:
         self.read_queues: dict[int, Queue] = {}
         engine.objects.users.add(self)
 
-    @property
-    def has_unit(self) -> bool:
-        return self._unit is not None
-
     # -- units of work -----------------------------------------------------------------------------------------------
 
     def begin(self) -> None:

@@ -57,6 +57,7 @@ class Calls:
         self.object_name = ""
         self._state = state
         self._inside = Application(state.engine, program.application)
+        self._has_unit = False
         self._outside = Application(state.engine, program.application)
         self._objects: dict[int, OpenObject] = {}
         self._last_hobj = 0
@@ -96,6 +97,7 @@ class Calls:
     def back_out(self) -> None:
         """Backs out the open unit of work."""
         self.uncommitted.clear()
+        self._has_unit = False
         self._inside.back_out()
 
     # -- objects -----------------------------------------------------------------------------------------------------
@@ -178,8 +180,7 @@ class Calls:
         if not under_syncpoint:
             await self._until(lambda done: self._outside.put(name, message, done))
             return
-        if not self._inside.has_unit:
-            self._inside.begin()
+        self._begin_unit()
         await self._until(lambda done: self._inside.put(name, message, done))
         if self._state.faults.look_into_messages:
             self.uncommitted.append(message.body)
@@ -283,11 +284,17 @@ class Calls:
 
     async def _remove(self, queue: Queue, message: Message, *, under_syncpoint: bool) -> None:
         application = self._inside if under_syncpoint else self._outside
-        if under_syncpoint and not application.has_unit:
-            application.begin()
+        if under_syncpoint:
+            self._begin_unit()
         await self._until(lambda done: application.remove(queue, message, done))
 
     # -- units of work -----------------------------------------------------------------------------------------------
+
+    def _begin_unit(self) -> None:
+        """A call under syncpoint: the first one opens the unit of work."""
+        if not self._has_unit:
+            self._inside.begin()
+            self._has_unit = True
 
     async def _begin(self, _reader: Reader) -> Answer:
         """MQBEGIN is for global units of work, which there are none of."""
@@ -295,6 +302,7 @@ class Calls:
 
     async def _commit(self, _reader: Reader) -> Answer:
         self.uncommitted.clear()
+        self._has_unit = False
         await self._until(self._inside.commit)
         return Answer()
 

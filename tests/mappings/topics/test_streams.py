@@ -2,17 +2,14 @@
 
 import pytest
 
-from mappings.topics.streams import DEFAULT_STREAM, StreamPrefixes, StreamStyle, StreamTopic, implicit_stream_name
+from mappings.topics.streams import DEFAULT_STREAM, StreamStyle, StreamTopic, implicit_stream_name
 from mappings.topics.topics import Scheme, TopicError, matches
 
-MESSAGE_BROKER = StreamPrefixes(style=StreamStyle.MESSAGE_BROKER)
-QUEUE_MANAGER = StreamPrefixes(
-    style=StreamStyle.QUEUE_MANAGER, topic_strings={"Sport": "Sport", "NEWS.STREAM": "press/news", "P": "press"}
-)
+MESSAGE_BROKER, QUEUE_MANAGER = StreamStyle.MESSAGE_BROKER, StreamStyle.QUEUE_MANAGER
 
 
 @pytest.mark.parametrize(
-    ("prefixes", "stream_name", "topic", "prefixed"),
+    ("style", "stream_name", "topic", "prefixed"),
     [
         # "Streams" (aq19790_): RegSub Topic1 on StreamX is $SYS/STREAM/StreamX/Topic1.
         (MESSAGE_BROKER, "StreamX", "Topic1", "$SYS/STREAM/StreamX/Topic1"),
@@ -20,35 +17,11 @@ QUEUE_MANAGER = StreamPrefixes(
         (MESSAGE_BROKER, "S", "/a", "$SYS/STREAM/S//a"),
         # "Streams and topics": stream Sport and topic Soccer/Results.
         (QUEUE_MANAGER, "Sport", "Soccer/Results", "Sport/Soccer/Results"),
-        (QUEUE_MANAGER, "NEWS.STREAM", "a", "press/news/a"),
         (QUEUE_MANAGER, DEFAULT_STREAM, "a", "a"),
     ],
 )
-def test_a_topic_gets_the_prefix_of_its_stream_and_loses_it_again(
-    prefixes: StreamPrefixes, stream_name: str, topic: str, prefixed: str
-) -> None:
-    on = StreamTopic(stream_name=stream_name, topic=topic)
-    assert prefixes.topic_name(on) == prefixed
-    assert prefixes.split(prefixed) == on
-
-
-def test_a_stream_without_a_topic_object_has_its_name_as_prefix() -> None:
-    assert QUEUE_MANAGER.prefix("OTHER") == "OTHER/"
-
-
-@pytest.mark.parametrize("topic", ["$SYS/STREAM/", "$SYS/STREAM/S", "$SYS/STREAM//a", "$SYS/STREAM/S/", "$SYS", "a/b"])
-def test_a_topic_without_a_whole_prefix_is_one_of_the_default_stream(topic: str) -> None:
-    assert MESSAGE_BROKER.split(topic) == StreamTopic(stream_name=DEFAULT_STREAM, topic=topic)
-
-
-@pytest.mark.parametrize("topic", ["press", "press/", "Sports/a", "x"])
-def test_a_topic_beside_the_topic_strings_is_one_of_the_default_stream(topic: str) -> None:
-    assert QUEUE_MANAGER.split(topic).stream_name == DEFAULT_STREAM
-
-
-def test_the_longest_topic_string_decides() -> None:
-    assert QUEUE_MANAGER.split("press/news/a") == StreamTopic(stream_name="NEWS.STREAM", topic="a")
-    assert QUEUE_MANAGER.split("press/other/a") == StreamTopic(stream_name="P", topic="other/a")
+def test_a_topic_gets_the_prefix_of_its_stream(style: StreamStyle, stream_name: str, topic: str, prefixed: str) -> None:
+    assert style.topic_name(StreamTopic(stream_name=stream_name, topic=topic)) == prefixed
 
 
 @pytest.mark.parametrize(
@@ -66,11 +39,10 @@ def test_a_pattern_gets_the_prefix_in_its_own_scheme(scheme: Scheme, pattern: st
 
 
 def test_a_prefix_that_would_hold_wildcards_cannot_be_expressed() -> None:
-    prefixes = StreamPrefixes(style=StreamStyle.QUEUE_MANAGER, topic_strings={"S": "a/+"})
-    on = StreamTopic(stream_name="S", topic="b")
-    assert prefixes.pattern(on, Scheme.CHARACTER) == "a/+/b"
+    on = StreamTopic(stream_name="a/+", topic="b")
+    assert QUEUE_MANAGER.pattern(on, Scheme.CHARACTER) == "a/+/b"
     with pytest.raises(TopicError, match="cannot be expressed"):
-        prefixes.pattern(on, Scheme.TOPIC)
+        QUEUE_MANAGER.pattern(on, Scheme.TOPIC)
 
 
 @pytest.mark.parametrize(("named", "queue", "stream"), [("S", "Q", "S"), (None, "Q", "Q"), ("", "Q", "Q")])

@@ -2,6 +2,7 @@
 
 import pickle
 import re
+from contextlib import suppress
 from itertools import product
 
 import pytest
@@ -19,6 +20,8 @@ from mappings.topics.topics import (
     matches,
     topic_filter_for,
     unescape_topic,
+    why_character_patterns_are_wider,
+    why_topic_filter_is_wider,
 )
 
 MATCHING = [
@@ -361,3 +364,62 @@ def test_an_mqtt_topic_filter_has_wildcards_as_whole_levels(text: str) -> None:
 def test_a_wrong_mqtt_topic_filter_is_refused(text: str) -> None:
     with pytest.raises(TopicError):
         check_mqtt_topic_filter(text)
+
+
+# -- does a translation match more? ------------------------------------------------------------------------------------
+
+LEVEL = st.sampled_from(["a", "b", "", "$", "ab", "+", "#", "a+", "*", "?", "%*", "%"])
+TRANSLATED = st.lists(LEVEL, min_size=1, max_size=4).map("/".join).filter(bool)
+SOME_TOPICS = st.lists(st.sampled_from(["a", "b", "", "$", "ab", "a+", "*", "#"]), min_size=1, max_size=5).map("/".join)
+
+
+@pytest.mark.parametrize(
+    ("topic_filter", "is_exact"),
+    [
+        ("a/b", True),
+        ("a/50%", True),
+        ("#", True),
+        ("a/#", True),
+        ("+", False),
+        ("a/+", False),
+        ("a/+/#", False),
+        ("a/+/c", False),
+        ("+/b/#", False),
+        ("a/#/b", False),
+        ("a/#/#", False),
+    ],
+)
+def test_character_patterns_say_why_they_match_more_than_their_filter(topic_filter: str, is_exact: bool) -> None:
+    assert why_character_patterns_are_wider(topic_filter) == ("" if is_exact else "* matches / too, and + does not")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "is_exact"),
+    [
+        ("a/b", True),
+        ("a%*b", True),
+        ("*", True),
+        ("p/*", False),
+        ("p/x*", False),
+        ("/aaa/bbb/c*d", False),
+        ("?x", False),
+    ],
+)
+def test_a_topic_filter_says_why_it_matches_more_than_its_character_pattern(pattern: str, is_exact: bool) -> None:
+    assert bool(why_topic_filter_is_wider(pattern)) is not is_exact
+
+
+@given(TRANSLATED, st.lists(SOME_TOPICS, max_size=8))
+def test_a_translation_matches_what_its_pattern_matches_and_no_more_where_it_says_so(
+    pattern: str, topics: list[str]
+) -> None:
+    filtered, characters = Scheme.TOPIC, Scheme.CHARACTER
+    translations = [(filtered, characters, character_patterns(pattern), why_character_patterns_are_wider(pattern))]
+    with suppress(TopicError):
+        translations.append((characters, filtered, (topic_filter_for(pattern),), why_topic_filter_is_wider(pattern)))
+    for source, target, patterns, why_wider in translations:
+        for topic in filter(None, topics):
+            original = matches(pattern, topic, source)
+            translated = any(matches(each, topic, target) for each in patterns)
+            assert translated or not original
+            assert why_wider or translated == original

@@ -22,6 +22,10 @@ COA, COA_WITH_DATA, COA_WITH_FULL_DATA = 0x100, 0x300, 0x700
 COD, COD_WITH_DATA, COD_WITH_FULL_DATA = 0x800, 0x1800, 0x3800
 EXPIRATION, EXPIRATION_WITH_DATA, EXPIRATION_WITH_FULL_DATA = 0x20_0000, 0x60_0000, 0xE0_0000
 
+#: IBM MQ, "Message context".
+IDENTITY_CONTEXT = ("user_identifier", "accounting_token", "appl_identity_data")
+ORIGIN_CONTEXT = ("put_appl_type", "put_appl_name", "appl_origin_data")
+
 
 def refusal(reason_code: int):
     return pytest.raises(QueueManagerError, match=str(reason_code))
@@ -395,8 +399,9 @@ def test_context_that_is_passed_arrives_and_what_is_blank_is_filled_in(queue_man
         appl_origin_data="shop",
     )
     question = queue_manager.get("ORDERS").descriptor
-    for answer in (MessageDescriptor().with_identity_of(question), MessageDescriptor().with_context_of(question)):
-        queue_manager.put("ORDERS", Message(answer, b"answer"))
+    for passed_fields in (IDENTITY_CONTEXT, IDENTITY_CONTEXT + ORIGIN_CONTEXT):
+        passed_context = {name: getattr(question, name) for name in passed_fields}
+        queue_manager.put("ORDERS", Message(MessageDescriptor(**passed_context), b"answer"))
     identity, everything = (queue_manager.get("ORDERS").descriptor for _ in range(2))
     for passed in (identity, everything):
         assert (passed.user_identifier, passed.appl_identity_data) == ("anna", "till 4")
@@ -430,13 +435,13 @@ def test_a_back_out_count_that_is_not_hardened_ends_with_the_queue_manager(adapt
 # -- cursors -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_cursor_goes_to_the_first_to_the_next_and_shows_what_it_stands_on(queue_manager):
+def test_a_cursor_goes_to_the_next_and_back_to_the_first(queue_manager):
     for body in (b"one", b"two", b"three"):
         put(queue_manager, body)
     cursor = queue_manager.browse("ORDERS")
     with refusal(2034):
-        cursor.under_cursor()
-    assert [next(cursor).body, next(cursor).body, cursor.under_cursor().body] == [b"one", b"two", b"two"]
+        cursor.take()
+    assert [next(cursor).body, next(cursor).body] == [b"one", b"two"]
     assert cursor.first().body == b"one"
     assert [message.body for message in cursor] == [b"two", b"three"]
 
