@@ -29,6 +29,7 @@ from gateway.bridge.sessions import ClientSession, Sessions
 from gateway.config.limits import MqttLimits
 from gateway.config.routes import Routes
 from gateway.limits.admission import Admission
+from gateway.limits.budgets import Budgets
 from gateway.limits.refusals import Refusals
 from gateway.mqtt.connection import Connection
 from gateway.mqtt.properties import PublishProperties
@@ -112,7 +113,7 @@ class World:
         access = Access(publish=("#",), subscribe=("#",))
         self.bridge: Bridge = build_bridge(
             engine,
-            Sessions(engine, maximum_in_flight=limits.maximum_in_flight, access=access),
+            Sessions(engine, maximum_in_flight=limits.maximum_in_flight, access=access, budgets=Budgets(limits)),
             Login(),
             dialect=dialect,
             stream=DEFAULT_STREAM,

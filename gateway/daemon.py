@@ -44,6 +44,7 @@ from gateway.config.routes import Routes
 from gateway.conversion.service import ConversionService
 from gateway.free_space import FreeSpace
 from gateway.limits.admission import Admission
+from gateway.limits.budgets import Budgets
 from gateway.limits.refusals import Refusals
 from gateway.listener import Listeners, OpenListener, cannot_listen
 from gateway.operations.rollback import check_trail
@@ -271,7 +272,12 @@ class Daemon:
         self._broker = Broker(engine, listener=notes, rules=_broker_rules(settings), call_soon=call_soon)
         self._broker.attach()
         self._conversion = ConversionService(engine, settings.conversion, notes, call_soon=call_soon)
-        sessions = Sessions(engine, maximum_in_flight=settings.mqtt.maximum_in_flight, access=self._access_files.access)
+        sessions = Sessions(
+            engine,
+            maximum_in_flight=settings.mqtt.maximum_in_flight,
+            access=self._access_files.access,
+            budgets=Budgets(settings.mqtt),
+        )
         dialect = Dialect(settings.header)
         bridge = build_bridge(
             engine,

@@ -15,6 +15,8 @@ from gateway.bridge.publish_command import ToMq
 from gateway.bridge.replies import Replies
 from gateway.bridge.session_limits import Quotas
 from gateway.bridge.sessions import ClientSession, Sessions
+from gateway.limits.addresses import network_of_peer
+from gateway.limits.budgets import Owner
 from gateway.limits.refusals import LimitReached
 from gateway.mqtt.events import ConnectReceived, ConnectRefused, Event, Violated
 from gateway.mqtt.levels import LEVELS
@@ -124,15 +126,16 @@ class Openings:
             link.close(f"the will of client {client!r} cannot be kept: {problem}", _WILL_NOT_TAKEN)
             return
         expiry_s = event.session_expiry_s
-        if reached := self._quotas.of_connect(link, event, user, existing, expiry_s):
+        owner = Owner(user, network_of_peer(link.peer))
+        if reached := self._quotas.of_connect(link, event, owner, existing, expiry_s):
             self._refuse_for_limit(link, client, reached)
             return
         unit = self._engine.begin()
         if existing is not None:
             existing = self._take_over(unit, existing, event.clean_session, now_us)
-        session = existing or self._sessions.create(client, level=event.level, clean_session=expiry_s == 0)
+        session = existing or self._sessions.create(client, level=event.level, clean_session=expiry_s == 0, owner=owner)
         session.expire_after(expiry_s)
-        self._sessions.give(session, user)
+        self._sessions.give(session, owner)
         session.level, session.will, session.connected = event.level, event.will, True
         session.pending_link = link
         link.session = session

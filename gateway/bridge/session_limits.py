@@ -21,6 +21,7 @@ from gateway.bridge.sessions import ClientSession, Sessions
 from gateway.config.limits import Limit, MqttLimits
 from gateway.config.routes import Routes
 from gateway.limits.admission import Admission
+from gateway.limits.budgets import Amount, Owner
 from gateway.limits.refusals import LimitReached, reached
 from gateway.limits.topics import FineTopics, TopicLimits
 from gateway.mqtt.errors import LimitExceeded, PeerError
@@ -195,7 +196,7 @@ class Quotas:
     ) -> None:
         """`routes` say which topics are published, and retained, at a target, and which topics MQ can carry."""
         self._limits = limits
-        self._sessions = sessions
+        self._budgets = sessions.budgets
         self.admission = admission
         self._refusals = admission.refusals
         self._queues = queues
@@ -242,20 +243,28 @@ class Quotas:
             return None
         return reached(Limit.HELD_BYTES_IN_ALL)
 
-    def of_filter(self, topic_filter: str, asked: str, known: Collection[str]) -> LimitReached | None:
-        """The limit that one more filter of a session would pass. `known`: its other filters, granted or asked for.
+    def of_filter(
+        self, session: ClientSession, topic_filter: str, asked: str, known: Collection[str]
+    ) -> LimitReached | None:
+        """The limit that a filter of a session would pass. `known`: its filters, granted or asked for.
 
         `asked`: the part of the filter that topics match; without `$share/GROUP/` for a shared subscription.
         """
-        if len(known) >= self._limits.maximum_subscriptions:
-            return self._counted(reached(Limit.SUBSCRIPTIONS))
+        found = None if topic_filter in known else self._of_new_filter(session, topic_filter, known)
+        return self._counted(found or self._topics.of_filter(topic_filter, asked))
+
+    def _of_new_filter(self, session: ClientSession, topic_filter: str, known: Collection[str]) -> LimitReached | None:
+        asked_for = 1 + len(known) - session.account.amounts[Amount.SUBSCRIPTIONS]
+        found = self._budgets.refusal(session.account, Amount.SUBSCRIPTIONS, asked_for)
+        if found is not None:
+            return found
         characters = sum(map(len, known)) + len(topic_filter)
         if characters > self._limits.maximum_subscription_characters:
-            return self._counted(reached(Limit.SUBSCRIPTION_CHARACTERS))
+            return reached(Limit.SUBSCRIPTION_CHARACTERS)
         if self.disk_is_short and characters > _LITTLE:
             text = f"the disk is short of space, and the session's filters would have more than {_LITTLE} characters"
-            return self._counted(reached(Limit.SUBSCRIPTION_CHARACTERS, text=text))
-        return self._counted(self._topics.of_filter(topic_filter, asked))
+            return reached(Limit.SUBSCRIPTION_CHARACTERS, text=text)
+        return None
 
     def of_filter_that_mq_cannot_carry(self) -> LimitReached:
         """The refusal of a topic filter that no header of MQ can carry to one of its destinations."""
@@ -264,7 +273,7 @@ class Quotas:
         return found
 
     def of_connect(
-        self, link: object, event: ConnectReceived, user: str | None, existing: ClientSession | None, expiry_s: int
+        self, link: object, event: ConnectReceived, owner: Owner, existing: ClientSession | None, expiry_s: int
     ) -> LimitReached | None:
         """The limit that a CONNECT would pass with its session, its will, or its user's connections.
 
@@ -272,13 +281,13 @@ class Quotas:
         connection.
         """
         will = event.will
-        found = self._of_session(existing, expiry_s)
+        found = self._of_session(owner, existing, expiry_s)
         if will is not None:
             found = found or self._of_name(will.topic) or self._of_retained(will) or self._of_will(will)
         if found is not None:
             return self._counted(found)
         replaced = existing.link or existing.pending_link if existing is not None else None
-        return self.admission.authenticated(link, user, instead_of=replaced)
+        return self.admission.authenticated(link, owner.user, instead_of=replaced)
 
     def violated(self, error: PeerError) -> None:
         """Counts a packet past a fixed limit, or past a limit that CONNACK announced."""
@@ -287,16 +296,15 @@ class Quotas:
 
     # -- inside --------------------------------------------------------------------------------------------------------
 
-    def _of_session(self, existing: ClientSession | None, expiry_s: int) -> LimitReached | None:
+    def _of_session(self, owner: Owner, existing: ClientSession | None, expiry_s: int) -> LimitReached | None:
         """The limit on sessions. A session that ends with its connection only counts as a connection."""
         is_kept_already = existing is not None and existing.expiry_s
-        others = len(self._sessions) - (existing is not None)
         if not expiry_s or is_kept_already:
             return None
         if self.disk_is_short:
             text = "the disk is short of space, and a new session may not outlive its connection"
             return reached(Limit.SESSIONS, text=text)
-        return reached(Limit.SESSIONS) if others >= self._limits.maximum_sessions else None
+        return self._budgets.refusal_of_session(owner, None if existing is None else existing.account)
 
     def _of_name(self, topic: str) -> LimitReached | None:
         if topic in self.fine_topics:

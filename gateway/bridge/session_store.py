@@ -5,14 +5,15 @@ A session's row (StateSpace.SESSION, key: client identifier) is written in the u
     msgpack [version, epoch, level, clean session, connected, will or nil, {topic filter: granted QoS}, user or nil,
              {destination at a target: [generation of its queue manager, [patterns registered there]]},
              expiry in seconds, when it expires, when its will is due,
-             {topic filter: [no local, retain as published, subscription identifier or 0]}]
+             {topic filter: [no local, retain as published, subscription identifier or 0]}, network]
 
 Both times are microseconds since 1970; 0: no time is running. A will is topic, payload, QoS, RETAIN, and nil or the
-list of its properties (`gateway.mqtt.properties.WillProperties`). A row of version 1 has no user. A row before version
-3 has no registrations at targets. A row before version 4 has no fields of MQTT 5: a clean session ends with its
-connection (expiry 0), any other never (FFFFFFFF hex). `connected` tells a restarted gateway which connections ended
-when it stopped. The CorrelId of a session's subscriptions is a tag and a hash of store, client and epoch, so messages
-on their way to an ended session never reach the client's next one.
+list of its properties (`gateway.mqtt.properties.WillProperties`). The network is that of the client's last connection,
+for the budgets of clients without a user (gateway.limits.addresses.network_of). A row of version 1 has no user. A row
+before version 3 has no registrations at targets. A row before version 4 has no fields of MQTT 5: a clean session ends
+with its connection (expiry 0), any other never (FFFFFFFF hex). A row before version 5 has no network. `connected` tells
+a restarted gateway which connections ended when it stopped. The CorrelId of a session's subscriptions is a tag and a
+hash of store, client and epoch, so messages on their way to an ended session never reach the client's next one.
 """
 
 import hashlib
@@ -26,8 +27,10 @@ from gateway.mqtt.events import Will
 from gateway.mqtt.properties import NEVER_EXPIRES_S, WillProperties
 from mq_adapters.reasons import StoreError
 
-_VERSION: Final = 4
-#: Fields that rows of earlier versions lack in front of expiry and times, by version.
+_VERSION: Final = 5
+#: The first version with fields of MQTT 5.
+_WITH_MQTT_5: Final = 4
+#: Fields that rows before version 4 lack in front of expiry and times, by version.
 _MISSING_FIELDS: Final[dict[int, list[Any]]] = {3: [], 2: [{}], 1: [None, {}]}
 #: Places of clean session, will and wishes in a row, counted behind its version.
 _CLEAN_SESSION_FIELD: Final = 2
@@ -57,6 +60,7 @@ class SessionRow(NamedTuple):
     expires_us: int
     will_due_us: int
     wishes: Mapping[str, tuple[bool, bool, int]]
+    network: bytes
 
     def pack(self) -> bytes:
         fields: list[object] = list(self)
@@ -68,8 +72,10 @@ class SessionRow(NamedTuple):
     def unpack(cls, row: bytes) -> "SessionRow":
         """Reads a row of any version up to ours. StoreError for a row that a later program has written."""
         version, fields = read_row("a session", row, _VERSION)
-        if version < _VERSION:
+        if version < _WITH_MQTT_5:
             fields += [*_MISSING_FIELDS[version], 0 if fields[_CLEAN_SESSION_FIELD] else NEVER_EXPIRES_S, 0, 0, {}]
+        if version < _VERSION:
+            fields.append(b"")
         fields[_WILL_FIELD] = _unpacked_will(fields[_WILL_FIELD])
         return cls._make(fields)
 

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple, Protocol
 from gateway.access.rights import Access, Rights
 from gateway.bridge.retained_marks import RetainedMarks
 from gateway.bridge.session_store import HeldPublish, SessionRow, StoredRegistrations, session_correl_id
+from gateway.limits.budgets import Account, Amount, Budgets, Owner
 from gateway.mqtt.connection import Connection
 from gateway.mqtt.events import DisconnectReceived, Will
 from gateway.mqtt.properties import NEVER_EXPIRES_S
@@ -25,6 +26,8 @@ _FLOW_KEY: Final = struct.Struct(">QH")
 _GRANTED_CACHE_ENTRIES: Final = 1_000
 #: Topics longer than this (characters) are not cached: they would fill the memory.
 _LONGEST_KEPT_TOPIC: Final = 1_024
+#: A client without a user, of an unknown network.
+NOBODY: Final = Owner(None)
 
 
 class Wishes(NamedTuple):
@@ -89,6 +92,7 @@ class ClientSession:
         "_entitlements",
         "_granted",
         "_will",
+        "account",
         "connected",
         "correl_id",
         "emitted",
@@ -103,6 +107,7 @@ class ClientSession:
         "link",
         "may_be_registered",
         "mqtt",
+        "network",
         "origin_suffix",
         "pending_answers",
         "pending_link",
@@ -119,11 +124,24 @@ class ClientSession:
     )
 
     def __init__(
-        self, mqtt: Session, *, epoch: int, level: int, correl_id: bytes, first_exchange: int, rights: Rights
+        self,
+        mqtt: Session,
+        *,
+        epoch: int,
+        level: int,
+        correl_id: bytes,
+        first_exchange: int,
+        rights: Rights,
+        owner: Owner,
+        account: Account,
     ) -> None:
         self.mqtt = mqtt
         #: The user that the gateway has authenticated; None: an anonymous client.
-        self.user: str | None = None
+        self.user = owner.user
+        #: The network of its last connection, as limits count it (addresses.network_of).
+        self.network = owner.network
+        #: What is charged to it (limits/budgets.py).
+        self.account = account
         self.rights = rights
         self.epoch = epoch
         self.level = level
@@ -257,6 +275,8 @@ class ClientSession:
 
     def grant(self, topic_filter: str, qos: int, wishes: Wishes = _NO_WISHES) -> None:
         """Adds a subscription, or replaces its QoS and wishes."""
+        if topic_filter not in self.subscriptions:
+            self.account.charge(Amount.SUBSCRIPTIONS)
         self.subscriptions[topic_filter] = qos
         self.wishes.pop(topic_filter, None)
         if wishes != _NO_WISHES:
@@ -264,13 +284,25 @@ class ClientSession:
         self._forget_grants()
 
     def revoke(self, topic_filter: str) -> None:
-        self.subscriptions.pop(topic_filter, None)
+        if self.subscriptions.pop(topic_filter, None) is not None:
+            self.account.charge(Amount.SUBSCRIPTIONS, -1)
         self.wishes.pop(topic_filter, None)
         self._forget_grants()
 
     def _forget_grants(self) -> None:
         self._granted.clear()
         self._entitlements.clear()
+
+    def join(self, correl_id: bytes, shared: SharedSubscription) -> None:
+        """Adds its membership in the group with that CorrelId, or replaces its QoS and wishes."""
+        if correl_id not in self.shared:
+            self.account.charge(Amount.SUBSCRIPTIONS)
+        self.shared[correl_id] = shared
+
+    def leave(self, correl_id: bytes) -> None:
+        """Ends its membership in a group, if it has one."""
+        if self.shared.pop(correl_id, None) is not None:
+            self.account.charge(Amount.SUBSCRIPTIONS, -1)
 
     def belong_to(self, user: str | None, rights: Rights) -> None:
         """Gives the session to a user."""
@@ -298,6 +330,7 @@ class ClientSession:
             expires_us=self.expires_us,
             will_due_us=self.will_due_us,
             wishes=self.wishes,
+            network=self.network,
         )
 
     def _registrations(self) -> StoredRegistrations:
@@ -309,9 +342,10 @@ class ClientSession:
 class Sessions:
     """Every session of the gateway, connected or not, by client identifier."""
 
-    def __init__(self, engine: Engine, *, maximum_in_flight: int, access: Access) -> None:
+    def __init__(self, engine: Engine, *, maximum_in_flight: int, access: Access, budgets: Budgets) -> None:
         self._engine = engine
         self._access = access
+        self.budgets = budgets
         self._maximum_in_flight = maximum_in_flight
         self._by_client: dict[str, ClientSession] = {}
         self._by_correl_id: dict[bytes, ClientSession] = {}
@@ -334,18 +368,22 @@ class Sessions:
             continue
         return client
 
-    def create(self, client: str, *, level: int, clean_session: bool) -> ClientSession:
-        """A new session without a user; `save` makes it durable."""
-        return self._add(client, self._engine.number(), level=level, clean_session=clean_session)
+    def create(self, client: str, *, level: int, clean_session: bool, owner: Owner = NOBODY) -> ClientSession:
+        """A new session; `save` makes it durable."""
+        return self._add(client, self._engine.number(), level=level, clean_session=clean_session, owner=owner)
 
     def may_leave(self, will: Will, user: str | None, client: str) -> bool:
         """Whether a client may have that will, whether or not it has a session."""
         return self._access.rights_of(user, client).may_publish(will.topic)
 
-    def give(self, session: ClientSession, user: str | None) -> None:
-        """Gives a session to a user; `save` makes the change durable."""
-        if user != session.user:
-            session.belong_to(user, self._access.rights_of(user, session.client))
+    def give(self, session: ClientSession, owner: Owner) -> None:
+        """Gives a session to an owner, with all that is charged to it; `save` makes the change durable."""
+        if owner == (session.user, session.network):
+            return
+        self.budgets.move(session.account, owner)
+        session.network = owner.network
+        if owner.user != session.user:
+            session.belong_to(owner.user, self._access.rights_of(owner.user, session.client))
 
     def save(self, unit: UnitOfWork, session: ClientSession) -> None:
         unit.set_state(StateSpace.SESSION, session.client.encode(), session.row().pack())
@@ -362,32 +400,41 @@ class Sessions:
         self._by_correl_id.pop(session.correl_id, None)
         if self._by_client.get(session.client) is session:
             del self._by_client[session.client]
+            self.budgets.close(session.account)
 
     def load(self) -> None:
         """Loads every session as it was last committed. Its filters are the broker's topics, each once in memory."""
         for key, value in self._engine.states(StateSpace.SESSION):
             row = SessionRow.unpack(value)
-            session = self._add(key.decode(), row.epoch, level=row.level, clean_session=row.clean_session)
+            session = self._add(
+                key.decode(),
+                row.epoch,
+                level=row.level,
+                clean_session=row.clean_session,
+                owner=Owner(row.user, row.network),
+            )
             session.connected = row.connected
             session.may_be_registered = True
             session.will = row.will
             session.expiry_s, session.expires_us, session.will_due_us = row.expiry_s, row.expires_us, row.will_due_us
             session.wishes.update((sys.intern(each), Wishes._make(wishes)) for each, wishes in row.wishes.items())
             session.subscriptions.update((sys.intern(each), qos) for each, qos in row.subscriptions.items())
+            session.account.charge(Amount.SUBSCRIPTIONS, len(row.subscriptions))
             session.stored_registrations = row.registered
-            self.give(session, row.user)
 
     def by_epoch(self) -> dict[int, ClientSession]:
         return {session.epoch: session for session in self._by_client.values()}
 
-    def _add(self, client: str, epoch: int, *, level: int, clean_session: bool) -> ClientSession:
+    def _add(self, client: str, epoch: int, *, level: int, clean_session: bool, owner: Owner) -> ClientSession:
         session = ClientSession(
             Session(client, clean_session=clean_session, maximum_in_flight=self._maximum_in_flight),
             epoch=epoch,
             level=level,
             correl_id=session_correl_id(self._engine.identity, client, epoch),
             first_exchange=self._engine.number(),
-            rights=self._access.rights_of(None, client),
+            rights=self._access.rights_of(owner.user, client),
+            owner=owner,
+            account=self.budgets.open(client, owner),
         )
         self._by_client[client] = session
         self._by_correl_id[session.correl_id] = session

@@ -110,14 +110,15 @@ class SharedGroups:
         self, unit: UnitOfWork, group: SharedGroup, session: ClientSession, subscription: SharedSubscription
     ) -> None:
         """Makes the session a member, or changes the terms of its membership."""
-        group.members[session] = session.shared[group.correl_id] = subscription
+        group.members[session] = subscription
+        session.join(group.correl_id, subscription)
         row = [_VERSION, session.epoch, subscription.qos, *subscription.wishes]
         unit.set_state(StateSpace.SHARED_SUBSCRIPTION, _key(group, session), ormsgpack.packb(row))
 
     def leave(self, unit: UnitOfWork, group: SharedGroup, session: ClientSession) -> None:
         """Removes the session from the members."""
         group.members.pop(session, None)
-        session.shared.pop(group.correl_id, None)
+        session.leave(group.correl_id)
         unit.delete_state(StateSpace.SHARED_SUBSCRIPTION, _key(group, session))
 
     def end(self, unit: UnitOfWork, group: SharedGroup) -> None:
@@ -143,7 +144,8 @@ class SharedGroups:
                 group = groups[key[:_EPOCH_BYTES]]
                 if epoch == session.epoch:
                     found = SharedSubscription(group.client, qos, Wishes(*wishes))
-                    group.members[session] = session.shared[group.correl_id] = found
+                    group.members[session] = found
+                    session.join(group.correl_id, found)
 
     def _add(self, name: str, epoch: int) -> SharedGroup:
         group = SharedGroup(name, epoch=epoch, identity=self._engine.identity)

@@ -251,8 +251,7 @@ class Subscriptions:
         """Why a filter may not go to a broker; None if it may. Then it counts as known."""
         share = _share(session, topic_filter)
         asked = topic_filter if share is None else share.topic_filter
-        others = () if topic_filter in known else known
-        if (reached := self._quotas.of_filter(topic_filter, asked, others)) is not None:
+        if (reached := self._quotas.of_filter(session, topic_filter, asked, known)) is not None:
             self._tell(session, "subscription refused client=%s reason=%s", reached.text)
             return reached.reason_code
         if not session.rights.may_subscribe(asked):

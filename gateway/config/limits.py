@@ -4,7 +4,11 @@ From a row come the key of [mqtt] with its default and its line in `rfhbridge ch
 `rfhbridge_refusals_total`, the Reason String, and the row of the reference.
 
 To add a limit: write a row, name its key in a class below, and refuse with `Limit.NAME` where the limit is enforced.
-A test finds a row that nothing enforces. Where 0 is allowed as a value, it means that there is no limit.
+A test finds a row that nothing enforces. Where 0 is allowed as a value, it means that there is no limit, unless the
+row says more.
+
+Some limits nest: a client may use what its row allows, and so may its user, its address, and all clients together
+(gateway/limits/budgets.py). Each of these is a row of its own. `LimitRow.of` makes it from the row of one client.
 """
 
 from enum import Enum
@@ -44,6 +48,33 @@ _TOPIC: Final = (
 )
 
 
+class Scope(Enum):
+    """Whom a limit bounds together, the narrowest first. The value is the end of the key.
+
+    A client with a user counts for its user, any other client for its address and its network.
+    """
+
+    CLIENT = ""
+    USER = "_per_user"
+    ADDRESS = "_per_address"
+    PREFIX = "_per_prefix"
+    ALL = "_in_all"
+
+
+#: The clients that a scope bounds, and the words of the Reason String for "the client".
+_WHOSE: Final = {
+    Scope.USER: ("of one user", "the user"),
+    Scope.ADDRESS: ("of the clients without a user at one address (IPv6: one /64)", "this address"),
+    Scope.PREFIX: ("of the clients without a user in one network (IPv4: one /24, IPv6: one /48)", "this network"),
+    Scope.ALL: ("of all clients", "the gateway"),
+}
+#: A user, an address or a network without a limit of its own has the budget of so many clients. If it has more
+#: sessions than that times `SESSIONS_OF_SHARE`, it has the budget of one client for each `SESSIONS_OF_SHARE` of them.
+LEAST_SHARES: Final = 16
+SESSIONS_OF_SHARE: Final = 20
+_SHARED: Final = f"{LEAST_SHARES} times that of one client, or 1/{SESSIONS_OF_SHARE} of it for each session if more"
+
+
 class LimitRow(NamedTuple):
     """One limit.
 
@@ -52,6 +83,7 @@ class LimitRow(NamedTuple):
     and what happens past the limit. `answers`: what a client is told, the usual answer first; none: nobody is refused
     anything. `told`: the Reason String; "": that of the reason code, or what was wrong with the packet. It tells the
     client what to do, and nothing about other clients. `where`: the module of the gateway that enforces the limit.
+    `scope`: whom it bounds together.
     """
 
     key: str
@@ -63,6 +95,21 @@ class LimitRow(NamedTuple):
     most: int | None = None
     answers: tuple[Answer, ...] = ()
     told: str = ""
+    scope: Scope = Scope.CLIENT
+
+    def of(self, scope: Scope, default: int = 0, *, without: str = _SHARED) -> "LimitRow":
+        """The same limit for a wider scope. `without`: what 0 means; of all clients together it means no limit."""
+        whose, who = _WHOSE[scope]
+        meaning = f"{self.unit} {whose}; 0: {'no limit' if scope is Scope.ALL else without}"
+        return self._replace(
+            key=self.key + scope.value,
+            default=default,
+            least=0,
+            meaning=meaning,
+            told=self.told.replace("the client", who),
+            where="limits.budgets",
+            scope=scope,
+        )
 
 
 class Limit(Enum):
@@ -292,8 +339,13 @@ class Limit(Enum):
         unit="topic filters",
         meaning="topic filters of one session; further ones are refused in the SUBACK",
         answers=_SUBSCRIBE,
-        where="bridge.session_limits",
+        told="the client has too many topic filters: unsubscribe first",
+        where="limits.budgets",
     )
+    SUBSCRIPTIONS_PER_USER = SUBSCRIPTIONS.of(Scope.USER)
+    SUBSCRIPTIONS_PER_ADDRESS = SUBSCRIPTIONS.of(Scope.ADDRESS)
+    SUBSCRIPTIONS_PER_PREFIX = SUBSCRIPTIONS.of(Scope.PREFIX)
+    SUBSCRIPTIONS_IN_ALL = SUBSCRIPTIONS.of(Scope.ALL, 2_000_000)
     SUBSCRIPTION_CHARACTERS = LimitRow(
         key="maximum_subscription_characters",
         default=1_048_576,
@@ -309,8 +361,12 @@ class Limit(Enum):
         meaning="sessions, connected or not; past it no new session may outlive its connection",
         answers=_CONNECT,
         told="no further session may outlive its connection",
-        where="bridge.session_limits",
+        where="limits.budgets",
+        scope=Scope.ALL,
     )
+    SESSIONS_PER_USER = SESSIONS.of(Scope.USER, without="no limit")
+    SESSIONS_PER_ADDRESS = SESSIONS.of(Scope.ADDRESS, without="no limit")
+    SESSIONS_PER_PREFIX = SESSIONS.of(Scope.PREFIX, without="no limit")
     QUEUED_MESSAGES = LimitRow(
         key="maximum_queued_messages",
         default=1_000_000,
@@ -407,8 +463,15 @@ class SessionLimits(Table):
     maximum_topic_bytes: int = Limit.TOPIC_BYTES.field
     maximum_topic_levels: int = Limit.TOPIC_LEVELS.field
     maximum_subscriptions: int = Limit.SUBSCRIPTIONS.field
+    maximum_subscriptions_per_user: int = Limit.SUBSCRIPTIONS_PER_USER.field
+    maximum_subscriptions_per_address: int = Limit.SUBSCRIPTIONS_PER_ADDRESS.field
+    maximum_subscriptions_per_prefix: int = Limit.SUBSCRIPTIONS_PER_PREFIX.field
+    maximum_subscriptions_in_all: int = Limit.SUBSCRIPTIONS_IN_ALL.field
     maximum_subscription_characters: int = Limit.SUBSCRIPTION_CHARACTERS.field
     maximum_sessions: int = Limit.SESSIONS.field
+    maximum_sessions_per_user: int = Limit.SESSIONS_PER_USER.field
+    maximum_sessions_per_address: int = Limit.SESSIONS_PER_ADDRESS.field
+    maximum_sessions_per_prefix: int = Limit.SESSIONS_PER_PREFIX.field
     maximum_queued_messages: int = Limit.QUEUED_MESSAGES.field
     maximum_queued_bytes: int = Limit.QUEUED_BYTES.field
     maximum_queued_age_s: int = Limit.QUEUED_AGE.field

@@ -1,4 +1,7 @@
-"""Client addresses as limits count them: an IPv4 address, or the /64 of an IPv6 one, which is one network's."""
+"""Client addresses as limits count them: an IPv4 address, or the /64 of an IPv6 one, which is one network's.
+
+The prefix above it is the /24 of an IPv4 address and the /48 of an IPv6 one.
+"""
 
 import socket
 from typing import Final
@@ -6,6 +9,8 @@ from typing import Final
 _MAPPED: Final = bytes(10) + b"\xff\xff"
 _NETWORK_BYTES: Final = 8
 _IPV4_BYTES: Final = 4
+#: How much of a network is its prefix, by its length: 3 bytes are a /24 of IPv4, 6 bytes a /48 of IPv6.
+_WIDER_BYTES: Final = {_IPV4_BYTES: 3, _NETWORK_BYTES: 6}
 
 
 def network_of_peer(peer: str) -> bytes:
@@ -25,3 +30,8 @@ def network_of(address: str) -> bytes:
     except OSError:
         return b""
     return packed[-_IPV4_BYTES:] if packed.startswith(_MAPPED) else packed[:_NETWORK_BYTES]
+
+
+def prefix_of(network: bytes) -> bytes:
+    """The wider network of what `network_of` returns: the /24 of an IPv4 address, the /48 of an IPv6 one."""
+    return network[: _WIDER_BYTES.get(len(network), 0)]

@@ -25,6 +25,7 @@ from gateway.config import RouteSettings, TargetSettings
 from gateway.config.limits import MqttLimits
 from gateway.config.routes import Routes
 from gateway.limits.admission import Admission
+from gateway.limits.budgets import Budgets
 from gateway.limits.refusals import Refusals
 from gateway.mqtt.connection import Connection
 from gateway.mqtt.properties import DisconnectProperties
@@ -182,7 +183,9 @@ class World:
         self.access = access = Access(
             publish=publish, subscribe=subscribe, access_list=access_list, dollar_topics=dollar_topics
         )
-        self.sessions = Sessions(self.engine, maximum_in_flight=limits.maximum_in_flight, access=access)
+        self.sessions = Sessions(
+            self.engine, maximum_in_flight=limits.maximum_in_flight, access=access, budgets=Budgets(limits)
+        )
         self.refusals = Refusals()
         self.admission = Admission(limits, self.refusals)
         self.targets = {each.name: Target(self.engine, each) for each in targets}

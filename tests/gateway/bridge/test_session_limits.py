@@ -1,12 +1,14 @@
 """Each limit that the bridge knows, and the answer of each protocol level; others feel nothing, and it is counted."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from gateway.access.login import Admitted, Decision, Entrance, Login
 from gateway.audit_trail.notes import NoteKind
 from gateway.config.limits import Limit, MqttLimits
+from gateway.limits.budgets import Amount
 from gateway.mqtt.connection import Connection
 from gateway.mqtt.events import ConnectReceived, Will
 from gateway.mqtt.properties import WillProperties
@@ -496,3 +498,59 @@ def test_a_retained_message_too_many_of_qos_0_is_dropped_and_the_audit_hears_of_
     world.engine.tick()
     world.run()
     assert [note[-1] for note in world.notes if note[0] == NoteKind.DROPPED] == ["maximum_retained_messages is reached"]
+
+
+# -- budgets that nest -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("level", "codes"), [(4, "90 03 0002 80"), (5, "90 04 0002 00 97")])
+def test_a_new_identifier_does_not_bring_its_address_more_filters(new_world: NewWorld, level: int, codes: str) -> None:
+    world = limited(new_world, maximum_subscriptions_per_address=2)
+    first = world.connect("frst")
+    world.receive(first, "82 0C 0001 0001 'a' 01 0003 'b/c' 01")
+    link = connected(world, level, KEPT[level].format("next"))
+    none = "00" if level == 5 else ""
+    world.receive(link, f"82 {'07' if level == 5 else '06'} 0002 {none} 0001 'a' 01")
+    assert link.taken() == written(codes)
+    assert world.refusals.totals == {(Limit.SUBSCRIPTIONS_PER_ADDRESS, QUOTA_EXCEEDED): 1}
+    world.receive(first, "A2 05 0003 0001 'a'")
+    world.receive(link, f"82 {'07' if level == 5 else '06'} 0002 {none} 0001 'a' 01")
+    assert link.taken()[-1] == 1, "a filter that was given up makes room"
+
+
+@pytest.mark.parametrize(("level", "answer"), [(3, UNAVAILABLE), (4, UNAVAILABLE), (5, written("20 03 00 97 00"))])
+def test_an_address_has_no_more_sessions_that_stay_than_its_limit(
+    new_world: NewWorld, level: int, answer: bytes
+) -> None:
+    world = limited(new_world, maximum_sessions_per_address=1)
+    connected(world, 4, KEPT[4].format("frst"))
+    link = FakeLink()
+    world.receive(link, KEPT[level].format("next"))
+    assert (link.is_open, link.taken()) == (False, answer)
+    elsewhere = FakeLink()
+    elsewhere.peer = "192.0.2.8:50000"
+    world.receive(elsewhere, KEPT[level].format("next"))
+    assert elsewhere.is_open
+    assert world.refusals.totals == {(Limit.SESSIONS_PER_ADDRESS, QUOTA_EXCEEDED): 1}
+
+
+def test_budgets_are_the_same_after_a_restart(new_world: NewWorld, tmp_path: Path) -> None:
+    world = new_world(limits=MqttLimits())
+    link = connected(world, 5, KEPT[5].format("self"))
+    world.receive(link, "82 0B 0001 00 0001 'a' 01 0001 'b' 01")
+    world.receive(link, "82 10 0002 00 000A '$share/g/a' 01")
+    before = [(each.key, each.amounts) for each in world.sessions.get("self").account.line()]  # type: ignore[union-attr]
+    assert [amounts for _, amounts in before] == [[1, 3]] * 4
+    again = new_world(world.kill(tmp_path / "killed"), limits=MqttLimits())
+    after = [(each.key, each.amounts) for each in again.sessions.get("self").account.line()]  # type: ignore[union-attr]
+    assert after == before
+
+
+def test_a_session_that_ends_releases_what_it_had(new_world: NewWorld) -> None:
+    world = limited(new_world, maximum_subscriptions_in_all=10)
+    link = connected(world, 5)
+    world.receive(link, "82 0B 0001 00 0001 'a' 01 0001 'b' 01")
+    assert world.sessions.budgets.everybody.amounts[Amount.SUBSCRIPTIONS] == 2
+    world.lose(link)
+    assert not any(world.sessions.budgets.everybody.amounts)
+    assert len(world.sessions.budgets) == 0

@@ -9,10 +9,13 @@ from types import SimpleNamespace
 import pytest
 
 import gateway
-from gateway.config.limits import Limit, LimitRow, MqttLimits
+from gateway.config.limits import Limit, LimitRow, MqttLimits, Scope
 from gateway.config.listeners import ListenerSettings
+from gateway.limits.budgets import LIMITS
 
 GATEWAY = Path(gateway.__file__).parent
+#: The limits that budgets read by the keys of their rows.
+IN_BUDGETS = {limit.name for scopes in LIMITS.values() for limit in scopes.values()}
 ROW = LimitRow(key="maximum_moons", default=1, unit="moons", meaning="moons of a client", where="limits.admission")
 
 
@@ -37,7 +40,7 @@ def unenforced(limits: Iterable[Limit]) -> list[str]:
     missing = []
     for limit in limits:
         row, key = limit.value, limit.value.key.rpartition(".")[2]
-        if key and not any(key in named_in(module) for module in modules):
+        if key and limit.name not in IN_BUDGETS and not any(key in named_in(module) for module in modules):
             missing.append(f"{limit.name}: nothing reads {key}")
         if row.answers and not any(f"Limit.{limit.name}" in named_in(module) for module in modules):
             missing.append(f"{limit.name}: nothing refuses at it")
@@ -72,6 +75,31 @@ def test_each_key_is_a_row_and_each_row_a_key() -> None:
     assert set(rows) == set(fields)
     for key, row in rows.items():
         assert (fields[key].default, fields[key].description) == (row.default, row.meaning), key
+
+
+def test_each_budget_has_the_scope_that_its_row_says() -> None:
+    for scopes in LIMITS.values():
+        assert {limit: limit.value.scope for limit in scopes.values()} == {
+            each: scope for scope, each in scopes.items()
+        }
+
+
+def test_a_row_for_a_wider_scope_says_whom_it_bounds() -> None:
+    row = ROW._replace(told="the client has too many moons")
+    found = [row.of(scope) for scope in Scope if scope is not Scope.CLIENT]
+    assert [each.key for each in found] == [
+        "maximum_moons_per_user",
+        "maximum_moons_per_address",
+        "maximum_moons_per_prefix",
+        "maximum_moons_in_all",
+    ]
+    assert [each.told for each in found] == [
+        "the user has too many moons",
+        "this address has too many moons",
+        "this network has too many moons",
+        "the gateway has too many moons",
+    ]
+    assert found[3].meaning == "moons of all clients; 0: no limit"
 
 
 def test_no_two_rows_are_one() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.limits.addresses import network_of, network_of_peer
+from gateway.limits.addresses import network_of, network_of_peer, prefix_of
 
 
 @pytest.mark.parametrize(
@@ -30,3 +30,11 @@ def test_an_address_counts_as_itself_or_as_its_network(address: str, network: st
 )
 def test_a_peer_counts_as_its_address(peer: str, network: str) -> None:
     assert network_of_peer(peer).hex() == network
+
+
+@pytest.mark.parametrize(
+    ("network", "prefix"),
+    [("c0000207", "c00002"), ("20010db800010002", "20010db80001"), ("", "")],
+)
+def test_a_prefix_is_the_24_of_ipv4_and_the_48_of_ipv6(network: str, prefix: str) -> None:
+    assert prefix_of(bytes.fromhex(network)).hex() == prefix
