@@ -99,10 +99,12 @@ class Daemon:
         self._stop = asyncio.Event()
         self._exit_code = 0
         _ready_rescue_folder(settings)
+        self._refusals = Refusals()
         self._access_files = OperatorFiles(
             settings.access,
             has_certificate_users=settings.has_certificate_users,
             dollar_topics=DollarTopics.of(settings.mqtt),
+            refusals=self._refusals,
         )
         self._listeners: Listeners | None = None
         #: Take up changes of the operator's files.
@@ -291,7 +293,7 @@ class Daemon:
             targets=channels.targets.values(),
             answer_timeout_s=settings.subscribe.answer_timeout_s,
             limits=settings.mqtt,
-            admission=Admission(settings.mqtt, Refusals()),
+            admission=Admission(settings.mqtt, self._refusals),
             retained=BrokerRetained(self._broker, settings.publish.stream, dialect),
             closed=BrokerClosedTopics(self._broker, settings.publish.stream, dialect),
             subscriptions_to=self._broker.audience(settings.publish.stream, dialect).of,

@@ -8,7 +8,7 @@ from gateway.limits.refusals import answers_at
 from gateway.mqtt.reason_codes import ReasonCode
 
 INTRODUCTION: Final = """
-Each limit is a key of `[mqtt]`, or of `[[listener]]` where that is said; the ranges stand in
+Each limit is a key of `[mqtt]`, or of `[[listener]]` or `[access]` where that is said; the ranges stand in
 [Configuration](configuration.md). A limit without a key is fixed.
 
 A client of MQTT 5 is told the reason code and the Reason String, in the packets that are named. A client of
@@ -35,7 +35,7 @@ def lines() -> list[str]:
 
 
 def _key(limit: Limit) -> str:
-    key = code(limit.key.replace("listener.", "[[listener]] ")) or "fixed"
+    key = code(limit.key.replace("listener.", "[[listener]] ").replace("access.", "[access] ")) or "fixed"
     return f"{key}: {_default(limit)}"
 
 

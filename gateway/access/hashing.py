@@ -8,10 +8,15 @@ import contextlib
 import logging
 import os
 import threading
-from collections import deque
+import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from random import Random
 from typing import Final
+
+from gateway.access.login_queue import LoginQueue, WaitingLogin
+from gateway.config.limits import Limit
+from gateway.limits.refusals import Refusals
 
 _log = logging.getLogger(__name__)
 
@@ -21,89 +26,92 @@ MAXIMUM_THREADS: Final = 4
 _NICE: Final = 10
 
 
-Check = Callable[[], bool]
+#: Whether the password is right; None: the check was not made, because nobody waits for its end.
+Check = Callable[[], bool | None]
 Done = Callable[[bool | None], None]
+#: A waiting login is its check, and what follows.
+Login = WaitingLogin[tuple[Check, Done]]
 
 
 class HashingThreads:
-    """Runs checks in threads, those of one address in the order of arrival; made and used on the event loop.
+    """Runs checks in threads, in the order of a LoginQueue; made and used on the event loop."""
 
-    Addresses take turns, so somebody who tries many passwords delays nobody else.
-    """
-
-    def __init__(self, *, maximum_waiting: int, threads: int | None = None) -> None:
-        """`maximum_waiting`: checks under way and waiting."""
+    def __init__(
+        self,
+        *,
+        maximum_waiting: int,
+        threads: int | None = None,
+        refusals: Refusals | None = None,
+        now_s: Callable[[], float] = time.monotonic,
+        random: Random | None = None,
+    ) -> None:
+        """`maximum_waiting`: checks under way and waiting. `refusals` counts those that give way."""
         cores = len(os.sched_getaffinity(0))
         self._free = threads or max(1, min(MAXIMUM_THREADS, cores - 1))
         self._executor = ThreadPoolExecutor(max_workers=self._free, thread_name_prefix="login", initializer=_step_back)
-        self._maximum_waiting = maximum_waiting
-        #: Checks that are under way or wait.
-        self.unfinished = 0
-        #: Waiting checks by address; the next address stands first.
-        self._lines: dict[bytes, deque[tuple[Check, Done]]] = {}
+        self._refusals = refusals or Refusals()
+        self._queue: LoginQueue[tuple[Check, Done]] = LoginQueue(
+            maximum_waiting, now_s=now_s, random=random or Random()
+        )
 
-    def submit(self, check: Check, done: Done, *, origin: bytes = b"") -> bool:
+    @property
+    def unfinished(self) -> int:
+        """Checks that are under way or wait."""
+        return self._queue.unfinished
+
+    def submit(self, check: Check, done: Done, *, origin: bytes = b"", user: str = "", is_lately: bool = False) -> bool:
         """`done` follows on the event loop, with None where the check was not possible (no memory or room for it).
 
-        False, and nothing follows, where too many wait already, and none of an origin that has more of them.
+        False, and nothing follows, where the login itself must give way (LoginQueue.offer). `origin`: what the client's
+        address is counted under. `is_lately`: the user logged in from there lately.
         """
-        if self.unfinished >= self._maximum_waiting and not self._make_room(origin):
+        login = Login((check, done), network=origin, user=user, is_lately=is_lately)
+        loser = self._queue.offer(login)
+        if loser is not None:
+            self._refusals.add(Limit.WAITING_LOGINS)
+        if loser is login:
             return False
-        self.unfinished += 1
-        self._lines.setdefault(origin, deque()).append((check, done))
+        if loser is not None:
+            loser.asked[1](None)
         self._go_on()
         return True
 
     def close(self) -> None:
         """Gives up the waiting checks."""
-        self._lines.clear()
+        self._queue.clear()
         self._executor.shutdown(wait=False, cancel_futures=True)
-
-    def _make_room(self, origin: bytes) -> bool:
-        """Drops the newest check of the address that has most, for an address that has fewer."""
-        longest = max(self._lines.values(), key=len, default=None)
-        if longest is None or len(longest) <= len(self._lines.get(origin, ())) + 1:
-            return False
-        _, done = longest.pop()
-        self.unfinished -= 1
-        done(None)
-        return True
 
     def _go_on(self) -> None:
         """Gives waiting checks to free threads."""
-        while self._free and self._lines:
-            origin = next(iter(self._lines))
-            line = self._lines.pop(origin)
-            check, done = line.popleft()
-            if line:
-                self._lines[origin] = line
+        while self._free and (login := self._queue.take()) is not None:
             self._free -= 1
-            self._run(check, done)
+            self._run(login)
 
-    def _run(self, check: Check, done: Done) -> None:
+    def _run(self, login: Login) -> None:
         loop = asyncio.get_running_loop()
 
-        def finished(future: "Future[bool]") -> None:
+        def finished(future: "Future[bool | None]") -> None:
             with contextlib.suppress(RuntimeError):  # the loop has ended, and with it whoever asked
-                loop.call_soon_threadsafe(self._finish, future, done)
+                loop.call_soon_threadsafe(self._finish, future, login)
 
         try:
-            future = self._executor.submit(check)
+            future = self._executor.submit(login.asked[0])
         except RuntimeError as error:  # the system has no thread to give; the next check asks it again
             future = Future()
             future.set_exception(error)
         future.add_done_callback(finished)
 
-    def _finish(self, future: "Future[bool]", done: Done) -> None:
-        self.unfinished -= 1
+    def _finish(self, future: "Future[bool | None]", login: Login) -> None:
         self._free += 1
+        error = None if future.cancelled() else future.exception()
+        is_right = None if future.cancelled() or error is not None else future.result()
+        self._queue.finished(login, is_right)
         if future.cancelled():
             return
         self._go_on()
-        error = future.exception()
         if error is not None:
             _log.error("password check failed error=%s", repr(error))
-        done(None if error is not None else future.result())
+        login.asked[1](is_right)
 
 
 def _step_back() -> None:

@@ -18,6 +18,7 @@ from gateway.access.external_users import TokenCheck, TokenRefused, is_user_name
 from gateway.access.hashing import HashingThreads
 from gateway.access.password_hash import PasswordHash
 from gateway.access.users import Users
+from gateway.config.limits import Limit
 from gateway.limits.addresses import network_of_peer
 from gateway.mqtt.events import ConnectReceived
 
@@ -62,10 +63,11 @@ class Admitted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refused:
-    """The client may not connect; `reason` is for the log."""
+    """The client may not connect; `reason` is for the log, `told` for a client of MQTT 5 (None: its code's meaning)."""
 
     refusal: Refusal
     reason: str
+    told: str | None = None
 
 
 Decision = Admitted | Refused
@@ -74,8 +76,9 @@ _NAMES_ARE_NOTHING: Final = Refused(
     refusal=Refusal.NOT_ALLOWED, reason="anonymous clients may not connect here, and nothing tells users apart"
 )
 _NAMELESS: Final = Refused(refusal=Refusal.NOT_ALLOWED, reason="a user name is required")
-_BUSY: Final = Refused(refusal=Refusal.BUSY, reason="too many logins wait for their check")
-_IMPOSSIBLE: Final = Refused(refusal=Refusal.BUSY, reason="the password could not be checked")
+_TOLD_BUSY: Final = Limit.WAITING_LOGINS.value.told
+_BUSY: Final = Refused(refusal=Refusal.BUSY, reason="too many logins wait for their check", told=_TOLD_BUSY)
+_IMPOSSIBLE: Final = Refused(refusal=Refusal.BUSY, reason="the password could not be checked", told=_TOLD_BUSY)
 _WRONG: Final = "the user name or the password is wrong"
 _WHOEVER_COMES: Final = Entrance()
 #: User names that a client with a token may send beside the token's (MQTT 3.1.1 has no password without one).
@@ -119,6 +122,7 @@ class Login:
         """Calls `decided` once: at once, or after the check of a password, on the event loop.
 
         A check that has not begun when `is_wanted` (asked in the thread) is false is left out, and the login refused.
+        It is also left out where the same password of the same user was right since the login came.
         """
 
         def counted(decision: Decision) -> None:
@@ -223,6 +227,13 @@ class Login:
             return
         compared = entry or users.decoy(user)
 
+        def check() -> bool | None:
+            if not is_wanted():
+                return None
+            if entry is not None and self._is_remembered(user, entry, password):
+                return True
+            return compared.is_of(password) and entry is not None
+
         def done(is_right: bool | None) -> None:
             if is_right is None:
                 decided(_IMPOSSIBLE)
@@ -235,7 +246,7 @@ class Login:
             decided(self._admit(user, connect))
 
         assert self._threads is not None, "users need threads that check their passwords"
-        if not self._threads.submit(lambda: is_wanted() and compared.is_of(password), done, origin=origin):
+        if not self._threads.submit(check, done, origin=origin, user=user):
             decided(_BUSY)
 
     def _admit(self, user: str, connect: ConnectReceived) -> Decision:

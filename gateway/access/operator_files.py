@@ -14,6 +14,7 @@ from gateway.access.reloading import Reloading, WatchedFile
 from gateway.access.rights import Access
 from gateway.access.users import Users
 from gateway.config.tables import AccessSettings
+from gateway.limits.refusals import Refusals
 
 if TYPE_CHECKING:
     from gateway.access.tokens import Tokens  # a gateway without tokens does not load PyJWT
@@ -46,6 +47,7 @@ class OperatorFiles:
         *,
         has_certificate_users: bool = False,
         dollar_topics: DollarTopics = ALL_RESERVED,
+        refusals: Refusals | None = None,
     ) -> None:
         self._follower: Follower | None = None
         self._tokens: Tokens | None = None
@@ -79,7 +81,7 @@ class OperatorFiles:
             allows_anonymous=settings.allows_anonymous,
             binds_client_identifier=settings.bind_client_identifier,
             has_certificate_users=has_certificate_users,
-            threads=HashingThreads(maximum_waiting=waiting) if users is not None else None,
+            threads=HashingThreads(maximum_waiting=waiting, refusals=refusals) if users is not None else None,
         )
         self._reloading = Reloading(files)
 

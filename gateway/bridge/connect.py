@@ -104,7 +104,9 @@ class Openings:
 
     @staticmethod
     def _refuse_connect(link: MqttLink, client: str, refused: Refused) -> None:
-        link.close(f"client {client!r} may not connect: {refused.reason}", _REFUSAL_CODES[refused.refusal])
+        link.close(
+            f"client {client!r} may not connect: {refused.reason}", _REFUSAL_CODES[refused.refusal], refused.told
+        )
 
     @staticmethod
     def _refuse_for_limit(link: MqttLink, client: str, reached: LimitReached) -> None:

@@ -78,7 +78,8 @@ _SHARED: Final = f"{LEAST_SHARES} times that of one client, or 1/{SESSIONS_OF_SH
 class LimitRow(NamedTuple):
     """One limit.
 
-    `key`: the key of [mqtt], "listener." in front of it where it is one of [[listener]]; "": the value is fixed.
+    `key`: the key of [mqtt], "listener." in front of it where it is one of [[listener]], "access." where it is one of
+    [access]; "": the value is fixed.
     `least`, `most`: the range of its values, both allowed; None: that of the key's type. `meaning`: the limited thing,
     and what happens past the limit. `answers`: what a client is told, the usual answer first; none: nobody is refused
     anything. `told`: the Reason String; "": that of the reason code, or what was wrong with the packet. It tells the
@@ -182,6 +183,16 @@ class Limit(Enum):
         answers=_RATE,
         told="this address makes too many connections: try again later",
         where="limits.admission",
+    )
+    WAITING_LOGINS = LimitRow(
+        key="access.maximum_waiting_logins",
+        default=256,
+        unit="logins",
+        meaning="passwords that may wait for their check, which takes one core some 25 ms each; past it the network"
+        " with most wrong passwords or most waiting logins gives way, and is told that the server is busy",
+        answers=(Answer("SERVER_BUSY", ("CONNACK",)),),
+        told="too many logins wait for their check: try again later",
+        where="access.hashing",
     )
     CONNECT_TIMEOUT = LimitRow(
         key="connect_timeout_s",

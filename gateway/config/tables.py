@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from gateway.config.limits import MqttLimits
+from gateway.config.limits import Limit, MqttLimits
 from gateway.config.queue_names import REPLY_QUEUE, SUBSCRIBER_QUEUE
 from gateway.config.tokens import TokenSettings
 from gateway.config.values import (
@@ -131,12 +131,7 @@ class AccessSettings(Table):
         default=False,
         description="whether a client identifier must be the user name, alone or with ':' and more behind it",
     )
-    maximum_waiting_logins: int = Field(
-        default=256,
-        ge=1,
-        description="passwords that may wait for their check, which takes one core some 25 ms each; past it CONNECT is"
-        " refused: the server is busy",
-    )
+    maximum_waiting_logins: int = Limit.WAITING_LOGINS.field
     access_file: str = Field(
         default="",
         description="file of rules that say which client may publish and subscribe what; without a file every client"

@@ -9,8 +9,8 @@ from typing import Final
 _MAPPED: Final = bytes(10) + b"\xff\xff"
 _NETWORK_BYTES: Final = 8
 _IPV4_BYTES: Final = 4
-#: How much of a network is its prefix, by its length: 3 bytes are a /24 of IPv4, 6 bytes a /48 of IPv6.
-_WIDER_BYTES: Final = {_IPV4_BYTES: 3, _NETWORK_BYTES: 6}
+#: Bytes of the prefixes that hold a network, the widest first, by the network's own bytes.
+_PREFIX_BYTES: Final = {_IPV4_BYTES: (2, 3), _NETWORK_BYTES: (6,)}
 
 
 def network_of_peer(peer: str) -> bytes:
@@ -34,4 +34,12 @@ def network_of(address: str) -> bytes:
 
 def prefix_of(network: bytes) -> bytes:
     """The wider network of what `network_of` returns: the /24 of an IPv4 address, the /48 of an IPv6 one."""
-    return network[: _WIDER_BYTES.get(len(network), 0)]
+    return network[: _PREFIX_BYTES.get(len(network), (0,))[-1]]
+
+
+def prefixes_of(network: bytes) -> tuple[bytes, ...]:
+    """The prefixes that hold it, the widest first and itself last: /16 and /24 of IPv4, /48 of IPv6.
+
+    Those who rent addresses get a whole prefix; so a rule about one address alone binds nobody who has many.
+    """
+    return (*(network[:size] for size in _PREFIX_BYTES.get(len(network), ())), network)

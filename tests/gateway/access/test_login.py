@@ -3,15 +3,18 @@
 import asyncio
 import threading
 from collections import deque
-from collections.abc import Callable
 
 import pytest
 
 from gateway.access.external_users import ExternalUser, TokenCheck, TokenRefused
-from gateway.access.hashing import HashingThreads
+from gateway.access.hashing import Check, Done, HashingThreads
 from gateway.access.login import Admitted, Decision, Entrance, Login, Refusal, Refused
+from gateway.access.password_hash import PasswordHash
 from gateway.access.users import Users
+from gateway.config.limits import Limit
+from gateway.limits.refusals import Refusals
 from gateway.mqtt.events import ConnectReceived
+from gateway.mqtt.reason_codes import ReasonCode
 
 # Reference vectors of Argon2: the passwords are "password" and, with another salt, the same.
 ANNA = "anna:$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4\n"
@@ -26,11 +29,11 @@ class HeldChecks(HashingThreads):
     """Checks that wait until the test lets them run, and how many have run."""
 
     def __init__(self) -> None:
-        self.waiting: deque[tuple[Callable[[], bool], Callable[[bool | None], None]]] = deque()
+        self.waiting: deque[tuple[Check, Done]] = deque()
         self.ran = 0
         self.is_full = False
 
-    def submit(self, check: Callable[[], bool], done: Callable[[bool | None], None], *, origin: bytes = b"") -> bool:
+    def submit(self, check: Check, done: Done, *, origin: bytes = b"", user: str = "", is_lately: bool = False) -> bool:
         if self.is_full:
             return False
         self.waiting.append((check, done))
@@ -269,12 +272,24 @@ def test_a_password_that_was_checked_against_an_old_line_is_refused() -> None:
 
 def test_a_client_that_has_gone_costs_no_check() -> None:
     front = Front()
-    hashed: list[bytes] = []
+    ends: list[bool | None] = []
     front.ask("anna", b"password")
     front.is_wanted = False
-    front.checks.waiting[0] = (front.checks.waiting[0][0], lambda right: hashed.append(bytes([bool(right)])))
+    front.checks.waiting[0] = (front.checks.waiting[0][0], ends.append)
     front.checks.run()
-    assert hashed == [b"\0"], "the check ended without a look at the password, which is right"
+    assert ends == [None], "the check ended without a look at the password, which is right"
+
+
+def test_clients_that_wait_with_one_password_of_one_user_cost_one_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten thousand sensors may share a user, and all come back at once."""
+    front = Front()
+    for _ in range(3):
+        front.ask("anna", b"password")
+    front.checks.run()
+    monkeypatch.setattr(PasswordHash, "is_of", lambda _entry, _password: pytest.fail("it is checked again"))
+    front.checks.run()
+    front.checks.run()
+    assert front.decisions == [Admitted(user="anna")] * 3
 
 
 def test_too_many_logins_are_told_so() -> None:
@@ -396,7 +411,8 @@ def test_a_check_for_which_the_system_has_no_thread_is_impossible_and_the_next_i
 
 def test_a_limited_number_of_checks_waits_and_a_finished_one_makes_room() -> None:
     async def scenario() -> None:
-        threads = HashingThreads(threads=1, maximum_waiting=3)
+        refusals = Refusals()
+        threads = HashingThreads(threads=1, maximum_waiting=3, refusals=refusals)
         let_go = threading.Event()
         results: asyncio.Queue[bool | None] = asyncio.Queue()
 
@@ -404,6 +420,7 @@ def test_a_limited_number_of_checks_waits_and_a_finished_one_makes_room() -> Non
             return let_go.wait(30)
 
         assert [threads.submit(hold, results.put_nowait) for _ in range(4)] == [True, True, True, False]
+        assert refusals.totals[Limit.WAITING_LOGINS, ReasonCode.SERVER_BUSY] == 1
         let_go.set()
         assert [await asyncio.wait_for(results.get(), 30) for _ in range(3)] == [True, True, True]
         assert threads.submit(hold, results.put_nowait)

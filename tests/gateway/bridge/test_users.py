@@ -1,7 +1,6 @@
 """Users on the bridge: CONNACK after the check of a password, whose a session is, what a change of the rules does."""
 
 from collections import deque
-from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
@@ -9,7 +8,7 @@ import ormsgpack
 import pytest
 
 from gateway.access.access_list import AccessList
-from gateway.access.hashing import HashingThreads
+from gateway.access.hashing import Check, Done, HashingThreads
 from gateway.access.login import Login, Refusal
 from gateway.access.users import Users
 from gateway.bridge.sessions import ClientSession
@@ -26,10 +25,10 @@ class HeldChecks(HashingThreads):
     """Checks that wait until the test lets them run."""
 
     def __init__(self) -> None:
-        self.waiting: deque[tuple[Callable[[], bool], Callable[[bool | None], None]]] = deque()
+        self.waiting: deque[tuple[Check, Done]] = deque()
         self.is_full = False
 
-    def submit(self, check: Callable[[], bool], done: Callable[[bool | None], None], *, origin: bytes = b"") -> bool:
+    def submit(self, check: Check, done: Done, *, origin: bytes = b"", user: str = "", is_lately: bool = False) -> bool:
         if not self.is_full:
             self.waiting.append((check, done))
         return not self.is_full

@@ -11,6 +11,7 @@ import pytest
 import gateway
 from gateway.config.limits import Limit, LimitRow, MqttLimits, Scope
 from gateway.config.listeners import ListenerSettings
+from gateway.config.tables import AccessSettings
 from gateway.limits.budgets import LIMITS
 
 GATEWAY = Path(gateway.__file__).parent
@@ -72,6 +73,7 @@ def test_each_key_is_a_row_and_each_row_a_key() -> None:
     rows = {limit.key: limit.value for limit in Limit if limit.key}
     fields = dict(MqttLimits.model_fields)
     fields["listener.maximum_connections"] = ListenerSettings.model_fields["maximum_connections"]
+    fields["access.maximum_waiting_logins"] = AccessSettings.model_fields["maximum_waiting_logins"]
     assert set(rows) == set(fields)
     for key, row in rows.items():
         assert (fields[key].default, fields[key].description) == (row.default, row.meaning), key
