@@ -35,6 +35,7 @@ from gateway.bridge.bridge import Bridge
 from gateway.bridge.mq_refusals import BrokerClosedTopics
 from gateway.bridge.session_limits import BrokerRetained
 from gateway.bridge.sessions import Sessions
+from gateway.bridge.sessions_set_aside import sessions_set_aside
 from gateway.channels.asked_targets import check_targets
 from gateway.channels.channels import Channels
 from gateway.channels.supervisor import COMMAND
@@ -271,7 +272,14 @@ class Daemon:
         self._clock.tick()
         self._note_start(engine)
         call_soon = asyncio.get_running_loop().call_soon
-        self._broker = Broker(engine, listener=notes, rules=_broker_rules(settings), call_soon=call_soon)
+        set_aside = sessions_set_aside(engine, settings.mqtt.maximum_session_memory_bytes)
+        self._broker = Broker(
+            engine,
+            listener=notes,
+            rules=_broker_rules(settings),
+            call_soon=call_soon,
+            set_aside=set_aside.correl_ids,
+        )
         self._broker.attach()
         self._conversion = ConversionService(engine, settings.conversion, notes, call_soon=call_soon)
         sessions = Sessions(
@@ -279,6 +287,7 @@ class Daemon:
             maximum_in_flight=settings.mqtt.maximum_in_flight,
             access=self._access_files.access,
             budgets=Budgets(settings.mqtt),
+            set_aside=set_aside,
         )
         dialect = Dialect(settings.header)
         bridge = build_bridge(

@@ -148,8 +148,9 @@ class GatewayCollector(Collector):
             held += len(session.held)
             held_bytes += session.held_bytes
             subscriptions += len(session.subscriptions) + len(session.shared)
-        rows = [(("connected",), connected), (("offline",), offline)]
-        yield _gauges("sessions", "Sessions, connected or not", ("state",), rows)
+        set_aside = len(self._bridge.sessions.set_aside)
+        rows = [(("connected",), connected), (("offline",), offline), (("set_aside",), set_aside)]
+        yield _gauges("sessions", "Sessions: connected, offline, or set aside for lack of memory", ("state",), rows)
         waiting = self._subscriber_queue.depth
         yield _gauge("messages_waiting", "Messages waiting for sessions or on their way to them", waiting)
         yield _gauge("messages_in_flight", "PUBLISHes of QoS 1 and 2 that clients have not finished", in_flight)
@@ -180,8 +181,7 @@ class GatewayCollector(Collector):
     def _balance(self) -> Iterator[Metric]:
         """Durable counts, of all time; and what is missing, which is 0."""
         queues = running_queues(self._engine)
-        held = sum(len(session.held) for session in self._bridge.sessions)
-        publications = running_publications(self._engine, held)
+        publications = running_publications(self._engine, self._bridge.sessions.held)
         meaning = "Messages of a queue since the balance began, by what became of them"
         rows = [((name, what), count) for name, queue in queues.items() for what, count in queue.counted() if count]
         yield _counters("queue_messages", meaning, ("queue", "what"), rows)

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple, Protocol
 from gateway.access.rights import Access, Rights
 from gateway.bridge.retained_marks import RetainedMarks
 from gateway.bridge.session_store import HeldPublish, SessionRow, StoredRegistrations, session_correl_id
+from gateway.bridge.sessions_set_aside import SetAside
 from gateway.limits.budgets import Account, Amount, Budgets, Owner
 from gateway.mqtt.connection import Connection
 from gateway.mqtt.events import DisconnectReceived, Will
@@ -342,11 +343,21 @@ class ClientSession:
 class Sessions:
     """Every session of the gateway, connected or not, by client identifier."""
 
-    def __init__(self, engine: Engine, *, maximum_in_flight: int, access: Access, budgets: Budgets) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        maximum_in_flight: int,
+        access: Access,
+        budgets: Budgets,
+        set_aside: SetAside | None = None,
+    ) -> None:
         self._engine = engine
         self._access = access
         self.budgets = budgets
         self._maximum_in_flight = maximum_in_flight
+        #: Those of the store that are not loaded.
+        self.set_aside = set_aside or SetAside()
         self._by_client: dict[str, ClientSession] = {}
         self._by_correl_id: dict[bytes, ClientSession] = {}
 
@@ -355,6 +366,11 @@ class Sessions:
 
     def __iter__(self) -> Iterator[ClientSession]:
         return iter(tuple(self._by_client.values()))
+
+    @property
+    def held(self) -> int:
+        """How many PUBLISHes of QoS 2 all of them hold, those that are set aside too."""
+        return sum(len(session.held) for session in self) + self.set_aside.held
 
     def get(self, client: str) -> ClientSession | None:
         return self._by_client.get(client)
@@ -403,8 +419,13 @@ class Sessions:
             self.budgets.close(session.account)
 
     def load(self) -> None:
-        """Loads every session as it was last committed. Its filters are the broker's topics, each once in memory."""
-        for key, value in self._engine.states(StateSpace.SESSION):
+        """Loads every session that is not set aside, as it was last committed.
+
+        Its filters are the broker's topics, each once in memory.
+        """
+        for key, value in self._engine.each_state(StateSpace.SESSION):
+            if key.decode() in self.set_aside:
+                continue
             row = SessionRow.unpack(value)
             session = self._add(
                 key.decode(),

@@ -378,6 +378,17 @@ class Limit(Enum):
     SESSIONS_PER_USER = SESSIONS.of(Scope.USER, without="no limit")
     SESSIONS_PER_ADDRESS = SESSIONS.of(Scope.ADDRESS, without="no limit")
     SESSIONS_PER_PREFIX = SESSIONS.of(Scope.PREFIX, without="no limit")
+    SESSION_MEMORY = LimitRow(
+        key="maximum_session_memory_bytes",
+        default=0,
+        least=0,
+        unit="bytes",
+        meaning="bytes of memory that all sessions of the store may need at a start, by an estimate; past it the"
+        " largest are set aside: they are kept whole, and not served; 0: three quarters of the free memory",
+        answers=_CONNECT,
+        told="the session needs more memory than the server has: ask its operator",
+        where="bridge.session_limits",
+    )
     QUEUED_MESSAGES = LimitRow(
         key="maximum_queued_messages",
         default=1_000_000,
@@ -483,6 +494,7 @@ class SessionLimits(Table):
     maximum_sessions_per_user: int = Limit.SESSIONS_PER_USER.field
     maximum_sessions_per_address: int = Limit.SESSIONS_PER_ADDRESS.field
     maximum_sessions_per_prefix: int = Limit.SESSIONS_PER_PREFIX.field
+    maximum_session_memory_bytes: int = Limit.SESSION_MEMORY.field
     maximum_queued_messages: int = Limit.QUEUED_MESSAGES.field
     maximum_queued_bytes: int = Limit.QUEUED_BYTES.field
     maximum_queued_age_s: int = Limit.QUEUED_AGE.field

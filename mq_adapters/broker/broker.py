@@ -6,7 +6,7 @@ Nothing is stored on a served queue. Each message, whatever it contains, ends in
 is ignored only where the rules of queued publish/subscribe say so. The only error that leaves a handler is StoreError.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -70,8 +70,13 @@ class Broker:
         streams: tuple[str, ...] = (),
         rules: BrokerRules | None = None,
         call_soon: CallSoon | None = None,
+        set_aside: Collection[bytes] = (),
     ) -> None:
-        """`call_soon`: of an event loop. It lets other work go on while many retained publications are sent."""
+        """`call_soon`: of an event loop. It lets other work go on while many retained publications are sent.
+
+        `set_aside`: CorrelIds of subscribers whose subscriptions stay in the store, and are not loaded.
+        """
+        self._set_aside = frozenset(set_aside)
         self._engine = engine
         self._rules = rules or BrokerRules(input_queues=streams)
         self._input_queues: set[str] = set(self._rules.all_input_queues)
@@ -104,7 +109,8 @@ class Broker:
 
     def load(self) -> None:
         """Loads subscriptions and retained publications."""
-        self._registry.load(self._engine.states(StateSpace.BROKER_SUBSCRIPTION), self._spaces)
+        states = self._engine.each_state(StateSpace.BROKER_SUBSCRIPTION)
+        self._registry.load(states, self._spaces, set_aside=self._set_aside)
         self._retained.load(self._engine.each_state(StateSpace.BROKER_RETAINED))
 
     def attach(self) -> None:

@@ -7,7 +7,7 @@ because each change goes into a unit of work.
 
 import heapq
 import itertools
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 
 from mappings.commands.options import RegistrationOption
 from mappings.topics.topics import PatternIndex
@@ -115,11 +115,15 @@ class SubscriptionRegistry:
         self._last_number += 1
         return self._last_number
 
-    def load(self, states: Iterable[tuple[bytes, bytes]], spaces: TopicSpaces) -> None:
-        """Loads the subscriptions from the store."""
+    def load(
+        self, states: Iterable[tuple[bytes, bytes]], spaces: TopicSpaces, *, set_aside: Container[bytes | None] = ()
+    ) -> None:
+        """Loads the subscriptions from the store, without those of the CorrelIds in `set_aside`."""
         for key, packed in states:
             subscription = unpack_subscription(key, packed, spaces)
             self._last_number = max(self._last_number, subscription.number)
+            if subscription.identity.correl_id in set_aside:
+                continue
             earlier = self.space(subscription.space).find(subscription.identity, subscription.interest)
             if earlier is None:  # two subscriptions of the other dialect may be one in this dialect: the first counts
                 self._remember(subscription)

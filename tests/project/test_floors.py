@@ -28,6 +28,7 @@ ALLOWED = {
     "gateway/audit_trail/trail.py": "import spark_audit.record",
     "gateway/audit_trail/digests.py": "import spark_audit.digest",
     "gateway/config.py": "",
+    "gateway/free_memory.py": "",
     "gateway/free_space.py": "",
     "gateway/log.py": "",
     "gateway/mqtt/__init__.py": "",

@@ -19,6 +19,7 @@ from gateway.bridge.mq_refusals import BrokerClosedTopics, ClosedTopics
 from gateway.bridge.publish import SubscriptionsTo
 from gateway.bridge.session_limits import BrokerRetained, RetainedStore
 from gateway.bridge.sessions import ClientSession, Sessions
+from gateway.bridge.sessions_set_aside import sessions_set_aside
 from gateway.bridge.usr_folder import UserPropertyStyle
 from gateway.channels.target import Target
 from gateway.config import RouteSettings, TargetSettings
@@ -172,8 +173,9 @@ class World:
         subscriptions_to: SubscriptionsTo | None = None
         is_at_work: Callable[[bytes], bool] = self._is_nothing_at_work
         notes = self.engine.dead_letters.listener = BrokerNotes(lambda: self.now_us)
+        set_aside = sessions_set_aside(self.engine, limits.maximum_session_memory_bytes)
         if has_broker:
-            broker = Broker(self.engine, listener=notes, call_soon=self._calls.append)
+            broker = Broker(self.engine, listener=notes, call_soon=self._calls.append, set_aside=set_aside.correl_ids)
             broker.attach()
             self.retained_topics = lambda pattern: list(broker.retained_topics(DEFAULT_STREAM, pattern))
             is_at_work = broker.is_unanswered
@@ -184,7 +186,11 @@ class World:
             publish=publish, subscribe=subscribe, access_list=access_list, dollar_topics=dollar_topics
         )
         self.sessions = Sessions(
-            self.engine, maximum_in_flight=limits.maximum_in_flight, access=access, budgets=Budgets(limits)
+            self.engine,
+            maximum_in_flight=limits.maximum_in_flight,
+            access=access,
+            budgets=Budgets(limits),
+            set_aside=set_aside,
         )
         self.refusals = Refusals()
         self.admission = Admission(limits, self.refusals)
@@ -303,8 +309,7 @@ class World:
         """At this moment, with whatever waits for a commit."""
         missing = {name: queue.difference for name, queue in running_queues(self.engine).items() if queue.difference}
         assert not missing
-        held = sum(len(session.held) for session in self.sessions)
-        publications = running_publications(self.engine, held)
+        publications = running_publications(self.engine, self.sessions.held)
         assert not publications.difference, publications
 
     def _offload(self, call: Callable[[], None], done: Callable[[BaseException | None], None]) -> None:

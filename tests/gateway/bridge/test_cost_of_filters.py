@@ -19,12 +19,13 @@ def deep_filters(number: int) -> list[str]:
     ]
 
 
-def subscribe(world: World, link: FakeLink, filters: list[str]) -> int:
+def subscribe(world: World, link: FakeLink, filters: list[str], *, level: int = 4) -> int:
     """One SUBSCRIBE for each filter; returns the bytes sent."""
     sent = 0
     for identifier, topic_filter in zip(count(1), filters, strict=False):
         text = topic_filter.encode()
-        body = identifier.to_bytes(2, "big") + len(text).to_bytes(2, "big") + text + b"\x00"
+        properties = b"\x00" if level == 5 else b""
+        body = identifier.to_bytes(2, "big") + properties + len(text).to_bytes(2, "big") + text + b"\x00"
         packet = b"\x82" + remaining_length(len(body)) + body
         world.bridge.receive(link, packet)
         world.run()
