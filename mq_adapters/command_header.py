@@ -15,7 +15,7 @@ from mappings.headers.mqrfh import FIXED_LENGTH_BYTES, write_mqrfh
 from mappings.headers.mqrfh2 import psc_folder, write_mqrfh2
 from mappings.headers.name_value import NameValues
 from mappings.table import Dialect
-from mq_adapters.message import KnownHeader
+from mq_adapters.message import KnownHeader, Message, MessageDescriptor
 
 #: A message with another MQMD.Format is no command at all (WebSphere MQ V6 Publish/Subscribe User's Guide).
 DIALECT_OF_FORMAT: Final = {FORMAT_MQRFH: Dialect.MQRFH, FORMAT_MQRFH2: Dialect.MQRFH2}
@@ -77,6 +77,12 @@ class WrittenCommand(CommandHeader):
         )
         self._folders = folders
         self._chain: HeaderChain | None = None
+
+    def message(self, descriptor: MessageDescriptor, payload: bytes, origin: bytes) -> Message:
+        """The command in front of a payload, as a message with which it travels."""
+        message = Message(descriptor, self.data + payload, origin)
+        message.written = self
+        return message
 
     @property
     def chain(self) -> HeaderChain:

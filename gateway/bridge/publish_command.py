@@ -22,7 +22,7 @@ from gateway.audit_trail.notes import NoteKind, Translation, with_level
 from gateway.audit_trail.origin import ORIGIN, RETAIN
 from gateway.bridge.mq_refusals import ClosedTopics
 from gateway.bridge.publish_to_target import ToTarget
-from gateway.bridge.requests import NO_PAYLOAD, OwnCommands, note_request
+from gateway.bridge.requests import NO_PAYLOAD, OwnCommands, PacketPart, note_request
 from gateway.bridge.session_store import HeldPublish
 from gateway.bridge.sessions import ClientSession, Sessions, flow_key
 from gateway.bridge.subscriber import own_origin
@@ -85,9 +85,7 @@ class PublishTranslation(NamedTuple):
     def message(self, payload: bytes, origin: bytes, expiry: int = MQEI_UNLIMITED) -> Message:
         """The Publish with its payload. The typed command travels with it."""
         descriptor = self.descriptor if expiry == MQEI_UNLIMITED else self.descriptor.replace(expiry=expiry)
-        message = Message(descriptor, self.header.data + payload, origin)
-        message.written = self.header
-        return message
+        return self.header.message(descriptor, payload, origin)
 
 
 class ToMq:
@@ -397,7 +395,7 @@ class ToMq:
         session: ClientSession,
         topic: str,
         exchange: int,
-        packet: tuple[int, int, bytes],
+        packet: PacketPart,
         level: int,
         now_us: int,
     ) -> None:
@@ -417,8 +415,7 @@ class ToMq:
         # DeletePub takes patterns: in MQRFH `*`, `?` and `%` of a topic name have to be escaped.
         pattern = escape_topic(topic) if self._commands.dialect is Dialect.MQRFH else topic
         header = self._commands.write(DeletePublication(topics=(pattern,)))
-        message = Message(descriptor, header.data, own_origin(session))
-        message.written = header
+        message = header.message(descriptor, b"", own_origin(session))
         number = self._engine.put(unit, self._stream, message)
         return number, self._commands.context(DeletePublication.verb, topic, self._stream, descriptor, header.data)
 

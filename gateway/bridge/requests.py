@@ -30,37 +30,34 @@ from mq_adapters.message import (
     MQPER_NOT_PERSISTENT,
     MQPER_PERSISTENT,
     MQRO_NAN,
-    Message,
     MessageDescriptor,
 )
 from mq_adapters.system_queues import CONTROL_QUEUE
+
+#: Packet type, packet identifier, and the part of the packet that asked for a command.
+PacketPart = tuple[int, int, bytes]
+#: Length and hash of the payload of a command that has none.
+NO_PAYLOAD: Final = (0, b"")
+_SUBSCRIBER: Final = RegistrationOption.CORREL_ID_AS_IDENTITY | RegistrationOption.INFORM_IF_RETAINED
+_WITHOUT_RETAINED: Final = _SUBSCRIBER | RegistrationOption.NEW_PUBLICATIONS_ONLY
 
 
 def note_request(
     unit: UnitOfWork,
     session: Subscriber,
-    packet: tuple[int, int, bytes],
+    packet: PacketPart,
     payload: tuple[int, bytes],
     number: int,
     context: Translation,
     now_us: int,
     level: int = 0,
 ) -> None:
-    """Notes a command for the audit; `packet` is packet type, packet identifier, and the part that asked for this.
+    """Notes a command for the audit; `packet` asked for it.
 
     `level`: the MQTT level of a PUBLISH or a will, which has properties from level 5 on.
     """
     note = (NoteKind.REQUESTED, now_us, session.client, session.epoch, *packet, *payload, number, context)
     unit.notes.append(with_level(note, level))
-
-
-#: Length and hash of the payload of a command that has none.
-NO_PAYLOAD: Final = (0, b"")
-_SUBSCRIBER: Final = RegistrationOption.CORREL_ID_AS_IDENTITY | RegistrationOption.INFORM_IF_RETAINED
-_WITHOUT_RETAINED: Final = _SUBSCRIBER | RegistrationOption.NEW_PUBLICATIONS_ONLY
-
-#: Packet type, packet identifier, and the part of the packet that asked for a command.
-PacketPart = tuple[int, int, bytes]
 
 
 class OwnCommands:
@@ -236,8 +233,7 @@ class Requests:
     ) -> bytes:
         descriptor = self._commands.descriptor(persistent=True, msg_type=msg_type, correl_id=subscriber.correl_id)
         header = self._commands.write(command)
-        message = Message(descriptor, header.data, own_origin(subscriber))
-        message.written = header
+        message = header.message(descriptor, b"", own_origin(subscriber))
         number = self._engine.put(unit, self._control, message)
         context = self._commands.context(command.verb, " ".join(command.topics), self._control, descriptor, header.data)
         note_request(unit, subscriber, packet, NO_PAYLOAD, number, context, now_us)
