@@ -36,7 +36,6 @@ def connect(
     *,
     application_name: str = "",
     may_own: bool = True,
-    prepare: "Callable[[Engine], None] | None" = None,
 ) -> "QueueAdministration":
     """Connect to the queue manager of a data folder. One thread uses the connection, and closes it (`with` does).
 
@@ -44,12 +43,21 @@ def connect(
     gateway's client. Where none runs, it owns the store until it is closed: its calls never wait, and a gateway that
     starts meanwhile waits for it, 10 seconds at most. A program that runs beside a gateway for long and connects again
     after a loss says `may_own=False`: without a gateway it gets 2059. `application_name` becomes PutApplName; it is the
-    program's name by default. `prepare` is called with the engine where the store is owned; the gateway's own commands
-    note there what their operator does.
+    program's name by default.
 
     Raises QueueManagerError: 2059 where no gateway runs and `may_own` is False, 2042 where another process owns the
     store and opens no socket, 2035 where the gateway belongs to another user. Raises StoreError where the store cannot
     be opened.
+    """
+    return connect_prepared(data_dir, lambda _engine: None, application_name=application_name, may_own=may_own)
+
+
+def connect_prepared(
+    data_dir: "str | Path", prepare: "Callable[[Engine], None]", *, application_name: str = "", may_own: bool = True
+) -> "QueueAdministration":
+    """`connect` for the gateway's own commands, which note what their operator does.
+
+    `prepare` is called with the engine if this connection owns the store.
     """
     import sys
     import time
@@ -71,8 +79,7 @@ def connect(
 
         def prepared(engine: "Engine") -> None:
             engine.objects.publish_subscribe = lambda: _without_broker(engine)
-            if prepare is not None:
-                prepare(engine)
+            prepare(engine)
 
         try:
             return Direct(folder, application_name=name, prepare=prepared)

@@ -119,6 +119,24 @@ class KnownHeader:
         self.coded_char_set_id = coded_char_set_id
         self.encoding = encoding
 
+    @staticmethod
+    def of(message: "Message") -> "KnownHeader | None":
+        """The header of a message as its writer knows it; None where it must be read.
+
+        A message from outside has none. Where the message data or their description were changed since, the bytes are
+        no longer those that the writer knows, and they must be read.
+        """
+        written, descriptor = message.written, message.descriptor
+        if (
+            written is None
+            or not message.body.startswith(written.data)
+            or descriptor.format != written.format
+            or descriptor.coded_char_set_id != written.coded_char_set_id
+            or descriptor.encoding != written.encoding
+        ):
+            return None
+        return written
+
 
 class Message:
     """One message. Written once: after it was put nobody changes it but the queue manager.
@@ -126,7 +144,7 @@ class Message:
     `origin` is private to the gateway: the MQTT exchange the message came from; the broker copies it to every
     copy and answer. `sequence`, `put_us` (microseconds since 1970, UTC) and `expires_us` (same, or 0 for never)
     are set by the queue manager when the message is put. `written` is the header as its writer in this process knows
-    it: it is never stored and never sent, and `header_as_written` decides whether it may be believed.
+    it: it is never stored and never sent, and `KnownHeader.of` decides whether it may be believed.
     """
 
     __slots__ = (
@@ -151,23 +169,6 @@ class Message:
         self.backout_count = 0
         self.identifier_prefix = b""
         self.written: KnownHeader | None = None
-
-    def header_as_written(self) -> KnownHeader | None:
-        """The header as its writer knows it; None where it must be read.
-
-        A message from outside has none. Where the message data or their description were changed since, the bytes are
-        no longer those that the writer knows, and they must be read.
-        """
-        written, descriptor = self.written, self.descriptor
-        if (
-            written is None
-            or not self.body.startswith(written.data)
-            or descriptor.format != written.format
-            or descriptor.coded_char_set_id != written.coded_char_set_id
-            or descriptor.encoding != written.encoding
-        ):
-            return None
-        return written
 
     @property
     def msg_id(self) -> bytes:

@@ -49,7 +49,10 @@ from mappings.headers.opaque import OpaqueHeader
 from mappings.lint import Circumstances, Finding, Speaker, lint
 from mappings.table import Dialect
 from mq_adapters import connect
+from mq_adapters.attributes import Definition, ObjectType
 from mq_adapters.back_out import requeued
+from mq_adapters.cursor import Cursor
+from mq_adapters.exclusive_queue import ExclusiveQueue
 from mq_adapters.message import (
     MQMT_DATAGRAM,
     MQMT_REPLY,
@@ -61,7 +64,8 @@ from mq_adapters.message import (
     Message,
     MessageDescriptor,
 )
-from mq_adapters.queue_manager import QueueAdministration, QueueManager, QueueStatus
+from mq_adapters.mqsc import MqscAnswer
+from mq_adapters.queue_manager import Compaction, QueueAdministration, QueueManager, QueueStatus
 from mq_adapters.reasons import QueueManagerError, ReasonCode, StoreError
 
 if TYPE_CHECKING:
@@ -84,18 +88,22 @@ __all__ = [
     "Circumstances",
     "Command",
     "CommandError",
+    "Compaction",
     "Completion",
     "ConnectionSettings",
     "Conversion",
     "ConversionError",
     "ConversionReport",
+    "Cursor",
     "DeadLetterHeader",
+    "Definition",
     "DeleteOption",
     "DeletePublication",
     "DeregisterPublisher",
     "DeregisterSubscriber",
     "Dialect",
     "Element",
+    "ExclusiveQueue",
     "FieldOutcome",
     "Finding",
     "Folder",
@@ -110,7 +118,9 @@ __all__ = [
     "Mode",
     "Mqrfh",
     "Mqrfh2",
+    "MqscAnswer",
     "NameValueError",
+    "ObjectType",
     "OpaqueHeader",
     "Outcome",
     "PublicationOption",

@@ -28,7 +28,7 @@ from mq_adapters.command_header import WrittenResponse
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.unit_of_work import Departure, UnitOfWork
-from mq_adapters.message import Message
+from mq_adapters.message import KnownHeader, Message
 from mq_adapters.reasons import ReasonCode
 
 _log = logging.getLogger(__name__)
@@ -212,7 +212,7 @@ def _reason_code(response: Response | None) -> int:
 
 def _read(message: Message) -> Response | None:
     """The answer in a message: it came with the embedded broker's message, or is read now. None if it is no answer."""
-    written = message.header_as_written()
+    written = KnownHeader.of(message)
     if isinstance(written, WrittenResponse):
         return written.response
     try:

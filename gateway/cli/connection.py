@@ -19,9 +19,9 @@ _OWNER_WAIT_S: Final = 10.0
 @contextmanager
 def connected(folder: Path) -> Iterator[QueueAdministration]:
     """A connection; without a gateway, what the operator does is noted for its audit trail all the same."""
-    from mq_adapters import connect
+    from mq_adapters import connect_prepared
 
-    with connect(folder, application_name=_APPLICATION_NAME, prepare=_prepare) as queue_manager:
+    with connect_prepared(folder, _prepare, application_name=_APPLICATION_NAME) as queue_manager:
         yield queue_manager
 
 

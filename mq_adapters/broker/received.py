@@ -12,7 +12,7 @@ from mappings.headers.mqrfh2 import Folder, Mqrfh2
 from mappings.headers.name_value import NameValues
 from mappings.table import Dialect
 from mq_adapters.command_header import DIALECT_OF_FORMAT, CommandHeader
-from mq_adapters.message import Message
+from mq_adapters.message import KnownHeader, Message
 
 #: A wrong command's name is repeated in the answer up to this length: twice that of an object name.
 _VERB_CHARACTERS: Final = 96
@@ -84,7 +84,7 @@ def received_command(message: Message) -> CommandHeader | UnreadableCommand:
 
     A message that this process wrote comes with its command. A message from outside is read.
     """
-    written = message.header_as_written()
+    written = KnownHeader.of(message)
     return written if isinstance(written, CommandHeader) else read_command_header(message)
 
 

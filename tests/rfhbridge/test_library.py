@@ -3,11 +3,16 @@
 import inspect
 import subprocess
 import sys
+import typing
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 import rfhbridge
 from rfhbridge import Dialect, Folders, Mode, Outcome, Publish, Speaker
+
+OURS = {"rfhbridge", "gateway", "mappings", "mq_adapters", "spark_audit"}
 
 #: An MQRFH in EBCDIC and big-endian, written by hand after IBM's layout: page 500, `MQPSCommand DeletePub MQPSTopic a`.
 EBCDIC_MQRFH = (
@@ -29,6 +34,40 @@ def test_every_name_is_there_and_says_what_it_is() -> None:
 @pytest.mark.parametrize("name", [name for name in rfhbridge.__all__ if inspect.isfunction(getattr(rfhbridge, name))])
 def test_every_function_says_what_it_raises(name: str) -> None:
     assert "Raises" in (getattr(rfhbridge, name).__doc__ or "")
+
+
+def _types_in(annotation: object) -> Iterator[type]:
+    """The classes that an annotation names, whatever they stand in."""
+    for each in (typing.get_origin(annotation), annotation):
+        if isinstance(each, type):
+            yield each
+    for part in typing.get_args(annotation):
+        yield from _types_in(part)
+
+
+def _signatures(exported: object) -> Iterator[object]:
+    """A function, or a class with the public methods and properties that it and our classes behind it have."""
+    yield exported
+    for base in getattr(exported, "__mro__", ()):
+        public = {name: each for name, each in vars(base).items() if name == "__init__" or not name.startswith("_")}
+        for each in public.values() if base.__module__.split(".")[0] in OURS else ():
+            function = getattr(each, "__func__", getattr(each, "fget", each))
+            if inspect.isfunction(function):
+                yield function
+
+
+@pytest.mark.parametrize("name", rfhbridge.__all__)
+def test_every_type_in_a_signature_is_exported(name: str) -> None:
+    """A program that names the type of what it gets or gives needs no import from the packages behind the library."""
+    exported = {id(getattr(rfhbridge, each)) for each in rfhbridge.__all__}
+    names = vars(rfhbridge) | {"Path": Path, "ConnectionSettings": rfhbridge.ConnectionSettings}
+    for signature in _signatures(getattr(rfhbridge, name)):
+        if not inspect.isclass(signature) and not inspect.isfunction(signature):
+            continue
+        for where, annotation in typing.get_type_hints(signature, localns=names).items():
+            for each in _types_in(annotation):
+                is_ours = each.__module__.split(".")[0] in OURS
+                assert where.startswith("_") or not is_ours or id(each) in exported, (signature, where, each)
 
 
 def test_no_other_name_is_promised() -> None:

@@ -11,7 +11,7 @@ from mappings.errors import MappingError
 from mq_adapters.broker.received import received_command
 from mq_adapters.command_header import CommandHeader, WrittenCommand
 from mq_adapters.embedded.application import Application
-from mq_adapters.message import MQPER_PERSISTENT, Message, MessageDescriptor
+from mq_adapters.message import MQPER_PERSISTENT, KnownHeader, Message, MessageDescriptor
 from mq_adapters.system_queues import DEFAULT_STREAM
 from tests.mq_adapters.broker.conftest import MQRFH, MQRFH2, Station
 from tests.written_headers import HeaderDiffers, compare
@@ -90,10 +90,10 @@ def test_a_command_that_is_not_the_one_of_its_bytes_is_found(dialect: Dialect) -
 )
 def test_a_command_is_not_believed_when_the_message_has_changed(dialect: Dialect, change: object) -> None:
     message = message_of(commands(dialect).write_publish("plant/a", retain=False))
-    assert message.header_as_written() is message.written
+    assert KnownHeader.of(message) is message.written
     assert callable(change)
     change(message)
-    assert message.header_as_written() is None
+    assert KnownHeader.of(message) is None
 
 
 @DIALECTS
@@ -101,7 +101,7 @@ def test_another_payload_behind_the_same_header_leaves_the_command(dialect: Dial
     header = commands(dialect).write_publish("plant/a", retain=False)
     message = message_of(header)
     message.body = header.data + b"another payload"
-    assert message.header_as_written() is header
+    assert KnownHeader.of(message) is header
 
 
 @DIALECTS
