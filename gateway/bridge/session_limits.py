@@ -23,7 +23,7 @@ from gateway.config.routes import Routes
 from gateway.limits.admission import Admission
 from gateway.limits.budgets import Amount, Owner
 from gateway.limits.refusals import LimitReached, reached
-from gateway.limits.topics import FineTopics, TopicLimits
+from gateway.limits.topics import FineTopics, TopicLimits, levels_of
 from gateway.mqtt.errors import LimitExceeded, PeerError
 from gateway.mqtt.events import ConnectReceived, PublishReceived, Will
 from gateway.mqtt.reason_codes import ReasonCode
@@ -258,6 +258,9 @@ class Quotas:
         asked_for = 1 + len(known) - session.account.amounts[Amount.SUBSCRIPTIONS]
         found = self._budgets.refusal(session.account, Amount.SUBSCRIPTIONS, asked_for)
         if found is not None:
+            return found
+        levels = levels_of(topic_filter) + sum(map(levels_of, known)) - session.account.amounts[Amount.LEVELS]
+        if (found := self._budgets.refusal(session.account, Amount.LEVELS, levels)) is not None:
             return found
         characters = sum(map(len, known)) + len(topic_filter)
         if characters > self._limits.maximum_subscription_characters:

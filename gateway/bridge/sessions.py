@@ -13,6 +13,7 @@ from gateway.bridge.retained_marks import RetainedMarks
 from gateway.bridge.session_store import HeldPublish, SessionRow, StoredRegistrations, session_correl_id
 from gateway.bridge.sessions_set_aside import SetAside
 from gateway.limits.budgets import Account, Amount, Budgets, Owner
+from gateway.limits.topics import levels_of
 from gateway.mqtt.connection import Connection
 from gateway.mqtt.events import DisconnectReceived, Will
 from gateway.mqtt.properties import NEVER_EXPIRES_S
@@ -277,7 +278,7 @@ class ClientSession:
     def grant(self, topic_filter: str, qos: int, wishes: Wishes = _NO_WISHES) -> None:
         """Adds a subscription, or replaces its QoS and wishes."""
         if topic_filter not in self.subscriptions:
-            self.account.charge(Amount.SUBSCRIPTIONS)
+            self._charge(topic_filter)
         self.subscriptions[topic_filter] = qos
         self.wishes.pop(topic_filter, None)
         if wishes != _NO_WISHES:
@@ -286,7 +287,7 @@ class ClientSession:
 
     def revoke(self, topic_filter: str) -> None:
         if self.subscriptions.pop(topic_filter, None) is not None:
-            self.account.charge(Amount.SUBSCRIPTIONS, -1)
+            self._charge(topic_filter, -1)
         self.wishes.pop(topic_filter, None)
         self._forget_grants()
 
@@ -297,13 +298,19 @@ class ClientSession:
     def join(self, correl_id: bytes, shared: SharedSubscription) -> None:
         """Adds its membership in the group with that CorrelId, or replaces its QoS and wishes."""
         if correl_id not in self.shared:
-            self.account.charge(Amount.SUBSCRIPTIONS)
+            self._charge(shared.topic_filter)
         self.shared[correl_id] = shared
 
     def leave(self, correl_id: bytes) -> None:
         """Ends its membership in a group, if it has one."""
-        if self.shared.pop(correl_id, None) is not None:
-            self.account.charge(Amount.SUBSCRIPTIONS, -1)
+        left = self.shared.pop(correl_id, None)
+        if left is not None:
+            self._charge(left.topic_filter, -1)
+
+    def _charge(self, topic_filter: str, count: int = 1) -> None:
+        """Charges a filter with its levels; -1 releases it."""
+        self.account.charge(Amount.SUBSCRIPTIONS, count)
+        self.account.charge(Amount.LEVELS, count * levels_of(topic_filter))
 
     def belong_to(self, user: str | None, rights: Rights) -> None:
         """Gives the session to a user."""
@@ -441,6 +448,7 @@ class Sessions:
             session.wishes.update((sys.intern(each), Wishes._make(wishes)) for each, wishes in row.wishes.items())
             session.subscriptions.update((sys.intern(each), qos) for each, qos in row.subscriptions.items())
             session.account.charge(Amount.SUBSCRIPTIONS, len(row.subscriptions))
+            session.account.charge(Amount.LEVELS, sum(map(levels_of, row.subscriptions)))
             session.stored_registrations = row.registered
 
     def by_epoch(self) -> dict[int, ClientSession]:

@@ -339,7 +339,7 @@ class Limit(Enum):
         default=200,
         most=200,
         unit="levels",
-        meaning="levels of a topic name or filter; each level costs 300 bytes of index",
+        meaning="levels of a topic name or filter; each level of a filter costs up to 300 bytes of memory",
         answers=_TOPIC,
         told="the topic has too many levels",
         where="limits.topics",
@@ -357,6 +357,20 @@ class Limit(Enum):
     SUBSCRIPTIONS_PER_ADDRESS = SUBSCRIPTIONS.of(Scope.ADDRESS)
     SUBSCRIPTIONS_PER_PREFIX = SUBSCRIPTIONS.of(Scope.PREFIX)
     SUBSCRIPTIONS_IN_ALL = SUBSCRIPTIONS.of(Scope.ALL, 2_000_000)
+    SUBSCRIPTION_LEVELS = LimitRow(
+        key="maximum_subscription_levels",
+        default=40_000,
+        unit="levels of topic filters",
+        meaning="levels of all topic filters of one session; each takes up to 300 bytes of memory, as long as the"
+        " session lives; further filters are refused in the SUBACK",
+        answers=_SUBSCRIBE,
+        told="the topic filters of the client have too many levels: unsubscribe first",
+        where="limits.budgets",
+    )
+    SUBSCRIPTION_LEVELS_PER_USER = SUBSCRIPTION_LEVELS.of(Scope.USER)
+    SUBSCRIPTION_LEVELS_PER_ADDRESS = SUBSCRIPTION_LEVELS.of(Scope.ADDRESS)
+    SUBSCRIPTION_LEVELS_PER_PREFIX = SUBSCRIPTION_LEVELS.of(Scope.PREFIX)
+    SUBSCRIPTION_LEVELS_IN_ALL = SUBSCRIPTION_LEVELS.of(Scope.ALL, 10_000_000)
     SUBSCRIPTION_CHARACTERS = LimitRow(
         key="maximum_subscription_characters",
         default=1_048_576,
@@ -489,6 +503,11 @@ class SessionLimits(Table):
     maximum_subscriptions_per_address: int = Limit.SUBSCRIPTIONS_PER_ADDRESS.field
     maximum_subscriptions_per_prefix: int = Limit.SUBSCRIPTIONS_PER_PREFIX.field
     maximum_subscriptions_in_all: int = Limit.SUBSCRIPTIONS_IN_ALL.field
+    maximum_subscription_levels: int = Limit.SUBSCRIPTION_LEVELS.field
+    maximum_subscription_levels_per_user: int = Limit.SUBSCRIPTION_LEVELS_PER_USER.field
+    maximum_subscription_levels_per_address: int = Limit.SUBSCRIPTION_LEVELS_PER_ADDRESS.field
+    maximum_subscription_levels_per_prefix: int = Limit.SUBSCRIPTION_LEVELS_PER_PREFIX.field
+    maximum_subscription_levels_in_all: int = Limit.SUBSCRIPTION_LEVELS_IN_ALL.field
     maximum_subscription_characters: int = Limit.SUBSCRIPTION_CHARACTERS.field
     maximum_sessions: int = Limit.SESSIONS.field
     maximum_sessions_per_user: int = Limit.SESSIONS_PER_USER.field

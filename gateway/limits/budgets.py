@@ -41,6 +41,7 @@ class Amount(IntEnum):
 
     SESSIONS = 0
     SUBSCRIPTIONS = 1
+    LEVELS = 2
 
 
 LIMITS: Final[Mapping[Amount, Mapping[Scope, Limit]]] = {
@@ -56,6 +57,13 @@ LIMITS: Final[Mapping[Amount, Mapping[Scope, Limit]]] = {
         Scope.ADDRESS: Limit.SUBSCRIPTIONS_PER_ADDRESS,
         Scope.PREFIX: Limit.SUBSCRIPTIONS_PER_PREFIX,
         Scope.ALL: Limit.SUBSCRIPTIONS_IN_ALL,
+    },
+    Amount.LEVELS: {
+        Scope.CLIENT: Limit.SUBSCRIPTION_LEVELS,
+        Scope.USER: Limit.SUBSCRIPTION_LEVELS_PER_USER,
+        Scope.ADDRESS: Limit.SUBSCRIPTION_LEVELS_PER_ADDRESS,
+        Scope.PREFIX: Limit.SUBSCRIPTION_LEVELS_PER_PREFIX,
+        Scope.ALL: Limit.SUBSCRIPTION_LEVELS_IN_ALL,
     },
 }
 """The limits of each amount, by scope. A scope that is not here has none."""

@@ -13,6 +13,11 @@ _KEPT_TOPICS: Final = 10_000
 _KEPT_CHARACTERS: Final = 1_000_000
 
 
+def levels_of(topic: str) -> int:
+    """The levels of a topic name or filter; of a shared subscription with `$share` and the group."""
+    return topic.count("/") + 1
+
+
 class FineTopics(set[str]):
     """A bounded cache of topic names that pass all limits: a PUBLISH on one of them costs one lookup."""
 

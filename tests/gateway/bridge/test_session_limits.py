@@ -540,10 +540,39 @@ def test_budgets_are_the_same_after_a_restart(new_world: NewWorld, tmp_path: Pat
     world.receive(link, "82 0B 0001 00 0001 'a' 01 0001 'b' 01")
     world.receive(link, "82 10 0002 00 000A '$share/g/a' 01")
     before = [(each.key, each.amounts) for each in world.sessions.get("self").account.line()]  # type: ignore[union-attr]
-    assert [amounts for _, amounts in before] == [[1, 3]] * 4
+    charged = {Amount.SESSIONS: 1, Amount.SUBSCRIPTIONS: 3, Amount.LEVELS: 5}
+    assert all({each: amounts[each] for each in charged} == charged for _, amounts in before)
     again = new_world(world.kill(tmp_path / "killed"), limits=MqttLimits())
     after = [(each.key, each.amounts) for each in again.sessions.get("self").account.line()]  # type: ignore[union-attr]
     assert after == before
+
+
+@pytest.mark.parametrize(("level", "answer"), [(4, "90 03 0002 80"), (5, "90 04 0002 00 97")])
+def test_deep_filters_cost_what_they_take_of_memory(new_world: NewWorld, level: int, answer: str) -> None:
+    """2,000 filters of 200 levels took 127 MiB, for ever."""
+    world = limited(new_world, maximum_subscriptions=10, maximum_subscription_levels=5)
+    link = connected(world, level)
+    properties = "00" if level == 5 else ""
+    world.receive(link, f"82 {10 + level // 5:02X} 0001 {properties} 0005 'a/b/c' 01")
+    link.taken()
+    world.receive(link, f"82 {10 + level // 5:02X} 0002 {properties} 0005 'd/e/f' 01")
+    assert link.taken() == written(answer)
+    assert world.refusals.totals == {(Limit.SUBSCRIPTION_LEVELS, QUOTA_EXCEEDED): 1}
+    world.receive(link, f"82 {10 + level // 5:02X} 0003 {properties} 0005 'a/b/c' 00")
+    assert link.taken()[-1:] == b"\x00"  # it has that one already
+
+
+def test_deep_filters_count_against_the_address_under_every_identifier(new_world: NewWorld) -> None:
+    world = limited(new_world, maximum_subscription_levels=5, maximum_subscription_levels_per_address=5)
+    first, second = connected(world, 4), FakeLink()
+    world.receive(first, "82 0A 0001 0005 'a/b/c' 01")
+    world.receive(second, KEPT[4].format("next"))
+    second.taken()
+    world.receive(second, "82 0A 0001 0005 'd/e/f' 01")
+    assert second.taken() == written("90 03 0001 80")
+    world.receive(first, "A2 09 0002 0005 'a/b/c'")
+    world.receive(second, "82 0A 0002 0005 'd/e/f' 01")
+    assert second.taken() == written("90 03 0002 01")
 
 
 def test_a_session_that_ends_releases_what_it_had(new_world: NewWorld) -> None:
