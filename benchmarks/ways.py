@@ -90,10 +90,10 @@ class Link:
     def resume_reading(self) -> None:
         return
 
-    def hold_back(self, waiting_bytes: int = 0) -> None:
+    def pause_publisher(self, waiting_bytes: int = 0) -> None:
         return
 
-    def let_go(self) -> None:
+    def resume_publisher(self) -> None:
         return
 
 
@@ -109,7 +109,7 @@ class World:
         notes = engine.dead_letters.listener = BrokerNotes(engine.now_us)
         broker = Broker(engine, listener=notes, call_soon=self._calls.append)
         broker.attach()
-        limits = MqttLimits(maximum_subscriptions=100_000)
+        limits = MqttLimits(maximum_subscriptions=100_000, message_rate=0, new_topic_rate=0)
         access = Access(publish=("#",), subscribe=("#",))
         self.bridge: Bridge = build_bridge(
             engine,

@@ -24,6 +24,7 @@ from gateway.access.login import Login, Refusal
 from gateway.bridge.bridge import Bridge
 from gateway.channels.target import Target
 from gateway.free_space import FreeSpace
+from gateway.limits.budgets import RATES
 from gateway.limits.refusals import REASONS
 from gateway.listener.listeners import Listeners
 from gateway.mqtt.levels import LEVELS
@@ -116,7 +117,9 @@ class GatewayCollector(Collector):
         yield _counters("publishes_repeated", meaning, ("event",), repeated)
         yield _counters("publishes_sent", "PUBLISH packets sent, by QoS", ("qos",), _by_qos(traffic.delivered))
         yield _gauge(
-            "publishers_held_back", "Connections whose PUBLISHes wait for room", self._bridge.held_back_publishers
+            "publishers_held_back",
+            "Connections that wait for room, or that are read more slowly",
+            self._bridge.held_back_publishers,
         )
 
     def _refused(self) -> Iterator[Metric]:
@@ -124,6 +127,13 @@ class GatewayCollector(Collector):
         totals.update(self._bridge.admission.refusals.totals)
         refused = (((limit.label, reason_code.name.lower()), count) for (limit, reason_code), count in totals.items())
         yield _counters("refusals", "Refusals, by the limit and the reason code", ("limit", "reason"), refused)
+        slowed = self._bridge.sessions.budgets.slowed
+        yield _counters(
+            "slow_reads",
+            "Times that a client was read more slowly, by whose rate was used up",
+            ("of",),
+            (((scope.name.lower(),), slowed[scope]) for scope in RATES),
+        )
         reasons = (((reason,), count) for reason, count in self._bridge.counts.totals.items())
         yield _counters(
             "not_carried_on", "Messages that the gateway did not carry on, by the reason", ("reason",), reasons

@@ -1,6 +1,7 @@
 """Builds the bridge from its parts."""
 
 import importlib.metadata
+import time
 from collections.abc import Callable, Collection, Iterable
 from functools import partial
 
@@ -61,6 +62,7 @@ def build_bridge(
     sys_topics_interval_s: int = 0,
     published: Collection[str] = (),
     call_soon: Callable[[Callable[[], None]], object],
+    now_s: Callable[[], float] = time.monotonic,
 ) -> Bridge:
     """The bridge of a gateway. Call `Bridge.load` next: it loads the sessions from the store.
 
@@ -68,7 +70,7 @@ def build_bridge(
     `subscriptions_to`: the subscriptions to a topic at the embedded broker; None: they are not known.
     `is_at_work`: whether that broker has taken the command with a MsgId and will answer it later.
     `sys_topics_interval_s`: seconds between two publications below $SYS; 0: never.
-    `published`: names of the queues on which applications publish.
+    `published`: names of the queues on which applications publish. `now_s`: a clock that never goes back.
     """
 
     groups = SharedGroups(engine, sessions)
@@ -201,6 +203,7 @@ def build_bridge(
         presences=presences,
         sys_topics=sys_topics,
         call_soon=call_soon,
+        now_s=now_s,
     )
     engine.objects.clients = ClientCommands(
         engine,

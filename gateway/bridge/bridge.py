@@ -28,6 +28,7 @@ from gateway.bridge.session_limits import Quotas
 from gateway.bridge.sessions import ClientSession, Sessions
 from gateway.bridge.shared_deliveries import SharedSubscriptions
 from gateway.bridge.shared_groups import SharedGroups
+from gateway.bridge.slow_reading import SlowReading
 from gateway.bridge.subscribe import FAILURE, Subscriptions
 from gateway.bridge.sys_topics import SysTopics
 from gateway.mqtt import packets
@@ -83,6 +84,7 @@ class Bridge:
         sys_topics: SysTopics,
         pauses: Pauses,
         call_soon: Callable[[Callable[[], None]], object],
+        now_s: Callable[[], float],
     ) -> None:
         self._engine = engine
         self.pauses = pauses
@@ -102,6 +104,7 @@ class Bridge:
         self._intake = intake
         self.paused = PausedPublishers(self._carry_out, partial(engine.counters.count, PublicationCounter.GIVEN_UP))
         engine.counters.in_hand = lambda: self.paused.publishes
+        self._slow_reading = SlowReading(sessions.budgets, self.paused, now_s)
         self._call_soon = call_soon
         self._outdated = OutdatedRights(sessions, deliver=to_mqtt.deliver, goes_on=self._goes_on, call_soon=call_soon)
         self._filter_pacing = FilterPacing(
@@ -178,10 +181,20 @@ class Bridge:
         if session is None:
             self._openings.receive(link, events)
             return
-        self._engine.counters.count(PublicationCounter.RECEIVED, publishes_in(events))
+        if not events and not data:
+            return
+        publishes = publishes_in(events)
+        self._engine.counters.count(PublicationCounter.RECEIVED, publishes)
+        wait_s, too_fast = self._slow_reading.charge(session.account, publishes, len(data))
+        if too_fast is not None:
+            self._quotas.too_fast(link, too_fast)
+            self._engine.counters.count(PublicationCounter.GIVEN_UP, publishes)
+            return
         if self.paused and self.paused.keep(link, events):
             return
         self._carry_out(link, session, events)
+        if wait_s or self._quotas.new_topics:
+            self._slow_reading.pause(link, session.account, wait_s, self._quotas.take_new_topics())
 
     def _turn_away(self, link: MqttLink, data: bytes) -> None:
         """Refuses a connection because the gateway stops. It reads CONNECT first, to answer at its MQTT level."""
@@ -251,6 +264,7 @@ class Bridge:
         """Several times a second: handles late answers, publications for ended sessions, and notes for the audit."""
         now_us = self._engine.now_us()
         self._full_places.look()
+        self._slow_reading.tick()
         self._subscriptions.tick(now_us)
         self._replies.tick(now_us)
         self.counts.tick(now_us)

@@ -2,7 +2,8 @@
 
 The packets that a link had sent, from that PUBLISH on, wait here: at most one read of the socket, or one packet. When
 the place has room, each link goes on where it was. None of these packets was acknowledged, so a client whose connection
-ends meanwhile sends them again. Clients that wait for filter_pacing are paused here too.
+ends meanwhile sends them again. Clients that wait for filter_pacing, and those that send faster than their budget
+(slow_reading.py), are paused here too.
 """
 
 from collections.abc import Callable, Sequence
@@ -43,9 +44,13 @@ class PausedPublishers:
     def __len__(self) -> int:
         return len(self._links)
 
+    def __contains__(self, link: Link) -> bool:
+        return link in self._links
+
     def pause(self, link: MqttLink, place: str, events: list[Asked]) -> None:
         """Stops reading the link; its events wait. If the first is a long request, its memory counts."""
-        link.pause_publisher(events[0].memory_bytes if isinstance(events[0], LongRequest) else 0)
+        first = events[0] if events else None
+        link.pause_publisher(first.memory_bytes if isinstance(first, LongRequest) else 0)
         self._links[link] = (link, place, events)
         number = publishes_in(events)
         self.publishes += number - self._publishes.get(link, 0)
@@ -78,6 +83,12 @@ class PausedPublishers:
                 self._resume(link, events)
                 return True
         return False
+
+    def goes_on(self, link: MqttLink) -> None:
+        """Lets one link go on."""
+        paused = self._forget(link)
+        if paused is not None:
+            self._resume(link, paused[2])
 
     def _resume(self, link: MqttLink, events: list[Asked]) -> None:
         link.resume_publisher()

@@ -17,6 +17,7 @@ ever new identifiers could hold a small message in each of `maximum_sessions`.
 from collections.abc import Callable, Collection, Iterator
 from typing import Final, Protocol
 
+from gateway.bridge.links import MqttLink
 from gateway.bridge.sessions import ClientSession, Sessions
 from gateway.config.limits import Limit, MqttLimits
 from gateway.config.routes import Routes
@@ -212,6 +213,8 @@ class Quotas:
         self._routes = routes
         #: Topics within all limits: a PUBLISH without RETAIN on one of them needs no check.
         self.fine_topics = FineTopics()
+        #: How many topics were new since `take_new_topics`.
+        self.new_topics = 0
 
     def tick(self, now_us: int) -> None:
         """Several times a second."""
@@ -322,7 +325,17 @@ class Quotas:
         except TopicError as error:
             return _not_carried(str(error), ReasonCode.TOPIC_NAME_INVALID)
         self.fine_topics.keep(topic)
+        self.new_topics += 1
         return None
+
+    def take_new_topics(self) -> int:
+        taken, self.new_topics = self.new_topics, 0
+        return taken
+
+    def too_fast(self, link: MqttLink, found: LimitReached) -> None:
+        """Disconnects a client that is further ahead of its budget than slow reading allows."""
+        self._refusals.count(found)
+        link.close(found.text, found.reason_code, found.told)
 
     def _of_retained(self, event: PublishReceived | Will) -> LimitReached | None:
         if not event.retain:

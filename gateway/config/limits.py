@@ -42,6 +42,11 @@ _DISCONNECT: Final = (Answer(_QUOTA, ("DISCONNECT",)),)
 _SUBSCRIBE: Final = (Answer(_QUOTA, ("SUBACK",)),)
 _SILENT: Final = (Answer(_QUOTA),)
 _RATE: Final = (Answer("CONNECTION_RATE_EXCEEDED", ("CONNACK",)),)
+_TOO_FAST: Final = (Answer("MESSAGE_RATE_TOO_HIGH", ("DISCONNECT",)),)
+_SLOWER: Final = (
+    "after a quiet time those of ten seconds come at once; past it the client is read more slowly, and who is a minute"
+    " ahead nevertheless is disconnected; 0: no limit"
+)
 _TOPIC: Final = (
     Answer("TOPIC_NAME_INVALID", ("PUBACK", "PUBREC", "DISCONNECT", "CONNACK")),
     Answer("TOPIC_FILTER_INVALID", ("SUBACK",)),
@@ -442,6 +447,46 @@ class Limit(Enum):
         answers=_SILENT,
         where="bridge.assembly",
     )
+    MESSAGE_RATE = LimitRow(
+        key="message_rate",
+        default=100_000,  # more than one core takes of one connection
+        least=0,
+        unit="messages a second",
+        meaning=f"PUBLISH packets a second of one client; {_SLOWER}",
+        answers=_TOO_FAST,
+        told="the client sends too many messages: send more slowly",
+        where="limits.budgets",
+    )
+    MESSAGE_RATE_PER_USER = MESSAGE_RATE.of(Scope.USER)
+    MESSAGE_RATE_PER_ADDRESS = MESSAGE_RATE.of(Scope.ADDRESS)
+    MESSAGE_RATE_PER_PREFIX = MESSAGE_RATE.of(Scope.PREFIX)
+    BYTE_RATE = LimitRow(
+        key="byte_rate",
+        default=104_857_600,
+        least=0,
+        unit="bytes a second",
+        meaning=f"bytes a second that one client sends; {_SLOWER}",
+        answers=_TOO_FAST,
+        told="the client sends too many bytes: send more slowly",
+        where="limits.budgets",
+    )
+    BYTE_RATE_PER_USER = BYTE_RATE.of(Scope.USER)
+    BYTE_RATE_PER_ADDRESS = BYTE_RATE.of(Scope.ADDRESS)
+    BYTE_RATE_PER_PREFIX = BYTE_RATE.of(Scope.PREFIX)
+    NEW_TOPIC_RATE = LimitRow(
+        key="new_topic_rate",
+        default=60_000,
+        least=0,
+        unit="new topics a minute",
+        meaning="topics a minute that one client publishes on and that are not among the last 10,000 of all clients;"
+        f" {_SLOWER}",
+        answers=_TOO_FAST,
+        told="the client publishes on too many new topics: send more slowly",
+        where="limits.budgets",
+    )
+    NEW_TOPIC_RATE_PER_USER = NEW_TOPIC_RATE.of(Scope.USER)
+    NEW_TOPIC_RATE_PER_ADDRESS = NEW_TOPIC_RATE.of(Scope.ADDRESS)
+    NEW_TOPIC_RATE_PER_PREFIX = NEW_TOPIC_RATE.of(Scope.PREFIX)
     RETAINED_MESSAGES = LimitRow(
         key="maximum_retained_messages",
         default=1_000_000,
@@ -514,6 +559,18 @@ class SessionLimits(Table):
     maximum_sessions_per_address: int = Limit.SESSIONS_PER_ADDRESS.field
     maximum_sessions_per_prefix: int = Limit.SESSIONS_PER_PREFIX.field
     maximum_session_memory_bytes: int = Limit.SESSION_MEMORY.field
+    message_rate: int = Limit.MESSAGE_RATE.field
+    message_rate_per_user: int = Limit.MESSAGE_RATE_PER_USER.field
+    message_rate_per_address: int = Limit.MESSAGE_RATE_PER_ADDRESS.field
+    message_rate_per_prefix: int = Limit.MESSAGE_RATE_PER_PREFIX.field
+    byte_rate: int = Limit.BYTE_RATE.field
+    byte_rate_per_user: int = Limit.BYTE_RATE_PER_USER.field
+    byte_rate_per_address: int = Limit.BYTE_RATE_PER_ADDRESS.field
+    byte_rate_per_prefix: int = Limit.BYTE_RATE_PER_PREFIX.field
+    new_topic_rate: int = Limit.NEW_TOPIC_RATE.field
+    new_topic_rate_per_user: int = Limit.NEW_TOPIC_RATE_PER_USER.field
+    new_topic_rate_per_address: int = Limit.NEW_TOPIC_RATE_PER_ADDRESS.field
+    new_topic_rate_per_prefix: int = Limit.NEW_TOPIC_RATE_PER_PREFIX.field
     maximum_queued_messages: int = Limit.QUEUED_MESSAGES.field
     maximum_queued_bytes: int = Limit.QUEUED_BYTES.field
     maximum_queued_age_s: int = Limit.QUEUED_AGE.field

@@ -18,14 +18,23 @@ To charge a new amount: write its row in gateway/config/limits.py, and a row for
 a member to `Amount`, and its limits by scope to `LIMITS`; ask and charge where the cost arises. The store keeps nothing
 of a budget, so charge the amount also where a restart loads what was charged (gateway/bridge/sessions.py).
 
+Rates are used, and cannot be released. What a read brings costs time: at a rate of 100 a second, a message costs 10 ms.
+`spend` adds the dearest of the read's costs to a time in each account up to the prefix, and returns for how long the
+client must not be read. The time may be `BURST_S` in the past after a quiet time, which is then free
+(generic cell rate algorithm, ITU-T I.371). So a device that empties a day's backlog gets through, slowly. A client that
+comes again and again, so that slow reading does not stop it, gets further and further ahead: `too_fast` tells.
+
 A user, an address or a prefix without a limit of its own has the budget of some clients, and of more if it has many
 sessions: thousands of sensors may share a user. The last tenth of what all clients may have is kept for those who have
 little, so that one who takes everything locks nobody out.
 
-Memory is bounded: an account is there as long as a session or a connection that is charged to it, and these have
-limits. This room has no clock.
+Memory is bounded: an account is there as long as a session that is charged to it, and sessions have limits. Of an
+account that has gone, the time that it has spent is kept for a while, for the last `KEPT_TIMES` of them. This room has
+no clock.
 """
 
+import math
+from collections import Counter, OrderedDict
 from collections.abc import Iterator, Mapping
 from enum import IntEnum
 from hashlib import blake2b
@@ -68,6 +77,22 @@ LIMITS: Final[Mapping[Amount, Mapping[Scope, Limit]]] = {
 }
 """The limits of each amount, by scope. A scope that is not here has none."""
 
+RATES: Final[Mapping[Scope, tuple[Limit, Limit, Limit]]] = {
+    Scope.CLIENT: (Limit.MESSAGE_RATE, Limit.BYTE_RATE, Limit.NEW_TOPIC_RATE),
+    Scope.USER: (Limit.MESSAGE_RATE_PER_USER, Limit.BYTE_RATE_PER_USER, Limit.NEW_TOPIC_RATE_PER_USER),
+    Scope.ADDRESS: (Limit.MESSAGE_RATE_PER_ADDRESS, Limit.BYTE_RATE_PER_ADDRESS, Limit.NEW_TOPIC_RATE_PER_ADDRESS),
+    Scope.PREFIX: (Limit.MESSAGE_RATE_PER_PREFIX, Limit.BYTE_RATE_PER_PREFIX, Limit.NEW_TOPIC_RATE_PER_PREFIX),
+}
+"""The limits of messages, bytes and new topics, by scope."""
+
+#: The rate of new topics is one of a minute.
+_MINUTE_S: Final = 60
+#: Seconds' worth of a rate that may come at once after a quiet time.
+BURST_S: Final = 10.0
+#: Seconds by which a client may be ahead of a rate. Slow reading keeps every connection far below.
+FAR_AHEAD_S: Final = 60.0
+#: Times of accounts that have gone, at some 200 bytes each. The oldest is forgotten.
+KEPT_TIMES: Final = 16_384
 #: Names longer than this are kept as their hash: a client identifier may have 64 KiB.
 _LONGEST_NAME: Final = 64
 #: One part in so many of what all clients may have is kept for users and prefixes that have little.
@@ -76,6 +101,9 @@ _RESERVED: Final = 10
 _LITTLE: Final = 100
 
 Key = tuple[Scope, str | bytes]
+Costs = tuple[float, float, float]
+"""Seconds that a message, a byte and a new topic cost; 0: nothing."""
+_NOTHING: Final[Costs] = (0.0, 0.0, 0.0)
 
 
 class Owner(NamedTuple):
@@ -88,7 +116,7 @@ class Owner(NamedTuple):
 class Account:
     """What one client, user, address or prefix has, or all clients together. `amounts` is by `Amount`."""
 
-    __slots__ = ("amounts", "key", "parent", "uses")
+    __slots__ = ("amounts", "costs", "key", "parent", "spent_s", "uses")
 
     def __init__(self, key: Key, parent: "Account | None") -> None:
         self.key = key
@@ -96,6 +124,9 @@ class Account:
         #: How many accounts are charged here too; of a client 1 while it has its session.
         self.uses = 0
         self.amounts = [0] * len(Amount)
+        self.costs = _NOTHING
+        #: The time up to which its rates are used, by the clock of `Budgets.spend`.
+        self.spent_s = -math.inf
 
     @property
     def scope(self) -> Scope:
@@ -120,10 +151,15 @@ class Budgets:
     """The accounts of all clients; one for the gateway."""
 
     def __init__(self, limits: MqttLimits) -> None:
-        self._values = {
-            limit: int(getattr(limits, limit.key)) for scopes in LIMITS.values() for limit in scopes.values()
-        }
+        used = [limit for scopes in LIMITS.values() for limit in scopes.values()]
+        used += [limit for rates in RATES.values() for limit in rates]
+        self._values = {limit: int(getattr(limits, limit.key)) for limit in used}
         self._accounts: dict[Key, Account] = {}
+        #: `spent_s` of accounts that have gone, and the last time of `spend`.
+        self._times: OrderedDict[Key, float] = OrderedDict()
+        self._now_s = 0.0
+        #: How often a client was read more slowly, by the scope whose rate was used up.
+        self.slowed: Counter[Scope] = Counter()
         #: What all clients together have.
         self.everybody = Account((Scope.ALL, ""), None)
 
@@ -138,12 +174,14 @@ class Budgets:
         account = self._account((Scope.CLIENT, _short(client)), self._of_owner(owner))
         account.uses += 1
         account.charge(Amount.SESSIONS)
+        self._fit_costs(account)
         return account
 
     def close(self, account: Account) -> None:
         """The session of a client has ended: everything that it had is released."""
         for amount in Amount:
             account.charge(amount, -account.amounts[amount])
+        self._fit_costs(account)
         self._leave(account)
 
     def move(self, account: Account, owner: Owner) -> None:
@@ -157,7 +195,62 @@ class Budgets:
             before.charge(amount, -account.amounts[amount])
             after.charge(amount, account.amounts[amount])
         account.parent = after
+        self._fit_costs(account)
+        self._fit_costs(before)
         self._leave(before)
+
+    # -- rates ---------------------------------------------------------------------------------------------------------
+
+    def spend(self, account: Account, messages: int, size: int, topics: int, now_s: float) -> float:
+        """Charges what a read has brought. Returns for how many seconds its client must not be read; 0: read on.
+
+        `now_s`: a clock that never goes back.
+        """
+        self._now_s = latest_s = now_s
+        free_s = now_s - BURST_S
+        while (parent := account.parent) is not None:
+            of_message, of_byte, of_topic = account.costs
+            cost = of_message * messages
+            if of_byte * size > cost:  # noqa: PLR1730  # a call of max() would cost as much as all the rest
+                cost = of_byte * size
+            if topics and of_topic * topics > cost:
+                cost = of_topic * topics
+            spent_s = account.spent_s
+            account.spent_s = spent_s = (spent_s if spent_s > free_s else free_s) + cost
+            if spent_s > latest_s:  # noqa: PLR1730
+                latest_s = spent_s
+            account = parent
+        return latest_s - now_s
+
+    def too_fast(self, account: Account, messages: int, size: int) -> LimitReached | None:
+        """After `spend`: the limit of which a client was far ahead already before this read, if any."""
+        for each in account.line():
+            costs = [cost * count for cost, count in zip(each.costs, (messages, size), strict=False)]
+            if each.spent_s - max(costs) - self._now_s > FAR_AHEAD_S:
+                return reached(RATES[each.scope][costs.index(max(costs))])
+        return None
+
+    def slowed_down(self, account: Account) -> None:
+        """Counts that a client is read more slowly, under the scope that is furthest ahead."""
+        self.slowed[max(account.line(), key=lambda each: each.spent_s).scope] += 1
+
+    def _fit_costs(self, account: Account) -> None:
+        """The number of sessions has changed, and with it the rates of an account and of those around it."""
+        for each in account.line():
+            if each.parent is not None:
+                shares = 1 if each.scope is Scope.CLIENT else _shares(each)
+                first, second, third = RATES[each.scope]
+                of_message, of_byte, of_topic = RATES[Scope.CLIENT]
+                each.costs = (
+                    self._cost_s(first, of_message, shares),
+                    self._cost_s(second, of_byte, shares),
+                    _MINUTE_S * self._cost_s(third, of_topic, shares),
+                )
+
+    def _cost_s(self, limit: Limit, of_client: Limit, shares: int) -> float:
+        """The time that one unit costs; 0 without a limit."""
+        rate = self._values[limit] or self._values[of_client] * shares
+        return 1 / rate if rate else 0.0
 
     # -- asking --------------------------------------------------------------------------------------------------------
 
@@ -195,7 +288,7 @@ class Budgets:
         of_client = LIMITS[amount].get(Scope.CLIENT)
         if of_client is None or account.scope in (Scope.CLIENT, Scope.ALL):
             return 0
-        return self._values[of_client] * max(LEAST_SHARES, account.amounts[Amount.SESSIONS] // SESSIONS_OF_SHARE)
+        return self._values[of_client] * _shares(account)
 
     # -- inside --------------------------------------------------------------------------------------------------------
 
@@ -210,6 +303,7 @@ class Budgets:
         if found is None:
             parent.uses += 1
             found = self._accounts[key] = Account(key, parent)
+            found.spent_s = self._times.pop(key, -math.inf)
         return found
 
     def _leave(self, account: Account) -> None:
@@ -221,7 +315,22 @@ class Budgets:
         if account.uses or account.parent is None:
             return
         del self._accounts[account.key]
+        self._keep_time(account)
         self._leave(account.parent)
+
+    def _keep_time(self, account: Account) -> None:
+        """Keeps what an account has spent of its rates, so that who comes back at once has spent it still."""
+        if account.spent_s + BURST_S > self._now_s:
+            self._times[account.key] = account.spent_s
+        while self._times and (
+            len(self._times) > KEPT_TIMES or next(iter(self._times.values())) + BURST_S <= self._now_s
+        ):
+            self._times.popitem(last=False)
+
+
+def _shares(account: Account) -> int:
+    """How many clients' budgets a user, an address or a prefix has without limits of its own."""
+    return max(LEAST_SHARES, account.amounts[Amount.SESSIONS] // SESSIONS_OF_SHARE)
 
 
 def _short(name: str) -> str | bytes:

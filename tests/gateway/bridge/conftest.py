@@ -219,6 +219,7 @@ class World:
             is_at_work=is_at_work,
             sys_topics_interval_s=sys_topics_interval_s,
             call_soon=self._calls.append,
+            now_s=lambda: (self.now_us - NOW_US) / 1_000_000,
         )
         self.bridge.load()
         self.run()

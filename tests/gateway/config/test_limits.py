@@ -12,11 +12,12 @@ import gateway
 from gateway.config.limits import Limit, LimitRow, MqttLimits, Scope
 from gateway.config.listeners import ListenerSettings
 from gateway.config.tables import AccessSettings
-from gateway.limits.budgets import LIMITS
+from gateway.limits.budgets import LIMITS, RATES
 
 GATEWAY = Path(gateway.__file__).parent
 #: The limits that budgets read by the keys of their rows.
 IN_BUDGETS = {limit.name for scopes in LIMITS.values() for limit in scopes.values()}
+IN_BUDGETS |= {limit.name for limits in RATES.values() for limit in limits}
 ROW = LimitRow(key="maximum_moons", default=1, unit="moons", meaning="moons of a client", where="limits.admission")
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 from gateway.config.limits import Limit, MqttLimits, Scope
-from gateway.limits.budgets import LIMITS, Account, Amount, Budgets, Owner
+from gateway.limits.budgets import KEPT_TIMES, LIMITS, RATES, Account, Amount, Budgets, Owner
 from gateway.limits.refusals import LimitReached
 
 ANN, BOB = Owner("ann"), Owner("bob")
@@ -212,3 +212,122 @@ def test_sums_are_right_whatever_happens() -> None:
 
 def test_every_amount_has_limits() -> None:
     assert set(LIMITS) == set(Amount)
+
+
+# -- rates -------------------------------------------------------------------------------------------------------------
+
+
+def spend_all(world: Budgets, account: Account, messages: int, now_s: float, *, read: int = 10) -> float:
+    """Sends messages in reads as a client does that waits for each pause. Returns when the last was read."""
+    for _ in range(messages // read):
+        now_s += max(0.0, world.spend(account, read, 0, 0, now_s))
+    return now_s
+
+
+def test_what_comes_after_a_quiet_time_is_free_and_the_rest_comes_at_the_rate() -> None:
+    world = budgets(message_rate=100)
+    account = world.open("a", ANN)
+    assert spend_all(world, account, 1_000, 500.0) == pytest.approx(500.0)
+    assert spend_all(world, account, 1_000, 500.0) == pytest.approx(510.0)
+    assert world.spend(account, 500, 0, 0, 515.0) == pytest.approx(0.0, abs=1e-9), "half of the free time has come back"
+    assert world.spend(account, 1, 0, 0, 515.0) == pytest.approx(0.01)
+
+
+def test_a_backlog_gets_through_at_the_rate_and_never_gets_far_ahead() -> None:
+    world = budgets(message_rate=100)
+    account, now_s = world.open("a", HERE), 0.0
+    for _ in range(86_400 // 100):
+        wait_s = world.spend(account, 100, 0, 0, now_s)
+        assert world.too_fast(account, 100, 0) is None
+        now_s += max(0.0, wait_s)
+    assert now_s == pytest.approx(864 - 10)
+
+
+def test_one_large_read_is_only_slowed_down() -> None:
+    world = budgets(message_rate=1)
+    account = world.open("a", ANN)
+    assert world.spend(account, 2_000, 0, 0, 50.0) == pytest.approx(1_990)
+    assert world.too_fast(account, 2_000, 0) is None
+
+
+@pytest.mark.parametrize(
+    ("limits", "brings", "limit"),
+    [
+        ({"message_rate": 10}, (100, 1), Limit.MESSAGE_RATE),
+        ({"byte_rate": 1_000}, (1, 10_000), Limit.BYTE_RATE),
+    ],
+)
+def test_who_comes_again_and_again_is_far_ahead_at_last(
+    limits: dict[str, int], brings: tuple[int, int], limit: Limit
+) -> None:
+    """Each connection brings one read before it waits: 10 seconds' worth."""
+    world = budgets(**limits)
+    found: list[Limit | None] = []
+    for _ in range(9):
+        account = world.open("a", ANN)
+        world.spend(account, *brings, 0, 100.0)
+        found.append(limit_of(world.too_fast(account, *brings)))
+        world.close(account)
+    assert found == [None] * 8 + [limit], "ten free seconds, and sixty more"
+
+
+@pytest.mark.parametrize(
+    ("owner", "key", "limit"),
+    [
+        (ANN, "message_rate_per_user", Limit.MESSAGE_RATE_PER_USER),
+        (HERE, "message_rate_per_address", Limit.MESSAGE_RATE_PER_ADDRESS),
+        (HERE, "message_rate_per_prefix", Limit.MESSAGE_RATE_PER_PREFIX),
+    ],
+)
+def test_a_new_identifier_each_time_brings_no_new_rate(owner: Owner, key: str, limit: Limit) -> None:
+    world = budgets(**{key: 10})
+    for number in range(100):
+        account = world.open(f"client-{number}", owner)
+        world.spend(account, 10, 0, 0, 100.0)
+        world.close(account)
+    account = world.open("last", owner)
+    assert world.spend(account, 10, 0, 0, 100.0) == pytest.approx(91.0)
+    assert limit_of(world.too_fast(account, 10, 0)) is limit
+    other = world.open("other", BOB)
+    assert world.spend(other, 10, 0, 0, 100.0) == 0, "others feel nothing"
+
+
+def test_new_topics_have_a_rate_of_a_minute() -> None:
+    world = budgets(new_topic_rate=60)
+    account = world.open("a", ANN)
+    assert world.spend(account, 0, 0, 10, 100.0) == pytest.approx(0.0)
+    assert world.spend(account, 0, 0, 1, 100.0) == pytest.approx(1.0)
+
+
+def test_the_rate_of_a_user_grows_with_its_sessions() -> None:
+    world = budgets(message_rate=10)
+    accounts = [world.open(f"sensor-{number}", ANN) for number in range(20 * 32)]
+    for account in accounts:
+        wait_s = world.spend(account, 5, 0, 0, 100.0)
+    assert wait_s == pytest.approx(0.0), "3,200 messages, ten seconds of the rate of 32 clients"
+    for account in accounts[1:]:
+        world.close(account)
+    assert world.spend(accounts[0], 16, 0, 0, 100.0) == pytest.approx(0.1), "one session has the rate of 16 clients"
+
+
+def test_without_a_limit_nothing_is_slow() -> None:
+    world = budgets(message_rate=0, byte_rate=0, new_topic_rate=0)
+    assert world.spend(world.open("a", ANN), 10**9, 10**12, 10**9, 100.0) == 0
+
+
+def test_times_of_accounts_that_have_gone_fill_no_memory() -> None:
+    """An attacker takes a new identifier, a new user and a new network each time."""
+    world = budgets(message_rate=10)
+    for number in range(KEPT_TIMES + 100):
+        account = world.open(f"client-{number}", Owner(None, number.to_bytes(4, "big")))
+        world.spend(account, 1_000, 0, 0, 100.0)
+        world.close(account)
+    assert (len(world), len(world._times)) == (0, KEPT_TIMES)
+    account = world.open("last", ANN)
+    world.spend(account, 1, 0, 0, 10_000.0)
+    world.close(account)
+    assert len(world._times) <= 2, "the client and its user: all others have come down to their rate"
+
+
+def test_each_rate_has_the_scope_that_its_row_says() -> None:
+    assert all(limit.value.scope is scope for scope, limits in RATES.items() for limit in limits)
