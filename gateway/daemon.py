@@ -33,6 +33,7 @@ from gateway.audit_trail.supervisor import ExporterSupervisor
 from gateway.bridge.assembly import build_bridge
 from gateway.bridge.bridge import Bridge
 from gateway.bridge.mq_refusals import BrokerClosedTopics
+from gateway.bridge.retained_copies import RetainedCopies
 from gateway.bridge.session_limits import BrokerRetained
 from gateway.bridge.sessions import Sessions
 from gateway.bridge.sessions_set_aside import sessions_set_aside
@@ -273,7 +274,7 @@ class Daemon:
         self._note_start(engine)
         call_soon = asyncio.get_running_loop().call_soon
         set_aside = sessions_set_aside(engine, settings.mqtt.maximum_session_memory_bytes)
-        self._broker = Broker(
+        self._broker = broker = Broker(
             engine,
             listener=notes,
             rules=_broker_rules(settings),
@@ -290,6 +291,11 @@ class Daemon:
             set_aside=set_aside,
         )
         dialect = Dialect(settings.header)
+        admission = Admission(settings.mqtt, Refusals())
+        copies = RetainedCopies(
+            sessions, subscriber_queue, admission.refusals, retained_bytes=lambda: broker.retained_bytes
+        )
+        broker.limit_retained_copies(copies.take)
         bridge = build_bridge(
             engine,
             sessions,

@@ -24,6 +24,7 @@ from gateway.bridge.queue_limits import QueueLimits
 from gateway.bridge.registrations import Registrations
 from gateway.bridge.replies import Replies
 from gateway.bridge.requests import OwnCommands, Requests
+from gateway.bridge.retained_copies import RetainedCopies
 from gateway.bridge.session_limits import Quotas, RetainedStore
 from gateway.bridge.sessions import Sessions
 from gateway.bridge.shared_deliveries import AllSubscribers, SharedDeliveries, SharedSubscriptions
@@ -55,6 +56,7 @@ def build_bridge(
     limits: MqttLimits,
     admission: Admission,
     retained: RetainedStore = (),
+    retained_copies: RetainedCopies | None = None,
     closed: ClosedTopics = (),
     subscriptions_to: SubscriptionsTo | None = None,
     user_properties: UserPropertyStyle = "one_json",
@@ -99,6 +101,7 @@ def build_bridge(
             in_flight_bytes=in_flight_bytes,
         ),
         retained=retained,
+        retained_copies=retained_copies,
         routes=routes,
     )
     letters = engine.dead_letters

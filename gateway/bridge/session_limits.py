@@ -18,6 +18,7 @@ from collections.abc import Callable, Collection, Iterator
 from typing import Final, Protocol
 
 from gateway.bridge.links import MqttLink
+from gateway.bridge.retained_copies import RetainedCopies
 from gateway.bridge.sessions import ClientSession, Sessions
 from gateway.config.limits import Limit, MqttLimits
 from gateway.config.routes import Routes
@@ -193,6 +194,7 @@ class Quotas:
         admission: Admission,
         queues: Ticking,
         retained: RetainedStore,
+        retained_copies: RetainedCopies | None = None,
         routes: Routes,
     ) -> None:
         """`routes` say which topics are published, and retained, at a target, and which topics MQ can carry."""
@@ -202,6 +204,7 @@ class Quotas:
         self.admission = admission
         self._refusals = admission.refusals
         self._queues = queues
+        self._retained_copies = retained_copies
         self._retained_places = RetainedPlaces(
             limits.maximum_retained_messages, retained, sessions, is_for_target=routes.is_for_target
         )
@@ -222,6 +225,8 @@ class Quotas:
         self._refusals.tick(now_us)
         self.admission.connection_log.tick()
         self._retained_places.tick()
+        if self._retained_copies is not None:
+            self._retained_copies.tick()
         self._held_bytes.tick()
 
     def of_publish(self, event: PublishReceived) -> LimitReached | None:

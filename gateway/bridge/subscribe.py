@@ -40,12 +40,15 @@ from mappings.errors import MappingError
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.unit_of_work import UnitOfWork
 from mq_adapters.reasons import QueueManagerError
+from mq_adapters.reasons import ReasonCode as MqReasonCode
 
 _log = logging.getLogger(__name__)
 
 #: SUBACK return code for a subscription that failed (MQTT 3.1.1 section 3.9.3).
 FAILURE: Final = 0x80
 _GRANT: Final = "grant"
+#: A broker refuses so when it has registered the filter, and may not send all that is retained (broker/updates.py).
+_TOO_MANY_COPIES: Final = MqReasonCode.MQRC_Q_SPACE_NOT_AVAILABLE
 _NOT_SAID: Final = ReasonCode.TOPIC_FILTER_INVALID
 
 Answered = Callable[[ClientSession, int, bytes], None]
@@ -381,15 +384,12 @@ class Subscriptions:
     def _answer(self, packet: _Packet, msg_id: bytes, response: Response | None) -> None:
         topic_filter, destination = packet.waiting.pop(msg_id)
         if packet.wanted and (response is None or response.completion is Completion.FAILED):
-            packet.refused_at.add((topic_filter, destination))
             reason_code = response.reasons[0].reason_code if response is not None and response.reasons else 0
+            if reason_code != _TOO_MANY_COPIES:  # then it is registered
+                packet.refused_at.add((topic_filter, destination))
             packet.failed[topic_filter] = refused_subscription(reason_code)
-            _log.warning(
-                "subscription refused client=%s filter=%s reason_code=%s",
-                packet.session.client,
-                topic_filter,
-                reason_code,
-            )
+            event = "subscription refused client=%s filter=%s reason_code=%s"
+            self._tell(packet.session, event, topic_filter, reason_code)
         if not packet.waiting and packet.unit is None:
             self._finish(packet)
 

@@ -408,6 +408,20 @@ class Limit(Enum):
         told="the session needs more memory than the server has: ask its operator",
         where="bridge.session_limits",
     )
+    RETAINED_COPIES = LimitRow(
+        key="maximum_retained_copy_bytes",
+        default=67_108_864,
+        unit="bytes of retained copies",
+        meaning="bytes of retained copies that wait for one session, beyond one copy of everything that is retained;"
+        " past it a filter that asks for more is refused in the SUBACK",
+        answers=_SUBSCRIBE,
+        told="too many retained messages wait for the client: read them first",
+        where="limits.budgets",
+    )
+    RETAINED_COPIES_PER_USER = RETAINED_COPIES.of(Scope.USER)
+    RETAINED_COPIES_PER_ADDRESS = RETAINED_COPIES.of(Scope.ADDRESS)
+    RETAINED_COPIES_PER_PREFIX = RETAINED_COPIES.of(Scope.PREFIX)
+    RETAINED_COPIES_IN_ALL = RETAINED_COPIES.of(Scope.ALL, 8_589_934_592)
     QUEUED_MESSAGES = LimitRow(
         key="maximum_queued_messages",
         default=1_000_000,
@@ -571,6 +585,11 @@ class SessionLimits(Table):
     new_topic_rate_per_user: int = Limit.NEW_TOPIC_RATE_PER_USER.field
     new_topic_rate_per_address: int = Limit.NEW_TOPIC_RATE_PER_ADDRESS.field
     new_topic_rate_per_prefix: int = Limit.NEW_TOPIC_RATE_PER_PREFIX.field
+    maximum_retained_copy_bytes: int = Limit.RETAINED_COPIES.field
+    maximum_retained_copy_bytes_per_user: int = Limit.RETAINED_COPIES_PER_USER.field
+    maximum_retained_copy_bytes_per_address: int = Limit.RETAINED_COPIES_PER_ADDRESS.field
+    maximum_retained_copy_bytes_per_prefix: int = Limit.RETAINED_COPIES_PER_PREFIX.field
+    maximum_retained_copy_bytes_in_all: int = Limit.RETAINED_COPIES_IN_ALL.field
     maximum_queued_messages: int = Limit.QUEUED_MESSAGES.field
     maximum_queued_bytes: int = Limit.QUEUED_BYTES.field
     maximum_queued_age_s: int = Limit.QUEUED_AGE.field

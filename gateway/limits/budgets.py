@@ -51,6 +51,8 @@ class Amount(IntEnum):
     SESSIONS = 0
     SUBSCRIPTIONS = 1
     LEVELS = 2
+    #: Bytes, beyond one copy of everything that is retained.
+    RETAINED_COPIES = 3
 
 
 LIMITS: Final[Mapping[Amount, Mapping[Scope, Limit]]] = {
@@ -73,6 +75,13 @@ LIMITS: Final[Mapping[Amount, Mapping[Scope, Limit]]] = {
         Scope.ADDRESS: Limit.SUBSCRIPTION_LEVELS_PER_ADDRESS,
         Scope.PREFIX: Limit.SUBSCRIPTION_LEVELS_PER_PREFIX,
         Scope.ALL: Limit.SUBSCRIPTION_LEVELS_IN_ALL,
+    },
+    Amount.RETAINED_COPIES: {
+        Scope.CLIENT: Limit.RETAINED_COPIES,
+        Scope.USER: Limit.RETAINED_COPIES_PER_USER,
+        Scope.ADDRESS: Limit.RETAINED_COPIES_PER_ADDRESS,
+        Scope.PREFIX: Limit.RETAINED_COPIES_PER_PREFIX,
+        Scope.ALL: Limit.RETAINED_COPIES_IN_ALL,
     },
 }
 """The limits of each amount, by scope. A scope that is not here has none."""

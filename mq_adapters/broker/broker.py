@@ -25,7 +25,7 @@ from mq_adapters.broker.subscribers import SubscriberCommands
 from mq_adapters.broker.subscriptions import SubscriptionRegistry
 from mq_adapters.broker.topic_permissions import TopicPermissions
 from mq_adapters.broker.topic_spaces import BrokerDialect, TopicSpaces
-from mq_adapters.broker.updates import CallSoon, Updates
+from mq_adapters.broker.updates import CallSoon, MayCopy, Updates
 from mq_adapters.delivery_listener import DeliveryListener, Unheard
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.unit_of_work import StateSpace
@@ -142,6 +142,15 @@ class Broker:
     def retained_publications(self) -> int:
         """How many publications are retained."""
         return len(self._retained)
+
+    @property
+    def retained_bytes(self) -> int:
+        """The rows of all retained publications together."""
+        return self._retained.size_bytes
+
+    def limit_retained_copies(self, may_copy: MayCopy) -> None:
+        """From now on `may_copy` decides about each copy that a RegSub or ReqUpdate brings."""
+        self._updates.may_copy = may_copy
 
     def retained_topics(self, queue_name: str, pattern: str) -> Iterator[str]:
         """The topics that a character pattern matches and on which a publication from an input queue is retained."""

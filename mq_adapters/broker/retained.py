@@ -30,6 +30,8 @@ CACHED_BYTES: Final = 64 * 1024 * 1024
 _OVERHEAD_BYTES: Final = 600
 #: The same of a command that came with it (`Message.written`), beside the bytes of its header.
 _COMMAND_BYTES: Final = 300
+#: A row of the store beside the body, bytes: numbers, descriptor, origin, its place in an index.
+_ROW_BYTES: Final = 300
 #: The most publications that a new one may remove from memory, so that each carries its own cost.
 _EVICTIONS: Final = 4
 
@@ -78,7 +80,7 @@ def unpack_retained(packed: bytes, identifier_prefix: bytes) -> RetainedPublicat
 class Retained:
     """An entry for the publication on a topic: its number, its end, and its place in the store.
 
-    `order`: how many publications had been kept in this run, with this one.
+    `order`: how many publications had been kept in this run, with this one. `size_bytes`: of its row.
     """
 
     key: bytes
@@ -86,6 +88,7 @@ class Retained:
     expires_us: int
     is_local: bool
     order: int
+    size_bytes: int
 
     def has_expired(self, now_us: int) -> bool:
         return 0 < self.expires_us <= now_us
@@ -106,6 +109,8 @@ class RetainedPublications:
         self._cached_bytes = 0
         #: How many have been kept in this run.
         self.kept = 0
+        #: The rows of all publications together.
+        self.size_bytes = 0
 
     def __len__(self) -> int:
         """The number of retained publications, with expired ones that are not deleted yet."""
@@ -177,6 +182,8 @@ class RetainedPublications:
 
     def delete(self, unit: UnitOfWork, space: str, point: str, topic: str) -> None:
         """Deletes the publication on a routing topic. There must be one."""
+        kept = self._topics[space, point].get(topic)
+        self.size_bytes -= 0 if kept is None else kept.size_bytes
         self._topics[space, point].remove(topic)
         key = _key(space, point, topic)
         self._let_go(key)
@@ -194,6 +201,8 @@ class RetainedPublications:
         topics = self._topics.get(place)
         if topics is None:
             topics = self._topics[place] = TopicIndex()
+        before = topics.get(topic)
+        self.size_bytes += kept.size_bytes - (0 if before is None else before.size_bytes)
         topics.put(topic, kept)
         if kept.expires_us:
             heapq.heappush(self._expiring, (kept.expires_us, kept.sequence, place, topic))
@@ -201,7 +210,12 @@ class RetainedPublications:
     def _retained(self, key: bytes, publication: RetainedPublication) -> Retained:
         message, is_local = publication.message, publication.is_local
         return Retained(
-            key=key, sequence=message.sequence, expires_us=message.expires_us, is_local=is_local, order=self.kept
+            key=key,
+            sequence=message.sequence,
+            expires_us=message.expires_us,
+            is_local=is_local,
+            order=self.kept,
+            size_bytes=len(message.body) + _ROW_BYTES,
         )
 
     def _stored(self, key: bytes) -> RetainedPublication | None:

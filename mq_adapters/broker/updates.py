@@ -6,6 +6,9 @@ The subscription is valid from the first unit on. A retained publication that wa
 first new publication on its topic, so nobody gets an older one behind a newer one. Small commands take turns as they
 come. A few of the large ones take turns too, one of each identity, and the others wait in line.
 
+Where a limit on copies is reached (`may_copy`), the command is refused with MQRC_Q_SPACE_NOT_AVAILABLE. What it has
+registered stays, as after a warning: the subscriber decides whether it wants new publications alone.
+
 Stored form of a command that is not answered yet (space BROKER_UPDATE): the key is a number, 8 bytes, big-endian; the
 value is a msgpack list: version, numbers of the subscriptions, whether it is ReqUpdate, psc fields and warnings
 [reason code, fields] of the answer, and nil or sequence, put time, expiry time, packed descriptor, private origin and
@@ -34,7 +37,7 @@ from mq_adapters.command_header import CommandHeader
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.unit_of_work import StateSpace, UnitOfWork
 from mq_adapters.message import IDENTIFIER_TAG, Message, unpack_descriptor
-from mq_adapters.reasons import StoreError
+from mq_adapters.reasons import ReasonCode, StoreError
 from mq_adapters.system_queues import CONTROL_QUEUE
 
 _VERSION: Final = 1
@@ -51,6 +54,8 @@ _LARGE_ONES_IN_TURN: Final = 4
 _NOT_PARSED: Final = ResponseReason(reason_code=Reason.MQRC_CONTENT_ERROR)
 
 CallSoon = Callable[[Callable[[], None]], object]
+MayCopy = Callable[[bytes | None, int], bool]
+"""Whether a subscriber with a CorrelId may have one more retained copy, whose row has so many bytes."""
 
 
 class _Found(NamedTuple):
@@ -71,6 +76,7 @@ class _Update:
         "has_ended",
         "is_over",
         "is_parsed",
+        "is_refused",
         "key",
         "message",
         "ready",
@@ -99,6 +105,8 @@ class _Update:
         self.sent: set[int] = set()
         self.copies = 0
         self.is_parsed = True
+        #: Whether a limit on copies stopped it.
+        self.is_refused = False
         #: The command has been answered: nothing is left to send, or a later one for the same subscriptions sends it.
         self.is_over = False
 
@@ -160,6 +168,8 @@ class Updates:
         self._unanswered: set[bytes] = set()
         self._is_called = False
         self._is_stopping = False
+        #: Asked before each copy is put.
+        self.may_copy: MayCopy = lambda _correl_id, _size_bytes: True
 
     def begin(self, unit: UnitOfWork, done: Done, message: Message | None, received: CommandHeader | None) -> None:
         """Sends retained publications to the subscriptions of a command, and answers the command if there is one."""
@@ -348,8 +358,10 @@ class Updates:
         """Puts the ready copies, oldest first, of publications still retained for subscriptions still there."""
         ready, update.ready, update.ready_bytes = update.ready, [], 0
         for found, planned in sorted(ready, key=lambda each: _age(each[0])):
-            if self._is_due_to(update, found):
+            if not update.is_refused and self._is_due_to(update, found):
                 self._send(unit, update, found, planned)
+        if update.is_refused:
+            update.has_ended = True
 
     def _is_due_to(self, update: _Update, found: _Found) -> bool:
         """Whether a publication is still retained, was there before the command, and was not sent for it yet."""
@@ -367,6 +379,9 @@ class Updates:
             return
         if planned is None or current is not meant:
             planned = self._distributor.plan_retained(self._retained.publication(found.kept).message, current)
+        if update.is_refused or not self.may_copy(current.identity.correl_id, found.kept.size_bytes):
+            update.is_refused = True
+            return
         update.sent.add(found.kept.sequence)
         update.copies += self._distributor.send_retained(unit, planned, current)
         update.is_parsed = update.is_parsed and planned.is_parsed
@@ -388,6 +403,10 @@ class Updates:
             unit.delete_state(StateSpace.BROKER_UPDATE, update.key)
         done, message, received = update.done, update.message, update.received
         if message is None or received is None:
+            return
+        if update.is_refused:
+            refusal = CommandRefusal(ReasonCode.MQRC_Q_SPACE_NOT_AVAILABLE, ("QName", update.identity.queue_name))
+            self._responder.refuse(unit, message, received, refusal, CONTROL_QUEUE)
             return
         warnings = done.warnings if update.is_parsed else (*done.warnings, _NOT_PARSED)
         if done.is_requested and update.is_parsed and not update.copies:

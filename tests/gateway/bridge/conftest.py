@@ -17,6 +17,7 @@ from gateway.audit_trail.notes import BrokerNotes
 from gateway.bridge.assembly import build_bridge
 from gateway.bridge.mq_refusals import BrokerClosedTopics, ClosedTopics
 from gateway.bridge.publish import SubscriptionsTo
+from gateway.bridge.retained_copies import RetainedCopies
 from gateway.bridge.session_limits import BrokerRetained, RetainedStore
 from gateway.bridge.sessions import ClientSession, Sessions
 from gateway.bridge.sessions_set_aside import sessions_set_aside
@@ -194,6 +195,12 @@ class World:
         )
         self.refusals = Refusals()
         self.admission = Admission(limits, self.refusals)
+        copies = None
+        if has_broker:
+            copies = RetainedCopies(
+                self.sessions, subscriber_queue, self.refusals, retained_bytes=lambda: broker.retained_bytes
+            )
+            broker.limit_retained_copies(copies.take)
         self.targets = {each.name: Target(self.engine, each) for each in targets}
         transmission_queues = (queue.name for each in self.targets.values() for queue in each.transmission_queues)
         own = (SUBSCRIBER_QUEUE, REPLY_QUEUE, DEFAULT_STREAM, *transmission_queues)
@@ -212,6 +219,7 @@ class World:
             limits=limits,
             admission=self.admission,
             retained=retained,
+            retained_copies=copies,
             closed=closed,
             subscriptions_to=subscriptions_to,
             published=(DEFAULT_STREAM,),
