@@ -109,7 +109,7 @@ class World:
         notes = engine.dead_letters.listener = BrokerNotes(engine.now_us)
         broker = Broker(engine, listener=notes, call_soon=self._calls.append)
         broker.attach()
-        limits = MqttLimits(maximum_subscriptions=100_000, message_rate=0, new_topic_rate=0)
+        limits = MqttLimits(maximum_subscriptions=100_000, message_rate=0, new_topic_rate=0, trail_byte_rate=0)
         access = Access(publish=("#",), subscribe=("#",))
         self.bridge: Bridge = build_bridge(
             engine,

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Final
 
 from gateway.access.login import Login
+from gateway.audit_trail.notes import trail_bytes
 from gateway.bridge.connect import Openings
 from gateway.bridge.counts import Counts, Traffic
 from gateway.bridge.deliver import ToMqtt
@@ -193,7 +194,7 @@ class Bridge:
         if self.paused and self.paused.keep(link, events):
             return
         self._carry_out(link, session, events)
-        if wait_s or self._quotas.new_topics:
+        if wait_s or self._quotas.new_topics or self._slow_reading.trail_is_ahead:
             self._slow_reading.pause(link, session.account, wait_s, self._quotas.take_new_topics())
 
     def _turn_away(self, link: MqttLink, data: bytes) -> None:
@@ -383,7 +384,9 @@ class Bridge:
             if len(asked.entries) <= FILTERS_AT_ONCE:
                 if not self._filter_pacing.take(len(asked.entries)):
                     return asked
-                self._handlers[type(asked)](LinkWork(link, session, self._engine.begin()), asked)
+                work = LinkWork(link, session, self._engine.begin())
+                self._handlers[type(asked)](work, asked)
+                self._charge_trail(work)
                 return None
             asked = LongRequest(asked)
         while not asked.is_over:
@@ -391,8 +394,15 @@ class Bridge:
                 return asked
             if (part := asked.next_part(session)) is not None:
                 carry_out = self._subscribe if isinstance(part.event, SubscribeReceived) else self._unsubscribe
-                carry_out(LinkWork(link, session, self._engine.begin()), part.event, part.whole)
+                work = LinkWork(link, session, self._engine.begin())
+                carry_out(work, part.event, part.whole)
+                self._charge_trail(work)
         return None
+
+    def _charge_trail(self, work: LinkWork) -> None:
+        """Charges the notes of a unit of work that was submitted to the client whose packets it carries out."""
+        if self._engine.seal_notes is not None and work.unit.notes:
+            self._slow_reading.charge_trail(work.session.account, trail_bytes(work.unit.notes))
 
     def _next_in_line_goes_on(self) -> bool:
         return self._goes_on() and self.paused.first_goes_on(LINE)
@@ -429,6 +439,7 @@ class Bridge:
         if link.outstanding >= _MAXIMUM_OUTSTANDING:
             link.pause_reading()
         self._engine.submit(unit, lambda _unit: self._committed(work))
+        self._charge_trail(work)
 
     def _committed(self, work: LinkWork) -> None:
         """The unit of work is on the disk, so the acknowledgements may leave now."""

@@ -31,6 +31,8 @@ class SlowReading:
         #: The end of each pause, and its link.
         self._ends: list[tuple[float, int, MqttLink]] = []
         self._tie_breaker = count()
+        #: Whether records of the trail have brought somebody ahead since the last `pause`.
+        self.trail_is_ahead = False
 
     def charge(self, account: Account, messages: int, size: int) -> tuple[float, LimitReached | None]:
         """Charges a read. Returns the seconds for which its link must not be read, and the limit that closes it."""
@@ -39,10 +41,16 @@ class SlowReading:
             return wait_s, None
         return wait_s, self._budgets.too_fast(account, messages, size)
 
+    def charge_trail(self, account: Account, trail_bytes: int) -> None:
+        """Charges the records that the packets of a client cause. `pause` must follow if `trail_is_ahead`."""
+        if self._budgets.spend(account, 0, 0, 0, self._now_s(), trail_bytes=trail_bytes) > 0:
+            self.trail_is_ahead = True
+
     def pause(self, link: MqttLink, account: Account, wait_s: float, topics: int) -> None:
         """Charges the new topics of a read, and does not read its link for as long as it must not be read."""
         now_s = self._now_s()
-        if topics:
+        if topics or self.trail_is_ahead:
+            self.trail_is_ahead = False
             wait_s = max(wait_s, self._budgets.spend(account, 0, 0, topics, now_s))
         if wait_s > 0 and link.is_open and link.session is not None and link not in self._paused:
             self._budgets.slowed_down(account)

@@ -501,6 +501,20 @@ class Limit(Enum):
     NEW_TOPIC_RATE_PER_USER = NEW_TOPIC_RATE.of(Scope.USER)
     NEW_TOPIC_RATE_PER_ADDRESS = NEW_TOPIC_RATE.of(Scope.ADDRESS)
     NEW_TOPIC_RATE_PER_PREFIX = NEW_TOPIC_RATE.of(Scope.PREFIX)
+    TRAIL_BYTE_RATE = LimitRow(
+        key="trail_byte_rate",
+        default=8_388_608,
+        least=0,
+        unit="bytes of the trail a second",
+        meaning="bytes a second of the audit trail that the packets of one client cause, by an estimate: a PUBLISH of 5"
+        f" bytes makes 1,400; {_SLOWER}",
+        answers=_TOO_FAST,
+        told="the client causes too many audit records: send more slowly",
+        where="limits.budgets",
+    )
+    TRAIL_BYTE_RATE_PER_USER = TRAIL_BYTE_RATE.of(Scope.USER)
+    TRAIL_BYTE_RATE_PER_ADDRESS = TRAIL_BYTE_RATE.of(Scope.ADDRESS)
+    TRAIL_BYTE_RATE_PER_PREFIX = TRAIL_BYTE_RATE.of(Scope.PREFIX)
     RETAINED_MESSAGES = LimitRow(
         key="maximum_retained_messages",
         default=1_000_000,
@@ -585,6 +599,10 @@ class SessionLimits(Table):
     new_topic_rate_per_user: int = Limit.NEW_TOPIC_RATE_PER_USER.field
     new_topic_rate_per_address: int = Limit.NEW_TOPIC_RATE_PER_ADDRESS.field
     new_topic_rate_per_prefix: int = Limit.NEW_TOPIC_RATE_PER_PREFIX.field
+    trail_byte_rate: int = Limit.TRAIL_BYTE_RATE.field
+    trail_byte_rate_per_user: int = Limit.TRAIL_BYTE_RATE_PER_USER.field
+    trail_byte_rate_per_address: int = Limit.TRAIL_BYTE_RATE_PER_ADDRESS.field
+    trail_byte_rate_per_prefix: int = Limit.TRAIL_BYTE_RATE_PER_PREFIX.field
     maximum_retained_copy_bytes: int = Limit.RETAINED_COPIES.field
     maximum_retained_copy_bytes_per_user: int = Limit.RETAINED_COPIES_PER_USER.field
     maximum_retained_copy_bytes_per_address: int = Limit.RETAINED_COPIES_PER_ADDRESS.field

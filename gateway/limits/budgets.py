@@ -86,13 +86,28 @@ LIMITS: Final[Mapping[Amount, Mapping[Scope, Limit]]] = {
 }
 """The limits of each amount, by scope. A scope that is not here has none."""
 
-RATES: Final[Mapping[Scope, tuple[Limit, Limit, Limit]]] = {
-    Scope.CLIENT: (Limit.MESSAGE_RATE, Limit.BYTE_RATE, Limit.NEW_TOPIC_RATE),
-    Scope.USER: (Limit.MESSAGE_RATE_PER_USER, Limit.BYTE_RATE_PER_USER, Limit.NEW_TOPIC_RATE_PER_USER),
-    Scope.ADDRESS: (Limit.MESSAGE_RATE_PER_ADDRESS, Limit.BYTE_RATE_PER_ADDRESS, Limit.NEW_TOPIC_RATE_PER_ADDRESS),
-    Scope.PREFIX: (Limit.MESSAGE_RATE_PER_PREFIX, Limit.BYTE_RATE_PER_PREFIX, Limit.NEW_TOPIC_RATE_PER_PREFIX),
+RATES: Final[Mapping[Scope, tuple[Limit, Limit, Limit, Limit]]] = {
+    Scope.CLIENT: (Limit.MESSAGE_RATE, Limit.BYTE_RATE, Limit.NEW_TOPIC_RATE, Limit.TRAIL_BYTE_RATE),
+    Scope.USER: (
+        Limit.MESSAGE_RATE_PER_USER,
+        Limit.BYTE_RATE_PER_USER,
+        Limit.NEW_TOPIC_RATE_PER_USER,
+        Limit.TRAIL_BYTE_RATE_PER_USER,
+    ),
+    Scope.ADDRESS: (
+        Limit.MESSAGE_RATE_PER_ADDRESS,
+        Limit.BYTE_RATE_PER_ADDRESS,
+        Limit.NEW_TOPIC_RATE_PER_ADDRESS,
+        Limit.TRAIL_BYTE_RATE_PER_ADDRESS,
+    ),
+    Scope.PREFIX: (
+        Limit.MESSAGE_RATE_PER_PREFIX,
+        Limit.BYTE_RATE_PER_PREFIX,
+        Limit.NEW_TOPIC_RATE_PER_PREFIX,
+        Limit.TRAIL_BYTE_RATE_PER_PREFIX,
+    ),
 }
-"""The limits of messages, bytes and new topics, by scope."""
+"""The limits of messages, bytes, new topics and bytes of the trail, by scope."""
 
 #: The rate of new topics is one of a minute.
 _MINUTE_S: Final = 60
@@ -110,9 +125,9 @@ _RESERVED: Final = 10
 _LITTLE: Final = 100
 
 Key = tuple[Scope, str | bytes]
-Costs = tuple[float, float, float]
-"""Seconds that a message, a byte and a new topic cost; 0: nothing."""
-_NOTHING: Final[Costs] = (0.0, 0.0, 0.0)
+Costs = tuple[float, float, float, float]
+"""Seconds that a message, a byte, a new topic and a byte of the trail cost; 0: nothing."""
+_NOTHING: Final[Costs] = (0.0, 0.0, 0.0, 0.0)
 
 
 class Owner(NamedTuple):
@@ -210,7 +225,9 @@ class Budgets:
 
     # -- rates ---------------------------------------------------------------------------------------------------------
 
-    def spend(self, account: Account, messages: int, size: int, topics: int, now_s: float) -> float:
+    def spend(
+        self, account: Account, messages: int, size: int, topics: int, now_s: float, *, trail_bytes: int = 0
+    ) -> float:
         """Charges what a read has brought. Returns for how many seconds its client must not be read; 0: read on.
 
         `now_s`: a clock that never goes back.
@@ -218,12 +235,14 @@ class Budgets:
         self._now_s = latest_s = now_s
         free_s = now_s - BURST_S
         while (parent := account.parent) is not None:
-            of_message, of_byte, of_topic = account.costs
+            of_message, of_byte, of_topic, of_trail_byte = account.costs
             cost = of_message * messages
             if of_byte * size > cost:  # noqa: PLR1730  # a call of max() would cost as much as all the rest
                 cost = of_byte * size
             if topics and of_topic * topics > cost:
                 cost = of_topic * topics
+            if trail_bytes and of_trail_byte * trail_bytes > cost:
+                cost = of_trail_byte * trail_bytes
             spent_s = account.spent_s
             account.spent_s = spent_s = (spent_s if spent_s > free_s else free_s) + cost
             if spent_s > latest_s:  # noqa: PLR1730
@@ -248,12 +267,13 @@ class Budgets:
         for each in account.line():
             if each.parent is not None:
                 shares = 1 if each.scope is Scope.CLIENT else _shares(each)
-                first, second, third = RATES[each.scope]
-                of_message, of_byte, of_topic = RATES[Scope.CLIENT]
+                first, second, third, fourth = RATES[each.scope]
+                of_message, of_byte, of_topic, of_trail_byte = RATES[Scope.CLIENT]
                 each.costs = (
                     self._cost_s(first, of_message, shares),
                     self._cost_s(second, of_byte, shares),
                     _MINUTE_S * self._cost_s(third, of_topic, shares),
+                    self._cost_s(fourth, of_trail_byte, shares),
                 )
 
     def _cost_s(self, limit: Limit, of_client: Limit, shares: int) -> float:

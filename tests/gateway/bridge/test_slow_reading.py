@@ -160,3 +160,33 @@ def test_a_client_that_leaves_while_it_is_not_read_is_forgotten(new_world: NewWo
     world.lose(link)
     at(world, 60.0)
     assert world.bridge.held_back_publishers == 0
+
+
+@pytest.mark.parametrize("qos", [0, 1, 2])
+def test_short_publishes_are_charged_for_the_records_that_they_make(new_world: NewWorld, qos: int) -> None:
+    """5 bytes of PUBLISH made 1.4 KB of trail, at any speed."""
+    world = limited(new_world, trail_byte_rate=1_000)
+    link = connected(world, 4)
+    world.receive(link, publishes(4, 1, 5, qos=qos))
+    assert link.is_read(), "ten seconds' worth is free"
+    world.receive(link, publishes(4, 10, 10, qos=qos))
+    assert not link.is_read()
+    assert not link.taken() or qos
+    at(world, 30)
+    assert link.is_read()
+
+
+def test_filters_are_charged_for_the_records_that_they_make(new_world: NewWorld) -> None:
+    world = limited(new_world, trail_byte_rate=100)
+    link = connected(world, 4)
+    world.receive(link, "82 06 0001 0001 'a' 00")
+    assert not link.is_read()
+
+
+def test_copies_for_others_are_not_charged_to_the_publisher(new_world: NewWorld) -> None:
+    world = limited(new_world, trail_byte_rate=1_000)
+    for number in range(20):
+        world.receive(connected(world, 4, f"{number:04}"), "82 06 0001 0001 'a' 00")
+    link = connected(world, 4)
+    world.receive(link, publishes(4, 1, 3))
+    assert link.is_read()
