@@ -276,3 +276,8 @@ def unpack_definition(object_type: int, name: str, packed: bytes) -> Definition:
             raise ValueError(f"object {name} has {keyword} {value!r:.40}")
         said[keyword] = value
     return Definition(object_type=kind, name=name, said=said)
+
+
+def queue_manager_identifier(incarnation: bytes) -> str:
+    """The identifier that no other queue manager has (MQCA_Q_MGR_IDENTIFIER), made of its store's 12 bytes."""
+    return f"RFHBRIDGE_{incarnation.hex()}"

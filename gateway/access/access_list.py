@@ -23,7 +23,8 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, mo
 from gateway.access.filters import RuleFilter
 from gateway.access.text_file import read_text_file
 from gateway.config.complaints import sentence
-from gateway.config.values import ConfigurationError, Table
+from gateway.config.error import ConfigurationError
+from gateway.config.values import Table
 
 #: Rules are looked through for each new topic of a client.
 MAXIMUM_RULES: Final = 10_000

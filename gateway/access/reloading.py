@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from gateway.access.text_file import UnreadableFile
-from gateway.config.values import ConfigurationError
+from gateway.config.error import ConfigurationError
 
 _log = logging.getLogger(__name__)
 

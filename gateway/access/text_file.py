@@ -5,7 +5,7 @@ import stat
 from pathlib import Path
 from typing import Final
 
-from gateway.config.values import ConfigurationError
+from gateway.config.error import ConfigurationError
 
 #: A larger file is somebody's mistake: 100,000 users take 13 MB.
 MAXIMUM_FILE_BYTES: Final = 16_777_216

@@ -24,7 +24,7 @@ from jwt.algorithms import ECAlgorithm, HMACAlgorithm, OKPAlgorithm, RSAAlgorith
 from jwt.exceptions import PyJWTError
 
 from gateway.access.text_file import read_text_file
-from gateway.config.values import ConfigurationError
+from gateway.config.error import ConfigurationError
 
 #: The most keys of all files together: a token without a key's name is tried with each that fits.
 MAXIMUM_KEYS: Final = 16

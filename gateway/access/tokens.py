@@ -13,8 +13,8 @@ import jwt
 
 from gateway.access.external_users import ExternalUser, TokenRefused, is_user_name
 from gateway.access.token_keys import TokenKey, read_token_keys
+from gateway.config.error import ConfigurationError
 from gateway.config.tokens import TokenSettings
-from gateway.config.values import ConfigurationError
 
 _SECOND_US: Final = 1_000_000
 #: The end of the year 9999, in seconds since 1970: a later one means the same.

@@ -15,7 +15,7 @@ from typing import Final, Self
 
 from gateway.access.password_hash import PasswordHash
 from gateway.access.text_file import read_text_file
-from gateway.config.values import ConfigurationError
+from gateway.config.error import ConfigurationError
 
 _LONGEST_NAME: Final = 256
 _HINT: Final = "'rfhbridge user add NAME --file FILE' writes a right line"

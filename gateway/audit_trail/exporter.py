@@ -33,7 +33,6 @@ from gateway.audit_trail.segment import Trail, TrailInUse
 from gateway.audit_trail.termination import StopRequest, TerminationSignal
 from gateway.audit_trail.trail_end import head_of
 from gateway.config import ConfigurationError
-from mq_adapters.dead_letter import dead_letter
 from mq_adapters.embedded.socket.client import SocketClient
 from mq_adapters.message import Message
 from mq_adapters.plausible_clock import PlausibleClock
@@ -207,6 +206,8 @@ class Exporter:
 
 def _dead_letter(message: Message, queue_manager_name: str) -> Message:
     """The message whole behind an MQDLH that names the audit queue and MQRC_FORMAT_ERROR."""
+    from mq_adapters.dead_letter import dead_letter  # with the readers of all headers: hardly an exporter needs them
+
     return dead_letter(
         message,
         queue_name=AUDIT_QUEUE,

@@ -9,18 +9,20 @@ from dataclasses import asdict, dataclass, fields
 from datetime import timedelta
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import orjson
 
 from gateway.audit_trail.digests import Provenance
 from gateway.audit_trail.durable_file import put_in_place
 from gateway.audit_trail.segment import SIGNING_KEY_NAME, STANDARD_LIMITS, SegmentLimits
-from gateway.config import Settings
 from gateway.config.queue_names import transmission_queue_name
 from gateway.free_space import trail_reserve_bytes
 from mappings.table import TABLE_VERSION
 from mq_adapters.reasons import StoreError
+
+if TYPE_CHECKING:  # the exporter reads a plan, and no settings
+    from gateway.config import Settings
 
 #: In the data folder, beside the folder of the trail.
 PLAN_NAME: Final = "trail-plan.json"
@@ -50,7 +52,7 @@ class TrailPlan:
     reserve_bytes: int = 0
 
     @classmethod
-    def of(cls, settings: Settings) -> Self:
+    def of(cls, settings: "Settings") -> Self:
         """The plan of a gateway's configuration."""
         audit, data = settings.audit, settings.data.absolute()
         personal_key = audit.personal_key or data / PERSONAL_KEY_NAME

@@ -16,6 +16,7 @@ from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
 from gateway.config.checks import problems_of
 from gateway.config.complaints import key_of, path_of, sentence, unusable_values
+from gateway.config.error import ConfigurationError
 from gateway.config.listeners import (
     DEFAULT_LISTENER,
     ListenerSettings,
@@ -36,7 +37,7 @@ from gateway.config.tables import (
     SubscribeSettings,
 )
 from gateway.config.targets import RouteSettings, TargetSettings
-from gateway.config.values import ConfigurationError, FolderPath, Table, listed
+from gateway.config.values import FolderPath, Table, listed
 
 #: The place in an error of tomllib.
 _PLACE: Final = re.compile(r"at line (\d+)")

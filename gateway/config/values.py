@@ -26,30 +26,6 @@ _MQ_NAME: Final = re.compile(r"[A-Za-z0-9./_%]{1,48}")
 _LISTEN: Final = re.compile(r"(?:\[(?P<host6>[0-9A-Fa-f:.]+)\]|(?P<host>[^\[\]:\s]+)):(?P<port>[0-9]{1,5})")
 
 
-class ConfigurationError(Exception):
-    """The configuration is wrong: the operator's fault. `problems` are complete sentences, `hint` says what to do.
-
-    `lines` are those of the file that the problems stand on, from 1; 0, or none at all, where no line is known.
-    """
-
-    def __init__(self, source: str, problems: tuple[str, ...], hint: str, lines: tuple[int, ...] = ()) -> None:
-        super().__init__(source, problems, hint)
-        self.source = source
-        self.problems = problems
-        self.hint = hint
-        self.lines = lines or (0,) * len(problems)
-
-    def __str__(self) -> str:
-        return f"{self.source}: {'; '.join(self.problems)} ({self.hint})"
-
-    @property
-    def complaints(self) -> tuple[str, ...]:
-        """One problem each, in the order of the lines, with file and line; the last one has the hint."""
-        placed = sorted(zip(self.lines, self.problems, strict=True), key=lambda each: each[0])
-        complaints = [f"{self.source}:{line}: {what}" if line else f"{self.source}: {what}" for line, what in placed]
-        return (*complaints[:-1], f"{complaints[-1]} ({self.hint})")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
     """A TCP address; port 0 asks the system for a free one. As text: HOST:PORT, an IPv6 host in brackets."""

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric.types import PublicKeyTypes
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
 
 from gateway.access.text_file import read_text_file
-from gateway.config.values import ConfigurationError
+from gateway.config.error import ConfigurationError
 
 _DAY: Final = "%Y-%m-%d"
 

@@ -12,9 +12,10 @@ from typing import Final
 
 from gateway.access.reloading import Reloading
 from gateway.bridge.bridge import Bridge
+from gateway.config.error import ConfigurationError
 from gateway.config.listeners import DEFAULT_LISTENER, ListenerSettings
 from gateway.config.settings import Settings
-from gateway.config.values import Address, ConfigurationError
+from gateway.config.values import Address
 from gateway.limits.slow_clients import SlowReaders, SlowSenders
 from gateway.listener.listener import Listener
 from gateway.listener.long_reads import LongReads

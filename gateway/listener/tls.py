@@ -15,8 +15,8 @@ from cryptography import x509
 
 from gateway.access.reloading import WatchedFile
 from gateway.access.text_file import UnreadableFile
+from gateway.config.error import ConfigurationError
 from gateway.config.listeners import ListenerSettings, TlsSettings
-from gateway.config.values import ConfigurationError
 from gateway.listener.certificate_files import Pair, read_certificates, read_pair, today, validity_problem
 from gateway.listener.client_certificates import Authorities
 

@@ -359,10 +359,5 @@ def _departure(queue: Queue, message: Message, put_again_as: bytes | None) -> De
     return Departure.FORWARDED if is_held and queue.definition["USAGE"] == "XMITQ" else Departure.TAKEN
 
 
-def queue_manager_identifier(incarnation: bytes) -> str:
-    """The identifier that no other queue manager has (MQCA_Q_MGR_IDENTIFIER), made of its store's 12 bytes."""
-    return f"RFHBRIDGE_{incarnation.hex()}"
-
-
 def _nothing() -> None:
     """Inside a unit of work the answer waits for the commit."""

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Self
 
-from mq_adapters.attributes import Definition, longest_message_bytes
+from mq_adapters.attributes import Definition, longest_message_bytes, queue_manager_identifier
 from mq_adapters.cursor import Cursor
-from mq_adapters.embedded.application import Application, queue_manager_identifier
+from mq_adapters.embedded.application import Application
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.mqsc.command_server import CommandServer
 from mq_adapters.embedded.queue import Queue

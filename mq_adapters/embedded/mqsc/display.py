@@ -4,8 +4,16 @@ import operator
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from mq_adapters.attributes import ATTRIBUTES, QUEUE_TYPES, SYNONYMS, Attribute, Choice, Definition, ObjectType
-from mq_adapters.embedded.application import queue_manager_identifier
+from mq_adapters.attributes import (
+    ATTRIBUTES,
+    QUEUE_TYPES,
+    SYNONYMS,
+    Attribute,
+    Choice,
+    Definition,
+    ObjectType,
+    queue_manager_identifier,
+)
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.mqsc.values import syntax_error
 from mq_adapters.mqsc import Parameter, quoted

@@ -10,9 +10,13 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Final, Self
 
-from mq_adapters.attributes import DEFAULT_MAXIMUM_MESSAGE_BYTES, Definition, longest_message_bytes
+from mq_adapters.attributes import (
+    DEFAULT_MAXIMUM_MESSAGE_BYTES,
+    Definition,
+    longest_message_bytes,
+    queue_manager_identifier,
+)
 from mq_adapters.cursor import Cursor
-from mq_adapters.embedded.application import queue_manager_identifier
 from mq_adapters.embedded.socket import frames
 from mq_adapters.embedded.socket.frames import FrameError, FrameFields, Verb, name_field, request_frame, u32
 from mq_adapters.embedded.socket.socket_file import connected_socket

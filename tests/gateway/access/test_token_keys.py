@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gateway.access.token_keys import MAXIMUM_KEYS, parse_token_keys, read_token_keys
-from gateway.config.values import ConfigurationError
+from gateway.config.error import ConfigurationError
 from tests.gateway.access.jwt_vectors import (
     ED25519_KEY,
     ES256_KEY,

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from gateway.access.external_users import TokenRefused, is_user_name, looks_like_token
 from gateway.access.token_keys import parse_token_keys
 from gateway.access.tokens import Tokens
+from gateway.config.error import ConfigurationError
 from gateway.config.tokens import TokenSettings
-from gateway.config.values import ConfigurationError
 from tests.gateway.access.jwt_vectors import (
     ED25519_KEY,
     ED25519_TOKEN,

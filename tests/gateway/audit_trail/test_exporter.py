@@ -227,3 +227,14 @@ def test_exporter_that_gives_up_says_why_in_the_log_of_its_gateway(tmp_path: Pat
     (line,) = map(json.loads, ended.stderr.splitlines())
     assert (line["level"], line["module"]) == ("error", "gateway.audit_trail.exporter")
     assert (line["event"], "2009 MQRC_CONNECTION_BROKEN" in line["reason"]) == ("exporter gave up", True)
+
+
+def test_exporter_loads_no_settings_no_store_and_no_readers_of_headers() -> None:
+    """One starts with each gateway: what it does not need would be most of its start and of its memory."""
+    program = (
+        "import sys, gateway.audit_trail.exporter\n"
+        "heavy = ('pydantic', 'gateway.config.settings', 'apsw', 'mq_adapters.embedded.engine', 'lxml', 'asyncio')\n"
+        "print([name for name in heavy if name in sys.modules])"
+    )
+    loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert loaded.stdout == "[]\n"

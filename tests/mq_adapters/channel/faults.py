@@ -11,9 +11,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from mq_adapters.attributes import Definition
+from mq_adapters.attributes import Definition, queue_manager_identifier
 from mq_adapters.cursor import Cursor
-from mq_adapters.embedded.application import Application, queue_manager_identifier
+from mq_adapters.embedded.application import Application
 from mq_adapters.embedded.direct import Direct
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.exclusive_queue import ExclusiveQueue
