@@ -30,12 +30,18 @@ _CONFIRMATIONS: Final = 7 * int(ReportOption.CONFIRM_ON_ARRIVAL) | 7 * int(Repor
 
 
 def dead_letter(
-    message: Message, *, queue_name: str, reason_code: int, queue_manager_name: str, now_us: int
+    message: Message,
+    *,
+    queue_name: str,
+    reason_code: int,
+    queue_manager_name: str,
+    now_us: int,
+    expiry: int = MQEI_UNLIMITED,
 ) -> Message:
     """The dead letter of a message that was going to `queue_name`; put it on the dead-letter queue.
 
-    It never expires, and has a new MsgId unless the putter had chosen the old one. `now_us` (microseconds since 1970)
-    becomes PutDate and PutTime.
+    It has a new MsgId unless the putter had chosen the old one. `now_us` (microseconds since 1970) becomes PutDate and
+    PutTime. `expiry` is in tenths of a second; a letter has none of its message.
     """
     descriptor = message.descriptor
     now = datetime.fromtimestamp(now_us / 1_000_000, UTC)
@@ -52,7 +58,7 @@ def dead_letter(
         put_time=now.strftime("%H%M%S") + f"{now.microsecond // 10_000:02}",
     ).to_bytes(coded_char_set_id=UTF_8, encoding=MQENC_LITTLE_ENDIAN)
     behind = descriptor.replace(
-        format=FORMAT_DEAD_LETTER, coded_char_set_id=UTF_8, encoding=MQENC_LITTLE_ENDIAN, expiry=MQEI_UNLIMITED
+        format=FORMAT_DEAD_LETTER, coded_char_set_id=UTF_8, encoding=MQENC_LITTLE_ENDIAN, expiry=expiry
     )
     return Message(behind, header + message.body, message.origin)
 

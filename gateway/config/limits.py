@@ -461,6 +461,16 @@ class Limit(Enum):
         answers=_SILENT,
         where="bridge.assembly",
     )
+    DEAD_LETTER_EXPIRY = LimitRow(
+        key="dead_letter_expiry_s",
+        default=2_592_000,  # thirty days
+        least=0,
+        most=99_999_999,  # an MQMD says tenths of a second, up to 999,999,999
+        unit="seconds",
+        meaning="seconds that a dead letter is kept if no header can carry the client's message, so that it would be"
+        " refused again; the trail records its end; other dead letters never expire; 0: for ever",
+        where="bridge.assembly",
+    )
     MESSAGE_RATE = LimitRow(
         key="message_rate",
         default=100_000,  # more than one core takes of one connection
@@ -612,6 +622,7 @@ class SessionLimits(Table):
     maximum_queued_bytes: int = Limit.QUEUED_BYTES.field
     maximum_queued_age_s: int = Limit.QUEUED_AGE.field
     maximum_dead_letters: int = Limit.DEAD_LETTERS.field
+    dead_letter_expiry_s: int = Limit.DEAD_LETTER_EXPIRY.field
     maximum_retained_messages: int = Limit.RETAINED_MESSAGES.field
 
 

@@ -27,7 +27,7 @@ from mappings.headers.chain import (
 )
 from mappings.topics.topics import unescape_topic
 from mappings.topics.wildcards import Scheme, matches
-from mq_adapters.message import MQFMT_NONE, Message
+from mq_adapters.message import MQEI_UNLIMITED, MQFMT_NONE, Message
 from mq_adapters.queue_manager import QueueAdministration
 from mq_adapters.reasons import QueueManagerError, ReasonCode
 from mq_adapters.transmission import transmission_message
@@ -256,6 +256,7 @@ def opened(letter: Message) -> DeadLetter:
         coded_char_set_id=header.coded_char_set_id,
         encoding=header.encoding,
         msg_id=letter.msg_id,
+        expiry=MQEI_UNLIMITED,
     )
     message = Message(inside, letter.body[DEAD_LETTER_HEADER_BYTES:])
     client, topics = _mqtt_of(message)

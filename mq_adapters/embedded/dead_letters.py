@@ -6,6 +6,9 @@ of that queue. The queue of held letters takes everything, and only the cause of
 second held letters go on to the dead-letter queue, oldest first. A letter that is not persistent, and was promised to
 nobody, is dropped then, and the listener hears of it.
 
+A letter expires (`expiry_s`) if a client's message itself is to blame, because no header can carry it: it would be
+refused each time that it is put back. Every other letter is kept until somebody takes it.
+
 A share is counted in letters: those on one lane of the dead-letter queue, or those of one client without a CorrelId.
 Source of the MQDLH: IBM MQ, "MQDLH - Dead-letter header".
 """
@@ -16,12 +19,13 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
+from mappings.reasons import Reason
 from mq_adapters.dead_letter import dead_letter, reason_of
 from mq_adapters.delivery_listener import DeliveryListener, Unheard
 from mq_adapters.embedded.put_rules import check_put
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.unit_of_work import Departure, UnitOfWork
-from mq_adapters.message import MQCI_NONE, MQPER_NOT_PERSISTENT, MQPER_PERSISTENT, Message
+from mq_adapters.message import MQCI_NONE, MQEI_UNLIMITED, MQPER_NOT_PERSISTENT, MQPER_PERSISTENT, Message
 from mq_adapters.reasons import QueueManagerError, ReasonCode
 from mq_adapters.system_queues import HELD_QUEUE, SYSTEM_QUEUES
 
@@ -32,6 +36,9 @@ _log = logging.getLogger(__name__)
 
 
 _SECOND_US: Final = 1_000_000
+_TENTHS: Final = 10
+#: The message itself is to blame: no header can carry it to its queue. It would be refused each time it is put back.
+_OF_THE_MESSAGE: Final = frozenset(map(int, (Reason.MQRCCF_TOPIC_ERROR, Reason.MQRC_RFH_ERROR)))
 #: How long what is past a share rests, and how often the log tells what was held: a line for each would fill it.
 _REST_US: Final = 10 * _SECOND_US
 #: Letters that go on in one unit of work, and bytes of those that it looks at; the next behind its commit.
@@ -61,6 +68,8 @@ class DeadLetters:
         self.listener: DeliveryListener = Unheard()
         self.client_of: Callable[[bytes], str] = lambda _origin: ""
         self.share = 0
+        #: Seconds for which a letter is kept that a client's own message is to blame for; 0: for ever.
+        self.expiry_s = 0
         #: Told when a letter was refused its place because of the share.
         self.on_share_reached: Callable[[], None] = lambda: None
         #: Told when somebody begins to wait, and when somebody waits no more.
@@ -233,7 +242,14 @@ class DeadLetters:
             reason_code=reason_code,
             queue_manager_name=queue_manager_name or self._engine.name,
             now_us=self._engine.now_us(),
+            expiry=self._expiry(message, reason_code),
         )
+
+    def _expiry(self, message: Message, reason_code: int) -> int:
+        """The expiry of a letter, in tenths of a second."""
+        if not self.expiry_s or int(reason_code) not in _OF_THE_MESSAGE or not self.client_of(message.origin):
+            return MQEI_UNLIMITED
+        return self.expiry_s * _TENTHS
 
     def _put(self, unit: UnitOfWork, letter: Message) -> None:
         """Raises QueueManagerError where the dead-letter queue does not take a letter."""
