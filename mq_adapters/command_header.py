@@ -12,7 +12,7 @@ from mappings.commands.response import Response
 from mappings.headers.chain import FORMAT_MQRFH, FORMAT_MQRFH2, FORMAT_NONE, HeaderChain, read_header_chain
 from mappings.headers.charset import ENCODING_REVERSED, UTF_8
 from mappings.headers.mqrfh import FIXED_LENGTH_BYTES, write_mqrfh
-from mappings.headers.mqrfh2 import psc_folder, write_mqrfh2
+from mappings.headers.mqrfh2 import Folder, Mqrfh2, psc_folder, write_mqrfh2
 from mappings.headers.name_value import NameValues
 from mappings.table import Dialect
 from mq_adapters.message import KnownHeader, Message, MessageDescriptor
@@ -20,6 +20,10 @@ from mq_adapters.message import KnownHeader, Message, MessageDescriptor
 #: A message with another MQMD.Format is no command at all (WebSphere MQ V6 Publish/Subscribe User's Guide).
 DIALECT_OF_FORMAT: Final = {FORMAT_MQRFH: Dialect.MQRFH, FORMAT_MQRFH2: Dialect.MQRFH2}
 FORMAT_OF_DIALECT: Final = {dialect: format for format, dialect in DIALECT_OF_FORMAT.items()}
+
+
+#: The folder of an MQRFH2 that carries message properties.
+PROPERTY_FOLDER: Final = "usr"
 
 
 class CommandHeader(KnownHeader):
@@ -48,6 +52,17 @@ class CommandHeader(KnownHeader):
         """Every header, with its place."""
 
     @property
+    def property_folders(self) -> tuple[Folder, ...]:
+        """The first folder usr of each MQRFH2."""
+        found = (header.folder(PROPERTY_FOLDER) for header in self.chain.headers if isinstance(header, Mqrfh2))
+        return tuple(folder for folder in found if folder is not None)
+
+    @property
+    def body_coded_char_set_id(self) -> int:
+        """The character set of the body."""
+        return self.chain.body_coded_char_set_id
+
+    @property
     @abstractmethod
     def fields(self) -> NameValues:
         """Names and values of the command, in the order in which they stand in its header."""
@@ -61,12 +76,12 @@ class CommandHeader(KnownHeader):
 class WrittenCommand(CommandHeader):
     """One header that this process has written for a command: in UTF-8, little-endian, in front of a body of any kind.
 
-    `folders` are those that stand behind psc in an MQRFH2.
+    `folders` stand behind psc in an MQRFH2: one folder usr, or none.
     """
 
     __slots__ = ("_chain", "_folders")
 
-    def __init__(self, command: Command, dialect: Dialect, data: bytes, folders: tuple[bytes, ...] = ()) -> None:
+    def __init__(self, command: Command, dialect: Dialect, data: bytes, folders: tuple[Folder, ...] = ()) -> None:
         super().__init__(
             command,
             dialect,
@@ -86,12 +101,20 @@ class WrittenCommand(CommandHeader):
 
     @property
     def chain(self) -> HeaderChain:
-        """The header as it is read: for a content filter, and for a copy in the other format."""
+        """The header as it is read, once for all copies."""
         if self._chain is None:
             self._chain = read_header_chain(
                 self.data, format=self.format, coded_char_set_id=self.coded_char_set_id, encoding=self.encoding
             )
         return self._chain
+
+    @property
+    def property_folders(self) -> tuple[Folder, ...]:
+        return self._folders
+
+    @property
+    def body_coded_char_set_id(self) -> int:
+        return UTF_8
 
     @property
     def fields(self) -> NameValues:

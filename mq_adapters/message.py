@@ -105,6 +105,10 @@ def unpack_descriptor(packed: bytes) -> MessageDescriptor:
     return MessageDescriptor(**{_STORED_FIELDS[index]: value for index, value in changed.items()})
 
 
+#: Memory of the values of a known header, beside its bytes (measured).
+KNOWN_HEADER_BYTES: Final = 300
+
+
 class KnownHeader:
     """All that stands in front of a body: its bytes, and the MQMD fields that say how they are to be read.
 

@@ -39,7 +39,18 @@ def compare(known: KnownHeader, message: Message) -> None:
         read = read_command_header(message)
         _expect(isinstance(read, ReadCommand), "is no command", read)
         assert isinstance(read, ReadCommand)
-        for name in ("command", "dialect", "data", "format", "coded_char_set_id", "encoding", "fields", "echo"):
+        for name in (
+            "command",
+            "dialect",
+            "data",
+            "format",
+            "coded_char_set_id",
+            "encoding",
+            "fields",
+            "echo",
+            "property_folders",
+            "body_coded_char_set_id",
+        ):
             _expect(getattr(known, name) == getattr(read, name), name, (getattr(known, name), getattr(read, name)))
         _expect(
             WrittenCommand(known.command, known.dialect, known.data).chain == _chain(message) == read.chain,

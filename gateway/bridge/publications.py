@@ -13,12 +13,13 @@ from gateway.audit_trail.origin import ORIGIN, published_qos
 from gateway.bridge.usr_folder import Carried, read_carried
 from gateway.config.routes import EMBEDDED, Destination, Routes
 from gateway.mqtt.wire import MAXIMUM_REMAINING_LENGTH, encode_text
-from mappings.commands.command import Publish, read_command
+from mappings.commands.command import Command, Publish, read_command
 from mappings.commands.options import PublicationOption
 from mappings.errors import MappingError
-from mappings.headers.chain import read_header_chain
+from mappings.headers.chain import HeaderChain, read_header_chain
 from mappings.topics.topics import TopicError, check_mqtt_topic_name
-from mq_adapters.message import MQAT_BROKER, Message
+from mq_adapters.command_header import CommandHeader
+from mq_adapters.message import MQAT_BROKER, KnownHeader, Message
 
 _ENTRIES: Final = 10_000
 #: Headers longer than this (bytes) are read anew for each message: they would fill the memory.
@@ -131,15 +132,8 @@ class Publications:
         return not is_own
 
     def _read(self, message: Message, *, has_prefix: bool) -> Publication | None:
-        descriptor = message.descriptor
         try:
-            chain = read_header_chain(
-                message.body,
-                format=descriptor.format,
-                coded_char_set_id=descriptor.coded_char_set_id,
-                encoding=descriptor.encoding,
-            )
-            command = read_command(chain)
+            command, chain = _command_of(message)
         except MappingError:
             return None
         if not isinstance(command, Publish):
@@ -156,6 +150,20 @@ class Publications:
             read_carried(chain),
             destination,
         )
+
+
+def _command_of(message: Message) -> tuple[Command, HeaderChain]:
+    """The command of a copy that carries its publisher's header unchanged; or else what its bytes say."""
+    written, descriptor = KnownHeader.of(message), message.descriptor
+    if isinstance(written, CommandHeader):
+        return written.command, written.chain
+    chain = read_header_chain(
+        message.body,
+        format=descriptor.format,
+        coded_char_set_id=descriptor.coded_char_set_id,
+        encoding=descriptor.encoding,
+    )
+    return read_command(chain), chain
 
 
 def _context(queue_name: str, correl_id: bytes, publication: Publication, message: Message) -> Arrival:

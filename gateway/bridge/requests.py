@@ -14,11 +14,12 @@ from gateway.audit_trail.notes import NoteKind, Translation, with_level
 from gateway.bridge.publish_to_target import ToTarget
 from gateway.bridge.subscriber import Subscriber, own_origin
 from gateway.bridge.target_messages import APPLICATION_NAME
-from gateway.bridge.usr_folder import carrier_folder
+from gateway.bridge.usr_folder import FOLDER, carrier_folder
 from gateway.config.routes import EMBEDDED, Destination, Registration
 from mappings.commands.command import Command, DeregisterSubscriber, Dialect, Publish, RegisterSubscriber, write_command
 from mappings.commands.options import NO_PUBLICATION_OPTIONS, PublicationOption, RegistrationOption
 from mappings.conversion.publication_template import PublicationTemplate
+from mappings.headers.mqrfh2 import Folder
 from mappings.headers.name_value import NameValues
 from mq_adapters.command_header import FORMAT_OF_DIALECT, WrittenCommand
 from mq_adapters.embedded.engine import Engine
@@ -85,7 +86,9 @@ class OwnCommands:
         folder = carrier_folder(properties) if properties else ""
         command = Publish(topics=(topic,), publication_options=options)
         header = template.header(topic, folder=folder)
-        return WrittenCommand(command, self.dialect, header, (folder.encode(),) if folder else ())
+        return WrittenCommand(
+            command, self.dialect, header, (Folder(name=FOLDER, raw=folder.encode()),) if folder else ()
+        )
 
     def descriptor(
         self, *, persistent: bool, msg_type: int = MQMT_DATAGRAM, correl_id: bytes = bytes(24)

@@ -54,7 +54,7 @@ class Distributor:
         if self.before is not None:
             self.before(unit, plan)
         put, copied = self._engine.put, self._listener.copied
-        body, origin = message.body, message.origin
+        body, origin, written = message.body, message.origin, message.written
         length = len(plan.published.data)
         header: bytes | None = None
         changed = body
@@ -63,6 +63,7 @@ class Distributor:
                 continue
             if copy.header is None:
                 sent = Message(copy.descriptor, body, origin)
+                sent.written = written
             else:
                 if copy.header is not header:
                     header = copy.header

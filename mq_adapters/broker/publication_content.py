@@ -13,7 +13,7 @@ from xml.parsers import expat
 from mappings.commands.command import Publish
 from mappings.errors import MappingError
 from mappings.headers.charset import decode_text
-from mappings.headers.mqrfh2 import Element, Mqrfh2
+from mappings.headers.mqrfh2 import Element
 from mq_adapters.broker.content_filter import ContentError, Reference, ReferenceSource, Value, number_of
 from mq_adapters.command_header import CommandHeader
 from mq_adapters.message import Message
@@ -58,12 +58,11 @@ class PublicationContent:
         return value.rstrip(" ") if isinstance(value, str) else value
 
     def _body(self) -> str:
-        chain = self._published.chain
         length = len(self._message.body) - len(self._published.data)
         if length > MAXIMUM_BODY_BYTES:
             raise ContentError(f"the body has {length} bytes; up to {MAXIMUM_BODY_BYTES} are parsed for a filter")
         try:
-            return decode_text(self._message.body[len(self._published.data) :], chain.body_coded_char_set_id)
+            return decode_text(self._message.body[len(self._published.data) :], self._published.body_coded_char_set_id)
         except MappingError as error:
             raise ContentError(f"the body is not text of its character set: {error}") from None
 
@@ -71,10 +70,9 @@ class PublicationContent:
 def _properties(published: CommandHeader) -> dict[str, Value]:
     assert isinstance(published.command, Publish)
     found: dict[str, Value] = {name: text for name, text in published.command.data if not name.startswith("MQ")}
-    for header in published.chain.headers:
-        folder = header.folder("usr") if isinstance(header, Mqrfh2) else None
+    for folder in published.property_folders:
         try:
-            elements = folder.elements if folder is not None else ()
+            elements = folder.elements
         except MappingError as error:
             raise ContentError(f"folder usr cannot be read: {error}") from None
         found.update((element.name, _property(element)) for element in elements if not element.children)

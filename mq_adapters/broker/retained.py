@@ -20,7 +20,7 @@ import ormsgpack
 from mappings.topics.topics import Scheme
 from mq_adapters.broker.retained_topics import TopicIndex
 from mq_adapters.embedded.unit_of_work import StateSpace, UnitOfWork
-from mq_adapters.message import Message, unpack_descriptor
+from mq_adapters.message import KNOWN_HEADER_BYTES, Message, unpack_descriptor
 from mq_adapters.reasons import StoreError
 
 _VERSION: Final = 1
@@ -28,8 +28,6 @@ _VERSION: Final = 1
 CACHED_BYTES: Final = 64 * 1024 * 1024
 #: Memory of a publication beside its body, bytes.
 _OVERHEAD_BYTES: Final = 600
-#: The same of a command that came with it (`Message.written`), beside the bytes of its header.
-_COMMAND_BYTES: Final = 300
 #: A row of the store beside the body, bytes: numbers, descriptor, origin, its place in an index.
 _ROW_BYTES: Final = 300
 #: The most publications that a new one may remove from memory, so that each carries its own cost.
@@ -247,7 +245,7 @@ class RetainedPublications:
 
 def _cost(publication: RetainedPublication) -> int:
     message = publication.message
-    command_bytes = 0 if message.written is None else _COMMAND_BYTES + len(message.written.data)
+    command_bytes = 0 if message.written is None else KNOWN_HEADER_BYTES + len(message.written.data)
     return _OVERHEAD_BYTES + len(message.body) + command_bytes
 
 

@@ -8,7 +8,7 @@ from typing import Final
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.store.store import Store
 from mq_adapters.embedded.unit_of_work import StateSpace, UnitOfWork, back_out_key
-from mq_adapters.message import MQPER_PERSISTENT, Message
+from mq_adapters.message import KNOWN_HEADER_BYTES, MQPER_PERSISTENT, Message
 from mq_adapters.reasons import StoreError
 
 #: Recently used persistent messages kept in memory, in bytes: their bodies, and what each costs beside it (measured).
@@ -83,13 +83,13 @@ class MessageCache:
         if message.descriptor.persistence != MQPER_PERSISTENT:
             self._not_persistent[message.sequence] = (queue, message)
             queue.account.not_persistent.add(message.sequence)
-            self._not_persistent_bytes += len(message.body) + MESSAGE_OVERHEAD_BYTES
+            self._not_persistent_bytes += _memory_bytes(message)
             return
         self._cache[message.sequence] = (queue, message)
-        self._cache_bytes += len(message.body) + MESSAGE_OVERHEAD_BYTES
+        self._cache_bytes += _memory_bytes(message)
         while self._cache_bytes > BODY_CACHE_BYTES:
             _, (_, oldest) = self._cache.popitem(last=False)
-            self._cache_bytes -= len(oldest.body) + MESSAGE_OVERHEAD_BYTES
+            self._cache_bytes -= _memory_bytes(oldest)
 
     def announce(self, queue: Queue, message: Message) -> None:
         """A message is about to be committed; when it is, `add` it."""
@@ -102,9 +102,9 @@ class MessageCache:
         found = self._not_persistent.pop(sequence, None)
         if found is not None:
             found[0].account.not_persistent.discard(sequence)
-            self._not_persistent_bytes -= len(message.body) + MESSAGE_OVERHEAD_BYTES
+            self._not_persistent_bytes -= _memory_bytes(message)
         elif self._cache.pop(sequence, None) is not None:
-            self._cache_bytes -= len(message.body) + MESSAGE_OVERHEAD_BYTES
+            self._cache_bytes -= _memory_bytes(message)
 
     def has_room_for(self, message: Message) -> bool:
         """Whether memory has room for one more message that is not persistent."""
@@ -156,3 +156,9 @@ class MessageCache:
                 else:
                     self.add(queue, message)
         return found or self.on_disk(sequence)
+
+
+def _memory_bytes(message: Message) -> int:
+    """What a message takes in memory, with the command that its writer left with it."""
+    known = 0 if message.written is None else KNOWN_HEADER_BYTES + len(message.written.data)
+    return len(message.body) + MESSAGE_OVERHEAD_BYTES + known

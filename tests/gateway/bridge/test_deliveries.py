@@ -7,6 +7,7 @@ import pytest
 
 from gateway.audit_trail.notes import NoteKind
 from mappings.commands.command import Dialect
+from mq_adapters.command_header import WrittenCommand
 from mq_adapters.embedded import message_cache
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.unit_of_work import Departure, StateSpace
@@ -19,6 +20,7 @@ from tests.gateway.bridge.conftest import (
     publish_packet,
     written,
 )
+from tests.written_headers import compared
 
 DEAD_LETTER_QUEUE = "SYSTEM.DEAD.LETTER.QUEUE"
 CONNECT = "10 10 0004 'MQTT' 04 00 0000 0004 'self'"
@@ -267,3 +269,17 @@ def test_while_deliveries_are_paused_nothing_leaves_answers_free_messages_and_th
     world.bridge.pause_deliveries(False)
     world.run()
     assert link.taken() == written("32 06 0001 'a' 0002 'y'")
+
+
+@pytest.mark.parametrize("properties", ["00", "07 26 0001 'n' 0001 'v'"], ids=["a topic", "a user property"])
+def test_a_delivery_to_a_connected_subscriber_reads_no_header_that_was_written_here(
+    world: World, properties: str
+) -> None:
+    """The broker and the delivery both take the command that travels with the copy, and each is compared."""
+    link, publisher = _subscribed(world), FakeLink()
+    world.receive(publisher, "10 11 0004 'MQTT' 05 02 0000 00 0004 'tell'")
+    before = compared.get(WrittenCommand, 0)
+    body = written(f"0001 't' 0001 {properties} 'x'")
+    world.receive(publisher, f"32 {len(body):02X} 0001 't' 0001 {properties} 'x'")
+    assert link.taken() == written("32 06 0001 't' 0001 'x'")
+    assert compared[WrittenCommand] == before + 2

@@ -12,7 +12,7 @@ from mq_adapters.embedded import group_commit, message_cache
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.queue import Queue
 from mq_adapters.embedded.unit_of_work import Departure, StateSpace, UnitOfWork
-from mq_adapters.message import MQPER_NOT_PERSISTENT, Message, MessageDescriptor
+from mq_adapters.message import MQPER_NOT_PERSISTENT, MQPER_PERSISTENT, KnownHeader, Message, MessageDescriptor
 from mq_adapters.reasons import QueueManagerError, StoreError
 
 PUMP = b"pump".ljust(24, b"\0")
@@ -545,3 +545,16 @@ def test_a_format_that_has_not_eight_bytes_is_refused_before_anything_is_kept(en
     with pytest.raises(QueueManagerError, match="has not 8 bytes; pad it with blanks: 2026"):
         engine.put(unit, engine.queue("ORDERS"), Message(MessageDescriptor(format=name), b"x"))
     assert unit.puts == []
+
+
+def test_the_command_that_travels_with_a_message_counts_as_memory(engine, monkeypatch):
+    """Each message takes about 1,900 bytes with its command, and 1,100 without."""
+    monkeypatch.setattr(message_cache, "BODY_CACHE_BYTES", 10_000)
+    queue = engine.queue("ORDERS")
+    unit = engine.begin()
+    for number in range(9):
+        sent = message(f"{number}".encode() * 600, persistence=MQPER_PERSISTENT)
+        sent.written = KnownHeader(sent.body[:500], format=bytes(8), coded_char_set_id=1208, encoding=546)
+        engine.put(unit, queue, sent)
+    engine.submit(unit)
+    assert [found.written is not None for found in engine.browse(queue)] == [False] * 4 + [True] * 5
