@@ -20,8 +20,13 @@ from mappings.headers.chain import HeaderChain, read_header_chain
 from mappings.topics.topics import TopicError, check_mqtt_topic_name
 from mq_adapters.command_header import CommandHeader
 from mq_adapters.message import MQAT_BROKER, KnownHeader, Message
+from mq_adapters.weighted_cache import WeightedCache
 
-_ENTRIES: Final = 10_000
+#: Memory of the publications that are kept, and as much of their header contexts, bytes.
+KEPT_BYTES: Final = 16 * 1024 * 1024
+#: Memory of one beside its header (measured), and of each byte of its header.
+_ENTRY_BYTES: Final = 1_700
+_BYTES_OF_HEADER_BYTE: Final = 5
 #: Headers longer than this (bytes) are read anew for each message: they would fill the memory.
 _LONGEST_KEPT_HEADER: Final = 1_024
 _PUT_APPL_NAME_CHARACTERS: Final = 28
@@ -88,9 +93,9 @@ class Publications:
         self._queue_name = queue_name
         self._own_name = own_name[:_PUT_APPL_NAME_CHARACTERS]
         self._routes = routes
-        self._kept: dict[_Key, Publication] = {}
+        self._kept = WeightedCache[_Key, Publication](_kept_bytes, KEPT_BYTES)
         #: Header contexts for the audit, by publication and CorrelId.
-        self._contexts: dict[tuple[Publication, bytes], Arrival] = {}
+        self._contexts = WeightedCache[tuple[Publication, bytes], Arrival](_context_bytes, KEPT_BYTES)
 
     def of(self, message: Message) -> Publication | None:
         """The publication in a message; None if none can be read."""
@@ -108,9 +113,7 @@ class Publications:
                 and not found.carried.is_of_one_message
                 and found.body_offset == length <= _LONGEST_KEPT_HEADER
             ):
-                if len(self._kept) >= _ENTRIES:
-                    self._kept.clear()
-                self._kept[key] = found
+                self._kept.put(key, found)
         return found
 
     def context(self, publication: Publication, message: Message) -> Arrival:
@@ -121,9 +124,7 @@ class Publications:
         if context is None:
             context = _context(self._queue_name, correl_id, publication, message)
             if publication.body_offset <= _LONGEST_KEPT_HEADER and not publication.carried.is_of_one_message:
-                if len(self._contexts) >= _ENTRIES:
-                    self._contexts.clear()
-                self._contexts[key] = context
+                self._contexts.put(key, context)
         return context
 
     def _is_of_target(self, message: Message) -> bool:
@@ -150,6 +151,15 @@ class Publications:
             read_carried(chain),
             destination,
         )
+
+
+def _kept_bytes(_key: _Key, publication: Publication) -> int:
+    return _ENTRY_BYTES + _BYTES_OF_HEADER_BYTE * publication.body_offset
+
+
+def _context_bytes(key: tuple[Publication, bytes], _context: Arrival) -> int:
+    """The context keeps its publication too, even after `_kept` let it go."""
+    return 2 * (_ENTRY_BYTES + _BYTES_OF_HEADER_BYTE * key[0].body_offset)
 
 
 def _command_of(message: Message) -> tuple[Command, HeaderChain]:

@@ -15,7 +15,6 @@ A topic whose route has a target follows the same rules on that target's transmi
 """
 
 import hashlib
-from collections import OrderedDict
 from typing import Final, NamedTuple
 
 from gateway.audit_trail.notes import NoteKind, Translation, with_level
@@ -62,9 +61,13 @@ from mq_adapters.message import (
     MessageDescriptor,
 )
 from mq_adapters.reasons import QueueManagerError, ReasonCode
+from mq_adapters.weighted_cache import WeightedCache
 
-#: Translations kept for each kind of PUBLISH.
-_TRANSLATION_ENTRIES: Final = 10_000
+#: Memory of the translations that are kept, bytes.
+KEPT_TRANSLATIONS_BYTES: Final = 32 * 1024 * 1024
+#: Memory of one beside its header (measured), and of each byte of its header: it is there in several forms.
+_TRANSLATION_BYTES: Final = 1_700
+_BYTES_OF_HEADER_BYTE: Final = 4
 #: Headers longer than this (bytes) are written anew for each PUBLISH: they would fill the memory.
 _LONGEST_KEPT_HEADER: Final = 1_024
 #: A topic has at most 65,535 bytes; each may become five (an ampersand's escape) in the header.
@@ -112,8 +115,8 @@ class ToMq:
         self._stream = engine.queue(stream)
         #: By whether the message is persistent.
         self._descriptors = tuple(commands.descriptor(persistent=persistent) for persistent in (False, True))
-        #: By QoS and RETAIN, the low bits of a PUBLISH's first byte. A new translation replaces the oldest.
-        self._translations = tuple(OrderedDict[str, PublishTranslation]() for _ in range(8))
+        #: By QoS and RETAIN, the low bits of a PUBLISH's first byte, and by topic.
+        self._translations = WeightedCache[tuple[int, str], PublishTranslation](_kept_bytes, KEPT_TRANSLATIONS_BYTES)
 
     @property
     def stream_name(self) -> str:
@@ -367,7 +370,7 @@ class ToMq:
                 carried=carried,
                 expiry=expiry,
             )
-        translation = None if carried.pairs else self._translations[flags].get(topic)
+        translation = None if carried.pairs else self._translations.get((flags, topic))
         if translation is None:
             translation = self._translate(topic, flags, carried)
         message = translation.message(payload, origin, expiry)
@@ -383,10 +386,7 @@ class ToMq:
         context = self._commands.context(Publish.verb, topic, self._stream, descriptor, header.data, carried.left_out)
         translation = PublishTranslation(descriptor, header, context)
         if len(header.data) <= _LONGEST_KEPT_HEADER and not carried.pairs:
-            cache = self._translations[flags]
-            if len(cache) >= _TRANSLATION_ENTRIES:
-                cache.popitem(last=False)
-            cache[topic] = translation
+            self._translations.put((flags, topic), translation)
         return translation
 
     def _delete_retained(
@@ -478,6 +478,10 @@ class ToMq:
             reason_code=error.reason_code,
             queue_manager_name=there,
         )
+
+
+def _kept_bytes(_key: tuple[int, str], translation: PublishTranslation) -> int:
+    return _TRANSLATION_BYTES + _BYTES_OF_HEADER_BYTE * len(translation.header.data)
 
 
 def _properties_of(held: HeldPublish) -> PublishProperties | None:

@@ -5,7 +5,6 @@ Publications with the same header differ only in the body. A plan is valid until
 """
 
 import hashlib
-from collections import OrderedDict
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -30,6 +29,7 @@ from mq_adapters.message import (
     MessageDescriptor,
 )
 from mq_adapters.reasons import QueueManagerError
+from mq_adapters.weighted_cache import WeightedCache
 
 #: Descriptors kept for sharing; about 1 KiB each.
 _KEPT_DESCRIPTORS: Final = 65_536
@@ -255,22 +255,11 @@ class DeliveryMaker:
         return found
 
 
-class PlanCache:
-    """Plans by published header and MQMD, bounded by their weight. A new plan replaces the oldest ones."""
+class PlanCache(WeightedCache[PlanKey, DeliveryPlan]):
+    """Plans by published header and MQMD."""
 
     def __init__(self) -> None:
-        self._plans: OrderedDict[PlanKey, DeliveryPlan] = OrderedDict()
-        self._weight = 0
-        #: Looks up a plan; None if there is none.
-        self.get = self._plans.get
-
-    def put(self, key: PlanKey, plan: DeliveryPlan) -> None:
-        """Keeps a plan, and replaces an earlier one with the same key."""
-        earlier = self._plans.pop(key, None)
-        self._weight += _weight(key, plan) - (0 if earlier is None else _weight(key, earlier))
-        self._plans[key] = plan
-        while self._weight > _KEPT_WEIGHT and len(self._plans) > 1:
-            self._weight -= _weight(*self._plans.popitem(last=False))
+        super().__init__(_weight, _KEPT_WEIGHT)
 
 
 def _weight(key: PlanKey, plan: DeliveryPlan) -> int:
