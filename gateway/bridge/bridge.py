@@ -198,7 +198,10 @@ class Bridge:
             self._slow_reading.pause(link, session.account, wait_s, self._quotas.take_new_topics())
 
     def _turn_away(self, link: MqttLink, data: bytes) -> None:
-        """Refuses a connection because the gateway stops. It reads CONNECT first, to answer at its MQTT level."""
+        """Refuses a connection because the gateway stops or the store has failed.
+
+        It reads CONNECT first, to answer at its MQTT level.
+        """
         if link.session is None:
             link.connection.receive_data(data)
         reason = "the gateway stops" if self._engine.failed is None else "the store has failed"
@@ -466,7 +469,7 @@ class Bridge:
 
     def _answer(self, link: MqttLink, packet: bytes) -> None:
         if not packet:
-            link.close("the client takes no packet as long as the answer", ReasonCode.PACKET_TOO_LARGE)
+            link.close("the answer is longer than the client's Maximum Packet Size", ReasonCode.PACKET_TOO_LARGE)
             return
         self.traffic.answers += 1
         link.send(packet)

@@ -171,6 +171,6 @@ class Openings:
         link.connection.attach(session.mqtt)
         connack = link.connection.connack(session_present, told)
         if not connack:
-            link.close("the client takes no packet as long as CONNACK", ReasonCode.PACKET_TOO_LARGE)
+            link.close("CONNACK is longer than the client's Maximum Packet Size", ReasonCode.PACKET_TOO_LARGE)
             return
         self._opened(link, session, connack)

@@ -34,7 +34,7 @@ class Counts:
         for reason, count in self.totals.items():
             if count > self._told[reason]:
                 _log.warning(
-                    "messages not carried on reason=%s count=%s total=%s", reason, count - self._told[reason], count
+                    "messages dropped or refused reason=%s count=%s total=%s", reason, count - self._told[reason], count
                 )
         self._told = Counter(self.totals)
 

@@ -51,7 +51,7 @@ class SharedGroup:
     def __init__(self, name: str, *, epoch: int, identity: bytes) -> None:
         share = share_of(name)
         if share is None:
-            raise ValueError(f"{name!r} is no filter of a shared subscription")
+            raise ValueError(f"{name!r} is not $share/GROUP/FILTER, the filter of a shared subscription")
         #: The whole of `$share/GROUP/FILTER`. No client has both this identifier and this epoch.
         self.client = name
         self.topic_filter = share.topic_filter

@@ -77,7 +77,9 @@ class SubscribeSettings(Table):
     queue: MqName = Field(
         default=SUBSCRIBER_QUEUE, description="queue on which publications wait for the gateway's sessions"
     )
-    reply_queue: MqName = Field(default=REPLY_QUEUE, description="queue on which the broker answers the gateway")
+    reply_queue: MqName = Field(
+        default=REPLY_QUEUE, description="queue on which the embedded broker answers the gateway"
+    )
     answer_timeout_s: Seconds = Field(
         default=10.0, description="seconds that a SUBACK waits for the broker's answer before it refuses"
     )

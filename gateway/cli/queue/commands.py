@@ -93,7 +93,7 @@ def list_queues(data: DataOption = None, config: ConfigOption = None, as_json: J
 @queue.command(epilog=epilog("rfhbridge queue define ORDERS --description 'orders of the shop'"))
 def define(
     name: QueueName,
-    description: Annotated[str, typer.Option("--description", help="What the queue is for.")] = "",
+    description: Annotated[str, typer.Option("--description", help="Text that tells what the queue is for.")] = "",
     data: DataOption = None,
     config: ConfigOption = None,
 ) -> None:
