@@ -45,21 +45,13 @@ from gateway.mqtt.events import PublishReceived, Will
 from gateway.mqtt.levels import LEVELS, PacketType
 from gateway.mqtt.properties import PublishProperties, WillProperties
 from gateway.mqtt.wire import encode_text
-from mappings.commands.command import (
-    DeletePublication,
-    Dialect,
-    Publish,
-)
+from mappings.commands.command import DeletePublication, Dialect, Publish
 from mappings.errors import MappingError
 from mappings.topics.topics import escape_topic
 from mq_adapters.command_header import WrittenCommand
 from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.unit_of_work import PublicationCounter, StateSpace, UnitOfWork
-from mq_adapters.message import (
-    MQEI_UNLIMITED,
-    Message,
-    MessageDescriptor,
-)
+from mq_adapters.message import MQEI_UNLIMITED, Message, MessageDescriptor
 from mq_adapters.reasons import QueueManagerError, ReasonCode
 from mq_adapters.weighted_cache import WeightedCache
 
