@@ -1,23 +1,19 @@
 """`bulk`: an archive of captured messages through the controls of archives; reports and summary."""
 
 import argparse
-import sys
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from rich.console import Console
-
+from spark_audit.commands.report import show_result
 from spark_audit.commands.spark import SparkFailed, place_of, scratch_folder, spark_session
 from spark_audit.commands.terminal import USAGE, Tell, not_written, tell_of
 from spark_audit.interruption import Interruption
 from spark_audit.options import repeatable
-from spark_audit.report import check_report_folder, print_summary, write_report
+from spark_audit.report import check_report_folder
 from spark_audit.result import AuditResult, Subject, counted
 
 if TYPE_CHECKING:
     from spark_audit.archive.audit import ArchiveToAudit
-
-_PIPE_COLUMNS: Final = 160
 
 
 def bulk(options: argparse.Namespace, interruption: Interruption) -> int:
@@ -33,18 +29,7 @@ def bulk(options: argparse.Namespace, interruption: Interruption) -> int:
         return not_written(options.out, error, tell)
     command = repeatable("bulk", vars(options))
     result = replace(_result(options, tell, interruption), subject=Subject.ARCHIVE, command=command)
-    try:
-        files = write_report(result, options.out)
-    except OSError as error:
-        return not_written(options.out, error, tell)
-    names = (*(file.name for file in files), *filter(None, (result.exceptions,)))
-    tell(f"wrote {', '.join(names)} in {options.out}")
-    if options.as_json:
-        sys.stdout.write(result.as_json())
-    else:
-        width = None if sys.stdout.isatty() else _PIPE_COLUMNS
-        print_summary(result, Console(width=width, highlight=False))
-    return result.verdict.exit_code
+    return show_result(result, options, tell)
 
 
 def _result(options: argparse.Namespace, tell: Tell, interruption: Interruption) -> AuditResult:

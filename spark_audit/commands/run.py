@@ -1,22 +1,20 @@
 """`run`: trails, or what `ingest` made of them, through every control; reports and summary."""
 
 import argparse
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from rich.console import Console
-
+from spark_audit.commands.report import show_result
 from spark_audit.commands.spark import SparkFailed, place_of, scratch_folder, spark_session
 from spark_audit.commands.terminal import USAGE, Tell, not_written, tell_of
 from spark_audit.interruption import Interruption
 from spark_audit.options import repeatable
 from spark_audit.period import Period, moment_of
 from spark_audit.personal import PersonalKey, UnusablePersonalKey
-from spark_audit.report import check_report_folder, print_summary, write_report
+from spark_audit.report import check_report_folder
 from spark_audit.report.integrity import integrity_of_all
 from spark_audit.result import AuditResult, Integrity, Verdict, counted
 from spark_audit.verify import Anchor, UnusableAnchor, Verification, verify
@@ -32,7 +30,6 @@ if TYPE_CHECKING:
     _Source = tuple[int, str, Callable[..., AuditInput]]
 
 TRAIL_FOLDER: Final = "trail"
-_PIPE_COLUMNS: Final = 160
 #: How often a trail is audited that a gateway's retention changes meanwhile, or Parquet that an ingest changes, where
 #: what came of it is not clean.
 _ATTEMPTS: Final = 3
@@ -62,18 +59,7 @@ def run(options: argparse.Namespace, interruption: Interruption) -> int:
     except OSError as error:
         return not_written(options.out, error, tell)
     result = command.result()
-    try:
-        files = write_report(result, options.out)
-    except OSError as error:
-        return not_written(options.out, error, tell)
-    names = (*(file.name for file in files), *filter(None, (result.exceptions,)))
-    tell(f"wrote {', '.join(names)} in {options.out}")
-    if options.as_json:
-        sys.stdout.write(result.as_json())
-    else:
-        width = None if sys.stdout.isatty() else _PIPE_COLUMNS
-        print_summary(result, Console(width=width, highlight=False))
-    return result.verdict.exit_code
+    return show_result(result, options, tell)
 
 
 def trail_folders(options: argparse.Namespace) -> tuple[Path, ...]:

@@ -1,0 +1,30 @@
+"""How `run` and `bulk` end: the report in its folder, the summary or the JSON on stdout, and an exit code."""
+
+import argparse
+import sys
+from typing import Final
+
+from rich.console import Console
+
+from spark_audit.commands.terminal import Tell, not_written
+from spark_audit.report import print_summary, write_report
+from spark_audit.result import AuditResult
+
+#: Characters of a line where no terminal says how many it has.
+_PIPE_COLUMNS: Final = 160
+
+
+def show_result(result: AuditResult, options: argparse.Namespace, tell: Tell) -> int:
+    """Writes the report and shows the result; returns the exit code."""
+    try:
+        files = write_report(result, options.out)
+    except OSError as error:
+        return not_written(options.out, error, tell)
+    names = (*(file.name for file in files), *filter(None, (result.exceptions,)))
+    tell(f"wrote {', '.join(names)} in {options.out}")
+    if options.as_json:
+        sys.stdout.write(result.as_json())
+    else:
+        width = None if sys.stdout.isatty() else _PIPE_COLUMNS
+        print_summary(result, Console(width=width, highlight=False))
+    return result.verdict.exit_code
