@@ -12,7 +12,7 @@ from gateway.bridge.client_commands import ClientCommands
 from gateway.bridge.counts import Counts, Traffic
 from gateway.bridge.deliver import ToMqtt
 from gateway.bridge.deliver_packets import PublishPackets
-from gateway.bridge.links import Presences
+from gateway.bridge.links import ConnectedClients
 from gateway.bridge.mq_refusals import ClosedTopics
 from gateway.bridge.outgoing_messages import bytes_in_flight
 from gateway.bridge.pauses import Pauses
@@ -167,13 +167,13 @@ def build_bridge(
     shared = SharedSubscriptions(
         engine, groups, registrations, SharedDeliveries(engine, groups, subscriber_queue, to_mqtt, packets)
     )
-    presences = Presences()
+    connected_clients = ConnectedClients()
     sys_topics = SysTopics(
         interval_s=sys_topics_interval_s,
         version=importlib.metadata.version("rfhbridge"),
         now_us=engine.now_us,
         sessions=sessions,
-        presences=presences,
+        connected_clients=connected_clients,
         retained=retained,
         traffic=traffic,
         call_soon=call_soon,
@@ -204,7 +204,7 @@ def build_bridge(
         counts=counts,
         quotas=quotas,
         traffic=traffic,
-        presences=presences,
+        connected_clients=connected_clients,
         sys_topics=sys_topics,
         call_soon=call_soon,
         now_s=now_s,
@@ -213,8 +213,8 @@ def build_bridge(
         engine,
         sessions,
         subscriber_queue,
-        presences=presences,
-        endings=bridge.endings,
+        connected_clients=connected_clients,
+        disconnect_handler=bridge.disconnect_handler,
         paused=bridge.paused,
     )
     return bridge

@@ -11,13 +11,13 @@ from typing import Final
 
 from gateway.access.login import Login
 from gateway.audit_trail.notes import trail_bytes
-from gateway.bridge.connect import Openings
+from gateway.bridge.connect import ConnectHandler
 from gateway.bridge.counts import Counts, Traffic
 from gateway.bridge.deliver import ToMqtt
-from gateway.bridge.disconnect import Endings
+from gateway.bridge.disconnect import DisconnectHandler
 from gateway.bridge.filter_pacing import FILTERS_AT_ONCE, LINE, Asked, FilterPacing, LongRequest, Whole, as_they_are
 from gateway.bridge.full_places import FullPlaces
-from gateway.bridge.links import Confirmations, LinkWork, MqttLink, Presences
+from gateway.bridge.links import Confirmations, ConnectedClients, LinkWork, MqttLink
 from gateway.bridge.outdated_rights import OutdatedRights
 from gateway.bridge.paused_publishers import PausedPublishers, publishes_in
 from gateway.bridge.pauses import Pauses
@@ -81,7 +81,7 @@ class Bridge:
         counts: Counts,
         quotas: Quotas,
         traffic: Traffic,
-        presences: Presences,
+        connected_clients: ConnectedClients,
         sys_topics: SysTopics,
         pauses: Pauses,
         call_soon: Callable[[Callable[[], None]], object],
@@ -111,9 +111,9 @@ class Bridge:
         self._filter_pacing = FilterPacing(
             call_soon, engine.commit_now, self._next_in_line_goes_on, lambda: sum(traffic.published)
         )
-        self.presences = presences
+        self.connected_clients = connected_clients
         self._sys_topics = sys_topics
-        self.endings = Endings(
+        self.disconnect_handler = DisconnectHandler(
             engine,
             sessions=sessions,
             to_mq=to_mq,
@@ -123,14 +123,14 @@ class Bridge:
             replies=replies,
             call_soon=call_soon,
         )
-        self._openings = Openings(
+        self._connect_handler = ConnectHandler(
             engine,
             sessions=sessions,
             login=login,
             quotas=quotas,
-            presences=self.presences,
+            connected_clients=self.connected_clients,
             paused=self.paused,
-            endings=self.endings,
+            disconnect_handler=self.disconnect_handler,
             replies=replies,
             to_mq=to_mq,
             goes_on=self._goes_on,
@@ -166,7 +166,7 @@ class Bridge:
         self._shared.load()
         for session in self.sessions:
             self._registrations.restore(session, session.subscriptions)
-            self.endings.restore(session)
+            self.disconnect_handler.restore(session)
         self._registrations.end_surplus()
         self._registrations.reconcile()
         self._replies.read()
@@ -180,7 +180,7 @@ class Bridge:
         events = link.connection.receive_data(data)
         self.traffic.packets_received += len(events)
         if session is None:
-            self._openings.receive(link, events)
+            self._connect_handler.receive(link, events)
             return
         if not events and not data:
             return
@@ -246,13 +246,13 @@ class Bridge:
 
     def lost(self, link: MqttLink) -> None:
         """The connection of a link is gone, and no DISCONNECT came."""
-        self.presences.end(link)
+        self.connected_clients.end(link)
         session, link.session = link.session, None
         if session is None or not self._goes_on():
             return
         self.paused.end(link, session)
         if session.link is link or session.pending_link is link:
-            self.endings.connection_lost(session, self._engine.now_us())
+            self.disconnect_handler.connection_lost(session, self._engine.now_us())
 
     def resumed(self, link: MqttLink) -> None:
         """A link whose peer read too slowly can send again."""
@@ -273,8 +273,8 @@ class Bridge:
         self._replies.tick(now_us)
         self.counts.tick(now_us)
         self._quotas.tick(now_us)
-        self.endings.tick(now_us)
-        self.presences.tick(now_us)
+        self.disconnect_handler.tick(now_us)
+        self.connected_clients.tick(now_us)
         self._sys_topics.tick()
         is_swept = self._sweep_us - _SWEEP_US <= now_us < self._sweep_us  # a clock may be set back
         if self._has_targets and not is_swept:
@@ -302,11 +302,11 @@ class Bridge:
 
     def users_changed(self, users: frozenset[str]) -> None:
         """Closes the connections of users who have a new password or were removed."""
-        self.presences.users_changed(users)
+        self.connected_clients.users_changed(users)
 
     def keys_gone(self, fingerprints: frozenset[str]) -> None:
         """Closes the connections whose tokens were signed with a key that the operator has removed."""
-        self.presences.keys_gone(fingerprints)
+        self.connected_clients.keys_gone(fingerprints)
 
     def access_changed(self) -> None:
         """The access list has changed."""
@@ -321,7 +321,7 @@ class Bridge:
         """The session is on the disk: sends CONNACK, then repeats unfinished flows, then delivers waiting messages."""
         link.resume_reading()
         self._answer(link, connack)
-        self.endings.listen(session)
+        self.disconnect_handler.listen(session)
         self._sys_topics.opened(session)
         self._to_mqtt.repeat(session)
         self.receive(link, b"")
@@ -425,7 +425,7 @@ class Bridge:
             return  # the connection was closed for an earlier packet: this end is not clean, so the will is due
         session.take_leave(event)
         link.session = None
-        self.endings.disconnected(session, self._engine.now_us(), lambda: link.close(""))
+        self.disconnect_handler.disconnected(session, self._engine.now_us(), lambda: link.close(""))
 
     def _violated(self, work: LinkWork, event: Event) -> None:
         assert isinstance(event, Violated)

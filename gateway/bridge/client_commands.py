@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Final
 
-from gateway.bridge.disconnect import Endings
-from gateway.bridge.links import Presence, Presences
+from gateway.bridge.disconnect import DisconnectHandler
+from gateway.bridge.links import ConnectedClient, ConnectedClients
 from gateway.bridge.outgoing_messages import bytes_in_flight
 from gateway.bridge.paused_publishers import PausedPublishers
 from gateway.bridge.sessions import ClientSession, Link, Sessions
@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 _US: Final = 1_000_000
 #: Characters that are shown of a session's subscriptions: 2,000 subscriptions may have 130 MB.
 _LONGEST_LIST_CHARACTERS: Final = 100_000
-_NOT_THERE: Final = Presence(0, 0, "", "", "")
+_NOT_THERE: Final = ConnectedClient(0, 0, "", "", "")
 
 
 class ClientCommands:
@@ -40,15 +40,15 @@ class ClientCommands:
         sessions: Sessions,
         queue: Queue,
         *,
-        presences: Presences,
-        endings: Endings,
+        connected_clients: ConnectedClients,
+        disconnect_handler: DisconnectHandler,
         paused: PausedPublishers,
     ) -> None:
         self._engine = engine
         self._sessions = sessions
         self._queue = queue
-        self._presences = presences
-        self._endings = endings
+        self._connected_clients = connected_clients
+        self._disconnect_handler = disconnect_handler
         self._paused = paused
 
     def clients(self) -> Iterator[str]:
@@ -76,15 +76,15 @@ class ClientCommands:
         if link is not None:
             self._paused.end(link, session)
             link.close("the operator has ended the session", ReasonCode.ADMINISTRATIVE_ACTION)
-        self._endings.expire(session, act, self._engine.now_us())
+        self._disconnect_handler.expire(session, act, self._engine.now_us())
         _log.info("session ended by the operator client=%s", client)
 
     def shown(self, client: str, *, subscriptions: bool) -> Shown:
         session = self._sessions.get(client)
         assert session is not None, "has() said so in this turn"
         link = session.link if session.link is not None and session.link.is_open else None
-        presence = self._presences.of(link) if link is not None else None
-        here = presence or _NOT_THERE
+        connected = self._connected_clients.of(link) if link is not None else None
+        here = connected or _NOT_THERE
         return {
             "CHSTATUS": CHANNEL_NAME,
             "CHLTYPE": "MQTT",

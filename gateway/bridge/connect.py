@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from gateway.access.login import Admitted, Decision, Entrance, Login, Refusal, Refused
-from gateway.bridge.disconnect import Endings
-from gateway.bridge.links import MqttLink, Presences
+from gateway.bridge.disconnect import DisconnectHandler
+from gateway.bridge.links import ConnectedClients, MqttLink
 from gateway.bridge.paused_publishers import PausedPublishers
 from gateway.bridge.publish_command import ToMq
 from gateway.bridge.replies import Replies
@@ -37,7 +37,7 @@ _OF_ANOTHER_USER: Final = Refused(refusal=Refusal.NOT_ALLOWED, reason="the sessi
 _WILL_NOT_TAKEN: Final = ReasonCode.IMPLEMENTATION_SPECIFIC_ERROR
 
 
-class Openings:
+class ConnectHandler:
     """Begins sessions and resumes them."""
 
     def __init__(
@@ -47,9 +47,9 @@ class Openings:
         sessions: Sessions,
         login: Login,
         quotas: Quotas,
-        presences: Presences,
+        connected_clients: ConnectedClients,
         paused: PausedPublishers,
-        endings: Endings,
+        disconnect_handler: DisconnectHandler,
         replies: Replies,
         to_mq: ToMq,
         goes_on: Callable[[], bool],
@@ -60,9 +60,9 @@ class Openings:
         self._sessions = sessions
         self._login = login
         self._quotas = quotas
-        self._presences = presences
+        self._connected_clients = connected_clients
         self._paused = paused
-        self._endings = endings
+        self._disconnect_handler = disconnect_handler
         self._replies = replies
         self._to_mq = to_mq
         self._goes_on = goes_on
@@ -92,7 +92,7 @@ class Openings:
             if not link.is_open or not self._goes_on():
                 return
             if isinstance(decision, Admitted):
-                self._presences.begin(link, decision, self._engine.now_us())
+                self._connected_clients.begin(link, decision, self._engine.now_us())
                 self._connect(link, event, decision.user)
             else:
                 self._refuse_connect(link, event.client_identifier, decision)
@@ -115,7 +115,7 @@ class Openings:
     def _connect(self, link: MqttLink, event: ConnectReceived, user: str | None) -> None:
         now_us = self._engine.now_us()
         client = event.client_identifier or self._sessions.unused_client()
-        existing = self._endings.settled(self._sessions.get(client))
+        existing = self._disconnect_handler.settled(self._sessions.get(client))
         if existing is not None and not self._login.may_have_session(user, existing.user):
             self._refuse_connect(link, client, _OF_ANOTHER_USER)
             return
@@ -142,7 +142,7 @@ class Openings:
         session.pending_link = link
         link.session = session
         self._sessions.save(unit, session)
-        self._endings.note(unit, session, "opened" if existing is None else "resumed", now_us)
+        self._disconnect_handler.note(unit, session, "opened" if existing is None else "resumed", now_us)
         session_present = existing is not None and LEVELS[event.level].has_session_present
         told = ConnackProperties()
         if not event.client_identifier and LEVELS[event.level].has_properties:
@@ -157,7 +157,7 @@ class Openings:
         if old is not None:
             self._paused.end(old, session)
             old.close("the client connected again", ReasonCode.SESSION_TAKEN_OVER)
-        return self._endings.take_over(unit, session, clean_session, now_us)
+        return self._disconnect_handler.take_over(unit, session, clean_session, now_us)
 
     def _accepted(
         self, unit: UnitOfWork, link: MqttLink, session: ClientSession, session_present: bool, told: ConnackProperties

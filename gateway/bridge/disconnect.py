@@ -89,7 +89,7 @@ class _Parting(NamedTuple):
     after: Callable[[], None] = lambda: None
 
 
-class Endings:
+class DisconnectHandler:
     """Carries out the ends of connections, and later those of their sessions."""
 
     def __init__(

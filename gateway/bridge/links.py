@@ -123,7 +123,7 @@ class Confirmations:
 _LOOK_US: Final = 1_000_000
 
 
-class Presence(NamedTuple):
+class ConnectedClient(NamedTuple):
     """The times from which and until which a client is connected, microseconds since 1970; `until_us` 0: for ever.
 
     `fingerprint`: of the key that signed the client's token; "": the client has no token. `password_user`: the user
@@ -138,11 +138,11 @@ class Presence(NamedTuple):
     password_user: str | None = None
 
 
-class Presences:
+class ConnectedClients:
     """The links that were let in, from the login to the loss of the connection."""
 
     def __init__(self) -> None:
-        self._by_link: dict[Link, Presence] = {}
+        self._by_link: dict[Link, ConnectedClient] = {}
         self._looked_us = 0
 
     def __len__(self) -> int:
@@ -152,7 +152,7 @@ class Presences:
     def begin(self, link: MqttLink, admitted: Admitted, now_us: int) -> None:
         """Adds a link that is let in."""
         by_password = not (admitted.fingerprint or link.certificate_user)
-        self._by_link[link] = Presence(
+        self._by_link[link] = ConnectedClient(
             now_us,
             admitted.until_us,
             admitted.fingerprint,
@@ -165,8 +165,8 @@ class Presences:
         """Removes a link, which may never have been let in."""
         self._by_link.pop(link, None)
 
-    def of(self, link: Link) -> Presence | None:
-        """The presence of a link that is let in."""
+    def of(self, link: Link) -> ConnectedClient | None:
+        """The client of a link that is let in."""
         return self._by_link.get(link)
 
     def tick(self, now_us: int) -> None:
@@ -175,7 +175,7 @@ class Presences:
             return
         self._looked_us = now_us
         self._close(
-            lambda presence: 0 < presence.until_us <= now_us,
+            lambda connected: 0 < connected.until_us <= now_us,
             "the token has expired",
             ReasonCode.MAXIMUM_CONNECT_TIME,
         )
@@ -183,7 +183,7 @@ class Presences:
     def users_changed(self, users: frozenset[str]) -> None:
         """Closes the connections of users who have a new password or were removed."""
         self._close(
-            lambda presence: presence.password_user in users,
+            lambda connected: connected.password_user in users,
             "the user's line in the password file has changed or gone",
             ReasonCode.NOT_AUTHORIZED,
         )
@@ -191,13 +191,13 @@ class Presences:
     def keys_gone(self, fingerprints: frozenset[str]) -> None:
         """Closes the connections whose token was signed with one of these keys."""
         self._close(
-            lambda presence: presence.fingerprint in fingerprints,
+            lambda connected: connected.fingerprint in fingerprints,
             "the key of its token is no longer in the file",
             ReasonCode.NOT_AUTHORIZED,
         )
 
-    def _close(self, is_over: Callable[[Presence], bool], reason: str, reason_code: ReasonCode) -> None:
-        over = [link for link, presence in self._by_link.items() if is_over(presence)]
+    def _close(self, is_over: Callable[[ConnectedClient], bool], reason: str, reason_code: ReasonCode) -> None:
+        over = [link for link, connected in self._by_link.items() if is_over(connected)]
         for link in over:
             self._by_link.pop(link, None)
             link.close(reason, reason_code)

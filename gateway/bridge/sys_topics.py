@@ -45,7 +45,7 @@ class SysTopics:
         version: str,
         now_us: Callable[[], int],
         sessions: Sized,
-        presences: Sized,
+        connected_clients: Sized,
         retained: Sized,
         traffic: Traffic,
         call_soon: Callable[[Callable[[], None]], object],
@@ -54,7 +54,7 @@ class SysTopics:
         self._version = version
         self._now_us = now_us
         self._sessions = sessions
-        self._presences = presences
+        self._connected_clients = connected_clients
         self._retained = retained
         self._traffic = traffic
         self._call_soon = call_soon
@@ -134,7 +134,7 @@ class SysTopics:
             self._traffic.delivered[0] += len(made)
 
     def _values(self) -> Values:
-        connected, total, traffic = len(self._presences), len(self._sessions), self._traffic
+        connected, total, traffic = len(self._connected_clients), len(self._sessions), self._traffic
         numbers = {
             "clients/connected": connected,
             "clients/total": total,

@@ -179,7 +179,7 @@ def test_the_operator_ends_a_session_that_waits_in_line(world: World) -> None:
     cut(world, fleet(world, 20, KEPT_WITH_WILL))
     session = world.sessions.get("m019")
     assert session is not None
-    world.bridge.endings.expire(session, OperatorsAct(operator="ann", command="PURGE CHANNEL"), world.now_us)
+    world.bridge.disconnect_handler.expire(session, OperatorsAct(operator="ann", command="PURGE CHANNEL"), world.now_us)
     world.run()
     assert world.sessions.get("m019") is None
     assert len(world.sessions) == 20

@@ -72,11 +72,11 @@ def test_a_connection_without_a_token_does_not_end(tokens: World) -> None:
 def test_a_connection_that_was_lost_is_forgotten(tokens: World) -> None:
     first = connected(tokens, LEVEL_4)
     tokens.lose(first)
-    assert tokens.bridge.presences.of(first) is None
+    assert tokens.bridge.connected_clients.of(first) is None
     second = connected(tokens, LEVEL_4)
-    presence = tokens.bridge.presences.of(second)
-    assert presence is not None
-    assert (presence.since_us, presence.until_us) == (tokens.now_us, NOW_US + 10 * SECOND_US)
+    client = tokens.bridge.connected_clients.of(second)
+    assert client is not None
+    assert (client.since_us, client.until_us) == (tokens.now_us, NOW_US + 10 * SECOND_US)
 
 
 def test_a_key_that_is_taken_away_ends_the_connections_that_it_let_in(tokens: World, issuer: Issuer) -> None:

@@ -454,7 +454,7 @@ def test_what_waits_for_its_pubrel_has_its_place_until_it_is_retained_or_given_u
     assert publish(world, link, 0x33, b"a/2") == written("40 03 0001 97"), "one place is held's"
     session = world.sessions.get("more")
     assert session is not None
-    world.bridge.endings.expire(session, OperatorsAct(operator="ann", command="PURGE CHANNEL"), world.now_us)
+    world.bridge.disconnect_handler.expire(session, OperatorsAct(operator="ann", command="PURGE CHANNEL"), world.now_us)
     assert retained(world) == 1
     assert publish(world, link, 0x33, b"a/2") == written("40 03 0001 10"), (
         "its session has ended, and with it the promise"
