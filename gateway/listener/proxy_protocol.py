@@ -78,7 +78,7 @@ def read_fixed_part(data: bytes) -> FixedPart:
 
 
 def read_source(fixed: FixedPart, rest: bytes) -> Address | None:
-    """The client's address; None: it is that of the load balancer, or no IP address.
+    """The client's address; None if the load balancer connects for itself, or if the address is no IP address.
 
     Raises ProxyProtocolError for addresses that are cut off, and for TLVs that do not end with the header.
     """
@@ -96,7 +96,7 @@ def read_source(fixed: FixedPart, rest: bytes) -> Address | None:
 
 
 def _check_tlvs(rest: bytes, position: int) -> None:
-    """Skips them: none is needed, but each must lie within the header."""
+    """Checks that each TLV lies within the header. The gateway uses none of them."""
     while position < len(rest):
         value = position + _TLV_HEADER_BYTES
         end = value + int.from_bytes(rest[position + 1 : value], "big")

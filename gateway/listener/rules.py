@@ -14,7 +14,7 @@ Network = IPv4Network | IPv6Network
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebSocketRules:
-    """Conditions on a request for a WebSocket; `origins` in lower case, none: any page may open one."""
+    """Conditions on a request for a WebSocket. `origins` are in lower case; without any, every page may open one."""
 
     path: str
     origins: frozenset[str] = frozenset()
@@ -25,9 +25,9 @@ class WebSocketRules:
 class ListenerRules:
     """The rules for every connection of one listener.
 
-    `allows_anonymous` None: as [access] says. `maximum_connections` 0: only the limit for all listeners together.
-    `websocket` None: MQTT stands on TCP or TLS itself. `proxy_addresses` empty: any may be a balancer's.
-    `maximum_keep_alive_s`, `repeat_after_s` 0: none.
+    `allows_anonymous` is None if [access] decides, and `websocket` is None if MQTT stands directly on TCP or TLS. 0 for
+    `maximum_connections`, `maximum_keep_alive_s` or `repeat_after_s` means that this listener has none of its own. If
+    `proxy_addresses` is empty, a PROXY header may come from any address.
     """
 
     name: str = DEFAULT_LISTENER

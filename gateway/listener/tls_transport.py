@@ -164,7 +164,7 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
     def write(self, data: bytes | bytearray | memoryview) -> None:
         """See asyncio.Transport.
 
-        Of a peer that has cut a message of TLS in two, OpenSSL wants the rest first: that one's connection ends.
+        If a peer has sent half of a TLS message, OpenSSL writes nothing before the rest. That connection ends.
         """
         if self._is_ended:
             return

@@ -89,7 +89,7 @@ class RequestReader(CarefulHandler):
     def give_away(self) -> tuple[asyncio.Transport, bytes] | None:
         """The connection, and the bytes behind its request; None where the connection is lost.
 
-        To aiohttp it is lost from then on: aiohttp frees what it holds, and what it still writes goes nowhere.
+        For aiohttp the connection is lost from then on. aiohttp frees its memory, and its later writes are dropped.
         """
         tail = _Tail()
         self.set_parser(cast(WebSocketReader, tail))  # aiohttp calls these two methods alone

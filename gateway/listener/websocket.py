@@ -122,7 +122,10 @@ class WebSocketLink(TcpLink):
             self._write(BytesMessage(data=data))
 
     def _write(self, event: Event) -> None:
-        """Sends a message, a pong or our close frame. Nothing follows our close frame, and only it the client's."""
+        """Sends a message, a pong or our close frame.
+
+        After the client's close frame it sends only our own, and after our own nothing.
+        """
         may_be = self._websocket.state is ConnectionState.OPEN or (
             self._websocket.state is ConnectionState.REMOTE_CLOSING and isinstance(event, CloseConnection)
         )

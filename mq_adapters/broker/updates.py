@@ -134,7 +134,10 @@ class _Update:
 
 
 class Updates:
-    """Carries such commands out and answers them; without `call_soon`, that of an event loop, each at once."""
+    """Carries such commands out and answers them, a little in each turn of an event loop.
+
+    Without `call_soon` of an event loop it carries each command out at once.
+    """
 
     def __init__(
         self,
@@ -279,7 +282,7 @@ class Updates:
         self._want_turn()
 
     def _next_in_turn(self) -> _Update | None:
-        """The command whose turn it is; those of its identity are the last ones then."""
+        """The command whose turn it is. It moves the commands of the same identity to the end of the line."""
         while self._next and len(self._busy) < _LARGE_ONES_IN_TURN:
             identity = self._next.popleft()
             self._in_turn[identity, False] = deque((self._first_of(identity),))
