@@ -121,11 +121,6 @@ class Target:
         return sum(queue.waiting_bytes for queue in self._transmission_queues)
 
     @property
-    def waiting_messages(self) -> int:
-        """Messages that wait for the target, also those of a batch that is under way."""
-        return sum(queue.depth for queue in self._transmission_queues)
-
-    @property
     def is_full(self) -> bool:
         """Whether publishers must be held back: from `hold_bytes` on, until `on_room` is called."""
         if not self._is_full and self.waiting_bytes >= self.settings.hold_bytes:
