@@ -3,11 +3,12 @@
 import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from tests.crash_matrix.forked import ForkServer
+from tests.crash_matrix.gateway_with_points import server_with_library
 from tests.crash_matrix.points import LIBRARY
 from tests.crash_matrix.stage import Theatre
 
@@ -25,6 +26,6 @@ def theatre() -> Iterator[Theatre]:
     if reason := why_unavailable():
         pytest.skip(reason)
     folder = Path(tempfile.mkdtemp(prefix="rfh"))  # a Unix socket's path is short
-    with ForkServer() as server:
+    with closing(server_with_library()) as server:
         yield Theatre(server=server, folder=folder)
     shutil.rmtree(folder, ignore_errors=True)

@@ -24,7 +24,7 @@ def ask(stage: Stage) -> None:
     """Each question, with the whole of what was said where the answer is wrong."""
     for command in COMMANDS:
         ended = stage.command(*command, "--data", str(stage.data))
-        assert ended.exit_code == 0, f"{' '.join(command)}: {ended.output}{ended.error}\n{stage.gateway.log}"
+        assert ended.returncode == 0, f"{' '.join(command)}: {ended.stdout}{ended.stderr}\n{stage.gateway.log}"
     _check_trail(stage)
     assert "Traceback" not in stage.gateway.log, stage.gateway.log
 

@@ -130,7 +130,7 @@ def _bury(stage: Stage) -> None:
 
 def _redrive(stage: Stage) -> None:
     ended = stage.command("queue", "redrive", "--data", str(stage.data))
-    assert ended.exit_code == 0, ended
+    assert ended.returncode == 0, ended
 
 
 def _settle_redrive(stage: Stage) -> None:
@@ -194,7 +194,7 @@ def _settle_clear(stage: Stage) -> None:
 def _back_up(stage: Stage) -> None:
     publish_qos_1(stage)
     ended = stage.command("queue", "backup", str(stage.folder / "backup.sqlite"), "--data", str(stage.data))
-    assert ended.exit_code == 0, ended
+    assert ended.returncode == 0, ended
     stage.ledger.note("operator", "backed up")
 
 

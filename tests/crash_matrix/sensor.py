@@ -9,7 +9,7 @@ import socket
 from dataclasses import dataclass, field
 from typing import Final, Self
 
-from tests.crash_matrix.forked import GatewayGone
+from tests.crash_matrix.gateway_with_points import GatewayGone
 from tests.crash_matrix.ledger import ACKNOWLEDGED, DELIVERED, RECEIVED, RELEASED, SENT, Ledger
 
 PATIENCE_S: Final = 30.0

@@ -4,10 +4,12 @@ A flow is prepared once, without points. Each run begins with a copy of what tha
 number in each run, as far as the gateway's own threads and processes allow.
 """
 
+import os
 import random
 import select
 import shutil
 import signal
+import subprocess
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -17,11 +19,12 @@ from typing import Final
 from mq_adapters.embedded.socket.client import SocketClient
 from mq_adapters.reasons import QueueManagerError
 from tests.crash_matrix.disk_images import Disk, Loss, write_image
-from tests.crash_matrix.forked import Ended, ForkedGateway, ForkServer, GatewayGone
+from tests.crash_matrix.gateway_with_points import GatewayGone, GatewayWithPoints, environment_of
 from tests.crash_matrix.ledger import Entry, Ledger
 from tests.crash_matrix.points import Change, Moment, Option, Points
 from tests.crash_matrix.sensor import PATIENCE_S, Sensor
 from tests.end_to_end.ibm_mq.central import Central
+from tests.processes.forked import ForkServer, rfhbridge
 
 DATA, CONFIGURATION = "data", "rfhbridge.toml"
 
@@ -45,7 +48,7 @@ class Stage:
         if flow.has_target:
             self._central = Central(folder / "central")
             environment = self._central.environment("ibmmq")
-        self.gateway: Final = ForkedGateway(server, self.data, *configuration, environment=environment)
+        self.gateway: Final = GatewayWithPoints(server, self.data, *configuration, environment=environment)
 
     def write_configuration(self) -> None:
         (self.folder / CONFIGURATION).write_text(self.flow.settings.replace("FOLDER", str(self.folder)))
@@ -94,9 +97,10 @@ class Stage:
                 raise GatewayGone("an application") from error
             raise
 
-    def command(self, *arguments: str) -> Ended:
+    def command(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
         """`rfhbridge`; its changes are points too. GatewayGone where it was cut off."""
-        ended = self._server.command(*arguments, points=self.points)
+        environment = os.environ | environment_of(self.points)
+        ended = rfhbridge(*arguments, server=self._server, env=environment, start_new_session=True)
         if self.is_cut_off:
             raise GatewayGone(arguments[0])
         return ended

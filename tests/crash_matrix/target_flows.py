@@ -25,8 +25,8 @@ ARRIVED: Final = "APP.ARRIVED"
 def _set_up(stage: Stage) -> None:
     """The operator's part at the target, and an application that subscribes there."""
     said = stage.command("explain", "--mqsc", "--config", str(stage.folder / CONFIGURATION))
-    assert said.exit_code == 0, said
-    stage.central.set_up(said.output)
+    assert said.returncode == 0, said
+    stage.central.set_up(said.stdout)
     stage.central.subscribe(ARRIVED, "t/*")
 
 

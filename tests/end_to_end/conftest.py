@@ -4,6 +4,7 @@ import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,8 +22,8 @@ def new_gateway(tmp_path: Path) -> Iterator[StartGateway]:
     """Makes gateways that are not yet started; what still runs at the end of the test is killed."""
     made: list[Gateway] = []
 
-    def make(*arguments: str, data: Path | None = None) -> Gateway:
-        gateway = Gateway(data or tmp_path / "data", *arguments)
+    def make(*arguments: str, data: Path | None = None, **how: Any) -> Gateway:
+        gateway = Gateway(data or tmp_path / "data", *arguments, **how)
         made.append(gateway)
         return gateway
 

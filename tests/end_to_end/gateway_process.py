@@ -6,12 +6,13 @@ import re
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any, Self
+
+from tests.processes.forked import Begin, Forked
 
 #: Far above what a start or a stop takes, for machines that are busy with something else.
 PATIENCE_S = 40.0
@@ -20,24 +21,24 @@ _LAST_LINES_S = 5.0
 
 #: The gateway, which also compares headers that travel with their messages with what their bytes say.
 _GATEWAY = "tests.end_to_end.comparing_gateway"
-#: Where it is found, wherever the process starts.
-_ROOT = Path(__file__).parents[2]
-
 LogLine = dict[str, Any]
 
 
 class Gateway:
     """One gateway on one data folder. Every start is on the same port, which nobody else gets in between."""
 
-    def __init__(self, data: Path, *arguments: str, environment: Mapping[str, str] | None = None) -> None:
-        """`environment`: variables that its processes have beside those of the tests."""
+    def __init__(
+        self, data: Path, *arguments: str, environment: Mapping[str, str] | None = None, begin: Begin = Forked
+    ) -> None:
+        """`environment`: variables that its processes have beside those of the tests. `begin`: Forked or fresh."""
         self.data = data
         self.port = 0
         self.lines: list[str] = []
         self._arguments = arguments
         self._environment = environment or {}
         self._reserved: socket.socket | None = None
-        self._process: subprocess.Popen[str] | None = None
+        self._begin = begin
+        self._process: Forked | subprocess.Popen[str] | None = None
         self._reader: threading.Thread | None = None
         self._changed = threading.Condition()
 
@@ -48,24 +49,16 @@ class Gateway:
         if not self.port:
             self._reserve_port()
         command = ["run", "--log-format", "json", "--data", str(self.data), "--listen", f"127.0.0.1:{self.port}"]
-        self._process = self._begin([*command, *self._arguments])
+        streams = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
+        self._process = self._begin(_GATEWAY, *command, *self._arguments, env=self.variables(), **streams)
         assert self._process.stderr is not None
         self._reader = threading.Thread(target=self._read, args=(self._process.stderr,), daemon=True)
         self._reader.start()
         return self
 
-    def _begin(self, command: list[str]) -> subprocess.Popen[str]:
-        """Starts the process; `command` is what stands behind the name of the program."""
-        folders = filter(None, (self._environment.get("PYTHONPATH"), str(_ROOT)))
-        return subprocess.Popen(
-            [sys.executable, "-P", "-m", _GATEWAY, *command],
-            env=os.environ | self._environment | {"PYTHONPATH": os.pathsep.join(folders)},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-            errors="replace",
-        )
+    def variables(self) -> dict[str, str]:
+        """The environment of its processes."""
+        return {**os.environ, **self._environment}
 
     def start(self) -> Self:
         """Starts the process and waits until its port is open."""

@@ -5,7 +5,6 @@ import queue
 import socket
 import ssl
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,6 +20,7 @@ from tests.conftest import MosquittoClients
 from tests.end_to_end.conftest import Connect, StartGateway
 from tests.end_to_end.gateway_process import Gateway
 from tests.gateway.access.jwt_vectors import ec_key, pem, rsa_key
+from tests.processes.forked import rfhbridge
 
 PATIENCE_S = 30.0
 #: The reference implementation of Argon2 gives this for "password" with the salt "somesalt".
@@ -218,8 +218,7 @@ def secured(client: Paho, authority: Authority, files: tuple[Path, Path] | None)
 
 
 def shown_user(gateway: Gateway, client: str) -> dict[str, Any]:
-    command = [sys.executable, "-m", "gateway.cli", "sessions", "show", client, "--json", "--data", str(gateway.data)]
-    shown: dict[str, Any] = json.loads(subprocess.run(command, check=True, timeout=60, capture_output=True).stdout)
+    shown: dict[str, Any] = json.loads(rfhbridge("sessions", "show", client, "--json", "--data", gateway.data).stdout)
     return shown
 
 

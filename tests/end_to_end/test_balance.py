@@ -1,8 +1,6 @@
 """The balance of a real gateway: beside it while sensors publish, over kills, in its metrics and by its command."""
 
 import json
-import subprocess
-import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,7 @@ from tests.end_to_end.conftest import Connect, StartGateway
 from tests.end_to_end.gateway_process import Gateway
 from tests.end_to_end.metrics_page import Page, scrape, scrape_until
 from tests.end_to_end.resending_clients import Publisher
+from tests.processes.forked import rfhbridge
 
 PATIENCE_S = 120.0
 SUBSCRIBER_QUEUE = "RFHBRIDGE.SUBSCRIBER"
@@ -30,8 +29,7 @@ def measured(new_gateway: StartGateway, folder: Path) -> Gateway:
 
 def balance(gateway: Gateway) -> tuple[int, dict[str, Any]]:
     """Exit code and what `rfhbridge balance --json` says."""
-    command = [sys.executable, "-m", "gateway.cli", "balance", "--json", "--data", str(gateway.data)]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    ended = rfhbridge("balance", "--json", "--data", gateway.data)
     assert ended.stdout, ended.stderr
     return ended.returncode, json.loads(ended.stdout)
 

@@ -4,8 +4,6 @@ The clock is that of Python's own `time`, in every process of the gateway: a mod
 start adds what stands in a file. CLOCK_BOOTTIME stays as it is, as when somebody sets the date.
 """
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
@@ -17,6 +15,7 @@ from tests.end_to_end.conftest import Connect
 from tests.end_to_end.gateway_process import Gateway
 from tests.end_to_end.metrics_page import scrape_until
 from tests.end_to_end.wire import WireClient
+from tests.processes.forked import fresh, rfhbridge
 
 _SET_CLOCK = """
 import os, time
@@ -70,7 +69,7 @@ def gateway(tmp_path: Path, clock: SetClock) -> Iterator[Gateway]:
     """A gateway that keeps its trail for thirty days, in small files."""
     configuration = tmp_path / "rfhbridge.toml"
     configuration.write_text(CONFIGURATION)
-    gateway = Gateway(tmp_path / "data", "--config", str(configuration), environment=clock.environment)
+    gateway = Gateway(tmp_path / "data", "--config", str(configuration), environment=clock.environment, begin=fresh)
     yield gateway
     gateway.clean_up()
 
@@ -113,14 +112,7 @@ def comes_back(gateway: Gateway, connect: Connect) -> tuple[bool, WireClient]:
 
 
 def mqsc(gateway: Gateway, clock: SetClock, command: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", "gateway.cli", "mqsc", "--data", str(gateway.data)],
-        input=command,
-        text=True,
-        check=False,
-        timeout=60,
-        capture_output=True,
-    )
+    done = rfhbridge("mqsc", "--data", gateway.data, input=command)
     return done.stdout + done.stderr
 
 

@@ -1,8 +1,6 @@
 """A full dead-letter queue on the real gateway: what was acknowledged is kept, goes on by itself, and goes back."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,15 +11,11 @@ from spark_audit.verify import Verdict, verify
 from tests.end_to_end.conftest import Connect, StartGateway
 from tests.end_to_end.gateway_process import Gateway
 from tests.end_to_end.metrics_page import scrape_until
+from tests.processes.forked import rfhbridge
 
-RFHBRIDGE = Path(sys.executable).with_name("rfhbridge")
 DEAD, HELD = "SYSTEM.DEAD.LETTER.QUEUE", "SYSTEM.RFHBRIDGE.HELD"
 CONNECT, ACCEPTED = "10 10 0004 'MQTT' 04 02 0000 0004 '{}'", "20 02 00 00"
 COUNT = 10
-
-
-def _rfhbridge(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([RFHBRIDGE, *arguments], capture_output=True, text=True, check=False, timeout=560)
 
 
 def _mqsc(gateway: Gateway, *commands: str) -> None:
@@ -36,7 +30,7 @@ def _bodies(gateway: Gateway, *queue_names: str) -> list[bytes]:
 
 
 def _redriven(gateway: Gateway) -> tuple[int, dict[str, object]]:
-    ended = _rfhbridge("queue", "redrive", "--data", gateway.data, "--json")
+    ended = rfhbridge("queue", "redrive", "--data", gateway.data, "--json")
     assert "Traceback" not in ended.stderr, ended.stderr
     return ended.returncode, json.loads(ended.stdout)
 
@@ -81,14 +75,14 @@ def test_ten_acknowledged_messages_outlive_a_dead_letter_queue_for_five(
     assert (exit_code, outcome["put_back"], outcome["refused"]) == (0, COUNT, 0)
     assert (_bodies(gateway, "APP"), _bodies(gateway, DEAD, HELD)) == (expected, [])
     assert gateway.stop() == 0
-    balance = _rfhbridge("balance", "--data", gateway.data)
+    balance = rfhbridge("balance", "--data", gateway.data)
     assert balance.returncode == 0, balance.stdout + balance.stderr
     assert verify(gateway.data / "trail").verdict is Verdict.INTACT
     segments = sorted((gateway.data / "trail").glob("*.jsonl"))
     kinds = [json.loads(line)["kind"] for path in segments for line in path.read_bytes().splitlines()]
     assert (kinds.count("dead_lettered"), kinds.count("redriven")) == (COUNT + 8, COUNT)
     if proof_scale == "full":
-        ended = _rfhbridge("audit", "run", "--data", gateway.data, "--out", tmp_path / "report")
+        ended = rfhbridge("audit", "run", "--data", gateway.data, "--out", tmp_path / "report")
         assert ended.returncode == 0, ended.stdout + ended.stderr
 
 

@@ -1,13 +1,13 @@
 """Topics that begin with `$`: what the store has of them, what the gateway tells of itself, and the door of `wmb`."""
 
 import subprocess
-import sys
 from pathlib import Path
 
 from tests.conftest import MosquittoClients
 from tests.end_to_end.conftest import Connect, StartGateway
 from tests.end_to_end.gateway_process import Gateway
 from tests.end_to_end.wire import WireClient
+from tests.processes.forked import rfhbridge
 
 RESERVED = "their topics are reserved: '$aws/"
 
@@ -27,8 +27,8 @@ def _connected(connect: Connect, gateway: Gateway, answer: str = "20 02 00 00") 
 
 def _check(data: Path, folder: Path, text: str) -> list[str]:
     config = _configuration(folder, f'data = "{data}"\n{text}')
-    command = [sys.executable, "-m", "gateway.cli", "check", *config]
-    ended = subprocess.run(command, capture_output=True, timeout=60, check=True, encoding="utf-8")
+    ended = rfhbridge("check", *config)
+    assert ended.returncode == 0, ended.stderr
     return [line for line in ended.stdout.splitlines() if line.startswith("warning: ")]
 
 

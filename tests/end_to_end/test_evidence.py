@@ -3,8 +3,6 @@
 import gzip
 import json
 import shutil
-import subprocess
-import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -14,17 +12,13 @@ import pytest
 from tests.end_to_end.conftest import Connect, StartGateway
 from tests.end_to_end.gateway_process import PATIENCE_S, Gateway
 from tests.end_to_end.wire import WireClient
+from tests.processes.forked import rfhbridge
 
-RFHBRIDGE = Path(sys.executable).with_name("rfhbridge")
 ACCEPTED = "20 02 00 00"
 EACH_TIME = 30
 #: Segments are compressed and removed as soon as they are closed, digested and copied; removing is looked at hourly,
 #: and at each start.
 AT_ONCE = "compress_after_hours = 0.000001\nkeep_days = 0.000001\nsegment_bytes = 1\n"
-
-
-def _rfhbridge(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([RFHBRIDGE, *arguments], capture_output=True, text=True, check=False, timeout=560)
 
 
 def _publish(connect: Connect, gateway: Gateway, name: str) -> None:
@@ -60,12 +54,12 @@ def lived(new_gateway: StartGateway, connect: Connect, tmp_path: Path) -> Gatewa
     gateway.kill_and_restart()
     _publish(connect, gateway, "more")
     _until(lambda: any(trail.glob("*.jsonl.gz")), gateway, "no segment was compressed")
-    rotated = _rfhbridge("audit", "key", "rotate", "--data", gateway.data)
+    rotated = rfhbridge("audit", "key", "rotate", "--data", gateway.data)
     assert rotated.returncode == 0, rotated.stderr
     gateway.kill_and_restart()
     _publish(connect, gateway, "last")
     assert gateway.stop() == 0
-    assert _rfhbridge("audit", "key", "show", "--data", gateway.data).stdout == rotated.stdout
+    assert rfhbridge("audit", "key", "show", "--data", gateway.data).stdout == rotated.stdout
     return gateway
 
 
@@ -75,7 +69,7 @@ def _lines(segment: Path) -> list[bytes]:
 
 
 def _verified(*arguments: str | Path) -> tuple[int, dict[str, object]]:
-    ended = _rfhbridge("audit", "verify", *arguments, "--json")
+    ended = rfhbridge("audit", "verify", *arguments, "--json")
     return ended.returncode, json.loads(ended.stdout)
 
 
@@ -100,7 +94,7 @@ def test_a_trail_that_was_tended_and_killed_is_anchored_by_the_first_key_and_the
 def test_spark_finds_the_same_trail_whole_and_every_exchange_in_order(lived: Gateway, tmp_path: Path) -> None:
     pytest.importorskip("pyspark", reason="the audit on Spark is not installed")
     anchors = ("--public-key", tmp_path / "OLD.pub", "--digests", tmp_path / "SECOND")
-    ended = _rfhbridge("audit", "run", "--data", lived.data, *anchors, "--out", tmp_path / "report", "--json")
+    ended = rfhbridge("audit", "run", "--data", lived.data, *anchors, "--out", tmp_path / "report", "--json")
     result = json.loads(ended.stdout)
     found = {each["identifier"]: each["sample"] for each in result["controls"] if each["violations"]}
     assert (ended.returncode, result["verdict"]) == (0, "clean"), (found, ended.stderr)

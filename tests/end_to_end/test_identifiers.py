@@ -1,7 +1,5 @@
 """Clients that use packet identifiers of QoS 2 again, as rumqttc does: PUBREL(7) and PUBLISH(7) in one write."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import orjson
@@ -12,6 +10,7 @@ from tests.end_to_end.conftest import Connect, StartGateway
 from tests.end_to_end.gateway_process import Gateway
 from tests.end_to_end.metrics_page import scrape_until
 from tests.end_to_end.wire import WireClient
+from tests.processes.forked import rfhbridge
 
 MESSAGES, WINDOW = 1_000, 20
 #: CONNECT and SUBSCRIBE of `#` at QoS 0, what they are answered with, and the properties of a PUBLISH, by level.
@@ -122,9 +121,7 @@ def test_trail_tells_repeats_and_what_came_too_early_and_is_sound(
     if proof_scale == "full":
         report = tmp_path / "report"
         arguments = ("audit", "run", "--data", str(gateway.data), "--out", str(report))
-        ended = subprocess.run(
-            [sys.executable, "-m", "gateway.cli", *arguments], capture_output=True, text=True, check=False
-        )
+        ended = rfhbridge(*arguments, timeout=None)
         assert ended.returncode == 0, ended.stdout + ended.stderr
         controls = {
             each["identifier"]: each for each in orjson.loads((report / "result.json").read_bytes())["controls"]

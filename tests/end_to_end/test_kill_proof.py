@@ -1,7 +1,5 @@
 """kill -9 in the middle of thousands of publishes: nothing acknowledged is lost, QoS 2 comes once, the trail agrees."""
 
-import subprocess
-import sys
 import threading
 from collections import Counter
 from pathlib import Path
@@ -19,6 +17,7 @@ from tests.end_to_end.conftest import StartGateway
 from tests.end_to_end.gateway_process import Gateway
 from tests.end_to_end.resending_clients import Publisher, Subscriber
 from tests.end_to_end.wire import packet
+from tests.processes.forked import rfhbridge
 
 PATIENCE_S = 300.0
 LAST = b"the last one"
@@ -70,8 +69,7 @@ def test_kill_9_in_the_middle_of_many_publishes_loses_and_doubles_nothing(
 
 def _audit(data: Path, out: Path) -> None:
     """The audit on Spark, which takes a minute: part of the full form alone. `make prove` sets JAVA_HOME."""
-    command = [sys.executable, "-m", "gateway.cli", "audit", "run", "--data", str(data), "--out", str(out)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = rfhbridge("audit", "run", "--data", data, "--out", out, timeout=None)
     assert done.returncode == 0, done.stdout + done.stderr
     assert orjson.loads((out / "result.json").read_bytes())
 

@@ -1,8 +1,6 @@
 """The limits of a real gateway: what each level is told past them, that others feel nothing, and what is counted."""
 
 import socket
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,8 +10,8 @@ from tests.end_to_end.conftest import Connect, StartGateway
 from tests.end_to_end.gateway_process import Gateway
 from tests.end_to_end.metrics_page import Page, scrape, scrape_until
 from tests.end_to_end.wire import WireClient
+from tests.processes.forked import rfhbridge
 
-RFHBRIDGE = Path(sys.executable).with_name("rfhbridge")
 ACCEPTED, PINGREQ, PINGRESP = "20 02 00 00", "C0 00", "D0 00"
 NOT_CLEAN = "10 10 0004 'MQTT' 04 00 0000 0004 '{0}'"
 CONNECTS = {
@@ -154,13 +152,13 @@ def test_what_a_session_has_no_room_for_is_kept_as_dead_letters_and_delivered_wh
     assert page.value("messages_waiting") == 10
     assert _refused(page, "queued_messages", "quota_exceeded") == 20
     _taken_by(connect, gateway, 10)
-    redriven = _rfhbridge("queue", "redrive", "--data", gateway.data, "--reason", "2053")
+    redriven = rfhbridge("queue", "redrive", "--data", gateway.data, "--reason", "2053")
     assert redriven.returncode == 0, redriven.stderr
     scrape_until(gateway, lambda page: (page.value("messages_waiting"), page.value("dead_letters")) == (10, 10))
     _taken_by(connect, gateway, 10, first=10)
     assert gateway.stop() == 0
     if proof_scale == "full":
-        ended = _rfhbridge("audit", "run", "--data", gateway.data, "--out", tmp_path / "report")
+        ended = rfhbridge("audit", "run", "--data", gateway.data, "--out", tmp_path / "report")
         assert ended.returncode == 0, ended.stdout + ended.stderr
 
 
@@ -175,7 +173,3 @@ def _taken_by(connect: Connect, gateway: Gateway, count: int, *, first: int = 0)
         back.send("acknowledges", b"\x40\x02" + packet[5:7])
     back.send("leaves", "E0 00")
     back.expect_end("has left")
-
-
-def _rfhbridge(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([RFHBRIDGE, *arguments], capture_output=True, text=True, check=False)

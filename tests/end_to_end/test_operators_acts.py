@@ -6,7 +6,6 @@ import os
 import pty
 import pwd
 import subprocess
-import sys
 
 import pytest
 
@@ -14,14 +13,14 @@ from mq_adapters import connect as to_queue_manager
 from spark_audit.verify import Verdict, verify
 from tests.end_to_end.conftest import Connect, StartGateway
 from tests.end_to_end.gateway_process import Gateway
+from tests.processes.forked import Forked, rfhbridge
 
 SUBSCRIBER = "RFHBRIDGE.SUBSCRIBER"
 ACCEPTED = "20 02 00 00"
 
 
-def rfhbridge(gateway: Gateway, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "gateway.cli", *arguments, "--data", str(gateway.data)]
-    return subprocess.run(command, input=stdin, text=True, check=False, timeout=60, capture_output=True)
+def operate(gateway: Gateway, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    return rfhbridge(*arguments, "--data", gateway.data, input=stdin)
 
 
 def leave_messages(gateway: Gateway, connect: Connect, count: int) -> None:
@@ -67,12 +66,12 @@ def test_what_waits_for_an_absent_session_is_not_deleted_and_subscribe_goes_on(g
 def test_clear_and_get_of_the_gateways_own_queue_need_force_and_are_told(gateway: Gateway, connect: Connect):
     leave_messages(gateway, connect, 3)
     for arguments in (("queue", "clear", SUBSCRIBER), ("queue", "get", SUBSCRIBER)):
-        refused = rfhbridge(gateway, *arguments)
+        refused = operate(gateway, *arguments)
         assert refused.returncode == 1
         assert "--force" in refused.stderr
-    assert rfhbridge(gateway, "queue", "depth", SUBSCRIBER).stdout == "3\n"
-    assert rfhbridge(gateway, "queue", "get", SUBSCRIBER, "--force", "--json").returncode == 0
-    assert rfhbridge(gateway, "queue", "clear", SUBSCRIBER, "--force").stdout == "cleared 2\n"
+    assert operate(gateway, "queue", "depth", SUBSCRIBER).stdout == "3\n"
+    assert operate(gateway, "queue", "get", SUBSCRIBER, "--force", "--json").returncode == 0
+    assert operate(gateway, "queue", "clear", SUBSCRIBER, "--force").stdout == "cleared 2\n"
     gateway.stop()
     assert acts(gateway) == [("queue get", SUBSCRIBER, 1), ("queue clear", SUBSCRIBER, 2)]
 
@@ -83,8 +82,8 @@ def test_clear_of_the_gateways_own_queue_asks_on_a_terminal(
 ):
     leave_messages(gateway, connect, 2)
     ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "gateway.cli", "queue", "clear", SUBSCRIBER, "--data", str(gateway.data)]
-    process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True)
+    command = ("gateway.cli", "queue", "clear", SUBSCRIBER, "--data", str(gateway.data))
+    process = Forked(*command, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True)
     os.close(theirs)
     shown = b""
     while not shown.endswith(b"[y/N]: "):
@@ -96,15 +95,15 @@ def test_clear_of_the_gateways_own_queue_asks_on_a_terminal(
     os.close(ours)
     assert process.wait(60) == (1 if left else 0)
     assert (b"rfhbridge: not done" in shown, b"fault" in shown) == (bool(left), False)
-    assert rfhbridge(gateway, "queue", "depth", SUBSCRIBER).stdout == f"{left}\n"
+    assert operate(gateway, "queue", "depth", SUBSCRIBER).stdout == f"{left}\n"
 
 
 def test_what_an_operator_does_without_a_gateway_is_in_the_trail_of_the_next(gateway: Gateway, connect: Connect):
     leave_messages(gateway, connect, 3)
     gateway.stop()
-    assert rfhbridge(gateway, "queue", "clear", SUBSCRIBER).returncode == 1
-    assert rfhbridge(gateway, "queue", "clear", SUBSCRIBER, "--force").stdout == "cleared 3\n"
-    assert rfhbridge(gateway, "mqsc", stdin=f"DELETE QLOCAL({SUBSCRIBER}) PURGE\n").returncode == 1
+    assert operate(gateway, "queue", "clear", SUBSCRIBER).returncode == 1
+    assert operate(gateway, "queue", "clear", SUBSCRIBER, "--force").stdout == "cleared 3\n"
+    assert operate(gateway, "mqsc", stdin=f"DELETE QLOCAL({SUBSCRIBER}) PURGE\n").returncode == 1
     gateway.restart().stop()
     assert acts(gateway) == [("queue clear", SUBSCRIBER, 3)]
 
@@ -115,13 +114,13 @@ def test_a_gateway_without_a_trail_leaves_no_notes_of_acts(new_gateway: StartGat
     gateway = new_gateway("--config", str(config)).start()
     leave_messages(gateway, connect, 1)
     gateway.stop()
-    assert rfhbridge(gateway, "queue", "clear", SUBSCRIBER, "--force").returncode == 0
-    assert rfhbridge(gateway, "queue", "depth", "SYSTEM.RFHBRIDGE.AUDIT").stdout == "0\n"
+    assert operate(gateway, "queue", "clear", SUBSCRIBER, "--force").returncode == 0
+    assert operate(gateway, "queue", "depth", "SYSTEM.RFHBRIDGE.AUDIT").stdout == "0\n"
 
 
 def test_what_sessions_and_topics_lose_by_an_operator_is_told(gateway: Gateway, connect: Connect):
     leave_messages(gateway, connect, 2)
-    assert rfhbridge(gateway, "sessions", "expire", "pump").returncode == 0
+    assert operate(gateway, "sessions", "expire", "pump").returncode == 0
     with to_queue_manager(gateway.data) as operator:
         assert operator.mqsc("CLEAR TOPICSTR('a/b') CLRTYPE(RETAINED)").succeeded
     gateway.stop()

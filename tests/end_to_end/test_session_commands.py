@@ -3,7 +3,6 @@
 import json
 import queue
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from paho.mqtt.subscribeoptions import SubscribeOptions
 
 from tests.end_to_end.conftest import Connect, StartGateway
 from tests.end_to_end.gateway_process import Gateway
+from tests.processes.forked import rfhbridge
 
 PATIENCE_S = 30.0
 
@@ -30,8 +30,7 @@ def gateway(new_gateway: StartGateway, tmp_path: Path) -> Gateway:
 
 
 def sessions(gateway: Gateway, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "gateway.cli", "sessions", *arguments, "--data", str(gateway.data)]
-    return subprocess.run(command, text=True, check=False, timeout=60, capture_output=True)
+    return rfhbridge("sessions", *arguments, "--data", gateway.data)
 
 
 def as_json(gateway: Gateway, *arguments: str) -> Any:

@@ -17,6 +17,7 @@ from spark_audit.verify import Verdict, verify
 from tests.end_to_end.conftest import Connect, StartGateway
 from tests.end_to_end.gateway_process import Gateway
 from tests.end_to_end.wire import WireClient
+from tests.processes.forked import fresh
 
 ACCEPTED = "20 02 00 00"
 SESSION_PRESENT = "20 02 01 00"
@@ -24,6 +25,12 @@ SESSION_PRESENT = "20 02 01 00"
 #: everything else on it. Less than what the gateway waits for an exporter that hangs.
 STOP_S = 1.0
 BUSY_MACHINE_FACTOR = 25
+
+
+@pytest.fixture
+def gateway(new_gateway: StartGateway) -> Gateway:
+    """A gateway that starts as an operator's does, and not as a fork of what is loaded already."""
+    return new_gateway(begin=fresh).start()
 
 
 def _connected(connect: Connect, gateway: Gateway, name: str, flags: str = "02", answer: str = ACCEPTED) -> WireClient:

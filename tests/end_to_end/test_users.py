@@ -3,8 +3,6 @@
 import os
 import queue
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +14,7 @@ from gateway.limits.log_rate import LINES_OF_ONE
 from tests.end_to_end.conftest import Connect, StartGateway
 from tests.end_to_end.gateway_process import Gateway
 from tests.end_to_end.wire import WireClient
+from tests.processes.forked import rfhbridge
 
 ACCEPTED = "20 02 00 00"
 IDENTIFIER_REJECTED, UNAVAILABLE = "20 02 00 02", "20 02 00 03"
@@ -53,8 +52,8 @@ class Guarded:
         self.gateway = new_gateway("--config", str(self.config)).start()
 
     def command(self, *arguments: str, text: str = "") -> None:
-        command = [sys.executable, "-m", "gateway.cli", "user", *arguments, "--config", str(self.config)]
-        subprocess.run(command, input=text, text=True, check=True, timeout=60, capture_output=True)
+        ended = rfhbridge("user", *arguments, "--config", self.config, input=text)
+        assert ended.returncode == 0, ended.stderr
 
 
 @pytest.fixture
@@ -318,13 +317,11 @@ def test_simulated_sensors_log_in_as_a_user(guarded: Guarded, tmp_path: Path) ->
     guarded.gateway.signal(signal.SIGHUP)
     guarded.gateway.wait_for_log("file read again", file="access.toml")
     password = tmp_path / "password"
-    command = [sys.executable, "-m", "gateway.cli", "simulate", "--port", str(guarded.gateway.port)]
-    command += ["--sensors", "2", "--rate", "20", "--qos", "2", "--seconds", "0.2", "--user", "pump"]
+    command = ("simulate", "--port", guarded.gateway.port, "--sensors", "2", "--rate", "20", "--qos", "2")
+    command += ("--seconds", "0.2", "--user", "pump")
     for text, exit_code in (("password\n", 0), ("passwort\n", 1)):
         password.write_text(text, encoding="utf-8")
-        ended = subprocess.run(
-            [*command, "--password-file", str(password)], timeout=60, capture_output=True, text=True, check=False
-        )
+        ended = rfhbridge(*command, "--password-file", password)
         assert ended.returncode == exit_code, ended.stderr
     assert "Bad user name or password" in ended.stderr
-    assert subprocess.run(command, timeout=60, capture_output=True, check=False).returncode == 2
+    assert rfhbridge(*command).returncode == 2

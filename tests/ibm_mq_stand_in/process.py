@@ -25,6 +25,7 @@ import pytest
 
 from mq_adapters.embedded.socket.client import SocketClient
 from tests.ibm_mq_stand_in.control import Control
+from tests.processes.forked import Forked
 
 Binding = Literal["pymqi", "ibmmq"]
 BINDINGS: Final[tuple[Binding, ...]] = ("pymqi", "ibmmq")
@@ -88,7 +89,7 @@ class StandInQueueManager:
         self.data_folder = data_folder
         self._sockets = Path(tempfile.mkdtemp(prefix="mqs"))
         self._options = ["--name", name, "--dialect", dialect, "--streams", *streams]
-        self._process: subprocess.Popen[str] | None = None
+        self._process: Forked | None = None
         self._control: Control | None = None
 
     @property
@@ -116,8 +117,7 @@ class StandInQueueManager:
     def start(self) -> None:
         """Starts the process, or starts it again; returns when programs can connect."""
         arguments = ["--data", str(self.data_folder), "--sockets", str(self._sockets), *self._options]
-        command = [sys.executable, "-m", "tests.ibm_mq_stand_in.queue_manager", *arguments]
-        self._process = subprocess.Popen(command, cwd=_ROOT, stdout=subprocess.PIPE, text=True)
+        self._process = Forked("tests.ibm_mq_stand_in.queue_manager", *arguments, stdout=subprocess.PIPE)
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if line != "ready\n":

@@ -8,6 +8,7 @@ import pytest
 
 from tests.end_to_end.clients.certificates import make_certificates
 from tests.end_to_end.gateway_process import Gateway
+from tests.processes.forked import fresh
 
 #: Descriptors that the longest attack needs here and in the gateway, which inherits the limit.
 _DESCRIPTORS: Final = 12_000
@@ -38,7 +39,7 @@ Scale = Callable[[int, int], int]
 
 @pytest.fixture(scope="session")
 def attacked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    """One gateway for all attacks: none may hurt it."""
+    """One gateway for all attacks: none may hurt it. It is a fresh process, for its memory is measured."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _DESCRIPTORS)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))
@@ -46,7 +47,7 @@ def attacked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     configuration = folder / "rfhbridge.toml"
     made = make_certificates(folder)
     configuration.write_text(CONFIGURATION.format(certificate=made.certificate, key=made.key))
-    gateway = Gateway(folder / "data", "--config", str(configuration)).start()
+    gateway = Gateway(folder / "data", "--config", str(configuration), begin=fresh).start()
     try:
         yield gateway
         exit_code = gateway.stop()

@@ -5,7 +5,6 @@ import os
 import re
 import select
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 from mq_adapters.embedded.socket.client import SocketClient
 from mq_adapters.mqsc import read_command
 from tests.end_to_end.gateway_process import PATIENCE_S, Gateway
+from tests.processes.forked import Forked, fresh, rfhbridge
 
 OUT, IN_SUBSCRIBER, IN_REPLY = "CENTRAL.OUT.0", "CENTRAL.IN.SUBSCRIBER", "CENTRAL.IN.REPLY"
 DEAD_LETTERS = "SYSTEM.DEAD.LETTER.QUEUE"
@@ -81,9 +81,8 @@ class TargetGateway(Gateway):
         self, *arguments: str, environment: Mapping[str, str] | None = None
     ) -> subprocess.CompletedProcess[str]:
         """Runs `rfhbridge` beside the gateway; `environment`: variables beside those of the tests."""
-        command = [sys.executable, "-m", "gateway.cli", *arguments]
-        variables = os.environ | (environment or {})
-        return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False, env=variables)
+        begin = fresh if environment else Forked  # IBM's library is found at a process's start alone
+        return rfhbridge(*arguments, env={**os.environ, **(environment or {})}, begin=begin)
 
     def set_up_mqsc(self) -> str:
         """What its operator has to run at the target."""

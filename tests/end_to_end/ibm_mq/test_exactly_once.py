@@ -4,8 +4,6 @@ In full (RFHBRIDGE_PROOF=full): 100,000 QoS 2 publishes of 20 clients, with each
 """
 
 import random
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +13,7 @@ from tests.end_to_end.ibm_mq.central import Central, by_client, numbered
 from tests.end_to_end.ibm_mq.conftest import NewGateway, Way
 from tests.end_to_end.ibm_mq.target_gateway import TargetGateway, wait_until
 from tests.end_to_end.resending_clients import Publisher
+from tests.processes.forked import rfhbridge
 
 QUEUE = "APP.PROOF"
 #: How soon the queue manager notices that a connection has gone, seconds: until then its queues stay open (2042).
@@ -120,8 +119,7 @@ def check_trail(gateway: TargetGateway, central: Central, messages: int) -> None
 
 def audit(data: Path, out: Path) -> None:
     """The audit on Spark, which takes a minute or two: part of the full form alone. `make prove` sets JAVA_HOME."""
-    command = [sys.executable, "-m", "gateway.cli", "audit", "run", "--data", str(data), "--out", str(out)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = rfhbridge("audit", "run", "--data", data, "--out", out, timeout=None)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -20,6 +20,7 @@ from tests.end_to_end.clients.paho import Paho
 from tests.end_to_end.gateway_process import Gateway
 from tests.gateway.bridge.audited import judged
 from tests.gateway.bridge.test_target_messages import mqrfh, mqrfh2
+from tests.processes.forked import rfhbridge
 
 #: All of them: the last one judges what those before it have done.
 pytestmark = pytest.mark.proof
@@ -274,6 +275,5 @@ def test_the_audit_predicts_every_conversion_of_all_this(plant: Plant, proof_sca
     outcomes = judged(records)
     assert [outcome for _, outcome in outcomes if outcome.status is not Status.MATCH] == []
     if proof_scale == "full":
-        command = [sys.executable, "-m", "gateway.cli", "audit", "run", "--data", str(plant.gateway.data)]
-        done = subprocess.run([*command, "--out", str(tmp_path)], capture_output=True, text=True, check=False)
+        done = rfhbridge("audit", "run", "--data", plant.gateway.data, "--out", tmp_path, timeout=None)
         assert done.returncode == 0, done.stdout + done.stderr

@@ -3,7 +3,6 @@
 import queue
 import shutil
 import subprocess
-import sys
 import threading
 from collections import Counter
 from pathlib import Path
@@ -21,6 +20,7 @@ from tests.end_to_end.mqtt5.client import connected, is_quiet, payloads, publish
 from tests.end_to_end.mqtt5.conftest import NewGateway
 from tests.end_to_end.resending_clients import Publisher, Subscriber
 from tests.end_to_end.wire import WireClient
+from tests.processes.forked import rfhbridge
 
 PATIENCE_S = 60.0
 FOR_EVER = "11 FFFFFFFF"
@@ -159,8 +159,7 @@ def test_kill_9_loses_nothing_that_is_shared_and_doubles_nothing_at_qos_2(
     assert verify(gateway.data / "trail").verdict is Verdict.INTACT
     if proof_scale == "full":
         out = tmp_path / "audit"
-        audit = [sys.executable, "-m", "gateway.cli", "audit", "run", "--data", str(gateway.data), "--out", str(out)]
-        done = subprocess.run(audit, capture_output=True, text=True, check=False)
+        done = rfhbridge("audit", "run", "--data", gateway.data, "--out", out, timeout=None)
         assert done.returncode == 0, done.stdout + done.stderr
         assert orjson.loads((out / "result.json").read_bytes())
 
@@ -174,8 +173,9 @@ def test_a_sweep_leaves_groups_alone_and_the_operator_sees_who_shares(new_five: 
     member = subscribed(connect(gateway), gateway, "swept", "$share/g/sw/#")
 
     def command(*arguments: str) -> str:
-        line = [sys.executable, "-m", "gateway.cli", "sessions", *arguments, "--json", "--data", str(gateway.data)]
-        return subprocess.run(line, check=True, timeout=PATIENCE_S, capture_output=True, text=True).stdout
+        ended = rfhbridge("sessions", *arguments, "--json", "--data", gateway.data)
+        assert ended.returncode == 0, ended.stderr
+        return ended.stdout
 
     assert orjson.loads(command("sweep"))["ended"] == []
     assert "$share/g/sw/#" in command("show", "swept")

@@ -1,7 +1,5 @@
 """Rows of a later program: whoever reads them says so, as an operator can use it."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import ormsgpack
@@ -12,6 +10,7 @@ from mq_adapters.embedded.engine import Engine
 from mq_adapters.embedded.unit_of_work import StateSpace
 from mq_adapters.reasons import StoreError
 from tests.gateway.bridge.conftest import NewWorld
+from tests.processes.forked import rfhbridge
 
 EPOCH = (77).to_bytes(8, "big")
 #: Rows of versions that no program has written yet, by their place in the store.
@@ -67,8 +66,7 @@ def test_command_that_meets_a_newer_session_row_names_no_fault_of_its_own(tmp_pa
     _plant(data, *NEWER["a session"])
     config = tmp_path / "rfhbridge.toml"
     config.write_text(f'data = "{data}"\n[[target]]\nname = "QM1"\n', encoding="utf-8")
-    arguments = [sys.executable, "-m", "gateway.cli", *command, "--config", str(config)]
-    ended = subprocess.run(arguments, input="", capture_output=True, text=True, timeout=60, check=False)
+    ended = rfhbridge(*command, "--config", config)
     told = ended.stdout + ended.stderr
     assert (ended.returncode == 0) == (command[0] == "check"), told  # which is about the configuration
     assert "this is a newer file: version 6 of the row, and this program reads up to 5" in told, told

@@ -5,7 +5,6 @@ import os
 import select
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -16,8 +15,9 @@ from mq_adapters.embedded.socket.client import SocketClient
 from mq_adapters.message import MQPER_PERSISTENT, MQRO_NAN, Message, MessageDescriptor
 from mq_adapters.mqsc import read_command
 from mq_adapters.transmission import transmission_message
+from tests.processes.forked import Forked
 
-PROCESSES = Path(__file__).with_name("processes.py")
+PROCESSES = "tests.gateway.channels.processes"
 STEP_S = 60.0  # the processes may have one busy core for all of them; a step that takes longer has failed
 TRANSMISSION_QUEUE = "RFHBRIDGE.XMIT.CENTRAL.0"
 OUT = "CENTRAL.OUT.0"
@@ -37,10 +37,10 @@ class Program:
     def __init__(
         self, *arguments: str | Path, log: Path | None = None, environment: Mapping[str, str] | None = None
     ) -> None:
-        self._environment = None if environment is None else os.environ | environment
-        self._arguments = [sys.executable, str(PROCESSES), *map(str, arguments)]
+        self._environment = environment or {}
+        self._arguments = [*map(str, arguments)]
         self._log = log
-        self._process: subprocess.Popen[str] | None = None
+        self._process: Forked | None = None
         #: What it said when it came up: a gateway its port.
         self.line = ""
 
@@ -52,9 +52,8 @@ class Program:
     def start(self) -> None:
         with contextlib.ExitStack() as stack:
             errors = None if self._log is None else stack.enter_context(self._log.open("a"))
-            self._process = subprocess.Popen(
-                self._arguments, stdout=subprocess.PIPE, stderr=errors, text=True, env=self._environment
-            )
+            environment = {**os.environ, **self._environment}
+            self._process = Forked(PROCESSES, *self._arguments, stdout=subprocess.PIPE, stderr=errors, env=environment)
         assert self._process.stdout is not None
         self.line = self._process.stdout.readline()
         if not self.line:
@@ -80,6 +79,10 @@ class Central(Program):
     def bodies(self, queue: str = "STOCK") -> list[bytes]:
         with SocketClient(self.data) as queue_manager:
             return [message.body for message in queue_manager.browse(queue)]
+
+    def depth(self, queue: str = "STOCK") -> int:
+        with SocketClient(self.data) as queue_manager:
+            return queue_manager.depth(queue)
 
     def put(self, queue: str, *messages: Message) -> None:
         with SocketClient(self.data) as queue_manager:

@@ -1,8 +1,8 @@
 """Processes of these tests: a gateway whose target is another embedded queue manager, and that target.
 
-    processes.py central DATA                 a queue manager on its own, with the queues that a target needs
-    processes.py gateway CONFIG [CENTRAL]     a gateway; with CENTRAL its channel processes are the next line's
-    processes.py channels CENTRAL             the channel process, connected to the central data folder
+    central DATA                 a queue manager on its own, with the queues that a target needs
+    gateway CONFIG [CENTRAL]     a gateway; with CENTRAL its channel processes are the next line's
+    channels CENTRAL             the channel process, connected to the central data folder
 
 Each prints a line when it is up.
 """

@@ -2,14 +2,12 @@
 
 import shutil
 import signal
-import subprocess
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.gateway.channels.conftest import STEP_S, Central, Gateway, wait_until
+from tests.processes.forked import rfhbridge
 
 
 @pytest.fixture
@@ -31,7 +29,7 @@ def gone_back(gateway: Gateway, central: Central) -> Gateway:
     return gateway
 
 
-def accept(gateway: Gateway, rfhbridge: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+def accept(gateway: Gateway) -> None:
     done = rfhbridge("queue", "accept-rollback", "--force", "--yes", "--config", gateway.config)
     assert done.returncode == 0, done.stderr
 
@@ -44,21 +42,21 @@ def refused(gateway: Gateway) -> str:
     return gateway.log.read_text()[before:]
 
 
-def test_a_start_is_refused_and_names_what_the_target_has(gone_back: Gateway, central: Central, rfhbridge) -> None:
+def test_a_start_is_refused_and_names_what_the_target_has(gone_back: Gateway, central: Central) -> None:
     said = refused(gone_back)
     assert "target CENTRAL" in said
     assert "has batch 3 of channel CENTRAL.OUT.0" in said
     assert "the store knows batch 1 and messages below" in said
     assert "accept-rollback --force" in said
     assert refused(gone_back), "nothing was changed"
-    accept(gone_back, rfhbridge)
+    accept(gone_back)
     gone_back.start()
     gone_back.send(b"later")
     wait_until(lambda: central.bodies()[-1] == b"later", "what is new is there")
     assert central.bodies() == [b"one", b"two", b"three", b"later"]
 
 
-def test_a_target_that_is_away_keeps_no_gateway_from_its_start(gone_back: Gateway, central: Central, rfhbridge) -> None:
+def test_a_target_that_is_away_keeps_no_gateway_from_its_start(gone_back: Gateway, central: Central) -> None:
     """What it acknowledges meanwhile has numbers of before, and goes to the target when the operator has accepted."""
     central.end(signal.SIGKILL)
     gone_back.start()
@@ -70,7 +68,7 @@ def test_a_target_that_is_away_keeps_no_gateway_from_its_start(gone_back: Gatewa
     wait_until(lambda: "store behind target=CENTRAL" in gone_back.log.read_text(), "the log tells it")
     assert gone_back.end() == 0
     assert "target CENTRAL" in refused(gone_back)
-    accept(gone_back, rfhbridge)
+    accept(gone_back)
     gone_back.start()
     wait_until(lambda: central.bodies()[-1] == b"acknowledged since", "nothing acknowledged is gone")
     assert central.bodies() == [b"one", b"two", b"three", b"acknowledged since"]
@@ -80,12 +78,3 @@ def test_a_target_that_does_not_answer_delays_the_start_for_a_short_time_alone(t
     gateway = new_program(tmp_path, None, ask_at_start_s=0.1)
     assert gateway.end() == 0
     assert "target not asked target=CENTRAL" in gateway.log.read_text()
-
-
-@pytest.fixture
-def rfhbridge() -> Callable[..., subprocess.CompletedProcess[str]]:
-    def run(*arguments: object) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "gateway.cli", *map(str, arguments)]
-        return subprocess.run(command, capture_output=True, text=True, timeout=STEP_S, check=False)
-
-    return run

@@ -1,7 +1,5 @@
 """Fixtures of the command line's tests: messages typed from the specification, and two ways to run a command."""
 
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-PATIENCE_S = 60
+from tests.processes import forked
 
 MQRFH_LITTLE_ENDIAN = """
     52 46 48 20 01 00 00 00 58 00 00 00 22 02 00 00
@@ -130,8 +128,7 @@ def rfhbridge_process() -> Command:
     """Runs a command as a process of its own."""
 
     def run(*arguments: str | Path, stdin: bytes = b"", cwd: Path | None = None) -> Ended:
-        command = [sys.executable, "-m", "gateway.cli", *(str(argument) for argument in arguments)]
-        ended = subprocess.run(command, input=stdin, capture_output=True, timeout=PATIENCE_S, cwd=cwd, check=False)
+        ended = forked.rfhbridge(*arguments, input=stdin, cwd=cwd)
         return Ended(exit_code=ended.returncode, stdout=ended.stdout, stderr=ended.stderr.decode())
 
     return run

@@ -5,11 +5,11 @@ import os
 import pty
 import stat
 import subprocess
-import sys
 
 import pytest
 
 from gateway.access.users import Users
+from tests.processes.forked import Forked
 
 # The reference implementation of Argon2 gives this hash for "password" with the salt "somesalt".
 ANNA = "anna:$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4\n"
@@ -71,8 +71,8 @@ def test_password_comes_from_the_first_line_of_a_file(rfhbridge, file, tmp_path)
 )
 def test_password_is_asked_for_twice_on_a_terminal_and_not_shown(file, typed, printed):
     ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "gateway.cli", "user", "add", "anna", "--file", str(file)]
-    process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True)
+    command = ("gateway.cli", "user", "add", "anna", "--file", str(file))
+    process = Forked(*command, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True)
     os.close(theirs)
     shown = b""
     for line in typed.splitlines(keepends=True):
@@ -191,13 +191,9 @@ def test_file_that_may_not_be_read_has_failed_like_one_that_is_not_there(rfhbrid
 def test_commands_at_one_time_lose_nobody(file):
     names = [f"user-{number}" for number in range(6)]
     processes = [
-        subprocess.Popen(
-            [sys.executable, "-m", "gateway.cli", "user", "add", name, "--file", str(file)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-        )
-        for name in names
+        Forked("gateway.cli", "user", "add", name, "--file", str(file), stdin=subprocess.PIPE) for name in names
     ]
     for process in processes:
-        process.communicate(b"x\n", timeout=60)
+        with process:
+            process.stdin.write("x\n")
     assert set(Users.read(file).hashes) == set(names)

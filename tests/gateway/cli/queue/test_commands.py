@@ -3,10 +3,10 @@
 import base64
 import json
 import os
-import subprocess
-import sys
 
 import pytest
+
+from tests.processes import forked
 
 NO_CORREL_ID = "00" * 24
 
@@ -256,14 +256,8 @@ def test_message_stays_on_the_queue_when_nobody_reads_it(queue, data_folder):
     reading, writing = os.pipe()
     os.close(reading)
     try:
-        ended = subprocess.run(
-            [sys.executable, "-m", "gateway.cli", "queue", "get", "ORDERS", "--data", str(data_folder)],
-            stdout=writing,
-            stderr=subprocess.PIPE,
-            timeout=60,
-            check=False,
-        )
+        ended = forked.rfhbridge("queue", "get", "ORDERS", "--data", data_folder, stdout=writing)
     finally:
         os.close(writing)
-    assert (ended.returncode, ended.stderr) == (1, b"")
+    assert (ended.returncode, ended.stderr) == (1, "")
     assert queue("get", "ORDERS", "--raw").stdout == b"precious"

@@ -1,0 +1,194 @@
+"""Runs modules as `python -m MODULE ARGUMENTS` does, without its second of imports: each run is a fork of this process.
+
+`python -P -m tests.processes.fork_server NUMBER`. NUMBER is a Unix socket of packets. A packet asks for a run: module,
+arguments, and what a child inherits, with four descriptors: its three standard streams, and a pipe for its wait status.
+The answer is the process identifier. The server has one thread and changes no signal, so that a run begins as a fresh
+process does. The hash seed alone is the same in all runs of a server.
+"""
+
+import atexit
+import contextlib
+import gc
+import importlib
+import io
+import json
+import os
+import resource
+import runpy
+import select
+import socket
+import struct
+import sys
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Final, Self, TextIO
+
+#: Loaded here once, so that no run has to.
+LOADED: Final = (
+    "gateway.audit_trail.exporter",
+    "gateway.channels.process",
+    "gateway.cli.commands",
+    "gateway.daemon",
+    "mq_adapters.embedded.store.verification",
+    "rich.console",
+    "rich.table",
+    "rich.text",
+    "spark_audit.verify",
+    "tests.written_headers",
+)
+LONGEST_REQUEST: Final = 100_000
+STREAMS: Final = 3
+STATUS: Final = struct.Struct("<i")
+NUMBER: Final = struct.Struct("<i")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """What is to be run, and what it inherits."""
+
+    module: str
+    arguments: list[str]
+    environment: dict[str, str]
+    folder: str
+    open_files: tuple[int, int]
+    starts_session: bool
+
+    @classmethod
+    def from_json(cls, text: bytes) -> Self:
+        return cls(**json.loads(text))
+
+    def to_json(self) -> bytes:
+        return json.dumps(asdict(self)).encode()
+
+    def begin(self, streams: list[int]) -> None:
+        """Makes this process the one that is asked for; nothing but the module is left to run."""
+        if self.starts_session:
+            os.setsid()
+        for number, stream in enumerate(streams):
+            os.dup2(stream, number)
+            os.close(stream)
+        _open_streams()
+        os.chdir(self.folder)
+        os.environ.clear()
+        os.environ.update(self.environment)
+        resource.setrlimit(resource.RLIMIT_NOFILE, self.open_files)
+        sys.argv = [self.module, *self.arguments]
+
+
+class Server:
+    """The server's side: forks, and tells how each run ended."""
+
+    def __init__(self, asked: socket.socket) -> None:
+        self._asked = asked
+        self._poll = select.epoll()
+        self._poll.register(asked, select.EPOLLIN)
+        #: By the descriptor of a run's process: its identifier, and where its wait status goes.
+        self._runs: dict[int, tuple[int, int]] = {}
+
+    def serve(self) -> Run | None:
+        """In the server None, once nobody asks any more; in each of its runs what is to be run."""
+        while True:
+            for ready, _ in self._poll.poll():
+                if ready in self._runs:
+                    self._tell(ready)
+                    continue
+                request, descriptors, _, _ = socket.recv_fds(self._asked, LONGEST_REQUEST, STREAMS + 1)
+                if not request:
+                    return None
+                if run := self._fork(Run.from_json(request), descriptors):
+                    return run
+
+    def _fork(self, run: Run, descriptors: list[int]) -> Run | None:
+        *streams, told = descriptors
+        process = os.fork()
+        if not process:
+            self._close()
+            os.close(told)
+            run.begin(streams)
+            return run
+        for stream in streams:
+            os.close(stream)
+        ended = os.pidfd_open(process)
+        self._runs[ended] = (process, told)
+        self._poll.register(ended, select.EPOLLIN)
+        self._asked.send(NUMBER.pack(process))
+        return None
+
+    def _tell(self, ended: int) -> None:
+        process, told = self._runs.pop(ended)
+        self._poll.unregister(ended)
+        os.close(ended)
+        _, status = os.waitpid(process, 0)
+        with open(told, "wb", buffering=0) as answer:  # noqa: PTH123 - a descriptor
+            answer.write(STATUS.pack(status))
+
+    def _close(self) -> None:
+        self._poll.close()
+        self._asked.close()
+        for ended, (_, told) in self._runs.items():
+            os.close(ended)
+            os.close(told)
+
+
+def _open_streams() -> None:
+    """Standard streams as Python makes them at its start, for what the descriptors are now."""
+    sys.stdin = sys.__stdin__ = _reopened(sys.stdin, "rb")
+    sys.stdout = sys.__stdout__ = _reopened(sys.stdout, "wb")
+    sys.stderr = sys.__stderr__ = _reopened(sys.stderr, "wb")
+
+
+def _reopened(stream: TextIO, mode: str) -> TextIO:
+    is_raw = isinstance(stream.buffer, io.RawIOBase)  # with PYTHONUNBUFFERED
+    file = open(stream.fileno(), mode, buffering=0 if is_raw else -1, closefd=False)  # noqa: SIM115
+    is_by_lines = file.isatty() or (stream is sys.stderr and not is_raw)
+    return io.TextIOWrapper(file, stream.encoding, stream.errors, line_buffering=is_by_lines, write_through=is_raw)
+
+
+class Ending:
+    """How a run ends: as Python ends, without taking apart all that the server has loaded.
+
+    Python has joined threads, and called what was registered with atexit behind this, when `leave` is called.
+    """
+
+    def __init__(self) -> None:
+        #: None in the server, and for what ends by a signal.
+        self.exit_code: int | None = None
+        atexit.register(self.leave)
+
+    def run(self, run: Run) -> None:
+        self.exit_code = 1
+        try:
+            runpy.run_module(run.module, run_name="__main__", alter_sys=True)
+            self.exit_code = 0
+        except SystemExit as end:
+            self.exit_code = 0 if end.code is None else end.code if isinstance(end.code, int) else 1
+            raise
+        except KeyboardInterrupt:
+            self.exit_code = None
+            raise
+
+    def leave(self) -> None:
+        if self.exit_code is None:
+            return
+        for stream in filter(None, (sys.stdout, sys.stderr)):
+            stream.flush()  # where it cannot, Python goes on to its own end, and says so
+        os._exit(self.exit_code & 0xFF)
+
+
+def main(prepare: Callable[[], None] = lambda: None) -> None:
+    """`prepare`: is called in each run before its module."""
+    ending = Ending()
+    for name in LOADED:
+        importlib.import_module(name)
+    gc.collect()
+    gc.freeze()  # a run that collects garbage leaves the server's memory alone, and shares it
+    with socket.socket(fileno=int(sys.argv[1])) as asked, contextlib.suppress(KeyboardInterrupt):
+        run = Server(asked).serve()
+        if run is None:
+            return
+    prepare()
+    ending.run(run)
+
+
+if __name__ == "__main__":
+    main()
