@@ -141,7 +141,7 @@ def test_subscriptions_are_due_anew_in_the_unit_that_knows_the_new_queue_manager
     target.heard_from("QM1", IDENTIFIER, {"STOCK": 1_000})
     target.heard_from("QM1", OTHER_IDENTIFIER, {})
     assert seen == [IDENTIFIER, OTHER_IDENTIFIER]
-    assert target.waiting_messages == 2
+    assert sum(queue.depth for queue in target.transmission_queues) == 2
 
 
 def test_a_stopped_channel_stays_stopped_over_a_restart(open_engine):
