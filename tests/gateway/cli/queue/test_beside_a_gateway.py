@@ -4,21 +4,21 @@ import json
 import select
 import signal
 import subprocess
-import sys
 import time
 
 import pytest
 
 from mq_adapters import connect
 from mq_adapters.message import Message, MessageDescriptor
+from tests.processes.forked import Forked
 
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
     """The data folder of a real gateway, with queue ORDERS defined."""
     folder = tmp_path_factory.mktemp("data")
-    command = [sys.executable, "-m", "gateway.cli", "run", "--listen", "127.0.0.1:0", "--data", str(folder)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as gateway:
+    command = ("gateway.cli", "run", "--listen", "127.0.0.1:0", "--data", str(folder))
+    with Forked(*command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as gateway:
         try:
             assert gateway.stdout.readline()
             with connect(folder) as queue_manager:
@@ -38,15 +38,15 @@ def test_message_goes_through_the_gateway_whole(rfhbridge, data, vectors):
 
 
 def test_get_waits_for_a_message_that_somebody_else_puts(data):
-    command = [sys.executable, "-m", "gateway.cli", "queue", "get", "ORDERS", "--wait", "60", "--raw", "--data", data]
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as getter:
+    command = ("gateway.cli", "queue", "get", "ORDERS", "--wait", "60", "--raw", "--data", str(data))
+    with Forked(*command, stdout=subprocess.PIPE) as getter:
         try:
             with connect(data) as queue_manager:
                 queue_manager.put("ORDERS", Message(MessageDescriptor(), b"late"))
-            assert getter.communicate(timeout=60)[0] == b"late"
+            assert getter.stdout.read() == "late"
+            assert getter.wait() == 0
         finally:
             getter.kill()
-    assert getter.returncode == 0
 
 
 def test_get_that_waited_in_vain_is_2033(rfhbridge, data):
@@ -56,15 +56,15 @@ def test_get_that_waited_in_vain_is_2033(rfhbridge, data):
 
 
 def test_interrupted_get_ends_in_silence(data):
-    command = [sys.executable, "-m", "gateway.cli", "queue", "get", "ORDERS", "--wait", "60", "--data", data]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as getter:
+    command = ("gateway.cli", "queue", "get", "ORDERS", "--wait", "60", "--data", str(data))
+    with Forked(*command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as getter:
         try:
             _await_a_waiting_get(data)
             getter.send_signal(signal.SIGINT)
-            assert getter.communicate(timeout=60) == (b"", b"")
+            assert (getter.stdout.read(), getter.stderr.read()) == ("", "")
+            assert getter.wait() == 130
         finally:
             getter.kill()
-    assert getter.returncode == 130
 
 
 def _await_a_waiting_get(data):

@@ -5,7 +5,6 @@ import select
 import signal
 import socket
 import subprocess
-import sys
 import time
 
 import pytest
@@ -15,6 +14,7 @@ from paho.mqtt.client import Client
 from gateway.cli.simulate.sensors import EarlyEnd, SimulatedClient
 from gateway.cli.simulate.simulation_counts import Outcome, SimulationCounts
 from mq_adapters import connect
+from tests.processes.forked import Forked
 
 PLAN = ("--sensors", "2", "--rate", "20", "--seconds", "0.2")
 
@@ -81,12 +81,11 @@ def test_what_was_never_acknowledged_is_not_lost():
 def test_run_that_is_ended_early_shows_what_was_counted_and_leaves_no_session(gateway, signal_number):
     port, data = gateway
     plan = ("--sensors", "2", "--rate", "20", "--seconds", "3600", "--qos", "1", "--port", port, "--json")
-    command = [sys.executable, "-m", "gateway.cli", "simulate", *plan]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as simulation:
+    with Forked("gateway.cli", "simulate", *plan, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as simulation:
         subscribe.simple("#", hostname="127.0.0.1", port=int(port))  # until something is published
         simulation.send_signal(signal_number)
-        shown, errors = simulation.communicate(timeout=60)
-    assert (simulation.returncode, errors) == (0, b"")
+        shown, errors = simulation.stdout.read(), simulation.stderr.read()
+    assert (simulation.wait(), errors) == (0, "")
     told = json.loads(shown)
     assert (told["ended_early"], told["lost"], told["unacknowledged"]) == (True, 0, 0)
     assert told["received"] == told["acknowledged"] == told["sent"] < 100_000
@@ -152,8 +151,8 @@ def test_counts_waits_for_no_acknowledgement_at_qos_0():
 def gateway(tmp_path_factory):
     """The port and the data folder of a real gateway."""
     data = tmp_path_factory.mktemp("data")
-    command = [sys.executable, "-m", "gateway.cli", "run", "--listen", "127.0.0.1:0", "--data", str(data)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as gateway:
+    command = ("gateway.cli", "run", "--listen", "127.0.0.1:0", "--data", str(data))
+    with Forked(*command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as gateway:
         try:
             yield gateway.stdout.readline().strip().rpartition(":")[2], data
         finally:
