@@ -288,6 +288,7 @@ class Daemon:
             maximum_in_flight=settings.mqtt.maximum_in_flight,
             access=self._access_files.access,
             budgets=Budgets(settings.mqtt),
+            maximum_session_expiry_s=settings.mqtt.maximum_session_expiry_s,
             set_aside=set_aside,
         )
         dialect = Dialect(settings.header)

@@ -57,6 +57,12 @@ class ClientCommands:
     def has(self, client: str) -> bool:
         return self._sessions.get(client) is not None
 
+    def is_idle(self, client: str, for_s: int) -> bool:
+        session = self._sessions.get(client)
+        if session is None or session.connected or not session.parted_us:
+            return False
+        return session.parted_us + for_s * _US <= self._engine.now_us()
+
     def disconnect(self, client: str, act: OperatorsAct) -> bool:
         """Closes the connection. Its will is due when the bridge notices the loss; the session stays."""
         session = self._sessions.get(client)

@@ -127,7 +127,7 @@ class ConnectHandler:
         if event.will is not None and (problem := self._to_mq.problem_of_will(event.will, client, user)):
             link.close(f"the will of client {client!r} cannot be kept: {problem}", _WILL_NOT_TAKEN)
             return
-        expiry_s = event.session_expiry_s
+        expiry_s = self._sessions.longest_expiry_s(event.session_expiry_s)
         owner = Owner(user, network_of_peer(link.peer))
         if reached := self._quotas.of_connect(link, event, owner, existing, expiry_s):
             self._refuse_for_limit(link, client, reached)
@@ -138,7 +138,7 @@ class ConnectHandler:
         session = existing or self._sessions.create(client, level=event.level, clean_session=expiry_s == 0, owner=owner)
         session.expire_after(expiry_s)
         self._sessions.give(session, owner)
-        session.level, session.will, session.connected = event.level, event.will, True
+        session.level, session.will, session.connected, session.parted_us = event.level, event.will, True, 0
         session.pending_link = link
         link.session = session
         self._sessions.save(unit, session)
@@ -147,6 +147,8 @@ class ConnectHandler:
         told = ConnackProperties()
         if not event.client_identifier and LEVELS[event.level].has_properties:
             told = told._replace(assigned_client_identifier=client)
+        if expiry_s < event.session_expiry_s and LEVELS[event.level].has_properties:
+            told = told._replace(session_expiry_s=expiry_s)
         self._engine.submit(unit, lambda done: self._accepted(done, link, session, session_present, told))
 
     def _take_over(

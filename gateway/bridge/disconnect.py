@@ -129,8 +129,28 @@ class DisconnectHandler:
         """Loads a session of the store. If it was connected when the gateway stopped, its connection ends now."""
         if session.connected or session.expiry_s == 0:
             self._part_now(session, _Parting("lost", self._engine.now_us()))
-        else:
-            self._set_due(session)
+            return
+        if self._settle_times(session):
+            unit = self._engine.begin()
+            self._sessions.save(unit, session)
+            self._engine.submit(unit)
+        self._set_due(session)
+
+    def _settle_times(self, session: ClientSession) -> bool:
+        """Gives a session without a connection the times that it lacks; returns whether its row must be written.
+
+        A row of an earlier version does not say when the connection ended: its time begins now. The operator may have
+        lowered `maximum_session_expiry_s`.
+        """
+        is_new = not session.parted_us
+        session.parted_us = session.parted_us or self._engine.now_us()
+        longest_s = self._sessions.longest_expiry_s(session.expiry_s)
+        if longest_s < session.expiry_s:
+            session.expire_after(longest_s)
+            ends_us = session.parted_us + longest_s * _SECOND_US
+            session.expires_us = min(session.expires_us or ends_us, ends_us)
+            return True
+        return is_new
 
     def connection_lost(self, session: ClientSession, now_us: int) -> None:
         """The connection is gone without a DISCONNECT."""
@@ -274,7 +294,8 @@ class DisconnectHandler:
 
     def _part(self, unit: UnitOfWork, session: ClientSession, parting: _Parting, now_us: int) -> None:
         """The connection has ended: carries out what is due now, and notes what is due later."""
-        session.connected = False
+        session.connected, session.parted_us = False, parting.at_us
+        session.expire_after(self._sessions.longest_expiry_s(session.expiry_s))
         delay_s = min(session.will_delay_s, session.expiry_s)
         if not delay_s:
             self._leave_will(unit, session, now_us)

@@ -5,15 +5,17 @@ A session's row (StateSpace.SESSION, key: client identifier) is written in the u
     msgpack [version, epoch, level, clean session, connected, will or nil, {topic filter: granted QoS}, user or nil,
              {destination at a target: [generation of its queue manager, [patterns registered there]]},
              expiry in seconds, when it expires, when its will is due,
-             {topic filter: [no local, retain as published, subscription identifier or 0]}, network]
+             {topic filter: [no local, retain as published, subscription identifier or 0]}, network,
+             when its connection ended]
 
-Both times are microseconds since 1970; 0: no time is running. A will is topic, payload, QoS, RETAIN, and nil or the
-list of its properties (`gateway.mqtt.properties.WillProperties`). The network is that of the client's last connection,
-for the budgets of clients without a user (gateway.limits.addresses.network_of). A row of version 1 has no user. A row
-before version 3 has no registrations at targets. A row before version 4 has no fields of MQTT 5: a clean session ends
-with its connection (expiry 0), any other never (FFFFFFFF hex). A row before version 5 has no network. `connected` tells
-a restarted gateway which connections ended when it stopped. The CorrelId of a session's subscriptions is a tag and a
-hash of store, client and epoch, so messages on their way to an ended session never reach the client's next one.
+The three times are microseconds since 1970; 0: no time is running. A will is topic, payload, QoS, RETAIN, and nil or
+the list of its properties (`gateway.mqtt.properties.WillProperties`). The network is that of the client's last
+connection, for the budgets of clients without a user (gateway.limits.addresses.network_of). A row of version 1 has no
+user. A row before version 3 has no registrations at targets. A row before version 4 has no fields of MQTT 5: a clean
+session ends with its connection (expiry 0), any other never (FFFFFFFF hex). A row before version 5 has neither network
+nor the end of its connection. `connected` tells a restarted gateway which connections ended when it stopped. The
+CorrelId of a session's subscriptions is a tag and a hash of store, client and epoch, so messages on their way to an
+ended session never reach the client's next one.
 """
 
 import hashlib
@@ -61,6 +63,7 @@ class SessionRow(NamedTuple):
     will_due_us: int
     wishes: Mapping[str, tuple[bool, bool, int]]
     network: bytes
+    parted_us: int
 
     def pack(self) -> bytes:
         fields: list[object] = list(self)
@@ -75,7 +78,7 @@ class SessionRow(NamedTuple):
         if version < _WITH_MQTT_5:
             fields += [*_MISSING_FIELDS[version], 0 if fields[_CLEAN_SESSION_FIELD] else NEVER_EXPIRES_S, 0, 0, {}]
         if version < _VERSION:
-            fields.append(b"")
+            fields += [b"", 0]
         fields[_WILL_FIELD] = _unpacked_will(fields[_WILL_FIELD])
         return cls._make(fields)
 
@@ -119,6 +122,7 @@ class KnownSession:
     level: int = 0
     is_connected: bool = False
     user: str | None = None
+    parted_us: int = 0
 
 
 def read_row(what: str, packed: bytes, newest: int) -> tuple[int, list[Any]]:
@@ -146,6 +150,7 @@ def stored_registrations(rows: Iterable[tuple[bytes, bytes]], identity: bytes) -
             level=session.level,
             is_connected=session.connected,
             user=session.user,
+            parted_us=session.parted_us,
         )
 
 

@@ -111,6 +111,7 @@ class ClientSession:
         "mqtt",
         "network",
         "origin_suffix",
+        "parted_us",
         "pending_answers",
         "pending_link",
         "releases_under_way",
@@ -155,6 +156,8 @@ class ClientSession:
         #: Without a connection: the times of its end and of its will, microseconds since 1970; 0: no time is running.
         self.expires_us = 0
         self.will_due_us = 0
+        #: When its last connection ended; 0 while it has one.
+        self.parted_us = 0
         self.link: Link | None = None
         #: The link whose CONNECT waits for its commit.
         self.pending_link: Link | None = None
@@ -339,6 +342,7 @@ class ClientSession:
             will_due_us=self.will_due_us,
             wishes=self.wishes,
             network=self.network,
+            parted_us=self.parted_us,
         )
 
     def _registrations(self) -> StoredRegistrations:
@@ -358,7 +362,10 @@ class Sessions:
         access: Access,
         budgets: Budgets,
         set_aside: SetAside | None = None,
+        maximum_session_expiry_s: int = 0,
     ) -> None:
+        """`maximum_session_expiry_s` 0: as long as each client asks."""
+        self._maximum_session_expiry_s = maximum_session_expiry_s
         self._engine = engine
         self._access = access
         self.budgets = budgets
@@ -408,6 +415,10 @@ class Sessions:
         if owner.user != session.user:
             session.belong_to(owner.user, self._access.rights_of(owner.user, session.client))
 
+    def longest_expiry_s(self, asked_s: int) -> int:
+        """The seconds for which a session may outlive its connection, if its client asks for so many."""
+        return min(asked_s, self._maximum_session_expiry_s) if self._maximum_session_expiry_s else asked_s
+
     def save(self, unit: UnitOfWork, session: ClientSession) -> None:
         unit.set_state(StateSpace.SESSION, session.client.encode(), session.row().pack())
 
@@ -445,6 +456,7 @@ class Sessions:
             session.may_be_registered = True
             session.will = row.will
             session.expiry_s, session.expires_us, session.will_due_us = row.expiry_s, row.expires_us, row.will_due_us
+            session.parted_us = row.parted_us
             session.wishes.update((sys.intern(each), Wishes._make(wishes)) for each, wishes in row.wishes.items())
             session.subscriptions.update((sys.intern(each), qos) for each, qos in row.subscriptions.items())
             session.account.charge(Amount.SUBSCRIPTIONS, len(row.subscriptions))

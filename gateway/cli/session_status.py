@@ -24,6 +24,12 @@ def carry_out(queue_manager: QueueAdministration, verb: str, client: str) -> tup
     return answer.lines
 
 
+def purge_idle(queue_manager: QueueAdministration, client: str, idle_s: int) -> bool:
+    """Ends a client's session. False: the client has come back, or has no session any more."""
+    answer = queue_manager.mqsc(f"PURGE CHANNEL(MQTT) CHLTYPE(MQTT) CLIENTID({quoted(client)}) IDLE({idle_s})")
+    return answer.succeeded
+
+
 def session_status(queue_manager: QueueAdministration, client: str) -> Status:
     """Everything that the gateway says of a client; None for what it has not, or is not."""
     _, *lines = carry_out(queue_manager, "DISPLAY", client)

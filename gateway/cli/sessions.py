@@ -1,5 +1,6 @@
 """`rfhbridge sessions`: the MQTT sessions of a gateway, and registrations that none of them has."""
 
+import time
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -9,7 +10,7 @@ from gateway.cli.application import CommandFailed
 from gateway.cli.connection import connected
 from gateway.cli.examples import epilog
 from gateway.cli.files import read_input
-from gateway.cli.session_status import carry_out, lines_of, session_status
+from gateway.cli.session_status import carry_out, lines_of, purge_idle, session_status
 from gateway.cli.settings_options import (
     ConfigOption,
     DataOption,
@@ -24,6 +25,10 @@ from gateway.mqtt.levels import LEVELS
 from mq_adapters.queue_manager import QueueAdministration
 from mq_adapters.reasons import QueueManagerError, ReasonCode
 
+#: Seconds of a time's unit, and digits of its longest number.
+_UNITS_S: Final = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
+_LONGEST_NUMBER: Final = 5
+_US: Final = 1_000_000
 _DISPLAY: Final = "DISPLAY SUB(*) ALL"
 #: What DISPLAY SUB answers where there is no subscription: as good as an empty list.
 _NONE_FOUND: Final = "AMQ8147"
@@ -36,12 +41,22 @@ def client_identifier(text: str) -> str:
     return text
 
 
-Client = Annotated[
-    str,
+def seconds_of(text: str) -> int:
+    """A time like 30d or 12h in seconds."""
+    number, unit = text[:-1], text[-1:]
+    if unit not in _UNITS_S or not (number.isascii() and number.isdigit()) or len(number) > _LONGEST_NUMBER:
+        raise typer.BadParameter(f"{text!r} is no time: write a number with d, h, m or s, 30d for example")
+    return int(number) * _UNITS_S[unit]
+
+
+_CLIENT_HELP: Final = "Client identifier of the session, pump-7 for example: see sessions list."
+Client = Annotated[str, typer.Argument(metavar="CLIENT", callback=client_identifier, help=_CLIENT_HELP)]
+OptionalClient = Annotated[
+    str | None,
     typer.Argument(
         metavar="CLIENT",
-        callback=client_identifier,
-        help="Client identifier of the session, pump-7 for example: see sessions list.",
+        callback=lambda text: None if text is None else client_identifier(text),
+        help=_CLIENT_HELP,
     ),
 ]
 sessions = typer.Typer(
@@ -116,14 +131,42 @@ def disconnect(
     _act("STOP", "disconnected", client, folder_with_store(config, data), as_json=as_json)
 
 
-@sessions.command(epilog=epilog("rfhbridge sessions expire pump-7", "rfhbridge sessions expire pump-7 --json"))
-def expire(client: Client, data: DataOption = None, config: ConfigOption = None, as_json: JsonOption = False) -> None:
-    """End a session, and its connection.
+@sessions.command(
+    epilog=epilog(
+        "rfhbridge sessions expire pump-7",
+        "rfhbridge sessions expire --idle 30d --user plant --dry-run",
+        "rfhbridge sessions expire --idle 30d --json",
+    )
+)
+def expire(
+    client: OptionalClient = None,
+    idle_s: Annotated[
+        int | None,
+        typer.Option(
+            "--idle",
+            parser=seconds_of,
+            metavar="TIME",
+            help="End all sessions that have had no connection for so long: 30d, 12h, 45m or 90s.",
+        ),
+    ] = None,
+    user: Annotated[str | None, typer.Option("--user", help="Of these only the sessions of this user.")] = None,
+    dry: Annotated[bool, typer.Option("--dry-run", help="Only show which sessions would end.")] = False,
+    data: DataOption = None,
+    config: ConfigOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """End a session, and its connection; or all sessions that have been without a connection for some time.
 
     Its subscriptions are deregistered wherever they are, its will is published, and what waits for it or is on its way
     to it is destroyed, each message with its record in the audit trail.
     """
-    _act("PURGE", "expired", client, folder_with_store(config, data), as_json=as_json)
+    folder = folder_with_store(config, data)
+    if idle_s is not None and client is None:
+        _expire_idle(folder, idle_s, user, dry=dry, as_json=as_json)
+    elif client is None or idle_s is not None or user is not None or dry:
+        raise typer.BadParameter("give either CLIENT or --idle; --user and --dry-run belong to --idle")
+    else:
+        _act("PURGE", "expired", client, folder, as_json=as_json)
 
 
 @sessions.command(
@@ -199,6 +242,29 @@ def _act(verb: str, done: str, client: str, folder: Path, *, as_json: bool) -> N
         write_json({"client": client, "done": done})
     else:
         write_line(f"{done} {client}")
+
+
+def _expire_idle(folder: Path, idle_s: int, user: str | None, *, dry: bool, as_json: bool) -> None:
+    """Ends the sessions without a connection for so long. The gateway looks again at each: it may be back by now."""
+    from gateway.operations.sweep import sessions_of
+
+    before_us = time.time_ns() // 1_000 - idle_s * _US
+    _, known = sessions_of(folder)
+    found = [
+        each.client
+        for each in known
+        if not each.is_connected and 0 < each.parted_us <= before_us and user in (None, each.user)
+    ]
+    ended = found
+    if found and not dry:
+        with connected(folder) as queue_manager:
+            ended = [client for client in found if purge_idle(queue_manager, client, idle_s)]
+    if as_json:
+        write_json({"dry_run": dry, "sessions": len(known), "expired": list[Json](ended)})
+        return
+    for client in ended:
+        write_line(client)
+    write_line(f"{'would end' if dry else 'ended'} {counted(len(ended), 'session')} of {len(known)}")
 
 
 def _gateway_runs(folder: Path) -> bool:

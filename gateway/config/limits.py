@@ -394,6 +394,16 @@ class Limit(Enum):
         where="limits.budgets",
         scope=Scope.ALL,
     )
+    SESSION_EXPIRY = LimitRow(
+        key="maximum_session_expiry_s",
+        default=0,
+        least=0,
+        most=4_294_967_294,  # one less than "never" of MQTT 5
+        unit="seconds",
+        meaning="longest time for which a session outlives its connection; CONNACK tells it at MQTT 5; 0: the time that"
+        " the client names, before MQTT 5 for ever",
+        where="bridge.sessions",
+    )
     SESSIONS_PER_USER = SESSIONS.of(Scope.USER, without="no limit")
     SESSIONS_PER_ADDRESS = SESSIONS.of(Scope.ADDRESS, without="no limit")
     SESSIONS_PER_PREFIX = SESSIONS.of(Scope.PREFIX, without="no limit")
@@ -593,6 +603,7 @@ class SessionLimits(Table):
     maximum_subscription_levels_in_all: int = Limit.SUBSCRIPTION_LEVELS_IN_ALL.field
     maximum_subscription_characters: int = Limit.SUBSCRIPTION_CHARACTERS.field
     maximum_sessions: int = Limit.SESSIONS.field
+    maximum_session_expiry_s: int = Limit.SESSION_EXPIRY.field
     maximum_sessions_per_user: int = Limit.SESSIONS_PER_USER.field
     maximum_sessions_per_address: int = Limit.SESSIONS_PER_ADDRESS.field
     maximum_sessions_per_prefix: int = Limit.SESSIONS_PER_PREFIX.field

@@ -14,6 +14,7 @@ from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
+from mq_adapters.embedded.engine import Engine
 from tests.end_to_end.conftest import Connect, StartGateway
 from tests.end_to_end.gateway_process import Gateway
 from tests.processes.forked import rfhbridge
@@ -164,6 +165,42 @@ def test_identifiers_with_quotes_and_blanks_are_named_as_they_are(gateway: Gatew
     assert as_json(gateway, "show", "it's a pump")["version"] == "3.1.1"
     assert sessions(gateway, "expire", "it's a pump").stdout == "expired it's a pump\n"
     client.expect_end("is disconnected")
+
+
+def test_sessions_that_are_idle_end_together_and_others_stay(
+    gateway: Gateway, device: Device, connect: Connect
+) -> None:
+    for name in ("idle-1", "idle-2"):
+        client = connect(gateway)
+        client.send("connects", "10 12 0004 'MQTT' 04 00 003C 0006", name.encode())
+        client.expect("is accepted", "20 02 00 00")
+        client.send("leaves", "E0 00")
+        client.expect_end("is closed after its session's row is written")
+    idle = ["idle-1", "idle-2"]
+    expected = {"dry_run": True, "sessions": 3, "expired": idle}
+    assert as_json(gateway, "expire", "--idle", "0s", "--dry-run") == expected
+    assert as_json(gateway, "expire", "--idle", "1h", "--dry-run") == expected | {"expired": []}
+    assert as_json(gateway, "expire", "--idle", "0s", "--user", "ann")["expired"] == []
+    assert sessions(gateway, "expire", "--idle", "0s").stdout == "idle-1\nidle-2\nended 2 sessions of 3\n"
+    assert as_json(gateway, "show", "pump-7")["connected"] is True
+    assert [each["client"] for each in as_json(gateway, "list")] == ["pump-7"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "give either CLIENT or --idle"),
+        (("pump-7", "--idle", "30d"), "give either CLIENT or --idle"),
+        (("--user", "ann"), "give either CLIENT or --idle"),
+        (("--idle", "a month"), "write a number with d, h, m or s, 30d for example"),
+        (("--idle", "-3d"), "write a number with d, h, m or s, 30d for example"),
+    ],
+)
+def test_expire_says_what_it_needs(tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:
+    Engine.open(tmp_path).close()
+    command = [sys.executable, "-m", "gateway.cli", "sessions", "expire", *arguments, "--data", str(tmp_path)]
+    done = subprocess.run(command, text=True, check=False, timeout=60, capture_output=True)
+    assert (done.returncode, said in " ".join(done.stderr.split())) == (2, True), done.stderr
 
 
 def test_without_a_gateway_there_is_nobody_to_ask(gateway: Gateway, device: Device) -> None:

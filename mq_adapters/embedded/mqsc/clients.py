@@ -1,7 +1,8 @@
 """DISPLAY CHSTATUS, STOP and PURGE CHANNEL with CHLTYPE(MQTT): the MQTT clients of a gateway, for its operator.
 
 IBM MQ's telemetry service is told the same in the same words; its channel is the listener, here it is MQTT. STOP ends a
-client's connection, PURGE its session too. A queue manager without a gateway has no clients: whoever serves them tells
+client's connection, PURGE its session too: with IDLE(seconds), which IBM MQ does not have, only if the client has had
+no connection for so long. A queue manager without a gateway has no clients: whoever serves them tells
 it (Objects.clients). Source: IBM MQ, "DISPLAY CHSTATUS (MQTT)", "STOP CHANNEL (MQTT)", "PURGE CHANNEL".
 """
 
@@ -46,6 +47,8 @@ CLIENT_KEYWORDS: Final = (
 )
 #: Without a CLIENTID: more would fill the memory of whoever asks, a client takes about 600 bytes.
 MAXIMUM_SHOWN: Final = 1_000
+#: Digits of the longest IDLE: 300 years.
+_LONGEST_NUMBER: Final = 10
 _ANY_CHANNEL: Final = (CHANNEL_NAME, "*")
 _OWN_KEYWORDS: Final = ("CHLTYPE", "CLIENTID")
 
@@ -63,6 +66,10 @@ class ClientControl(Protocol):
 
     def shown(self, client: str, *, subscriptions: bool) -> Shown:
         """Every keyword of CLIENT_KEYWORDS for one client; SUBS only where it is asked for."""
+        ...
+
+    def is_idle(self, client: str, for_s: int) -> bool:
+        """Whether a client has had no connection for so many seconds."""
         ...
 
     def disconnect(self, client: str, act: OperatorsAct) -> bool:
@@ -108,10 +115,14 @@ def carry_out(clients: ClientControl | None, verb: str, name: str, command: Mqsc
         )
     if client is None:
         raise ChannelCommandRefused(f"AMQ8405E: {verb} CHANNEL with CHLTYPE(MQTT) needs CLIENTID('...').")
-    if other := other_parameters(command):
+    idle_s = _idle_s(command) if verb == "PURGE" else None
+    other = [each for each in other_parameters(command) if idle_s is None or each.keyword != "IDLE"]
+    if other:
         raise ChannelCommandRefused(f"AMQ8405E: {other[0].keyword} is not supported here.")
     if clients is None or name not in _ANY_CHANNEL or not clients.has(client):
         raise _not_found(clients, client)
+    if idle_s is not None and not clients.is_idle(client, idle_s):
+        raise ChannelCommandRefused(f"AMQ9533W: Client '{client}' was connected in the last {idle_s} seconds.")
     if verb == "PURGE":
         clients.expire(client, replace(act, subject=client))
         return f"AMQ8019I: End of the session of client '{client}' accepted."
@@ -128,6 +139,17 @@ def _client(command: MqscCommand) -> str | None:
     if len(named) > 1 or len(named[0].items or ()) != 1:
         raise ChannelCommandRefused("AMQ8405E: CLIENTID names one client: CLIENTID('...').")
     return (named[0].items or ("",))[0]
+
+
+def _idle_s(command: MqscCommand) -> int | None:
+    """IDLE of a command, in seconds; None where it has none."""
+    named = [each for each in command.parameters if each.keyword == "IDLE"]
+    if not named:
+        return None
+    digits = named[0].text or ""
+    if len(named) > 1 or not (digits.isascii() and digits.isdigit()) or len(digits) > _LONGEST_NUMBER:
+        raise ChannelCommandRefused("AMQ8405E: IDLE is a number of seconds: IDLE(3600).")
+    return int(digits)
 
 
 def _not_found(clients: ClientControl | None, client: str | None) -> ChannelCommandRefused:

@@ -191,6 +191,7 @@ class World:
             maximum_in_flight=limits.maximum_in_flight,
             access=access,
             budgets=Budgets(limits),
+            maximum_session_expiry_s=limits.maximum_session_expiry_s,
             set_aside=set_aside,
         )
         self.refusals = Refusals()
